@@ -1,5 +1,5 @@
 //! Clock of the emulated cloud: real time, and what tests have skipped. Waits of workflows and
-//! shutdowns of instances follow it.
+//! shutdowns of instances follow it; programs of this machine have real time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -30,6 +30,11 @@ impl Clock {
     pub(crate) fn skip(&self, seconds: f64) {
         self.skipped_s
             .send_modify(|skipped_s| *skipped_s += seconds.max(0.0));
+    }
+
+    /// Sets the clock back to real time, by which programs that are started go.
+    pub(crate) fn rewind(&self) {
+        self.skipped_s.send_replace(0.0);
     }
 
     /// Waits until a time, in seconds since the Unix epoch.

@@ -1,6 +1,6 @@
 //! What only an emulated cloud has: its clock can be set forward, its charges can be read, and
-//! uploads can be refused. `GET /emulator/account`, and `POST /emulator/skip/SECONDS` and
-//! `/emulator/refuse-logs`.
+//! uploads can be refused. `GET /emulator/account`, and `POST /emulator/skip/SECONDS`,
+//! `/emulator/rewind` and `/emulator/refuse-logs`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,6 +28,7 @@ pub(crate) fn routes(control: Control) -> Router {
     Router::new()
         .route("/emulator/account", get(account))
         .route("/emulator/skip/{seconds}", post(skip))
+        .route("/emulator/rewind", post(rewind))
         .route("/emulator/refuse-logs", post(refuse_logs))
         .with_state(control)
 }
@@ -48,6 +49,11 @@ async fn account(State(control): State<Control>) -> String {
 
 async fn skip(State(control): State<Control>, Path(seconds): Path<f64>) -> String {
     control.clock.skip(seconds);
+    json!({ "now_s": control.clock.now_s() }).to_string()
+}
+
+async fn rewind(State(control): State<Control>) -> String {
+    control.clock.rewind();
     json!({ "now_s": control.clock.now_s() }).to_string()
 }
 

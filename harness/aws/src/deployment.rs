@@ -298,6 +298,8 @@ pub(crate) mod tests {
             uses_queue: system.name() == "spirt",
             puts: 1,
             bytes_up: 1,
+            gets: 1,
+            data_gets: 1,
         };
         systems().iter().map(training).collect()
     }

@@ -34,6 +34,10 @@ pub struct Training {
     pub puts: u64,
     /// Bytes of these objects.
     pub bytes_up: u64,
+    /// Number of objects that a trial reads, those of the dataset among them.
+    pub gets: u64,
+    /// Number of objects of the dataset that a trial reads.
+    pub data_gets: u64,
 }
 
 /// Function with the maximum number of its invocations.

@@ -31,6 +31,16 @@ pub enum WorstCaseError {
 
 /// Polls per second of a waiting function: one round trip to S3 takes at least 10 ms.
 const POLLS_PER_SECOND: f64 = 100.0;
+/// Time that an instance takes to end, s: it is paid for until its system has stopped.
+const ENDING_S: u64 = 120;
+/// Buckets of a run: one of its programs, and one of its objects.
+const BUCKETS: f64 = 2.0;
+/// Requests that make a bucket and fill it: its own, its tags, its access and its expiry, and
+/// programs; each may be sent twice.
+const BUCKET_PUTS: f64 = 2.0 * (4.0 + 3.0);
+/// Times that a run looks for what exists: before it makes something, while lists are behind, and
+/// when it removes everything.
+const LOOKS: f64 = 16.0;
 /// Bytes of log lines per invocation, and per step that it records.
 const LOG_BYTES: f64 = 8_192.0;
 /// Minimum charge of EC2, seconds.
@@ -81,8 +91,22 @@ pub fn worst_case(rows: &[Training], prices: &dyn Prices) -> Result<Vec<Line>, W
     for row in rows {
         row_lines(row, prices, &mut lines)?;
     }
+    bucket_lines(prices, &mut lines)?;
     network_lines(rows, prices, &mut lines)?;
     Ok(lines)
+}
+
+/// Adds the requests with which a run makes, finds and removes its buckets.
+fn bucket_lines(prices: &dyn Prices, lines: &mut Vec<Line>) -> Result<(), WorstCaseError> {
+    let mut charge = |dimension, quantity| {
+        let what = "the run's own requests for its buckets";
+        charge(("", prices), lines, dimension, what, quantity)
+    };
+    charge("s3_put", BUCKETS * BUCKET_PUTS)?;
+    // All buckets are listed, and what each holds.
+    charge("s3_list", (1.0 + BUCKETS) * LOOKS)?;
+    // Where a bucket is, and its tags.
+    charge("s3_get", 2.0 * BUCKETS * LOOKS)
 }
 
 /// Adds a line; none where the quantity is 0.
@@ -207,7 +231,7 @@ fn row_lines(
     let function_s = invocations * row.timeout_s as f64;
     let instances = row.instances()?;
     // An instance whose trial nobody watches any more ends itself at this time.
-    let lived_s = (deadline_s + AROUND_TRIAL_S).max(EC2_MINIMUM_S) as f64;
+    let lived_s = (deadline_s + AROUND_TRIAL_S + ENDING_S).max(EC2_MINIMUM_S) as f64;
     let instance_hours = instances as f64 * trials * lived_s / 3600.0;
     // Functions and state machines.
     charge(
@@ -249,8 +273,8 @@ fn row_lines(
     // Objects. The closed form counts each gradient once; a repeated step doubles it.
     charge(
         "s3_put",
-        "objects written, each twice",
-        2.0 * row.puts as f64 * trials,
+        "objects written, each twice, and the dataset",
+        (2 * row.puts + row.data_gets) as f64 * trials,
     )?;
     let waiting_s = function_s + instances as f64 * trials * deadline_s as f64;
     let polls = Polls::of(row)?;
@@ -261,8 +285,8 @@ fn row_lines(
     )?;
     charge(
         "s3_get",
-        "objects read, and polled for while workers wait",
-        waiting_s * polls.reads_per_second + (row.puts * row.job.workers as u64) as f64 * trials,
+        "objects read, each twice, and polled for while workers wait",
+        waiting_s * polls.reads_per_second + 2.0 * row.gets as f64 * trials,
     )?;
     charge(
         "s3_gb_month",
@@ -335,6 +359,8 @@ mod tests {
             uses_queue: system == "spirt",
             puts: 10,
             bytes_up: 1 << 30,
+            gets: 20,
+            data_gets: 5,
         }
     }
 
@@ -373,7 +399,7 @@ mod tests {
         let of_all = quantity(&lines, "state_transition") - quantity(&of_row, "state_transition");
         assert_eq!(of_all, 3.0 * SWITCH_TRANSITIONS as f64);
         // One tensor store per peer and the queue, for as long as a trial may take.
-        let hours = (900.0 * (3.0 * 9.0 + 1.0) + 1200.0) / 3600.0;
+        let hours = (900.0 * (3.0 * 9.0 + 1.0) + 1200.0 + 120.0) / 3600.0;
         assert_eq!(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);
         assert_eq!(quantity(&lines, "ipv4_address_hour"), 2.0 * 5.0 * hours);
         // To Lambda and to Step Functions; S3's costs nothing.
@@ -388,7 +414,7 @@ mod tests {
     #[test]
     fn instances_are_paid_until_the_deadline_and_no_function_is() {
         let lines = worst_case(&[training("gpu_baseline")], &Book).unwrap();
-        let hours = (900.0 * 4.0 + 1200.0) / 3600.0;
+        let hours = (900.0 * 4.0 + 1200.0 + 120.0) / 3600.0;
         assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * 4.0 * hours);
         assert_eq!(quantity(&lines, "ipv4_address_hour"), 2.0 * 4.0 * hours);
         assert_eq!(quantity(&lines, "lambda_gb_second"), 0.0);
@@ -402,7 +428,7 @@ mod tests {
         let hours = |rows: &[Training]| {
             let lines = worst_case(rows, &Book).unwrap();
             let of_all = lines.iter().filter(|line| line.row.is_empty());
-            assert!(of_all.count() <= 3);
+            assert!(of_all.count() <= 3 + 3);
             quantity(&lines, "vpc_endpoint_hour")
         };
         let (alone, other) = (training("spirt"), training("allreduce"));
@@ -430,7 +456,9 @@ mod tests {
         ] {
             let row = training(system);
             let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
-            assert_eq!(quantity(&lines, "s3_list") > 0.0, lists, "{system}");
+            let of_row = lines.iter().filter(|line| !line.row.is_empty());
+            let listed = of_row.filter(|line| line.dimension == "s3_list").count() > 0;
+            assert_eq!(listed, lists, "{system}");
         }
     }
 
@@ -440,7 +468,7 @@ mod tests {
         let mut row = training("scatterreduce");
         let lists = |row: &Training| {
             let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
-            quantity(&lines, "s3_list")
+            quantity(&lines, "s3_list") - 3.0 * LOOKS
         };
         row.job.settings["list_poll_ms"] = 0.into();
         let at_once = lists(&row);
@@ -474,6 +502,8 @@ mod tests {
             assert!(with(|row| row.memory_mb = 4096) >= base, "{system}");
             assert!(with(|row| row.job.epochs = 4) > base, "{system}");
             assert!(with(|row| row.puts = 11) > base, "{system}");
+            assert!(with(|row| row.gets = 21) > base, "{system}");
+            assert!(with(|row| row.data_gets = 6) > base, "{system}");
         }
     }
 }

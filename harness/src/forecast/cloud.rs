@@ -69,8 +69,10 @@ pub(super) fn usage(
             trials,
             uses_tensor_store: estimate.uses_tensor_store,
             uses_queue: estimate.uses_queue,
-            puts: estimate.writes(|traffic| traffic.puts),
-            bytes_up: estimate.writes(|traffic| traffic.bytes_up),
+            puts: estimate.total(|traffic| traffic.puts),
+            bytes_up: estimate.total(|traffic| traffic.bytes_up),
+            gets: estimate.total(|traffic| traffic.gets),
+            data_gets: estimate.dataset_traffic.gets,
         });
     }
     used

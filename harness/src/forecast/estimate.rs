@@ -86,7 +86,7 @@ pub(super) struct Estimate {
 
 impl Estimate {
     /// A count over all purposes.
-    pub(super) fn writes(&self, of: fn(&Traffic) -> u64) -> u64 {
+    pub(super) fn total(&self, of: fn(&Traffic) -> u64) -> u64 {
         of(&self.traffic) + of(&self.dataset_traffic) + of(&self.state_traffic)
     }
 

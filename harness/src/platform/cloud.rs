@@ -62,6 +62,10 @@ pub struct RowUsage {
     pub puts: u64,
     /// Bytes of the objects written.
     pub bytes_up: u64,
+    /// Objects read, those of the dataset among them.
+    pub gets: u64,
+    /// Objects of the dataset that are read.
+    pub data_gets: u64,
 }
 
 /// Resources that all rows of an experiment will use, and their prices.

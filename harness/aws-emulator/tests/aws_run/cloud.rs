@@ -158,6 +158,11 @@ impl Cloud {
         self.control(&format!("/emulator/skip/{seconds}"));
     }
 
+    /// Sets the emulated cloud's clock back to the time that runs go by.
+    pub fn rewind(&self) {
+        self.control("/emulator/rewind");
+    }
+
     /// Has S3 refuse the logs of instances from now on.
     pub fn refuse_logs(&self) {
         self.control("/emulator/refuse-logs");

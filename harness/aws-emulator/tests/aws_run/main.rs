@@ -66,7 +66,7 @@ fn a_row_on_gpus_is_not_run_by_a_worker_without_cuda() {
     let out = directory.path().join("aws").display().to_string();
     let arguments = ["run", &file, "--platform", "aws", "--yes", "--out", &out];
     let ran = cloud.run(directory.path(), &arguments);
-    let text = printed(&ran);
+    let text = String::from_utf8_lossy(&ran.stdout);
     assert!(text.contains("without CUDA"), "{text}");
     let trials = std::fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
     assert!(!trials.contains("gpu"), "{trials}");

@@ -75,6 +75,8 @@ pub(super) fn training(usage: &RowUsage) -> Training {
         uses_queue: usage.uses_queue,
         puts: usage.puts,
         bytes_up: usage.bytes_up,
+        gets: usage.gets,
+        data_gets: usage.data_gets,
     }
 }
 
