@@ -42,9 +42,10 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
         output.message(format_args!("left out: {error}"));
     }
     for (dimension, error) in &refreshed.uncertain {
-        let became = match uncertain.contains(dimension.as_str()) {
-            true => "kept as it was",
-            false => "left out",
+        let became = if uncertain.contains(dimension.as_str()) {
+            "kept as it was"
+        } else {
+            "left out"
         };
         output.message(format_args!("{became}: {error}"));
     }
