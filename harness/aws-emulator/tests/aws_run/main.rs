@@ -69,7 +69,7 @@ fn a_row_on_gpus_is_not_run_by_a_worker_without_cuda() {
     let text = String::from_utf8_lossy(&ran.stdout);
     assert!(text.contains("without CUDA"), "{text}");
     let trials = std::fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
-    assert!(!trials.contains("gpu"), "{trials}");
+    assert!(!trials.contains("gpu-baseline"), "{trials}");
     assert!(trials.contains("allreduce"), "{trials}");
     cloud.assert_empty();
 }
