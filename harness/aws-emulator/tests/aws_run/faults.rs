@@ -152,9 +152,10 @@ fn run_system(
     system: &str,
     rule: impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync + 'static,
 ) -> Option<(i32, String, String)> {
-    let cloud = match system.contains("spirt") {
-        true => Cloud::start_with_services()?,
-        false => Cloud::start()?,
+    let cloud = if system.contains("spirt") {
+        Cloud::start_with_services()?
+    } else {
+        Cloud::start()?
     };
     let rule: Rule = Arc::new(rule);
     let moto = proxy(&cloud.moto.url, rule.clone());
