@@ -54,10 +54,11 @@ class Step:
         make.Dropout = torch.nn.Dropout
         allow_tf32(precision == "tf32")
         torch.manual_seed(1)
-        factory, shape = make.MODELS[model]
+        definition = make.MODELS[model]
         format = torch.channels_last if layout == "channels_last" else torch.contiguous_format
-        self.network = factory().cuda().to(memory_format=format)
-        self.host_images = torch.rand((batch, *shape)).to(memory_format=format)
+        self.enlarged = definition.enlarged
+        self.network = definition.factory().cuda().to(memory_format=format)
+        self.host_images = torch.rand((batch, *definition.images)).to(memory_format=format)
         self.images = self.host_images.cuda()
         self.labels = torch.arange(batch).cuda() % 10
         self.exchanges = exchanges
@@ -80,7 +81,7 @@ class Step:
         images = self.sent() if self.exchanges else self.images
         for parameter in self.network.parameters():
             parameter.grad = None
-        F.cross_entropy(self.forward(images), self.labels).backward()
+        F.cross_entropy(self.forward(self.enlarged(images)), self.labels).backward()
         if self.exchanges:
             torch.cat([p.grad.flatten() for p in self.network.parameters()]).cpu()
         torch.cuda.synchronize()
@@ -97,7 +98,7 @@ class Step:
         from torch.utils.flop_counter import FlopCounterMode
 
         with FlopCounterMode(display=False) as counter:
-            F.cross_entropy(self.network(self.images), self.labels).backward()
+            F.cross_entropy(self.network(self.enlarged(self.images)), self.labels).backward()
         return counter.get_total_flops()
 
 

@@ -22,9 +22,9 @@ make.Rectify = torch.nn.ReLU
 make.Dropout = torch.nn.Dropout
 torch.set_num_threads(threads)
 torch.manual_seed(1)
-factory, shape = make.MODELS[model]
-network = factory()
-images = torch.rand((batch, *shape))
+definition = make.MODELS[model]
+network = definition.factory()
+images = torch.rand((batch, *definition.images))
 labels = torch.arange(batch) % 10
 if layout == "channels_last":
     network = network.to(memory_format=torch.channels_last)
@@ -34,5 +34,5 @@ for _ in sys.stdin:
     start = time.perf_counter()
     for parameter in network.parameters():
         parameter.grad = None
-    F.cross_entropy(network(images), labels).backward()
+    F.cross_entropy(network(definition.enlarged(images)), labels).backward()
     print((time.perf_counter() - start) * 1e3, flush=True)

@@ -45,6 +45,13 @@ class Golden:
     def images(self):
         return self.given or self.shape
 
+    def enlarged(self, images):
+        """Images as the model's first layer reads them."""
+        if self.images == self.shape:
+            return images
+        images = F.interpolate(images, size=self.shape[1:], mode="bilinear", align_corners=False)
+        return images.expand(len(images), *self.shape)
+
 
 # Seeds of the hash, each for one purpose; the Rust test has the same.
 PERTURBATION, IMAGES, LABELS, SIGNS, SAMPLES = 101, 102, 103, 200, 300
@@ -338,16 +345,14 @@ def mix_scalar(seed, index):
 def forward(name, seed, dtype):
     """The model after one training pass, and its loss."""
     definition = MODELS[name]
-    shape, given, batch = definition.shape, definition.images, definition.batch
+    given, batch = definition.images, definition.batch
     Dropout.seed, Dropout.layers = seed, 0
     model = definition.factory().to(dtype).train()
     flat = torch.from_numpy(parameters(model, seed)).to(dtype)
     nn.utils.vector_to_parameters(flat, model.parameters())
     images = np.float32(2) * symmetric(mix_scalar(IMAGES, seed), batch * math.prod(given))
     images = torch.from_numpy(images).to(dtype).reshape(batch, *given)
-    if given != shape:
-        images = F.interpolate(images, size=shape[1:], mode="bilinear", align_corners=False)
-        images = images.expand(batch, *shape)
+    images = definition.enlarged(images)
     labels = (mix(mix_scalar(LABELS, seed), indices(batch)) % U64(10)).astype(np.int64)
     return model, F.cross_entropy(model(images), torch.from_numpy(labels))
 
