@@ -63,7 +63,15 @@ fn replay(arguments: &[&str]) -> Output {
 fn compared(arguments: &[&str]) -> Value {
     let output = replay(&[&["run", "--json"], arguments].concat());
     exits(&output, 0);
-    serde_json::from_slice(&output.stdout).unwrap()
+    let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for row in rows(&comparison) {
+        let (id, why) = (&row["id"], &row["note"]);
+        assert!(
+            row["simulated"].is_object(),
+            "{id} was not simulated: {why}"
+        );
+    }
+    comparison
 }
 
 fn rows(comparison: &Value) -> &[Value] {
@@ -179,8 +187,8 @@ fn other_settings_are_replayed_too() {
 #[test]
 fn simulated_figures_are_labelled_and_tolerances_judged() {
     let output = replay(&["run", "--within", "1e9"]);
-    exits(&output, 0);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}");
     for word in ["recorded", "simulated", "ratio", "allreduce-lenet5-paper"] {
         assert!(text.contains(word), "no {word:?} in:\n{text}");
     }

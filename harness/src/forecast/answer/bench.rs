@@ -8,6 +8,7 @@ use epochcost_simulator::profile::{ModelCost, Profile};
 use epochcost_systems::{Device, FanOut, Job, State, find};
 use serde::Serialize;
 
+use super::bounds::{self, Before};
 use super::goal::Price;
 use crate::cost::{CostModel, LineItem, PriceBook};
 use crate::error::Error;
@@ -29,6 +30,9 @@ const FEW_EVENTS: f64 = 1e6;
 
 /// Events up to which a setting is simulated whole whose mini-batches do not take the same time.
 const MOST_EVENTS: f64 = 4e6;
+
+/// Seconds and dollars by which a growth may be below none, by the rounding of sums.
+const ROUNDING: f64 = 1e-9;
 
 /// Relative difference of two parts of a training up to which each mini-batch is said to repeat
 /// the one before.
@@ -179,24 +183,26 @@ impl Bench<'_> {
         self.carried(point, draw, SHORT)
     }
 
+    /// Returns how a point's functions are fanned out over mini-batches; none where each worker
+    /// computes its own one after the other, which is carried on within a few percent.
+    pub(super) fn fan_out(&self, point: &Point) -> Option<FanOut> {
+        let job = &point.row.job;
+        let bound = find(&job.system)?.bind(job).ok()?;
+        (bound.states().iter()).find_map(|state| match state {
+            State::Batches { fan_out, .. } => Some(*fan_out),
+            State::Task { .. } => None,
+        })
+    }
+
     /// Returns the lengths of short simulations in which as many functions run at once as in the
     /// whole; none where rounds divide an epoch, which shorter epochs would change.
     fn lengths(&self, point: &Point) -> Option<Lengths> {
         let job = &point.row.job;
-        let Some(system) = find(&job.system) else {
+        let Some(fan_out) = self.fan_out(point) else {
             return Some(SHORT);
         };
-        let Ok(bound) = system.bind(job) else {
-            return Some(SHORT);
-        };
-        let fans_out = (bound.states().iter()).find_map(|state| match state {
-            State::Batches { fan_out, .. } => Some(*fan_out),
-            State::Task { .. } => None,
-        });
-        let Some(fan_out) = fans_out else {
-            return Some(SHORT);
-        };
-        if bound.rounds() > 1 {
+        let bound = find(&job.system).and_then(|system| system.bind(job).ok());
+        if bound.is_none_or(|bound| bound.rounds() > 1) {
             return None;
         }
         let (profile, _) = self.stated(point);
@@ -212,7 +218,9 @@ impl Bench<'_> {
         })
     }
 
-    /// Returns the figures of a point, carried on from two short simulations.
+    /// Returns the figures of a point, carried on from two short simulations. Both are doubled while the
+    /// longer one ends sooner, as by convoys at a shared server that happen to form in the shorter one,
+    /// and while what is carried on is less than the point's bound.
     fn carried(&self, point: &Point, draw: Draw, lengths: Lengths) -> Result<Found, Error> {
         let job = &point.row.job;
         let (batches, epochs) = (job.batches_per_worker, job.epochs);
@@ -246,6 +254,9 @@ impl Bench<'_> {
                 Err(reason) => return Ok(Err(reason)),
             }
         }
+        if per_batch.shrinks() {
+            return self.carried(point, draw, lengths.doubled());
+        }
         let mut per_epoch = Growing::default();
         if epochs > 1 {
             match at(few, 2)? {
@@ -253,7 +264,27 @@ impl Bench<'_> {
                 Err(reason) => return Ok(Err(reason)),
             }
         }
-        Ok(self.extended(point, base, few, &per_batch, &per_epoch, draw))
+        if per_epoch.shrinks() {
+            return self.whole(point, draw);
+        }
+        let found = self.extended(point, base, few, &per_batch, &per_epoch, draw);
+        match &found {
+            Ok(figures)
+                if draw.0.is_none() && many > few && self.is_below_bound(point, figures) =>
+            {
+                self.carried(point, draw, lengths.doubled())
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// Returns whether figures are less than computing the gradients takes.
+    fn is_below_bound(&self, point: &Point, figures: &Figures) -> bool {
+        let price = figures.price;
+        match bounds::before(self, point) {
+            Before::AtLeast(least) => price.seconds < least.seconds || price.usd < least.usd,
+            Before::Impossible(_) => false,
+        }
     }
 
     /// Returns the figures of the whole from those of one epoch of `few` mini-batches.
@@ -338,6 +369,16 @@ impl Bench<'_> {
         });
         if !parts[0].is_alike(&first, &second) && events <= MOST_EVENTS {
             return self.whole(point, Draw(None));
+        }
+        if second.shrinks() || per_epoch.shrinks() {
+            let longer = lengths.doubled();
+            let is_part =
+                !per_epoch.shrinks() && point.row.job.batches_per_worker > 2 * longer.many;
+            return if is_part {
+                self.repeated(point, longer, events)
+            } else {
+                self.whole(point, Draw(None))
+            };
         }
         let base = parts.into_iter().next();
         Ok(match base {
@@ -526,7 +567,23 @@ impl Part {
     }
 }
 
+impl Lengths {
+    fn doubled(self) -> Self {
+        Self {
+            few: self.many,
+            many: self.many.saturating_mul(2),
+        }
+    }
+}
+
 impl Growing {
+    /// Returns whether more work would take fewer seconds or dollars.
+    fn shrinks(&self) -> bool {
+        [self.seconds, self.other_usd, self.machine_s]
+            .iter()
+            .any(|growth| *growth < -ROUNDING)
+    }
+
     /// Returns the growth from these figures to `longer` per unit of `units`.
     fn to(&self, longer: &Self, units: f64) -> Self {
         let per = |of: fn(&Self) -> f64| (of(longer) - of(self)) / units;

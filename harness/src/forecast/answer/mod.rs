@@ -311,8 +311,9 @@ impl<'a> Searched<'a> {
         })
     }
 
-    /// Returns the cheapest points on the frontier of seconds and dollars: no figures and no
-    /// bound are faster and cheaper. Bounds of more dollars hide none of them.
+    /// Returns the cheapest points on the frontier of seconds and dollars: no figures and no bound
+    /// are faster and cheaper. Bounds of more dollars hide none of them. Those that fan functions
+    /// out are settled, since few mini-batches of these tell less of the whole.
     fn frontier(&mut self) -> Result<Vec<usize>, Error> {
         loop {
             let mut on = self.hopeful_frontier();
@@ -320,10 +321,25 @@ impl<'a> Searched<'a> {
             let unknown: Vec<usize> = (on.iter().copied())
                 .filter(|index| self.found[*index].is_none())
                 .collect();
-            if unknown.is_empty() {
+            if !unknown.is_empty() {
+                self.simulate(&unknown)?;
+                continue;
+            }
+            let short: Vec<(usize, Figures)> = (on.iter())
+                .filter_map(|index| Some((*index, *self.figures(*index)?)))
+                .filter(|(index, figures)| {
+                    !figures.is_settled && self.bench.fan_out(&self.points[*index]).is_some()
+                })
+                .collect();
+            if short.is_empty() {
                 return Ok(on);
             }
-            self.simulate(&unknown)?;
+            let settled = parallel::map(&short, |(index, figures)| {
+                self.bench.settled(&self.points[*index], figures)
+            });
+            for ((index, _), found) in short.iter().zip(settled) {
+                self.found[*index] = Some(found?);
+            }
         }
     }
 

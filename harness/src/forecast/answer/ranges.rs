@@ -58,7 +58,11 @@ pub(super) fn draws(searched: &Searched<'_>, points: &[usize], seed: u64) -> Res
         .flat_map(|point| all.iter().map(move |draw| (*point, *draw)))
         .collect();
     let found = parallel::map(&tasks, |(point, draw)| {
-        searched.bench.rough(&searched.points[*point], *draw)
+        let (bench, point) = (searched.bench, &searched.points[*point]);
+        match bench.fan_out(point) {
+            Some(_) => bench.short(point, *draw),
+            None => bench.rough(point, *draw),
+        }
     });
     let found: Vec<Option<Price>> = found
         .into_iter()
