@@ -110,51 +110,103 @@ struct Block {
 }
 
 impl Block {
-    /// `to = Σ from[tap] · weight[tap]`.
+    /// `to = Σ from[tap] · weight[tap]`, of `count` pixels: from one to the next, `from` goes on by
+    /// `step` values, and `to` by a pixel.
     ///
     /// # Safety
     /// The CPU must support the instruction set of `L`, and `from`, `weight` and `to` must
-    /// be valid for the taps of the block and for whole vectors of its channels.
+    /// be valid for the taps of the block and for whole vectors of its channels, `from` and `to` of
+    /// every pixel.
     #[inline(always)]
-    unsafe fn sum<L: Lanes>(&self, from: *const f32, weight: *const f32, to: *mut f32) {
+    unsafe fn sums<L: Lanes>(
+        &self,
+        from: *const f32,
+        weight: *const f32,
+        to: *mut f32,
+        [count, step]: [usize; 2],
+    ) {
         // SAFETY: the caller guarantees the instruction set and the pointers for all taps,
-        // whatever their number.
+        // whatever their number, of every pixel.
         unsafe {
             match (self.rows, self.columns) {
-                (3, 3) => self.sum_of::<L>([3, 3], from, weight, to),
-                (5, 5) => self.sum_of::<L>([5, 5], from, weight, to),
-                taps => self.sum_of::<L>(taps.into(), from, weight, to),
+                (3, 3) => self.sums_of::<L, 3>(from, weight, to, [count, step]),
+                (5, 5) => self.sums_of::<L, 5>(from, weight, to, [count, step]),
+                _ => {
+                    for pixel in 0..count {
+                        let (from, to) = (from.add(pixel * step), to.add(pixel * self.channels));
+                        self.sum::<L>(from, weight, to);
+                    }
+                }
             }
         }
     }
 
+    /// A vector of channels of all pixels after the other, so that its weights are read once.
+    ///
     /// # Safety
-    /// What [`Block::sum`] needs must hold of so many taps.
+    /// What [`Block::sums`] needs must hold of `K` by `K` taps.
     #[inline(always)]
-    unsafe fn sum_of<L: Lanes>(
+    unsafe fn sums_of<L: Lanes, const K: usize>(
         &self,
-        [rows, columns]: [usize; 2],
         from: *const f32,
         weight: *const f32,
         to: *mut f32,
+        [count, step]: [usize; 2],
     ) {
+        // SAFETY: the caller guarantees the instruction set, and that every tap of every pixel has
+        // its pixel and its weights, of channels that are whole vectors.
+        unsafe {
+            for at in (0..self.channels).step_by(L::WIDTH) {
+                let mut weights = [[L::splat(0.0); K]; K];
+                for (row, weights) in weights.iter_mut().enumerate() {
+                    for (column, value) in weights.iter_mut().enumerate() {
+                        *value = L::load(weight.offset(self.tap(row, column)).add(at));
+                    }
+                }
+                let (mut from, mut to) = (from.add(at), to.add(at));
+                for _ in 0..count {
+                    let mut sum = L::splat(0.0);
+                    for (row, weights) in weights.iter().enumerate() {
+                        for (column, weight) in weights.iter().enumerate() {
+                            let value = from.add(row * self.pixel_row + column * self.channels);
+                            sum = L::fma(L::load(value), *weight, sum);
+                        }
+                    }
+                    L::store(to, sum);
+                    from = from.add(step);
+                    to = to.add(self.channels);
+                }
+            }
+        }
+    }
+
+    /// One pixel's sum, of any number of taps.
+    ///
+    /// # Safety
+    /// What [`Block::sums`] needs must hold.
+    #[inline(always)]
+    unsafe fn sum<L: Lanes>(&self, from: *const f32, weight: *const f32, to: *mut f32) {
         // SAFETY: the caller guarantees the instruction set, and that every tap has its
         // pixel and its weights, of channels that are whole vectors.
         unsafe {
             for at in (0..self.channels).step_by(L::WIDTH) {
                 let mut sum = L::splat(0.0);
-                for row in 0..rows {
-                    for column in 0..columns {
+                for row in 0..self.rows {
+                    for column in 0..self.columns {
                         let from = from.add(row * self.pixel_row + column * self.channels + at);
-                        let tap =
-                            row as isize * self.weight_row + column as isize * self.weight_column;
-                        let weight = weight.offset(tap).add(at);
+                        let weight = weight.offset(self.tap(row, column)).add(at);
                         sum = L::fma(L::load(from), L::load(weight), sum);
                     }
                 }
                 L::store(to.add(at), sum);
             }
         }
+    }
+
+    /// Values from the first tap's weights to those of another.
+    #[inline(always)]
+    fn tap(&self, row: usize, column: usize) -> isize {
+        row as isize * self.weight_row + column as isize * self.weight_column
     }
 }
 
@@ -231,12 +283,10 @@ impl Forward<'_> {
             };
             let mut to = output;
             for y in 0..self.geometry.out_height {
-                let mut from = image.add(y * window.stride * block.pixel_row);
-                for _ in 0..self.geometry.out_width {
-                    block.sum::<L>(from, self.weight.as_ptr(), to);
-                    from = from.add(window.stride * frame.channels);
-                    to = to.add(frame.channels);
-                }
+                let from = image.add(y * window.stride * block.pixel_row);
+                let pixels = [self.geometry.out_width, window.stride * frame.channels];
+                block.sums::<L>(from, self.weight.as_ptr(), to, pixels);
+                to = to.add(self.geometry.out_width * frame.channels);
             }
         }
     }
@@ -329,6 +379,14 @@ impl Seeing {
     }
 }
 
+impl Seeing {
+    /// Returns whether `other` sees through the same taps, from `more` outputs further on.
+    #[inline(always)]
+    fn goes_on(&self, other: &Self, more: usize) -> bool {
+        (other.tap, other.count, other.first) == (self.tap, self.count, self.first + more)
+    }
+}
+
 impl Backward<'_> {
     /// Computes the gradient of one image.
     ///
@@ -350,7 +408,14 @@ impl Backward<'_> {
             let mut to = image;
             for y in 0..geometry.height {
                 let row = Seeing::new(geometry, y, geometry.out_height);
-                for column in &columns {
+                let mut x = 0;
+                while x < columns.len() {
+                    // Neighbours that are seen through the same taps, each from the next output on.
+                    let column = columns[x];
+                    let run = columns[x..].iter().enumerate();
+                    let count = run
+                        .take_while(|(more, next)| column.goes_on(next, *more))
+                        .count();
                     let block = Block {
                         rows: row.count,
                         columns: column.count,
@@ -362,8 +427,10 @@ impl Backward<'_> {
                     let pixel = row.first * geometry.out_width + column.first;
                     let tap = row.tap * kernel + column.tap;
                     let weight = self.weight.as_ptr().add(tap * channels);
-                    block.sum::<L>(gradient.add(pixel * channels), weight, to);
-                    to = to.add(channels);
+                    let from = gradient.add(pixel * channels);
+                    block.sums::<L>(from, weight, to, [count, channels]);
+                    to = to.add(count * channels);
+                    x += count;
                 }
             }
         }

@@ -9,6 +9,13 @@ use super::{Kernel, dispatch, dispatch_columns};
 /// stays in a second-level cache.
 const PASS_TERMS: usize = 1152;
 
+/// Terms of a panel that are packed together, where the weights of neighbouring terms lie closer than
+/// those of neighbouring columns: a cache line of them is then read once.
+const PACKED_TERMS: usize = 16;
+
+/// Columns of the widest panel.
+const MAX_WIDTH: usize = 32;
+
 /// Weights as a product reads them: panels of columns, in each a row a term.
 pub(crate) struct Packed {
     values: Vec<f32>,
@@ -30,16 +37,49 @@ impl Packed {
         let panels: Vec<usize> = (0..columns.div_ceil(width)).collect();
         let mut packed = Output::new(panels.len() * terms * width);
         let target = packed.target();
+        // Of the two directions, the weights are read along the one in which they lie closer.
+        let along_terms = terms > 1 && first(1).abs_diff(first(0)) < step;
         in_parallel(&panels, |panel| {
             let column = panel * width;
             let held = width.min(columns - column);
-            for term in 0..terms {
-                let from = weights[first(term) + column * step..].iter().step_by(step);
+            let panel = panel * terms * width;
+            let blocked = if along_terms {
+                terms - terms % PACKED_TERMS
+            } else {
+                0
+            };
+            for start in (0..blocked).step_by(PACKED_TERMS) {
+                let firsts: [usize; PACKED_TERMS] =
+                    std::array::from_fn(|term| first(start + term) + column * step);
+                let last = firsts.iter().copied().fold(0, usize::max) + (held - 1) * step;
+                assert!(last < weights.len(), "a weight beyond the last");
+                // SAFETY: each panel's rows are its own, and no weight is beyond `last`.
+                unsafe {
+                    let rows = target.at(panel + start * width);
+                    for at in 0..held {
+                        for (term, first) in firsts.iter().enumerate() {
+                            *rows.add(term * width + at) =
+                                *weights.get_unchecked(first + at * step);
+                        }
+                    }
+                    for term in 0..PACKED_TERMS {
+                        let rest = rows.add(term * width + held);
+                        rest.write_bytes(0, width - held);
+                    }
+                }
+            }
+            for term in blocked..terms {
+                let from = &weights[first(term) + column * step..][..(held - 1) * step + 1];
                 // SAFETY: each panel's rows are its own; every value is written.
                 unsafe {
-                    let row = target.at((panel * terms + term) * width);
-                    for (at, weight) in from.take(held).enumerate() {
-                        *row.add(at) = *weight;
+                    let row = target.at(panel + term * width);
+                    if step == 1 && held == MAX_WIDTH {
+                        // A constant length is a few vectors.
+                        row.copy_from_nonoverlapping(from.as_ptr(), MAX_WIDTH);
+                    } else {
+                        for (at, weight) in from.iter().step_by(step).enumerate() {
+                            *row.add(at) = *weight;
+                        }
                     }
                     row.add(held).write_bytes(0, width - held);
                 }
