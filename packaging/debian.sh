@@ -31,7 +31,8 @@ for name in "${private[@]}"; do install -m 755 "$binaries/$name" "$root/usr/loca
 
 inside() { chroot "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root "$@"; }
 there=/usr/local/libexec/epochcost
-inside ldd --version | head -1
+# Not `head`: it would end the script where it ends before `ldd` does.
+inside ldd --version | sed -n 1p
 
 echo '== program'
 inside epochcost --version
