@@ -17,6 +17,11 @@ const REPRESENTATIVES: usize = 8;
 /// do.
 const DRAWN_REPRESENTATIVES: usize = 32;
 
+/// Number of first ranks that are simulated each for itself where single events are drawn. Readers
+/// begin with them, so that it is these for which they poll: a worker that stands for others
+/// shows what they write no sooner than its own.
+const FIRST_RANKS: usize = 16;
+
 /// Number of requests of an exchange above which workers that are not alike are not simulated:
 /// some ten minutes on one core.
 const MOST_REQUESTS: u64 = 20_000_000;
@@ -41,11 +46,17 @@ impl Population {
         }
     }
 
-    /// Returns `count` representatives of `workers`, and those beside which the length of a chunk
-    /// of `sizes` changes.
-    fn representatives(workers: usize, count: usize, sizes: Sizes, alike: Alike) -> Self {
+    /// Returns `count` representatives of `workers`, the `first` ranks, and those beside which the
+    /// length of a chunk of `sizes` changes.
+    fn representatives(
+        workers: usize,
+        [count, first]: [usize; 2],
+        sizes: Sizes,
+        alike: Alike,
+    ) -> Self {
         let last = workers - 1;
         let mut simulated: Vec<usize> = (0..count).map(|part| part * last / (count - 1)).collect();
+        simulated.extend(0..first);
         // The first n mod W chunks are longer. Ranks before both ends of them, for systems that
         // begin with a neighbour's chunk, too.
         let longer = sizes.parameters % workers;
@@ -84,16 +95,16 @@ impl Population {
             Symmetry::Unlike { instead } => instead,
             Symmetry::Alike(alike) => match unlike(simulation, options, alike) {
                 None => {
-                    let count = if draws_events(simulation) {
-                        DRAWN_REPRESENTATIVES
+                    let counts = if draws_events(simulation) {
+                        [DRAWN_REPRESENTATIVES, FIRST_RANKS]
                     } else {
-                        REPRESENTATIVES
+                        [REPRESENTATIVES, 0]
                     };
-                    if job.workers <= count {
+                    if job.workers <= counts[0] + counts[1] {
                         return Ok(everyone);
                     }
                     let sizes = simulation.sizes;
-                    return Ok(Self::representatives(job.workers, count, sizes, alike));
+                    return Ok(Self::representatives(job.workers, counts, sizes, alike));
                 }
                 Some(reason) => reason,
             },
@@ -388,7 +399,7 @@ mod tests {
     #[test]
     fn classes_divide_the_workers() {
         for (workers, parameters) in [(9, 1_000), (64, 12_345), (256, 7), (1_000, 11_173_962)] {
-            let all = Population::representatives(workers, 8, sizes(parameters), CHUNKS);
+            let all = Population::representatives(workers, [8, 0], sizes(parameters), CHUNKS);
             let members: Vec<usize> = (0..workers).flat_map(|rank| all.members(rank)).collect();
             assert_eq!(members, (0..workers).collect::<Vec<_>>());
             for rank in 0..workers {
@@ -410,7 +421,7 @@ mod tests {
     #[test]
     fn every_reader_gets_one_value_of_each_other_worker() {
         for workers in [9, 20, 65] {
-            let all = Population::representatives(workers, 4, sizes(1_003), CHUNKS);
+            let all = Population::representatives(workers, [4, 2], sizes(1_003), CHUNKS);
             let simulated: Vec<usize> = (0..workers).filter(|r| all.stands_for(*r) > 0).collect();
             let (mut objects, mut messages) = (Vec::new(), Vec::new());
             let mut ways = Vec::new();

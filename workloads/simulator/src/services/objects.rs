@@ -55,7 +55,9 @@ impl Objects {
             let mut admitted = locked(&self.admitted);
             let until = admitted.entry((bucket.to_owned(), direction)).or_default();
             *until = (*until).max(now) + nanoseconds(requests as f64 / per_s);
-            until.saturating_sub(BURST)
+            // A worker that stands for others is neither the first of them nor the last.
+            let later = nanoseconds((requests - 1) as f64 / 2.0 / per_s);
+            until.saturating_sub(BURST + later)
         };
         if turn > now {
             self.engine.until(turn).await;

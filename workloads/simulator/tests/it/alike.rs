@@ -183,12 +183,22 @@ fn spread_of(figures: &[[f64; 4]], figure: usize) -> (f64, f64) {
     (mean, (squares / (count - 1.0)).sqrt())
 }
 
-/// Where single events are drawn, a barrier waits for the slowest of all workers, of which few are
-/// simulated: mean times over seeds are those of the full simulation. Polls in vain are two or three per
-/// worker, differ from seed to seed by a fifth or more, and are up to half more by classes: what is written for
-/// workers that are faster than the one that stands for them is there no sooner than its own.
-#[test]
-fn with_draws_means_over_seeds_are_within_two_percent() {
+/// How far means by classes may be from those of the full simulation.
+#[derive(Clone, Copy)]
+enum Bounds {
+    /// Of a few seeds: times 2 % and a standard error, polls by half.
+    Few,
+    /// Of many: times 2 %, polls 2 % and three standard errors.
+    Many,
+}
+
+/// Share by which polls in vain of P2P may differ: a peer asks for everyone who is missing, not for
+/// the first ranks, and a late representative delays what faster peers write.
+const MISSED_PEERS: f64 = 0.1;
+
+/// Compares means over seeds by classes with those of the full simulation, with single events
+/// drawn.
+fn compare_drawn(sizes: &[(usize, u64)], bounds: Bounds) {
     std::thread::scope(|scope| {
         for setting in settings() {
             let Symmetry::Alike(alike) = symmetry(&setting) else {
@@ -198,9 +208,9 @@ fn with_draws_means_over_seeds_are_within_two_percent() {
                 continue;
             }
             scope.spawn(move || {
-                for (workers, seeds) in [(64, 10), (128, 4), (256, 2)] {
-                    let all = over_seeds(&setting, workers, None, seeds);
-                    let some = over_seeds(&setting, workers, Some(1), seeds);
+                for (workers, seeds) in sizes {
+                    let all = over_seeds(&setting, *workers, None, *seeds);
+                    let some = over_seeds(&setting, *workers, Some(1), *seeds);
                     let name = format!("{setting:?} with {workers}");
                     for (figure, what) in ["wall", "synchronise", "billed", "polls"]
                         .into_iter()
@@ -208,19 +218,52 @@ fn with_draws_means_over_seeds_are_within_two_percent() {
                     {
                         let ((full, of_all), (classes, of_some)) =
                             (spread_of(&all, figure), spread_of(&some, figure));
+                        // Seed by seed: both draw the same constants.
+                        let differences: Vec<[f64; 4]> = all
+                            .iter()
+                            .zip(&some)
+                            .map(|(all, some)| std::array::from_fn(|at| some[at] - all[at]))
+                            .collect();
+                        let error = spread_of(&differences, figure).1 / (*seeds as f64).sqrt();
                         println!(
-                            "{name}: {what} {full:.2} ± {of_all:.2}, by classes {classes:.2} ± {of_some:.2}"
+                            "{name}: {what} {full:.2} ± {of_all:.2}, by classes {classes:.2} ± \
+                             {of_some:.2}, {:+.2} % ± {:.2}",
+                            100.0 * (classes / full - 1.0),
+                            100.0 * error / full,
                         );
-                        let is_close = match what {
-                            "polls" => classes <= 2.0 * full && full <= 2.0 * classes,
-                            _ => (classes - full).abs() <= 0.02 * full,
+                        let (within, chance) = match (what, bounds) {
+                            ("polls", Bounds::Few) => (0.5, error),
+                            ("polls", Bounds::Many) if setting.0 == "p2p" => {
+                                (MISSED_PEERS, 3.0 * error)
+                            }
+                            ("polls", Bounds::Many) => (0.02, 3.0 * error),
+                            (_, Bounds::Few) => (0.02, error),
+                            (_, Bounds::Many) => (0.02, 0.0),
                         };
-                        assert!(is_close, "{name}: {what} {full} of all, {classes} by classes");
+                        assert!(
+                            (classes - full).abs() <= within * full + chance,
+                            "{name}: {what} {full} of all, {classes} by classes"
+                        );
                     }
                 }
             });
         }
     });
+}
+
+/// Where single events are drawn, a barrier waits for the slowest of all workers, of which few are
+/// simulated: mean times over seeds are those of the full simulation.
+#[test]
+fn with_draws_means_over_seeds_are_within_two_percent() {
+    compare_drawn(&[(64, 10), (128, 4), (256, 4)], Bounds::Few);
+}
+
+/// Polls in vain are two or three per worker, and differ from seed to seed by a fifth or more:
+/// only hundreds of seeds show whether their means differ by less than 2 %.
+#[test]
+#[ignore = "minutes: several hundred simulations of every worker"]
+fn with_draws_polls_over_hundreds_of_seeds_are_within_two_percent() {
+    compare_drawn(&[(64, 400), (128, 100), (256, 40)], Bounds::Many);
 }
 
 fn symmetry(setting: &(&str, Fidelity, Value)) -> Symmetry {
