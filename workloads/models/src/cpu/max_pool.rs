@@ -46,34 +46,45 @@ impl Sizes {
         shards_of_work(self.batch, self.image())
     }
 
-    /// Calls `work` with every output's first value and the first values of the pixels that
-    /// it sees, both in their image.
-    #[inline(always)]
-    fn each(&self, mut work: impl FnMut(usize, &[usize])) {
+    /// Returns what each output of an image sees.
+    fn windows(&self) -> Windows {
         let [_, rows, columns, _] = self.shape();
-        let mut seen = Vec::with_capacity(self.window.side * self.window.side);
+        let mut windows = Windows {
+            ends: Vec::with_capacity(rows * columns),
+            pixels: Vec::with_capacity(rows * columns * self.window.side * self.window.side),
+        };
         for row in 0..rows {
             for column in 0..columns {
-                seen.clear();
                 for y in self.window.range(row, self.height) {
                     for x in self.window.range(column, self.width) {
-                        seen.push((y * self.width + x) * self.channels);
+                        windows.pixels.push((y * self.width + x) * self.channels);
                     }
                 }
-                work((row * columns + column) * self.channels, &seen);
+                windows.ends.push(windows.pixels.len());
             }
         }
+        windows
     }
+}
+
+/// First values of the pixels that the outputs of an image see, output by output. A kernel
+/// takes no closure over them, which would be compiled for no level.
+struct Windows {
+    /// Where the pixels of each output end.
+    ends: Vec<usize>,
+    pixels: Vec<usize>,
 }
 
 /// The greatest of each window; NaN is greatest.
 pub(crate) fn forward(input: Input<'_>, sizes: Sizes) -> Vec<f32> {
     let mut output = Output::new(sizes.shape().iter().product());
     let target = output.target();
+    let windows = &sizes.windows();
     in_parallel(&sizes.shards(), |shard| {
         let forward = Forward {
             input,
             sizes,
+            windows,
             shard,
             target,
         };
@@ -86,6 +97,7 @@ pub(crate) fn forward(input: Input<'_>, sizes: Sizes) -> Vec<f32> {
 struct Forward<'a> {
     input: Input<'a>,
     sizes: Sizes,
+    windows: &'a Windows,
     shard: Shard,
     target: Target,
 }
@@ -113,20 +125,23 @@ impl Forward<'_> {
     unsafe fn images<L: Lanes>(&self) {
         for index in self.shard.start..self.shard.start + self.shard.length {
             let (image, output) = (index * self.sizes.image(), index * self.sizes.output());
-            self.sizes.each(|to, seen| {
+            let mut first = 0;
+            for (to, &end) in self.windows.ends.iter().enumerate() {
+                let seen = &self.windows.pixels[first..end];
+                first = end;
                 for at in (0..self.sizes.channels).step_by(L::WIDTH) {
                     // SAFETY: the pixels are the image's, the output this shard's own.
                     unsafe {
-                        let value = |pixel: usize| self.input.value::<L>(image + pixel + at, at);
-                        let mut greatest = value(seen[0]);
+                        let mut greatest = self.input.value::<L>(image + seen[0] + at, at);
                         for &pixel in &seen[1..] {
-                            let value = value(pixel);
+                            let value = self.input.value::<L>(image + pixel + at, at);
                             greatest = L::select_greater(greatest, value, value, greatest);
                         }
-                        L::store(self.target.at(output + to + at), greatest);
+                        let to = output + to * self.sizes.channels + at;
+                        L::store(self.target.at(to), greatest);
                     }
                 }
-            });
+            }
         }
     }
 }
@@ -135,11 +150,13 @@ impl Forward<'_> {
 pub(crate) fn backward(input: Input<'_>, output_gradient: &[f32], sizes: Sizes) -> Vec<f32> {
     let mut gradient = vec![0.0; sizes.batch * sizes.image()];
     let target = Target::of(&mut gradient);
+    let windows = &sizes.windows();
     in_parallel(&sizes.shards(), |shard| {
         let backward = Backward {
             input,
             output_gradient,
             sizes,
+            windows,
             shard,
             target,
         };
@@ -152,6 +169,7 @@ struct Backward<'a> {
     input: Input<'a>,
     output_gradient: &'a [f32],
     sizes: Sizes,
+    windows: &'a Windows,
     shard: Shard,
     target: Target,
 }
@@ -179,19 +197,23 @@ impl Backward<'_> {
     unsafe fn images<L: Lanes>(&self) {
         for index in self.shard.start..self.shard.start + self.shard.length {
             let (image, output) = (index * self.sizes.image(), index * self.sizes.output());
-            self.sizes.each(|from, seen| {
+            let mut first = 0;
+            for (from, &end) in self.windows.ends.iter().enumerate() {
+                let seen = &self.windows.pixels[first..end];
+                first = end;
                 for at in (0..self.sizes.channels).step_by(L::WIDTH) {
                     // SAFETY: the pixels and their gradient are this shard's own.
                     unsafe {
-                        let value = |pixel: usize| self.input.value::<L>(image + pixel + at, at);
-                        let (mut greatest, mut place) = (value(seen[0]), L::splat(0.0));
+                        let mut greatest = self.input.value::<L>(image + seen[0] + at, at);
+                        let mut place = L::splat(0.0);
                         for (next, &pixel) in (1u16..).zip(&seen[1..]) {
-                            let value = value(pixel);
+                            let value = self.input.value::<L>(image + pixel + at, at);
                             let next = L::splat(f32::from(next));
                             place = L::select_greater(greatest, value, next, place);
                             greatest = L::select_greater(greatest, value, value, greatest);
                         }
-                        let g = L::load(self.output_gradient.as_ptr().add(output + from + at));
+                        let from = output + from * self.sizes.channels + at;
+                        let g = L::load(self.output_gradient.as_ptr().add(from));
                         for (here, &pixel) in (0u16..).zip(seen) {
                             let apart = L::sub(place, L::splat(f32::from(here)));
                             // Above 0 at the place itself, and only there.
@@ -201,7 +223,7 @@ impl Backward<'_> {
                         }
                     }
                 }
-            });
+            }
         }
     }
 }

@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod activation;
+pub(crate) mod channels;
 pub(crate) mod dense;
 pub(crate) mod dense_images;
 pub(crate) mod dense_weight;

@@ -83,7 +83,7 @@ impl<B: LayerOps> RectifiedConvolution<B> {
     /// after those of the first.
     pub(crate) fn forward_side_by_side(pair: [&Self; 2], features: &Features<B>) -> Features<B> {
         let outputs = pair.map(|of| of.convolution.forward_features(features.clone()).values);
-        let values = Tensor::cat(outputs.to_vec(), 3);
+        let values = B::side_by_side(outputs);
         Features::plain(values).normed(Bias::rectified_side_by_side(pair.map(|of| &of.bias)))
     }
 }

@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 use epochcost_architectures::models::mobilenet::{BLOCKS, STEM};
 
-use super::{Network, global_average_pool};
+use super::Network;
 use crate::layers::{BatchNorm, Convolution, Linear, Pass};
 use crate::ops::{Features, LayerOps, Window};
 use crate::source::ParameterSource;
@@ -61,8 +61,7 @@ impl<B: LayerOps> Network<B> for MobileNet<B> {
             features = block.forward(features, pass);
         }
         let features = B::activation(features, None, false);
-        self.classifier
-            .forward(global_average_pool(features.values))
+        self.classifier.forward(B::global_average(features.values))
     }
 }
 

@@ -9,8 +9,8 @@ use epochcost_architectures::models::mobilenet_v3::{
     self as described, Activation, BLOCKS, HIDDEN, LAST_EXPANSION, STEM,
 };
 
+use super::Network;
 use super::residual::NormedConvolution;
-use super::{Network, global_average_pool};
 use crate::layers::{Linear, Pass};
 use crate::ops::Function::HardSwish;
 use crate::ops::{Features, Function, LayerOps, Window};
@@ -90,7 +90,7 @@ impl<B: LayerOps> Network<B> for MobileNetV3Small<B> {
         }
         let features = self.last.forward(features, pass).then(HardSwish);
         let features = B::activation(features, None, false).values;
-        let hidden = self.hidden.forward(global_average_pool(features));
+        let hidden = self.hidden.forward(B::global_average(features));
         let hidden = hidden.clone() * hard_sigmoid(hidden);
         self.classifier.forward(pass.dropout(hidden, DROPPED))
     }
@@ -167,10 +167,9 @@ impl<B: LayerOps> Excite<B> {
 
     fn forward(&self, features: Features<B>) -> Features<B> {
         let values = B::activation(features, None, false).values;
-        let [batch, _, _, channels] = values.dims();
-        let squeezed = relu(self.squeeze.forward(global_average_pool(values.clone())));
+        let squeezed = relu(self.squeeze.forward(B::global_average(values.clone())));
         let shares = hard_sigmoid(self.expand.forward(squeezed));
-        Features::plain(values * shares.reshape([batch, 1, 1, channels]))
+        Features::plain(B::excite(values, shares))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::ops::LayerOps;
 use crate::session::{BurnSession, Session};
 use crate::{ModelError, ModelInfo};
 
-pub(crate) use network::{Network, adaptive_average_pool, global_average_pool};
+pub(crate) use network::{Network, adaptive_average_pool};
 
 use lenet5::LeNet5;
 use mobilenet::MobileNet;

@@ -26,13 +26,6 @@ pub(crate) trait Network<B: LayerOps>: Module<B> {
     fn forward(&self, images: Tensor<B, 4>, pass: &mut Pass<B>) -> Tensor<B, 2>;
 }
 
-/// The mean of each channel's plane: `[batch, height, width, channels]` to
-/// `[batch, channels]`.
-pub(crate) fn global_average_pool<B: Backend>(features: Tensor<B, 4>) -> Tensor<B, 2> {
-    let [batch, _, _, channels] = features.dims();
-    features.mean_dim(1).mean_dim(2).reshape([batch, channels])
-}
-
 /// The means of `side`×`side` parts of each channel's plane, as PyTorch's
 /// `adaptive_avg_pool2d` cuts it: parts overlap where the plane has no multiple of `side`
 /// pixels, and repeat pixels where it has fewer.

@@ -6,8 +6,8 @@ use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 use epochcost_architectures::models::resnet::Basic;
 
+use super::Network;
 use super::residual::{BasicBlock, NormedConvolution};
-use super::{Network, global_average_pool};
 use crate::layers::{Linear, Pass};
 use crate::ops::{Features, LayerOps, Window};
 use crate::source::ParameterSource;
@@ -50,7 +50,6 @@ impl<B: LayerOps> Network<B> for ResNet<B> {
         for block in &self.blocks {
             features = block.forward(features, pass);
         }
-        self.classifier
-            .forward(global_average_pool(features.values))
+        self.classifier.forward(B::global_average(features.values))
     }
 }

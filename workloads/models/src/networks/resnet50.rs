@@ -6,8 +6,8 @@ use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 use epochcost_architectures::models::resnet::{BOTTLENECK_STEM, BOTTLENECKS, EXPANSION, Stem};
 
+use super::Network;
 use super::residual::{Bottleneck, NormedConvolution};
-use super::{Network, global_average_pool};
 use crate::layers::{Linear, Pass};
 use crate::ops::{Features, LayerOps, PoolWindow, Window};
 use crate::source::ParameterSource;
@@ -55,7 +55,6 @@ impl<B: LayerOps> Network<B> for ResNet50<B> {
         for block in &self.blocks {
             features = block.forward(features, pass);
         }
-        self.classifier
-            .forward(global_average_pool(features.values))
+        self.classifier.forward(B::global_average(features.values))
     }
 }

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 use epochcost_architectures::models::squeezenet::{self as described, FIRES, STEM};
 
-use super::{Network, global_average_pool};
+use super::Network;
 use crate::layers::{Pass, RectifiedConvolution};
 use crate::ops::{Features, LayerOps, PoolWindow, Window};
 use crate::source::{Initial, ParameterSource};
@@ -79,7 +79,7 @@ impl<B: LayerOps> Network<B> for SqueezeNet<B> {
         let rows = features.reshape([batch, height * width * channels]);
         let features = pass.dropout(rows, DROPPED).reshape(dims);
         let scores = self.classifier.forward(Features::plain(features));
-        global_average_pool(B::activation(scores, None, false).values)
+        B::global_average(B::activation(scores, None, false).values)
     }
 }
 

@@ -234,6 +234,57 @@ impl<B: LayerOps> Backward<B, 6> for ActivationStep {
 }
 
 #[derive(Debug)]
+struct AverageStep;
+
+impl<B: LayerOps> Backward<B, 1> for AverageStep {
+    /// Shape of the values.
+    type State = [usize; 4];
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output: Tensor<B, 2> = consumed(&ops, gradients);
+        let [node] = ops.parents.map(|node| node.map(|node| node.id));
+        pass_on(
+            B::global_average_backward(ops.state, output),
+            node,
+            gradients,
+        );
+    }
+}
+
+#[derive(Debug)]
+struct ExciteStep;
+
+impl<B: LayerOps> Backward<B, 2> for ExciteStep {
+    type State = (Tensor<B, 4>, Tensor<B, 2>);
+
+    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output = consumed(&ops, gradients);
+        let (values, shares) = ops.state;
+        let [values_node, shares_node] = ops.parents.map(|node| node.map(|node| node.id));
+        let (values, shares) = B::excite_backward(values, shares, output);
+        pass_on(values, values_node, gradients);
+        pass_on(shares, shares_node, gradients);
+    }
+}
+
+#[derive(Debug)]
+struct SideBySideStep;
+
+impl<B: LayerOps> Backward<B, 2> for SideBySideStep {
+    /// Channels of the first part.
+    type State = usize;
+
+    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output = consumed(&ops, gradients);
+        let nodes = ops.parents.map(|node| node.map(|node| node.id));
+        let parts: [Tensor<B, 4>; 2] = B::apart(output, ops.state);
+        for (part, node) in parts.into_iter().zip(nodes) {
+            pass_on(part, node, gradients);
+        }
+    }
+}
+
+#[derive(Debug)]
 struct MaxPoolStep;
 
 impl<B: LayerOps> Backward<B, 3> for MaxPoolStep {
@@ -364,6 +415,30 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
             norm: None,
             origin: Some(origin),
         }
+    }
+
+    fn global_average(values: Tensor<Self, 4>) -> Tensor<Self, 2> {
+        let (node, values) = split(values);
+        let shape = values.dims();
+        register(AverageStep, [node], shape, B::global_average(values))
+    }
+
+    fn excite(values: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
+        let ((values_node, values), (shares_node, shares)) = (split(values), split(shares));
+        let output = B::excite(values.clone(), shares.clone());
+        register(
+            ExciteStep,
+            [values_node, shares_node],
+            (values, shares),
+            output,
+        )
+    }
+
+    fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
+        let [(first_node, first), (second_node, second)] = parts.map(split);
+        let channels = first.dims()[3];
+        let output = B::side_by_side([first, second]);
+        register(SideBySideStep, [first_node, second_node], channels, output)
     }
 
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {

@@ -5,6 +5,7 @@ use burn_flex::{Flex, FlexTensor};
 
 use super::{
     FeatureGradients, Features, LayerOps, Moments, Norm, NormGradients, PoolWindow, Window,
+    reference,
 };
 use crate::cpu::geometry::Geometry;
 use crate::cpu::input::{Affine, Input};
@@ -12,7 +13,7 @@ use crate::cpu::max_pool::{self, Sizes};
 use crate::cpu::method::{Gradients, Method};
 use crate::cpu::norm::{self, Sums, input_gradient, parameter_gradients};
 use crate::cpu::pool::Pooled;
-use crate::cpu::{activation, dense, dense_images, dense_weight, loss, pool, rows};
+use crate::cpu::{activation, channels, dense, dense_images, dense_weight, loss, pool, rows};
 
 impl LayerOps for Flex {
     type Origin = ();
@@ -96,6 +97,55 @@ impl LayerOps for Flex {
         }
         let shortcut = shortcut.map(|shortcut| shortcut.own_gradients(gradient.clone()));
         (features.own_gradients(gradient), shortcut)
+    }
+
+    fn global_average_backward(shape: [usize; 4], gradient: Tensor<Self, 2>) -> Tensor<Self, 4> {
+        let [down, across] = reference::mean_factors(shape);
+        let gradient = values(gradient);
+        let factors = [across, down];
+        let images =
+            channels::mean_gradient(slice(&gradient), factors, channels::Sizes::new(shape));
+        tensor(images, shape)
+    }
+
+    fn excite(images: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
+        let shape = images.dims();
+        let (images, shares) = (values(images), values(shares));
+        let sizes = channels::Sizes::new(shape);
+        tensor(
+            channels::excited(slice(&images), slice(&shares), sizes),
+            shape,
+        )
+    }
+
+    fn excite_backward(
+        images: Tensor<Self, 4>,
+        shares: Tensor<Self, 2>,
+        output_gradient: Tensor<Self, 4>,
+    ) -> (Tensor<Self, 4>, Tensor<Self, 2>) {
+        let (shape, rows) = (images.dims(), shares.dims());
+        let (images, shares) = (values(images), values(shares));
+        let gradient = values(output_gradient);
+        let operands = [&images, &shares, &gradient].map(slice);
+        let sizes = channels::Sizes::new(shape);
+        let [images, shares] = channels::excited_gradients(operands, sizes);
+        (tensor(images, shape), tensor(shares, rows))
+    }
+
+    fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
+        let [batch, height, width, first] = parts[0].dims();
+        let second = parts[1].dims()[3];
+        let parts = parts.map(values);
+        let joined = channels::side_by_side(parts.each_ref().map(slice), [first, second]);
+        tensor(joined, [batch, height, width, first + second])
+    }
+
+    fn apart(joined: Tensor<Self, 4>, first: usize) -> [Tensor<Self, 4>; 2] {
+        let [batch, height, width, channels] = joined.dims();
+        let channels = [first, channels - first];
+        let [before, after] = channels::apart(slice(&values(joined)), channels);
+        let shape = channels.map(|channels| [batch, height, width, channels]);
+        [tensor(before, shape[0]), tensor(after, shape[1])]
     }
 
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {

@@ -274,6 +274,46 @@ pub(crate) trait LayerOps: Backend {
         reference::activation_backward(features, shortcut, rectified, output_gradient)
     }
 
+    /// Returns the mean of each channel's plane, `[batch, channels]`.
+    fn global_average(values: Tensor<Self, 4>) -> Tensor<Self, 2> {
+        reference::global_average(values)
+    }
+
+    /// Returns the gradient of values of that shape from that of their means.
+    fn global_average_backward(shape: [usize; 4], gradient: Tensor<Self, 2>) -> Tensor<Self, 4> {
+        reference::global_average_backward(shape, gradient)
+    }
+
+    /// Returns each channel of an image times its share, `[batch, channels]`.
+    fn excite(values: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
+        reference::excite(values, shares)
+    }
+
+    /// Returns the gradients of the values and of the shares.
+    fn excite_backward(
+        values: Tensor<Self, 4>,
+        shares: Tensor<Self, 2>,
+        output_gradient: Tensor<Self, 4>,
+    ) -> (Tensor<Self, 4>, Tensor<Self, 2>) {
+        reference::excite_backward(values, shares, output_gradient)
+    }
+
+    /// Returns the channels of two tensors of the same images, those of the second after those
+    /// of the first.
+    fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
+        Tensor::cat(parts.to_vec(), 3)
+    }
+
+    /// Returns the parts of which the first has so many channels, the inverse of
+    /// [`Self::side_by_side`].
+    fn apart(values: Tensor<Self, 4>, first: usize) -> [Tensor<Self, 4>; 2] {
+        let channels = values.dims()[3];
+        [
+            values.clone().narrow(3, 0, first),
+            values.narrow(3, first, channels - first),
+        ]
+    }
+
     /// Returns the maximum of each window; what lies outside of the images is no maximum.
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
         max_pool::forward(Self::value(features), window)

@@ -43,6 +43,46 @@ fn deviation<B: Backend>(scale: &Scale<B>) -> Tensor<B, 1> {
     (scale.moments.variance.clone() + scale.epsilon).sqrt()
 }
 
+/// See [`LayerOps::global_average`]: one axis after the other.
+pub(super) fn global_average<B: Backend>(values: Tensor<B, 4>) -> Tensor<B, 2> {
+    let [batch, _, _, channels] = values.dims();
+    values.mean_dim(1).mean_dim(2).reshape([batch, channels])
+}
+
+/// See [`LayerOps::global_average_backward`].
+pub(super) fn global_average_backward<B: Backend>(
+    shape: [usize; 4],
+    gradient: Tensor<B, 2>,
+) -> Tensor<B, 4> {
+    let [batch, height, width, channels] = shape;
+    let [down, across] = mean_factors(shape);
+    let row = (gradient * across) * down;
+    row.reshape([batch, 1, 1, channels])
+        .expand([batch, height, width, channels])
+}
+
+/// Factors of the means' gradients, down and across the images.
+pub(super) fn mean_factors([_, height, width, _]: [usize; 4]) -> [f32; 2] {
+    [height, width].map(|length| (1.0 / length as f64) as f32)
+}
+
+/// See [`LayerOps::excite`].
+pub(super) fn excite<B: Backend>(values: Tensor<B, 4>, shares: Tensor<B, 2>) -> Tensor<B, 4> {
+    let [batch, channels] = shares.dims();
+    values * shares.reshape([batch, 1, 1, channels])
+}
+
+/// See [`LayerOps::excite_backward`].
+pub(super) fn excite_backward<B: Backend>(
+    values: Tensor<B, 4>,
+    shares: Tensor<B, 2>,
+    gradient: Tensor<B, 4>,
+) -> (Tensor<B, 4>, Tensor<B, 2>) {
+    let [batch, channels] = shares.dims();
+    let sums = (gradient.clone() * values).sum_dim(1).sum_dim(2);
+    (excite(gradient, shares), sums.reshape([batch, channels]))
+}
+
 /// The moments of each channel, the variance in a pass of its own.
 pub(super) fn moments<B: Backend>(values: Tensor<B, 4>) -> Moments<B> {
     let mean = channel_mean(values.clone());

@@ -239,6 +239,72 @@ fn pools_and_their_gradients() {
     }
 }
 
+/// The gradient of a mean is one product after the other, to the bit.
+#[test]
+fn channels_of_whole_images_and_their_gradients() {
+    for seed in 0..40 {
+        let draw = &mut Draw::new(seed);
+        let shape = [
+            1 + draw.below(5),
+            1 + draw.below(7),
+            1 + draw.below(7),
+            draw.one_of(&[1, 6, 16, 24, 33, 72]),
+        ];
+        let [batch, height, width, channels] = shape;
+        let case = format!("seed {seed}: {shape:?}");
+        let values: Tensor<Flex, 4> = draw.tensor(shape);
+        let shares: Tensor<Flex, 2> = draw.tensor([batch, channels]);
+        let gradient: Tensor<Flex, 4> = draw.tensor(shape);
+
+        let mean = Flex::global_average_backward(shape, shares.clone());
+        let expected = reference::global_average_backward(shape, shares.clone());
+        mean.into_data().assert_eq(&expected.into_data(), true);
+
+        let excited = Flex::excite(values.clone(), shares.clone());
+        let expected = reference::excite(values.clone(), shares.clone());
+        excited.into_data().assert_eq(&expected.into_data(), true);
+        let ours = Flex::excite_backward(values.clone(), shares.clone(), gradient.clone());
+        let expected = reference::excite_backward(values.clone(), shares, gradient);
+        assert_close(ours.0, expected.0, &case);
+        assert_close(ours.1, expected.1, &case);
+
+        let beside = 1 + draw.below(40);
+        let second: Tensor<Flex, 4> = draw.tensor([batch, height, width, beside]);
+        let joined = Flex::side_by_side([values.clone(), second.clone()]);
+        let expected = Tensor::cat(vec![values.clone(), second.clone()], 3);
+        joined
+            .clone()
+            .into_data()
+            .assert_eq(&expected.into_data(), true);
+        let parts = Flex::apart(joined, channels);
+        for (part, expected) in parts.into_iter().zip([values, second]) {
+            part.into_data().assert_eq(&expected.into_data(), true);
+        }
+    }
+}
+
+/// As burn's own autodiff computes it, which the networks' recorded results rest on.
+#[test]
+fn the_gradient_of_a_mean_is_that_of_burn_to_the_bit() {
+    type Graph = Autodiff<Flex>;
+    for seed in 0..20 {
+        let draw = &mut Draw::new(seed);
+        let shape = [1 + draw.below(4), 1 + draw.below(9), 1 + draw.below(9), 40];
+        let values: Tensor<Graph, 4> = draw.tensor::<Graph, 4>(shape).require_grad();
+        let slopes: Tensor<Graph, 2> = draw.tensor([shape[0], shape[3]]);
+        let gradient = |means: Tensor<Graph, 2>| {
+            let found = (means * slopes.clone()).sum().backward();
+            values.grad(&found).unwrap().into_data()
+        };
+        let ours = Graph::global_average(values.clone());
+        let burns = reference::global_average(values.clone());
+        ours.clone()
+            .into_data()
+            .assert_eq(&burns.clone().into_data(), true);
+        gradient(ours).assert_eq(&gradient(burns), true);
+    }
+}
+
 #[test]
 fn max_pools_and_their_gradients() {
     for seed in 0..60 {
