@@ -1,4 +1,4 @@
-//! The bias of a linear layer.
+//! Rows of linear layers: their bias, and the hard sigmoid.
 
 /// Adds a bias to every row.
 pub(crate) fn add_bias(rows: &mut [f32], bias: &[f32]) {
@@ -18,4 +18,24 @@ pub(crate) fn column_sums(rows: &[f32], columns: usize) -> Vec<f32> {
         }
     }
     sums.into_iter().map(|sum| sum as f32).collect()
+}
+
+/// `min(max(x + 3, 0), 6) / 6` of every value.
+pub(crate) fn hard_sigmoid(values: &[f32]) -> Vec<f32> {
+    let share = |value: &f32| ((value + 3.0) / 6.0).clamp(0.0, 1.0);
+    values.iter().map(share).collect()
+}
+
+/// The gradient of the values of [`hard_sigmoid`]: a sixth between -3 and 3.
+pub(crate) fn hard_sigmoid_gradient(values: &[f32], gradient: &[f32]) -> Vec<f32> {
+    let slope = |(value, gradient): (&f32, &f32)| {
+        let share = (value + 3.0) / 6.0;
+        // Not a number lets pass.
+        if share < 0.0 || share > 1.0 {
+            0.0
+        } else {
+            gradient / 6.0
+        }
+    };
+    values.iter().zip(gradient).map(slope).collect()
 }

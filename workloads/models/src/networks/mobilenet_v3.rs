@@ -91,7 +91,7 @@ impl<B: LayerOps> Network<B> for MobileNetV3Small<B> {
         let features = self.last.forward(features, pass).then(HardSwish);
         let features = B::activation(features, None, false).values;
         let hidden = self.hidden.forward(B::global_average(features));
-        let hidden = hidden.clone() * hard_sigmoid(hidden);
+        let hidden = hidden.clone() * B::hard_shares(hidden);
         self.classifier.forward(pass.dropout(hidden, DROPPED))
     }
 }
@@ -168,7 +168,7 @@ impl<B: LayerOps> Excite<B> {
     fn forward(&self, features: Features<B>) -> Features<B> {
         let values = B::activation(features, None, false).values;
         let squeezed = relu(self.squeeze.forward(B::global_average(values.clone())));
-        let shares = hard_sigmoid(self.expand.forward(squeezed));
+        let shares = B::hard_shares(self.expand.forward(squeezed));
         Features::plain(B::excite(values, shares))
     }
 }
@@ -178,11 +178,6 @@ fn function(activation: Activation) -> Function {
         Activation::Relu => Function::Relu,
         Activation::HardSwish => Function::HardSwish,
     }
-}
-
-/// `min(max(x + 3, 0), 6) / 6`.
-fn hard_sigmoid<B: Backend>(values: Tensor<B, 2>) -> Tensor<B, 2> {
-    ((values + 3.0) / 6.0).clamp(0.0, 1.0)
 }
 
 fn convolution<B: LayerOps>(

@@ -252,6 +252,19 @@ impl<B: LayerOps> Backward<B, 1> for AverageStep {
 }
 
 #[derive(Debug)]
+struct HardSigmoidStep;
+
+impl<B: LayerOps> Backward<B, 1> for HardSigmoidStep {
+    type State = Tensor<B, 2>;
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output = consumed(&ops, gradients);
+        let [node] = ops.parents.map(|node| node.map(|node| node.id));
+        pass_on(B::hard_shares_backward(ops.state, output), node, gradients);
+    }
+}
+
+#[derive(Debug)]
 struct ExciteStep;
 
 impl<B: LayerOps> Backward<B, 2> for ExciteStep {
@@ -421,6 +434,12 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         let (node, values) = split(values);
         let shape = values.dims();
         register(AverageStep, [node], shape, B::global_average(values))
+    }
+
+    fn hard_shares(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        let (node, values) = split(values);
+        let output = B::hard_shares(values.clone());
+        register(HardSigmoidStep, [node], values, output)
     }
 
     fn excite(values: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {

@@ -108,6 +108,23 @@ impl LayerOps for Flex {
         tensor(images, shape)
     }
 
+    fn hard_shares(inputs: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        let shape = inputs.dims();
+        tensor(rows::hard_sigmoid(slice(&values(inputs))), shape)
+    }
+
+    fn hard_shares_backward(
+        inputs: Tensor<Self, 2>,
+        output_gradient: Tensor<Self, 2>,
+    ) -> Tensor<Self, 2> {
+        let shape = inputs.dims();
+        let (inputs, gradient) = (values(inputs), values(output_gradient));
+        tensor(
+            rows::hard_sigmoid_gradient(slice(&inputs), slice(&gradient)),
+            shape,
+        )
+    }
+
     fn excite(images: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
         let shape = images.dims();
         let (images, shares) = (values(images), values(shares));

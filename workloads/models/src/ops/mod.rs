@@ -284,6 +284,19 @@ pub(crate) trait LayerOps: Backend {
         reference::global_average_backward(shape, gradient)
     }
 
+    /// `min(max(x + 3, 0), 6) / 6`, the hard sigmoid (Howard et al. 2019, §5.2).
+    fn hard_shares(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        reference::hard_shares(values)
+    }
+
+    /// Returns the gradient of the values.
+    fn hard_shares_backward(
+        values: Tensor<Self, 2>,
+        output_gradient: Tensor<Self, 2>,
+    ) -> Tensor<Self, 2> {
+        reference::hard_shares_backward(values, output_gradient)
+    }
+
     /// Returns each channel of an image times its share, `[batch, channels]`.
     fn excite(values: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
         reference::excite(values, shares)

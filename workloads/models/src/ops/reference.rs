@@ -66,6 +66,24 @@ pub(super) fn mean_factors([_, height, width, _]: [usize; 4]) -> [f32; 2] {
     [height, width].map(|length| (1.0 / length as f64) as f32)
 }
 
+/// See [`LayerOps::hard_shares`].
+pub(super) fn hard_shares<B: Backend>(values: Tensor<B, 2>) -> Tensor<B, 2> {
+    ((values + 3.0) / 6.0).clamp(0.0, 1.0)
+}
+
+/// See [`LayerOps::hard_shares_backward`].
+pub(super) fn hard_shares_backward<B: Backend>(
+    values: Tensor<B, 2>,
+    gradient: Tensor<B, 2>,
+) -> Tensor<B, 2> {
+    let shares = (values + 3.0) / 6.0;
+    let outside = shares
+        .clone()
+        .lower_elem(0.0)
+        .bool_or(shares.greater_elem(1.0));
+    (gradient / 6.0).mask_fill(outside, 0.0)
+}
+
 /// See [`LayerOps::excite`].
 pub(super) fn excite<B: Backend>(values: Tensor<B, 4>, shares: Tensor<B, 2>) -> Tensor<B, 4> {
     let [batch, channels] = shares.dims();
