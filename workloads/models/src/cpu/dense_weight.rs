@@ -20,6 +20,10 @@ const MAX_COLUMNS: usize = 32;
 /// Least terms of an output for which its gradient is packed: it is then read often.
 const PACKED_DEPTH: usize = 256;
 
+/// Least pixels that a shard of the batch sums over: with fewer, storing its whole part of the
+/// gradient and adding it to the others' takes as long as the sums themselves.
+const SUMMED_PIXELS: usize = 256;
+
 /// Least shards that a large batch is cut into.
 const LEAST_SHARDS: usize = 12;
 
@@ -66,7 +70,8 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
 pub(super) fn units(geometry: &Geometry) -> (Vec<Shard>, Vec<Shard>) {
     let length = geometry.depth() * geometry.outputs;
     let most = geometry.shards().len();
-    let batches = shards(geometry.batch, most.min(PART_VALUES / length));
+    let summed = geometry.batch * geometry.out_pixels() / SUMMED_PIXELS;
+    let batches = shards(geometry.batch, most.min(PART_VALUES / length).min(summed));
     let least = LEAST_SHARDS.min(most).div_ceil(batches.len());
     let ranges = shards(geometry.outputs, least.min(geometry.outputs / 32));
     (batches, ranges)
