@@ -78,6 +78,37 @@ fn the_same_draws_give_the_same_bytes_and_series_of_a_fit_are_not_judged() {
     assert!(!set["without"].as_array().unwrap().is_empty());
 }
 
+/// Every cell counts once, in the scores over the object store's sets as in those over all.
+#[test]
+fn sets_together_are_all_of_their_judged_cells() {
+    let directory = tempfile::tempdir().unwrap();
+    let validation = experiments().join("validation");
+    let file = |name: &str| validation.join(format!("{name}.yaml"));
+    let files = ["s3-put-clients", "s3-large-objects", "function-start"].map(file);
+    let files = files.each_ref().map(|file| file.to_str().unwrap());
+    let arguments = [
+        &files[..],
+        &["--draws", "20", "--json", "--profile", "aws-us-east-1-2024"],
+    ];
+    let json: Value =
+        serde_json::from_str(&ends(directory.path(), &arguments.concat(), 0).0).unwrap();
+    let cells = |of: &dyn Fn(&Value) -> bool| -> u64 {
+        let sets = json["sets"].as_array().unwrap().iter();
+        let chosen = sets.filter(|set| of(&set["name"]));
+        chosen
+            .map(|set| set["judged"]["cells"].as_u64().unwrap())
+            .sum()
+    };
+    let together = json["together"].as_array().unwrap();
+    assert_eq!(together[0]["of"], "object store");
+    assert_eq!(
+        together[0]["judged"]["cells"],
+        cells(&|name| name != "function-start")
+    );
+    assert_eq!(together[1]["of"], "all sets");
+    assert_eq!(together[1]["judged"]["cells"], cells(&|_| true));
+}
+
 #[test]
 fn mistakes_in_a_file_are_named() {
     let cases = [

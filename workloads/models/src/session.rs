@@ -38,6 +38,9 @@ pub(crate) trait Session: Send {
     /// Sets the precision of matrix products from now on, where the backend has a choice.
     fn set_precision(&mut self, precision: Precision);
 
+    /// Sets whether outputs that sum few terms are computed again from now on.
+    fn set_recomputation(&mut self, recomputes: bool);
+
     /// Parameters of that seed, or none, and statistics.
     fn start(&self, seed: Option<u64>) -> Start;
 
@@ -76,6 +79,7 @@ where
     layout: N::Layout,
     device: B::Device,
     precision: Precision,
+    recomputes: bool,
     networks: PhantomData<fn() -> (N, E)>,
 }
 
@@ -97,6 +101,7 @@ where
             layout,
             device,
             precision: Precision::default(),
+            recomputes: false,
             networks: PhantomData,
         })
     }
@@ -111,6 +116,10 @@ where
 {
     fn set_precision(&mut self, precision: Precision) {
         self.precision = precision;
+    }
+
+    fn set_recomputation(&mut self, recomputes: bool) {
+        self.recomputes = recomputes;
     }
 
     fn start(&self, seed: Option<u64>) -> Start {
@@ -200,7 +209,7 @@ where
     ) -> Result<Forward<B, N>, ModelError> {
         let source = &mut ParameterSource::fixed(parameters);
         let network = N::new(source, self.layout, &self.device);
-        let mut pass = Pass::<B>::training(draws);
+        let mut pass = Pass::<B>::training(draws).recomputing(self.recomputes);
         let images = self.images(batch);
         let scores = network.forward(images, &mut pass);
         Ok(Forward {
@@ -338,6 +347,7 @@ mod tests {
             layout: (),
             device: FlexDevice,
             precision: Precision::default(),
+            recomputes: false,
             networks: PhantomData,
         };
         let images = vec![0.5; 2 * info.image_values()];

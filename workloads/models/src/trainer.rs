@@ -15,6 +15,9 @@ use crate::parts::Parts;
 use crate::session::{Batch, Session};
 use crate::{Device, ModelError, ModelInfo, Precision};
 
+/// The environment variable that says which outputs are computed again: `short`.
+const RECOMPUTE_VARIABLE: &str = epochcost_environment::user::RECOMPUTE;
+
 /// A model on a device, ready to compute gradients and to evaluate.
 pub struct Trainer {
     info: &'static ModelInfo,
@@ -68,12 +71,14 @@ impl Trainer {
             #[cfg(not(feature = "cuda"))]
             Device::Cuda => return Err(ModelError::NoCuda),
         };
-        Ok(Self {
+        let trainer = Self {
             info,
             session,
             images: info.input,
             micro_batch: None,
-        })
+        };
+        let recompute = std::env::var(RECOMPUTE_VARIABLE);
+        Ok(trainer.with_recomputation(recompute.is_ok_and(|what| what == "short")))
     }
 
     /// Returns the same trainer, given images of that shape (channels, height, width):
@@ -115,6 +120,17 @@ impl Trainer {
     #[must_use]
     pub fn with_precision(mut self, precision: Precision) -> Self {
         self.session.set_precision(precision);
+        self
+    }
+
+    /// Returns the same trainer, computing outputs that sum at most 32 terms again in the backward
+    /// pass instead of keeping them: those of depthwise convolutions and of first layers, most of what a
+    /// step of MobileNet keeps, for a few of its operations. It changes no bit of what is computed.
+    ///
+    /// A new trainer does what the environment's `EPOCHCOST_RECOMPUTE` asks for.
+    #[must_use]
+    pub fn with_recomputation(mut self, recomputes: bool) -> Self {
+        self.session.set_recomputation(recomputes);
         self
     }
 

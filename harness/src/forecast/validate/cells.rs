@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::Path;
 
 use epochcost_simulator::{Operation, Probe, ProbeClient};
-use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
+use serde::{Deserialize, Serialize};
 
 use super::file::Repeat;
 use crate::published::{PublishedError, Row, Table};
@@ -31,6 +31,35 @@ pub(super) enum Setting {
     Operation(Probe),
     /// The synchronisation of an experiment's row, by its id.
     Row(String),
+}
+
+/// A part of the simulator that cells judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stage {
+    /// Reads and writes of the object store, and exchanges over it.
+    ObjectStore,
+    /// Bulk data of a function's network.
+    Network,
+    /// Calls, sandboxes and init.
+    Start,
+    Compute,
+}
+
+impl Setting {
+    /// Returns the part of the simulator that it judges.
+    pub(super) fn stage(&self) -> Stage {
+        use Operation::*;
+        match self {
+            Self::Row(_) => Stage::ObjectStore,
+            Self::Operation(probe) => match probe.operation {
+                Get | Put | InstanceGet => Stage::ObjectStore,
+                Download | VpcDownload | Upload => Stage::Network,
+                WarmStart | ColdStart | Sandbox | Init => Stage::Start,
+                Compute => Stage::Compute,
+            },
+        }
+    }
 }
 
 impl fmt::Display for Setting {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use self::cells::Cell;
+use self::cells::{Cell, Stage};
 use self::file::{File, Source};
 use self::predict::{Predicted, Predictor};
 use self::score::{Compared, Score, Scored, Verdict};
@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::results::SchemaVersion;
 
 /// The version of the format of a validation's result.
-const VALIDATION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+const VALIDATION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// What is validated, and how.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,15 @@ pub struct Validated {
     /// Draws that an interval is taken from.
     draws: u32,
     sets: Vec<Set>,
+    /// Scores of the judged cells of several sets together, where there are several.
+    together: Vec<Together>,
+}
+
+/// Scores of cells of several sets, each of which counts once.
+#[derive(Serialize)]
+struct Together {
+    of: &'static str,
+    judged: Scored,
 }
 
 /// A data set, compared.
@@ -85,6 +94,7 @@ pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
     Ok(Validated {
         schema_version: VALIDATION_VERSION,
         draws: request.draws,
+        together: together(&sets),
         sets,
     })
 }
@@ -95,6 +105,23 @@ impl Validated {
         let mut targets = self.sets.iter().flat_map(|set| &set.targets);
         targets.all(Verdict::is_expected)
     }
+}
+
+/// Returns the scores over the sets of the object store, and over all; none of a single set.
+fn together(sets: &[Set]) -> Vec<Together> {
+    if sets.len() < 2 {
+        return Vec::new();
+    }
+    let judged = || sets.iter().flat_map(|set| &set.cells);
+    let judged = || judged().filter(|cell| !cell.is_fitted).cloned();
+    let of_store = judged().filter(|cell| cell.stage == Stage::ObjectStore);
+    [
+        ("object store", Scored::of(&of_store.collect::<Vec<_>>())),
+        ("all sets", Scored::of(&judged().collect::<Vec<_>>())),
+    ]
+    .into_iter()
+    .filter_map(|(of, judged)| judged.map(|judged| Together { of, judged }))
+    .collect()
 }
 
 /// Compares the simulator with one data set.
@@ -145,6 +172,7 @@ fn set(file: &File, draws: u32) -> Result<Set, Error> {
 fn compare(file: &File) -> impl Fn((&Cell, &Predicted)) -> Compared {
     |(cell, predicted)| Compared {
         series: cell.series.clone(),
+        stage: cell.setting.stage(),
         setting: cell.setting.to_string(),
         statistic: cell.statistic.to_string(),
         measured: cell.measured,

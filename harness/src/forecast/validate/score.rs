@@ -4,12 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::cells::{Cell, quantile};
+use super::cells::{Cell, Stage, quantile};
 
 /// A cell, compared with its prediction.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Compared {
     pub(super) series: String,
+    pub(super) stage: Stage,
     pub(super) setting: String,
     pub(super) statistic: String,
     pub(super) measured: f64,
@@ -260,6 +261,7 @@ mod tests {
     fn cell(measured: f64, predicted: f64, low: f64, high: f64) -> Compared {
         Compared {
             series: "a".into(),
+            stage: Stage::ObjectStore,
             setting: String::new(),
             statistic: String::new(),
             measured,

@@ -49,7 +49,17 @@ impl Validated {
             }
             parts.join("\n")
         });
-        sets.collect::<Vec<_>>().join("\n\n")
+        let together = (!self.together.is_empty())
+            .then(|| format!("together\n{}", table(SCORES, &self.together())));
+        sets.chain(together).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Returns the scores over several sets.
+    fn together(&self) -> Vec<[String; 10]> {
+        let together = self.together.iter();
+        together
+            .map(|all| whole(&format!("judged, {}", all.of), &all.judged))
+            .collect()
     }
 
     /// Returns the comparison as Markdown; with `cells`, every cell.
@@ -67,7 +77,9 @@ impl Validated {
             }
             parts.join("\n\n")
         });
-        sets.collect::<Vec<_>>().join("\n\n")
+        let together = (!self.together.is_empty())
+            .then(|| format!("## Together\n\n{}", markdown(SCORES, &self.together())));
+        sets.chain(together).collect::<Vec<_>>().join("\n\n")
     }
 }
 

@@ -10,6 +10,10 @@ use super::pass::{Pass, note, running};
 use crate::ops::{Features, LayerOps, Moments, Window};
 use crate::source::{Initial, ParameterSource};
 
+/// Most terms of an output that is computed again where a pass recomputes: those of depthwise
+/// convolutions and of the first layers, whose outputs are the largest.
+const SHORT_SUM: usize = 32;
+
 /// A convolution with a square window, its weight
 /// `[out, in / groups, kernel, kernel]` as PyTorch keeps it.
 #[derive(Module, Debug)]
@@ -130,7 +134,18 @@ impl<B: LayerOps> Convolution<B> {
                 (output, Moments { mean, variance })
             }
         };
-        norm.forward(self.kept(output), moments)
+        let output = match pass {
+            Pass::Training {
+                recomputes: true, ..
+            } if self.terms() <= SHORT_SUM => output,
+            _ => self.kept(output),
+        };
+        norm.forward(output, moments)
+    }
+
+    /// Returns the number of terms that each output sums.
+    fn terms(&self) -> usize {
+        self.weight.dims()[1..].iter().product()
     }
 
     fn kept(&self, output: Features<B>) -> Features<B> {

@@ -19,6 +19,8 @@ pub(crate) enum Pass<B: Backend> {
         single: bool,
         /// Source of dropout's draws.
         draws: Draws,
+        /// Whether outputs that sum few terms are computed again in the backward pass.
+        recomputes: bool,
     },
     /// An evaluation's, by running statistics.
     Evaluation {
@@ -106,7 +108,17 @@ impl<B: Backend> Pass<B> {
             noted: vec![],
             single: false,
             draws,
+            recomputes: false,
         }
+    }
+
+    /// Returns the same pass, with outputs that sum few terms computed again in the backward
+    /// pass where `recomputed`.
+    pub(crate) fn recomputing(mut self, recomputed: bool) -> Self {
+        if let Self::Training { recomputes, .. } = &mut self {
+            *recomputes = recomputed;
+        }
+        self
     }
 
     /// Returns the pass of an evaluation by these flat statistics.

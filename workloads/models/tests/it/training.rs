@@ -80,6 +80,21 @@ fn equal_inputs_give_equal_bits() {
     }
 }
 
+#[test]
+fn recomputed_outputs_change_no_bit() {
+    for model in ["mobilenet", "mobilenet_v3_small"] {
+        let step = |recomputes| {
+            let mut trainer = trainer(model).with_recomputation(recomputes);
+            let parameters = trainer.initial_parameters(3);
+            let (images, labels) = batch(&trainer, 4, 4);
+            let mut statistics = trainer.initial_statistics();
+            let step = trainer.gradient(&parameters, &mut statistics, &images, &labels, 5);
+            (step.unwrap(), statistics)
+        };
+        assert!(step(true) == step(false), "{model}");
+    }
+}
+
 /// Cuts of a gradient need not follow its tensors, and do not change its bits.
 #[test]
 fn parts_come_once_and_are_the_whole() {
