@@ -88,7 +88,7 @@ fn sets_together_are_all_of_their_judged_cells() {
     let files = files.each_ref().map(|file| file.to_str().unwrap());
     let arguments = [
         &files[..],
-        &["--draws", "20", "--json", "--profile", "aws-us-east-1-2024"],
+        &["--draws", "60", "--json", "--profile", "aws-us-east-1-2024"],
     ];
     let json: Value =
         serde_json::from_str(&ends(directory.path(), &arguments.concat(), 0).0).unwrap();
