@@ -8,35 +8,18 @@ use epochcost_simulator::profile::{ModelCost, Profile};
 use epochcost_systems::{Device, FanOut, Job, State, find};
 use serde::Serialize;
 
-use super::bounds::{self, Before};
 use super::goal::Price;
+use super::part::{Growing, MINIMUM_S, Part, Span};
 use crate::cost::{CostModel, LineItem, PriceBook};
 use crate::error::Error;
 use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions};
 use crate::forecast::places::{Draw, Site};
-use crate::forecast::{parallel, work};
+use crate::forecast::work;
 use crate::platform::sim::CLASSES_ABOVE;
 use crate::rows::{Row, Simulation as Stands};
 
-/// Mini-batches per worker of the two short simulations that a training is carried on from.
-const SHORT: Lengths = Lengths { few: 4, many: 8 };
-
 /// Workers above which alike ones are represented in short simulations.
-const ALIKE_ABOVE: usize = 16;
-
-/// Events up to which the best settings are simulated whole, whatever their parts show: about a
-/// second of one core.
-const FEW_EVENTS: f64 = 1e6;
-
-/// Events up to which a setting is simulated whole whose mini-batches do not take the same time.
-const MOST_EVENTS: f64 = 4e6;
-
-/// Seconds and dollars by which a growth may be below none, by the rounding of sums.
-const ROUNDING: f64 = 1e-9;
-
-/// Relative difference of two parts of a training up to which each mini-batch is said to repeat
-/// the one before.
-const REPEATS: f64 = 0.01;
+pub(super) const ALIKE_ABOVE: usize = 16;
 
 /// A setting of the search: what is trained, and where.
 #[derive(Clone, Debug)]
@@ -53,54 +36,12 @@ pub(in crate::forecast) struct Figures {
     /// Seconds and dollars of the whole.
     pub(in crate::forecast) price: Price,
     /// Events of the simulation.
-    events: f64,
+    pub(super) events: f64,
     /// Whether the whole was simulated; otherwise it is carried on from its first
     /// mini-batches and epochs.
     pub(super) is_whole: bool,
     /// Whether no closer simulation follows.
     pub(super) is_settled: bool,
-}
-
-/// Mini-batches per worker of two short simulations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lengths {
-    few: usize,
-    many: usize,
-}
-
-/// The part of a training that is simulated.
-#[derive(Clone, Copy)]
-struct Span {
-    /// Mini-batches per worker and epoch.
-    batches: usize,
-    epochs: usize,
-    /// Workers above which alike ones are represented.
-    alike_above: usize,
-}
-
-/// What grows with the mini-batches of a training, without the rounding of bills.
-#[derive(Clone, Copy, Debug, Default)]
-struct Growing {
-    seconds: f64,
-    /// Dollars for everything but machines.
-    other_usd: f64,
-    /// Seconds of all machines.
-    machine_s: f64,
-    /// Seconds of all epochs, without boots and starts.
-    epochs_s: f64,
-    /// Longest run of a function, seconds.
-    longest_s: f64,
-    events: f64,
-}
-
-/// A training, or a part of one, as it was simulated.
-struct Part {
-    growing: Growing,
-    /// Machines that are paid for by the second, and the price of each.
-    machines: f64,
-    usd_per_s: f64,
-    /// Dollars as billed.
-    usd: f64,
 }
 
 /// A point's figures, or why it is impossible.
@@ -194,199 +135,6 @@ impl Bench<'_> {
         })
     }
 
-    /// Returns the lengths of short simulations in which as many functions run at once as in the
-    /// whole; none where rounds divide an epoch, which shorter epochs would change.
-    fn lengths(&self, point: &Point) -> Option<Lengths> {
-        let job = &point.row.job;
-        let Some(fan_out) = self.fan_out(point) else {
-            return Some(SHORT);
-        };
-        let bound = find(&job.system).and_then(|system| system.bind(job).ok());
-        if bound.is_none_or(|bound| bound.rounds() > 1) {
-            return None;
-        }
-        let (profile, _) = self.stated(point);
-        let limit = (profile.function.concurrency_limit / job.workers.max(1) as f64).ceil();
-        let at_once = match fan_out {
-            FanOut::Parallel => limit,
-            FanOut::Map => limit.min(profile.workflow.map_concurrency_limit),
-        };
-        let few = (at_once as usize).clamp(SHORT.few, job.batches_per_worker.max(SHORT.few));
-        Some(Lengths {
-            few,
-            many: few.saturating_mul(2),
-        })
-    }
-
-    /// Returns the figures of a point, carried on from two short simulations. Both are doubled while the
-    /// longer one ends sooner, as by convoys at a shared server that happen to form in the shorter one,
-    /// and while what is carried on is less than the point's bound.
-    fn carried(&self, point: &Point, draw: Draw, lengths: Lengths) -> Result<Found, Error> {
-        let job = &point.row.job;
-        let (batches, epochs) = (job.batches_per_worker, job.epochs);
-        let is_short = batches <= lengths.many;
-        if is_short && epochs == 1 && job.workers <= ALIKE_ABOVE {
-            return self.whole(point, draw);
-        }
-        let (few, many) = if is_short {
-            (batches, batches)
-        } else {
-            (lengths.few, lengths.many)
-        };
-        let at = |batches, epochs| {
-            let alike_above = ALIKE_ABOVE;
-            let span = Span {
-                batches,
-                epochs,
-                alike_above,
-            };
-            self.part(point, draw, span)
-        };
-        let base = match at(few, 1)? {
-            Ok(base) => base,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        // Each figure is a constant, a part per epoch, and a part per mini-batch of it.
-        let mut per_batch = Growing::default();
-        if many > few {
-            match at(many, 1)? {
-                Ok(longer) => per_batch = base.growing.to(&longer.growing, (many - few) as f64),
-                Err(reason) => return Ok(Err(reason)),
-            }
-        }
-        if per_batch.shrinks() {
-            return self.carried(point, draw, lengths.doubled());
-        }
-        let mut per_epoch = Growing::default();
-        if epochs > 1 {
-            match at(few, 2)? {
-                Ok(longer) => per_epoch = base.growing.to(&longer.growing, 1.0),
-                Err(reason) => return Ok(Err(reason)),
-            }
-        }
-        if per_epoch.shrinks() {
-            return self.whole(point, draw);
-        }
-        let found = self.extended(point, base, few, &per_batch, &per_epoch, draw);
-        match &found {
-            Ok(figures)
-                if draw.0.is_none() && many > few && self.is_below_bound(point, figures) =>
-            {
-                self.carried(point, draw, lengths.doubled())
-            }
-            _ => Ok(found),
-        }
-    }
-
-    /// Returns whether figures are less than computing the gradients takes.
-    fn is_below_bound(&self, point: &Point, figures: &Figures) -> bool {
-        let price = figures.price;
-        match bounds::before(self, point) {
-            Before::AtLeast(least) => price.seconds < least.seconds || price.usd < least.usd,
-            Before::Impossible(_) => false,
-        }
-    }
-
-    /// Returns the figures of the whole from those of one epoch of `few` mini-batches.
-    fn extended(
-        &self,
-        point: &Point,
-        base: Part,
-        few: usize,
-        per_batch: &Growing,
-        per_epoch: &Growing,
-        draw: Draw,
-    ) -> Found {
-        let job = &point.row.job;
-        let (batches, epochs) = (job.batches_per_worker, job.epochs);
-        let growing = (base.growing)
-            .plus(per_epoch, epochs.saturating_sub(1) as f64)
-            .plus(per_batch, (epochs * batches.saturating_sub(few)) as f64);
-        let part = Part { growing, ..base };
-        self.within_limits(point, part).map(|part| Figures {
-            price: self.interrupted(point, part.price(), &part.growing, draw),
-            events: part.growing.events,
-            is_whole: false,
-            is_settled: false,
-        })
-    }
-
-    /// Returns the figures of a point that was simulated in part, with every worker: of the
-    /// whole, or carried on from parts of which the second takes per mini-batch what the first
-    /// does.
-    ///
-    /// # Errors
-    /// As [`Self::short`].
-    pub(super) fn settled(&self, point: &Point, short: &Figures) -> Result<Found, Error> {
-        if short.is_settled {
-            return Ok(Ok(*short));
-        }
-        // Requests between workers grow with the workers that are represented.
-        let job = &point.row.job;
-        let represented = (job.workers as f64 / ALIKE_ABOVE as f64).max(1.0);
-        let events = short.events * represented;
-        let lengths = self.lengths(point);
-        let repeats = lengths.filter(|lengths| job.batches_per_worker > 2 * lengths.many);
-        let figures = match repeats {
-            Some(lengths) if events > FEW_EVENTS => self.repeated(point, lengths, events)?,
-            _ if events > MOST_EVENTS => Ok(*short),
-            _ => self.whole(point, Draw(None))?,
-        };
-        Ok(figures.map(|figures| Figures {
-            is_settled: true,
-            ..figures
-        }))
-    }
-
-    /// Returns the figures of a training from parts of three lengths, if the mini-batches of the
-    /// third take what those of the second do; of the whole otherwise, unless that has too many
-    /// events.
-    fn repeated(&self, point: &Point, lengths: Lengths, events: f64) -> Result<Found, Error> {
-        let Lengths { few, many } = lengths;
-        let longest = 2 * many;
-        let spans = [(few, 1), (many, 1), (longest, 1), (few, 2)];
-        let wanted = if point.row.job.epochs > 1 { 4 } else { 3 };
-        let parts = parallel::map(&spans[..wanted], |(batches, epochs)| {
-            let span = Span {
-                batches: *batches,
-                epochs: *epochs,
-                alike_above: CLASSES_ABOVE,
-            };
-            self.part(point, Draw(None), span)
-        });
-        let parts: Result<Result<Vec<Part>, String>, Error> = parts.into_iter().collect();
-        let parts = match parts? {
-            Ok(parts) => parts,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let growth = |from: usize, to: usize| {
-            let batches = (spans[to].0 - spans[from].0) as f64;
-            parts[from].growing.to(&parts[to].growing, batches)
-        };
-        let (first, second) = (growth(0, 1), growth(1, 2));
-        let per_epoch = (parts.get(3)).map_or_else(Growing::default, |twice| {
-            parts[0].growing.to(&twice.growing, 1.0)
-        });
-        if !parts[0].is_alike(&first, &second) && events <= MOST_EVENTS {
-            return self.whole(point, Draw(None));
-        }
-        if second.shrinks() || per_epoch.shrinks() {
-            let longer = lengths.doubled();
-            let is_part =
-                !per_epoch.shrinks() && point.row.job.batches_per_worker > 2 * longer.many;
-            return if is_part {
-                self.repeated(point, longer, events)
-            } else {
-                self.whole(point, Draw(None))
-            };
-        }
-        let base = parts.into_iter().next();
-        Ok(match base {
-            Some(base) => self.extended(point, base, few, &second, &per_epoch, Draw(None)),
-            None => Err("nothing was simulated".to_owned()),
-        })
-    }
-
     /// Returns the figures of a whole training.
     ///
     /// # Errors
@@ -414,7 +162,12 @@ impl Bench<'_> {
     }
 
     /// Simulates so much of a point.
-    fn part(&self, point: &Point, draw: Draw, span: Span) -> Result<Result<Part, String>, Error> {
+    pub(super) fn part(
+        &self,
+        point: &Point,
+        draw: Draw,
+        span: Span,
+    ) -> Result<Result<Part, String>, Error> {
         let site = &self.sites[point.site];
         let Some(reference) = reference(self.stands, &point.row, site.device()) else {
             let device = site.hardware.about.as_str();
@@ -506,7 +259,13 @@ impl Bench<'_> {
     }
 
     /// Returns seconds and dollars with the interruptions that the place expects.
-    fn interrupted(&self, point: &Point, price: Price, growing: &Growing, draw: Draw) -> Price {
+    pub(super) fn interrupted(
+        &self,
+        point: &Point,
+        price: Price,
+        growing: &Growing,
+        draw: Draw,
+    ) -> Price {
         let epoch_s = growing.epochs_s / point.row.job.epochs.max(1) as f64;
         let longer = self.sites[point.site].interruptions(epoch_s, draw);
         Price {
@@ -517,7 +276,7 @@ impl Bench<'_> {
 
     /// Refuses a carried-on point whose functions would run too long; one whose workers
     /// re-invoke themselves goes on.
-    fn within_limits(&self, point: &Point, part: Part) -> Result<Part, String> {
+    pub(super) fn within_limits(&self, point: &Point, part: Part) -> Result<Part, String> {
         let limit_s = self.stated(point).0.function.timeout_s_limit;
         let goes_on = point.row.job.settings["continues_by_time"] == true;
         let longest_s = part.growing.longest_s;
@@ -529,9 +288,6 @@ impl Bench<'_> {
         Ok(part)
     }
 }
-
-/// Shortest time that a machine is billed for, seconds.
-pub(super) const MINIMUM_S: f64 = 60.0;
 
 /// Returns the machines of a row on instances.
 fn machines(row: &Row) -> usize {
@@ -547,67 +303,6 @@ fn rented_usd(items: &[LineItem]) -> f64 {
         .iter()
         .filter(|item| item.dimension.starts_with("ec2/"));
     rented.map(|item| item.usd).sum()
-}
-
-impl Part {
-    /// Returns whether two growths per mini-batch take about the same seconds and dollars.
-    fn is_alike(&self, a: &Growing, b: &Growing) -> bool {
-        let usd = |growing: &Growing| growing.other_usd + growing.machine_s * self.usd_per_s;
-        let close = |a: f64, b: f64| (a - b).abs() <= REPEATS * a.abs().max(b.abs());
-        close(a.seconds, b.seconds) && close(usd(a), usd(b))
-    }
-
-    /// Returns seconds and dollars, with the minimum of the machines' bill.
-    fn price(&self) -> Price {
-        let machine_s = self.growing.machine_s.max(self.machines * MINIMUM_S);
-        Price {
-            seconds: self.growing.seconds,
-            usd: self.growing.other_usd + machine_s * self.usd_per_s,
-        }
-    }
-}
-
-impl Lengths {
-    fn doubled(self) -> Self {
-        Self {
-            few: self.many,
-            many: self.many.saturating_mul(2),
-        }
-    }
-}
-
-impl Growing {
-    /// Returns whether more work would take fewer seconds or dollars.
-    fn shrinks(&self) -> bool {
-        [self.seconds, self.other_usd, self.machine_s]
-            .iter()
-            .any(|growth| *growth < -ROUNDING)
-    }
-
-    /// Returns the growth from these figures to `longer` per unit of `units`.
-    fn to(&self, longer: &Self, units: f64) -> Self {
-        let per = |of: fn(&Self) -> f64| (of(longer) - of(self)) / units;
-        Self {
-            seconds: per(|g| g.seconds),
-            other_usd: per(|g| g.other_usd),
-            machine_s: per(|g| g.machine_s),
-            epochs_s: per(|g| g.epochs_s),
-            longest_s: per(|g| g.longest_s),
-            events: per(|g| g.events),
-        }
-    }
-
-    /// Returns these figures and `count` times `growth`.
-    fn plus(&self, growth: &Self, count: f64) -> Self {
-        Self {
-            seconds: self.seconds + count * growth.seconds,
-            other_usd: self.other_usd + count * growth.other_usd,
-            machine_s: self.machine_s + count * growth.machine_s,
-            epochs_s: self.epochs_s + count * growth.epochs_s,
-            longest_s: self.longest_s + count * growth.longest_s,
-            events: self.events + count * growth.events,
-        }
-    }
 }
 
 /// Returns what a step of the row's model costs on the reference of a device: a vCPU, or

@@ -3,7 +3,8 @@
 use epochcost_simulator::profile::{ModelCost, Profile};
 use epochcost_systems::{BoundSystem, Deployment, Device, Host, Job, Machines, State, find};
 
-use super::bench::{Bench, MINIMUM_S, Point, reference};
+use super::bench::{Bench, Point, reference};
+use super::part::MINIMUM_S;
 use super::goal::Price;
 use crate::cost::{CostModel, PriceBook};
 use crate::forecast::places::Draw;

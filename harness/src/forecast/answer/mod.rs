@@ -8,9 +8,11 @@
 
 mod bench;
 mod bounds;
+mod carried;
 mod even;
 mod goal;
 mod page;
+mod part;
 mod points;
 mod ranges;
 mod text;
