@@ -4,8 +4,8 @@ use epochcost_simulator::profile::{ModelCost, Profile};
 use epochcost_systems::{BoundSystem, Deployment, Device, Host, Job, Machines, State, find};
 
 use super::bench::{Bench, Point, reference};
-use super::part::MINIMUM_S;
 use super::goal::Price;
+use super::part::MINIMUM_S;
 use crate::cost::{CostModel, PriceBook};
 use crate::forecast::places::Draw;
 use crate::rows::Row;
