@@ -9,7 +9,7 @@ use epochcost_systems::{Device, FanOut, Job, State, find};
 use serde::Serialize;
 
 use super::goal::Price;
-use super::part::{Growing, MINIMUM_S, Part, Span};
+use super::part::{Growing, MINIMUM_S, Part, SHORT, Span};
 use crate::cost::{CostModel, LineItem, PriceBook};
 use crate::error::Error;
 use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions};
