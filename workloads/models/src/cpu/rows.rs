@@ -30,12 +30,12 @@ pub(crate) fn hard_sigmoid(values: &[f32]) -> Vec<f32> {
 pub(crate) fn hard_sigmoid_gradient(values: &[f32], gradient: &[f32]) -> Vec<f32> {
     let slope = |(value, gradient): (&f32, &f32)| {
         let share = (value + 3.0) / 6.0;
-        // Not a number lets pass.
-        if share < 0.0 || share > 1.0 {
-            0.0
-        } else {
-            gradient / 6.0
-        }
+        // What is not a number lets pass, as it does in burn.
+        let is_flat = match share.partial_cmp(&share.clamp(0.0, 1.0)) {
+            Some(order) => order.is_ne(),
+            None => false,
+        };
+        if is_flat { 0.0 } else { gradient / 6.0 }
     };
     values.iter().zip(gradient).map(slope).collect()
 }
