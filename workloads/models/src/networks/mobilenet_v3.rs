@@ -91,7 +91,7 @@ impl<B: LayerOps> Network<B> for MobileNetV3Small<B> {
         let features = self.last.forward(features, pass).then(HardSwish);
         let features = B::activation(features, None, false).values;
         let hidden = self.hidden.forward(B::global_average(features));
-        let hidden = hidden.clone() * B::hard_shares(hidden);
+        let hidden = hidden.clone() * B::hard_sigmoids(hidden);
         self.classifier.forward(pass.dropout(hidden, DROPPED))
     }
 }
@@ -168,7 +168,7 @@ impl<B: LayerOps> Excite<B> {
     fn forward(&self, features: Features<B>) -> Features<B> {
         let values = B::activation(features, None, false).values;
         let squeezed = relu(self.squeeze.forward(B::global_average(values.clone())));
-        let shares = B::hard_shares(self.expand.forward(squeezed));
+        let shares = B::hard_sigmoids(self.expand.forward(squeezed));
         Features::plain(B::excite(values, shares))
     }
 }

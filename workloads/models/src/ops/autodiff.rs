@@ -260,7 +260,11 @@ impl<B: LayerOps> Backward<B, 1> for HardSigmoidStep {
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let output = consumed(&ops, gradients);
         let [node] = ops.parents.map(|node| node.map(|node| node.id));
-        pass_on(B::hard_shares_backward(ops.state, output), node, gradients);
+        pass_on(
+            B::hard_sigmoids_backward(ops.state, output),
+            node,
+            gradients,
+        );
     }
 }
 
@@ -436,9 +440,9 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         register(AverageStep, [node], shape, B::global_average(values))
     }
 
-    fn hard_shares(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
+    fn hard_sigmoids(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
         let (node, values) = split(values);
-        let output = B::hard_shares(values.clone());
+        let output = B::hard_sigmoids(values.clone());
         register(HardSigmoidStep, [node], values, output)
     }
 

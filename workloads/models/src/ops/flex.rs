@@ -108,12 +108,12 @@ impl LayerOps for Flex {
         tensor(images, shape)
     }
 
-    fn hard_shares(inputs: Tensor<Self, 2>) -> Tensor<Self, 2> {
+    fn hard_sigmoids(inputs: Tensor<Self, 2>) -> Tensor<Self, 2> {
         let shape = inputs.dims();
         tensor(rows::hard_sigmoid(slice(&values(inputs))), shape)
     }
 
-    fn hard_shares_backward(
+    fn hard_sigmoids_backward(
         inputs: Tensor<Self, 2>,
         output_gradient: Tensor<Self, 2>,
     ) -> Tensor<Self, 2> {

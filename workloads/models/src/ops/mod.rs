@@ -285,16 +285,16 @@ pub(crate) trait LayerOps: Backend {
     }
 
     /// `min(max(x + 3, 0), 6) / 6`, the hard sigmoid (Howard et al. 2019, §5.2).
-    fn hard_shares(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        reference::hard_shares(values)
+    fn hard_sigmoids(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        reference::hard_sigmoids(values)
     }
 
     /// Returns the gradient of the values.
-    fn hard_shares_backward(
+    fn hard_sigmoids_backward(
         values: Tensor<Self, 2>,
         output_gradient: Tensor<Self, 2>,
     ) -> Tensor<Self, 2> {
-        reference::hard_shares_backward(values, output_gradient)
+        reference::hard_sigmoids_backward(values, output_gradient)
     }
 
     /// Returns each channel of an image times its share, `[batch, channels]`.

@@ -66,13 +66,13 @@ pub(super) fn mean_factors([_, height, width, _]: [usize; 4]) -> [f32; 2] {
     [height, width].map(|length| (1.0 / length as f64) as f32)
 }
 
-/// See [`LayerOps::hard_shares`].
-pub(super) fn hard_shares<B: Backend>(values: Tensor<B, 2>) -> Tensor<B, 2> {
+/// See [`LayerOps::hard_sigmoids`].
+pub(super) fn hard_sigmoids<B: Backend>(values: Tensor<B, 2>) -> Tensor<B, 2> {
     ((values + 3.0) / 6.0).clamp(0.0, 1.0)
 }
 
-/// See [`LayerOps::hard_shares_backward`].
-pub(super) fn hard_shares_backward<B: Backend>(
+/// See [`LayerOps::hard_sigmoids_backward`].
+pub(super) fn hard_sigmoids_backward<B: Backend>(
     values: Tensor<B, 2>,
     gradient: Tensor<B, 2>,
 ) -> Tensor<B, 2> {

@@ -261,10 +261,10 @@ fn channels_of_whole_images_and_their_gradients() {
         mean.into_data().assert_eq(&expected.into_data(), true);
 
         let rows = shares.clone() * 5.0;
-        let hard = Flex::hard_shares(rows.clone());
-        assert_close(hard, reference::hard_shares(rows.clone()), &case);
-        let ours = Flex::hard_shares_backward(rows.clone(), shares.clone());
-        let expected = reference::hard_shares_backward(rows, shares.clone());
+        let hard = Flex::hard_sigmoids(rows.clone());
+        assert_close(hard, reference::hard_sigmoids(rows.clone()), &case);
+        let ours = Flex::hard_sigmoids_backward(rows.clone(), shares.clone());
+        let expected = reference::hard_sigmoids_backward(rows, shares.clone());
         assert_close(ours, expected, &case);
 
         let excited = Flex::excite(values.clone(), shares.clone());
