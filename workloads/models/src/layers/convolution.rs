@@ -156,3 +156,30 @@ impl<B: LayerOps> Convolution<B> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::backend::Autodiff;
+    use burn_flex::{Flex, FlexDevice};
+
+    use super::*;
+    use crate::layers::Draws;
+
+    /// What is computed again has an origin that it is made from; what is kept has none.
+    #[test]
+    fn short_sums_are_computed_again_where_a_pass_recomputes() {
+        type Graph = Autodiff<Flex>;
+        let source = &mut ParameterSource::fresh(1);
+        let norm = BatchNorm::<Graph>::new(source, 32, &FlexDevice);
+        let images = Features::plain(Tensor::<Graph, 4>::ones([2, 4, 4, 32], &FlexDevice));
+        for (groups, is_short) in [(32, true), (1, false)] {
+            let window = Window::three(1).groups(groups);
+            let convolution = Convolution::<Graph>::new(source, [32, 32], window, &FlexDevice);
+            for recomputes in [false, true] {
+                let pass = &mut Pass::training(Draws::new(1, 0)).recomputing(recomputes);
+                let output = convolution.forward_normed(images.clone(), &norm, pass);
+                assert_eq!(output.origin.is_some(), recomputes && is_short, "{groups}");
+            }
+        }
+    }
+}
