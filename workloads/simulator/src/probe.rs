@@ -2,15 +2,16 @@
 //! stations, channels and starts are those of a simulated trial.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_kernels::hash;
 use epochcost_systems::ArithmeticMeter;
 use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use serde::{Deserialize, Serialize};
 
-use crate::channels::objects_of;
+use crate::channels::{objects_of, queue_of};
 use crate::draws::Draws;
 use crate::engine::{Engine, Handle, locked};
 use crate::functions::Starts;
@@ -23,6 +24,9 @@ use crate::station::{Chance, Server, Station, StationSpec, Work};
 
 const BUCKET: &str = "probe";
 
+/// Time between two messages, in which the consumer begins to wait.
+const BETWEEN_MESSAGES: Duration = Duration::from_secs(1);
+
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,6 +37,8 @@ pub enum Operation {
     Put,
     /// A read from the object store by an instance.
     InstanceGet,
+    /// A message over the queue from one instance to another that waits for it.
+    Deliver,
     /// Bulk data to a function, from peers that are never the limit.
     Download,
     /// Bulk data to a function in a VPC.
@@ -147,6 +153,7 @@ impl Timing {
             Operation::Get | Operation::Put | Operation::InstanceGet => {
                 self.requests(function).await;
             }
+            Operation::Deliver => self.messages(function).await,
             Operation::Download | Operation::VpcDownload | Operation::Upload => {
                 self.bulk(function).await;
             }
@@ -222,6 +229,29 @@ impl Timing {
         }
     }
 
+    /// Times messages from the beginning of their publish until their consumer has them.
+    async fn messages(&self, pair: u64) {
+        let queue_of = |instance: u64| queue_of(&Arc::new(self.station(2 * pair + instance)));
+        let (publisher, consumer) = (queue_of(0), queue_of(1));
+        let name = format!("probe-{pair}");
+        for _ in 0..self.probe.rounds {
+            let begins = self.now_s() + BETWEEN_MESSAGES.as_secs_f64();
+            let message = Payload::Phantom {
+                bytes: self.probe.bytes,
+            };
+            // Sizes in memory are never refused.
+            let publishing = async {
+                self.engine.sleep(BETWEEN_MESSAGES).await;
+                let _ = publisher.publish(&name, message).await;
+            };
+            let consuming = async {
+                let _ = consumer.consume(&name, Duration::MAX).await;
+                self.note(self.now_s() - begins);
+            };
+            join(publishing, consuming).await;
+        }
+    }
+
     /// Times bulk data over all streams of a function.
     async fn bulk(&self, function: u64) {
         let station = self.station(function);
@@ -248,7 +278,10 @@ impl Timing {
     fn station(&self, function: u64) -> Station {
         let (profile, probe) = (&self.profile, &self.probe);
         let (model, memory_mb) = (&profile.function, probe.memory_mb);
-        let is_instance = probe.operation == Operation::InstanceGet;
+        let is_instance = matches!(
+            probe.operation,
+            Operation::InstanceGet | Operation::Deliver
+        );
         let credit = (model.network_credit.as_ref()).filter(|_| !is_instance);
         let interpreted = profile.interpreted();
         let spec = StationSpec {

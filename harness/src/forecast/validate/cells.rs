@@ -39,6 +39,8 @@ pub(super) enum Setting {
 pub(super) enum Stage {
     /// Reads and writes of the object store, and exchanges over it.
     ObjectStore,
+    /// Messages over the queue.
+    Queue,
     /// Bulk data of a function's network.
     Network,
     /// Calls, sandboxes and init.
@@ -54,6 +56,7 @@ impl Setting {
             Self::Row(_) => Stage::ObjectStore,
             Self::Operation(probe) => match probe.operation {
                 Get | Put | InstanceGet => Stage::ObjectStore,
+                Deliver => Stage::Queue,
                 Download | VpcDownload | Upload => Stage::Network,
                 WarmStart | ColdStart | Sandbox | Init => Stage::Start,
                 Compute => Stage::Compute,

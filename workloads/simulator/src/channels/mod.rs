@@ -8,7 +8,7 @@ mod tensors;
 
 use std::sync::Arc;
 
-use epochcost_channels::{ObjectStore, TensorStore};
+use epochcost_channels::{ObjectStore, Queue, TensorStore};
 use epochcost_systems::{Channels, TensorStores};
 
 use crate::services::Tensors;
@@ -27,10 +27,7 @@ pub(crate) fn channels(station: &Arc<Station>) -> Channels {
             tensors: services.tensors.clone(),
             station: station.clone(),
         }),
-        queue: Arc::new(SimQueue {
-            queues: services.queues.clone(),
-            station: station.clone(),
-        }),
+        queue: queue_of(station),
         links: Arc::new(SimLinks {
             station: station.clone(),
         }),
@@ -41,6 +38,14 @@ pub(crate) fn channels(station: &Arc<Station>) -> Channels {
 pub(crate) fn objects_of(station: &Arc<Station>) -> Arc<dyn ObjectStore> {
     Arc::new(SimObjects {
         objects: station.services.objects.clone(),
+        station: station.clone(),
+    })
+}
+
+/// Makes the channel over which `station` reaches the queue.
+pub(crate) fn queue_of(station: &Arc<Station>) -> Arc<dyn Queue> {
+    Arc::new(SimQueue {
+        queues: station.services.queues.clone(),
         station: station.clone(),
     })
 }
