@@ -20,7 +20,7 @@ const DRAWN_REPRESENTATIVES: usize = 32;
 /// Number of first ranks that are simulated each for itself where single events are drawn. Readers
 /// begin with them, so that it is these for which they poll: a worker that stands for others
 /// shows what they write no sooner than its own.
-const FIRST_RANKS: usize = 16;
+const FIRST_RANKS: usize = 48;
 
 /// Number of requests of an exchange above which workers that are not alike are not simulated:
 /// some ten minutes on one core.

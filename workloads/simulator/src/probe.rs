@@ -278,10 +278,7 @@ impl Timing {
     fn station(&self, function: u64) -> Station {
         let (profile, probe) = (&self.profile, &self.probe);
         let (model, memory_mb) = (&profile.function, probe.memory_mb);
-        let is_instance = matches!(
-            probe.operation,
-            Operation::InstanceGet | Operation::Deliver
-        );
+        let is_instance = matches!(probe.operation, Operation::InstanceGet | Operation::Deliver);
         let credit = (model.network_credit.as_ref()).filter(|_| !is_instance);
         let interpreted = profile.interpreted();
         let spec = StationSpec {

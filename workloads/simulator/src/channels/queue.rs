@@ -19,11 +19,9 @@ pub(super) struct SimQueue {
 }
 
 impl SimQueue {
-    async fn request(&self) -> Result<()> {
+    async fn request(&self, direction: Direction) -> Result<()> {
         let service = &self.queues.model.service;
-        self.station
-            .request(service, Peer::Queue, Direction::Read)
-            .await;
+        self.station.request(service, Peer::Queue, direction).await;
         let Queues { condition, .. } = &*self.queues;
         condition.pass(&self.station.engine, SERVICE).await
     }
@@ -43,7 +41,7 @@ impl SimQueue {
         let limit = self.queues.model.message_bytes_limit;
         let services = &self.station.services;
         services.check_size(SERVICE, message.len(), limit)?;
-        self.request().await?;
+        self.request(Direction::Write).await?;
         self.transfer(message.len(), Direction::Write).await;
         Ok(())
     }
@@ -114,13 +112,13 @@ impl Queue for SimQueue {
     }
 
     async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
-        self.request().await?;
+        self.request(Direction::Read).await?;
         self.queues.bind(exchange, queue);
         Ok(())
     }
 
     async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
-        self.request().await?;
+        self.request(Direction::Read).await?;
         let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let deadline = self.station.engine.now().saturating_add(wait);
         let message = self.next(queue, deadline).await;
@@ -131,7 +129,7 @@ impl Queue for SimQueue {
     }
 
     async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
-        self.request().await?;
+        self.request(Direction::Read).await?;
         let message = self.queues.front(queue);
         if let Some(message) = &message {
             self.transfer(message.len(), Direction::Read).await;
@@ -140,12 +138,12 @@ impl Queue for SimQueue {
     }
 
     async fn count(&self, queue: &str) -> Result<u64> {
-        self.request().await?;
+        self.request(Direction::Read).await?;
         Ok(self.queues.count(queue))
     }
 
     async fn purge(&self, queue: &str) -> Result<()> {
-        self.request().await?;
+        self.request(Direction::Read).await?;
         let population = &self.station.services.population;
         for queue in population.purged(self.station.rank(), queue) {
             self.queues.purge(&queue);

@@ -380,6 +380,10 @@ impl Clock for Station {
                 pause.interval
             };
             self.engine.sleep(interval).await;
+            // All that wait for the same workers go on when the last of these has come.
+            if let Some(lateness) = &self.lateness {
+                locked(lateness).release();
+            }
             return SkippedPolls::default();
         }
         // Time passes until the change, or until as many polls as may be left out.

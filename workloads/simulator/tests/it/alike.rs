@@ -192,10 +192,6 @@ enum Bounds {
     Many,
 }
 
-/// Share by which polls in vain of P2P may differ: a peer asks for everyone who is missing, not for
-/// the first ranks, and a late representative delays what faster peers write.
-const MISSED_PEERS: f64 = 0.1;
-
 /// Compares means over seeds by classes with those of the full simulation, with single events
 /// drawn.
 fn compare_drawn(sizes: &[(usize, u64)], bounds: Bounds) {
@@ -233,9 +229,6 @@ fn compare_drawn(sizes: &[(usize, u64)], bounds: Bounds) {
                         );
                         let (within, chance) = match (what, bounds) {
                             ("polls", Bounds::Few) => (0.5, error),
-                            ("polls", Bounds::Many) if setting.0 == "p2p" => {
-                                (MISSED_PEERS, 3.0 * error)
-                            }
                             ("polls", Bounds::Many) => (0.02, 3.0 * error),
                             (_, Bounds::Few) => (0.02, error),
                             (_, Bounds::Many) => (0.02, 0.0),

@@ -75,6 +75,19 @@ fn writes_connections_and_first_bytes_have_their_own_constants() {
     assert_takes(&profile.without(Refinement::Writes), put, 0.02 + 0.05 + 0.1);
 }
 
+/// A message takes the latency of its publish, and its bytes to the queue and from it: the consumer's
+/// own request was made before.
+#[test]
+fn a_message_is_delivered_after_its_publish_and_both_transfers() {
+    let mut profile = profile();
+    let service = &mut profile.queue.service;
+    service.request_latency_s = 0.5;
+    service.write_latency_s = Some(0.03);
+    service.stream_bytes_per_s = STREAM;
+    let deliver = operation(Operation::Deliver, ProbeClient::Compiled, 10_000_000);
+    assert_takes(&profile, deliver, 0.03 + 2.0 * 10e6 / STREAM);
+}
+
 #[test]
 fn an_interpreted_client_takes_core_time_that_a_small_function_has_less_of() {
     let mut profile = profile();
