@@ -173,6 +173,28 @@ impl Kernel for ShareSums<'_> {
     }
 }
 
+/// The transposes of matrices of so many rows and columns, which follow each other.
+pub(crate) fn transposed(values: &[f32], [rows, columns]: [usize; 2]) -> Vec<f32> {
+    let size = rows * columns;
+    let mut output = Output::new(values.len());
+    let target = output.target();
+    in_parallel(&shards_of_work(values.len() / size, size), |shard| {
+        for matrix in shard.start..shard.start + shard.length {
+            let from = &values[matrix * size..][..size];
+            // SAFETY: the matrix is this shard's own.
+            let to = unsafe { target.slice(matrix * size, size) };
+            for (column, to) in to.chunks_exact_mut(rows).enumerate() {
+                let from = from[column..].iter().step_by(columns);
+                for (to, from) in to.iter_mut().zip(from) {
+                    *to = *from;
+                }
+            }
+        }
+    });
+    // SAFETY: the shards cover the matrices, and each writes all values of its own.
+    unsafe { output.written() }
+}
+
 /// The pixels of two images of so many channels, those of the second after those of the first.
 pub(crate) fn side_by_side(parts: [&[f32]; 2], channels: [usize; 2]) -> Vec<f32> {
     let mut joined = Vec::with_capacity(parts[0].len() + parts[1].len());

@@ -2,7 +2,10 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Values of a cache line.
 const LINE: usize = 16;
@@ -152,7 +155,7 @@ pub(crate) fn shards_of_work(items: usize, work: usize) -> Vec<Shard> {
 
 /// Runs `work` of every item, in parallel; the results are in the items' order.
 ///
-/// The caller's thread takes items as the pool's threads do: it neither waits until one of them has
+/// The caller's thread takes items as the other threads do: it neither waits until one of them has
 /// woken up, nor, where it is the only one, changes the context twice an operation, which
 /// was a tenth of a small network's step.
 pub(crate) fn in_parallel<I: Copy + Send + Sync, T: Send>(
@@ -163,33 +166,115 @@ pub(crate) fn in_parallel<I: Copy + Send + Sync, T: Send>(
     if threads <= 1 {
         return items.iter().map(|&item| work(item)).collect();
     }
-    let next = AtomicUsize::new(0);
+    // Each thread begins with a part of its own, the same images in every operation, which are then
+    // in its cache, and goes on with what is left of the others'.
+    let begins = |part: usize| part * items.len() / threads;
+    let next: Vec<AtomicUsize> = (0..threads)
+        .map(|part| AtomicUsize::new(begins(part)))
+        .collect();
+    let taken = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(items.len()));
-    let take_items = || {
-        while let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(&item) = items.get(at)
-        {
-            let result = work(item);
-            results
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((at, result));
+    let take_items = |thread: usize| {
+        for part in (thread..threads).chain(0..thread) {
+            while let at = next[part].fetch_add(1, Ordering::Relaxed)
+                && at < begins(part + 1)
+            {
+                let result = work(items[at]);
+                results
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push((at, result));
+                taken.fetch_add(1, Ordering::Release);
+            }
         }
     };
-    rayon::in_place_scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| take_items());
+    let take_items = &take_items;
+    match helpers() {
+        // Another pool's thread, which helps itself.
+        None => rayon::in_place_scope(|scope| {
+            for thread in 1..threads {
+                scope.spawn(move |_| take_items(thread));
+            }
+            take_items(0);
+        }),
+        Some(helpers) => {
+            helpers.in_place_scope(|scope| {
+                OPERATIONS.fetch_add(1, Ordering::Release);
+                for thread in 1..threads {
+                    scope.spawn(move |_| take_items(thread));
+                }
+                take_items(0);
+                spin_until(|| taken.load(Ordering::Acquire) == items.len());
+            });
+            stay_awake(helpers);
         }
-        take_items();
-    });
+    }
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_unstable_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Number of operations that helpers were called for.
+static OPERATIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// Time for which a thread looks for work before it sleeps. Operations of a step follow each other
+/// faster, and waking a thread up takes tens of microseconds.
+const AWAKE: Duration = Duration::from_micros(200);
+
+/// Returns the threads that help the caller's: one fewer than rayon's. None to a thread of a pool.
+fn helpers() -> Option<&'static ThreadPool> {
+    static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+        let count = rayon::current_num_threads().saturating_sub(1).max(1);
+        let pool = ThreadPoolBuilder::new().num_threads(count);
+        pool.build().ok()
+    });
+    match rayon::current_thread_index() {
+        Some(_) => None,
+        None => HELPERS.as_ref(),
+    }
+}
+
+/// Keeps helpers from falling asleep until the next operation, or for [`AWAKE`].
+fn stay_awake(helpers: &ThreadPool) {
+    let operations = OPERATIONS.load(Ordering::Relaxed);
+    for _ in 0..helpers.current_num_threads() {
+        helpers.spawn(move || {
+            spin_until(|| OPERATIONS.load(Ordering::Acquire) != operations);
+        });
+    }
+}
+
+/// Waits until `is_over`, for [`AWAKE`] at most. Other threads and processes may run meanwhile.
+fn spin_until(is_over: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_over() && start.elapsed() < AWAKE {
+        for _ in 0..16 {
+            std::hint::spin_loop();
+        }
+        std::thread::yield_now();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Callers share the threads that help them.
+    #[test]
+    fn callers_at_the_same_time_all_get_their_results() {
+        std::thread::scope(|scope| {
+            for caller in 0..4 {
+                scope.spawn(move || {
+                    for round in 0..2_000 {
+                        let items: Vec<usize> = (0..round % 9).collect();
+                        let results = in_parallel(&items, |item| caller * item);
+                        let expected: Vec<usize> = items.iter().map(|item| caller * item).collect();
+                        assert_eq!(results, expected);
+                    }
+                });
+            }
+        });
+    }
 
     #[test]
     fn results_are_in_the_order_of_the_items() {

@@ -46,7 +46,7 @@ impl<B: LayerOps> Network<B> for LeNet5<B> {
         let features = self.first_pool.forward(self.first.forward(images));
         let features = self.second_pool.forward(self.second.forward(features));
         // The first linear layer's weights are in PyTorch's order: channels first.
-        let mut rows = features.permute([0, 3, 1, 2]).flatten(1, 3);
+        let mut rows = B::channels_first(features);
         for layer in &self.hidden {
             rows = relu(layer.forward(rows));
         }

@@ -92,7 +92,7 @@ impl<B: LayerOps> Network<B> for Vgg11<B> {
         }
         let seen = adaptive_average_pool(images, SIDE);
         // The first linear layer's weights are in PyTorch's order: channels first.
-        let mut rows = seen.permute([0, 3, 1, 2]).flatten(1, 3);
+        let mut rows = B::channels_first(seen);
         for layer in &self.hidden {
             rows = pass.dropout(relu(layer.forward(rows)), DROPPED);
         }

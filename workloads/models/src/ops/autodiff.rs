@@ -302,6 +302,21 @@ impl<B: LayerOps> Backward<B, 2> for SideBySideStep {
 }
 
 #[derive(Debug)]
+struct ChannelsFirstStep;
+
+impl<B: LayerOps> Backward<B, 1> for ChannelsFirstStep {
+    /// Shape of the images.
+    type State = [usize; 4];
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output = consumed(&ops, gradients);
+        let [node] = ops.parents.map(|node| node.map(|node| node.id));
+        let images: Tensor<B, 4> = B::channels_last(output, ops.state);
+        pass_on(images, node, gradients);
+    }
+}
+
+#[derive(Debug)]
 struct MaxPoolStep;
 
 impl<B: LayerOps> Backward<B, 3> for MaxPoolStep {
@@ -462,6 +477,12 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         let channels = first.dims()[3];
         let output = B::side_by_side([first, second]);
         register(SideBySideStep, [first_node, second_node], channels, output)
+    }
+
+    fn channels_first(images: Tensor<Self, 4>) -> Tensor<Self, 2> {
+        let (node, images) = split(images);
+        let shape = images.dims();
+        register(ChannelsFirstStep, [node], shape, B::channels_first(images))
     }
 
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {

@@ -165,6 +165,19 @@ impl LayerOps for Flex {
         [tensor(before, shape[0]), tensor(after, shape[1])]
     }
 
+    fn channels_first(images: Tensor<Self, 4>) -> Tensor<Self, 2> {
+        let [batch, height, width, channels] = images.dims();
+        let pixels = height * width;
+        let rows = channels::transposed(slice(&values(images)), [pixels, channels]);
+        tensor(rows, [batch, channels * pixels])
+    }
+
+    fn channels_last(rows: Tensor<Self, 2>, shape: [usize; 4]) -> Tensor<Self, 4> {
+        let [_, height, width, channels] = shape;
+        let images = channels::transposed(slice(&values(rows)), [channels, height * width]);
+        tensor(images, shape)
+    }
+
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
         let sizes = Sizes::new(features.values.dims(), window);
         let features = Held::of(features);

@@ -327,6 +327,18 @@ pub(crate) trait LayerOps: Backend {
         ]
     }
 
+    /// Returns the values of each image, those of its first channel first.
+    fn channels_first(images: Tensor<Self, 4>) -> Tensor<Self, 2> {
+        images.permute([0, 3, 1, 2]).flatten(1, 3)
+    }
+
+    /// Returns images of that shape, the inverse of [`Self::channels_first`].
+    fn channels_last(rows: Tensor<Self, 2>, shape: [usize; 4]) -> Tensor<Self, 4> {
+        let [batch, height, width, channels] = shape;
+        rows.reshape([batch, channels, height, width])
+            .permute([0, 2, 3, 1])
+    }
+
     /// Returns the maximum of each window; what lies outside of the images is no maximum.
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
         max_pool::forward(Self::value(features), window)

@@ -275,6 +275,17 @@ fn channels_of_whole_images_and_their_gradients() {
         assert_close(ours.0, expected.0, &case);
         assert_close(ours.1, expected.1, &case);
 
+        let shape = values.dims();
+        let rows = Flex::channels_first(values.clone());
+        let expected: Tensor<Flex, 2> = values.clone().permute([0, 3, 1, 2]).flatten(1, 3);
+        rows.clone()
+            .into_data()
+            .assert_eq(&expected.into_data(), true);
+        let images = Flex::channels_last(rows, shape);
+        images
+            .into_data()
+            .assert_eq(&values.clone().into_data(), true);
+
         let beside = 1 + draw.below(40);
         let second: Tensor<Flex, 4> = draw.tensor([batch, height, width, beside]);
         let joined = Flex::side_by_side([values.clone(), second.clone()]);
