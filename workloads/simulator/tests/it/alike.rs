@@ -251,6 +251,28 @@ fn with_draws_means_over_seeds_are_within_two_percent() {
     compare_drawn(&[(64, 10), (128, 4), (256, 4)], Bounds::Few);
 }
 
+/// P2P's peers wait for all others before they come to their barrier: a worker that is stood for is
+/// late there by no more than the last of them, or polls of the barrier grow by a third.
+#[test]
+fn who_waited_for_several_others_is_late_by_the_last_of_them() {
+    let profile = shipped("aws-us-east-1-2024");
+    let mut counts = [0, 0];
+    for seed in 0..20 {
+        let setting = ("p2p", Fidelity::Paper, json!({}));
+        let mut simulation = of(&setting, 128, &profile.drawn(seed));
+        simulation.job.epochs = 1;
+        for (counts, classes) in counts.iter_mut().zip([None, Some(1)]) {
+            let waits = simulated(&simulation, classes).totals.waits;
+            *counts += waits.counts.requests;
+        }
+    }
+    let [all, classes] = counts.map(|count| count as f64);
+    assert!(
+        (classes / all - 1.0).abs() < 0.15,
+        "{classes} and not {all}"
+    );
+}
+
 /// Polls in vain are two or three per worker, and differ from seed to seed by a fifth or more:
 /// only hundreds of seeds show whether their means differ by less than 2 %.
 #[test]
