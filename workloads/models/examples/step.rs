@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let precision = arguments
         .next()
         .map_or(Ok(Precision::default()), |name| name.parse())?;
-    let mut trainer = Trainer::new(&model, device)?.with_precision(precision);
+    let mut trainer = Trainer::new(&model, device)?.with_precision(precision)?;
     // A worker reads these from a store: here they must only be cheap to make.
     let parameters = spread(trainer.info().parameters, 0.1);
     let mut statistics = vec![1.0; trainer.info().statistics];

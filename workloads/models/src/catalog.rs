@@ -8,6 +8,7 @@ use epochcost_architectures::Model;
 use serde::{Deserialize, Serialize};
 
 use crate::ModelError;
+use crate::cpu::bf16::Instructions;
 
 /// Sizes of one model, computed from its layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -103,15 +104,16 @@ pub enum Device {
     Cuda,
 }
 
-/// Numeric precision of a step's matrix products on a GPU; everything else is `f32`.
+/// Numeric precision of a step's matrix products, those of dense convolutions and linear layers
+/// included; everything else is `f32`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// `f32` throughout.
     #[default]
     Fp32,
-    /// Factors may be rounded to 10 bits of mantissa, as tensor cores take them, where that is
-    /// faster.
+    /// Factors may be rounded to 10 bits of mantissa, as a GPU's tensor cores take them, where that
+    /// is faster.
     Tf32,
     /// Factors are rounded to bfloat16 (7 bits); sums are `f32`.
     Bf16,
@@ -131,6 +133,25 @@ impl Device {
             #[cfg(not(feature = "cuda"))]
             Self::Cuda => Err(ModelError::NoCuda),
         }
+    }
+}
+
+impl Precision {
+    /// Checks that the device multiplies in it here.
+    ///
+    /// # Errors
+    /// [`ModelError::NoPrecision`] on a CPU without the instructions.
+    pub fn available(self, device: Device) -> Result<(), ModelError> {
+        let (precision, remedy) = match (device, self) {
+            (Device::Cuda, _) | (Device::Cpu, Self::Fp32) => return Ok(()),
+            (Device::Cpu, Self::Bf16) if Instructions::best().is_some() => return Ok(()),
+            (Device::Cpu, Self::Bf16) => (
+                "bf16",
+                "choose `fp32`, or a processor with AVX512-BF16 and no lower level in EPOCHCOST_SIMD",
+            ),
+            (Device::Cpu, Self::Tf32) => ("tf32", "choose `fp32`, or a GPU"),
+        };
+        Err(ModelError::NoPrecision { precision, remedy })
     }
 }
 

@@ -46,6 +46,14 @@ pub enum ModelError {
         /// Remedy.
         remedy: &'static str,
     },
+    /// A precision was asked for that the processor has no instructions for.
+    #[error("this processor does not multiply in {precision}: {remedy}")]
+    NoPrecision {
+        /// Name of the precision.
+        precision: &'static str,
+        /// Remedy.
+        remedy: &'static str,
+    },
     /// A flat vector has the wrong length for the model.
     #[error("{what} of {model} must hold {expected} values, but {actual} were given")]
     Length {
@@ -109,9 +117,13 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Returns whether it is the device that is missing: the CPU would do.
+    /// Returns whether it is the device, or its precision, that is missing: the CPU in fp32 would
+    /// do.
     #[must_use]
     pub fn lacks_device(&self) -> bool {
-        matches!(self, Self::NoCuda | Self::NoGpu { .. })
+        matches!(
+            self,
+            Self::NoCuda | Self::NoGpu { .. } | Self::NoPrecision { .. }
+        )
     }
 }

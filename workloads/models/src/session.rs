@@ -11,7 +11,7 @@ use burn::tensor::{ElementConversion, Tensor, TensorData};
 use crate::fit::image_tensor;
 use crate::layers::{Draws, Noted, Pass, update_running};
 use crate::networks::Network;
-use crate::ops::{GradientTap, LayerOps};
+use crate::ops::{GradientTap, LayerOps, precision};
 use crate::parts::Parts;
 use crate::source::{ParameterSource, Start};
 use crate::{Evaluation, ModelError, ModelInfo, Precision, StepOutput, flat};
@@ -135,7 +135,7 @@ where
         batch: Batch<'_>,
         draws: Draws,
     ) -> Result<StepOutput, ModelError> {
-        B::at(self.precision, || {
+        precision::at(self.precision, || {
             let forward = self.forward(parameters, batch, draws)?;
             let gradients = forward.loss.backward();
             let mut reads = forward.reads()?;
@@ -158,7 +158,7 @@ where
         draws: Draws,
         parts: Parts<'_>,
     ) -> Result<StepOutput, ModelError> {
-        B::at(self.precision, || {
+        precision::at(self.precision, || {
             let (send, taken) = channel();
             let tap = GradientTap::begin(send.clone());
             let forward = self.forward(parameters, batch, draws)?;
@@ -188,7 +188,7 @@ where
         statistics: &[f32],
         batch: Batch<'_>,
     ) -> Result<Evaluation, ModelError> {
-        B::at(self.precision, || {
+        precision::at(self.precision, || {
             self.precise_evaluation(parameters, statistics, batch)
         })
     }

@@ -21,6 +21,7 @@ const RECOMPUTE_VARIABLE: &str = epochcost_environment::user::RECOMPUTE;
 /// A model on a device, ready to compute gradients and to evaluate.
 pub struct Trainer {
     info: &'static ModelInfo,
+    device: Device,
     session: Box<dyn Session>,
     /// Shape of the images: channels, height and width.
     images: [usize; 3],
@@ -73,6 +74,7 @@ impl Trainer {
         };
         let trainer = Self {
             info,
+            device,
             session,
             images: info.input,
             micro_batch: None,
@@ -115,12 +117,14 @@ impl Trainer {
         }
     }
 
-    /// Returns the same trainer with products of that precision, which the CPU does not
-    /// have: it computes in `f32`.
-    #[must_use]
-    pub fn with_precision(mut self, precision: Precision) -> Self {
+    /// Returns the same trainer with products of that precision.
+    ///
+    /// # Errors
+    /// Those of [`Precision::available`].
+    pub fn with_precision(mut self, precision: Precision) -> Result<Self, ModelError> {
+        precision.available(self.device)?;
         self.session.set_precision(precision);
-        self
+        Ok(self)
     }
 
     /// Returns the same trainer, computing outputs that sum at most 32 terms again in the backward

@@ -1,11 +1,12 @@
 //! The dense convolution, forward: each output pixel sums over what its window sees.
 
+use super::bf16::Factors;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
 use super::lanes::Lanes;
 use super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
 use super::norm::{GroupMoments, Moments, group_moments};
-use super::product::{Packed, Product};
+use super::product::{Packed, Product, Weights};
 use super::tile::Run;
 use super::{Kernel, dispatch_columns};
 
@@ -15,9 +16,10 @@ pub(crate) fn forward(
     input: Input<'_>,
     weight: &[f32],
     geometry: &Geometry,
+    factors: Factors,
     moments_wanted: bool,
 ) -> (Vec<f32>, Moments) {
-    let packed = packed(weight, geometry);
+    let packed = packed(weight, geometry, factors);
     let mut output = Output::new(geometry.output_shape().iter().product());
     let target = output.target();
     let frame = frame(geometry);
@@ -47,9 +49,10 @@ pub(crate) fn products_alone(
     input: Input<'_>,
     weight: &[f32],
     geometry: &Geometry,
+    factors: Factors,
     times: usize,
 ) -> Vec<f32> {
-    let packed = packed(weight, geometry);
+    let packed = packed(weight, geometry, factors);
     let mut output = vec![0.0; geometry.output_shape().iter().product()];
     let frame = frame(geometry);
     let target = Target::of(&mut output);
@@ -74,11 +77,16 @@ pub(crate) fn products_alone(
     output
 }
 
-fn packed(weight: &[f32], geometry: &Geometry) -> Packed {
+fn packed(weight: &[f32], geometry: &Geometry, factors: Factors) -> Packed {
     let (inputs, taps) = (geometry.inputs, geometry.taps());
-    let sizes = [geometry.depth(), geometry.outputs];
-    let first = |term| term % inputs * taps + term / inputs;
-    Packed::new(weight, sizes, first, inputs * taps)
+    let weights = Weights {
+        values: weight,
+        terms: geometry.depth(),
+        columns: geometry.outputs,
+        first: &|term| term % inputs * taps + term / inputs,
+        step: inputs * taps,
+    };
+    Packed::new(&weights, factors)
 }
 
 struct Forward<'a> {

@@ -4,12 +4,13 @@
 //! different remainders are seen through different taps, so each remainder is a
 //! product of its own: no zeros are multiplied and nothing is scattered.
 
+use super::bf16::Factors;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
 use super::lanes::Lanes;
 use super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
 use super::norm::{Sums, function_gradient_and_sums};
-use super::product::{Packed, Product};
+use super::product::{Packed, Product, Weights};
 use super::tile::Run;
 use super::{Kernel, dispatch_columns};
 
@@ -20,8 +21,9 @@ pub(crate) fn gradient(
     weight: &[f32],
     output_gradient: &[f32],
     geometry: &Geometry,
+    factors: Factors,
 ) -> (Vec<f32>, Option<Sums>) {
-    let packed = packed(weight, geometry);
+    let packed = packed(weight, geometry, factors);
     let images = geometry.batch * geometry.pixels() * geometry.inputs;
     let mut gradient = Output::new(images);
     let target = gradient.target();
@@ -47,11 +49,16 @@ pub(crate) fn gradient(
 }
 
 /// The weights as the gradient reads them: a row an output and tap.
-pub(super) fn packed(weight: &[f32], geometry: &Geometry) -> Packed {
-    let (outputs, taps) = (geometry.outputs, geometry.taps());
-    let sizes = [taps * outputs, geometry.inputs];
-    let first = |term| term % outputs * geometry.inputs * taps + term / outputs;
-    Packed::new(weight, sizes, first, taps)
+pub(super) fn packed(weight: &[f32], geometry: &Geometry, factors: Factors) -> Packed {
+    let (inputs, outputs, taps) = (geometry.inputs, geometry.outputs, geometry.taps());
+    let weights = Weights {
+        values: weight,
+        terms: taps * outputs,
+        columns: inputs,
+        first: &|term| term % outputs * inputs * taps + term / outputs,
+        step: taps,
+    };
+    Packed::new(&weights, factors)
 }
 
 /// Outputs that each pixel of a group of images gathers from.

@@ -1,6 +1,7 @@
 //! The dense convolution, backward: the gradient of the weight, a sum over all pixels
 //! of what each window saw, times its output's gradient.
 
+use super::bf16::{Factors, OverPixels, Sums};
 use super::dense::frame;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
@@ -28,7 +29,12 @@ const SUMMED_PIXELS: usize = 256;
 const LEAST_SHARDS: usize = 12;
 
 /// The gradient of a weight `[out, in, kernel, kernel]`.
-pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geometry) -> Vec<f32> {
+pub(crate) fn gradient(
+    input: Input<'_>,
+    output_gradient: &[f32],
+    geometry: &Geometry,
+    factors: Factors,
+) -> Vec<f32> {
     let (batches, ranges) = units(geometry);
     let units: Vec<(Shard, Shard)> = batches
         .iter()
@@ -39,11 +45,13 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
     let parts = in_parallel(&units, |(batch, outputs)| {
         let mut part = Output::new(outputs.length * geometry.depth());
         let target = part.target();
-        with_scratch(scratch(geometry, &frame, batch, outputs), |scratch| {
+        let space = scratch(geometry, &frame, batch, outputs, factors);
+        with_scratch(space, |scratch| {
             dispatch(Gradient {
                 input,
                 output_gradient,
                 geometry,
+                factors,
                 frame: &frame,
                 batch,
                 outputs,
@@ -78,12 +86,22 @@ pub(super) fn units(geometry: &Geometry) -> (Vec<Shard>, Vec<Shard>) {
 }
 
 /// Values of scratch space that a unit takes.
-pub(super) fn scratch(geometry: &Geometry, frame: &Frame, batch: Shard, outputs: Shard) -> usize {
+pub(super) fn scratch(
+    geometry: &Geometry,
+    frame: &Frame,
+    batch: Shard,
+    outputs: Shard,
+    factors: Factors,
+) -> usize {
     let group = geometry.group().min(batch.length);
+    let pixels = group * geometry.out_pixels();
     let framed = padded(group * frame.image());
-    let panel = padded(group * geometry.out_pixels() * MAX_COLUMNS);
-    let left = padded(group * geometry.out_pixels() * (outputs.length + MAX_ROWS));
-    framed + panel + left
+    let panel = padded(pixels * MAX_COLUMNS);
+    let packed = padded(match factors {
+        Factors::F32 => pixels * (outputs.length + MAX_ROWS),
+        Factors::Bf16(_) => OverPixels::scratch(pixels, outputs.length),
+    });
+    framed + panel + packed
 }
 
 /// `[out, taps, in]` to `[out, in, taps]`.
@@ -109,6 +127,7 @@ pub(super) struct Gradient<'a> {
     pub(super) input: Input<'a>,
     pub(super) output_gradient: &'a [f32],
     pub(super) geometry: &'a Geometry,
+    pub(super) factors: Factors,
     pub(super) frame: &'a Frame,
     pub(super) batch: Shard,
     pub(super) outputs: Shard,
@@ -154,10 +173,21 @@ impl Gradient<'_> {
         unsafe {
             // The scratch space: frames, the panel, the packed gradient.
             let panel = scratch.add(padded(group * frame.image()));
-            let packed = (geometry.depth() >= PACKED_DEPTH)
-                .then(|| panel.add(padded(group * geometry.out_pixels() * MAX_COLUMNS)));
-            if let Some(packed) = packed {
-                self.pack_gradient::<L>(first, count, packed);
+            let packed = panel.add(padded(group * geometry.out_pixels() * MAX_COLUMNS));
+            let tiles = match self.factors {
+                Factors::F32 => None,
+                Factors::Bf16(instructions) => Some(OverPixels {
+                    instructions,
+                    pixels: count * geometry.out_pixels(),
+                    outputs: self.outputs.length,
+                    scratch: packed,
+                }),
+            };
+            let packed = (geometry.depth() >= PACKED_DEPTH).then_some(packed);
+            match (&tiles, packed) {
+                (Some(tiles), _) => tiles.pack(self.gradient_of(first), geometry.outputs),
+                (None, Some(packed)) => self.pack_gradient::<L>(first, count, packed),
+                (None, None) => {}
             }
             if !direct {
                 frame.fill::<L>(self.input, first, count, scratch);
@@ -180,7 +210,18 @@ impl Gradient<'_> {
                     column,
                     columns,
                 };
-                self.products::<L>([first, count], packed, right, accumulate);
+                match &tiles {
+                    Some(tiles) => tiles.multiply(
+                        panel,
+                        Sums {
+                            to: self.target.at(column),
+                            row: geometry.depth(),
+                            columns,
+                            accumulate,
+                        },
+                    ),
+                    None => self.products::<L>([first, count], packed, right, accumulate),
+                }
             }
         }
     }
@@ -297,6 +338,18 @@ impl Gradient<'_> {
         }
     }
 
+    /// Returns the gradient of the unit's first output of an image.
+    ///
+    /// # Safety
+    /// The image must exist.
+    #[inline(always)]
+    unsafe fn gradient_of(&self, image: usize) -> *const f32 {
+        let pixels = image * self.geometry.out_pixels();
+        let position = pixels * self.geometry.outputs + self.outputs.start;
+        // SAFETY: the caller guarantees the image.
+        unsafe { self.output_gradient.as_ptr().add(position) }
+    }
+
     /// Packs the output's gradient of all pixels, a tile's rows of them after the other.
     ///
     /// # Safety
@@ -309,8 +362,7 @@ impl Gradient<'_> {
         unsafe {
             let pixels = count * self.geometry.out_pixels();
             let outputs = self.geometry.outputs;
-            let from = first * self.geometry.out_pixels() * outputs + self.outputs.start;
-            let from = self.output_gradient.as_ptr().add(from);
+            let from = self.gradient_of(first);
             for row in (0..self.outputs.length).step_by(L::ROWS) {
                 let held = L::ROWS.min(self.outputs.length - row);
                 let to = packed.add(row * pixels);
@@ -346,8 +398,7 @@ impl Gradient<'_> {
             let depth = self.geometry.depth();
             let pixels = count * self.geometry.out_pixels();
             let outputs = self.geometry.outputs;
-            let gradient = first * self.geometry.out_pixels() * outputs + self.outputs.start;
-            let gradient = self.output_gradient.as_ptr().add(gradient);
+            let gradient = self.gradient_of(first);
             // A sum over all pixels, of which the left operand has a row each.
             let operands = Operands {
                 runs: &[Run {

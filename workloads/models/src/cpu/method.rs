@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::bf16::Factors;
 use super::geometry::Geometry;
 use super::input::Input;
 use super::norm::{Moments, Sums};
@@ -14,7 +15,7 @@ const METHOD_VARIABLE: &str = epochcost_environment::user::CONVOLUTION;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     /// Each output as the sum that defines it.
-    Direct,
+    Direct(Factors),
     /// Winograd's algorithm, of fewer multiplications.
     Winograd,
     /// Every channel by itself.
@@ -32,13 +33,19 @@ pub(crate) struct Gradients {
 }
 
 impl Method {
-    /// The fastest, of those that the environment allows.
-    pub(crate) fn of(geometry: &Geometry) -> Self {
+    /// The fastest for such factors, of those that the environment allows. Winograd's takes values
+    /// as they are: of rounded ones its transforms would lose the rest.
+    pub(crate) fn of(geometry: &Geometry, factors: Factors) -> Self {
         static DIRECT: OnceLock<bool> = OnceLock::new();
         let direct = || std::env::var(METHOD_VARIABLE).is_ok_and(|method| method == "direct");
         match geometry.window.groups {
-            1 if winograd::serves(geometry) && !DIRECT.get_or_init(direct) => Self::Winograd,
-            1 => Self::Direct,
+            1 if factors == Factors::F32
+                && winograd::serves(geometry)
+                && !DIRECT.get_or_init(direct) =>
+            {
+                Self::Winograd
+            }
+            1 => Self::Direct(factors),
             _ => Self::Depthwise,
         }
     }
@@ -52,12 +59,13 @@ impl Method {
         geometry: &Geometry,
         moments_wanted: bool,
     ) -> (Vec<f32>, Moments) {
-        let forward = match self {
-            Self::Direct => dense::forward,
-            Self::Winograd => winograd::forward,
-            Self::Depthwise => depthwise::forward,
-        };
-        forward(input, weight, geometry, moments_wanted)
+        match self {
+            Self::Direct(factors) => {
+                dense::forward(input, weight, geometry, factors, moments_wanted)
+            }
+            Self::Winograd => winograd::forward(input, weight, geometry, moments_wanted),
+            Self::Depthwise => depthwise::forward(input, weight, geometry, moments_wanted),
+        }
     }
 
     /// The gradients of the images, where they are wanted, and of the weight.
@@ -69,12 +77,26 @@ impl Method {
         geometry: &Geometry,
         images_wanted: bool,
     ) -> Gradients {
-        if images_wanted && self == Self::Direct && pointwise::serves(geometry) {
-            return pointwise::gradients(input, weight, output_gradient, geometry);
-        }
-        let (of_images, of_weight): (ImagesGradient, WeightGradient) = match self {
-            Self::Direct => (dense_images::gradient, dense_weight::gradient),
-            Self::Winograd => (winograd::images_gradient, winograd::weight_gradient),
+        let (weight_gradient, images) = match self {
+            Self::Direct(factors) => {
+                if images_wanted && pointwise::serves(geometry) {
+                    return pointwise::gradients(input, weight, output_gradient, geometry, factors);
+                }
+                let of_images =
+                    || dense_images::gradient(input, weight, output_gradient, geometry, factors);
+                (
+                    dense_weight::gradient(input, output_gradient, geometry, factors),
+                    images_wanted.then(of_images),
+                )
+            }
+            Self::Winograd => {
+                let of_images =
+                    || winograd::images_gradient(input, weight, output_gradient, geometry);
+                (
+                    winograd::weight_gradient(input, output_gradient, geometry),
+                    images_wanted.then(of_images),
+                )
+            }
             Self::Depthwise => {
                 return depthwise::backward(
                     input,
@@ -85,8 +107,6 @@ impl Method {
                 );
             }
         };
-        let weight_gradient = of_weight(input, output_gradient, geometry);
-        let images = images_wanted.then(|| of_images(input, weight, output_gradient, geometry));
         let (images, sums) = images.unzip();
         Gradients {
             images,
@@ -95,6 +115,3 @@ impl Method {
         }
     }
 }
-
-type ImagesGradient = fn(Input<'_>, &[f32], &[f32], &Geometry) -> (Vec<f32>, Option<Sums>);
-type WeightGradient = fn(Input<'_>, &[f32], &Geometry) -> Vec<f32>;

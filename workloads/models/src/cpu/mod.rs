@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod activation;
+pub(crate) mod bf16;
 pub(crate) mod channels;
 pub(crate) mod dense;
 pub(crate) mod dense_images;
@@ -48,8 +49,8 @@ pub(crate) enum Level {
 }
 
 /// The environment variable that holds the kernels to a lower level than the
-/// machine's: `avx2` or `portable`.
-const LEVEL_VARIABLE: &str = epochcost_environment::user::SIMD;
+/// machine's: `avx512` (without AMX), `avx2` or `portable`.
+const SIMD: &str = epochcost_environment::user::SIMD;
 
 impl Level {
     /// Returns the level that kernels run at: the machine's best, or a lower one
@@ -57,7 +58,7 @@ impl Level {
     pub(crate) fn current() -> Self {
         static LEVEL: OnceLock<Level> = OnceLock::new();
         *LEVEL.get_or_init(|| {
-            let wanted = match std::env::var(LEVEL_VARIABLE).as_deref() {
+            let wanted = match std::env::var(SIMD).as_deref() {
                 Ok("portable") => Self::Portable,
                 Ok("avx2") => Self::Avx2,
                 _ => Self::Avx512,

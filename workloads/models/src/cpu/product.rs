@@ -1,5 +1,6 @@
 //! Dense products by tiles: packed weights on the right, pixels on the left.
 
+use super::bf16::{self, Factors, Tiles};
 use super::lanes::{Lanes, Portable, Single};
 use super::memory::{Output, Target, in_parallel};
 use super::tile::{MAX_ROWS, Operands, Rows, Run};
@@ -16,8 +17,96 @@ const PACKED_TERMS: usize = 16;
 /// Columns of the widest panel.
 const MAX_WIDTH: usize = 32;
 
-/// Weights as a product reads them: panels of columns, in each a row a term.
-pub(crate) struct Packed {
+/// The weights of a product: `terms` by `columns` values, the one at (term, column) is
+/// `values[first(term) + column · step]`.
+pub(crate) struct Weights<'a> {
+    pub(crate) values: &'a [f32],
+    pub(crate) terms: usize,
+    pub(crate) columns: usize,
+    pub(crate) first: &'a (dyn Fn(usize) -> usize + Sync),
+    pub(crate) step: usize,
+}
+
+/// Some neighbouring columns, in each row a term.
+#[derive(Clone, Copy)]
+pub(crate) struct Panel {
+    /// First column.
+    pub(crate) start: usize,
+    /// Columns, those that do not exist included.
+    pub(crate) width: usize,
+    pub(crate) values: *mut f32,
+}
+
+impl Weights<'_> {
+    /// Copies columns into a panel; those that do not exist are zeros.
+    ///
+    /// # Safety
+    /// The panel must be valid for writes of `width` values for every term.
+    pub(crate) unsafe fn pack(&self, panel: Panel) {
+        let Self {
+            values: weights,
+            terms,
+            step,
+            first,
+            ..
+        } = *self;
+        let (column, width) = (panel.start, panel.width);
+        let held = width.min(self.columns - column);
+        // Of the two directions, the weights are read along the one in which they lie closer.
+        let along_terms = terms > 1 && first(1).abs_diff(first(0)) < step;
+        let blocked = if along_terms {
+            terms - terms % PACKED_TERMS
+        } else {
+            0
+        };
+        for start in (0..blocked).step_by(PACKED_TERMS) {
+            let firsts: [usize; PACKED_TERMS] =
+                std::array::from_fn(|term| first(start + term) + column * step);
+            let last = firsts.iter().copied().fold(0, usize::max) + (held - 1) * step;
+            assert!(last < weights.len(), "a weight beyond the last");
+            // SAFETY: the caller guarantees the panel's rows, and no weight is beyond `last`.
+            unsafe {
+                let rows = panel.values.add(start * width);
+                for at in 0..held {
+                    for (term, first) in firsts.iter().enumerate() {
+                        *rows.add(term * width + at) = *weights.get_unchecked(first + at * step);
+                    }
+                }
+                for term in 0..PACKED_TERMS {
+                    let rest = rows.add(term * width + held);
+                    rest.write_bytes(0, width - held);
+                }
+            }
+        }
+        for term in blocked..terms {
+            let from = &weights[first(term) + column * step..][..(held - 1) * step + 1];
+            // SAFETY: the caller guarantees the panel's rows; every value is written.
+            unsafe {
+                let row = panel.values.add(term * width);
+                if step == 1 && held == MAX_WIDTH {
+                    // A constant length is a few vectors.
+                    row.copy_from_nonoverlapping(from.as_ptr(), MAX_WIDTH);
+                } else {
+                    for (at, weight) in from.iter().step_by(step).enumerate() {
+                        *row.add(at) = *weight;
+                    }
+                }
+                row.add(held).write_bytes(0, width - held);
+            }
+        }
+    }
+}
+
+/// Weights as a product reads them.
+pub(crate) enum Packed {
+    /// Panels of columns, in each a row a term.
+    Panels(Panels),
+    /// Rounded to bfloat16.
+    Tiles(Tiles),
+}
+
+/// Weights in panels of columns.
+pub(crate) struct Panels {
     values: Vec<f32>,
     terms: usize,
     columns: usize,
@@ -25,64 +114,30 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Packs `terms` by `columns` values, the one at (term, column) taken from
-    /// `first(term) + column · step` of the weights.
-    pub(crate) fn new(
-        weights: &[f32],
-        [terms, columns]: [usize; 2],
-        first: impl Fn(usize) -> usize + Send + Sync,
-        step: usize,
-    ) -> Self {
+    /// Packs the weights for products of such factors.
+    pub(crate) fn new(weights: &Weights<'_>, factors: Factors) -> Self {
+        match factors {
+            Factors::F32 => Self::Panels(Panels::new(weights)),
+            Factors::Bf16(instructions) => Self::Tiles(Tiles::new(weights, instructions)),
+        }
+    }
+}
+
+impl Panels {
+    fn new(weights: &Weights<'_>) -> Self {
+        let Weights { terms, columns, .. } = *weights;
         let width = Self::width_of(columns);
         let panels: Vec<usize> = (0..columns.div_ceil(width)).collect();
         let mut packed = Output::new(panels.len() * terms * width);
         let target = packed.target();
-        // Of the two directions, the weights are read along the one in which they lie closer.
-        let along_terms = terms > 1 && first(1).abs_diff(first(0)) < step;
         in_parallel(&panels, |panel| {
-            let column = panel * width;
-            let held = width.min(columns - column);
-            let panel = panel * terms * width;
-            let blocked = if along_terms {
-                terms - terms % PACKED_TERMS
-            } else {
-                0
-            };
-            for start in (0..blocked).step_by(PACKED_TERMS) {
-                let firsts: [usize; PACKED_TERMS] =
-                    std::array::from_fn(|term| first(start + term) + column * step);
-                let last = firsts.iter().copied().fold(0, usize::max) + (held - 1) * step;
-                assert!(last < weights.len(), "a weight beyond the last");
-                // SAFETY: each panel's rows are its own, and no weight is beyond `last`.
-                unsafe {
-                    let rows = target.at(panel + start * width);
-                    for at in 0..held {
-                        for (term, first) in firsts.iter().enumerate() {
-                            *rows.add(term * width + at) =
-                                *weights.get_unchecked(first + at * step);
-                        }
-                    }
-                    for term in 0..PACKED_TERMS {
-                        let rest = rows.add(term * width + held);
-                        rest.write_bytes(0, width - held);
-                    }
-                }
-            }
-            for term in blocked..terms {
-                let from = &weights[first(term) + column * step..][..(held - 1) * step + 1];
-                // SAFETY: each panel's rows are its own; every value is written.
-                unsafe {
-                    let row = target.at(panel + term * width);
-                    if step == 1 && held == MAX_WIDTH {
-                        // A constant length is a few vectors.
-                        row.copy_from_nonoverlapping(from.as_ptr(), MAX_WIDTH);
-                    } else {
-                        for (at, weight) in from.iter().step_by(step).enumerate() {
-                            *row.add(at) = *weight;
-                        }
-                    }
-                    row.add(held).write_bytes(0, width - held);
-                }
+            // SAFETY: each panel's rows are its own.
+            unsafe {
+                weights.pack(Panel {
+                    start: panel * width,
+                    width,
+                    values: target.at(panel * terms * width),
+                });
             }
         });
         // SAFETY: all panels were written.
@@ -138,6 +193,11 @@ impl Product<'_> {
     /// `stored`, the output must be valid for its columns, which no other thread may use.
     #[inline(always)]
     pub(crate) unsafe fn run<L: Lanes>(&self) {
+        let panels = match self.right {
+            Packed::Panels(panels) => panels,
+            // SAFETY: the caller guarantees what it asks for.
+            Packed::Tiles(tiles) => return unsafe { bf16::product(self, tiles) },
+        };
         let mut first = 0;
         while first < self.runs.len() || first == 0 {
             let mut terms = 0;
@@ -148,7 +208,7 @@ impl Product<'_> {
             });
             let end = first + runs.count();
             // SAFETY: the caller guarantees what `pass` asks for, of all runs.
-            unsafe { self.pass::<L>(&self.runs[first..end], first > 0) };
+            unsafe { self.pass::<L>(panels, &self.runs[first..end], first > 0) };
             first = end.max(first + 1);
         }
     }
@@ -156,7 +216,7 @@ impl Product<'_> {
     /// # Safety
     /// What [`Product::run`] needs must hold of `runs`.
     #[inline(always)]
-    unsafe fn pass<L: Lanes>(&self, runs: &[Run], accumulate: bool) {
+    unsafe fn pass<L: Lanes>(&self, right: &Panels, runs: &[Run], accumulate: bool) {
         // SAFETY: the caller guarantees the instruction set, the rows and the outputs;
         // columns are whole panels of the packed operand, whose width is `L::COLUMNS`.
         unsafe {
@@ -180,14 +240,14 @@ impl Product<'_> {
                     &many
                 }
             };
-            debug_assert_eq!(self.right.width, L::COLUMNS);
+            debug_assert_eq!(right.width, L::COLUMNS);
             // Panel by panel, so that each stays in the cache for all rows.
-            for column in (0..self.right.columns).step_by(L::COLUMNS) {
-                let columns = L::COLUMNS.min(self.right.columns - column);
+            for column in (0..right.columns).step_by(L::COLUMNS) {
+                let columns = L::COLUMNS.min(right.columns - column);
                 let operands = Operands {
                     runs,
                     left_step: 1,
-                    right: self.right.values.as_ptr().add(column * self.right.terms),
+                    right: right.values.as_ptr().add(column * right.terms),
                     columns,
                     accumulate,
                 };

@@ -23,7 +23,6 @@ mod window;
 use burn::tensor::Tensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, IntElement};
 
-use crate::Precision;
 use crate::ops::{FeatureGradients, Features, LayerOps, Moments, Window};
 use launch::{primitive, tensor};
 
@@ -34,10 +33,6 @@ impl<R: CubeRuntime, I: IntElement, B: BoolElement> LayerOps for CubeBackend<R, 
 
     /// 1 GiB: fewer and larger products.
     const PATCH_VALUES: usize = 1 << 28;
-
-    fn at<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
-        product::at(precision, work)
-    }
 
     fn product(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {
         product::product(left, right)

@@ -4,8 +4,6 @@
 //! cores round `f32` to TF32 (10 bits of mantissa in place of 23), so that bits would depend on
 //! times, and some are wrong for some lengths of the sum ([`without_tensor_cores`]).
 
-use std::cell::Cell;
-
 use burn::tensor::{DType, Shape, Tensor};
 use burn_cubecl::kernel::cast;
 use burn_cubecl::ops::reshape;
@@ -21,6 +19,7 @@ use cubek::std::InputBinding;
 use super::launch::{empty, primitive, tensor};
 use super::sums::joined;
 use crate::Precision;
+use crate::ops::precision;
 
 /// Tiles of 64×64 outputs that keep a large GPU busy.
 const TILES: usize = 256;
@@ -34,25 +33,6 @@ const PART_ROWS: usize = 256;
 /// Longest part of a sum that cubek's kernels without tensor cores take at once.
 const LONGEST_PART: usize = 16;
 
-thread_local! {
-    /// Precision of the step that this thread is in: the operations of a backend have no
-    /// argument for it.
-    static PRECISION: Cell<Precision> = const { Cell::new(Precision::Fp32) };
-}
-
-/// Runs `work` with products of that precision on this thread.
-pub(super) fn at<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
-    /// Restores the previous precision, also after a panic.
-    struct Previous(Precision);
-    impl Drop for Previous {
-        fn drop(&mut self) {
-            PRECISION.set(self.0);
-        }
-    }
-    let _previous = Previous(PRECISION.replace(precision));
-    work()
-}
-
 /// `left · right`, over the leading axis apart where there are three.
 pub(super) fn product<R: CubeRuntime, I: IntElement, B: BoolElement, const D: usize>(
     left: Tensor<CubeBackend<R, f32, I, B>, D>,
@@ -62,7 +42,7 @@ pub(super) fn product<R: CubeRuntime, I: IntElement, B: BoolElement, const D: us
         let primitive = side.clone().into_primitive();
         primitive.tensor()
     });
-    let precision = PRECISION.get();
+    let precision = precision::current();
     let [of_left, of_right] = match precision {
         Precision::Fp32 | Precision::Tf32 => [of_left, of_right],
         Precision::Bf16 => [of_left, of_right].map(|side| cast(side, DType::BF16)),
@@ -175,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_precision_lasts_as_long_as_its_work() {
-        let inner = at(Precision::Tf32, || PRECISION.get());
-        assert_eq!((inner, PRECISION.get()), (Precision::Tf32, Precision::Fp32));
+        let inner = at(Precision::Tf32, || precision::current());
+        assert_eq!((inner, precision::current()), (Precision::Tf32, Precision::Fp32));
     }
 }

@@ -16,7 +16,6 @@ use burn::tensor::backend::Backend;
 use burn::tensor::ops::FloatTensor;
 use burn::tensor::{Tensor, TensorPrimitive};
 
-use crate::Precision;
 
 use super::kept::{Kept, Origin, Recipe};
 use super::tap;
@@ -381,10 +380,6 @@ impl<B: LayerOps> Backward<B, 1> for CrossEntropyStep {
 
 impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
     type Origin = Arc<Origin<B>>;
-
-    fn at<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
-        B::at(precision, work)
-    }
 
     fn tap_gradient<const D: usize>(parameter: Tensor<Self, D>, position: usize) {
         tap::add(split(parameter).0.node.id, position);

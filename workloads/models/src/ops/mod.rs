@@ -16,6 +16,7 @@ mod flex;
 mod generic;
 mod kept;
 mod max_pool;
+pub(crate) mod precision;
 mod reference;
 mod tap;
 mod window;
@@ -25,8 +26,6 @@ use burn::tensor::backend::Backend;
 
 pub(crate) use tap::{GradientTap, Taken};
 pub(crate) use window::{PoolWindow, Window};
-
-use crate::Precision;
 
 /// Channels-last features `[batch, height, width, channels]`, with a batch norm that
 /// their reader applies.
@@ -143,11 +142,6 @@ pub(crate) trait LayerOps: Backend {
     /// Whether reading a tensor waits for what the device has not computed yet: then a step
     /// reads once, at its end.
     const READS_WAIT: bool = false;
-
-    /// Runs `work` with products of that precision, where the backend has a choice.
-    fn at<T>(_precision: Precision, work: impl FnOnce() -> T) -> T {
-        work()
-    }
 
     /// Adds a parameter to this thread's [`GradientTap`], if it has one: the gradient is sent,
     /// with the position, when it is known.

@@ -85,11 +85,12 @@ impl Model {
     /// # Errors
     /// [`SystemError::Compute`] when the model, dataset or device is missing.
     pub fn load(job: &Job, cpu_fallback: bool, precision: Precision) -> Result<Loaded> {
-        match Trainer::new(&job.model, model_device(job.device)) {
+        let wanted = Trainer::new(&job.model, model_device(job.device));
+        match wanted.and_then(|trainer| trainer.with_precision(precision)) {
             Ok(trainer) => Ok(Loaded {
                 model: Self {
                     on_gpu: job.device == Device::Cuda,
-                    ..Self::new(trainer.with_precision(precision), job)?
+                    ..Self::new(trainer, job)?
                 },
                 warning: None,
             }),
@@ -97,7 +98,9 @@ impl Model {
                 let trainer = Trainer::new(&job.model, epochcost_models::Device::Cpu);
                 Ok(Loaded {
                     model: Self::new(trainer.map_err(failed)?, job)?,
-                    warning: Some(format!("gradients were computed on the CPU: {error}")),
+                    warning: Some(format!(
+                        "gradients were computed on the CPU in fp32: {error}"
+                    )),
                 })
             }
             Err(error) => Err(failed(error)),

@@ -5,7 +5,7 @@ use super::super::geometry::Geometry;
 use super::super::input::Input;
 use super::super::lanes::Lanes;
 use super::super::memory::{Output, Shard, Target, in_parallel, padded, shards, with_scratch};
-use super::super::product::{Packed, sum_of};
+use super::super::product::{Panels, sum_of};
 use super::super::tile::{MAX_ROWS, Operands, Rows, Run};
 use super::super::{Kernel, dispatch};
 use super::transforms::{self, Points, window_gradients};
@@ -84,7 +84,7 @@ impl<'a> Plan<'a> {
         let chunk = (CHUNK_VALUES / (points.count() * channels))
             .clamp(CHUNK_TILES / 2, CHUNK_TILES)
             .min(tiles.all.len());
-        let width = Packed::width_of(geometry.inputs);
+        let width = Panels::width_of(geometry.inputs);
         Self {
             tiles,
             points,

@@ -2,7 +2,7 @@
 
 use super::super::lanes::Lanes;
 use super::super::memory::{Output, Target, in_parallel};
-use super::super::product::Packed;
+use super::super::product::{Packed, Panels};
 use super::super::{Kernel, dispatch};
 use super::POINTS;
 use super::transforms::windows;
@@ -28,7 +28,7 @@ pub(super) struct Order {
 
 /// `G g Gᵀ` of all windows, packed by points.
 pub(super) fn transformed(weight: &[f32], order: Order) -> Vec<Packed> {
-    let width = Packed::width_of(order.columns);
+    let width = Panels::width_of(order.columns);
     let panels: Vec<usize> = (0..order.columns.div_ceil(width)).collect();
     let mut packed: Vec<Output> = (0..POINTS)
         .map(|_| Output::new(panels.len() * order.terms * width))
@@ -45,7 +45,8 @@ pub(super) fn transformed(weight: &[f32], order: Order) -> Vec<Packed> {
     packed
         .into_iter()
         // SAFETY: the panels cover the columns, and each writes all points of its own.
-        .map(|values| Packed::of(unsafe { values.written() }, [order.terms, order.columns]))
+        .map(|values| Panels::of(unsafe { values.written() }, [order.terms, order.columns]))
+        .map(Packed::Panels)
         .collect()
 }
 
