@@ -156,6 +156,9 @@ mod tests {
     #[test]
     fn a_precision_lasts_as_long_as_its_work() {
         let inner = at(Precision::Tf32, || precision::current());
-        assert_eq!((inner, precision::current()), (Precision::Tf32, Precision::Fp32));
+        assert_eq!(
+            (inner, precision::current()),
+            (Precision::Tf32, Precision::Fp32)
+        );
     }
 }

@@ -16,7 +16,6 @@ use burn::tensor::backend::Backend;
 use burn::tensor::ops::FloatTensor;
 use burn::tensor::{Tensor, TensorPrimitive};
 
-
 use super::kept::{Kept, Origin, Recipe};
 use super::tap;
 use super::{FeatureGradients, Features, LayerOps, Moments, Norm, PoolWindow, Scale, Window};

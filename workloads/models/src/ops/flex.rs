@@ -226,7 +226,8 @@ impl LayerOps for Flex {
     ) -> Tensor<Self, 2> {
         let geometry = as_convolution(&rows, &weight);
         let (rows, weight, bias) = (values(rows), values(weight), values(bias));
-        let (mut output, _) = dense::forward(plain(&rows), slice(&weight), &geometry, factors(), false);
+        let (mut output, _) =
+            dense::forward(plain(&rows), slice(&weight), &geometry, factors(), false);
         rows::add_bias(&mut output, slice(&bias));
         tensor(output, [geometry.batch, geometry.outputs])
     }
@@ -239,9 +240,15 @@ impl LayerOps for Flex {
         let (geometry, factors) = (as_convolution(&rows, &weight), factors());
         let (shape, weight_shape) = (rows.dims(), weight.dims());
         let (rows, weight, gradient) = (values(rows), values(weight), values(output_gradient));
-        let weight_gradient = dense_weight::gradient(plain(&rows), slice(&gradient), &geometry, factors);
-        let (rows_gradient, _) =
-            dense_images::gradient(plain(&rows), slice(&weight), slice(&gradient), &geometry, factors);
+        let weight_gradient =
+            dense_weight::gradient(plain(&rows), slice(&gradient), &geometry, factors);
+        let (rows_gradient, _) = dense_images::gradient(
+            plain(&rows),
+            slice(&weight),
+            slice(&gradient),
+            &geometry,
+            factors,
+        );
         let bias = rows::column_sums(slice(&gradient), geometry.outputs);
         (
             tensor(rows_gradient, shape),

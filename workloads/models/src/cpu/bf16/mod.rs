@@ -224,7 +224,10 @@ pub(crate) unsafe fn product(product: &Product<'_>, right: &Tiles) {
                 // SAFETY: the caller guarantees the operands and the outputs; the scratch space
                 // holds the tiles of the rows.
                 unsafe {
-                    by!(right.instructions, x86::pack(product.left, rows, pass, left));
+                    by!(
+                        right.instructions,
+                        x86::pack(product.left, rows, pass, left)
+                    );
                     let grid = Grid {
                         instructions: right.instructions,
                         left,

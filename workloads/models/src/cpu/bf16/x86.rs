@@ -31,7 +31,13 @@ fn has_tiles() -> bool {
         const ARCH_REQ_XCOMP_PERM: libc::c_int = 0x1023;
         const XFEATURE_XTILEDATA: libc::c_ulong = 18;
         // SAFETY: the call reads nothing of this process, and changes its permissions only.
-        unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
+        unsafe {
+            libc::syscall(
+                libc::SYS_arch_prctl,
+                ARCH_REQ_XCOMP_PERM,
+                XFEATURE_XTILEDATA,
+            ) == 0
+        }
     }
     #[cfg(not(target_os = "linux"))]
     false
@@ -301,7 +307,9 @@ pub(super) unsafe fn pack(left: *const f32, rows: &[usize], tiles: &[&[Piece]], 
             let from = left.add(*row);
             let mut to = to.add(index / SIDE * row_tiles + index % SIDE * TERMS);
             for pieces in tiles {
-                if let [piece] = pieces && piece.length == TERMS {
+                if let [piece] = pieces
+                    && piece.length == TERMS
+                {
                     let from = from.add(piece.left);
                     let (first, second) = (_mm512_loadu_ps(from), _mm512_loadu_ps(from.add(SIDE)));
                     _mm512_store_si512(to.cast(), rounded(first, second));
@@ -362,7 +370,9 @@ pub(super) unsafe fn pack_columns(
                 let mut values_of = [_mm512_setzero_ps(); 2];
                 for (term, values) in (tile + 2 * pair..terms).zip(&mut values_of) {
                     // SAFETY: the mask leaves what the matrix has of the term.
-                    *values = unsafe { _mm512_maskz_loadu_ps(mask, from.wrapping_add(term * step + row)) };
+                    *values = unsafe {
+                        _mm512_maskz_loadu_ps(mask, from.wrapping_add(term * step + row))
+                    };
                 }
                 *values = interleaved(values_of[0], values_of[1]);
             }
@@ -383,7 +393,12 @@ fn transposed(mut lines: [__m512i; SIDE]) -> [__m512i; SIDE] {
     let mut next = lines;
     // Within each 128 bits: four by four.
     for four in (0..SIDE).step_by(4) {
-        let (a, b, c, d) = (lines[four], lines[four + 1], lines[four + 2], lines[four + 3]);
+        let (a, b, c, d) = (
+            lines[four],
+            lines[four + 1],
+            lines[four + 2],
+            lines[four + 3],
+        );
         let (low, high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
         next[four] = _mm512_unpacklo_epi64(low, high);
         next[four + 1] = _mm512_unpackhi_epi64(low, high);
@@ -394,8 +409,14 @@ fn transposed(mut lines: [__m512i; SIDE]) -> [__m512i; SIDE] {
     // The 128 bits themselves.
     for line in 0..4 {
         let (a, b, c, d) = (next[line], next[4 + line], next[8 + line], next[12 + line]);
-        let low = [_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0x44>(c, d)];
-        let high = [_mm512_shuffle_i32x4::<0xEE>(a, b), _mm512_shuffle_i32x4::<0xEE>(c, d)];
+        let low = [
+            _mm512_shuffle_i32x4::<0x44>(a, b),
+            _mm512_shuffle_i32x4::<0x44>(c, d),
+        ];
+        let high = [
+            _mm512_shuffle_i32x4::<0xEE>(a, b),
+            _mm512_shuffle_i32x4::<0xEE>(c, d),
+        ];
         lines[line] = _mm512_shuffle_i32x4::<0x88>(low[0], low[1]);
         lines[4 + line] = _mm512_shuffle_i32x4::<0xDD>(low[0], low[1]);
         lines[8 + line] = _mm512_shuffle_i32x4::<0x88>(high[0], high[1]);
