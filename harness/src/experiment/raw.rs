@@ -231,10 +231,11 @@ pub struct NetworkChoice {
 pub struct DeviceChoice {
     /// The device.
     pub kind: Device,
-    /// Whether to take the CPU where there is no such device.
+    /// Whether to take the CPU, in `fp32`, where there is no such device or it has no such
+    /// precision.
     #[serde(default)]
     pub fallback: bool,
-    /// Numeric precision of matrix products on the GPU.
+    /// Numeric precision of matrix products.
     #[serde(default)]
     pub precision: Precision,
 }

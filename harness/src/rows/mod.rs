@@ -38,9 +38,9 @@ pub struct Row {
     pub timeout_s: u64,
     /// EC2 instance type of workers that run on instances.
     pub instance_type: String,
-    /// Whether a GPU worker may fall back to the CPU where there is no GPU.
+    /// Whether a worker may fall back to the CPU in `fp32` where the GPU or the precision is missing.
     pub cpu_fallback: bool,
-    /// Numeric precision of matrix products on the GPU.
+    /// Numeric precision of matrix products.
     #[serde(default, skip_serializing_if = "Precision::is_default")]
     pub precision: Precision,
     /// Faults to inject, for tests of failure behaviour.
@@ -65,14 +65,14 @@ pub struct Row {
     pub sandbox: Sandbox,
 }
 
-/// How exact a GPU's matrix products are; everything else is `f32`.
+/// How exact matrix products are; everything else is `f32`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// `f32` throughout.
     #[default]
     Fp32,
-    /// Factors may be rounded as tensor cores take them, to 10 bits of mantissa.
+    /// Factors may be rounded as a GPU's tensor cores take them, to 10 bits of mantissa.
     Tf32,
     /// Factors are rounded to bfloat16.
     Bf16,

@@ -27,10 +27,10 @@ pub mod worker {
     pub const CONTROL: &str = "EPOCHCOST_CONTROL";
     /// Names under which the system is deployed on AWS, as JSON; set on AWS only.
     pub const DEPLOYMENT: &str = "EPOCHCOST_DEPLOYMENT";
-    /// `1` lets the worker compute on the CPU where the job's GPU is missing; any
-    /// other value, or none, does not.
+    /// `1` lets the worker compute on the CPU in `fp32` where the job's GPU or precision
+    /// is missing; any other value, or none, does not.
     pub const CPU_FALLBACK: &str = "EPOCHCOST_CPU_FALLBACK";
-    /// Precision of matrix products on the GPU: `fp32` (default), `tf32` or `bf16`.
+    /// Precision of matrix products: `fp32` (default), `tf32` (GPUs) or `bf16`.
     pub const PRECISION: &str = "EPOCHCOST_PRECISION";
     /// Faults to inject, as the JSON list of a row's `faults`; unset for none.
     pub const FAULTS: &str = "EPOCHCOST_FAULTS";
@@ -81,8 +81,8 @@ pub mod user {
     /// Seconds to wait for CloudWatch's metrics; 180 without it, and 0 reads none.
     /// Read by the harness.
     pub const METRICS_PATIENCE_S: &str = "EPOCHCOST_METRICS_PATIENCE_S";
-    /// Highest SIMD level of the CPU kernels: `avx2` or `portable`; unset, the
-    /// machine's best. Read by everything that computes with models.
+    /// Highest SIMD level of the CPU kernels: `avx512` (without AMX), `avx2` or
+    /// `portable`; unset, the machine's best. Read by everything that computes with models.
     pub const SIMD: &str = "EPOCHCOST_SIMD";
     /// `direct` computes dense convolutions as plain sums; unset, the fastest way.
     /// Read by everything that computes with models.

@@ -9,7 +9,7 @@ use epochcost_aws::invoke;
 use epochcost_aws::resource::{Address, Kind, Spec, arm_switch, disarm_switch};
 use epochcost_aws::{AwsError, Cause, objects, provision, remove, workers};
 use epochcost_environment::worker as variable;
-use epochcost_systems::{DATASET_BUCKET, Device, Host, Launch, dataset_objects};
+use epochcost_systems::{DATASET_BUCKET, Host, Launch, dataset_objects};
 use jiff::Timestamp;
 
 use super::context::Trial;
@@ -18,7 +18,7 @@ use super::services::{self, Services, store_settings};
 use super::{Aws, executions, instances, is_the_trials, metrics, unusable};
 use crate::metering::TrialOutcome;
 use crate::platform::{PlatformError, Progress, TrialData};
-use crate::rows::TrialPlan;
+use crate::rows::{Precision, TrialPlan};
 
 /// Runs one trial; removes what was made for it, even after an error.
 pub(super) async fn run(
@@ -87,7 +87,7 @@ impl Trial<'_> {
         if self.row.cpu_fallback {
             environment.insert(variable::CPU_FALLBACK.to_owned(), "1".to_owned());
         }
-        if self.job().device == Device::Cuda {
+        if self.row.precision != Precision::default() {
             let precision = self.row.precision.name();
             environment.insert(variable::PRECISION.to_owned(), precision.to_owned());
         }

@@ -113,7 +113,8 @@ impl Local {
         &self.worker
     }
 
-    /// Refuses a row on a device that is not here, where it may not take the CPU instead.
+    /// Refuses a row on a device or in a precision that is not here, where it may not take the
+    /// CPU, in fp32, instead.
     ///
     /// # Errors
     /// [`PlatformError::Lacks`] with the remedy.
@@ -125,7 +126,8 @@ impl Local {
             row.job.device,
             &row.id,
             "set `fallback: true` in the row's `device` for the CPU in its place",
-        )
+        )?;
+        self.description.multiplies_for(row)
     }
 
     /// Returns how the limits of functions are enforced.

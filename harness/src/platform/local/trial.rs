@@ -21,7 +21,7 @@ use super::runtime_api::RuntimeApi;
 use super::services::Services;
 use super::{Local, PlatformError, Progress, TrialData, control};
 use crate::metering::TrialOutcome;
-use crate::rows::{Row, TrialPlan};
+use crate::rows::{Precision, Row, TrialPlan};
 
 /// Runs one trial.
 pub(super) async fn run(
@@ -232,7 +232,7 @@ fn environment(
     if row.cpu_fallback {
         environment.push((variable::CPU_FALLBACK.into(), "1".into()));
     }
-    if row.job.device == Device::Cuda {
+    if row.precision != Precision::default() {
         environment.push((variable::PRECISION.into(), row.precision.name().into()));
     }
     if !row.faults.is_empty() {

@@ -172,8 +172,8 @@ impl Sim {
         let mut outcome = outcome::of(simulated);
         if plan.row.precision != Precision::default() {
             outcome.warnings.push(format!(
-                "precision {} changes no simulated time or value: compute profiles state one precision; \
-                 measure one with `epochcost profile --device cuda`, or remove `precision`",
+                "precision {} changes no simulated time or value: compute profiles are measured in fp32; \
+                 run the row with --platform local, or remove `precision`",
                 plan.row.precision.name()
             ));
         }
