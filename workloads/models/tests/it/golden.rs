@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epochcost_kernels::hash::{mix, unit_f32};
-use epochcost_models::{Device, StepOutput, Trainer, models};
+use epochcost_models::{Device, Precision, StepOutput, Trainer, models};
 use serde::Deserialize;
 
 // Seeds of the hash, each for one purpose, as in `golden/make.py`.
@@ -35,6 +35,8 @@ struct SeedGolden {
     loss: f64,
     gradient_norm: f64,
     float32_distance: f64,
+    /// That of PyTorch's `autocast` to bfloat16.
+    bfloat16_distance: f64,
     projections: Vec<f64>,
     gradient_samples: Vec<f64>,
     statistics_samples: Vec<f64>,
@@ -56,6 +58,19 @@ fn gradients_are_as_close_to_float64_as_pytorchs() {
     let failed: Vec<String> = models()
         .iter()
         .filter_map(|info| check(info.name).err())
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Of rounded factors, as PyTorch's `autocast` rounds them.
+#[test]
+fn gradients_in_bf16_are_as_close_to_float64_as_pytorchs() {
+    if let Err(error) = Precision::Bf16.available(Device::Cpu) {
+        return println!("not run: {error}");
+    }
+    let failed: Vec<String> = models()
+        .iter()
+        .filter_map(|info| check_bf16(info.name).err())
         .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
@@ -95,6 +110,9 @@ fn bound(model: &str) -> f64 {
     if model == "resnet34" { 3.0 } else { 2.0 }
 }
 
+/// Largest ratio of our median distance in bf16 to that of PyTorch under `autocast`.
+const BF16_BOUND: f64 = 2.0;
+
 /// Largest median distance, of models whose values keep their side of a ReLU.
 fn limit(model: &str) -> f64 {
     if model == "lenet5" {
@@ -109,12 +127,7 @@ fn limit(model: &str) -> f64 {
 /// A value that falls on the other side of a ReLU moves one seed's gradient by a
 /// thousandth in any implementation, so the median over the seeds is compared.
 fn check(model: &str) -> Result<(), String> {
-    let path = directory().join(format!("{model}.json"));
-    let golden = fs::read_to_string(&path).map_err(|error| format!("{model}: {error}"))?;
-    let golden: Golden = serde_json::from_str(&golden).unwrap();
-    assert_eq!(golden.model, model);
-    let trainer = Trainer::new(model, Device::Cpu).unwrap();
-    let mut trainer = trainer.with_images(golden.images).unwrap();
+    let (golden, mut trainer) = read(model)?;
     let mut ours = vec![];
     for seed in &golden.seeds {
         let (step, statistics) = step(&mut trainer, &golden, seed.seed);
@@ -139,6 +152,35 @@ fn check(model: &str) -> Result<(), String> {
             "{model}: median {ours:.1e}, PyTorch's {theirs:.1e}"
         ))
     }
+}
+
+fn check_bf16(model: &str) -> Result<(), String> {
+    let (golden, trainer) = read(model)?;
+    let mut trainer = trainer.with_precision(Precision::Bf16).unwrap();
+    let ours = golden.seeds.iter().map(|seed| {
+        let (step, statistics) = step(&mut trainer, &golden, seed.seed);
+        distance(&step, &statistics, seed, golden.stride).projections
+    });
+    let ours = median(ours);
+    let theirs = median(golden.seeds.iter().map(|seed| seed.bfloat16_distance));
+    let found = format!("{model} in bf16: median {ours:.1e}, PyTorch's {theirs:.1e}");
+    println!("{found}");
+    if ours <= BF16_BOUND * theirs {
+        Ok(())
+    } else {
+        Err(found)
+    }
+}
+
+/// Returns a model's golden file, and a trainer of what it is of.
+fn read(model: &str) -> Result<(Golden, Trainer), String> {
+    let path = directory().join(format!("{model}.json"));
+    let golden = fs::read_to_string(&path).map_err(|error| format!("{model}: {error}"))?;
+    let golden: Golden = serde_json::from_str(&golden).unwrap();
+    assert_eq!(golden.model, model);
+    let trainer = Trainer::new(model, Device::Cpu).unwrap();
+    let trainer = trainer.with_images(golden.images).unwrap();
+    Ok((golden, trainer))
 }
 
 fn step(trainer: &mut Trainer, golden: &Golden, seed: u64) -> (StepOutput, Vec<f32>) {

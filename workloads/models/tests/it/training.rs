@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use epochcost_kernels::hash::{mix, unit_f32};
 use epochcost_kernels::optimizer::{Adam, Optimizer, OptimizerSpec};
-use epochcost_models::{Device, ModelError, ModelInfo, Trainer, models};
+use epochcost_models::{Device, ModelError, ModelInfo, Precision, Trainer, models};
 
 fn trainer(model: &str) -> Trainer {
     Trainer::new(model, Device::Cpu).unwrap()
@@ -147,9 +147,22 @@ fn parts_come_once_and_are_the_whole() {
     }
 }
 
+/// Precisions of this machine's CPU.
+fn precisions() -> Vec<Precision> {
+    let mut precisions = vec![Precision::Fp32, Precision::Bf16];
+    precisions.retain(|precision| precision.available(Device::Cpu).is_ok());
+    precisions
+}
+
 /// Work is cut by shapes alone, and its sums run in a fixed order.
 #[test]
 fn the_number_of_threads_changes_no_bit() {
+    for precision in precisions() {
+        check_threads(precision);
+    }
+}
+
+fn check_threads(precision: Precision) {
     for (model, size) in [
         ("mobilenet", 40),
         ("resnet18", 3),
@@ -160,7 +173,7 @@ fn the_number_of_threads_changes_no_bit() {
         ("vgg11_cifar", 6),
     ] {
         let step = |threads: usize| {
-            let mut trainer = trainer(model);
+            let mut trainer = trainer(model).with_precision(precision).unwrap();
             let parameters = trainer.initial_parameters(3);
             let (images, labels) = batch(&trainer, size, 4);
             let mut statistics = trainer.initial_statistics();
@@ -174,9 +187,53 @@ fn the_number_of_threads_changes_no_bit() {
         };
         let one = step(1);
         for threads in [2, 3, 6] {
-            assert!(one == step(threads), "{model} on {threads} threads");
+            assert!(
+                one == step(threads),
+                "{model} on {threads} threads in {precision:?}"
+            );
         }
     }
+}
+
+/// Both passes round their factors: a step in bf16 is near one in fp32, and not equal to it.
+#[test]
+fn the_precision_is_that_of_the_whole_step() {
+    for model in ["lenet5", "mobilenet"] {
+        let step = |precision| {
+            let mut trainer = trainer(model).with_precision(precision).unwrap();
+            let parameters = trainer.initial_parameters(3);
+            let (images, labels) = batch(&trainer, 64, 4);
+            let mut statistics = trainer.initial_statistics();
+            trainer
+                .gradient(&parameters, &mut statistics, &images, &labels, 0)
+                .unwrap()
+        };
+        let exact = step(Precision::Fp32);
+        for precision in precisions() {
+            let found = step(precision);
+            let norm = |values: &mut dyn Iterator<Item = f32>| {
+                values.map(|v| f64::from(v).powi(2)).sum::<f64>().sqrt()
+            };
+            let pairs = found.gradient.iter().zip(&exact.gradient);
+            let distance = norm(&mut pairs.map(|(found, exact)| found - exact))
+                / norm(&mut exact.gradient.iter().copied());
+            match precision {
+                Precision::Bf16 => {
+                    assert!((1e-4..0.3).contains(&distance), "{model}: {distance}");
+                    assert!((found.loss / exact.loss - 1.0).abs() < 0.01, "{model}");
+                }
+                _ => assert!(found == exact, "{model}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_precision_that_no_cpu_has_is_refused() {
+    let refused = trainer("lenet5").with_precision(Precision::Tf32);
+    let error = refused.map(drop).unwrap_err();
+    assert!(error.lacks_device());
+    assert!(error.to_string().contains("tf32"), "{error}");
 }
 
 #[test]
