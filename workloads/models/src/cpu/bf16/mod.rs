@@ -164,6 +164,24 @@ enum Stored<'a> {
 }
 
 impl Stored<'_> {
+    /// Returns the values from one row to the next of the block that begins with `row`, if it is a
+    /// whole one of listed rows that are equally far apart.
+    fn step(self, row: usize, rows: usize) -> Option<usize> {
+        if row + BLOCK > rows {
+            return None;
+        }
+        match self {
+            // Sums of a weight's gradient are rows of few columns: no faster where they stay.
+            Self::Every(_) => None,
+            Self::At(rows) => {
+                let block = &rows[row..row + BLOCK];
+                let step = block[1].checked_sub(block[0])?;
+                let even = block.windows(2).all(|two| two[0] + step == two[1]);
+                even.then_some(step)
+            }
+        }
+    }
+
     fn row(self, row: usize) -> usize {
         match self {
             Self::At(rows) => rows[row],

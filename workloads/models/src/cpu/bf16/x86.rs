@@ -70,7 +70,17 @@ pub(super) unsafe fn run(grid: &Grid<'_>) {
                 let left = grid.left.add(row / SIDE * left_row);
                 let left = [left, left.add(left_row)];
                 if has_tiles {
-                    multiply_tiles(left, right, grid.offsets, &mut sums);
+                    // Whole blocks are summed where they are stored.
+                    let step = grid.stored.step(row, grid.rows);
+                    let step = step.filter(|_| column + BLOCK <= grid.columns);
+                    if let Some(step) = step {
+                        let output = grid.output.add(grid.stored.row(row) + column);
+                        let accumulate = grid.accumulate;
+                        multiply_tiles(left, right, grid.offsets, output, step, accumulate);
+                        continue;
+                    }
+                    let block = sums.0.as_mut_ptr().cast();
+                    multiply_tiles(left, right, grid.offsets, block, BLOCK, false);
                 } else {
                     multiply_pairs(left, right, grid.offsets, &mut sums);
                 }
@@ -107,16 +117,20 @@ unsafe fn configure_tiles() {
     }
 }
 
-/// Sums a block by AMX.
+/// Sums a block by AMX into rows that are `step` values apart, added to what is there if
+/// `accumulate`.
 ///
 /// # Safety
 /// The CPU must have AMX, its tiles configured. The left operand must hold a tile for each of the
-/// offsets, in both rows of tiles, and the right one at each of them.
+/// offsets, in both rows of tiles, and the right one at each of them; `sums` must be valid for a
+/// block.
 unsafe fn multiply_tiles(
     left: [*const u16; 2],
     right: [*const u16; 2],
     offsets: &[usize],
-    sums: &mut Block,
+    sums: *mut f32,
+    step: usize,
+    accumulate: bool,
 ) {
     let gaps = [left, right].map(|[first, second]| second as usize - first as usize);
     let [left_gap, right_gap] = gaps;
@@ -124,6 +138,14 @@ unsafe fn multiply_tiles(
     // is two by two tiles of sums.
     unsafe {
         asm!(
+            "test {accumulate:e}, {accumulate:e}",
+            "jz 3f",
+            "tileloadd tmm0, [{upper} + {step}]",
+            "tileloadd tmm1, [{upper} + {step} + 64]",
+            "tileloadd tmm2, [{lower} + {step}]",
+            "tileloadd tmm3, [{lower} + {step} + 64]",
+            "jmp 2f",
+            "3:",
             "tilezero tmm0",
             "tilezero tmm1",
             "tilezero tmm2",
@@ -145,10 +167,10 @@ unsafe fn multiply_tiles(
             "add {offset}, 8",
             "cmp {offset}, {end}",
             "jne 2b",
-            "tilestored [{sums} + 2 * {line}], tmm0",
-            "tilestored [{sums} + 2 * {line} + 64], tmm1",
-            "tilestored [{sums} + 2 * {line} + 2048], tmm2",
-            "tilestored [{sums} + 2 * {line} + 2112], tmm3",
+            "tilestored [{upper} + {step}], tmm0",
+            "tilestored [{upper} + {step} + 64], tmm1",
+            "tilestored [{lower} + {step}], tmm2",
+            "tilestored [{lower} + {step} + 64], tmm3",
             left = inout(reg) left[0] => _,
             left_gap = in(reg) left_gap,
             right = in(reg) right[0],
@@ -157,7 +179,10 @@ unsafe fn multiply_tiles(
             end = in(reg) offsets.as_ptr_range().end,
             tile = out(reg) _,
             line = in(reg) 64usize,
-            sums = in(reg) sums.0.as_mut_ptr(),
+            upper = in(reg) sums,
+            lower = in(reg) sums.add(SIDE * step),
+            step = in(reg) step * size_of::<f32>(),
+            accumulate = in(reg) u32::from(accumulate),
             out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
             out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
             options(nostack),
@@ -171,7 +196,7 @@ const HELD: usize = 8;
 /// Sums a block by AVX512-BF16.
 ///
 /// # Safety
-/// As of [`multiply_tiles`], but for AMX.
+/// The CPU must have AVX512-BF16. The operands must be as [`multiply_tiles`] needs them.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn multiply_pairs(
     left: [*const u16; 2],
