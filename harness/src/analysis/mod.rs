@@ -389,6 +389,7 @@ fn row_summary(
         model: job.model.clone(),
         dataset: job.data.dataset.clone(),
         fidelity: job.fidelity,
+        precision: plan.precision,
         platform: manifest.platform.clone(),
         services: (manifest.simulation.is_none()).then(|| manifest.services.clone()),
         tensor_store: plan.tensor_store,

@@ -20,7 +20,7 @@ pub(crate) fn names(rows: &[RowSummary]) -> Vec<String> {
     };
     let parts: [fn(&RowSummary) -> String; 5] = [
         |row| row.model.clone(),
-        |row| row.fidelity.as_str().into(),
+        RowSummary::described,
         |row| format!("W={}", row.workers),
         |row| format!("b={}", row.batch_size),
         |row| row.memory_mb.map_or(String::new(), |mb| format!("{mb} MB")),

@@ -11,10 +11,10 @@ use super::warnings::Warning;
 use crate::claims::{Cell, Claim, ClaimKind, Estimate, Evidence, Known, Metric, VerdictKind};
 use crate::exit::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
-use crate::rows::TensorStoreChoice;
+use crate::rows::{Precision, TensorStoreChoice};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 2 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 3 };
 
 /// A run in figures. What is not available is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,9 @@ pub struct RowSummary {
     pub dataset: String,
     /// The description followed.
     pub fidelity: Fidelity,
+    /// Precision of its matrix products; absent if `fp32`. Since 2.3.
+    #[serde(default, skip_serializing_if = "Precision::is_default")]
+    pub precision: Precision,
     /// Platform that it ran on.
     pub platform: String,
     /// What served its channels, `embedded` or `real`; null of a simulation.
@@ -198,6 +201,15 @@ fn is_none(count: &usize) -> bool {
 }
 
 impl RowSummary {
+    /// Returns the fidelity, and the precision where it is not `fp32`.
+    pub fn described(&self) -> String {
+        let fidelity = self.fidelity.as_str();
+        match self.precision {
+            Precision::Fp32 => fidelity.to_owned(),
+            precision => format!("{fidelity}, {}", precision.name()),
+        }
+    }
+
     /// Returns the number of trials that failed and were not expected to.
     pub fn surprising_failures(&self) -> usize {
         self.failed_trials.saturating_sub(self.failed_as_expected)

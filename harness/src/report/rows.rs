@@ -15,7 +15,8 @@ use crate::format;
 pub(super) struct SummaryLine {
     pub name: String,
     pub system: String,
-    pub fidelity: &'static str,
+    /// With the precision, where it is not `fp32`.
+    pub fidelity: String,
     pub setting: String,
     /// One cell for each of [`columns`].
     pub figures: Vec<Cell>,
@@ -91,7 +92,7 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
     SummaryLine {
         name: labelled.name.to_owned(),
         system: labelled.system.clone(),
-        fidelity: row.fidelity.as_str(),
+        fidelity: row.described(),
         setting: setting(row),
         figures: (COLUMNS.iter().map(figure)).chain(to_target(row)).collect(),
         replicas: match row.replicas_identical {

@@ -39,7 +39,7 @@ impl Column {
 fn columns(target: Option<f64>) -> Vec<Column> {
     let number = |value: Option<f64>| format::or_unknown(value, format::number);
     let mut columns = vec![
-        Column::new("fidelity", 1, |row| row.fidelity.as_str().to_owned()),
+        Column::new("fidelity", 1, RowSummary::described),
         Column::new("s/epoch", 9, |row| format::estimate(row.seconds_per_epoch)),
     ];
     if let Some(target) = target {

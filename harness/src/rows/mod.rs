@@ -79,7 +79,8 @@ pub enum Precision {
 }
 
 impl Precision {
-    fn is_default(&self) -> bool {
+    /// Returns whether it is `fp32`, which is not written.
+    pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 

@@ -323,3 +323,24 @@ fn training_in_virtual_time_gives_the_losses_of_real_time() {
         assert_eq!(virtual_["traffic_matches"], true);
     }
 }
+
+/// Rows that differ in nothing else; and nobody takes simulated seconds for those of bf16.
+#[test]
+fn a_precision_is_named_wherever_its_row_is() {
+    let swept = SIZES.replace(
+        "systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]\n",
+        "fidelity: tuned\ndevice: {kind: cpu}\nsystems: [allreduce]\nsweep: {device.precision: [fp32, bf16]}\n",
+    );
+    let scene = Scene::new(&swept);
+    let (run, output) = scene.run("out", &[], 0);
+    let summary = json(&run.join("summary.json"));
+    let precisions: Vec<_> = (0..2)
+        .map(|row| &summary["rows"][row]["precision"])
+        .collect();
+    assert_eq!(precisions, [&Value::Null, &"bf16".into()]);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("tuned, bf16"), "{printed}");
+    assert!(printed.contains("changes no simulated time"), "{printed}");
+    let page = fs::read_to_string(run.join("report.md")).unwrap();
+    assert!(page.contains("tuned, bf16"), "{page}");
+}

@@ -157,8 +157,8 @@ fn summary(view: &View) -> Table {
         .chain(view.columns.iter().cloned())
         .chain(["trials".to_owned()]);
     let rows = view.summary.iter().map(|row| {
-        let texts = [row.name.as_str(), row.fidelity].map(|text| Cell {
-            text: text.to_owned(),
+        let texts = [&row.name, &row.fidelity].map(|text| Cell {
+            text: text.clone(),
             exact: String::new(),
         });
         let figures = row.figures.iter().cloned();

@@ -152,13 +152,4 @@ mod tests {
         assert_eq!(parts(511, 10, 10), 1);
         assert_eq!(parts(1_022, 10, 10), 2);
     }
-
-    #[test]
-    fn a_precision_lasts_as_long_as_its_work() {
-        let inner = at(Precision::Tf32, || precision::current());
-        assert_eq!(
-            (inner, precision::current()),
-            (Precision::Tf32, Precision::Fp32)
-        );
-    }
 }

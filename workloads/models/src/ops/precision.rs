@@ -26,3 +26,14 @@ pub(crate) fn at<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
 pub(crate) fn current() -> Precision {
     PRECISION.get()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precision_lasts_as_long_as_its_work() {
+        let inner = at(Precision::Tf32, current);
+        assert_eq!((inner, current()), (Precision::Tf32, Precision::Fp32));
+    }
+}
