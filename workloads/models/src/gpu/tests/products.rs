@@ -26,15 +26,12 @@ fn sides(
     [m, k]: [usize; 2],
     transposed: bool,
 ) -> (Tensor<Flex, 2>, Tensor<Gpu, 2>) {
-    match transposed {
-        false => {
-            let matrix = draw.tensor([m, k]);
-            (matrix.clone(), there(&matrix))
-        }
-        true => {
-            let matrix = draw.tensor([k, m]);
-            (matrix.clone().transpose(), there(&matrix).transpose())
-        }
+    if transposed {
+        let matrix = draw.tensor([k, m]);
+        (matrix.clone().transpose(), there(&matrix).transpose())
+    } else {
+        let matrix = draw.tensor([m, k]);
+        (matrix.clone(), there(&matrix))
     }
 }
 
