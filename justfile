@@ -34,7 +34,7 @@ build-cuda *ARGS:
 
 # The GPU's operations on a Vulkan device in software (unoptimised kernels: LLVM takes minutes over some): apt-get install mesa-vulkan-drivers first.
 test-cuda *ARGS:
-    GALLIVM_PERF=nopt cargo test --release -p epochcost-models -p epochcost-worker --features epochcost-worker/cuda,epochcost-models/vulkan --target-dir target/cuda --config profile.release.package.epochcost-models.opt-level=1 --lib gpu:: {{ARGS}}
+    GALLIVM_PERF=nopt cargo test --release -p epochcost-models -p epochcost-worker --features epochcost-worker/cuda,epochcost-models/vulkan --target-dir target/cuda --config profile.release.opt-level=1 --lib gpu:: {{ARGS}}
 
 # Training steps on the GPU against PyTorch's on the same one, interleaved: just bench-gpu --python PYTHON-WITH-TORCH
 bench-gpu *ARGS:
