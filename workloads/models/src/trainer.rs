@@ -18,6 +18,11 @@ use crate::{Device, ModelError, ModelInfo, Precision};
 /// The environment variable that says which outputs are computed again: `short`.
 const RECOMPUTE_VARIABLE: &str = epochcost_environment::user::RECOMPUTE;
 
+/// Returns whether the environment asks for less memory by recomputation.
+pub(crate) fn recomputes_by_environment() -> bool {
+    std::env::var(RECOMPUTE_VARIABLE).is_ok_and(|what| what == "short")
+}
+
 /// A model on a device, ready to compute gradients and to evaluate.
 pub struct Trainer {
     info: &'static ModelInfo,
@@ -79,8 +84,7 @@ impl Trainer {
             images: info.input,
             micro_batch: None,
         };
-        let recompute = std::env::var(RECOMPUTE_VARIABLE);
-        Ok(trainer.with_recomputation(recompute.is_ok_and(|what| what == "short")))
+        Ok(trainer.with_recomputation(recomputes_by_environment()))
     }
 
     /// Returns the same trainer, given images of that shape (channels, height, width):
