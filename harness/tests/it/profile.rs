@@ -1,13 +1,16 @@
 //! `epochcost profile` measures with real worker processes. Nothing here
 //! depends on how long anything takes.
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use crate::support::program;
 
+use epochcost::platform::local::worker;
 use epochcost_simulator::profile::{ComputeOrigin, ComputeProfile};
 use epochcost_systems::Device;
+use serde_json::json;
 
 fn profile(directory: &Path, arguments: &[&str]) -> Output {
     program()
@@ -353,4 +356,33 @@ fn pytorch_is_profiled_unchanged() {
         (&costs[0]["device"], &costs[1]["device"]),
         (&"cpu".into(), &"cuda".into())
     );
+}
+
+/// The target of a step with recomputation; with everything kept, it is over 900 MB.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn a_step_of_mobilenet_at_512_with_the_least_memory_peaks_under_600_mb() {
+    let mut worker = Command::new(worker::find_or_build().unwrap().path)
+        .arg("--profile")
+        .env_clear()
+        .env("RAYON_NUM_THREADS", "1")
+        .env(epochcost_environment::user::RECOMPUTE, "least")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let request = json!({
+        "model": "mobilenet", "device": "cpu", "batch_size": 512, "steps": 1,
+        "measure_s": 0.0, "warm_up_s": 0.0, "seed": 1,
+    });
+    // The worker ends with its standard input.
+    let mut requests = worker.stdin.take().unwrap();
+    writeln!(requests, "{request}").unwrap();
+    let answer = std::io::read_to_string(worker.stdout.take().unwrap()).unwrap();
+    drop(requests);
+    assert!(worker.wait().unwrap().success());
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    // Of 2^20 bytes.
+    let peak_mb = answer["peak_mb"].as_f64().unwrap() * 1.048_576;
+    assert!(peak_mb < 600.0, "{peak_mb}");
 }

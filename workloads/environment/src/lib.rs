@@ -87,8 +87,8 @@ pub mod user {
     /// `direct` computes dense convolutions as plain sums; unset, the fastest way.
     /// Read by everything that computes with models.
     pub const CONVOLUTION: &str = "EPOCHCOST_CONVOLUTION";
-    /// `short` computes outputs that sum at most 32 terms again in the backward pass;
-    /// unset, they are kept. Read by everything that computes with models.
+    /// `short` computes outputs that sum at most 32 terms again in the backward pass, and
+    /// `least` also returns freed memory; unset, they are kept. Read by everything that computes with models.
     pub const RECOMPUTE: &str = "EPOCHCOST_RECOMPUTE";
 }
 

@@ -7,15 +7,15 @@
 /// to a quarter of a step's CPU time. Call it first thing in a process that trains; with
 /// another C library it does nothing.
 ///
-/// Where the environment's `EPOCHCOST_RECOMPUTE` asks for less memory, blocks of 16 MiB or more are
-/// returned all the same: a step's peak is then a fifth lower, and nearer to what is in use at once
-/// (`docs/performance.md`).
+/// Where the environment asks for the least memory (`EPOCHCOST_RECOMPUTE=least`), blocks of 16 MiB or
+/// more are returned all the same: the peak is then nearer to what is in use at once, and the step
+/// takes longer (`docs/performance.md`).
 pub fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[allow(unsafe_code)]
     // SAFETY: mallopt only sets the allocator's own parameters.
     unsafe {
-        if crate::trainer::recomputes_by_environment() {
+        if crate::trainer::Saving::asked() == crate::trainer::Saving::Least {
             libc::mallopt(libc::M_MMAP_THRESHOLD, 16 << 20);
         } else {
             libc::mallopt(libc::M_MMAP_MAX, 0);

@@ -15,12 +15,29 @@ use crate::parts::Parts;
 use crate::session::{Batch, Session};
 use crate::{Device, ModelError, ModelInfo, Precision};
 
-/// The environment variable that says which outputs are computed again: `short`.
+/// The environment variable that says which outputs are computed again: `short`, or `least`, which also
+/// returns freed memory.
 const RECOMPUTE_VARIABLE: &str = epochcost_environment::user::RECOMPUTE;
 
-/// Returns whether the environment asks for less memory by recomputation.
-pub(crate) fn recomputes_by_environment() -> bool {
-    std::env::var(RECOMPUTE_VARIABLE).is_ok_and(|what| what == "short")
+/// Memory that a step saves at the price of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Saving {
+    Nothing,
+    /// Short sums are computed again.
+    Short,
+    /// And large blocks are returned to the kernel when they are freed.
+    Least,
+}
+
+impl Saving {
+    /// Returns what the environment asks for.
+    pub(crate) fn asked() -> Self {
+        match std::env::var(RECOMPUTE_VARIABLE).as_deref() {
+            Ok("short") => Self::Short,
+            Ok("least") => Self::Least,
+            _ => Self::Nothing,
+        }
+    }
 }
 
 /// A model on a device, ready to compute gradients and to evaluate.
@@ -84,7 +101,7 @@ impl Trainer {
             images: info.input,
             micro_batch: None,
         };
-        Ok(trainer.with_recomputation(recomputes_by_environment()))
+        Ok(trainer.with_recomputation(Saving::asked() != Saving::Nothing))
     }
 
     /// Returns the same trainer, given images of that shape (channels, height, width):
