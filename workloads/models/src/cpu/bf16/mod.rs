@@ -6,10 +6,16 @@
 //! AVX512-BF16, whose lanes add the products of a pair, reads the same ones. Denormal values
 //! count as zeros in both.
 
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "no other processor's instructions are supported")
+)]
+
+#[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "other.rs")]
+mod processor;
 #[cfg(test)]
 mod tests;
-#[cfg(target_arch = "x86_64")]
-mod x86;
 
 use std::sync::OnceLock;
 
@@ -37,26 +43,12 @@ const PASS_TILES: usize = 36;
 /// Most tiles of the left operand that are made at a time (512 KiB), for the same reason.
 const LEFT_TILES: usize = 512;
 
-/// Runs what is written for x86-64: on other processors there are no [`Instructions`] to run it by.
-macro_rules! by {
-    ($instructions:expr, $run:expr) => {{
-        #[cfg(target_arch = "x86_64")]
-        {
-            $run
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        match $instructions {}
-    }};
-}
-
 /// Instructions that multiply bfloat16 factors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instructions {
     /// AVX512-BF16: 16 sums of two products each.
-    #[cfg(target_arch = "x86_64")]
     Avx512,
     /// AMX: 16 by 16 sums of 32 products each.
-    #[cfg(target_arch = "x86_64")]
     Amx,
 }
 
@@ -67,22 +59,17 @@ impl Instructions {
         *BEST.get_or_init(|| {
             let no_tiles = std::env::var(SIMD).is_ok_and(|level| level == "avx512");
             let mut supported = Self::supported();
-            supported.retain(|instructions| !no_tiles || !instructions.has_tiles());
+            supported.retain(|instructions| !no_tiles || *instructions != Self::Amx);
             supported.pop()
         })
     }
 
     /// Returns those that this machine and the level of the other kernels have, the best last.
     fn supported() -> Vec<Self> {
-        #[cfg(target_arch = "x86_64")]
-        if Level::current() == Level::Avx512 {
-            return x86::supported();
+        match Level::current() {
+            Level::Avx512 => processor::supported(),
+            _ => vec![],
         }
-        vec![]
-    }
-
-    fn has_tiles(self) -> bool {
-        by!(self, self == Self::Amx)
     }
 }
 
@@ -123,7 +110,7 @@ impl Tiles {
                         values: panel,
                     });
                     let to = target.at(block * 2 * terms * TILE / 2).cast();
-                    by!(instructions, x86::pairs(panel, weights.terms, to));
+                    processor::pairs(panel, weights.terms, to);
                 }
             });
         });
@@ -242,10 +229,7 @@ pub(crate) unsafe fn product(product: &Product<'_>, right: &Tiles) {
                 // SAFETY: the caller guarantees the operands and the outputs; the scratch space
                 // holds the tiles of the rows.
                 unsafe {
-                    by!(
-                        right.instructions,
-                        x86::pack(product.left, rows, pass, left)
-                    );
+                    processor::pack(product.left, rows, pass, left);
                     let grid = Grid {
                         instructions: right.instructions,
                         left,
@@ -258,7 +242,7 @@ pub(crate) unsafe fn product(product: &Product<'_>, right: &Tiles) {
                         stored: Stored::At(stored),
                         accumulate: index > 0,
                     };
-                    by!(right.instructions, x86::run(&grid));
+                    processor::run(&grid);
                 }
             });
         }
@@ -319,10 +303,7 @@ impl OverPixels {
         // SAFETY: the caller guarantees both ends.
         unsafe {
             let sizes = [self.pixels, self.outputs];
-            by!(
-                self.instructions,
-                x86::pack_columns(gradient, step, sizes, self.left())
-            );
+            processor::pack_columns(gradient, step, sizes, self.left());
         }
     }
 
@@ -334,10 +315,7 @@ impl OverPixels {
         let offsets: Vec<usize> = (0..self.tiles()).map(|tile| tile * TILE * 2).collect();
         // SAFETY: the caller guarantees the panel, the sums and the packed operand.
         unsafe {
-            by!(
-                self.instructions,
-                x86::pairs(panel, self.pixels, self.right())
-            );
+            processor::pairs(panel, self.pixels, self.right());
             let grid = Grid {
                 instructions: self.instructions,
                 left: self.left(),
@@ -350,7 +328,7 @@ impl OverPixels {
                 stored: Stored::Every(sums.row),
                 accumulate: sums.accumulate,
             };
-            by!(self.instructions, x86::run(&grid));
+            processor::run(&grid);
         }
     }
 }
