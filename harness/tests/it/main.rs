@@ -35,6 +35,7 @@ mod plan;
 mod platform_names;
 mod profile;
 mod published;
+mod readme;
 mod real_services;
 mod reliability;
 mod replay;

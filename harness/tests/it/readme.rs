@@ -1,0 +1,118 @@
+//! README's answer: short, and every figure in it is one of its record, which is what a simulation
+//! gives today.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::epochcost;
+
+const RECORD: &str = "results/records/2026-11-25-answer.json";
+const EXPERIMENT: &str = "experiments/cost-performance/answer.yaml";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn record() -> Value {
+    serde_json::from_str(&fs::read_to_string(root().join(RECORD)).unwrap()).unwrap()
+}
+
+/// The section of README from its heading to the first picture, links without their targets.
+fn answer() -> String {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, section) = readme.split_once("## The answer so far\n").unwrap();
+    let (section, _) = section.split_once("\n![").unwrap();
+    let mut text = String::new();
+    for (place, part) in section.split("](").enumerate() {
+        let shown = if place == 0 {
+            part
+        } else {
+            part.split_once(')').unwrap().1
+        };
+        text.push_str(shown);
+        text.push(' ');
+    }
+    text
+}
+
+/// A figure of the row of a system with a model after 1 or 50 epochs.
+fn figure(summary: &Value, system: &str, model: &str, epochs: u32, name: &str) -> f64 {
+    let id = format!("{system}-{model}-paper-epochs-{epochs}");
+    let mut rows = summary["rows"].as_array().unwrap().iter();
+    let row = rows.find(|row| row["id"] == id.as_str()).unwrap();
+    let value = &row[name];
+    value.as_f64().or_else(|| value["mean"].as_f64()).unwrap()
+}
+
+/// Three significant digits, as README writes a figure.
+fn digits(value: f64) -> String {
+    let decimals = (2 - value.log10().floor() as i32).max(0) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[test]
+fn every_figure_of_the_answer_is_one_of_its_record() {
+    let (answer, record) = (answer(), record());
+    let usd = |system, model, epochs| figure(&record, system, model, epochs, "cost_full_usd");
+    let over_gpu =
+        |system, model, epochs| usd(system, model, epochs) / usd("gpu-baseline", model, epochs);
+    let seconds = |system| figure(&record, system, "mobilenet", 50, "seconds_per_epoch");
+    let mut known = vec![
+        digits(over_gpu("scatterreduce", "mobilenet", 50)),
+        digits(over_gpu("scatterreduce", "resnet18", 50)),
+        digits(over_gpu("scatterreduce", "mobilenet", 1)),
+        digits(over_gpu("scatterreduce", "resnet18", 1)),
+        digits(over_gpu("spirt", "mobilenet", 50)),
+        digits(seconds("gpu-baseline")),
+        digits(seconds("spirt")),
+        digits(seconds("scatterreduce")),
+        digits(seconds("allreduce")),
+    ];
+    for figure in &known {
+        assert!(answer.contains(figure.as_str()), "README lacks {figure}");
+    }
+    // What is stated: epochs of the training, Table 2, ResNet-18, and the map's smallest models.
+    known.extend(["50", "2", "18", "0.3"].map(str::to_owned));
+    let numbers = answer
+        .split(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .map(|text| text.trim_matches('.'))
+        .filter(|text| !text.is_empty());
+    for number in numbers {
+        assert!(
+            known.iter().any(|figure| figure == number),
+            "{number} is in no record"
+        );
+    }
+    let words = answer.split_whitespace().count();
+    assert!(words <= 120, "{words} words");
+}
+
+#[test]
+fn the_record_of_the_answer_is_what_a_simulation_gives() {
+    let directory = tempfile::tempdir().unwrap();
+    let experiment = root().join(EXPERIMENT);
+    let experiment = experiment.to_str().unwrap();
+    // Without claims nothing is drawn.
+    let arguments = ["run", experiment, "--set", "claims=[]", "--out", "run"];
+    let output = epochcost(directory.path(), &arguments);
+    assert!(output.status.success(), "{output:?}");
+    let summary = fs::read_to_string(directory.path().join("run/summary.json")).unwrap();
+    let fresh: Value = serde_json::from_str(&summary).unwrap();
+    let recorded = record();
+    for row in recorded["rows"].as_array().unwrap() {
+        let mut rows = fresh["rows"].as_array().unwrap().iter();
+        let now = rows.find(|now| now["id"] == row["id"]).unwrap();
+        for name in ["seconds_per_epoch", "cost_paper_usd", "cost_full_usd"] {
+            let value = |row: &Value| row[name].as_f64().or_else(|| row[name]["mean"].as_f64());
+            let (before, after) = (value(row).unwrap(), value(now).unwrap());
+            assert!(
+                (after / before - 1.0).abs() < 1e-9,
+                "{} {name}: {before} in {RECORD}, {after} now: write it again with \
+                 `epochcost run {EXPERIMENT} --out DIR` (its summary.json), and then README",
+                row["id"]
+            );
+        }
+    }
+}
