@@ -6,6 +6,7 @@ pub mod agreement;
 pub mod answer;
 mod basis;
 mod causes;
+mod clock;
 mod columns;
 pub mod comparison;
 mod conclusions;
@@ -47,6 +48,7 @@ use crate::results::{
 };
 
 pub use causes::Effect;
+pub use clock::{Milestone, covered_s};
 pub use columns::Columns;
 pub(crate) use columns::machine_epochs;
 pub use rules::{Circumstances, Fit, Rests, decide};
@@ -182,12 +184,12 @@ impl RowAnalysis {
     /// Returns the mean cost, with everything billed, to the first evaluation with
     /// an accuracy of `target`; nothing if a trial does not get there.
     pub fn usd_to(&self, target: f64) -> Estimate {
-        self.all_or_nothing(|trial| Some(trial.full.total_usd() * trial.share_to(target)?))
+        self.all_or_nothing(|trial| Some(trial.reached(target)?.full_usd))
     }
 
     /// Returns the same by the paper's cost model.
     pub fn paper_usd_to(&self, target: f64) -> Estimate {
-        self.all_or_nothing(|trial| Some(trial.paper.total_usd() * trial.share_to(target)?))
+        self.all_or_nothing(|trial| Some(trial.reached(target)?.paper_usd))
     }
 
     fn all_or_nothing(&self, value: impl Fn(&TrialAnalysis) -> Option<f64>) -> Estimate {

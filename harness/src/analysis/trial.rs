@@ -8,6 +8,7 @@ use epochcost_systems::{
     find,
 };
 
+use super::clock::{Milestone, covered_s, milestones};
 use super::columns::{Columns, machine_epochs};
 use super::usage::Usages;
 use crate::cost::{self, Bill, Pace, PriceBook, Usage, queue_service};
@@ -26,6 +27,8 @@ pub struct TrialAnalysis {
     pub epochs: Vec<EpochAnalysis>,
     /// Start of its first step, on the platform's clock; null without steps.
     pub began_s: Option<f64>,
+    /// Evaluations with a higher accuracy than those before, the earliest first.
+    pub milestones: Vec<Milestone>,
     /// Seconds by stage, summed over workers and epochs.
     pub seconds: StageSeconds,
     /// Seconds by function and stage, those that coordinate included.
@@ -55,9 +58,10 @@ pub struct TrialAnalysis {
 pub struct EpochAnalysis {
     /// The epoch.
     pub epoch: usize,
-    /// Time from the start of its first step to the end of its last, over all
-    /// workers.
-    pub seconds: f64,
+    /// Start of its first step, over all workers, on the platform's clock.
+    pub began_s: f64,
+    /// End of its last step, over all workers.
+    pub ended_s: f64,
     /// Mean training loss over its mini-batches.
     pub train_loss: Option<f64>,
     /// Test loss after it; null where training diverged.
@@ -66,6 +70,14 @@ pub struct EpochAnalysis {
     pub accuracy: Option<f64>,
     /// Steps.
     pub steps: usize,
+}
+
+impl EpochAnalysis {
+    /// Returns the time from the start of its first step to the end of its last, over all
+    /// workers.
+    pub fn seconds(&self) -> f64 {
+        self.ended_s - self.began_s
+    }
 }
 
 impl TrialAnalysis {
@@ -139,6 +151,7 @@ impl TrialAnalysis {
         Ok(Self {
             epochs,
             began_s: steps.iter().map(|step| step.started_s).reduce(f64::min),
+            milestones: milestones(&usage, steps, &trial, prices)?,
             functions,
             columns,
             replicas_identical: replicas_identical(steps, &row.job),
@@ -236,23 +249,17 @@ impl TrialAnalysis {
         self.invocations.iter().filter(|call| call.cold).count()
     }
 
-    /// Returns the seconds from the first step to the end of the first
-    /// evaluation with an accuracy of `target` or more; null if none has it.
-    pub fn time_to_accuracy(&self, target: f64) -> Option<f64> {
-        let evaluations = self.trial.evaluations.iter();
-        let reached = evaluations
-            .filter(|row| row.evaluation.samples > 0 && row.evaluation.accuracy() >= target)
-            .map(|row| row.at_s)
-            .reduce(f64::min)?;
-        Some(reached - self.began_s?)
+    /// Returns what the trial had taken at the end of the first evaluation with an accuracy
+    /// of `target` or more; null if none has it.
+    pub fn reached(&self, target: f64) -> Option<Milestone> {
+        let mut milestones = self.milestones.iter();
+        milestones.find(|one| one.accuracy >= target).copied()
     }
 
-    /// Returns the share of the trial's epochs, by their seconds, that it took to
-    /// the first evaluation with an accuracy of `target`; null if none has it.
-    pub fn share_to(&self, target: f64) -> Option<f64> {
-        let all: f64 = self.epochs.iter().map(|epoch| epoch.seconds).sum();
-        let seconds = self.time_to_accuracy(target)?;
-        (all > 0.0).then(|| (seconds / all).clamp(0.0, 1.0))
+    /// Returns the seconds from the start of the trial's first step to the end of that
+    /// evaluation; null if none has it.
+    pub fn time_to_accuracy(&self, target: f64) -> Option<f64> {
+        self.reached(target).map(|reached| reached.seconds)
     }
 
     /// Returns the result on the validation split after the last evaluated epoch, by the
@@ -307,7 +314,8 @@ pub(crate) fn total_seconds(seconds: &StageSeconds) -> f64 {
 }
 
 pub(super) fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
-    mean(epochs.iter().map(|epoch| epoch.seconds))
+    let covered = covered_s(epochs.iter().map(|epoch| (epoch.began_s, epoch.ended_s)));
+    (!epochs.is_empty()).then(|| covered / epochs.len() as f64)
 }
 
 /// Returns the epochs of these steps, with their evaluations.
@@ -319,18 +327,13 @@ fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnaly
     by_epoch
         .into_iter()
         .map(|(epoch, steps)| {
-            let start = steps
-                .iter()
-                .map(|step| step.started_s)
-                .fold(f64::INFINITY, f64::min);
-            let end = steps
-                .iter()
-                .map(|step| step.started_s + total_seconds(&step.seconds))
-                .fold(f64::NEG_INFINITY, f64::max);
+            let starts = steps.iter().map(|step| step.started_s);
+            let ends = (steps.iter()).map(|step| step.started_s + total_seconds(&step.seconds));
             let evaluation = evaluation_after(evaluations, epoch);
             EpochAnalysis {
                 epoch,
-                seconds: end - start,
+                began_s: starts.fold(f64::INFINITY, f64::min),
+                ended_s: ends.fold(f64::NEG_INFINITY, f64::max),
                 train_loss: mean(steps.iter().filter_map(|step| step.loss)),
                 test_loss: evaluation
                     .map(|row| row.evaluation.loss)

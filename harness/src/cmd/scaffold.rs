@@ -26,8 +26,10 @@ const EXAMPLE_NAME: (&str, &str) = ("gossip", "Gossip");
 const SYSTEMS: &str = "workloads/systems/src/systems";
 /// Line of the registry behind the last system.
 const REGISTRY_END: &str = "\n    ]\n";
-/// Line of the smoke run behind the last system.
-const SMOKE_END: &str = "# MLLess is exempt";
+/// Experiments that run every system.
+const FIRST_RUNS: [&str; 2] = ["smoke", "mobilenet"];
+/// Line of these experiments behind the last system.
+const SYSTEMS_END: &str = "# MLLess is exempt";
 
 /// Words that Rust keeps to itself and that could be names.
 const KEYWORDS: [&str; 38] = [
@@ -103,19 +105,18 @@ fn system(name: &str, checkout: &Path) -> Result<Begun, Error> {
         "        {}\n",
         renamed(EXAMPLE_LINE, name).replace("crate::systems", "super")
     );
-    let changed = [
+    let mut changed = vec![
         in_modules(systems.join("mod.rs"), name)?,
         before(
             systems.join("registry.rs"),
             REGISTRY_END,
             &format!("\n{}", line.trim_end()),
         )?,
-        before(
-            checkout.join("experiments/smoke.yaml"),
-            SMOKE_END,
-            &format!("  - {name}\n"),
-        )?,
     ];
+    for run in FIRST_RUNS {
+        let file = checkout.join(format!("experiments/{run}.yaml"));
+        changed.push(before(file, SYSTEMS_END, &format!("  - {name}\n"))?);
+    }
     if let Some((path, _)) = written.iter().find(|(path, _)| path.exists()) {
         return Err(Error::Usage {
             problem: format!("{} is there already; nothing was written", path.display()),

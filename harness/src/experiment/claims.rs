@@ -2,8 +2,9 @@
 
 use epochcost_systems as systems;
 
-use super::decode::decode;
+use super::decode::{decode, decode_with};
 use super::document::{Document, Node, Value};
+use super::each;
 use super::error::ExperimentError;
 use crate::chain::chain;
 use crate::claims::{Claim, ClaimKind, Selector, fill, matches, tolerance};
@@ -78,7 +79,7 @@ fn check_together(
 }
 
 fn claim(document: &Document, node: &Node, own: &[OwnModel]) -> Result<Claim, ExperimentError> {
-    let claim: Claim = decode(document, node)?;
+    let claim: Claim = decode_with(document, node, &each::FIELDS)?;
     claim.validate().map_err(|error| {
         let origin = match error.field() {
             Some(field) => node.origin_of(field),
@@ -108,10 +109,8 @@ fn claim(document: &Document, node: &Node, own: &[OwnModel]) -> Result<Claim, Ex
 
 /// Whether an experiment may be without systems: there is nothing but claims
 /// that cannot be run yet.
-pub fn need_no_rows(document: &Document, claims: &[Claim]) -> bool {
-    let systems = document.root.get("systems");
-    let lists_none = systems.is_none_or(|node| node.value == Value::List(Vec::new()));
-    lists_none && !claims.is_empty() && claims.iter().all(|claim| claim.not_run.is_some())
+pub fn need_no_rows(claims: &[Claim]) -> bool {
+    !claims.is_empty() && claims.iter().all(|claim| claim.not_run.is_some())
 }
 
 /// Whether the claim is of a system or model that there is none of.

@@ -170,6 +170,7 @@ fn in_field(path: &str, remedy: String) -> String {
 fn in_words(expected: &str) -> String {
     match expected {
         "u64" | "usize" => COUNT.to_owned(),
+        "a nonzero usize" => "a whole number of 1 or more".to_owned(),
         "u32" => "a whole number from 0 to 4294967295".to_owned(),
         "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),

@@ -12,6 +12,7 @@ pub mod data;
 pub mod decode;
 mod describe;
 pub mod document;
+mod each;
 pub mod error;
 mod excluded;
 pub mod expand;
@@ -194,12 +195,21 @@ impl Experiment {
             has_known_processor: !header.platform.site().is_cloud(),
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
-        let claims = claims::claims(&document, &header.models)?;
-        let (rows, impossible) = if claims::need_no_rows(&document, &claims) {
+        let systems = document.root.get("systems");
+        let lists_none = systems.is_none_or(|node| node.value == Value::List(Vec::new()));
+        let (rows, impossible) = if lists_none {
             (Vec::new(), Vec::new())
         } else {
             rows(&checker, options.keeps_impossible)?
         };
+        let all: Vec<&Row> = (rows.iter())
+            .chain(impossible.iter().map(|other| &other.row))
+            .collect();
+        each::expand(&mut document, &all)?;
+        let claims = claims::claims(&document, &header.models)?;
+        if lists_none && !claims::need_no_rows(&claims) {
+            expand::expand(&document)?;
+        }
         claims::check_causes(&document, &claims, &rows)?;
         if rows.len() * header.trials > MOST_TRIALS_OF_ALL {
             let all = rows.len() * header.trials;

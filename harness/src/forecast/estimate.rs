@@ -12,7 +12,7 @@ use epochcost_systems::{ChannelTraffic, Host, PaperAccount, StageSeconds, find};
 use serde::Serialize;
 
 use crate::analysis::summary::StageMeans;
-use crate::analysis::{machine_epochs, pace};
+use crate::analysis::{covered_s, machine_epochs, pace};
 use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage, queue_service};
 use crate::error::Error;
 use crate::metering::Invocation;
@@ -229,8 +229,7 @@ fn figures(
     };
     let bills = [cost::paper(&usage, prices)?, cost::full(&usage, prices)?];
     let [cost_paper_usd, cost_full_usd] = [bills[0].total_usd(), bills[1].total_usd()];
-    let epochs = totals.epochs.values();
-    let seconds: f64 = epochs.map(|(first, last)| last - first).sum();
+    let seconds = covered_s(totals.epochs.values().copied());
     Ok(Estimate {
         seconds_per_epoch: seconds / totals.epochs.len().max(1) as f64,
         seconds: simulated.wall_s,

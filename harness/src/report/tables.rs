@@ -103,7 +103,7 @@ fn epochs(analysis: &Analysis) -> String {
                     trial.trial.id.trial,
                     epoch.epoch,
                     epoch.steps,
-                    epoch.seconds,
+                    epoch.seconds(),
                     cell(epoch.train_loss),
                     cell(epoch.test_loss),
                     cell(epoch.accuracy),

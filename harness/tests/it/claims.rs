@@ -195,6 +195,101 @@ fn only_claims_that_cannot_be_run_do_without_systems() {
 }
 
 #[test]
+fn a_claim_for_each_system_or_row_is_judged_by_its_own_sentence() {
+    let claims = [
+        r#"  - {kind: check, each: system, except: [spirt], claim: "traffic of {system} is known", metric: traffic_matches, at_least: 1}"#,
+        r#"  - {kind: own, each: row, only: ["*-paper"], select: {model: mobilenet}, claim: "{row} puts", metric: puts, at_least: 0}"#,
+    ]
+    .join("\n");
+    let summary = run(&scene(&format!("{SIMULATED}{claims}")), 0);
+    let of = |verdict: &Value| {
+        let text = |field: &str| verdict[field].as_str().unwrap().to_owned();
+        (text("claim"), text("row"))
+    };
+    let judged: Vec<(String, String)> = summary["verdicts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(of)
+        .collect();
+    let rows: Vec<&str> = summary["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap())
+        .collect();
+    let expected = [
+        (
+            "traffic of AllReduce is known".to_owned(),
+            rows[1].to_owned(),
+        ),
+        (
+            "traffic of the GPU baseline is known".to_owned(),
+            rows[2].to_owned(),
+        ),
+        (format!("{} puts", rows[0]), rows[0].to_owned()),
+        (format!("{} puts", rows[1]), rows[1].to_owned()),
+        (format!("{} puts", rows[2]), rows[2].to_owned()),
+    ];
+    assert_eq!(judged, expected);
+}
+
+#[test]
+fn a_claim_for_each_system_names_it_and_excepts_what_there_is() {
+    let claim =
+        |rest: &str| format!("{SIMULATED}  - {{kind: own, metric: puts, at_least: 0, {rest}}}\n");
+    let named = "claim: \"{system} puts\"";
+    refused(
+        &claim(&format!("each: worker, {named}")),
+        &["claims.0.each", "unknown value `worker`", "system, row"],
+    );
+    refused(
+        &claim("each: system, claim: it puts"),
+        &[
+            "claims.0.claim",
+            "the same of each system",
+            "write {system}",
+        ],
+    );
+    refused(
+        &claim("each: system, claim: \"{systm} puts\""),
+        &["claims.0.claim", "{systm}", "write {system}"],
+    );
+    refused(
+        &claim(&format!("each: system, except: [alreduce], {named}")),
+        &[
+            "claims.0.except",
+            "no system `alreduce`",
+            "did you mean `allreduce`?",
+        ],
+    );
+    refused(
+        &claim(&format!("each: row, only: [\"late-*\"], {named}")),
+        &["claims.0.only", "no row `late-*`"],
+    );
+    refused(
+        &claim(&format!("each: system, select: {{workers: 8}}, {named}")),
+        &["claims.0.each", "no system is left"],
+    );
+    refused(
+        &claim(&format!("select: {{}}, except: [spirt], {named}")),
+        &["claims.0.except", "add `each: system`"],
+    );
+    refused(
+        &claim(&format!("eahc: system, {named}")),
+        &["unknown field `eahc`", "did you mean `each`?"],
+    );
+    // Systems that an option leaves out are no mistake of the file.
+    let scene = scene(&claim(&format!("each: system, except: [spirt], {named}")));
+    let checked = epochcost(
+        &scene,
+        &["check", "item.yaml", "--set", "systems=[allreduce]"],
+    );
+    let text = String::from_utf8_lossy(&checked.stdout);
+    assert!(text.contains("\n1 claims: 1 own findings"), "{text}");
+}
+
+#[test]
 fn a_unit_must_fit_its_metric_and_a_target_its_own() {
     let claim = |rest: &str| {
         format!("{SIMULATED}  - {{kind: own, claim: c, select: {{}}, at_least: 0, {rest}}}\n")

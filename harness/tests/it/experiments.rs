@@ -24,31 +24,51 @@ fn every_shipped_experiment_is_valid_and_named_like_its_file() {
     }
 }
 
-/// The smoke run is the whole comparison: every system, MobileNet, 4 workers,
-/// two epochs of three batches.
+/// The smoke run and MobileNet's run have every system, the latter at one size.
 #[test]
-fn smoke_runs_every_system_in_full() {
-    let experiment = load(
-        &shipped()
-            .into_iter()
-            .find(|file| file.ends_with("smoke.yaml"))
-            .unwrap(),
-    );
-    let systems: Vec<&str> = experiment
-        .rows
-        .iter()
-        .map(|row| row.job.system.as_str())
-        .collect();
+fn the_first_runs_have_every_system() {
     let known: Vec<&str> = epochcost_systems::systems()
         .iter()
         .map(|system| system.name())
         .collect();
-    assert_eq!(systems, known);
-    for row in &experiment.rows {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
+    let [smoke, mobilenet] =
+        ["smoke", "mobilenet"].map(|name| load(&directory.join(format!("{name}.yaml"))));
+    for experiment in [&smoke, &mobilenet] {
+        let rows = experiment.rows.iter();
+        let systems: Vec<&str> = rows.map(|row| row.job.system.as_str()).collect();
+        assert_eq!(systems, known, "{}", experiment.name);
+    }
+    // Systems with many short epochs are evaluated after each tenth of them.
+    for row in smoke.rows.iter().filter(|row| row.job.epochs >= 50) {
+        let (job, tenth) = (&row.job, row.job.epochs / 10);
+        let evaluated = (0..job.epochs).filter(|epoch| job.evaluates_after(*epoch));
+        let expected = (1..=10).map(|part| part * tenth - 1);
+        assert!(evaluated.eq(expected), "{}", row.id);
+    }
+    for row in &mobilenet.rows {
         let job = &row.job;
         assert_eq!(job.model, "mobilenet");
         assert_eq!((job.workers, job.epochs, job.batches_per_worker), (4, 2, 3));
     }
+}
+
+#[test]
+fn the_last_epoch_is_evaluated_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("some.yaml");
+    let text = "schema: 1\nname: some\nplatform: sim\ndataset: {name: cifar10}\nmodel: mobilenet\nworkers: 4\n\
+                batch_size: 8\nepochs: 8\nevaluate: {every: N}\nsystems: [allreduce]\n";
+    let with = |every: &str| {
+        std::fs::write(&file, text.replace('N', every)).unwrap();
+        Experiment::load(&file, &Options::default())
+    };
+    let experiment = with("3").unwrap();
+    let job = &experiment.rows[0].job;
+    let evaluated: Vec<usize> = (0..8).filter(|epoch| job.evaluates_after(*epoch)).collect();
+    assert_eq!(evaluated, [2, 5, 7]);
+    let refused = with("0").unwrap_err().to_string();
+    assert!(refused.contains("a whole number of 1 or more"), "{refused}");
 }
 
 /// A claim that selects no row would silently say nothing, but for those that

@@ -155,7 +155,7 @@ fn the_worker_of_an_installation_trains() {
     let installed = Installed::with_worker();
     let run = [
         "run",
-        "smoke",
+        "mobilenet",
         "--set",
         "systems=[allreduce, spirt]",
         "--out",
@@ -212,6 +212,7 @@ fn checkout() -> TempDir {
         "workloads/systems/src/systems/mod.rs",
         "workloads/systems/src/systems/registry.rs",
         "experiments/smoke.yaml",
+        "experiments/mobilenet.yaml",
     ] {
         let copy = directory.path().join(file);
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
@@ -250,7 +251,12 @@ fn a_new_system_is_the_documents_example() {
         modules
             .contains("pub mod p2p_lambda;\npub(crate) mod pair_mean;\npub(crate) mod registry;")
     );
-    assert!(read("experiments/smoke.yaml").contains("\n  - ring\n  - pair_mean\n"));
+    for first in ["experiments/smoke.yaml", "experiments/mobilenet.yaml"] {
+        assert!(
+            read(first).contains("\n  - ring\n  - pair_mean\n"),
+            "{first}"
+        );
+    }
 
     // A second time, elsewhere, and under names that cannot be.
     let error = installed.ends_with(2, &["new", "system", "pair_mean", "--checkout", root]);

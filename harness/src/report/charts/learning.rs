@@ -8,10 +8,10 @@ use crate::format;
 use crate::report::chart::{Axis, Data, End, Line, Lines, lines};
 use crate::report::provenance::Provenance;
 
-/// What a trial had used by the end of an epoch, from the trial's start.
+/// What a trial had used from its first step to the end of an epoch.
 type Taken = fn(&TrialAnalysis, usize) -> f64;
 
-/// Draws test accuracy against the seconds of the epochs so far.
+/// Draws test accuracy against the seconds since the trial's first step.
 pub(super) fn accuracy_by_time(
     rows: &[Labelled<'_>],
     target: Option<f64>,
@@ -36,7 +36,11 @@ pub(super) fn accuracy_by_time(
         x,
         seconds,
     )?;
-    let caption = caption(rows, target, "wall seconds of the epochs so far");
+    let caption = caption(
+        rows,
+        target,
+        "seconds from the trial's first step to the end of the epoch",
+    );
     Some(Chart::of_all(
         "accuracy",
         "Accuracy against time",
@@ -46,7 +50,7 @@ pub(super) fn accuracy_by_time(
     ))
 }
 
-/// Draws test accuracy against the cost of the epochs so far.
+/// Draws test accuracy against the cost until then.
 pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Option<Chart> {
     let x = Axis {
         name: "cost of training, paper's cost model, USD",
@@ -66,7 +70,7 @@ pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Op
     let caption = caption(
         rows,
         target,
-        "the trial's cost by the paper's cost model, divided among its epochs by their wall seconds",
+        "the trial's cost by the paper's cost model, in proportion to its seconds so far",
     );
     Some(Chart::of_all(
         "accuracy-cost",
@@ -220,14 +224,17 @@ fn mean_points<'a>(
         .collect()
 }
 
+/// Returns the seconds from the start of the trial's first step to the end of an epoch.
 fn seconds(trial: &TrialAnalysis, epoch: usize) -> f64 {
     let so_far = trial.epochs.iter().filter(|known| known.epoch <= epoch);
-    so_far.map(|known| known.seconds).sum()
+    let ended_s = so_far.map(|known| known.ended_s).reduce(f64::max);
+    ended_s
+        .zip(trial.began_s)
+        .map_or(0.0, |(ended_s, began_s)| ended_s - began_s)
 }
 
 fn dollars(trial: &TrialAnalysis, epoch: usize) -> f64 {
-    let all: f64 = trial.epochs.iter().map(|known| known.seconds).sum();
-    trial.paper.total_usd() * seconds(trial, epoch) / all
+    trial.paper.total_usd() * seconds(trial, epoch) / seconds(trial, usize::MAX)
 }
 
 fn caption(rows: &[Labelled<'_>], target: Option<f64>, taken: &str) -> String {

@@ -149,6 +149,7 @@ fn training_s(plan: &TrialPlan, profile: &ComputeProfile) -> Option<f64> {
     let steps = job.workers * job.epochs * job.batches_per_worker;
     let evaluations = match job.evaluate {
         Evaluate::EveryEpoch => job.epochs,
+        Evaluate::Every(epochs) => job.epochs.div_ceil(epochs.get()),
         Evaluate::Last => 1,
         Evaluate::Never => 0,
     };

@@ -7,10 +7,10 @@ fn a_comparison_is_a_page_with_the_figures_of_its_json() {
     let directory = tempfile::tempdir().unwrap();
     let simulated = |name: &str, memory_mb: &str| {
         let out = directory.path().join(name);
-        let smoke = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/smoke.yaml");
+        let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/mobilenet.yaml");
         let ended = program()
             .arg("run")
-            .arg(smoke)
+            .arg(all)
             .args([
                 "--platform",
                 "sim",
@@ -119,9 +119,9 @@ fn stands_alone(page: &str) {
 
 #[test]
 fn a_plan_is_a_page_with_the_figures_of_its_json() {
-    let smoke = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/smoke.yaml");
-    let smoke = smoke.to_str().unwrap();
-    let (plan, page) = page_of(&["plan", smoke, "--set", "memory_mb=512"]);
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/mobilenet.yaml");
+    let all = all.to_str().unwrap();
+    let (plan, page) = page_of(&["plan", all, "--set", "memory_mb=512"]);
     stands_alone(&page);
     let rows = plan["rows"].as_array().unwrap();
     let mut possible = 0;

@@ -13,7 +13,7 @@ use epochcost::claims::{Metric, VerdictKind};
 use epochcost::exit::Exit;
 use epochcost::report;
 use epochcost::results::RunDirectory;
-use epochcost_systems::{Host, Record};
+use epochcost_systems::{Host, Record, StageSeconds};
 
 use crate::fixture;
 
@@ -133,9 +133,9 @@ fn an_epoch_lasts_from_its_first_start_to_its_last_end() {
     let last_step = 0.02 + 1.25 + 0.01 + 0.14 + 1.0 + 0.2 + 0.05 + 0.03 + 0.4;
     let expected = 2.0 * (2.0 + 3.0 * 0.4) + last_step;
     assert!(
-        (first.epochs[0].seconds - expected).abs() < 1e-9,
+        (first.epochs[0].seconds() - expected).abs() < 1e-9,
         "{}",
-        first.epochs[0].seconds
+        first.epochs[0].seconds()
     );
 }
 
@@ -177,6 +177,68 @@ fn a_time_to_accuracy_is_known_only_once_it_is_reached() {
     // A paper's ranking is one of the original data.
     assert_eq!(verdicts[3].verdict, VerdictKind::Undecided);
     assert!(verdicts[3].reason.ends_with("there it is as published"));
+}
+
+/// Three workers take 10 s per epoch and go on, the fourth takes 40: the trial lasts 80 s, its
+/// epochs 40 and 70, since they overlap. 74 % is reached after 20 s.
+#[test]
+fn seconds_and_dollars_are_by_the_trials_clock_where_epochs_overlap() {
+    let claims = r#"[{"kind": "own", "claim": "reached", "select": {"system": "allreduce"},
+        "metric": "time_to_accuracy", "target": 0.7, "at_least": 0}]"#;
+    let directory = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(Some(directory.path()), fixture::new_run(claims, 1)).unwrap();
+    let plan = fixture::plan("allreduce", 0);
+    let mut outcome = fixture::outcome(&plan, 1.0);
+    outcome
+        .records
+        .retain(|record| !matches!(record, Record::Step(step) if step.batch != Some(0)));
+    for record in &mut outcome.records {
+        match record {
+            Record::Step(step) => {
+                let epoch_s = if step.rank == 3 { 40.0 } else { 10.0 };
+                step.started_s = 1000.0 + step.epoch as f64 * epoch_s;
+                step.seconds = StageSeconds {
+                    compute_gradients: epoch_s,
+                    ..StageSeconds::default()
+                };
+            }
+            Record::Evaluated { epoch, at_s, .. } => *at_s = 1010.0 + *epoch as f64 * 10.0,
+            _ => {}
+        }
+    }
+    outcome.wall_s = 80.0;
+    for call in &mut outcome.invocations {
+        (call.ended_s, call.duration_ms, call.billed_ms) = (1080.0, 80e3, 80_000);
+    }
+    run.append_trial(&plan, &outcome).unwrap();
+    let analysis = analysed(&run);
+    let of = |name: &str| {
+        let mut rows = analysis.summary.rows.iter();
+        rows.find(|row| row.system == name).unwrap()
+    };
+    let row = of("allreduce");
+    let is = |found: Option<f64>, expected: f64| {
+        let found = found.unwrap();
+        assert!(
+            (found / expected - 1.0).abs() < 1e-9,
+            "{found} for {expected}"
+        );
+    };
+    is(row.seconds_per_epoch.mean, 40.0);
+    is(row.seconds_to_target.unwrap().mean, 20.0);
+    is(
+        row.cost_to_target_paper_usd,
+        row.cost_paper_usd.unwrap() / 4.0,
+    );
+    // A quarter of the time, and requests that are not divided by it.
+    let (until, whole) = (
+        row.cost_to_target_full_usd.unwrap(),
+        row.cost_full_usd.unwrap(),
+    );
+    assert!(
+        until > whole / 4.0 && until < whole / 3.5,
+        "{until} of {whole}"
+    );
 }
 
 #[test]

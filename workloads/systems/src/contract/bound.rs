@@ -47,6 +47,10 @@ impl<S: TrainingSystem> System for S {
         TrainingSystem::title(self)
     }
 
+    fn noun(&self) -> String {
+        TrainingSystem::noun(self)
+    }
+
     fn about(&self) -> &'static str {
         TrainingSystem::about(self)
     }

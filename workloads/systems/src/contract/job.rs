@@ -1,3 +1,4 @@
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use epochcost_kernels::chunk::chunk_range;
@@ -38,6 +39,8 @@ impl Fidelity {
 pub enum Evaluate {
     /// Every epoch.
     EveryEpoch,
+    /// Each epoch whose number, from 1, is a multiple of this, and the last.
+    Every(NonZeroUsize),
     /// The last epoch.
     Last,
     /// Never.
@@ -130,6 +133,9 @@ impl Job {
     pub fn evaluates_after(&self, epoch: usize) -> bool {
         match self.evaluate {
             Evaluate::EveryEpoch => true,
+            Evaluate::Every(epochs) => {
+                (epoch + 1).is_multiple_of(epochs.get()) || epoch + 1 == self.epochs
+            }
             Evaluate::Last => epoch + 1 == self.epochs,
             Evaluate::Never => false,
         }

@@ -78,6 +78,9 @@ pub trait System: Send + Sync {
     /// The name used in reports, as in the papers.
     fn title(&self) -> &'static str;
 
+    /// The name within a sentence, with its article if it has one.
+    fn noun(&self) -> String;
+
     /// The publication behind it, and the source that each fidelity follows.
     fn about(&self) -> &'static str;
 

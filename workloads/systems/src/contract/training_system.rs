@@ -23,6 +23,11 @@ pub trait TrainingSystem: Send + Sync {
     /// The name used in reports, as in the papers.
     fn title(&self) -> &'static str;
 
+    /// The name within a sentence, with its article if it has one.
+    fn noun(&self) -> String {
+        self.title().to_owned()
+    }
+
     /// The publication behind it, and the source that each fidelity follows.
     fn about(&self) -> &'static str;
 

@@ -314,6 +314,10 @@ impl TrainingSystem for GpuBaseline {
         "GPU baseline"
     }
 
+    fn noun(&self) -> String {
+        "the GPU baseline".to_owned()
+    }
+
     fn about(&self) -> &'static str {
         "Data-parallel GPU instances exchanging gradients through the object store (Barrak et al. 2025)"
     }

@@ -180,6 +180,10 @@ impl TrainingSystem for Ring {
         "Ring"
     }
 
+    fn noun(&self) -> String {
+        "the ring".to_owned()
+    }
+
     fn about(&self) -> &'static str {
         "Data-parallel instances in a ring over TCP, by the all-reduce of fewest bytes (Patarasuk and Yuan 2009)"
     }

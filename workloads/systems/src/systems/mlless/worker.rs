@@ -552,7 +552,7 @@ impl Worker {
 /// Whether the model after `epoch` is evaluated, which may be the last before its time.
 fn is_evaluated(world: &World, epoch: usize, is_last: bool) -> bool {
     let job = &world.task.job;
-    job.evaluates_after(epoch) || is_last && job.evaluate == Evaluate::Last
+    job.evaluates_after(epoch) || is_last && job.evaluate != Evaluate::Never
 }
 
 /// The mean over the workers that sent an update.
