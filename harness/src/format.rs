@@ -125,6 +125,11 @@ pub fn percent(value: f64) -> String {
     format!("{:.1} %", value * 100.0)
 }
 
+/// Returns an accuracy to be reached, in percent without needless digits.
+pub fn goal(value: f64) -> String {
+    percent(value).replace(".0 %", " %")
+}
+
 /// Returns yes, no, or the sign for an unknown value.
 pub fn yes(value: Option<bool>) -> String {
     match value {
@@ -162,12 +167,9 @@ pub fn estimate(estimate: Estimate) -> String {
 pub fn figure(value: Estimate, format: Format) -> String {
     let mean = |format: fn(f64) -> String| or_unknown(value.mean, format);
     match format {
-        Format::Estimate => estimate(value),
         Format::Number => mean(number),
-        Format::Milliseconds => mean(|ms| seconds(ms / 1e3)),
         Format::Megabytes => mean(|mb| format!("{mb:.0} MB")),
         Format::Bytes => mean(bytes),
-        Format::Usd => mean(usd),
         Format::Percent => mean(percent),
     }
 }

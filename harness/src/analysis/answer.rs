@@ -1,13 +1,13 @@
-//! The answer of a run in three sentences: what was fastest, what was cheapest,
-//! and which conclusions of the paper hold.
+//! The answer of a run in a few sentences: what was fastest and cheapest, or, where
+//! seconds are of this machine, what was learned; and which conclusions of the paper hold.
 
 use super::names::names;
 use super::summary::{RowSummary, Verdict};
 use super::work::{Contender, Setting, settings};
-use super::{RowAnalysis, conclusions};
+use super::{RowAnalysis, conclusions, findings};
 use crate::claims::{Claim, Estimate, Metric, ratio};
 use crate::format;
-use crate::platform::{Figures, figures_of};
+use crate::platform::{Figures, Site, figures_of, site_of};
 
 pub use super::summary::Answer;
 
@@ -26,8 +26,17 @@ impl Answer {
         verdicts: &[Verdict],
         platform: &str,
     ) -> Self {
-        let names = names(summaries);
-        let settings = settings(rows, &names, target(claims));
+        let (names, target) = (names(summaries), target(claims));
+        // Seconds of this machine's shared cores name no winner.
+        if site_of(platform) == Some(Site::ThisMachine) {
+            let rest = verdicts.iter().filter(|verdict| !findings::tells(verdict));
+            return Self {
+                findings: findings::of_run(summaries, &names, verdicts, target),
+                conclusions: conclusions::of_run(rest),
+                ..Self::default()
+            };
+        }
+        let settings = settings(rows, &names, target);
         let origin = match figures_of(platform) {
             Figures::Simulated => " (simulated)",
             Figures::Measured => "",
@@ -35,34 +44,22 @@ impl Answer {
         Self {
             fastest: fastest(&settings, origin),
             cheapest: cheapest(&settings, origin),
+            findings: Vec::new(),
             conclusions: conclusions::of_run(verdicts.iter()),
         }
     }
 
-    /// Returns the answer of several runs, with what `verdicts` say of all.
-    pub(super) fn of_runs(settings: &[Setting], conclusions: String) -> Self {
-        let compared: Vec<&Setting> = settings.iter().filter(|one| one.is_compared()).collect();
-        Self {
-            fastest: counted("fastest", &compared, Setting::fastest),
-            cheapest: format!(
-                "{}{}",
-                counted("cheapest", &compared, Setting::cheapest),
-                against_instances(&compared)
-            ),
-            conclusions,
-        }
-    }
-
-    /// Returns the three sentences, without those that are empty.
+    /// Returns the sentences, without those that are empty.
     pub fn sentences(&self) -> Vec<&str> {
-        let all = [&self.fastest, &self.cheapest, &self.conclusions];
-        let said = all.into_iter().filter(|sentence| !sentence.is_empty());
+        let best = [&self.fastest, &self.cheapest].into_iter();
+        let all = best.chain(&self.findings).chain([&self.conclusions]);
+        let said = all.filter(|sentence| !sentence.is_empty());
         said.map(String::as_str).collect()
     }
 }
 
-/// Returns the accuracy, in 0..=1, that claims require, by its time or at all;
-/// the highest of several.
+/// Returns the accuracy, in 0..=1, that claims require, by its time or at all; the highest of
+/// several. Claims that options exclude require nothing: a simulation of sizes has no accuracy.
 pub fn target(claims: &[Claim]) -> Option<f64> {
     let least = |claim: &Claim| {
         let is_accuracy = claim.metric == Some(Metric::Accuracy) && claim.over.is_none();
@@ -74,8 +71,8 @@ pub fn target(claims: &[Claim]) -> Option<f64> {
             .filter(|_| is_accuracy)
             .map(|least| least / factor)
     };
+    let claims = claims.iter().filter(|claim| claim.excluded.is_none());
     claims
-        .iter()
         .filter_map(|claim| claim.target.or_else(|| least(claim)))
         .max_by(f64::total_cmp)
 }
@@ -99,7 +96,11 @@ fn fastest(settings: &[Setting], origin: &str) -> String {
             let what = several.first().map_or_else(String::new, |one| one.basis());
             format!("Fastest {what}{origin}: {}.", each.join("; "))
         }
-        (several, _) => counted("fastest", several, Setting::fastest),
+        (several, _) => format!(
+            "{} settings that differ in their work{origin}: the charts and the table show each, \
+             and no system is named over all.",
+            several.len()
+        ),
     }
 }
 
@@ -147,6 +148,12 @@ fn fastest_of(setting: &Setting, origin: &str) -> String {
     if setting.left_out > 0 {
         text.push_str(&format!(" {} rows did not get there.", setting.left_out));
     }
+    if setting.on_cpu > 0 {
+        text.push_str(&format!(
+            " {} rows († in the table) stand for a GPU, were computed on a CPU, and are left out.",
+            setting.on_cpu
+        ));
+    }
     text
 }
 
@@ -154,9 +161,11 @@ fn cheapest(settings: &[Setting], origin: &str) -> String {
     let compared: Vec<&Setting> = settings.iter().filter(|one| one.is_compared()).collect();
     match (compared.as_slice(), settings) {
         ([], [one]) => one.contenders.first().map_or_else(String::new, |row| {
-            let usd = format::or_unknown(row.usd.mean, format::usd);
-            let basis = one.basis();
-            format!("It costs {usd} {basis} with everything billed{origin}.")
+            let (usd, basis) = (dollars(row), one.basis());
+            format!(
+                "It costs {usd} {basis} with everything billed{origin}{}.",
+                minimum([row])
+            )
         }),
         ([], _) => String::new(),
         ([one], _) => cheapest_of(one, origin),
@@ -165,7 +174,12 @@ fn cheapest(settings: &[Setting], origin: &str) -> String {
                 let best = setting.cheapest()?;
                 let usd = format::usd(best.usd.mean?);
                 let name = &setting.name;
-                Some(format!("{name}: {} ({usd}){}", best.name, beside(setting)))
+                let beside = beside(setting);
+                Some(format!(
+                    "{name}: {} ({usd}){beside}{}",
+                    best.name,
+                    minimum([&best])
+                ))
             });
             let each: Vec<String> = each.collect();
             let what = several.first().map_or_else(String::new, |one| one.basis());
@@ -174,11 +188,7 @@ fn cheapest(settings: &[Setting], origin: &str) -> String {
                 each.join("; ")
             )
         }
-        (several, _) => format!(
-            "{}{}",
-            counted("cheapest", several, Setting::cheapest),
-            against_instances(several)
-        ),
+        _ => String::new(),
     }
 }
 
@@ -188,27 +198,46 @@ fn cheapest_of(setting: &Setting, origin: &str) -> String {
     };
     let kinds = ["on rented instances", "on functions"];
     let place = kinds[usize::from(best.on_functions)];
-    let usd = format::or_unknown(best.usd.mean, format::usd);
     let mut text = format!(
-        "Cheapest: {} {place}, {usd} {} with everything billed{origin}",
+        "Cheapest: {} {place}, {} {} with everything billed{origin}",
         best.name,
+        dollars(&best),
         setting.basis()
     );
     let kind = kinds[usize::from(!best.on_functions)];
-    match setting.cheapest_on(!best.on_functions) {
+    let other = setting.cheapest_on(!best.on_functions);
+    match &other {
         Some(other) => {
             let factor = quotient(other.usd, best.usd);
             text.push_str(&format!(
                 "; the cheapest {kind}, {}, costs {} times as much ({})",
                 other.name,
                 format::or_unknown(factor, format::number),
-                format::or_unknown(other.usd.mean, format::usd)
+                dollars(other)
             ));
         }
         None => text.push_str(&format!("; no row of the run computes {kind}")),
     }
+    text.push_str(&minimum(std::iter::once(&best).chain(&other)));
     text.push('.');
     text
+}
+
+fn dollars(row: &Contender) -> String {
+    format::or_unknown(row.usd.mean, format::usd)
+}
+
+/// Returns which of the rows pay an instance's minimum charge, in parentheses.
+fn minimum<'r>(rows: impl IntoIterator<Item = &'r Contender>) -> String {
+    let paying = rows.into_iter().filter(|row| row.holds_minimum);
+    let names: Vec<&str> = paying.map(|row| row.name.as_str()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!(
+            " ({}: with an instance's minimum charge of 60 s)",
+            names.join(", ")
+        ),
+    }
 }
 
 /// Returns how the cheapest row of a setting compares with the other kind of host.
@@ -222,73 +251,6 @@ fn beside(setting: &Setting) -> String {
         }
         _ => String::new(),
     }
-}
-
-/// Returns which systems lead how many of several settings.
-fn counted(
-    word: &str,
-    settings: &[&Setting],
-    best: impl Fn(&Setting) -> Option<Contender>,
-) -> String {
-    let mut leads: Vec<(String, usize)> = Vec::new();
-    for leader in settings.iter().filter_map(|setting| best(setting)) {
-        match leads.iter_mut().find(|(name, _)| *name == leader.system) {
-            Some((_, count)) => *count += 1,
-            None => leads.push((leader.system, 1)),
-        }
-    }
-    // The first that has most comes first.
-    leads.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let all: usize = leads.iter().map(|(_, count)| count).sum();
-    if all == 0 {
-        return String::new();
-    }
-    let simulated = settings.iter().filter(|one| one.is_simulated).count();
-    let origin = match simulated {
-        0 => String::new(),
-        count if count == settings.len() => " (all simulated)".into(),
-        count => format!(" ({count} of them simulated)"),
-    };
-    let shown: Vec<String> = (leads.iter().take(NAMED))
-        .map(|(name, count)| format!("{name} in {count}"))
-        .collect();
-    let rest: usize = leads.iter().skip(NAMED).map(|(_, count)| count).sum();
-    let rest = match rest {
-        0 => String::new(),
-        rest => format!(", others in {rest}"),
-    };
-    let capital = format!("{}{}", word[..1].to_uppercase(), &word[1..]);
-    format!(
-        "{capital} in {all} settings{origin} in which several rows do the same work: {}{rest}.",
-        shown.join(", ")
-    )
-}
-
-/// Returns in how many settings functions cost less than rented instances.
-fn against_instances(settings: &[&Setting]) -> String {
-    let factors: Vec<f64> = settings
-        .iter()
-        .filter_map(|setting| {
-            let functions = setting.cheapest_on(true)?.usd;
-            quotient(functions, setting.cheapest_on(false)?.usd)
-        })
-        .collect();
-    if factors.is_empty() {
-        return " None of them has both functions and rented instances.".into();
-    }
-    let cheaper = factors.iter().filter(|factor| **factor < 1.0).count();
-    let least = factors.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = factors.iter().copied().fold(0.0, f64::max);
-    let range = if most / least < SLIGHTLY {
-        format::number(most)
-    } else {
-        format!("{} to {}", format::number(least), format::number(most))
-    };
-    format!(
-        " Functions are cheaper than rented instances in {cheaper} of the {} that have both; with \
-         everything billed they cost {range} times as much.",
-        factors.len()
-    )
 }
 
 /// Returns a length of time in the unit that suits it.

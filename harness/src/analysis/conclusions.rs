@@ -1,10 +1,14 @@
 //! Which of a paper's conclusions hold, in a sentence.
 
+use super::overview::{How, ItemOverview};
 use super::summary::Verdict;
 use crate::claims::{ClaimKind, VerdictKind};
 
 /// Conclusions that do not hold are named up to this many.
 const NAMED: usize = 2;
+
+/// Sentence where no claim is a paper's.
+pub(super) const WITHOUT_PAPER: &str = "No statement of a paper is tested here.";
 
 /// Words for claims of one kind: of one, and of several.
 struct Words {
@@ -84,6 +88,38 @@ pub(super) fn of_run<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> String 
     parts.join(" ")
 }
 
+/// Returns a sentence or two on the published claims of each paper; those on measured figures
+/// apart from those on simulated ones, and from those that were not run.
+pub(super) fn by_paper(items: &[ItemOverview]) -> Vec<String> {
+    let mut papers: Vec<&str> = Vec::new();
+    for item in items {
+        if !papers.contains(&&*item.paper) {
+            papers.push(&item.paper);
+        }
+    }
+    let told = |paper: &str, origin: How| {
+        let of_paper = items.iter().filter(|item| item.paper == paper);
+        let claims = of_paper.filter(|item| item.origin() == origin);
+        let verdicts = claims.flat_map(|item| item.claims.iter().map(|claim| &claim.verdict));
+        let published = verdicts.filter(|verdict| verdict.kind == ClaimKind::Published);
+        let published: Vec<&Verdict> = published.collect();
+        match (published.len(), origin) {
+            (0, _) => None,
+            (1, How::NotRun) => Some(format!("{paper}: 1 published claim was not run.")),
+            (all, How::NotRun) => Some(format!("{paper}: {all} published claims were not run.")),
+            _ => {
+                let told = of_run(published.into_iter());
+                let told = told
+                    .strip_prefix("Of")
+                    .map_or(told.clone(), |of| format!("of{of}"));
+                Some(format!("{paper}, {}: {told}", origin.as_str()))
+            }
+        }
+    };
+    let of_paper = |paper: &str| How::OF_ITEMS.map(|origin| told(paper, origin));
+    papers.into_iter().flat_map(of_paper).flatten().collect()
+}
+
 fn sentence(tally: &Tally<'_>, words: &Words) -> String {
     let (hold, fail) = (tally.hold, tally.fail.len());
     // The verb that goes with a number.
@@ -143,7 +179,7 @@ fn without_paper(verdicts: &[&Verdict]) -> String {
     let noun = if all == 1 { "finding" } else { "findings" };
     let verb = if hold == 1 { "holds" } else { "hold" };
     match all {
-        0 => "No statement of a paper is tested here.".into(),
+        0 => WITHOUT_PAPER.into(),
         all => format!(
             "No statement of a paper is tested here; of {all} {noun} of this project, {hold} \
              {verb}{expectations}."

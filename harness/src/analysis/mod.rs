@@ -12,6 +12,7 @@ pub mod comparison;
 mod conclusions;
 pub mod counts;
 mod figures;
+pub(crate) mod findings;
 mod leads;
 pub(crate) mod names;
 pub mod overview;
@@ -454,6 +455,8 @@ fn row_summary(
         accuracy: mean(Metric::Accuracy),
         staleness: mean(Metric::Staleness),
         replicas_identical: all(row, |trial| trial.replicas_identical),
+        cpu_for_gpu: work::is_cpu_for_gpu(row),
+        instance_minimum: work::holds_minimum(row),
         verdicts: verdicts
             .iter()
             .filter(|verdict| verdict.row.as_ref() == Some(&plan.id))

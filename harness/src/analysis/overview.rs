@@ -5,12 +5,9 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, target};
 use super::counts::{Agreements, Counts};
-use super::names::names;
 use super::record::RecordComparison;
-use super::summary::{RowSummary, Verdict};
-use super::work::{Setting, settings};
+use super::summary::{Answer, RowSummary, Verdict};
 use super::{Analysis, conclusions, summarise, verdicts};
 use crate::claims::VerdictKind;
 use crate::exit::Exit;
@@ -19,7 +16,7 @@ use crate::platform::{Figures, figures_of};
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
 /// The version of an overview's `summary.json`.
-pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 2 };
+pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 3 };
 
 /// A run and its analysis.
 #[derive(Clone, Debug)]
@@ -45,8 +42,7 @@ pub struct Overview {
     pub platform: Option<String>,
     /// Number of items that there were to choose from.
     pub catalogue: usize,
-    /// What was fastest and cheapest in how many settings, and which conclusions
-    /// hold. Since 2.1.
+    /// Which statements of each paper hold. Since 2.1.
     #[serde(default)]
     pub answer: Answer,
     /// Verdicts over all items.
@@ -128,6 +124,9 @@ pub enum How {
 }
 
 impl How {
+    /// Origins of an item's figures, in their order on pages.
+    pub const OF_ITEMS: [Self; 3] = [Self::Measured, Self::Simulated, Self::NotRun];
+
     /// Returns it as pages write it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -184,7 +183,7 @@ impl Overview {
             quick: reproduction.quick,
             platform: reproduction.platform.clone(),
             catalogue: reproduction.catalogue,
-            answer: answer(&items, runs),
+            answer: answer(&items),
             counts: counts(items.iter().flat_map(|item| &item.claims)),
             agreements: agreements(&items),
             record: None,
@@ -230,22 +229,18 @@ pub fn is_named(name: &str, id: &str) -> bool {
     id == name || (id.strip_prefix(name)).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns the answer of all runs: settings of every run, and the published claims
-/// of every item.
-fn answer(items: &[ItemOverview], runs: &[Option<AnalysedRun>]) -> Answer {
-    let runs: Vec<(&Analysis, Vec<String>, Option<f64>)> = (runs.iter().flatten())
-        .map(|run| {
-            let claims = run.directory.claims();
-            let names = names(&run.analysis.summary.rows);
-            (&run.analysis, names, target(claims))
-        })
-        .collect();
-    let settings: Vec<Setting> = (runs.iter())
-        .flat_map(|(analysis, names, target)| settings(&analysis.rows, names, *target))
-        .collect();
-    let claims = items.iter().flat_map(|item| &item.claims);
-    let conclusions = conclusions::of_run(claims.map(|claim| &claim.verdict));
-    Answer::of_runs(&settings, conclusions)
+/// Returns the answer of all runs: which statements of each paper hold.
+fn answer(items: &[ItemOverview]) -> Answer {
+    let findings = conclusions::by_paper(items);
+    let conclusions = match findings.is_empty() {
+        true => conclusions::WITHOUT_PAPER.to_owned(),
+        false => String::new(),
+    };
+    Answer {
+        findings,
+        conclusions,
+        ..Answer::default()
+    }
 }
 
 fn exit_status(items: Vec<&ItemOverview>) -> Exit {
@@ -265,6 +260,15 @@ fn exit_status(items: Vec<&ItemOverview>) -> Exit {
 }
 
 impl ItemOverview {
+    /// Returns the origin of its figures: measured and simulated ones are never added up.
+    pub fn origin(&self) -> How {
+        match (&self.run, self.platform.as_deref().map(figures_of)) {
+            (None, _) => How::NotRun,
+            (Some(_), Some(Figures::Simulated)) => How::Simulated,
+            (Some(_), _) => How::Measured,
+        }
+    }
+
     fn new(item: &Item, run: Option<&AnalysedRun>) -> Self {
         let claims = match run {
             Some(run) => judged(run),

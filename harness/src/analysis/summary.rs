@@ -14,7 +14,7 @@ use crate::results::{ComputeUsed, SchemaVersion};
 use crate::rows::{Precision, TensorStoreChoice};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 3 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 4 };
 
 /// A run in figures. What is not available is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct Summary {
     /// The platform profile of a simulated run. Since 1.1.
     #[serde(default)]
     pub profile: Option<String>,
-    /// What was fastest, what was cheapest, and which conclusions hold. Since 2.1.
+    /// The sentences that begin every report of the run. Since 2.1.
     #[serde(default)]
     pub answer: Answer,
     /// Test accuracy, in 0..=1, that a claim requires. Since 2.1.
@@ -160,17 +160,29 @@ pub struct RowSummary {
     pub staleness: Option<f64>,
     /// Whether all replicas held the same bits after every step.
     pub replicas_identical: Option<bool>,
+    /// Whether it stands for a GPU and was computed on a CPU: its seconds and dollars are
+    /// not a GPU's. Since 2.4.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cpu_for_gpu: bool,
+    /// Whether `cost_full_usd` holds the minimum charge of an instance, 60 s. Since 2.4.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub instance_minimum: bool,
     /// The verdicts on this row.
     pub verdicts: Vec<Verdict>,
 }
 
-/// Three sentences that begin every report of a run.
+/// The sentences that begin every report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What was fastest.
+    /// What was fastest; empty where seconds are of this machine.
     pub fastest: String,
-    /// What was cheapest, and how it compares with rented instances.
+    /// What was cheapest, and how it compares with rented instances; empty where seconds
+    /// are of this machine.
     pub cheapest: String,
+    /// What a run on this machine shows; over several runs, which statements of each paper
+    /// hold. Since 2.4.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
     /// Which conclusions of the paper hold, do not, and cannot be told.
     pub conclusions: String,
 }
@@ -193,6 +205,11 @@ impl Excluded {
             why,
         })
     }
+}
+
+/// Whether a flag is its default, which is not written.
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// Whether a count is its default, which is not written.

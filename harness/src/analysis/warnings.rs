@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use super::work::is_cpu_for_gpu;
 use super::{RowAnalysis, TrialAnalysis, variation};
 use crate::platform::{Site, site_of};
-use crate::results::{ComputeUsed, Machine, RunDirectory, SimulationRecord, TrialId};
+use crate::results::{Machine, RunDirectory, SimulationRecord, TrialId};
 
 /// Memory size that gives one whole virtual CPU on AWS Lambda, MB.
 const MB_PER_VCPU: f64 = 1769.0;
@@ -138,10 +139,8 @@ fn of_simulation(record: &SimulationRecord, rows: &[RowAnalysis]) -> Vec<String>
              hardly more than their extremes, give --trials {FEW_SAMPLES} or more"
         ));
     }
-    for row in rows {
-        let fell_back =
-            |used: &&ComputeUsed| !row.on_functions() && row.planned.row.job.device != used.device;
-        if let Some(used) = row.planned.compute.as_ref().filter(fell_back) {
+    for row in rows.iter().filter(|row| is_cpu_for_gpu(row)) {
+        if let Some(used) = &row.planned.compute {
             warnings.push(format!(
                 "{}: no compute profile knows {} on a GPU, so that its instances compute at the \
                  speed of a CPU ({})",

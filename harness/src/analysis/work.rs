@@ -1,9 +1,10 @@
 //! Rows that do the same work, and may be compared by their seconds and dollars.
 
-use epochcost_systems::find;
+use epochcost_systems::{Device, Host};
 
 use super::{RowAnalysis, TrialAnalysis};
 use crate::claims::{Estimate, Metric};
+use crate::cost::{EC2_MINIMUM_S, instances::gpus};
 use crate::format;
 
 /// Share by which the samples of an epoch may differ: what does not fill a batch
@@ -18,8 +19,8 @@ pub(super) struct Setting {
     pub contenders: Vec<Contender>,
     /// Rows that did not reach the target accuracy.
     pub left_out: usize,
-    /// Whether figures are of virtual time.
-    pub is_simulated: bool,
+    /// Rows that were computed on a CPU in place of their GPU: they are compared with none.
+    pub on_cpu: usize,
     target: Option<f64>,
 }
 
@@ -28,8 +29,6 @@ pub(super) struct Setting {
 pub(super) struct Contender {
     /// The row's name in reports, without the model: it is that of the setting.
     pub name: String,
-    /// Title of its system.
-    pub system: String,
     /// Seconds per epoch, or to the target.
     pub seconds: Estimate,
     /// Seconds by number of trial.
@@ -38,6 +37,8 @@ pub(super) struct Contender {
     pub usd: Estimate,
     /// Whether gradients are computed on functions.
     pub on_functions: bool,
+    /// Whether the dollars hold the minimum charge of an instance.
+    pub holds_minimum: bool,
     /// Trials that did not fail.
     pub trials: usize,
 }
@@ -51,7 +52,7 @@ impl Setting {
     /// Returns what the figures are for, "per epoch" or "to 80.0 % accuracy".
     pub fn basis(&self) -> String {
         match self.target {
-            Some(target) => format!("to {} accuracy", format::percent(target)),
+            Some(target) => format!("to {} accuracy", format::goal(target)),
             None => "per epoch".into(),
         }
     }
@@ -104,7 +105,7 @@ pub(super) fn settings(
                     name: String::new(),
                     contenders: Vec::new(),
                     left_out: 0,
-                    is_simulated: row.is_simulated,
+                    on_cpu: 0,
                     target,
                 },
             ));
@@ -112,6 +113,7 @@ pub(super) fn settings(
         });
         let setting = &mut groups[place].1;
         match contender(row, name, target) {
+            Some(_) if is_cpu_for_gpu(row) => setting.on_cpu += 1,
             Some(contender) => setting.contenders.push(contender),
             None => setting.left_out += usize::from(row.succeeded().count() > 0),
         }
@@ -122,6 +124,38 @@ pub(super) fn settings(
         .map(|(_, setting)| setting)
         .filter(|setting| !setting.contenders.is_empty())
         .collect()
+}
+
+/// Beginning of the warning of a worker that computed on a CPU in place of the job's GPU.
+const FELL_BACK: &str = "gradients were computed on the CPU";
+
+/// Returns whether a row stands for a GPU, by its device or its instance type, and was
+/// computed on a CPU.
+pub(super) fn is_cpu_for_gpu(row: &RowAnalysis) -> bool {
+    let (plan, job) = (&row.planned.row, &row.planned.row.job);
+    let is_gpus =
+        job.device == Device::Cuda || (!row.on_functions() && gpus(&plan.instance_type) > 0);
+    let mut warnings = row.succeeded().flat_map(|trial| &trial.trial.warnings);
+    let fell_back = match &row.planned.compute {
+        Some(used) => used.device == Device::Cpu,
+        None => job.device == Device::Cpu || warnings.any(|text| text.contains(FELL_BACK)),
+    };
+    is_gpus && fell_back && row.succeeded().count() > 0
+}
+
+/// Returns whether the full bill of a trial of this row holds the minimum charge of an
+/// instance.
+pub(super) fn holds_minimum(row: &RowAnalysis) -> bool {
+    let mut trials = row.succeeded();
+    trials.any(|trial| {
+        let calls = trial.invocations.iter();
+        let mut workers = calls.filter(|call| call.host == Host::Instance);
+        let is_short = |seconds: f64| seconds < EC2_MINIMUM_S;
+        let mut items = trial.full.items.iter();
+        workers.any(|call| is_short(call.billed_ms as f64 / 1e3))
+            || (is_short(trial.trial.wall_s)
+                && items.any(|item| item.dimension.starts_with("ec2/")))
+    })
 }
 
 /// Returns whether all rows with figures do the same work per epoch.
@@ -222,14 +256,25 @@ fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Conte
     let times = row.succeeded();
     Some(Contender {
         name: name.replace(&format!(" · {}", job.model), ""),
-        system: find(&job.system)
-            .map_or_else(|| job.system.clone(), |system| system.title().to_owned()),
         seconds,
         times: times
             .filter_map(|trial| Some((trial.trial.id.trial, seconds_of(trial)?)))
             .collect(),
         usd,
         on_functions: row.on_functions(),
+        holds_minimum: holds_minimum(row),
         trials: row.succeeded().count(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The worker is another program: nothing but its text says that it fell back.
+    #[test]
+    fn the_worker_warns_in_these_words() {
+        let worker = include_str!("../../../workloads/worker/src/compute/mod.rs");
+        assert!(worker.contains(&format!("\"{FELL_BACK} in fp32")));
+    }
 }

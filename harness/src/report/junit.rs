@@ -5,7 +5,7 @@ use crate::analysis::summary::{Summary, Verdict};
 use crate::claims::VerdictKind;
 
 /// Returns one test case for each verdict: a failure where it is not the expected
-/// one, skipped where nothing was observed; and one for each row with a failed trial.
+/// one, skipped where nothing was observed; one for each row with a failed trial; and the answer.
 pub(super) fn junit(name: &str, summary: &Summary) -> String {
     let verdicts = &summary.verdicts;
     let failed_rows: Vec<_> = (summary.rows.iter())
@@ -34,7 +34,10 @@ pub(super) fn junit(name: &str, summary: &Summary) -> String {
             row.trials
         ));
     }
-    text.push_str("</testsuite>\n");
+    let answer = xml_text(&summary.answer.sentences().join("\n"));
+    text.push_str(&format!(
+        "  <system-out>{answer}</system-out>\n</testsuite>\n"
+    ));
     text
 }
 

@@ -10,7 +10,7 @@ use super::facts::facts;
 use super::notes;
 use super::provenance::Provenance;
 use super::render;
-use super::tally::{Strip, TallyLine, before, expectations, strips, tally};
+use super::tally::{Strip, TallyLine, agreements, expectations, strips, tally};
 use super::view::{
     Fact, StripItem, VerdictLine, excluded, sentences, strip_of, verdict_line, warnings_title,
 };
@@ -62,7 +62,7 @@ struct View {
     headline: String,
     exit_code: u8,
     ending: String,
-    /// The answer: what was fastest, what was cheapest, which conclusions hold.
+    /// The answer: which statements of each paper hold.
     answer: Vec<String>,
     /// Independent agreements, in a sentence.
     agreements: String,
@@ -75,8 +75,6 @@ struct View {
     strips: Vec<Strip>,
     words: Vec<&'static str>,
     tally: Vec<TallyLine>,
-    /// The same before claims had kinds.
-    before: Vec<TallyLine>,
     unexpected: Vec<ClaimLine>,
     /// Items that were not run to their end.
     not_done: Vec<ItemLine>,
@@ -176,7 +174,7 @@ impl View {
             exit_code: overview.exit_code,
             ending: ending(overview),
             answer: sentences(&overview.answer),
-            agreements: overview.agreements.sentence(),
+            agreements: agreements(overview),
             expectations: expectations(overview),
             record: (overview.record.as_ref()).map_or_else(String::new, RecordComparison::text),
             differences: (overview.record.iter())
@@ -192,10 +190,9 @@ impl View {
                     )
                 })
                 .collect(),
-            strips: strips(&overview.counts),
+            strips: strips(overview),
             words: VerdictKind::ALL.map(VerdictKind::as_str).into(),
             tally: tally(overview),
-            before: before(),
             unexpected: items()
                 .flat_map(|(item, run)| claim_lines(item, run.as_ref(), |claim| claim.unexpected))
                 .collect(),
@@ -221,6 +218,7 @@ fn headline(overview: &Overview) -> String {
     };
     let (mut here, mut simulated, mut elsewhere) = (0, 0, BTreeMap::<&str, usize>::new());
     let run = overview.items.iter().filter(|item| item.run.is_some());
+    let run = run.filter(|item| item.state == ItemState::Done);
     for platform in run.filter_map(|item| item.platform.as_deref()) {
         match site_of(platform) {
             Some(Site::ThisMachine) => here += 1,

@@ -174,6 +174,7 @@ pub fn time_cost(
         y: (words[1], format::usd),
         marks,
         lower_bounds: Vec::new(),
+        has_frontier: true,
     };
     let svg = every_size(|size| scatter(&drawn, size))?;
     let data = drawn.data();

@@ -115,7 +115,7 @@ pub(super) fn interval(manifest: &Manifest) -> &'static str {
         .as_ref()
         .is_some_and(|record| record.sample)
     {
-        "behind a mean stand the 2.5th and 97.5th percentiles of the trials, which sample the \
+        "Behind a mean stand the 2.5th and 97.5th percentiles of the trials, which sample the \
          ranges of the profile's constants."
     } else {
         "± is half a 95 % interval (Student's t), left out with fewer than two trials."

@@ -5,9 +5,10 @@ use serde::Serialize;
 use super::cell::Cell;
 use super::charts::{Labelled, STAGES};
 use super::tables::mean_items;
-use crate::analysis::TrialAnalysis;
+use crate::analysis::names::MINIMUM;
 use crate::analysis::summary::{RowSummary, TrafficMeans};
-use crate::claims::{COLUMNS, Column, Metric};
+use crate::analysis::{RowAnalysis, TrialAnalysis};
+use crate::claims::{COLUMNS, Column, Estimate, Metric};
 use crate::cost::Bill;
 use crate::format;
 
@@ -82,6 +83,56 @@ pub(super) struct TrialLine {
     pub outcome: String,
 }
 
+/// Seconds and cost of a row on one basis, and of its whole trial.
+pub(super) struct Spent {
+    /// Seconds per epoch, or to the target accuracy.
+    pub seconds: Estimate,
+    /// Cost for the same, with everything billed.
+    pub usd: Option<f64>,
+    /// Cost for the same by the paper's cost model.
+    pub paper_usd: Option<f64>,
+    /// Wall seconds of a trial.
+    pub total_s: Option<f64>,
+    /// Cost of a trial with everything billed.
+    pub total_usd: Option<f64>,
+}
+
+impl Spent {
+    /// Returns what a row takes to the target accuracy, or per epoch where there is none.
+    pub(super) fn of(summary: &RowSummary, row: &RowAnalysis) -> Self {
+        let per_epoch = |usd: Option<f64>| usd.map(|usd| usd / summary.epochs as f64);
+        let (seconds, usd, paper_usd) = match summary.seconds_to_target {
+            Some(seconds) => (
+                seconds,
+                summary.cost_to_target_full_usd,
+                summary.cost_to_target_paper_usd,
+            ),
+            None => (
+                summary.seconds_per_epoch,
+                per_epoch(summary.cost_full_usd),
+                per_epoch(summary.cost_paper_usd),
+            ),
+        };
+        let walls: Vec<f64> = row.succeeded().map(|trial| trial.trial.wall_s).collect();
+        Self {
+            seconds,
+            usd,
+            paper_usd,
+            total_s: Estimate::of(&walls).mean,
+            total_usd: summary.cost_full_usd,
+        }
+    }
+}
+
+/// Returns dollars with everything billed, marked where they hold a minimum charge.
+pub(super) fn marked(row: &RowSummary, usd: Option<f64>, format: fn(f64) -> String) -> String {
+    let text = format::or_unknown(usd, format);
+    match row.instance_minimum && usd.is_some() {
+        true => text + MINIMUM,
+        false => text,
+    }
+}
+
 pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> SummaryLine {
     let mut trials = labelled.row.succeeded();
     let may_differ = trials.any(|trial| trial.trial.replicas_may_differ.is_some());
@@ -89,16 +140,31 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
         let estimate = labelled.row.estimate(column.metric);
         Cell::with(estimate.mean, format::figure(estimate, column.format))
     };
+    let spent = Spent::of(row, labelled.row);
+    let seconds = format::estimate(spent.seconds);
+    let mut figures = vec![
+        Cell::with(spent.seconds.mean, seconds),
+        Cell::with(spent.usd, marked(row, spent.usd, format::usd)),
+        Cell::of(spent.paper_usd, format::usd),
+    ];
+    if row.seconds_to_target.is_some() {
+        let total = marked(row, spent.total_usd, format::usd);
+        figures.push(Cell::of(spent.total_s, format::number));
+        figures.push(Cell::with(spent.total_usd, total));
+    }
     SummaryLine {
         name: labelled.name.to_owned(),
         system: labelled.system.clone(),
         fidelity: row.described(),
         setting: setting(row),
-        figures: (COLUMNS.iter().map(figure)).chain(to_target(row)).collect(),
+        figures: figures
+            .into_iter()
+            .chain(COLUMNS.iter().map(figure))
+            .collect(),
         replicas: match row.replicas_identical {
             Some(false) if may_differ => match row.staleness {
-                Some(epochs) => format!("no, need not be; gradients {epochs:.2} epochs old"),
-                None => "no, need not be".into(),
+                Some(epochs) => format!("no, by design; gradients {epochs:.2} epochs old"),
+                None => "no, by design".into(),
             },
             known => format::yes(known),
         },
@@ -108,26 +174,27 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
     }
 }
 
-/// Returns the headings of the figures of a row; with a target accuracy, what it
-/// takes to reach it stands behind what an epoch takes.
+/// Returns the headings of the figures of a row: seconds and cost of one basis, to the target
+/// accuracy or per epoch, and those of the whole trial where that basis is a part of it.
 pub(super) fn columns(target: Option<f64>) -> Vec<String> {
-    let of_target = target.iter().flat_map(|target| {
-        let target = format::percent(*target).replace(".0 %", " %");
-        ["time to", "cost to", "full cost to"].map(|what| format!("{what} {target}"))
-    });
+    let basis = match target {
+        Some(target) => format!("to {}", format::goal(target)),
+        None => "per epoch".to_owned(),
+    };
+    let spent = [("seconds", ""), ("cost", ""), ("cost", ", paper's formula")];
+    let spent = spent.map(|(what, by)| format!("{what} {basis}{by}"));
+    let total = ["total seconds", "total cost"].map(str::to_owned);
     let titles = COLUMNS.iter().map(|column| column.title.to_owned());
-    titles.chain(of_target).collect()
+    (spent.into_iter())
+        .chain(total.into_iter().filter(|_| target.is_some()))
+        .chain(titles)
+        .collect()
 }
 
-fn to_target(row: &RowSummary) -> Vec<Cell> {
-    let Some(seconds) = row.seconds_to_target else {
-        return Vec::new();
-    };
-    vec![
-        Cell::of(seconds.mean, format::seconds),
-        Cell::of(row.cost_to_target_paper_usd, format::usd),
-        Cell::of(row.cost_to_target_full_usd, format::usd),
-    ]
+/// Returns whether rows follow different descriptions, or compute in different precisions.
+pub(super) fn fidelity_differs(rows: &[RowSummary]) -> bool {
+    let first = rows.first().map(RowSummary::described);
+    rows.iter().any(|row| Some(row.described()) != first)
 }
 
 fn setting(row: &RowSummary) -> String {

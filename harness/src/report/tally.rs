@@ -1,14 +1,12 @@
-//! Verdicts over several runs, counted by paper and by kind of claim.
+//! Verdicts over several runs, counted by paper, by origin and by kind of claim: those on
+//! measured figures and on simulated ones are never added up.
 
 use serde::Serialize;
 
 use super::view::{StripItem, strip_of};
-use crate::analysis::counts::Counts;
-use crate::analysis::overview::{ItemOverview, JudgedClaim, Overview};
-use crate::claims::{Known, VerdictKind};
-
-/// Verdicts as they were counted before claims had kinds: paper, claims, verdict, number.
-const BEFORE: &str = include_str!("../../../results/records/2026-11-22-verdicts-before.csv");
+use crate::analysis::counts::{Agreements, Counts};
+use crate::analysis::overview::{How, ItemOverview, JudgedClaim, Overview};
+use crate::claims::{ClaimKind, Known, VerdictKind};
 
 /// Verdicts on claims of one kind, counted.
 #[derive(Debug, Serialize)]
@@ -24,32 +22,84 @@ pub(super) struct Strip {
 pub(super) struct TallyLine {
     /// The paper.
     pub paper: String,
+    /// Origin of the figures.
+    pub origin: &'static str,
     /// The kind of claim.
     pub kind: &'static str,
     /// Numbers, in the order of [`VerdictKind::ALL`].
     pub counts: Vec<usize>,
 }
 
-/// Returns the verdicts on published values and rankings, and on own findings;
-/// checks in one line.
-pub(super) fn strips(counts: &Counts) -> Vec<Strip> {
+/// Returns the verdicts of items whose figures have one origin, for each origin that occurs.
+pub(super) fn by_origin(overview: &Overview) -> Vec<(How, Counts)> {
+    let counted = |origin: How| {
+        let items = overview.items.iter().filter(|item| item.origin() == origin);
+        let items: Vec<&ItemOverview> = items.collect();
+        let claims = items.iter().flat_map(|item| &item.claims);
+        let counts = Counts::of(claims.map(|claim| (&claim.verdict, claim.unexpected)));
+        (!items.is_empty()).then_some((origin, counts))
+    };
+    How::OF_ITEMS.into_iter().filter_map(counted).collect()
+}
+
+/// Returns the independent agreements with the papers, a sentence for each origin of figures.
+pub(super) fn agreements(overview: &Overview) -> String {
+    let origins = by_origin(overview).into_iter().map(|(origin, _)| origin);
+    let sentences: Vec<String> = origins
+        .filter(|origin| *origin != How::NotRun)
+        .map(|origin| {
+            let items = overview.items.iter().filter(|item| item.origin() == origin);
+            let claims = items.flat_map(|item| &item.claims);
+            let agrees = |claim: &&JudgedClaim| {
+                let verdict = &claim.verdict;
+                verdict.kind == ClaimKind::Published && verdict.verdict == VerdictKind::Reproduced
+            };
+            let names: Vec<&String> = claims.filter(agrees).map(|c| &c.verdict.claim).collect();
+            let of_origin = |all: &[String]| -> Vec<String> {
+                let own = all.iter().filter(|claim| names.contains(claim));
+                own.cloned().collect()
+            };
+            let own = Agreements {
+                values: of_origin(&overview.agreements.values),
+                rankings: of_origin(&overview.agreements.rankings),
+            };
+            let origin = match origin {
+                How::Measured => "Measured",
+                _ => "Simulated",
+            };
+            format!("{origin} figures: {}", own.sentence())
+        })
+        .collect();
+    sentences.join(" ")
+}
+
+/// Returns the verdicts on published values and rankings, and on own findings; checks in one
+/// line; for each origin of figures.
+pub(super) fn strips(overview: &Overview) -> Vec<Strip> {
+    let run = by_origin(overview).into_iter();
+    let run = run.filter(|(origin, _)| *origin != How::NotRun);
+    run.flat_map(|(origin, counts)| strips_of(origin.as_str(), &counts))
+        .collect()
+}
+
+fn strips_of(origin: &str, counts: &Counts) -> Vec<Strip> {
     let titles = [
         (
-            "On published values: figures with a band around them",
+            "on published values: figures with a band around them",
             &counts.values,
         ),
         (
-            "On published rankings: which of two is ahead, whatever the values",
+            "on published rankings: which of two is ahead, whatever the values",
             &counts.rankings,
         ),
-        ("On own findings, which no paper makes", &counts.own),
+        ("on own findings, which no paper makes", &counts.own),
     ];
     let strips = titles.map(|(title, counts)| Strip {
-        title: title.to_owned(),
+        title: format!("{origin}, {title}"),
         items: strip_of(counts),
     });
     let checks = counts.checks_hold().map(|checks| Strip {
-        title: format!("{checks}: invariants of this program"),
+        title: format!("{origin}, {checks}: invariants of this program"),
         items: strip_of(&counts.checks),
     });
     let strips = strips.into_iter().chain(checks);
@@ -77,7 +127,7 @@ pub(super) fn expectations(overview: &Overview) -> String {
     )
 }
 
-/// Returns the verdicts by paper and kind of claim, without empty lines.
+/// Returns the verdicts by paper, origin and kind of claim, without empty lines.
 pub(super) fn tally(overview: &Overview) -> Vec<TallyLine> {
     let mut papers: Vec<&str> = Vec::new();
     for item in &overview.items {
@@ -85,70 +135,28 @@ pub(super) fn tally(overview: &Overview) -> Vec<TallyLine> {
             papers.push(&item.paper);
         }
     }
-    // One line for each kind of claim, with its name in the counts.
-    let line = |paper: &str, place: usize| {
+    // One line for each origin and kind of claim, with its name in the counts.
+    let line = |paper: &str, origin: How, place: usize| {
         let items = overview.items.iter().filter(|item| item.paper == paper);
+        let items = items.filter(|item| item.origin() == origin);
         let counts = VerdictKind::ALL.map(|kind| {
             let of_item = |item: &ItemOverview| item.counts.named()[place].1.get(&kind).copied();
             items.clone().filter_map(of_item).sum()
         });
         TallyLine {
             paper: paper.to_owned(),
+            origin: origin.as_str(),
             kind: overview.counts.named()[place].0,
             counts: counts.into(),
         }
     };
-    papers
-        .into_iter()
-        .flat_map(|paper| (0..overview.counts.named().len()).map(move |place| (paper, place)))
-        .map(|(paper, place)| line(paper, place))
+    let kinds = overview.counts.named().len();
+    let lines = papers.into_iter().flat_map(|paper| {
+        let origins = How::OF_ITEMS.into_iter();
+        origins.flat_map(move |origin| (0..kinds).map(move |place| (paper, origin, place)))
+    });
+    lines
+        .map(|(paper, origin, place)| line(paper, origin, place))
         .filter(|line| line.counts.iter().any(|count| *count > 0))
         .collect()
-}
-
-/// Returns the verdicts of the claims before these had kinds, by paper; see [`BEFORE`].
-pub(super) fn before() -> Vec<TallyLine> {
-    let mut lines: Vec<TallyLine> = Vec::new();
-    for entry in BEFORE.lines().skip(1) {
-        let mut cells = entry.split(',');
-        let mut next = || cells.next().unwrap_or_default();
-        let (paper, kind, verdict, number) = (next(), next(), next(), next());
-        if !lines
-            .last()
-            .is_some_and(|line| line.paper == paper && line.kind == kind)
-        {
-            lines.push(TallyLine {
-                paper: paper.to_owned(),
-                kind,
-                counts: vec![0; VerdictKind::ALL.len()],
-            });
-        }
-        let place = VerdictKind::ALL.map(VerdictKind::as_str);
-        let place = place.iter().position(|word| *word == verdict);
-        if let (Some(line), Some(place)) = (lines.last_mut(), place) {
-            line.counts[place] = number.parse().unwrap_or_default();
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_line_of_the_counts_before_is_read() {
-        let lines = before();
-        let read: usize = lines.iter().flat_map(|line| &line.counts).sum();
-        let written: usize = (BEFORE.lines().skip(1))
-            .filter_map(|line| line.rsplit(',').next()?.parse::<usize>().ok())
-            .sum();
-        assert_eq!(read, written, "{lines:?}");
-        assert_eq!(written, 402);
-        let values: usize = (lines.iter())
-            .filter(|line| line.kind == "values with a published number")
-            .map(|line| line.counts[0])
-            .sum();
-        assert_eq!((VerdictKind::ALL[0], values), (VerdictKind::Reproduced, 10));
-    }
 }

@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use super::rows::{Spent, fidelity_differs, marked};
+use super::tally::{agreements, by_origin};
 use super::view::{class_and_sign, excluded, warnings_title};
-use crate::analysis::Analysis;
 use crate::analysis::answer::Answer;
 use crate::analysis::counts::Counts;
-use crate::analysis::names::names;
+use crate::analysis::findings::is_too_short;
+use crate::analysis::names::{MINIMUM, legend, names};
 use crate::analysis::overview::Overview;
 use crate::analysis::summary::RowSummary;
 use crate::analysis::warnings::Warning;
+use crate::analysis::{Analysis, RowAnalysis};
 use crate::claims::VerdictKind;
 use crate::format::{self, UNKNOWN, wrapped};
 
@@ -20,13 +23,17 @@ const WARNING_LINES: usize = 3;
 /// A column of the table of rows.
 struct Column {
     title: String,
-    cell: Box<dyn Fn(&RowSummary) -> String>,
+    cell: Box<dyn Fn(&RowSummary, &RowAnalysis) -> String>,
     /// Columns of the lowest rank are left out first where the table is too wide.
     rank: usize,
 }
 
 impl Column {
-    fn new(title: &str, rank: usize, cell: impl Fn(&RowSummary) -> String + 'static) -> Self {
+    fn new(
+        title: &str,
+        rank: usize,
+        cell: impl Fn(&RowSummary, &RowAnalysis) -> String + 'static,
+    ) -> Self {
         Self {
             title: title.to_owned(),
             cell: Box::new(cell),
@@ -35,45 +42,52 @@ impl Column {
     }
 }
 
-/// Returns the columns behind the row's name, in their order.
+/// Returns the columns behind the row's name, in their order. Seconds and dollars have one
+/// basis: to the target accuracy, beside those of the whole trial, or per epoch.
 fn columns(target: Option<f64>) -> Vec<Column> {
     let number = |value: Option<f64>| format::or_unknown(value, format::number);
+    let basis = target.map(|target| format!(" to {}", format::goal(target)));
+    let basis = basis.as_deref().unwrap_or("/epoch");
     let mut columns = vec![
-        Column::new("fidelity", 1, RowSummary::described),
-        Column::new("s/epoch", 9, |row| format::estimate(row.seconds_per_epoch)),
+        Column::new(&format!("s{basis}"), 10, |row, analysis| {
+            format::estimate(Spent::of(row, analysis).seconds)
+        }),
+        Column::new(&format!("${basis}"), 10, |row, analysis| {
+            marked(row, Spent::of(row, analysis).usd, format::number)
+        }),
+        Column::new(&format!("paper's ${basis}"), 4, move |row, analysis| {
+            number(Spent::of(row, analysis).paper_usd)
+        }),
     ];
-    if let Some(target) = target {
-        let target = format::percent(target).replace(".0 %", " %");
-        columns.push(Column::new(&format!("s to {target}"), 10, |row| {
-            row.seconds_to_target
-                .map_or_else(|| UNKNOWN.into(), format::estimate)
+    if target.is_some() {
+        columns.push(Column::new("total s", 5, move |row, analysis| {
+            number(Spent::of(row, analysis).total_s)
         }));
-        columns.push(Column::new(&format!("$ to {target}"), 10, move |row| {
-            number(row.cost_to_target_full_usd)
+        columns.push(Column::new("total $", 5, |row, _| {
+            marked(row, row.cost_full_usd, format::number)
+        }));
+    } else {
+        columns.push(Column::new("compute s", 5, move |row, _| {
+            number(row.stage_seconds.compute_gradients)
+        }));
+        columns.push(Column::new("sync s", 6, move |row, _| {
+            number(row.stage_seconds.synchronise)
         }));
     }
     columns.extend([
-        Column::new("compute s", 5, move |row| {
-            number(row.stage_seconds.compute_gradients)
-        }),
-        Column::new("sync s", 6, move |row| {
-            number(row.stage_seconds.synchronise)
-        }),
-        Column::new("$ paper", 4, move |row| number(row.cost_paper_usd)),
-        Column::new("$ full", 9, move |row| number(row.cost_full_usd)),
-        Column::new("exchanged", 7, |row| {
+        Column::new("exchanged", 7, |row, _| {
             format::or_unknown(row.traffic.bytes(), format::bytes)
         }),
-        Column::new("loss", 2, move |row| number(row.train_loss)),
-        Column::new("accuracy", 8, |row| {
+        Column::new("loss", 2, move |row, _| number(row.train_loss)),
+        Column::new("accuracy", 8, |row, _| {
             format::or_unknown(row.accuracy, format::percent)
         }),
-        Column::new("replicas", 3, |row| match row.replicas_identical {
+        Column::new("replicas", 3, |row, _| match row.replicas_identical {
             Some(true) => "identical".into(),
             Some(false) => "differ".into(),
             None => UNKNOWN.into(),
         }),
-        Column::new("trials", 9, RowSummary::outcomes),
+        Column::new("trials", 9, |row, _| row.outcomes()),
     ]);
     columns
 }
@@ -84,7 +98,7 @@ pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
     let summary = &analysis.summary;
     let rows = &summary.rows;
     let mut text = answer(&summary.answer);
-    let (table, left_out) = rows_table(rows, summary.target_accuracy, width);
+    let (table, left_out) = rows_table(analysis, width);
     text.push_str(&table);
     for (name, row) in names(rows).into_iter().zip(rows) {
         if let Some(why) = &row.infeasible {
@@ -93,7 +107,9 @@ pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
     }
     // What the figures are, and what was compared with them.
     let profile = summary.profile.as_ref();
-    let notes = [
+    let has_findings = !summary.answer.findings.is_empty();
+    let marks = legend([table.as_str()].into_iter());
+    let notes = marks.into_iter().map(Some).chain([
         left_out,
         profile.map(|profile| format!("every figure is simulated, on {profile}")),
         (summary
@@ -101,10 +117,10 @@ pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
             .iter()
             .any(|verdict| verdict.kind.is_of_paper()))
         .then(|| summary.agreements.sentence()),
-        summary.counts.checks_hold(),
+        summary.counts.checks_hold().filter(|_| !has_findings),
         Some(excluded(&summary.excluded)).filter(|text| !text.is_empty()),
-    ];
-    for note in notes.into_iter().flatten() {
+    ]);
+    for note in notes.flatten() {
         text.push_str(&format!("\n{note}"));
     }
     let unexpected = summary.verdicts.iter().filter(|verdict| !verdict.holds());
@@ -149,22 +165,25 @@ pub fn terminal_warnings(warnings: &[Warning], place: &str) -> Vec<String> {
 }
 
 /// Returns the table, and which columns it leaves out to fit.
-fn rows_table(
-    rows: &[RowSummary],
-    target: Option<f64>,
-    width: Option<usize>,
-) -> (String, Option<String>) {
+fn rows_table(analysis: &Analysis, width: Option<usize>) -> (String, Option<String>) {
+    let (rows, target) = (&analysis.summary.rows, analysis.summary.target_accuracy);
     let names = names(rows);
     let mut columns = columns(target);
-    // A column without a figure says nothing.
+    if fidelity_differs(rows) {
+        columns.insert(0, Column::new("fidelity", 1, |row, _| row.described()));
+    }
+    // A column without a figure says nothing, and one of chance says less.
+    let lines = || rows.iter().zip(&analysis.rows);
+    let is_known = |column: &Column| lines().any(|(row, of)| (column.cell)(row, of) != UNKNOWN);
+    let is_chance = |column: &Column| ["loss", "accuracy"].contains(&column.title.as_str());
+    let is_short = is_too_short(rows, target);
     columns
-        .retain(|column| rows.is_empty() || rows.iter().any(|row| (column.cell)(row) != UNKNOWN));
+        .retain(|column| (rows.is_empty() || is_known(column)) && !(is_short && is_chance(column)));
     let mut left_out: Vec<String> = Vec::new();
     loop {
-        let table = table(rows, &names, &columns);
+        let table = table(lines(), &names, &columns);
         let widest = table.lines().map(|line| line.chars().count()).max();
         let fits = width.is_none_or(|width| widest.unwrap_or(0) <= width);
-        let least = columns.iter().map(|column| column.rank).min();
         if fits || columns.len() < 3 {
             let note = (!left_out.is_empty()).then(|| {
                 let names = left_out.join(", ");
@@ -172,19 +191,36 @@ fn rows_table(
             });
             return (table, note);
         }
-        if let Some(place) = columns.iter().position(|column| Some(column.rank) == least) {
-            left_out.push(columns.remove(place).title);
-        }
+        // Columns that belong together have one rank.
+        let least = columns.iter().map(|column| column.rank).min();
+        let (out, kept): (Vec<Column>, Vec<Column>) = columns
+            .into_iter()
+            .partition(|column| Some(column.rank) == least);
+        left_out.extend(out.into_iter().map(|column| column.title));
+        columns = kept;
     }
 }
 
-fn table(rows: &[RowSummary], names: &[String], columns: &[Column]) -> String {
+fn table<'r>(
+    rows: impl Iterator<Item = (&'r RowSummary, &'r RowAnalysis)>,
+    names: &[String],
+    columns: &[Column],
+) -> String {
     let titles = columns.iter().map(|column| column.title.clone());
     let mut lines: Vec<Vec<String>> =
         vec![std::iter::once("system".to_owned()).chain(titles).collect()];
-    for (name, row) in names.iter().zip(rows) {
-        let cells = columns.iter().map(|column| (column.cell)(row));
+    for (name, (row, analysis)) in names.iter().zip(rows) {
+        let cells = columns.iter().map(|column| (column.cell)(row, analysis));
         lines.push(std::iter::once(name.clone()).chain(cells).collect());
+    }
+    // A mark stands behind a column of figures, so that their digits line up.
+    for column in 1..=columns.len() {
+        if lines.iter().any(|line| line[column].ends_with(MINIMUM)) {
+            let unmarked = lines
+                .iter_mut()
+                .filter(|line| !line[column].ends_with(MINIMUM));
+            unmarked.for_each(|line| line[column].push_str("  "));
+        }
     }
     let text = columns
         .first()
@@ -207,13 +243,16 @@ pub fn terminal_overview(overview: &Overview) -> String {
         .map(|kind| format!("{} {kind}", class_and_sign(kind).1));
     let legend: Vec<String> = legend.collect();
     text.push_str(&format!("\n{}", legend.join("  ")));
-    text.push_str(&format!("\n{}", overview.agreements.sentence()));
-    for (name, counts) in overview.counts.named() {
-        let of_kind: Vec<String> = (counts.iter())
-            .map(|(kind, count)| format!("{count} {kind}"))
-            .collect();
-        if !of_kind.is_empty() {
-            text.push_str(&format!("\n{name}: {}", of_kind.join(", ")));
+    text.push_str(&format!("\n{}", agreements(overview)));
+    for (origin, counts) in by_origin(overview) {
+        for (name, counts) in counts.named() {
+            let of_kind: Vec<String> = (counts.iter())
+                .map(|(kind, count)| format!("{count} {kind}"))
+                .collect();
+            if !of_kind.is_empty() {
+                let origin = origin.as_str();
+                text.push_str(&format!("\n{origin}, {name}: {}", of_kind.join(", ")));
+            }
         }
     }
     for item in overview.asked_for() {
@@ -234,7 +273,7 @@ pub fn terminal_overview(overview: &Overview) -> String {
     text
 }
 
-/// Returns a line per item, and their sum.
+/// Returns a line per item, and sums of those of one origin.
 fn items_table(overview: &Overview) -> String {
     let kinds = occurring(&overview.counts);
     let signs = kinds.iter().map(|kind| class_and_sign(*kind).1.to_owned());
@@ -257,11 +296,14 @@ fn items_table(overview: &Overview) -> String {
         });
         lines.push(line);
     }
-    let mut all = vec!["all".to_owned(), String::new()];
-    all.extend(by_kind(&overview.counts, &kinds));
-    let trials: usize = overview.items.iter().map(|item| item.trials).sum();
-    all.push(trials.to_string());
-    lines.push(all);
+    for (origin, counts) in by_origin(overview) {
+        let mut all = vec![format!("all {}", origin.as_str()), String::new()];
+        all.extend(by_kind(&counts, &kinds));
+        let items = overview.items.iter().filter(|item| item.origin() == origin);
+        let trials: usize = items.map(|item| item.trials).sum();
+        all.push(trials.to_string());
+        lines.push(all);
+    }
     aligned(&lines, 2)
 }
 

@@ -11,17 +11,18 @@ use super::downloads::Download;
 use super::notes;
 use super::provenance::{self, Provenance};
 use super::rows::{
-    self, BillLine, EpochLine, StageLine, SummaryLine, TrafficLine, TrialLine, summary_line,
-    traffic_line,
+    self, BillLine, EpochLine, StageLine, SummaryLine, TrafficLine, TrialLine, fidelity_differs,
+    summary_line, traffic_line,
 };
 use super::simulation::SimulationView;
 use super::usage::{UsageLine, usage_lines};
 use crate::analysis::Analysis;
 use crate::analysis::answer::Answer;
-use crate::analysis::names::system_title;
+use crate::analysis::findings::is_too_short;
+use crate::analysis::names::{legend, system_title};
 use crate::analysis::summary::{Excluded, RowSummary, Summary, Verdict};
 use crate::analysis::warnings::Warning;
-use crate::claims::{ClaimKind, VerdictKind};
+use crate::claims::{ClaimKind, Metric, VerdictKind};
 use crate::format::{self, UNKNOWN};
 use crate::results::RunDirectory;
 
@@ -29,7 +30,7 @@ use crate::results::RunDirectory;
 #[derive(Debug, Serialize)]
 pub(super) struct View {
     pub title: String,
-    /// The answer: what was fastest, what was cheapest, which conclusions hold.
+    /// The answer, a sentence each.
     pub answer: Vec<String>,
     /// Independent agreements, in a sentence; empty without a paper's claims.
     pub agreements: String,
@@ -43,6 +44,10 @@ pub(super) struct View {
     pub columns: Vec<String>,
     /// Whether of any row it is known if its replicas are identical.
     pub has_replicas: bool,
+    /// Whether rows differ in their fidelity or precision.
+    pub has_fidelity: bool,
+    /// Meaning of the marks behind names and figures.
+    pub marks: Vec<String>,
     /// Columns of `summary` after those that name the row.
     pub span: usize,
     pub summary: Vec<SummaryLine>,
@@ -53,6 +58,8 @@ pub(super) struct View {
     /// Heading of the verdicts.
     pub verdicts_title: String,
     pub verdicts: Vec<VerdictLine>,
+    /// Whether a verdict is on a published figure.
+    pub is_of_paper: bool,
     pub checks: Vec<VerdictLine>,
     /// "20 of 20 checks hold"; empty without checks.
     pub checks_hold: String,
@@ -163,11 +170,22 @@ impl View {
                 .map(|verdict| verdict_line(verdict, &names, &summary.rows))
                 .collect()
         };
-        let mut columns = rows::columns(summary.target_accuracy);
+        let target = summary.target_accuracy;
+        let mut columns = rows::columns(target);
         let mut lines_of_rows: Vec<SummaryLine> = summaries()
             .map(|(row, known)| summary_line(row, known))
             .collect();
-        leave_out_unknown(&mut columns, &mut lines_of_rows);
+        let chance: &[&str] = match is_too_short(&summary.rows, target) {
+            true => &["train loss", "accuracy"],
+            false => &[],
+        };
+        leave_out_unknown(&mut columns, &mut lines_of_rows, chance);
+        let has_fidelity = fidelity_differs(&summary.rows);
+        let texts = lines_of_rows.iter().flat_map(|line| {
+            let figures = line.figures.iter().map(|cell| cell.text.as_str());
+            figures.chain([line.name.as_str()])
+        });
+        let marks = legend(texts);
         let has_replicas = lines_of_rows.iter().any(|line| line.replicas != UNKNOWN);
         Self {
             title: manifest.experiment.clone(),
@@ -185,6 +203,8 @@ impl View {
             span: columns.len() + 1 + usize::from(has_replicas),
             columns,
             has_replicas,
+            has_fidelity,
+            marks,
             summary: lines_of_rows,
             // Figures, and the tables of details.
             charts: charts.all,
@@ -192,6 +212,7 @@ impl View {
             timelines_left_out: charts.timelines_left_out,
             verdicts_title: verdicts_title(summary, provenance),
             verdicts: lines(&|kind| kind != ClaimKind::Check),
+            is_of_paper: (summary.verdicts.iter()).any(|verdict| verdict.kind.is_of_paper()),
             checks: lines(&|kind| kind == ClaimKind::Check),
             checks_hold: summary.counts.checks_hold().unwrap_or_default(),
             excluded: excluded(&summary.excluded),
@@ -216,12 +237,13 @@ impl View {
     }
 }
 
-/// Leaves out columns that have no figure in any row: of a simulation without training, loss
-/// and accuracy.
-fn leave_out_unknown(columns: &mut Vec<String>, lines: &mut [SummaryLine]) {
+/// Leaves out columns that have no figure in any row (of a simulation without training, loss
+/// and accuracy), and those of `chance`.
+fn leave_out_unknown(columns: &mut Vec<String>, lines: &mut [SummaryLine], chance: &[&str]) {
     for place in (0..columns.len()).rev() {
         let mut cells = lines.iter().filter_map(|line| line.figures.get(place));
-        if lines.is_empty() || cells.any(|cell| !cell.exact.is_empty()) {
+        let is_known = cells.any(|cell| !cell.exact.is_empty());
+        if lines.is_empty() || (is_known && !chance.contains(&&*columns[place])) {
             continue;
         }
         columns.remove(place);
@@ -409,6 +431,9 @@ pub(super) fn verdict_line(
     let value = |value: f64| match verdict.unit.as_str() {
         "bytes" => format::bytes(value),
         "USD" => format::usd(value),
+        "" if verdict.metric == Some(Metric::Accuracy) && !verdict.ranking => {
+            format::percent(value)
+        }
         "" => format::number(value),
         unit => format!("{} {unit}", format::number(value)),
     };

@@ -115,32 +115,19 @@ pub struct Column {
 /// How a metric's values are written in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A number with its interval, the unit in the heading.
-    Estimate,
     /// A number without a unit.
     Number,
-    /// Milliseconds, written in seconds.
-    Milliseconds,
     /// Whole megabytes.
     Megabytes,
     /// Bytes in the unit that suits their size.
     Bytes,
-    /// US dollars.
-    Usd,
     /// A share, written in percent.
     Percent,
 }
 
-/// The metrics of the report's table of rows, in the order of its columns.
-pub const COLUMNS: [Column; 8] = [
-    column(
-        Metric::SecondsPerEpoch,
-        "seconds per epoch",
-        Format::Estimate,
-    ),
-    column(Metric::CostPaperUsd, "cost, paper", Format::Usd),
-    column(Metric::CostFullUsd, "cost, full", Format::Usd),
-    column(Metric::BilledMs, "billed", Format::Milliseconds),
+/// The metrics of the report's table of rows, in the order of its columns, behind seconds and
+/// cost.
+pub const COLUMNS: [Column; 4] = [
     column(Metric::PeakMemoryMb, "peak memory", Format::Megabytes),
     column(Metric::Bytes, "exchanged", Format::Bytes),
     column(Metric::TrainLoss, "train loss", Format::Number),

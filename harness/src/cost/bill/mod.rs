@@ -12,7 +12,7 @@ use crate::metering::Invocation;
 const MONTH_S: f64 = 30.0 * 86_400.0;
 
 /// EC2 instances are charged for at least this long.
-const EC2_MINIMUM_S: f64 = 60.0;
+pub const EC2_MINIMUM_S: f64 = 60.0;
 
 /// The instance that holds one peer's Redis, as in the P2P and SPIRT papers.
 const REDIS_HOST: &str = "ec2/t2.medium";

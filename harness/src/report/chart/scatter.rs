@@ -1,6 +1,7 @@
 use super::labels::{Area, Occupied, around};
 use super::ticks::{LogTicks, labels_fit, log_ticks};
 use super::{About, Look, Size, Svg, text_width};
+use crate::analysis::names::ON_CPU;
 use crate::report::provenance::Provenance;
 
 /// Radius of a point.
@@ -27,6 +28,8 @@ pub struct Scatter<'a> {
     pub marks: Vec<Mark>,
     /// Levels that no point can lie below.
     pub lower_bounds: Vec<LowerBound>,
+    /// Whether the points that no other beats are joined.
+    pub has_frontier: bool,
 }
 
 /// A level across the chart that no point can lie below.
@@ -113,7 +116,10 @@ pub fn scatter(chart: &Scatter<'_>, size: Size) -> Option<String> {
         desc: &desc,
     };
     let mut svg = Svg::new(size, about);
-    let front = frontier(&marks);
+    let front = match chart.has_frontier {
+        true => frontier(&marks),
+        false => Vec::new(),
+    };
     let top = head(&mut svg, chart, &marks, front.len() > 1);
     let plane = axes(&mut svg, chart, size, top, &marks, &bounds)?;
     // Lines: the frontier, lower bounds, arrows. Names keep clear of them and of points.
@@ -361,7 +367,8 @@ fn name_points(
 
 fn label(mark: &Mark) -> String {
     match mark.provenance {
-        Provenance::Published => format!("{} (published)", mark.name),
+        // What was published was not computed here.
+        Provenance::Published => format!("{} (published)", mark.name.trim_end_matches(ON_CPU)),
         _ => mark.name.clone(),
     }
 }
@@ -465,11 +472,11 @@ fn range(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
 }
 
 /// Returns the points that no other beats on both axes, from left to right,
-/// joined as steps. Published points take no part.
+/// joined as steps. Published points take no part, nor those of a CPU in place of a GPU.
 fn frontier(marks: &[&Mark]) -> Vec<[f64; 2]> {
     let mut points: Vec<[f64; 2]> = marks
         .iter()
-        .filter(|mark| mark.provenance != Provenance::Published)
+        .filter(|mark| mark.provenance != Provenance::Published && !mark.name.ends_with(ON_CPU))
         .map(|mark| [mark.x, mark.y])
         .collect();
     points.sort_by(|a, b| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])));
@@ -508,6 +515,7 @@ mod tests {
             y: ("y", |y| y.to_string()),
             marks,
             lower_bounds,
+            has_frontier: true,
         };
         scatter(&chart, Size::Wide)
     }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::text::text_width;
 use super::{Look, Size};
+use crate::analysis::names::ON_CPU;
 
 /// What a chart is to those who cannot see it, and to links.
 #[derive(Clone, Copy)]
@@ -22,6 +23,8 @@ pub(super) struct Svg {
     width: f64,
     head: String,
     body: String,
+    /// Whether a row has the mark [`ON_CPU`].
+    is_marked: bool,
 }
 
 impl Svg {
@@ -37,6 +40,7 @@ impl Svg {
             width: size.width(),
             head,
             body: String::new(),
+            is_marked: false,
         }
     }
 
@@ -51,6 +55,7 @@ impl Svg {
                  <title>{title}</title>"
             ),
             body: String::new(),
+            is_marked: false,
         }
     }
 
@@ -63,6 +68,7 @@ impl Svg {
     /// Opens a group of what belongs to one row, which the page's filter finds
     /// by its system.
     pub(super) fn open(&mut self, name: &str, system: &str) {
+        self.is_marked |= name.contains(ON_CPU);
         let (name, system) = (escape(name), escape(system));
         self.add(format_args!(
             "<g data-name='{name}' data-system='{system}'>"
@@ -198,7 +204,13 @@ impl Svg {
         y + LINE - top
     }
 
-    pub(super) fn finish(self) -> String {
+    /// Returns the image, with the meaning of the mark where a row has it.
+    pub(super) fn finish(mut self) -> String {
+        if self.is_marked {
+            let means = "† computed on a CPU in place of its GPU";
+            self.text([4.0, self.height + 14.0], "start", "t m", means);
+            self.height += 20.0;
+        }
         format!(
             "<svg viewBox='0 0 {} {:.0}' {}\n{}</svg>",
             self.width, self.height, self.head, self.body

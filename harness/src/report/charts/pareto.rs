@@ -40,7 +40,7 @@ impl Basis {
         match self {
             Self::Epoch => "of an epoch".into(),
             Self::Samples => "of 1,000 samples".into(),
-            Self::Target(target) => format!("to {} accuracy", format::percent(target)),
+            Self::Target(target) => format!("to {} accuracy", format::goal(target)),
         }
     }
 
@@ -117,6 +117,7 @@ pub(super) fn time_against_cost(
         y: (&format!("cost {words}, USD (log)"), format::usd),
         marks,
         lower_bounds,
+        has_frontier: site_of(platform) != Some(Site::ThisMachine),
     };
     let svg = every_size(|size| scatter(&drawn, size))?;
     Some(Chart::of_all(
@@ -298,11 +299,16 @@ impl<'a> Work<'a> {
 }
 
 fn caption(platform: &str, provenance: Provenance, published: bool, bounded: bool) -> String {
-    let mut caption =
-        "Down and left is better. A point is the cost by the paper's cost model; the line \
-                       above it reaches the full cost. A dashed step, where there is \
-                       one, is the Pareto frontier: nothing of this run is both faster and cheaper."
-            .to_owned();
+    let is_here = site_of(platform) == Some(Site::ThisMachine);
+    let mut caption = "A point is the cost by the paper's cost model; the line above it reaches \
+                       the full cost."
+        .to_owned();
+    caption.push_str(if is_here {
+        " Seconds are of this machine, and dollars follow from them: the chart ranks nothing."
+    } else {
+        " Down and left is better. A dashed step, where there is one, is the Pareto frontier: \
+         nothing of this run is both faster and cheaper."
+    });
     if bounded {
         caption.push_str(
             " Dotted lines are lower bounds: the cost of the seconds of computing gradients alone, \

@@ -152,26 +152,22 @@ fn tables(view: &View) -> Vec<(&'static str, Table)> {
 }
 
 fn summary(view: &View) -> Table {
-    let heading = ["system", "fidelity"].map(str::to_owned).into_iter();
+    let fidelity = view.has_fidelity.then(|| "fidelity".to_owned());
+    let texts = 1 + usize::from(view.has_fidelity);
+    let heading = ["system".to_owned()].into_iter().chain(fidelity);
     let heading = heading
         .chain(view.columns.iter().cloned())
         .chain(["trials".to_owned()]);
     let rows = view.summary.iter().map(|row| {
-        let texts = [&row.name, &row.fidelity].map(|text| Cell {
-            text: text.clone(),
-            exact: String::new(),
-        });
+        let names = [&row.name, &row.fidelity].into_iter().take(texts);
+        let names = names.map(|text| Cell::text(text.as_str()));
         let figures = row.figures.iter().cloned();
-        texts
-            .into_iter()
-            .chain(figures)
-            .chain([row.trials.clone()])
-            .collect()
+        names.chain(figures).chain([row.trials.clone()]).collect()
     });
     Table {
         caption: "Every row of the experiment".to_owned(),
         heading: heading.collect(),
-        texts: 2,
+        texts,
         rows: rows.collect(),
     }
 }

@@ -1,5 +1,6 @@
 //! A table as CSV with exact figures, and as Markdown and LaTeX with rounded ones.
 
+use crate::analysis::names::{MARKS, legend};
 use crate::report::cell::Cell;
 use crate::report::chart::Data;
 use crate::report::markdown_cell;
@@ -70,22 +71,35 @@ impl Table {
         }
     }
 
-    /// Returns it as CSV: every digit of the figures, nothing where one is unknown.
+    /// Returns it as CSV: every digit of the figures, nothing where one is unknown. What marks
+    /// mean stands in a column of its own.
     pub fn csv(&self) -> String {
         let row = |cells: Vec<String>| cells.join(",") + "\n";
-        let mut text = row(self.heading.iter().map(|name| quoted(name)).collect());
+        let is_marked = !self.legend().is_empty();
+        let heading = self.heading.iter().map(|name| quoted(name));
+        let notes = is_marked.then(|| "note".to_owned());
+        let mut text = row(heading.chain(notes).collect());
         for cells in &self.rows {
+            let notes = legend(cells.iter().map(|cell| cell.text.as_str()));
+            let notes = notes.iter().map(|note| note.chars().skip(2).collect());
+            let notes = quoted(&notes.collect::<Vec<String>>().join(" "));
             let cells = cells.iter().enumerate().map(|(column, cell)| {
                 let is_unknown = column >= self.texts && cell.exact.is_empty() && cell.text == "–";
                 match (cell.exact.as_str(), is_unknown) {
                     (_, true) => String::new(),
-                    ("", false) => quoted(&cell.text),
+                    ("", false) => quoted(&unmarked(&cell.text)),
                     (exact, false) => exact.to_owned(),
                 }
             });
-            text.push_str(&row(cells.collect()));
+            text.push_str(&row(cells.chain(is_marked.then_some(notes)).collect()));
         }
         text
+    }
+
+    /// Returns the meanings of its marks, a sentence each.
+    fn legend(&self) -> Vec<String> {
+        let cells = self.rows.iter().flatten();
+        legend(cells.map(|cell| cell.text.as_str()))
     }
 
     /// Returns it as a table of Markdown.
@@ -106,6 +120,9 @@ impl Table {
                 .iter()
                 .map(|cell| markdown_cell(&cell.text))
                 .collect()));
+        }
+        for note in self.legend() {
+            text.push_str(&format!("\n{note}\n"));
         }
         text
     }
@@ -130,7 +147,8 @@ impl Table {
     pub fn latex(&self, citation: &str) -> String {
         let needs = "% Needs \\usepackage{array,booktabs,graphicx,longtable}.\n";
         let head = format!("% {}\n{needs}", citation.replace('\n', " "));
-        let caption = latex_text(&self.caption);
+        let caption = [vec![self.caption.clone()], self.legend()].concat();
+        let caption = latex_text(&caption.join(". "));
         if self.rows.len() > MOST_FLOATING {
             let table = self.long_latex();
             let (begin, rest) = table.split_once('\n').unwrap_or((&table, ""));
@@ -223,6 +241,12 @@ fn breakable(text: &str) -> String {
         .replace("\\_", "\\_\\allowbreak{}")
 }
 
+/// Returns a text without marks.
+fn unmarked(text: &str) -> String {
+    let marks = MARKS.iter().map(|(mark, _)| *mark);
+    marks.fold(text.to_owned(), |text, mark| text.replace(mark, ""))
+}
+
 /// Returns a cell of CSV, in quotation marks where it needs them.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
@@ -258,7 +282,7 @@ pub(in crate::report) fn latex_text(text: &str) -> String {
 }
 
 /// Characters that are commands of LaTeX.
-const LATEX: [(char, &str); 33] = [
+const LATEX: [(char, &str); 35] = [
     ('\\', "\\textbackslash{}"),
     ('~', "\\textasciitilde{}"),
     ('^', "\\textasciicircum{}"),
@@ -288,6 +312,8 @@ const LATEX: [(char, &str); 33] = [
     ('τ', "$\\tau$"),
     ('○', "$\\circ$"),
     ('§', "\\S{}"),
+    ('†', "\\dag{}"),
+    ('‡', "\\ddag{}"),
     ('–', "--"),
     ('—', "---"),
     ('…', "\\dots{}"),
