@@ -61,6 +61,24 @@ pub struct ProfileError {
     pub remedy: String,
 }
 
+/// Returns the name or path of a profile that a file names, as [`platform`] and [`compute`] take
+/// it: paths are relative to the file's directory, or else to the current one.
+pub fn beside(file: &Path, name: &str) -> String {
+    let path = Path::new(name);
+    let beside = file.parent().map(|directory| directory.join(path));
+    match beside {
+        Some(beside) if is_path(name) && path.is_relative() && beside.is_file() => {
+            beside.display().to_string()
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// Returns whether a name is that of a file; others are those of shipped profiles.
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '.'])
+}
+
 /// The platform profile of that name, or in that file.
 ///
 /// # Errors
@@ -97,8 +115,7 @@ fn find<T: DeserializeOwned>(
     if let Some((_, text)) = shipped.iter().find(|(known, _)| *known == name) {
         return parse(name, text);
     }
-    let is_file = name.contains(['/', '.']);
-    if !is_file {
+    if !is_path(name) {
         let known: Vec<&str> = shipped.iter().map(|(known, _)| *known).collect();
         return Err(ProfileError {
             problem: format!("there is no {kind} profile `{name}`"),
@@ -110,7 +127,9 @@ fn find<T: DeserializeOwned>(
     }
     let text = std::fs::read_to_string(Path::new(name)).map_err(|error| ProfileError {
         problem: format!("failed to read the {kind} profile {name}: {error}"),
-        remedy: "give the path of a profile from where the program is started".into(),
+        remedy: "give the path of a profile: in an experiment, from the directory of its file or \
+                 from the current one"
+            .into(),
     })?;
     parse(name, &text)
 }
@@ -145,6 +164,19 @@ mod tests {
         }
         for name in computes {
             assert_eq!(compute(name).unwrap().name, name);
+        }
+    }
+
+    #[test]
+    fn a_path_is_relative_to_the_file_that_names_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::write(at("mine.yaml"), "").unwrap();
+        let plan = directory.path().join("plan.yaml");
+        assert_eq!(beside(&plan, "./mine.yaml"), at("./mine.yaml"));
+        assert_eq!(beside(&plan, "mine.yaml"), at("mine.yaml"));
+        for other in ["laptop", "other.yaml", "results/mine.yaml", "/mine.yaml"] {
+            assert_eq!(beside(&plan, other), other);
         }
     }
 

@@ -110,8 +110,13 @@ pub fn experiments() -> PathBuf {
     if here.is_dir() {
         here
     } else {
-        PathBuf::from(format!("{ROOT}{EXPERIMENTS}"))
+        shipped_experiments()
     }
+}
+
+/// Returns the directory of the shipped experiments.
+pub fn shipped_experiments() -> PathBuf {
+    PathBuf::from(format!("{ROOT}{EXPERIMENTS}"))
 }
 
 /// Returns the file of an experiment that a user named: the file of that path, if there is
@@ -121,7 +126,8 @@ pub fn experiment(named: &Path) -> PathBuf {
     let is_plain = named
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
-    if named.exists() || !is_plain {
+    let is_there = named.exists() && !named.is_dir();
+    if is_there || !is_plain {
         return named.to_owned();
     }
     let candidates = id(named).map(|id| {

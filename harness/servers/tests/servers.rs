@@ -2,7 +2,7 @@
 //!
 //! Servers that are not installed are skipped with a message; with
 //! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, they are a failure.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,17 +13,12 @@ use std::time::{Duration, Instant};
 use epochcost_servers::{
     Allocator, ObjectServer, RabbitMq, Redis, RedisSettings, ServerError, find,
 };
+use epochcost_testing::{or_skip, watch};
 
 fn started<T>(server: Result<T, ServerError>) -> Option<T> {
+    watch();
     match server {
-        Err(error @ ServerError::Missing { .. }) => {
-            assert!(
-                std::env::var_os("EPOCHCOST_REQUIRE_SERVERS").is_none(),
-                "EPOCHCOST_REQUIRE_SERVERS is set, and {error}"
-            );
-            eprintln!("SKIPPED: {error}");
-            None
-        }
+        Err(error @ ServerError::Missing { .. }) => or_skip(Err(error)),
         other => Some(other.unwrap()),
     }
 }

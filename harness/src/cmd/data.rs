@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use epochcost_datasets::{self as datasets, Generate, Origin, Outcome, PublishedFile};
+use epochcost_datasets::{self as datasets, DatasetInfo, Generate, Origin, Outcome, PublishedFile};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -11,6 +11,7 @@ use crate::download::{self, DownloadError, Event, Patience, Request};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::data::default_directory;
+use crate::suggest::did_you_mean;
 use crate::ui::Output;
 
 /// `data`.
@@ -89,7 +90,7 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             seed,
             dir,
         } => {
-            let info = datasets::find(name)?;
+            let info = find(name)?;
             let default = match info.origin {
                 Origin::Generated { default } => default,
                 Origin::Published { .. } => {
@@ -112,7 +113,7 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             show(name, dir, output)
         }
         Action::Check { name, dir } => {
-            let info = datasets::find(name)?;
+            let info = find(name)?;
             let spec = match info.origin {
                 Origin::Generated { default } => Some(default),
                 Origin::Published { .. } => None,
@@ -124,6 +125,20 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         }
         Action::Fetch { name, from, dir } => fetch(name, from, dir.as_deref(), output).await,
     }
+}
+
+/// Returns the dataset of a name.
+///
+/// # Errors
+/// [`Error::Usage`] with the nearest name.
+fn find(name: &str) -> Result<&'static DatasetInfo, Error> {
+    datasets::find(name).map_err(|_| {
+        let known: Vec<&str> = datasets::DATASETS.iter().map(|info| info.name).collect();
+        Error::Usage {
+            problem: format!("there is no dataset `{name}`"),
+            remedy: did_you_mean(name, &known),
+        }
+    })
 }
 
 fn show(name: &str, directory: PathBuf, output: Output) -> Result<Exit, Error> {
@@ -155,7 +170,7 @@ async fn fetch(
     directory: Option<&Path>,
     output: Output,
 ) -> Result<Exit, Error> {
-    let info = datasets::find(name)?;
+    let info = find(name)?;
     let Origin::Published {
         url,
         mirrors,

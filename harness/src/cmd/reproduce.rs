@@ -1,7 +1,7 @@
 //! `reproduce`: the papers' tables and figures, each a run of its own, and one
 //! page over all of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::exit::Exit;
@@ -46,8 +46,14 @@ pub struct Args {
 /// be written. What goes wrong with an item is reported on the page.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let directory = args.directory.clone().unwrap_or_else(shipped::experiments);
+    // Items are named like experiments, by their files as well.
+    let items = args.items.iter().map(|item| {
+        let item = item.trim_end_matches('/');
+        shipped::id(Path::new(item)).unwrap_or(item).to_owned()
+    });
+    let items: Vec<String> = items.collect();
     let request = Request {
-        items: &args.items,
+        items: &items,
         quick: args.quick,
         platform: args.platform,
         out: &args.out,

@@ -1,12 +1,13 @@
 //! `validate`: the simulator against measurements that it was not fitted to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::validation_files;
 use crate::forecast::validate::{self, Request};
 use crate::shipped;
+use crate::suggest::did_you_mean;
 use crate::ui::Output;
 
 /// Directory of validations, in that of experiments.
@@ -45,7 +46,10 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             remedy: "run it at the root of a checkout, or name files".to_owned(),
         })?
     } else {
-        args.files.clone()
+        args.files
+            .iter()
+            .map(|file| named(file))
+            .collect::<Result<_, _>>()?
     };
     let validated = validate::validate(&Request {
         files: &files,
@@ -63,5 +67,25 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         Exit::Done
     } else {
         Exit::Failed
+    })
+}
+
+/// Returns the file of a validation that a user named, by its path or its name.
+///
+/// # Errors
+/// [`Error::Usage`] with the nearest name.
+fn named(file: &Path) -> Result<PathBuf, Error> {
+    let found = shipped::experiment(&Path::new(VALIDATION).join(file));
+    let mut found = [shipped::experiment(file), found].into_iter();
+    if let Some(found) = found.find(|file| shipped::is_file(file)) {
+        return Ok(found);
+    }
+    let directory = shipped::experiments().join(VALIDATION);
+    let files = validation_files(&directory).unwrap_or_default();
+    let stems = files.iter().filter_map(|file| file.file_stem()?.to_str());
+    let given = shipped::id(file).unwrap_or_default();
+    Err(Error::Usage {
+        problem: format!("there is no validation `{}`", file.display()),
+        remedy: did_you_mean(given, &stems.collect::<Vec<_>>()),
     })
 }

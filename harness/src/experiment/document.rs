@@ -12,7 +12,7 @@ use serde_yaml::Spanned;
 
 use super::error::{Diagnostic, ExperimentError};
 use super::yaml::{self, Parsed};
-use crate::shipped;
+use crate::{profiles, shipped};
 
 /// The place where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -284,6 +284,15 @@ impl Document {
             remedy.into(),
         )
         .into()
+    }
+
+    /// Returns the name or path of a profile that is named at a place: a path in the file is
+    /// relative to the file, one of an option to the current directory.
+    pub fn profile(&self, origin: &Origin, name: &str) -> String {
+        match origin.place {
+            Place::Line { .. } => profiles::beside(&self.file, name),
+            Place::Option(_) => name.to_owned(),
+        }
     }
 
     /// The content as YAML, with every option applied.

@@ -19,6 +19,14 @@ pub enum ExperimentError {
         /// The reason, as the operating system reports it.
         source: io::Error,
     },
+    /// No file has this path, and no experiment this name.
+    #[error("there is no experiment `{}`\n  = help: {remedy}", named.display())]
+    Unknown {
+        /// The path or name, as given.
+        named: PathBuf,
+        /// What to do, with the nearest name.
+        remedy: String,
+    },
     /// The content of the file is not a valid experiment.
     #[error(transparent)]
     Invalid(#[from] Box<Diagnostic>),
@@ -28,7 +36,7 @@ impl ExperimentError {
     /// Returns the problem and the remedy in one line, without the place in the file.
     pub fn brief(&self) -> String {
         match self {
-            Self::Read { .. } => self.to_string(),
+            Self::Read { .. } | Self::Unknown { .. } => self.to_string(),
             Self::Invalid(diagnostic) => format!("{}; {}", diagnostic.problem, diagnostic.remedy),
         }
     }

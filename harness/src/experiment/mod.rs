@@ -17,6 +17,7 @@ pub mod error;
 mod excluded;
 pub mod expand;
 mod files;
+pub mod named;
 pub mod overrides;
 mod possible;
 mod quick;
@@ -126,7 +127,7 @@ impl Experiment {
     /// # Errors
     /// Names the file, the line or option, the field and the remedy.
     pub fn load(named: &Path, options: &Options) -> Result<Self, ExperimentError> {
-        Self::from_beside(Document::read(&shipped::experiment(named))?, options)
+        Self::from_beside(named::read(named)?, options)
     }
 
     /// Returns whether it is one that this program brings along.

@@ -102,8 +102,9 @@ impl Simulation {
         let located = |field: &str, error: profiles::ProfileError| {
             document.error(node.origin_of(field), error.problem, error.remedy)
         };
-        let profile =
-            profiles::platform(&choice.profile).map_err(|error| located("profile", error))?;
+        let path = |field: &str, name| document.profile(&node.origin_of(field), name);
+        let profile = profiles::platform(&path("profile", &choice.profile))
+            .map_err(|error| located("profile", error))?;
         let profile = state(document, node, profile, &choice.constants)?;
         check_client(document, node, &profile, choice.client)?;
         if !(LEAST_DRAWS..=MOST_DRAWS).contains(&choice.draws) {
@@ -113,7 +114,8 @@ impl Simulation {
                 format!("give {LEAST_DRAWS} to {MOST_DRAWS}, or leave it out: {DEFAULT_DRAWS}"),
             ));
         }
-        let compute = choice.compute.iter().map(|name| profiles::compute(name));
+        let compute = choice.compute.iter();
+        let compute = compute.map(|name| profiles::compute(&path("compute", name)));
         let compute: Result<Vec<_>, _> = compute.collect();
         let compute = compute.map_err(|error| located("compute", error))?;
         let held_out: Vec<String> = choice.held_out.iter().map(Cell::to_string).collect();

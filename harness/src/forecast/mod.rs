@@ -37,7 +37,7 @@ use self::uncertainty::Uncertainty;
 use self::work::UnusedCompute;
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
-use crate::experiment::{Document, Experiment, Options, PlatformKind};
+use crate::experiment::{Experiment, Options, PlatformKind, named};
 use crate::platform::{RowUsage, simulator};
 use crate::results::{ResultsError, SchemaVersion, SimulationRecord};
 use crate::rows::Simulation;
@@ -308,7 +308,7 @@ fn say_pace(forecast: &Forecast, output: Output) {
 
 /// The experiment as it would be simulated, with the options laid over it.
 fn load(request: &Request<'_>) -> Result<Experiment, Error> {
-    let mut document = Document::read(request.experiment)?;
+    let mut document = named::read(request.experiment)?;
     for sweep in request.sweep {
         sweep::lay(&mut document, sweep)?;
     }

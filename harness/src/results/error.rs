@@ -3,6 +3,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::suggest::nearest;
+
 /// Why a run directory could not be made, read or written.
 #[derive(Debug, Error)]
 pub enum ResultsError {
@@ -40,7 +42,7 @@ pub enum ResultsError {
         holder: String,
     },
     /// There is no run there.
-    #[error("failed to open {0}: it holds no manifest.json, so it is not a run directory")]
+    #[error("failed to open {0}: it holds no manifest.json, so it is not a run directory{}", similar_runs(.0))]
     NotARun(PathBuf),
     /// The format is newer than this program.
     #[error(
@@ -162,6 +164,26 @@ fn gone(error: &std::io::Error) -> Option<&'static str> {
     (error.kind() == ErrorKind::NotFound).then_some(
         "\n  = help: the run directory was deleted or moved while it was in use; run the experiment again",
     )
+}
+
+/// Directory of runs, unless another one is named.
+const RUNS: &str = "results";
+
+/// Returns the runs whose names are similar to a path, as the end of a message; none where there
+/// are none.
+fn similar_runs(path: &Path) -> String {
+    let beside = path.parent().unwrap_or(Path::new(""));
+    let entries = [beside, Path::new(RUNS)].map(|directory| std::fs::read_dir(directory));
+    let entries = entries.into_iter().flatten().flatten().flatten();
+    let runs = entries.map(|entry| entry.path());
+    let runs = runs.filter(|run| run.join("manifest.json").is_file());
+    let runs: Vec<String> = runs.map(|run| run.display().to_string()).collect();
+    let known: Vec<&str> = runs.iter().map(String::as_str).collect();
+    let similar = nearest(&path.to_string_lossy(), &known);
+    if similar.is_empty() {
+        return String::new();
+    }
+    format!("\n  = help: did you mean {}?", similar.join(" or "))
 }
 
 /// Remedy of a directory that cannot be written to.

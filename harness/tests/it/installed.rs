@@ -17,6 +17,7 @@ struct Installed {
 impl Installed {
     /// `bin/epochcost` alone.
     fn new() -> Self {
+        epochcost_testing::watch();
         let directory = tempfile::tempdir().unwrap();
         let own = Self { directory };
         fs::create_dir(own.path("bin")).unwrap();

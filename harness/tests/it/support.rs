@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 
 /// A command that runs the program.
 pub fn program() -> Command {
+    epochcost_testing::watch();
     Command::new(env!("CARGO_BIN_EXE_epochcost"))
 }
 

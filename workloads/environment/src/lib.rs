@@ -97,6 +97,8 @@ pub mod test {
     /// `1` fails tests whose server is missing, which else report that they did not
     /// run.
     pub const REQUIRE_SERVERS: &str = "EPOCHCOST_REQUIRE_SERVERS";
+    /// Seconds after which a test is ended, in place of its own limit.
+    pub const LIMIT_S: &str = "EPOCHCOST_TEST_LIMIT_S";
     /// `required` fails the tests of report pages where no browser is installed;
     /// else they report that they did not run.
     pub const BROWSER: &str = "EPOCHCOST_BROWSER";

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use epochcost::results::RunDirectory;
 use epochcost_servers::find;
 use epochcost_systems::Host;
+use epochcost_testing::{or_skip, watch};
 use serde_json::Value;
 
 /// The region of the shipped prices: a run elsewhere is refused without others.
@@ -29,17 +30,9 @@ impl Drop for Server {
     }
 }
 
-/// Returns nothing because a program is not installed; under EPOCHCOST_REQUIRE_SERVERS=1,
-/// fails instead.
-fn skip<T>(why: &str) -> Option<T> {
-    let required = std::env::var("EPOCHCOST_REQUIRE_SERVERS").is_ok_and(|v| v == "1");
-    assert!(!required, "not run: {why}");
-    eprintln!("not run: {why}");
-    None
-}
-
 /// Starts a moto server; nothing where it is not installed.
 fn moto() -> Option<Server> {
+    watch();
     let program = std::env::var_os("EPOCHCOST_MOTO_SERVER")
         .map_or_else(|| PathBuf::from("moto_server"), PathBuf::from);
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -53,7 +46,7 @@ fn moto() -> Option<Server> {
         .spawn();
     let child = match child {
         Ok(child) => child,
-        Err(error) => return skip(&format!("{}: {error}", program.display())),
+        Err(error) => return or_skip(Err(format!("{}: {error}", program.display()))),
     };
     let server = Server {
         child,
@@ -123,15 +116,9 @@ impl Cloud {
 
     /// Returns nothing where a program of the hosts of services is not installed.
     pub fn start_with_services() -> Option<Self> {
-        let missing = [
-            find::redis().err(),
-            find::rabbitmq().err(),
-            find::module().err(),
-        ];
-        match missing.into_iter().flatten().next() {
-            None => Self::start(),
-            Some(error) => skip(&error.to_string()),
-        }
+        let programs = find::redis().and(find::rabbitmq()).and(find::module());
+        or_skip(programs)?;
+        Self::start()
     }
 
     /// Returns the emulated cloud's time, charges, rented resources and running executions.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::Credentials;
+use epochcost_testing::{or_skip, watch};
 
 /// Variable with the path of the program, where it is not on the path.
 const VARIABLE: &str = "EPOCHCOST_MOTO_SERVER";
@@ -25,10 +26,8 @@ impl Drop for Moto {
 }
 
 /// Starts a server; returns nothing where moto is not installed.
-///
-/// Tests without it report that they did not run; under EPOCHCOST_REQUIRE_SERVERS=1 they
-/// fail.
 pub fn start() -> Option<Moto> {
+    watch();
     let program = std::env::var_os(VARIABLE).map_or_else(|| "moto_server".into(), PathBuf::from);
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -45,14 +44,10 @@ pub fn start() -> Option<Moto> {
     let mut child = match child {
         Ok(child) => child,
         Err(error) => {
-            let text = format!(
-                "not run: {}: {error}; pip install 'moto[server,all]' or name it in {VARIABLE}",
+            return or_skip(Err(format!(
+                "{}: {error}; pip install 'moto[server,all]' or name it in {VARIABLE}",
                 program.display()
-            );
-            let required = std::env::var("EPOCHCOST_REQUIRE_SERVERS").is_ok_and(|v| v == "1");
-            assert!(!required, "{text}");
-            eprintln!("{text}");
-            return None;
+            )));
         }
     };
     // Its requests go to standard error, which must be read.

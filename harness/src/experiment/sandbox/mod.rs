@@ -197,7 +197,8 @@ impl Checker<'_> {
         name: &str,
         system: &dyn System,
     ) -> Result<Network, ExperimentError> {
-        let profile = profiles::platform(name).map_err(|error| {
+        let name = self.document.profile(&node.origin_of("profile"), name);
+        let profile = profiles::platform(&name).map_err(|error| {
             let origin = node.origin_of("profile");
             self.document.error(origin, error.problem, error.remedy)
         })?;

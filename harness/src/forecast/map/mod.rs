@@ -17,7 +17,7 @@ use super::places::{Draw, Site, sites};
 use super::{alone, parallel};
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
-use crate::experiment::{Document, Experiment, Options};
+use crate::experiment::{Document, Experiment, Options, named};
 use crate::platform::simulator;
 use crate::results::{ResultsError, SchemaVersion};
 use crate::rows::{OwnModel, Simulation};
@@ -239,7 +239,7 @@ impl<'a> Field<'a> {
             keeps_impossible: true,
             ..Options::default()
         };
-        let experiment = Experiment::from_document(Document::read(path)?, &options)?;
+        let experiment = Experiment::from_document(named::read(path)?, &options)?;
         let own = experiment.rows.iter().find_map(|row| row.own_model.clone());
         let (Some(own), Some(stands)) = (own, &experiment.simulation) else {
             return Err(Error::Usage {

@@ -126,7 +126,7 @@ fn experiment(
         path = path.display(),
         experiment_name = quoted(&format!("{}-plan", profile.name)),
         description = quoted(&format!("where {} is trained best", plan.name)),
-        compute = quoted(&readable(&plan.out)),
+        compute = quoted(&beside(&plan.out)),
         model_name = quoted(&plan.name),
         parameters = model.trainable.unwrap_or(1.0).max(1.0),
         statistics = model.statistics.unwrap_or(0.0),
@@ -138,13 +138,9 @@ fn experiment(
     )
 }
 
-/// Returns a path that a profile is read from: names without a directory or an end are
+/// Returns the path of a profile from the experiment beside it: names without a directory are
 /// those of shipped profiles.
-fn readable(path: &Path) -> String {
-    let text = path.display().to_string();
-    if text.contains(['/', '.']) {
-        text
-    } else {
-        format!("./{text}")
-    }
+fn beside(profile: &Path) -> String {
+    let name = profile.file_name().unwrap_or_default();
+    format!("./{}", name.to_string_lossy())
 }

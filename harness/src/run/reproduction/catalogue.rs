@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::analysis::overview::is_named;
 use crate::error::Error;
 use crate::experiment::yaml_files;
-use crate::suggest::did_you_mean;
+use crate::shipped;
+use crate::suggest::{listed, nearest};
 
 /// Directory beside the papers' that contains published values, no experiments.
 const PUBLISHED: &str = "published";
@@ -85,24 +86,23 @@ impl Catalogue {
     }
 
     fn unknown(&self, name: &str) -> Error {
-        let ids = || self.entries.iter().map(|entry| entry.id.as_str());
-        let paper_of = |id: &'_ str| id.split('/').next().unwrap_or_default().to_owned();
-        let paper = paper_of(name);
-        let of_paper: Vec<&str> = ids().filter(|id| paper_of(id) == paper).collect();
-        let known: Vec<String> = if name.contains('/') && !of_paper.is_empty() {
-            of_paper.into_iter().map(str::to_owned).collect()
+        let ids: Vec<&str> = self.entries.iter().map(|entry| entry.id.as_str()).collect();
+        let mut papers: Vec<&str> = ids.iter().filter_map(|id| id.split('/').next()).collect();
+        papers.dedup();
+        let experiment = shipped::experiment(Path::new(name));
+        let found = nearest(name, &[&papers[..], &ids[..]].concat());
+        let remedy = if shipped::is_file(&experiment) {
+            format!("it is an experiment of no paper: `epochcost run {name}` runs it")
+        } else if found.is_empty() {
+            format!("there are {}", listed(&papers))
         } else {
-            let mut papers: Vec<String> = ids().map(paper_of).collect();
-            papers.dedup();
-            papers
+            let found = found.join(" or ");
+            format!("did you mean {found}? There are {}", listed(&papers))
         };
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let directory = self.directory.display();
         Error::Usage {
-            problem: format!(
-                "there is no paper or item `{name}` under {}",
-                self.directory.display()
-            ),
-            remedy: did_you_mean(name, &known),
+            problem: format!("there is no paper or item `{name}` under {directory}"),
+            remedy,
         }
     }
 }
@@ -163,5 +163,9 @@ mod tests {
         assert!(item.contains("did you mean `one/table10`?"), "{item}");
         let paper = ids(&catalogue, &["one-moer"]).unwrap_err();
         assert!(paper.contains("did you mean `one-more`?"), "{paper}");
+        let part = ids(&catalogue, &["table10"]).unwrap_err();
+        assert!(part.contains("did you mean `one/table10`?"), "{part}");
+        let other = ids(&catalogue, &["smoke"]).unwrap_err();
+        assert!(other.contains("`epochcost run smoke`"), "{other}");
     }
 }

@@ -39,6 +39,7 @@ fn found() -> Worker {
 }
 
 fn plan(system: &str) -> TrialPlan {
+    epochcost_testing::watch();
     let found = find(system).unwrap();
     let fidelity = Fidelity::Paper;
     let samples = WORKERS * BATCHES * BATCH_SIZE;

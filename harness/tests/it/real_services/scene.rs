@@ -11,6 +11,7 @@ use crate::support::program;
 use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost::platform::local::{Programs, requirements};
 use epochcost_servers::Redis;
+use epochcost_testing::{or_skip, watch};
 
 use super::processes::{is_gone, named};
 
@@ -51,19 +52,17 @@ const FAULT: &str = "faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms:
 
 /// Whether everything is there, the programs built; a message if not.
 pub fn is_ready() -> bool {
-    let required = std::env::var_os("EPOCHCOST_REQUIRE_SERVERS").is_some();
-    for requirement in requirements() {
-        if let Err(missing) = requirement.state {
-            let (missing, remedy) = (missing.what, missing.remedy);
-            assert!(
-                !required,
-                "EPOCHCOST_REQUIRE_SERVERS is set, and {missing}: {remedy}"
-            );
-            eprintln!("SKIPPED: {missing}: {remedy}");
-            return false;
-        }
+    let met = requirements().into_iter().try_for_each(|requirement| {
+        let missing = requirement.state.err();
+        missing.map_or(Ok(()), |missing| {
+            Err(format!("{}: {}", missing.what, missing.remedy))
+        })
+    });
+    if or_skip(met).is_none() {
+        return false;
     }
     programs();
+    watch();
     true
 }
 

@@ -8,6 +8,7 @@ use epochcost_channels::{ChannelError, ObjectStore, Payload};
 use super::{names, payload};
 
 async fn start() -> (ObjectServer, Arc<MemoryObjects>, S3Objects) {
+    epochcost_testing::watch();
     let store = Arc::new(MemoryObjects::default());
     let server = ObjectServer::start(Arc::clone(&store)).await.unwrap();
     let client = S3Objects::new(&server.endpoint()).unwrap();

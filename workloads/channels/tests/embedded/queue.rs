@@ -9,6 +9,7 @@ use epochcost_channels::{ChannelError, Queue};
 use super::{LONG, payload};
 
 async fn start() -> (QueueServer, Arc<MemoryQueue>, Arc<RedisQueue>) {
+    epochcost_testing::watch();
     let store = Arc::new(MemoryQueue::default());
     let server = QueueServer::start(Arc::clone(&store)).await.unwrap();
     let client = Arc::new(RedisQueue::connect(&server.endpoint()).await.unwrap());

@@ -9,6 +9,7 @@ use epochcost_kernels::codec::encode_f32;
 use super::payload;
 
 async fn start() -> (TensorServer, Arc<MemoryTensors>, RedisTensors) {
+    epochcost_testing::watch();
     let store = Arc::new(MemoryTensors::default());
     let server = TensorServer::start(Arc::clone(&store)).await.unwrap();
     let client = RedisTensors::connect(&server.endpoint()).await.unwrap();

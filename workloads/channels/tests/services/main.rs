@@ -3,7 +3,7 @@
 //!
 //! Without the servers these tests pass and name what they skipped; with
 //! `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, their absence is a failure.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 mod clearing;
 mod differential;

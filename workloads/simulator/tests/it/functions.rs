@@ -316,3 +316,102 @@ fn the_same_seed_gives_the_same_simulation() {
         assert_ne!(simulated(1).wall_s, simulated(2).wall_s, "{system}");
     }
 }
+
+/// Vectors of the gradient's size that the largest function of each system holds at once; `W `
+/// stands before what it holds of every worker. They decide the smallest memory of a function.
+const HELD: [(&str, &str, &[&str]); 8] = [
+    (
+        "scatterreduce",
+        "worker",
+        &[
+            "parameters",
+            "momentum",
+            "gradient",
+            "own chunk of all workers, one gradient together",
+            "merged chunks",
+            "merged gradient",
+        ],
+    ),
+    (
+        "allreduce",
+        "worker",
+        &[
+            "parameters",
+            "momentum",
+            "W gradients",
+            "mean",
+            "mean, sent",
+        ],
+    ),
+    (
+        "lambdaml_async",
+        "worker",
+        &[
+            "parameters",
+            "momentum",
+            "gradient",
+            "model, sent",
+            "model, received",
+        ],
+    ),
+    (
+        "mlless",
+        "worker",
+        &[
+            "parameters",
+            "momentum",
+            "change",
+            "kept back",
+            "W updates",
+            "sum",
+        ],
+    ),
+    ("mlless", "supervisor", &[]),
+    (
+        "spirt",
+        "aggregate_gradients",
+        &["W averages", "average, received", "mean"],
+    ),
+    (
+        "spirt",
+        "compute_gradients",
+        &["parameters", "gradient", "gradient, sent"],
+    ),
+    (
+        "p2p_lambda",
+        "compute_gradient",
+        &["parameters", "gradient", "gradient, sent"],
+    ),
+];
+
+#[test]
+fn a_function_needs_memory_for_its_program_and_the_vectors_that_it_holds() {
+    const WORKERS: usize = 4;
+    const PARAMETERS: usize = 10_000_000;
+    let mut profile = Profile::ideal();
+    profile.function.resident_mb = 100.0;
+    for (system, function, held) in HELD {
+        let job = job(system, WORKERS, 2, json!({}));
+        let mut simulation = simulation(job, PARAMETERS, &profile, 1.0);
+        (simulation.cost.fixed_mb, simulation.cost.sample_mb) = (0.0, 0.0);
+        let of = |name: &&str| if name.starts_with("W ") { WORKERS } else { 1 };
+        let vectors: usize = held.iter().map(of).sum();
+        let vector_mb = sizes(PARAMETERS).gradient_bytes() as f64 / f64::from(1 << 20);
+        let expected = 100.0 + vectors as f64 * vector_mb;
+        let calls = run(&simulation).invocations;
+        let peaks = calls.iter().filter(|call| call.task.function == function);
+        let peak = peaks.map(|call| call.peak_memory_mb).fold(0.0, f64::max);
+        assert!(
+            (peak - expected).abs() < 1e-6,
+            "{system} {function}: {peak} for {expected} MB"
+        );
+        if held.len() > 3 {
+            // One megabyte less is too little.
+            let mut small = limited(simulation);
+            small.memory_mb = expected.ceil() as u32;
+            assert_eq!(outcome(&small).infeasible, None, "{system}");
+            small.memory_mb -= 1;
+            assert_eq!(limit_of(&small).0, Limit::Memory, "{system}");
+        }
+    }
+}

@@ -143,3 +143,24 @@ pub(crate) async fn load_checkpoint(world: &mut World, epoch: usize) -> Result<P
     world.enter(Stage::FetchDataset);
     Ok(checkpoint)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The next step may take as long as the longest so far, and the step in which the worker
+    /// hands over as long again.
+    #[test]
+    fn time_for_two_of_the_longest_steps_is_kept_beside_the_margin() {
+        let seconds = Duration::from_secs;
+        let mut pace = Pace::default();
+        assert!(pace.allows_another(seconds(30), Some(seconds(60) + MARGIN)));
+        let short = Some(seconds(60) + MARGIN - Duration::from_nanos(1));
+        assert!(!pace.allows_another(seconds(30), short));
+        // A shorter step later does not shorten what is kept.
+        assert!(!pace.allows_another(seconds(1), short));
+        assert!(pace.allows_another(seconds(1), Some(seconds(60) + MARGIN)));
+        // Without a time limit there is always time.
+        assert!(pace.allows_another(seconds(900), None));
+    }
+}

@@ -2,7 +2,8 @@
 
 use std::ops::Deref;
 
-use epochcost_servers::{Allocator, Redis, RedisSettings, ServerError, find};
+use epochcost_servers::{Allocator, Redis, RedisSettings, find};
+use epochcost_testing::{or_skip, watch};
 use tempfile::TempDir;
 
 use super::client::Client;
@@ -11,20 +12,10 @@ use super::client::Client;
 /// also when a test panics.
 pub struct Server(Redis);
 
-/// Whether there is a server to run; a message if not.
+/// Whether there are a server and the module to run in it; a message if not.
 pub fn is_installed() -> bool {
-    match find::redis() {
-        Ok(_) => true,
-        Err(error @ ServerError::Missing { .. }) => {
-            assert!(
-                std::env::var_os("EPOCHCOST_REQUIRE_SERVERS").is_none(),
-                "EPOCHCOST_REQUIRE_SERVERS is set, and {error}"
-            );
-            eprintln!("SKIPPED: {error}");
-            false
-        }
-        Err(error) => panic!("{error}"),
-    }
+    watch();
+    or_skip(find::redis().and(find::module())).is_some()
 }
 
 fn settings(configuration: &str, allocator: Allocator) -> RedisSettings {

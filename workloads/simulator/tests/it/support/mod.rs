@@ -25,6 +25,7 @@ pub fn sizes(parameters: usize) -> Sizes {
 
 /// One epoch of `batches` mini-batches.
 pub fn job(system: &str, workers: usize, batches: usize, settings: Value) -> Job {
+    epochcost_testing::watch();
     let found = find(system).unwrap();
     let overrides: Map<String, Value> = serde_json::from_value(settings).unwrap();
     Job {

@@ -254,28 +254,40 @@ fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, Missing> {
     }
 }
 
-/// Returns whether libclang is installed where `clang-sys`, which builds the module's
-/// bindings, searches for it.
+/// Returns whether libclang is where `clang-sys`, which builds the module's bindings, searches
+/// for it: where `LIBCLANG_PATH` says, and nowhere else if that is set.
 fn has_libclang() -> bool {
-    if env::var_os("LIBCLANG_PATH").is_some() {
-        return true;
+    if let Some(named) = env::var_os("LIBCLANG_PATH").map(PathBuf::from) {
+        return is_libclang(&file_name(&named)) && named.is_file() || holds_libclang(&named);
     }
-    let llvm = Path::new("/usr/lib");
-    let below_llvm = fs::read_dir(llvm).into_iter().flatten().flatten();
+    let below_llvm = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     let below_llvm = below_llvm
         .map(|entry| entry.path())
         .filter(|path| file_name(path).starts_with("llvm-"))
         .map(|path| path.join("lib"));
+    let variable = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let directories = LIBRARIES.iter().map(PathBuf::from).chain(below_llvm);
     let asked = printed(Command::new("llvm-config").arg("--libdir")).map(PathBuf::from);
-    directories.chain(asked).any(|directory| {
-        let mut entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        entries.any(|entry| is_libclang(&file_name(&entry.path())))
-    })
+    let mut directories = directories.chain(asked).chain(env::split_paths(&variable));
+    directories.any(|directory| holds_libclang(&directory))
 }
 
+fn holds_libclang(directory: &Path) -> bool {
+    let mut entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.any(|entry| is_libclang(&file_name(&entry.path())) && entry.path().is_file())
+}
+
+/// Returns whether a file is libclang's: `libclang.so`, `libclang-14.so.1`. That of its C++
+/// interface (`libclang-cpp.so.14`), which comes with every LLVM, is another library.
 fn is_libclang(name: &str) -> bool {
-    name.starts_with("libclang.so") || (name.starts_with("libclang-") && name.contains(".so"))
+    let version = name.strip_prefix("libclang").and_then(|rest| {
+        let (version, _) = rest.split_once(".so")?;
+        Some(version)
+    });
+    version.is_some_and(|version| {
+        let mut digits = version.trim_start_matches('-').chars();
+        digits.all(|digit| digit.is_ascii_digit() || digit == '.')
+    })
 }
 
 fn file_name(path: &Path) -> String {
@@ -297,7 +309,9 @@ mod tests {
     fn libraries_of_clang_are_told_from_others() {
         assert!(is_libclang("libclang.so"));
         assert!(is_libclang("libclang-14.so.1"));
+        assert!(is_libclang("libclang.so.1"));
         assert!(!is_libclang("libclang-cpp.a"));
+        assert!(!is_libclang("libclang-cpp.so.14"));
         assert!(!is_libclang("libcld.so"));
     }
 }

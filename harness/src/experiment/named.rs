@@ -1,0 +1,105 @@
+//! Experiments by name: the one way from what a user wrote to a file, for all verbs.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use epochcost_simulator::profile::{ComputeProfile, Constant, Profile};
+
+use super::document::{Document, Origin, Place};
+use super::error::{Diagnostic, ExperimentError};
+use super::files::yaml_files;
+use crate::shipped;
+use crate::suggest::nearest;
+
+/// Directory beside the experiments that holds published values.
+const PUBLISHED: &str = "published/";
+
+/// Reads the experiment that a user named by its path or its name.
+///
+/// # Errors
+/// When there is none, with the nearest name; when the file is not YAML, or is a profile.
+pub fn read(named: &Path) -> Result<Document, ExperimentError> {
+    let file = shipped::experiment(named);
+    let document = Document::read(&file).map_err(|error| match error {
+        ExperimentError::Read { source, .. }
+            if source.kind() == ErrorKind::NotFound || file.is_dir() =>
+        {
+            ExperimentError::Unknown {
+                named: named.to_owned(),
+                remedy: remedy(named),
+            }
+        }
+        other => other,
+    })?;
+    match profile(&document) {
+        None => Ok(document),
+        Some((kind, remedy)) => {
+            let origin = Origin {
+                place: Place::Line { line: 1, column: 1 },
+                path: String::new(),
+            };
+            let problem = format!("this file is a {kind} profile, not an experiment");
+            Err(Diagnostic::new(&file, &document.text, origin, problem, remedy).into())
+        }
+    }
+}
+
+/// Returns the names of all experiments, those of the current directory first.
+pub fn names() -> Vec<String> {
+    let here = yaml_files(&shipped::experiments()).unwrap_or_default();
+    let shipped = yaml_files(&shipped::shipped_experiments()).unwrap_or_default();
+    let files = here.iter().chain(&shipped);
+    let mut names: Vec<String> = files
+        .filter_map(|file| shipped::id(file))
+        .filter(|name| !name.starts_with(PUBLISHED))
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Returns what to do about a name that no experiment has.
+fn remedy(named: &Path) -> String {
+    let names = names();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let given = shipped::id(named).unwrap_or_default();
+    let below = format!("{given}/");
+    let found = nearest(given, &known);
+    let first = if known.iter().any(|name| name.starts_with(&below)) {
+        format!("`epochcost reproduce {given}` runs all experiments of that paper.")
+    } else if found.is_empty() {
+        "give the path of a YAML file, or the name of an experiment.".to_owned()
+    } else {
+        format!("did you mean {}?", found.join(" or "))
+    };
+    format!("{first} `epochcost list experiments` shows all names")
+}
+
+/// Returns the kind of a profile that was given as an experiment, and what to do.
+fn profile(document: &Document) -> Option<(&'static str, String)> {
+    let is_experiment = ["systems", "system", "dataset", "platform"]
+        .iter()
+        .any(|field| document.root.get(field).is_some());
+    if is_experiment || document.root.get("about").is_none() {
+        return None;
+    }
+    let file = document.file.display();
+    if serde_yaml::from_str::<ComputeProfile>(&document.text).is_ok() {
+        let stem = document.file.file_stem().unwrap_or_default();
+        let plan = format!("{}-plan.yaml", stem.to_string_lossy());
+        let plan = document.file.with_file_name(plan);
+        let remedy = if plan.is_file() {
+            let plan = plan.display();
+            format!("its plan file is {plan}: `epochcost plan {plan}`")
+        } else {
+            format!("`epochcost plan EXPERIMENT --compute {file}` plans with it")
+        };
+        return Some(("compute", remedy));
+    }
+    let is_platform = serde_yaml::from_str::<Profile<Constant>>(&document.text).is_ok();
+    is_platform.then(|| {
+        let remedy = format!("`epochcost plan EXPERIMENT --profile {file}` plans with it");
+        ("platform", remedy)
+    })
+}
