@@ -92,10 +92,10 @@ pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
         }
     }
     // What the figures are, and what was compared with them.
-    let profile = summary.profile.as_ref();
+    let misses = analysis.misses.as_ref();
     let notes = [
         left_out,
-        profile.map(|profile| format!("every figure is simulated, on {profile}")),
+        misses.map(|misses| wrapped("", &format!("Every figure is simulated. {misses}"))),
         (summary
             .verdicts
             .iter()
@@ -208,6 +208,9 @@ pub fn terminal_overview(overview: &Overview) -> String {
     let legend: Vec<String> = legend.collect();
     text.push_str(&format!("\n{}", legend.join("  ")));
     text.push_str(&format!("\n{}", overview.agreements.sentence()));
+    for misses in overview.misses() {
+        text.push_str(&format!("\n{}", wrapped("", &misses)));
+    }
     for (name, counts) in overview.counts.named() {
         let of_kind: Vec<String> = (counts.iter())
             .map(|(kind, count)| format!("{count} {kind}"))

@@ -337,6 +337,40 @@ impl Map {
     }
 }
 
+/// Returns the cells of one panel by region: neighbours with the same best place and kind.
+fn regions(map: &Map, of: fn(&Cell) -> Option<&Best>) -> Vec<Vec<usize>> {
+    let columns = map.parameters.len();
+    let owner = |index: usize| of(&map.cells[index]).map(|best| (best.kind, best.place.as_str()));
+    let mut is_seen = vec![false; map.cells.len()];
+    let mut regions = Vec::new();
+    for start in 0..map.cells.len() {
+        if is_seen[start] {
+            continue;
+        }
+        is_seen[start] = true;
+        let mut region = vec![start];
+        let mut next = 0;
+        while let Some(index) = region.get(next).copied() {
+            next += 1;
+            let column = index % columns;
+            let around = [
+                (column > 0).then(|| index - 1),
+                (column + 1 < columns).then_some(index + 1),
+                index.checked_sub(columns),
+                Some(index + columns).filter(|above| *above < map.cells.len()),
+            ];
+            for other in around.into_iter().flatten() {
+                if !is_seen[other] && owner(other) == owner(start) {
+                    is_seen[other] = true;
+                    region.push(other);
+                }
+            }
+        }
+        regions.push(region);
+    }
+    regions
+}
+
 /// Returns the first and the last of some values and those between, as many as asked for.
 fn thinned(values: &[f64], request: &MapRequest<'_>) -> Vec<f64> {
     let wanted = request.cells.unwrap_or(values.len()).clamp(2, values.len());
