@@ -1,6 +1,7 @@
 //! Platform and compute profiles: those shipped with this program, and files.
 
 pub mod hardware;
+pub mod misses;
 
 use std::path::Path;
 
@@ -9,6 +10,10 @@ use serde::de::DeserializeOwned;
 
 use crate::suggest::did_you_mean;
 
+/// The platform profile of everything that names none: that of the smaller errors on measurements
+/// that it was not fitted to.
+pub const DEFAULT: &str = "aws-us-east-1-2024";
+
 /// The platform profiles of this program, by name.
 const PLATFORMS: [(&str, &str); 4] = [
     (
@@ -16,7 +21,7 @@ const PLATFORMS: [(&str, &str); 4] = [
         include_str!("../profiles/aws-us-east-1.yaml"),
     ),
     (
-        "aws-us-east-1-2024",
+        DEFAULT,
         include_str!("../profiles/aws-us-east-1-2024.yaml"),
     ),
     ("laptop", include_str!("../profiles/laptop.yaml")),
@@ -87,6 +92,12 @@ pub fn platform(name: &str) -> Result<Profile<Constant>, ProfileError> {
     let profile: Profile<Constant> = find(name, &PLATFORMS, "platform")?;
     refuse(name, profile.faults())?;
     Ok(profile)
+}
+
+/// Returns the shipped platform profile of that name; `None` without one.
+pub fn shipped_platform(name: &str) -> Option<Profile<Constant>> {
+    PLATFORMS.iter().find(|(known, _)| *known == name)?;
+    platform(name).ok()
 }
 
 /// The compute profile of that name, or in that file.

@@ -45,7 +45,7 @@ use crate::exit::Exit;
 use crate::metering::Invocation;
 use crate::platform::{Figures, figures_of};
 use crate::results::{
-    Manifest, PlannedRow, ResultsError, RowDraws, RunDirectory, TrialId, TrialRow,
+    Manifest, PlannedRow, ResultsError, RowDraws, RunDirectory, SimulationRecord, TrialId, TrialRow,
 };
 
 pub use causes::Effect;
@@ -65,6 +65,8 @@ pub struct Analysis {
     pub summary: Summary,
     /// Every planned row with its trials, in the experiment's order.
     pub rows: Vec<RowAnalysis>,
+    /// What the platform profile of a simulated run misses by, in a sentence.
+    pub misses: Option<String>,
 }
 
 /// A row and its trials.
@@ -305,7 +307,12 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
         agreements: Agreements::among(verdicts.iter()),
         verdicts,
     };
-    Ok(Analysis { summary, rows })
+    let simulation = run.manifest().simulation.as_ref();
+    Ok(Analysis {
+        summary,
+        rows,
+        misses: simulation.map(SimulationRecord::misses),
+    })
 }
 
 fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {

@@ -1,5 +1,6 @@
 //! Several runs in one: what became of every item, every claim, and the exit code.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -13,6 +14,7 @@ use crate::claims::VerdictKind;
 use crate::exit::Exit;
 use crate::hash::sha256_of;
 use crate::platform::{Figures, figures_of};
+use crate::profiles::misses;
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
 /// The version of an overview's `summary.json`.
@@ -170,6 +172,14 @@ impl AnalysedRun {
 }
 
 impl Overview {
+    /// Returns what the platform profiles of its simulated items miss by, a sentence for each.
+    pub fn misses(&self) -> Vec<String> {
+        let ended = self.items.iter().filter(|item| item.run.is_some());
+        let profiles: BTreeSet<&str> = ended.filter_map(|item| item.profile.as_deref()).collect();
+        let profiles = profiles.into_iter();
+        profiles.map(|profile| misses::sentence(profile, None)).collect()
+    }
+
     /// Brings a reproduction and its runs together; `runs` has one for each
     /// item, in order, or none where the item has no run.
     pub fn new(reproduction: &Reproduction, runs: &[Option<AnalysedRun>]) -> Self {

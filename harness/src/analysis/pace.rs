@@ -5,16 +5,13 @@ use crate::platform::{Site, site_of};
 use crate::profiles;
 use crate::results::Manifest;
 
-/// The shipped profile whose services answer polls in a bill.
-pub const BILLED_AS: &str = "aws-us-east-1";
-
 /// Minor version of the run directory's format from which steps record their polls.
 const RECORDS_WAITS: u32 = 8;
 
-/// Returns the pace of the services that bills are about; none if the shipped
-/// profile cannot be read.
+/// Returns the pace of the services that bills are about, those of the default profile; none if
+/// it cannot be read.
 pub fn of_services() -> Option<Pace> {
-    let profile = profiles::platform(BILLED_AS).ok()?.values();
+    let profile = profiles::platform(profiles::DEFAULT).ok()?.values();
     Some(Pace {
         objects_s: profile.object_store.service.request_latency_s,
         queue_s: profile.queue.service.request_latency_s,

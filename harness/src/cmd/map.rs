@@ -28,8 +28,9 @@ pub struct Args {
     /// `epochcost profile -- PROGRAM` writes.
     #[arg(long, value_name = "EXPERIMENT")]
     model: Option<PathBuf>,
-    /// Say how the map moves without S3 Express, with an interpreted client and with fewer
-    /// bytes to exchange, and draw nothing. Takes as long as six maps.
+    /// Say how the map moves without S3 Express, with constants that were fitted to a paper, with an
+    /// interpreted client and with fewer bytes to exchange, and draw nothing. Takes as long as six
+    /// maps.
     #[arg(long, conflicts_with_all = ["model", "out"])]
     shifts: bool,
     /// Where to write the picture.
@@ -62,7 +63,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         source,
     })?;
     output.message(format_args!("wrote {}", args.out.display()));
-    output.text(drawn.sentences.join("\n"));
+    output.text([&drawn.sentences[..], &drawn.misses].concat().join("\n"));
     output.json(&drawn);
     Ok(Exit::Done)
 }

@@ -49,8 +49,8 @@ pub struct Args {
     /// Train so many passes over the data, which the workers of every row share.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
-    /// The platform profile: a name or a file; by default the experiment's, or
-    /// aws-us-east-1.
+    /// The platform profile: a name or a file; by default the experiment's, or the
+    /// default one of docs/PROFILES.md. Places of AWS stand on it, too.
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
     /// A compute profile, by name or file. More than once: the first that knows

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::validation_files;
 use crate::forecast::validate::{self, Request};
+use crate::profiles::misses;
 use crate::shipped;
 use crate::suggest::did_you_mean;
 use crate::ui::Output;
@@ -32,6 +33,10 @@ pub struct Args {
     /// Print Markdown instead of plain text.
     #[arg(long)]
     markdown: bool,
+    /// Write the profile's scores into this file, from which plans and reports say what it misses
+    /// by, in the place of those that it has. Scores without single refinements are left out.
+    #[arg(long, value_name = "FILE", requires = "profile", conflicts_with = "files")]
+    record: Option<PathBuf>,
 }
 
 /// Prints predicted against measured figures, and what they amount to.
@@ -55,7 +60,15 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         files: &files,
         profile: args.profile.as_deref(),
         draws: args.draws,
+        with_refinements: args.record.is_none(),
     })?;
+    if let (Some(path), Some(profile)) = (&args.record, &args.profile) {
+        misses::record(path, profile, validated.scores()).map_err(|source| Error::Io {
+            doing: format!("write {}", path.display()),
+            source,
+        })?;
+        output.message(format_args!("wrote {}", path.display()));
+    }
     output.text(if args.markdown {
         validated.markdown(args.cells)
     } else {

@@ -61,7 +61,7 @@ const LEAST_DRAWS: u32 = 59;
 const MOST_DRAWS: u32 = 10_000;
 
 fn default_profile() -> String {
-    "aws-us-east-1".to_owned()
+    profiles::DEFAULT.to_owned()
 }
 
 fn default_compute() -> Vec<String> {
@@ -233,7 +233,10 @@ pub(super) fn check_client(
         "the profile {} describes no interpreted client",
         profile.name
     );
-    let remedy = "name a profile that does (aws-us-east-1-2024), or write `client: compiled`";
+    let remedy = format!(
+        "name a profile that does ({}), or write `client: compiled`",
+        profiles::DEFAULT
+    );
     Err(document.error(node.origin_of("client"), problem, remedy))
 }
 

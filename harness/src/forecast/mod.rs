@@ -12,6 +12,7 @@ mod frontier;
 mod limits;
 mod map;
 mod memory;
+mod misses;
 mod page;
 pub(crate) mod parallel;
 mod places;
@@ -112,6 +113,9 @@ pub struct Forecast {
     answer: Option<Answer>,
     /// What every figure stands on.
     simulation: SimulationRecord,
+    /// What the platform profiles miss by, in sentences.
+    #[serde(skip)]
+    misses: Vec<String>,
     /// Compute profiles that were named and that no row uses. Since 1.2.
     unused_compute: Vec<UnusedCompute>,
     /// One for each system and combination of swept values.
@@ -162,12 +166,17 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         rows.insert(refused.index.min(rows.len()), row);
     }
     let frontier_by_sample = rows::mark_frontier(&mut rows, request.account);
+    let answer = (request.goal)
+        .map(|goal| answer::answer(request, goal, &experiment, stands, &prices, output))
+        .transpose()?;
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,
         experiment: experiment.name.clone(),
-        answer: (request.goal)
-            .map(|goal| answer::answer(request, goal, &experiment, stands, &prices, output))
-            .transpose()?,
+        misses: match &answer {
+            None => misses::sentences(stands, std::iter::empty()),
+            Some(answer) => answer.misses(stands, &places::laid(request.places, stands)?.sites),
+        },
+        answer,
         account: request.account,
         frontier_by_sample,
         simulation: SimulationRecord::of(stands, &experiment.rows),

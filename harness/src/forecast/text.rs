@@ -16,6 +16,7 @@ use crate::ui::table;
 pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
     let mut parts = vec![
         (plan.answer.as_ref()).map_or_else(|| sentences(plan), |answer| answer.text()),
+        misses(plan),
         times_and_dollars(&plan.rows),
         legend(plan),
         by_sample(plan),
@@ -48,6 +49,12 @@ fn sentences(plan: &Forecast) -> String {
     let lines: Vec<String> = (plan.sentences().iter())
         .map(|sentence| wrapped("", sentence))
         .collect();
+    lines.join("\n")
+}
+
+/// Returns what the platform profiles miss by, a sentence a line.
+fn misses(plan: &Forecast) -> String {
+    let lines: Vec<String> = plan.misses.iter().map(|said| wrapped("", said)).collect();
     lines.join("\n")
 }
 

@@ -3,6 +3,7 @@
 use super::view::Fact;
 use crate::analysis::pace;
 use crate::format;
+use crate::profiles;
 use crate::results::{RunDirectory, Server};
 
 /// Returns every fact of the manifest, the machine and the price book.
@@ -138,7 +139,7 @@ fn polls(run: &RunDirectory) -> String {
         Some(pace) => format!(
             "billed as many as the services of {} would have answered, at {} s per request to the \
              object store and {} s to the queue; not as many as were made here",
-            pace::BILLED_AS,
+            profiles::DEFAULT,
             format::number(pace.objects_s),
             format::number(pace.queue_s)
         ),

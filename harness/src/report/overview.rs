@@ -252,6 +252,7 @@ fn headline(overview: &Overview) -> String {
     if let Some(platform) = &overview.platform {
         parts.push(format!("Limited to items of the platform {platform}."));
     }
+    parts.extend(overview.misses());
     parts.push("Published figures are in italics, simulated ones underlined with dots.".into());
     parts.join(" ")
 }

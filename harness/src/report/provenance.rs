@@ -86,8 +86,9 @@ fn simulated(record: &SimulationRecord) -> String {
     };
     format!(
         "Every figure here is simulated: computed in virtual time from the platform profile \
-         {}{compute}. {learned} Published figures are hollow or in italics.",
-        record.profile
+         {}{compute}. {} {learned} Published figures are hollow or in italics.",
+        record.profile,
+        record.misses()
     )
 }
 

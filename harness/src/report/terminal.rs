@@ -106,12 +106,12 @@ pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
         }
     }
     // What the figures are, and what was compared with them.
-    let profile = summary.profile.as_ref();
+    let misses = analysis.misses.as_ref();
     let has_findings = !summary.answer.findings.is_empty();
     let marks = legend([table.as_str()].into_iter());
     let notes = marks.into_iter().map(Some).chain([
         left_out,
-        profile.map(|profile| format!("every figure is simulated, on {profile}")),
+        misses.map(|misses| wrapped("", &format!("Every figure is simulated. {misses}"))),
         (summary
             .verdicts
             .iter()
@@ -244,6 +244,9 @@ pub fn terminal_overview(overview: &Overview) -> String {
     let legend: Vec<String> = legend.collect();
     text.push_str(&format!("\n{}", legend.join("  ")));
     text.push_str(&format!("\n{}", agreements(overview)));
+    for misses in overview.misses() {
+        text.push_str(&format!("\n{}", wrapped("", &misses)));
+    }
     for (origin, counts) in by_origin(overview) {
         for (name, counts) in counts.named() {
             let of_kind: Vec<String> = (counts.iter())

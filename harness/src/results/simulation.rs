@@ -4,6 +4,7 @@ use epochcost_simulator::profile::{Client, ComputeOrigin, FittedTo, FunctionDevi
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
+use crate::profiles::{self, misses};
 use crate::rows::{OwnModel, Row, STATED_BY_EXPERIMENT, Simulation, device};
 
 /// The name under which the costs of an experiment's own `models` are recorded.
@@ -139,6 +140,30 @@ impl SimulationRecord {
                 about,
                 costs: vec![cost],
             }),
+        }
+    }
+
+    /// Returns the sentence on what its platform profile misses by; one whose constants are not those
+    /// of the shipped profile of its name was never compared.
+    pub fn misses(&self) -> String {
+        let shipped = profiles::shipped_platform(&self.profile);
+        let shipped = shipped.map_or_else(Vec::new, |profile| profile.constants());
+        let is_as_shipped = |known: &ConstantRecord| {
+            let mut of_path = shipped.iter().filter(|(path, _)| *path == known.path);
+            of_path.any(|(_, own)| (own.value, own.low, own.high) == (known.value, known.low, known.high))
+        };
+        let stated = self.constants.iter().filter(|known| known.stated).count();
+        let mut own = self.constants.iter().filter(|known| !known.stated);
+        let client = Some(self.client);
+        let said = if own.all(is_as_shipped) {
+            misses::sentence(&self.profile, client)
+        } else {
+            misses::unknown(&self.profile, client)
+        };
+        match stated {
+            0 => said,
+            1 => format!("{said} One constant is the experiment's own, and was not compared."),
+            many => format!("{said} {many} constants are the experiment's own, and were not compared."),
         }
     }
 

@@ -191,6 +191,42 @@ fn compute_profiles_count_for_described_models() {
     assert_eq!(compute(&plain, 1), compute(&unused, 1));
 }
 
+/// A search for an answer honours what the experiment and its rows state of the platform.
+#[test]
+fn an_answer_stands_on_the_profile_and_the_client_that_are_asked_for() {
+    let seconds = |arguments: &[&str]| {
+        let answer = ["--budget", "100usd", "--place", "lambda-x86"];
+        let experiment = EXPERIMENT.replace(", gpu_baseline", "");
+        let plan = plan(&experiment, &[&answer[..], arguments].concat());
+        plan["answer"]["answer"]["seconds"].as_f64().unwrap()
+    };
+    let stated = seconds(&[]);
+    let [interpreted, fitted, late, of_row] = [
+        ["--set", "simulation.client=interpreted"],
+        ["--profile", "aws-us-east-1"],
+        [
+            "--set",
+            "simulation.constants={function.cold_start_s: {value: 60, assumed: x}}",
+        ],
+        ["--set", "systems=[{system: scatterreduce, client: interpreted}]"],
+    ]
+    .map(|change| seconds(&change));
+    assert!(interpreted > stated && fitted > stated, "{stated}: {interpreted} {fitted}");
+    assert!(late > stated + 50.0, "{stated} {late}");
+    assert_eq!(of_row, interpreted);
+    // Limits and time-outs.
+    let none = ["--deadline", "10h", "--place", "lambda-x86", "--set", "timeout_s=2"];
+    let with = |more: &[&str]| plan(EXPERIMENT, &[&none[..], more].concat());
+    assert!(with(&[])["answer"]["answer"].is_null());
+    assert!(!with(&["--set", "simulation.limits=false"])["answer"]["answer"].is_null());
+    // What cannot be had at a place is refused, or said where all are searched.
+    let place = ["--deadline", "2h", "--place", "cloud-run-l4"];
+    let set = ["--set", "simulation.client=interpreted"];
+    let problem = "cloud-run-l4: its profile serverless-gpu describes no interpreted client";
+    let said = refusal(EXPERIMENT, &[&place[..], &set].concat());
+    assert!(said.contains(problem), "{said}");
+}
+
 #[test]
 fn described_data_are_checked_and_only_simulated() {
     let without = |part: &str| refusal(&EXPERIMENT.replace(part, ""), &[]);

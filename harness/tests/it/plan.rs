@@ -72,7 +72,7 @@ fn an_experiment_of_any_platform_is_planned_without_its_data() {
     }
     let says = [
         "every figure is simulated",
-        "aws-us-east-1",
+        "Profile aws-us-east-1-2024 (compiled client): on 153 measured S3 figures",
         "stated-flops",
         // What is billed is said in words; its names in bills stand in `-v`.
         "function time $",
@@ -563,11 +563,11 @@ fn a_bandwidth_at_which_nothing_ends_is_refused_where_it_stands() {
 #[test]
 fn an_interpreted_client_needs_a_profile_that_describes_one() {
     let interpreted = ["--set", "simulation.client=interpreted"];
+    let fitted = ["--profile", "aws-us-east-1"];
     let problem = "aws-us-east-1 describes no interpreted client";
-    refused(&interpreted, &[problem, "aws-us-east-1-2024"]);
-    let measured = ["--profile", "aws-us-east-1-2024"];
+    refused(&[&fitted[..], &interpreted].concat(), &[problem, "aws-us-east-1-2024"]);
     let of = |client: &[&str]| {
-        let plan = plan(EXPERIMENT, &[&measured[..], client].concat());
+        let plan = plan(EXPERIMENT, client);
         let rows = items(&plan, "rows").iter();
         rows.map(|row| row["estimate"]["seconds"].as_f64().unwrap())
             .collect::<Vec<_>>()

@@ -253,7 +253,7 @@ fn a_simulated_run_says_what_it_stands_on() {
     let (run, output) = scene.run("run", &[], 0);
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(
-        table.contains("every figure is simulated, on aws-us-east-1"),
+        table.contains("Every figure is simulated. Profile aws-us-east-1-2024 (compiled client):"),
         "{table}"
     );
     let manifest = json(&run.join("manifest.json"));

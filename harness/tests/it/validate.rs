@@ -78,6 +78,55 @@ fn the_same_draws_give_the_same_bytes_and_series_of_a_fit_are_not_judged() {
     assert!(!set["without"].as_array().unwrap().is_empty());
 }
 
+/// The file by which plans and reports say what a profile misses by is what `validate` writes.
+#[test]
+fn the_recorded_scores_are_those_of_today() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles/validation/own.json");
+    let recorded: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let recorded = recorded["profiles"].as_array().unwrap();
+    assert_eq!(recorded.len(), 2);
+    for known in recorded {
+        let profile = known["profile"].as_str().unwrap();
+        epochcost(
+            &experiments().join(".."),
+            &[
+                "validate",
+                "--profile",
+                profile,
+                "--record",
+                directory.path().join("own.json").to_str().unwrap(),
+            ],
+        );
+    }
+    let written = fs::read_to_string(directory.path().join("own.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    let flat = |profiles: &[Value]| -> Vec<(String, String, Vec<f64>)> {
+        let of = |known: &Value| {
+            let profile = known["profile"].as_str().unwrap().to_owned();
+            let sets = known["sets"].as_array().unwrap().clone();
+            sets.into_iter().map(move |set| {
+                let figures = ["cells", "median_error", "coverage"];
+                let figures = figures.map(|name| set[name].as_f64().unwrap_or(-1.0));
+                let name = set["name"].as_str().unwrap().to_owned();
+                (profile.clone(), name, figures.into())
+            })
+        };
+        profiles.iter().flat_map(of).collect()
+    };
+    let remedy = "run `epochcost validate --profile NAME --record harness/profiles/validation/own.json`";
+    let (recorded, written) = (flat(recorded), flat(written["profiles"].as_array().unwrap()));
+    assert_eq!(recorded.len(), written.len(), "{remedy}");
+    for (old, new) in recorded.iter().zip(&written) {
+        assert_eq!((&old.0, &old.1), (&new.0, &new.1));
+        for (old_figure, new_figure) in old.2.iter().zip(&new.2) {
+            // Logarithms may differ in their last digit between machines.
+            let is_close = (old_figure - new_figure).abs() <= 1e-6 * old_figure.abs();
+            assert!(is_close, "{old:?} {new:?}: {remedy}");
+        }
+    }
+}
+
 /// Every cell counts once, in the scores over the object store's sets as in those over all.
 #[test]
 fn sets_together_are_all_of_their_judged_cells() {

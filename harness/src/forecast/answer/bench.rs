@@ -21,6 +21,9 @@ use crate::rows::{Row, Simulation as Stands};
 /// Workers above which alike ones are represented in short simulations.
 pub(super) const ALIKE_ABOVE: usize = 16;
 
+/// Longest time-out of a Lambda function, seconds, and that of rows that state none.
+const LAMBDA_LONGEST_S: u64 = 900;
+
 /// A setting of the search: what is trained, and where.
 #[derive(Clone, Debug)]
 pub(in crate::forecast) struct Point {
@@ -80,7 +83,7 @@ impl<'a> Bench<'a> {
             prices,
             account,
             stated: (sites.iter())
-                .map(|site| (site.profile(none), site.prices(prices, none)))
+                .map(|site| (stated(site, stands), site.prices(prices, none)))
                 .collect(),
             counted: Default::default(),
         }
@@ -89,9 +92,20 @@ impl<'a> Bench<'a> {
 
 impl Bench<'_> {
     /// Returns the platform and the prices of a point's place at their stated values.
-    pub(super) fn stated(&self, point: &Point) -> (&Profile<f64>, &PriceBook) {
+    pub(super) fn stated(&self, point: &Point) -> (Cow<'_, Profile<f64>>, &PriceBook) {
         let (profile, prices) = &self.stated[point.site];
-        (profile, prices)
+        match self.site(point) {
+            Cow::Borrowed(_) => (Cow::Borrowed(profile), prices),
+            Cow::Owned(site) => (Cow::Owned(stated(&site, self.stands)), prices),
+        }
+    }
+
+    /// Returns a point's place, with what its row states of the platform.
+    fn site(&self, point: &Point) -> Cow<'_, Site> {
+        let site = &self.sites[point.site];
+        // Points are of rows that can be had at their place.
+        let own = site.of_row(&point.row).ok().flatten();
+        own.map_or(Cow::Borrowed(site), Cow::Owned)
     }
 
     /// Returns the simulations so far.
@@ -168,7 +182,7 @@ impl Bench<'_> {
         draw: Draw,
         span: Span,
     ) -> Result<Result<Part, String>, Error> {
-        let site = &self.sites[point.site];
+        let site = self.site(point);
         let Some(reference) = reference(self.stands, &point.row, site.device()) else {
             let device = site.hardware.about.as_str();
             return Ok(Err(format!(
@@ -177,7 +191,7 @@ impl Bench<'_> {
         };
         let stated = self.stated(point);
         let (profile, prices) = match draw.0 {
-            None => (stated.0.clone(), Cow::Borrowed(stated.1)),
+            None => (stated.0.into_owned(), Cow::Borrowed(stated.1)),
             Some(_) => (
                 site.profile(draw),
                 Cow::Owned(site.prices(self.prices, draw)),
@@ -188,10 +202,10 @@ impl Bench<'_> {
             sizes: point.row.sizes(),
             memory_mb: point.row.memory_mb,
             function_memory_mb: point.row.function_memory_mb.clone(),
-            timeout_s: profile.function.timeout_s_limit,
+            timeout_s: timeout_s(&point.row, &profile),
             cost: site.cost(&reference, draw),
             profile,
-            has_limits: true,
+            has_limits: self.stands.limits,
             faults: Vec::new(),
         };
         self.counted[0].fetch_add(1, Ordering::Relaxed);
@@ -277,16 +291,36 @@ impl Bench<'_> {
     /// Refuses a carried-on point whose functions would run too long; one whose workers
     /// re-invoke themselves goes on.
     pub(super) fn within_limits(&self, point: &Point, part: Part) -> Result<Part, String> {
-        let limit_s = self.stated(point).0.function.timeout_s_limit;
+        let limit_s = timeout_s(&point.row, &self.stated(point).0);
         let goes_on = point.row.job.settings["continues_by_time"] == true;
         let longest_s = part.growing.longest_s;
-        if has_functions(&point.row) && longest_s > limit_s && !goes_on {
+        let is_over = has_functions(&point.row) && longest_s > limit_s && !goes_on;
+        if is_over && self.stands.limits {
             return Err(format!(
                 "a function would run for {longest_s:.0} s, and {limit_s:.0} s are the limit"
             ));
         }
         Ok(part)
     }
+}
+
+/// Returns a place's platform at its stated values; where limits do not hold, without those on
+/// functions at once.
+fn stated(site: &Site, stands: &Stands) -> Profile<f64> {
+    let mut profile = site.profile(Draw(None));
+    if !stands.limits {
+        profile.function.concurrency_limit = f64::INFINITY;
+        profile.workflow.map_concurrency_limit = f64::INFINITY;
+    }
+    profile
+}
+
+/// Returns the time-out of a row's functions: its own if that is shorter than Lambda's longest, which
+/// rows have that state none, and else the longest of the platform.
+fn timeout_s(row: &Row, profile: &Profile<f64>) -> f64 {
+    let longest_s = profile.function.timeout_s_limit;
+    let own_s = Some(row.timeout_s).filter(|own| *own < LAMBDA_LONGEST_S);
+    own_s.map_or(longest_s, |own| longest_s.min(own as f64))
 }
 
 /// Returns the machines of a row on instances.

@@ -35,7 +35,7 @@ pub(super) use self::points::points;
 use self::ranges::Range;
 pub(super) use self::text::describe;
 use super::places::{self, Draw, Site};
-use super::{Request, alone, frontier, parallel};
+use super::{Request, alone, frontier, misses, parallel};
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::experiment::Experiment;
@@ -128,7 +128,10 @@ pub(super) fn answer(
     prices: &PriceBook,
     output: Output,
 ) -> Result<Answer, Error> {
-    let sites = places::sites(request.places)?;
+    let places::Laid { sites, left_out } = places::laid(request.places, stands)?;
+    if !left_out.is_empty() {
+        output.message(format_args!("places left out: {}", left_out.join("; ")));
+    }
     let points = points::points(experiment, &sites)?;
     output.message(format_args!(
         "searching {} settings at {} places",
@@ -437,6 +440,17 @@ impl Answer {
         };
         answer.sentences = text::sentences(&answer);
         Ok(answer)
+    }
+
+    /// Returns what the profiles under the answer's places miss by.
+    pub(super) fn misses(&self, stands: &Simulation, sites: &[Site]) -> Vec<String> {
+        let named = [&self.answer, &self.runner_up, &self.plain, &self.functions];
+        let named = named.into_iter().flatten().chain(&self.nearest);
+        let shown: Vec<&str> = (named.chain(&self.frontier))
+            .map(|choice| choice.place.as_str())
+            .collect();
+        let is_shown = |site: &&Site| shown.contains(&site.place.name.as_str());
+        misses::sentences(stands, sites.iter().filter(is_shown))
     }
 
     /// Returns the answer for people: its sentences, and the frontier.

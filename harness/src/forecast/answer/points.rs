@@ -198,7 +198,8 @@ fn at(row: &Row, index: usize, site: &Site) -> Vec<Point> {
     let on_functions = has_functions(row);
     let machines = deployment.machines.count(row.job.workers);
     let fits = place.workers_limit.is_none_or(|limit| machines <= limit);
-    if on_functions != (place.host == Host::Function) || !fits {
+    let is_had = site.of_row(row).is_ok();
+    if on_functions != (place.host == Host::Function) || !fits || !is_had {
         return Vec::new();
     }
     let mut row = row.clone();

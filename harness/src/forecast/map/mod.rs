@@ -13,8 +13,8 @@ use epochcost_systems::{Fidelity, Host, find_model};
 use serde::Serialize;
 
 use super::answer::{Bench, Goal, Point, Searched, describe, points};
-use super::places::{Draw, Site, sites};
-use super::{alone, parallel};
+use super::places::{Draw, Laid, Site, laid};
+use super::{alone, misses, parallel};
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options, named};
@@ -25,7 +25,7 @@ use crate::rows::{OwnModel, Simulation};
 pub use self::shifts::{Shift, Shifts, shifts};
 
 /// Version of the format of a map.
-const MAP_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
+const MAP_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
 
 /// Trainable scalars of the columns: steps of half an order of magnitude.
 const PARAMETERS: [f64; 9] = [1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8, 1e9];
@@ -146,6 +146,8 @@ pub struct Map {
     pub models: Vec<Mark>,
     /// The map in sentences.
     pub sentences: Vec<String>,
+    /// What the platform profiles miss by, in sentences. Since 1.2.
+    pub misses: Vec<String>,
 }
 
 /// Returns the map.
@@ -157,8 +159,11 @@ pub fn map(request: &MapRequest<'_>) -> Result<Map, Error> {
     let mut models: Vec<Mark> = (MODELS.iter())
         .filter_map(|name| mark(field.stands()?, name))
         .collect();
+    let mut of_own = Vec::new();
     if let Some(path) = request.model {
-        models.push(field.own(path)?);
+        let (own, notes) = field.own(path)?;
+        models.push(own);
+        of_own = notes;
     }
     let mut map = Map {
         schema_version: MAP_VERSION,
@@ -169,8 +174,11 @@ pub fn map(request: &MapRequest<'_>) -> Result<Map, Error> {
         cells: field.cells(1.0)?,
         models,
         sentences: Vec::new(),
+        misses: Vec::new(),
     };
     map.sentences = sentences(&map);
+    map.sentences.extend(of_own);
+    map.misses = field.misses(&map);
     Ok(map)
 }
 
@@ -184,16 +192,40 @@ struct Field<'a> {
 
 impl<'a> Field<'a> {
     fn new(request: &'a MapRequest<'a>) -> Result<Self, Error> {
-        Ok(Self {
+        Self::of(request, experiment(request.samples)?).map(|(field, _)| field)
+    }
+
+    /// Returns the field of an experiment, and the places that its simulation leaves out.
+    fn of(
+        request: &'a MapRequest<'a>,
+        experiment: Experiment,
+    ) -> Result<(Self, Vec<String>), Error> {
+        let Some(stands) = &experiment.simulation else {
+            return Err(Error::NothingSelected("no simulation".into()));
+        };
+        let Laid { sites, left_out } = laid(request.places, stands)?;
+        let field = Self {
             request,
-            experiment: experiment(request.samples)?,
             prices: PriceBook::shipped().map_err(ResultsError::from)?,
-            sites: sites(request.places)?,
-        })
+            sites,
+            experiment,
+        };
+        Ok((field, left_out))
     }
 
     fn stands(&self) -> Option<&Simulation> {
         self.experiment.simulation.as_ref()
+    }
+
+    /// Returns what the profiles under the map's places miss by.
+    fn misses(&self, map: &Map) -> Vec<String> {
+        let names = |name: &str| {
+            let best = |cell: &Cell| [cell.cheapest.clone(), cell.fastest.clone()];
+            let mut shown = map.cells.iter().flat_map(best).flatten();
+            shown.any(|best| best.place == name)
+        };
+        let shown = self.sites.iter().filter(|site| names(&site.place.name));
+        (self.stands()).map_or_else(Vec::new, |stands| misses::sentences(stands, shown))
     }
 
     /// Calls `work` with the bench of this field and the points that are tried.
@@ -232,8 +264,9 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// Returns the point of the own model of an experiment, with its best settings.
-    fn own(&self, path: &Path) -> Result<Mark, Error> {
+    /// Returns the point of the own model of an experiment, with its best settings under the
+    /// experiment's simulation, and notes on that.
+    fn own(&self, path: &Path) -> Result<(Mark, Vec<String>), Error> {
         let options = Options {
             platform: Some(simulator()),
             keeps_impossible: true,
@@ -254,14 +287,29 @@ impl<'a> Field<'a> {
         let parameters = own.parameters as f64;
         let flops_per_sample = operations(cost.sample_s);
         let goal = self.request.goal;
+        let mut under = self.experiment.clone();
+        under.simulation = Some(Simulation {
+            compute: Vec::new(),
+            ..stands.clone()
+        });
+        let (field, left_out) = Self::of(self.request, under)?;
         let best =
-            self.with(|bench, points| cell(bench, points, goal, parameters, flops_per_sample))?;
-        Ok(Mark {
+            field.with(|bench, points| cell(bench, points, goal, parameters, flops_per_sample))?;
+        let mut notes = Vec::new();
+        if !left_out.is_empty() {
+            notes.push(format!("{}: places left out: {}.", own.name, left_out.join("; ")));
+        }
+        let misses = misses::sentences(stands, std::iter::empty());
+        if (self.stands()).is_some_and(|stands| misses::sentences(stands, std::iter::empty()) != misses) {
+            notes.extend(misses.into_iter().map(|said| format!("{}: {said}", own.name)));
+        }
+        let mark = Mark {
             model: own.name,
             parameters,
             flops_per_sample,
             own: Some(best),
-        })
+        };
+        Ok((mark, notes))
     }
 }
 
@@ -287,6 +335,40 @@ impl Map {
         let cells = self.cells.iter();
         cells.min_by(|a, b| distance(a).total_cmp(&distance(b)))
     }
+}
+
+/// Returns the cells of one panel by region: neighbours with the same best place and kind.
+fn regions(map: &Map, of: fn(&Cell) -> Option<&Best>) -> Vec<Vec<usize>> {
+    let columns = map.parameters.len();
+    let owner = |index: usize| of(&map.cells[index]).map(|best| (best.kind, best.place.as_str()));
+    let mut is_seen = vec![false; map.cells.len()];
+    let mut regions = Vec::new();
+    for start in 0..map.cells.len() {
+        if is_seen[start] {
+            continue;
+        }
+        is_seen[start] = true;
+        let mut region = vec![start];
+        let mut next = 0;
+        while let Some(index) = region.get(next).copied() {
+            next += 1;
+            let column = index % columns;
+            let around = [
+                (column > 0).then(|| index - 1),
+                (column + 1 < columns).then_some(index + 1),
+                index.checked_sub(columns),
+                Some(index + columns).filter(|above| *above < map.cells.len()),
+            ];
+            for other in around.into_iter().flatten() {
+                if !is_seen[other] && owner(other) == owner(start) {
+                    is_seen[other] = true;
+                    region.push(other);
+                }
+            }
+        }
+        regions.push(region);
+    }
+    regions
 }
 
 /// Returns the first and the last of some values and those between, as many as asked for.

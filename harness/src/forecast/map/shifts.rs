@@ -1,19 +1,17 @@
 //! How the map moves: with another store, another client, fewer bytes.
 
-use epochcost_simulator::profile::Client;
+use epochcost_simulator::profile::{Client, Constant, Profile};
 use serde::Serialize;
 
-use super::{Best, Cell, Field, Kind, MapRequest};
+use super::{Best, Cell, Field, Kind, MapRequest, experiment};
 use crate::error::Error;
+use crate::profiles;
 use crate::ui::table;
 
 /// Place of functions with S3 Express One Zone.
 const EXPRESS: &str = "lambda-x86-s3-express";
 
-/// Platform profile by public measurements, which describes both clients.
-const MEASURED: &str = "aws-us-east-1-2024";
-
-/// Profile that it replaces.
+/// Platform profile whose constants were fitted to a paper, in the place of the map's.
 const FITTED: &str = "aws-us-east-1";
 
 /// What is compared with the map.
@@ -21,28 +19,21 @@ const FITTED: &str = "aws-us-east-1";
 enum Change {
     /// Without the place of that name.
     Without(&'static str),
-    /// With the profile by public measurements and this client.
-    Measured(Client),
+    /// With the profile that was fitted to a paper.
+    Fitted,
+    /// With an interpreted client.
+    Interpreted,
     /// With a share of the parameters that is trained and exchanged.
     Exchanged(f64),
 }
 
-/// Every change, what it is compared with (a position before it, or none for the map as it is),
-/// and its words.
-const CHANGES: [(Change, Option<usize>, &str); 5] = [
-    (Change::Without(EXPRESS), None, "without S3 Express"),
-    (
-        Change::Measured(Client::Compiled),
-        None,
-        "constants by public measurements",
-    ),
-    (
-        Change::Measured(Client::Interpreted),
-        Some(1),
-        "interpreted client, against the line above",
-    ),
-    (Change::Exchanged(0.1), None, "a tenth of the bytes"),
-    (Change::Exchanged(0.01), None, "a hundredth of the bytes"),
+/// Every change of the map, and its words.
+const CHANGES: [(Change, &str); 5] = [
+    (Change::Without(EXPRESS), "without S3 Express"),
+    (Change::Fitted, "constants fitted to a paper"),
+    (Change::Interpreted, "interpreted client"),
+    (Change::Exchanged(0.1), "a tenth of the bytes"),
+    (Change::Exchanged(0.01), "a hundredth of the bytes"),
 ];
 
 /// One change of the map.
@@ -75,33 +66,38 @@ pub struct Shifts {
 /// When a place cannot be used, or something has no price.
 pub fn shifts(request: &MapRequest<'_>) -> Result<Shifts, Error> {
     let base = Field::new(request)?.cells(1.0)?;
-    let mut maps: Vec<Vec<Cell>> = Vec::new();
     let mut shifts = vec![Shift::of("the map", &base, &base)];
-    for (change, against, words) in CHANGES {
-        let cells = change.cells(request)?;
-        let other = against.and_then(|position| maps.get(position));
-        shifts.push(Shift::of(words, other.unwrap_or(&base), &cells));
-        maps.push(cells);
+    for (change, words) in CHANGES {
+        shifts.push(Shift::of(words, &base, &change.cells(request)?));
     }
     Ok(Shifts { shifts })
 }
 
 impl Change {
     fn cells(self, request: &MapRequest<'_>) -> Result<Vec<Cell>, Error> {
-        let mut field = Field::new(request)?;
+        let mut experiment = experiment(request.samples)?;
+        if let Some(stands) = &mut experiment.simulation {
+            match self {
+                Self::Fitted => stands.profile = platform(FITTED)?,
+                Self::Interpreted => stands.client = Client::Interpreted,
+                Self::Without(_) | Self::Exchanged(_) => {}
+            }
+        }
+        let (mut field, _) = Field::of(request, experiment)?;
         match self {
             Self::Exchanged(share) => return field.cells(share),
             Self::Without(name) => field.sites.retain(|site| site.place.name != name),
-            Self::Measured(client) => {
-                for site in &mut field.sites {
-                    if site.place.profile == FITTED {
-                        *site = site.on(MEASURED, client)?;
-                    }
-                }
-            }
+            Self::Fitted | Self::Interpreted => {}
         }
         field.cells(1.0)
     }
+}
+
+fn platform(name: &str) -> Result<Profile<Constant>, Error> {
+    profiles::platform(name).map_err(|error| Error::Usage {
+        problem: error.problem,
+        remedy: error.remedy,
+    })
 }
 
 impl Shift {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Best, Cell, Kind, Map};
+use super::{Best, Cell, Kind, Map, regions};
 use crate::format::{count, duration, usd};
 
 /// Side of a cell, pixels.
@@ -14,9 +14,17 @@ const TOP: f64 = 70.0;
 /// Room between the panels.
 const GAP: f64 = 60.0;
 /// Room below the panels.
-const BELOW: f64 = 130.0;
+const BELOW: f64 = 86.0;
+/// Height of a line below the panels.
+const LINE_OF_NOTES: f64 = 18.0;
 /// Widest mean width of a letter of small text.
-const LETTER: f64 = 5.7;
+const LETTER: f64 = 5.4;
+/// Height of a line of small text.
+const LINE: f64 = 10.0;
+/// Radius of a dot.
+const DOT: f64 = 7.0;
+/// Letters of a line below the panels.
+const WIDE: usize = 200;
 
 /// Colours that are told apart by most eyes (Okabe and Ito), light enough for black text,
 /// with their names.
@@ -28,13 +36,22 @@ const KINDS: [(Kind, &str, &str); 4] = [
 ];
 
 const STYLE: &str = "text{font-family:sans-serif;font-size:11px;fill:#222}.h{font-size:14px;\
-                     font-weight:bold}.s{font-size:9px}";
+                     font-weight:bold}.s{font-size:9px}.d{font-size:9px;font-weight:bold;fill:#fff}";
+
+/// Writes to text, which cannot fail.
+macro_rules! put {
+    ($svg:expr, $($text:tt)*) => {
+        let _ = write!($svg, $($text)*);
+    };
+}
 
 /// Returns the picture.
 pub(super) fn picture(map: &Map) -> String {
     let (columns, rows) = (map.parameters.len() as f64, map.operations.len() as f64);
     let (width, height) = (columns * SIDE, rows * SIDE);
-    let (all_width, all_height) = (LEFT + 2.0 * width + GAP + 30.0, TOP + height + BELOW);
+    let notes = notes(map);
+    let all_width = LEFT + 2.0 * width + GAP + 30.0;
+    let all_height = TOP + height + BELOW + LINE_OF_NOTES * notes.len() as f64;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {all_width} {all_height}\" \
          width=\"{all_width}\" height=\"{all_height}\" role=\"img\"><title>Where training is \
@@ -43,22 +60,20 @@ pub(super) fn picture(map: &Map) -> String {
          y1=\"0\" x2=\"0\" y2=\"6\" stroke=\"#fff\" stroke-width=\"2\" opacity=\"0.7\"/></pattern>\
          </defs><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"
     );
-    let title = format!("Cheapest {}", map.goal.text());
-    panel(&mut svg, map, LEFT, &title, |cell| cell.cheapest.as_ref());
+    let cheapest: fn(&Cell) -> Option<&Best> = |cell| cell.cheapest.as_ref();
+    let fastest: fn(&Cell) -> Option<&Best> = |cell| cell.fastest.as_ref();
+    let title = format!("Cheapest {}: {}", map.goal.text(), found(map, cheapest));
+    panel(&mut svg, map, LEFT, &title, cheapest);
     let left = LEFT + width + GAP;
-    panel(&mut svg, map, left, "Fastest, at any price", |cell| {
-        cell.fastest.as_ref()
-    });
-    legend(&mut svg, map, TOP + height + 62.0);
+    let title = format!("Fastest, at any price: {}", found(map, fastest));
+    panel(&mut svg, map, left, &title, fastest);
+    legend(&mut svg, TOP + height + 62.0);
+    for (line, text) in notes.iter().enumerate() {
+        let y = TOP + height + 86.0 + LINE_OF_NOTES * line as f64;
+        put!(svg, "<text x=\"{LEFT}\" y=\"{y}\">{}</text>", escaped(text));
+    }
     svg.push_str("</svg>\n");
     svg
-}
-
-/// Writes to text, which cannot fail.
-macro_rules! put {
-    ($svg:expr, $($text:tt)*) => {
-        let _ = write!($svg, $($text)*);
-    };
 }
 
 fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> Option<&Best>) {
@@ -108,12 +123,25 @@ fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> O
              a forward pass of a sample</text>"
         );
     }
-    marks(svg, map, left, bottom);
+    // Names of places, and dots with the numbers of models.
+    let dots = dots(map, left, bottom);
+    labels(svg, map, (left, bottom), of, &dots);
+    for (index, (mark, dot)) in map.models.iter().zip(&dots).enumerate() {
+        let Some((x, y)) = dot else { continue };
+        let colour = if mark.own.is_some() { "#c8102e" } else { "#222" };
+        put!(
+            svg,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{DOT}\" fill=\"{colour}\" stroke=\"#fff\"/>\
+             <text class=\"d\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            y + 3.2,
+            index + 1
+        );
+    }
 }
 
 fn draw(svg: &mut String, cell: &Cell, best: Option<&Best>, x: f64, y: f64) {
-    let (colour, text, hint) = match best {
-        None => ("#dddddd", String::new(), "nothing is possible".to_owned()),
+    let (colour, hint) = match best {
+        None => ("#dddddd", "nothing is possible".to_owned()),
         Some(best) => {
             let known = KINDS.iter().find(|(kind, ..)| *kind == best.kind);
             let colour = known.map_or("#dddddd", |(_, colour, _)| colour);
@@ -125,7 +153,7 @@ fn draw(svg: &mut String, cell: &Cell, best: Option<&Best>, x: f64, y: f64) {
                 duration(best.seconds),
                 usd(best.usd)
             );
-            (colour, best.place.clone(), hint)
+            (colour, hint)
         }
     };
     put!(
@@ -139,48 +167,104 @@ fn draw(svg: &mut String, cell: &Cell, best: Option<&Best>, x: f64, y: f64) {
             "<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"url(#h)\"/>"
         );
     }
-    // A place's name on as many lines as it has parts, from its second part on.
-    let parts: Vec<&str> = text.split('-').collect();
-    for (line, part) in parts.iter().take(4).enumerate() {
-        put!(
-            svg,
-            "<text class=\"s\" x=\"{}\" y=\"{}\">{part}</text>",
-            x + 3.0,
-            y + 11.0 + 10.0 * line as f64
-        );
-    }
     svg.push_str("</g>");
 }
 
-/// Draws the models of the papers where they lie between the centres of cells.
-fn marks(svg: &mut String, map: &Map, left: f64, bottom: f64) {
+/// Returns where the dots of models lie, none outside of the map; a dot that would lie on one before
+/// it is moved to the right.
+fn dots(map: &Map, left: f64, bottom: f64) -> Vec<Option<(f64, f64)>> {
+    let mut dots: Vec<Option<(f64, f64)>> = Vec::with_capacity(map.models.len());
     for mark in &map.models {
-        let (Some(across), Some(up)) = (
-            place(&map.parameters, mark.parameters),
-            place(&map.operations, mark.flops_per_sample),
-        ) else {
+        let across = place(&map.parameters, mark.parameters);
+        let up = place(&map.operations, mark.flops_per_sample);
+        let dot = across.zip(up).map(|(across, up)| {
+            let (mut x, y) = (left + (across + 0.5) * SIDE, bottom - (up + 0.5) * SIDE);
+            let near = |x: f64, dot: &(f64, f64)| (x - dot.0).hypot(y - dot.1) < 2.0 * DOT + 1.0;
+            while dots.iter().flatten().any(|dot| near(x, dot)) {
+                x += 1.0;
+            }
+            (x, y)
+        });
+        dots.push(dot);
+    }
+    dots
+}
+
+/// A rectangle: left, top, width and height.
+pub(super) type Area = (f64, f64, f64, f64);
+
+/// Returns whether a dot and a rectangle touch.
+pub(super) fn touches(dot: (f64, f64), (x, y, width, height): Area) -> bool {
+    let nearest = (dot.0.clamp(x, x + width), dot.1.clamp(y, y + height));
+    (dot.0 - nearest.0).hypot(dot.1 - nearest.1) < DOT + 1.0
+}
+
+/// Writes the name of each region's place into one of its cells, the nearest to its middle in which
+/// no dot is in the way; of a region of one cell that has no room, none.
+fn labels(
+    svg: &mut String,
+    map: &Map,
+    (left, bottom): (f64, f64),
+    of: fn(&Cell) -> Option<&Best>,
+    dots: &[Option<(f64, f64)>],
+) {
+    let columns = map.parameters.len();
+    for region in regions(map, of) {
+        let Some(best) = region.first().and_then(|index| of(&map.cells[*index])) else {
             continue;
         };
-        let (x, y) = (left + (across + 0.5) * SIDE, bottom - (up + 0.5) * SIDE);
-        let (radius, colour) = match mark.own {
-            Some(_) => (6, "#c8102e"),
-            None => (4, "#222"),
-        };
-        // The name is on a plate, over the names of places, and on the side where there is room.
-        let room = mark.model.chars().count() as f64 * LETTER + 4.0;
-        let is_before = x + 6.0 + room > left + map.parameters.len() as f64 * SIDE;
-        let name = if is_before { x - 6.0 - room } else { x + 6.0 };
-        put!(
-            svg,
-            "<rect x=\"{name:.1}\" y=\"{:.1}\" width=\"{room:.1}\" height=\"12\" rx=\"2\" \
-             fill=\"#fff\" fill-opacity=\"0.85\"/><circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" \
-             fill=\"{colour}\" stroke=\"#fff\"/><text class=\"s\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            y - 6.0,
-            name + 2.0,
-            y + 3.0,
-            escaped(&mark.model)
+        let lines = lines(&best.place);
+        let letters = lines.iter().map(|line| line.chars().count()).max();
+        let (width, height) = (
+            letters.unwrap_or(0) as f64 * LETTER,
+            lines.len() as f64 * LINE,
         );
+        let corner = |index: usize| {
+            let x = left + (index % columns) as f64 * SIDE;
+            (x, bottom - ((index / columns) + 1) as f64 * SIDE)
+        };
+        let corners: Vec<(f64, f64)> = region.iter().map(|index| corner(*index)).collect();
+        let count = corners.len() as f64;
+        let middle = corners.iter().fold((0.0, 0.0), |sum, corner| {
+            (sum.0 + corner.0 / count, sum.1 + corner.1 / count)
+        });
+        // In the middle of a cell, or else at its upper or lower edge.
+        let heights = [(SIDE - height) / 2.0, 2.0, SIDE - height - 2.0];
+        let areas = heights.iter().flat_map(|y| {
+            corners
+                .iter()
+                .map(move |corner| (corner.0 + (SIDE - width) / 2.0, corner.1 + y, width, height))
+        });
+        let distance = |area: &Area| {
+            let corner = (area.0 - (SIDE - width) / 2.0, area.1 - (SIDE - height) / 2.0);
+            (corner.0 - middle.0).hypot(corner.1 - middle.1)
+        };
+        let is_free = |area: &Area| !dots.iter().flatten().any(|dot| touches(*dot, *area));
+        let free = areas.filter(is_free);
+        let Some(area) = free.min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
+            continue;
+        };
+        for (line, text) in lines.iter().enumerate() {
+            put!(
+                svg,
+                "<text class=\"s\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                area.0 + width / 2.0,
+                area.1 + LINE * (line as f64 + 0.8),
+                escaped(text)
+            );
+        }
     }
+}
+
+/// Returns the name of a place on one line or two, broken behind a hyphen or a dot.
+fn lines(name: &str) -> Vec<&str> {
+    if name.len() as f64 * LETTER <= SIDE - 2.0 {
+        return vec![name];
+    }
+    let breaks = name.char_indices().filter(|(_, letter)| "-.".contains(*letter));
+    let longer = |at: &usize| (*at).max(name.len() - at);
+    let best = breaks.map(|(at, _)| at + 1).min_by_key(longer);
+    best.map_or(vec![name], |at| vec![&name[..at], &name[at..]])
 }
 
 /// Returns a name as text of a picture.
@@ -199,7 +283,7 @@ fn place(values: &[f64], value: f64) -> Option<f64> {
     Some(below as f64 + share)
 }
 
-fn legend(svg: &mut String, map: &Map, y: f64) {
+fn legend(svg: &mut String, y: f64) {
     let mut x = LEFT;
     for (_, colour, name) in KINDS {
         put!(
@@ -220,13 +304,52 @@ fn legend(svg: &mut String, map: &Map, y: f64) {
         y - 11.0,
         x + 20.0
     );
-    put!(
-        svg,
-        "<text x=\"{LEFT}\" y=\"{}\">{} samples in batches of 128; every figure is simulated; cells \
-         name the place; dots are models of the papers, by their steps on a T4</text>",
-        y + 24.0,
-        count(map.samples as f64)
-    );
+}
+
+/// Returns what a panel shows, in a few words: the kind that is the best in most cells.
+fn found(map: &Map, of: fn(&Cell) -> Option<&Best>) -> String {
+    let cells = map.cells.iter().filter_map(of).count();
+    let count = |kind: Kind| {
+        let best = map.cells.iter().filter_map(of);
+        best.filter(|best| best.kind == kind).count()
+    };
+    let most = KINDS.iter().max_by_key(|(kind, ..)| count(*kind));
+    most.map_or_else(String::new, |(kind, _, name)| {
+        format!("{name} in {} of {cells} cells", count(*kind))
+    })
+}
+
+/// Returns the lines below the panels.
+fn notes(map: &Map) -> Vec<String> {
+    let models = (map.models.iter().enumerate())
+        .map(|(index, mark)| format!("{} {}", index + 1, mark.model));
+    let mut texts = vec![
+        format!(
+            "{} samples in batches of 128; every figure is simulated. A name is that of the place in all \
+             cells around it of one colour and place; point at a cell for its setting.",
+            count(map.samples as f64)
+        ),
+        format!(
+            "Dots are models, by their parameters and their step on a T4: {}.",
+            models.collect::<Vec<_>>().join(", ")
+        ),
+    ];
+    texts.extend(map.misses.iter().cloned());
+    let mut lines = Vec::new();
+    for text in texts {
+        let mut line = String::new();
+        for word in text.split(' ') {
+            if line.chars().count() + word.chars().count() >= WIDE {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
 }
 
 /// Returns a number with its unit of thousands.
@@ -251,6 +374,12 @@ mod tests {
         assert!((place(&values, 100.0).unwrap_or(0.0) - 1.5).abs() < 1e-12);
         assert_eq!(place(&values, 2000.0), None);
         assert_eq!(place(&values, 0.5), None);
+    }
+
+    #[test]
+    fn names_of_places_are_broken_where_they_are_shortest() {
+        assert_eq!(lines("runpod-h100"), ["runpod-h100"]);
+        assert_eq!(lines("aws-g4dn.xlarge-spot"), ["aws-g4dn.", "xlarge-spot"]);
     }
 
     #[test]

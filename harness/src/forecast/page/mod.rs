@@ -67,7 +67,8 @@ impl Forecast {
         sections.extend(self.limits());
         sections.extend(self.intervals());
         sections.push(self.origin());
-        let answer = self.sentences();
+        let mut answer = self.sentences();
+        answer.extend(self.misses.iter().cloned());
         Page {
             title: format!("Plan of {}", self.experiment),
             about: "what it would take, before anything runs".into(),

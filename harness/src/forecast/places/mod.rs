@@ -13,6 +13,7 @@ use crate::cost::{Price, PriceBook};
 use crate::error::Error;
 use crate::profiles;
 use crate::profiles::hardware::{self, Hardware};
+use crate::rows::{Row, STATED_BY_EXPERIMENT, Simulation, stated};
 use crate::suggest::did_you_mean;
 
 /// Texts of the places that this program brings along.
@@ -119,21 +120,83 @@ impl Draw {
 }
 
 impl Site {
-    /// Returns the place on another platform profile, with its own constants in it, and with
-    /// functions that use another client.
+    /// Returns the place as an experiment's simulation has it: on the simulation's platform where it
+    /// stands on the default profile, with the experiment's constants, its own in the place of
+    /// these, and with the simulation's client.
     ///
     /// # Errors
-    /// When the profile lacks something that the place needs.
-    pub(super) fn on(&self, profile: &str, client: Client) -> Result<Self, Error> {
-        let table =
-            hardware::shipped().map_err(|reason| unusable("the table of hardware", &reason))?;
+    /// Why the place cannot be had so.
+    fn under(self, stands: &Simulation) -> Result<Self, String> {
+        let follows = [profiles::DEFAULT, &stands.profile.name].contains(&self.place.profile.as_str());
+        if !follows {
+            let stated = stated_by_experiment(&stands.profile);
+            return self.with(&stated, stands.client);
+        }
+        if stands.profile.host.is_some() {
+            return Err(format!(
+                "the profile {} is one machine that everything shares, and no place",
+                stands.profile.name
+            ));
+        }
         let place = Place {
-            profile: profile.to_owned(),
-            ..self.place.clone()
+            profile: stands.profile.name.clone(),
+            ..self.place
         };
-        let mut moved = site(place, &table)?;
-        moved.profile.client = client;
-        Ok(moved)
+        let moved = on_profile(place, stands.profile.clone(), self.hardware)?;
+        moved.with(&BTreeMap::new(), stands.client)
+    }
+
+    /// Returns the place as a row has it that states a client or constants itself; `None` of any
+    /// other row.
+    ///
+    /// # Errors
+    /// Why the place cannot be had so.
+    pub(super) fn of_row(&self, row: &Row) -> Result<Option<Self>, String> {
+        if row.client.is_none() && row.constants.is_empty() {
+            return Ok(None);
+        }
+        let of_row = stated(&self.profile, &row.constants);
+        let mut constants: BTreeMap<String, Constant> = of_row.constants().into_iter().collect();
+        constants.retain(|path, _| row.constants.contains_key(path));
+        if let Some(path) = row.constants.keys().find(|path| !constants.contains_key(*path)) {
+            return Err(format!("its profile {} has no constant `{path}`", self.profile.name));
+        }
+        let client = row.client.unwrap_or(self.profile.client);
+        self.clone().with(&constants, client).map(Some)
+    }
+
+    /// Returns the place with constants that an experiment states, but for those that it states
+    /// itself, and with a client.
+    ///
+    /// # Errors
+    /// When its profile does not have the constant or the client.
+    fn with(
+        mut self,
+        constants: &BTreeMap<String, Constant>,
+        client: Client,
+    ) -> Result<Self, String> {
+        let name = &self.profile.name;
+        if client == Client::Interpreted && self.profile.interpreted.is_none() {
+            return Err(format!("its profile {name} describes no interpreted client"));
+        }
+        let known: Vec<String> = (self.profile.constants().into_iter())
+            .map(|(path, _)| path)
+            .collect();
+        if let Some(path) = constants.keys().find(|path| !known.contains(path)) {
+            return Err(format!("its profile {name} has no constant `{path}`"));
+        }
+        let own = &self.place.constants;
+        self.profile = self.profile.map(&mut |path, constant| {
+            let stated = constants.get(path).filter(|_| !own.contains_key(path));
+            stated.unwrap_or(constant).clone()
+        });
+        self.profile.client = client;
+        Ok(self)
+    }
+
+    /// Returns the name of its platform profile.
+    pub(super) fn profile_name(&self) -> &str {
+        &self.profile.name
     }
 
     /// Returns the device that workers compute on.
@@ -237,6 +300,54 @@ pub(super) fn sites(names: &[String]) -> Result<Vec<Site>, Error> {
     named.collect()
 }
 
+/// Places as an experiment's simulation has them.
+pub(super) struct Laid {
+    /// Places that can be had so.
+    pub(super) sites: Vec<Site>,
+    /// Names of the others, each with the reason.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Returns the places of these names or files under an experiment's simulation; of all shipped ones
+/// where none is named.
+///
+/// # Errors
+/// When there is no such place, a named one cannot be had so, or none can.
+pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid, Error> {
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    for site in sites(names)? {
+        let name = site.place.name.clone();
+        match site.under(stands) {
+            Ok(site) => kept.push(site),
+            Err(reason) => left_out.push(format!("{name}: {reason}")),
+        }
+    }
+    let refused = if names.is_empty() && !kept.is_empty() {
+        None
+    } else {
+        left_out.first()
+    };
+    match refused {
+        None => Ok(Laid {
+            sites: kept,
+            left_out,
+        }),
+        Some(reason) => Err(Error::Usage {
+            problem: format!("the experiment's `simulation` cannot be had at the place {reason}"),
+            remedy: "name other places, or change `simulation` (--profile, --set simulation.client=…)"
+                .to_owned(),
+        }),
+    }
+}
+
+/// Returns the constants of a profile that an experiment states.
+fn stated_by_experiment(profile: &Profile<Constant>) -> BTreeMap<String, Constant> {
+    let constants = profile.constants().into_iter();
+    constants
+        .filter(|(_, constant)| constant.source.starts_with(STATED_BY_EXPERIMENT))
+        .collect()
+}
+
 fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
     if !name.contains(['/', '.']) || !Path::new(name).exists() {
         let known: Vec<&str> = shipped.iter().map(|place| place.name.as_str()).collect();
@@ -265,12 +376,30 @@ fn unusable(name: &str, reason: &str) -> Error {
 /// # Errors
 /// When its profile, hardware, constants or prices cannot be used.
 fn site(place: Place, table: &[Hardware]) -> Result<Site, Error> {
-    let wrong = |reason: String| unusable(&place.name, &reason);
+    let name = place.name.clone();
+    let wrong = |reason: String| unusable(&name, &reason);
     if place.schema != 1 {
         return Err(wrong("this program reads version 1".to_owned()));
     }
     let profile = profiles::platform(&place.profile)
         .map_err(|error| wrong(format!("{}; {}", error.problem, error.remedy)))?;
+    let hardware = table.iter().find(|known| known.name == place.hardware);
+    let hardware = hardware.cloned().ok_or_else(|| {
+        let known: Vec<&str> = table.iter().map(|known| known.name.as_str()).collect();
+        wrong(did_you_mean(&place.hardware, &known))
+    })?;
+    on_profile(place, profile, hardware).map_err(wrong)
+}
+
+/// Returns a place on a platform profile.
+///
+/// # Errors
+/// When its constants or prices cannot be used, or the profile has not what it needs.
+fn on_profile(
+    place: Place,
+    profile: Profile<Constant>,
+    hardware: Hardware,
+) -> Result<Site, String> {
     let paths: Vec<String> = profile
         .constants()
         .into_iter()
@@ -279,21 +408,14 @@ fn site(place: Place, table: &[Hardware]) -> Result<Site, Error> {
     if let Some(path) = place.constants.keys().find(|path| !paths.contains(path)) {
         let known: Vec<&str> = paths.iter().map(String::as_str).collect();
         let known = did_you_mean(path, &known);
-        return Err(wrong(format!(
-            "the profile has no constant `{path}`; {known}"
-        )));
+        return Err(format!("the profile has no constant `{path}`; {known}"));
     }
     let profile =
         profile.map(&mut |path, constant| place.constants.get(path).unwrap_or(constant).clone());
     if let Some((path, reason)) = profile.faults().into_iter().next() {
-        return Err(wrong(format!("{path}: {reason}")));
+        return Err(format!("{path}: {reason}"));
     }
-    let hardware = table.iter().find(|known| known.name == place.hardware);
-    let hardware = hardware.cloned().ok_or_else(|| {
-        let known: Vec<&str> = table.iter().map(|known| known.name.as_str()).collect();
-        wrong(did_you_mean(&place.hardware, &known))
-    })?;
-    check(&place, &profile, &hardware).map_err(wrong)?;
+    check(&place, &profile, &hardware)?;
     Ok(Site {
         place,
         profile,

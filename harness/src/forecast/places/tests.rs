@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::experiment::{Document, Experiment, Options};
+use crate::platform::simulator;
 
 #[test]
 fn at_least_twelve_places_are_shipped_and_usable() {
@@ -43,7 +45,7 @@ fn a_place_of_ones_own_needs_no_code() {
     for (from, to, says) in [
         ("hardware: t4", "hardware: t5", "t4"),
         (
-            "profile: aws-us-east-1",
+            "profile: aws-us-east-1-2024",
             "profile: aws",
             "no platform profile `aws`",
         ),
@@ -69,6 +71,59 @@ fn a_place_of_ones_own_needs_no_code() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("did you mean `aws-g4dn.xlarge`"), "{error}");
+}
+
+fn stands(simulation: &str) -> Simulation {
+    let text = format!(
+        "schema: 1\nname: mine\nplatform: sim\nsimulation: {simulation}\ndataset: {{samples: 1000, \
+         test: 10, bytes_per_sample: 3073}}\nmodels:\n  - {{name: mine, parameters: 2000000, \
+         flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}}\nmodel: mine\nworkers: 4\n\
+         batch_size: 64\nepochs: 1\nsystems: [scatterreduce]\n"
+    );
+    let document = Document::parse(Path::new("mine.yaml"), text).unwrap();
+    let options = Options {
+        platform: Some(simulator()),
+        ..Options::default()
+    };
+    let experiment = Experiment::from_document(document, &options).unwrap();
+    experiment.simulation.unwrap()
+}
+
+/// What an experiment's simulation states holds at places, but for what a place states itself.
+#[test]
+fn places_stand_under_the_simulation_of_an_experiment() {
+    let names = ["lambda-x86", "lambda-x86-s3-express", "cloud-run-l4"].map(str::to_owned);
+    let profiles = |laid: &Laid| -> Vec<String> {
+        let sites = laid.sites.iter();
+        sites.map(|site| site.profile_name().to_owned()).collect()
+    };
+    let latency_s = |site: &Site| {
+        let profile = site.profile(Draw(None));
+        profile.object_store.service.request_latency_s
+    };
+    // Profile.
+    let fitted = laid(&names, &stands("{profile: aws-us-east-1}")).unwrap();
+    let expected = ["aws-us-east-1", "aws-us-east-1", "serverless-gpu"];
+    assert_eq!(profiles(&fitted), expected);
+    assert_eq!(latency_s(&fitted.sites[0]), 0.094);
+    // Constants, but for those of S3 Express.
+    let constants = "{constants: {object_store.service.request_latency_s: {value: 0.5, assumed: x}}}";
+    let stated = laid(&names, &stands(constants)).unwrap();
+    let seconds: Vec<f64> = stated.sites.iter().map(latency_s).collect();
+    assert_eq!(seconds, [0.5, 0.006, 0.5]);
+    // Client: left out where it is not described, or refused where the place is named.
+    let interpreted = stands("{client: interpreted}");
+    let error = laid(&names, &interpreted).err().unwrap().to_string();
+    let said = "cloud-run-l4: its profile serverless-gpu describes no interpreted client";
+    assert!(error.contains(said), "{error}");
+    let all = laid(&[], &interpreted).unwrap();
+    assert_eq!(all.left_out, [said]);
+    assert!(all.sites.len() + 1 == sites(&[]).unwrap().len());
+    let client = |site: &Site| site.profile(Draw(None)).client;
+    assert!(all.sites.iter().all(|site| client(site) == Client::Interpreted));
+    // A machine that everything shares is no place.
+    let error = laid(&[], &stands("{profile: laptop}")).err().unwrap().to_string();
+    assert!(error.contains("one machine that everything shares"), "{error}");
 }
 
 /// Faster hardware shortens a step by its factor, and a draw stays in its range.

@@ -19,6 +19,7 @@ use self::file::{File, Source};
 use self::predict::{Predicted, Predictor};
 use self::score::{Compared, Score, Scored, Verdict};
 use crate::error::Error;
+use crate::profiles::misses;
 use crate::results::SchemaVersion;
 
 /// The version of the format of a validation's result.
@@ -33,6 +34,8 @@ pub struct Request<'a> {
     pub profile: Option<&'a str>,
     /// Draws of the constants' ranges.
     pub draws: u32,
+    /// Whether the judged cells are also predicted without one refinement each.
+    pub with_refinements: bool,
 }
 
 /// All data sets, compared.
@@ -63,6 +66,10 @@ struct Set {
     profile: String,
     /// Whether no series of it was used for a fit.
     is_held_out: bool,
+    /// Whether its cells are of a paper that constants of this profile were fitted to: they are no
+    /// evidence for it.
+    #[serde(skip)]
+    is_circular: bool,
     /// Scores of the series that constants may be fitted to.
     fitted: Option<Scored>,
     /// Scores of all other series.
@@ -89,7 +96,7 @@ struct Without {
 pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
     let mut sets = Vec::with_capacity(request.files.len());
     for path in request.files {
-        sets.push(set(&File::read(path, request.profile)?, request.draws)?);
+        sets.push(set(&File::read(path, request.profile)?, request)?);
     }
     Ok(Validated {
         schema_version: VALIDATION_VERSION,
@@ -107,12 +114,31 @@ impl Validated {
     }
 }
 
-/// Returns the scores over the sets of the object store, and over all; none of a single set.
+impl Validated {
+    /// Returns the scores by which answers say what their profile misses by: of each set, and of
+    /// several together.
+    pub fn scores(&self) -> Vec<misses::Score> {
+        let score = |name: &str, scored: &Scored| misses::Score {
+            name: name.to_owned(),
+            cells: scored.cells,
+            median_error: Some(scored.score.median_error).filter(|error| error.is_finite()),
+            coverage: scored.coverage,
+        };
+        let sets = self.sets.iter().filter(|set| !set.is_circular);
+        let sets = sets.map(|set| score(&set.name, &set.judged));
+        let together = self.together.iter().map(|all| score(all.of, &all.judged));
+        sets.chain(together).collect()
+    }
+}
+
+/// Returns the scores over the sets of the object store, and over all, without those that the
+/// profile was fitted to; none of a single set.
 fn together(sets: &[Set]) -> Vec<Together> {
     if sets.len() < 2 {
         return Vec::new();
     }
-    let judged = || sets.iter().flat_map(|set| &set.cells);
+    let sets = || sets.iter().filter(|set| !set.is_circular);
+    let judged = || sets().flat_map(|set| &set.cells);
     let judged = || judged().filter(|cell| !cell.is_fitted).cloned();
     let of_store = judged().filter(|cell| cell.stage == Stage::ObjectStore);
     [
@@ -125,18 +151,23 @@ fn together(sets: &[Set]) -> Vec<Together> {
 }
 
 /// Compares the simulator with one data set.
-fn set(file: &File, draws: u32) -> Result<Set, Error> {
+fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
     // Predictions of every cell, with intervals.
     let cells = file.cells()?;
     let predictor = Predictor::new(file)?;
-    let predicted = predictor.predict(&cells, draws, None)?;
+    let predicted = predictor.predict(&cells, request.draws, None)?;
     let compared: Vec<Compared> = cells.iter().zip(&predicted).map(compare(file)).collect();
     let (fitted, judged): (Vec<_>, Vec<_>) =
         compared.iter().cloned().partition(|cell| cell.is_fitted);
     let score = Scored::of(&judged).ok_or_else(|| file.error("no series is judged"))?;
     // What each refinement adds.
     let mut without = Vec::new();
-    for refinement in predictor.refinements() {
+    let refinements = if request.with_refinements {
+        predictor.refinements()
+    } else {
+        Vec::new()
+    };
+    for refinement in refinements {
         let predicted = predictor.predict(&cells, 0, Some(refinement))?;
         let compared = cells.iter().zip(&predicted).map(compare(file));
         let judged: Vec<_> = compared.filter(|cell| !cell.is_fitted).collect();
@@ -157,6 +188,7 @@ fn set(file: &File, draws: u32) -> Result<Set, Error> {
         sources: file.sources.clone(),
         profile: predictor.profile().to_owned(),
         is_held_out: file.fit.is_empty(),
+        is_circular: file.experiment.is_some() && predictor.is_fitted_to_a_paper(),
         fitted: Scored::of(&fitted),
         floor: score::floor(&cells, &judged),
         targets: (file.targets.iter())

@@ -84,6 +84,12 @@ impl Predictor {
         &self.profile.name
     }
 
+    /// Returns whether a constant of the profile was fitted to published figures.
+    pub(super) fn is_fitted_to_a_paper(&self) -> bool {
+        let mut constants = self.profile.constants().into_iter();
+        constants.any(|(_, constant)| constant.fitted_to.is_some())
+    }
+
     /// Returns the refinements that the profile has.
     pub(super) fn refinements(&self) -> Vec<Refinement> {
         let whole = self.profile.drawn(SEED);

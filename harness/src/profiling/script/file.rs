@@ -8,6 +8,7 @@ use epochcost_simulator::profile::ComputeProfile;
 use super::text::{largest, text};
 use super::{Measured, ScriptPlan};
 use crate::error::Error;
+use crate::profiles;
 use crate::profiling::names;
 use crate::profiling::record::replace;
 use crate::results::{Build, Machine};
@@ -103,7 +104,9 @@ fn experiment(
          description: {description}\n\
          platform: sim\n\
          simulation:\n\
-         \x20 profile: aws-us-east-1\n\
+         \x20 profile: {platform}\n\
+         \x20 # What exchanges on functions: a Python program; `compiled` for one that is not.\n\
+         \x20 client: interpreted\n\
          \x20 compute: [{compute}]\n\
          # Put the figures of your data here: samples of an epoch, and bytes of each in storage.\n\
          dataset: {{samples: 50000, test: 0, bytes_per_sample: 3073}}\n\
@@ -122,6 +125,7 @@ fn experiment(
          memory_mb: {memory_mb}\n\
          systems: [spirt, scatterreduce, allreduce, gpu_baseline, ring]\n",
         name = plan.name,
+        platform = profiles::DEFAULT,
         profile_file = plan.out.display(),
         path = path.display(),
         experiment_name = quoted(&format!("{}-plan", profile.name)),
