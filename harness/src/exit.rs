@@ -12,7 +12,7 @@ pub enum Exit {
     Internal = 1,
     /// A wrong option, experiment, data file or directory.
     Usage = 2,
-    /// A trial failed, or a verdict is not the one expected.
+    /// A trial failed, a verdict is not the one expected, or no setting keeps a plan's goal.
     Failed = 3,
     /// Nothing was selected.
     NothingSelected = 4,

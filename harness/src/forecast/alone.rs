@@ -1,6 +1,8 @@
 //! The plain alternative of every plan for a model of one's own: one instance alone,
 //! which trains the same samples and exchanges nothing.
 
+use epochcost_systems::{Host, Launch, find};
+
 use super::work;
 use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options};
@@ -52,6 +54,19 @@ pub(super) fn is_alone(row: &Row) -> bool {
 /// Returns whether all of a row's workers are in one machine.
 pub(super) fn is_one_machine(row: &Row) -> bool {
     row.job.system == SYSTEM
+}
+
+/// Returns whether a row is one function that runs from the start to the end, and has none to
+/// exchange with.
+pub(super) fn is_one_function(row: &Row) -> bool {
+    let Some(system) = find(&row.job.system) else {
+        return false;
+    };
+    let Ok(bound) = system.bind(&row.job) else {
+        return false;
+    };
+    let on_functions = system.deployment().worker_host() == Host::Function;
+    on_functions && matches!(bound.launch(), Launch::Workers(workers) if workers.len() == 1)
 }
 
 fn settings(experiment: &Experiment) -> Vec<Setting> {

@@ -45,7 +45,7 @@ use crate::rows::Simulation;
 use crate::ui::Output;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 4 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };
 
 pub use self::answer::{Goal, read_seconds};
 pub use self::limits::LimitSearch;
@@ -67,6 +67,8 @@ pub struct Request<'a> {
     pub goal: Option<Goal>,
     /// Places that the answer is searched at, by name or file; all shipped ones if empty.
     pub places: &'a [String],
+    /// Whether settings that take fewer optimizer steps than the experiment may be the answer.
+    pub any_steps: bool,
     /// The platform profile, by name or file, in the place of the experiment's.
     pub profile: Option<&'a str>,
     /// Compute profiles, by name or file, in the place of the experiment's.
@@ -234,6 +236,11 @@ fn planned(
 }
 
 impl Forecast {
+    /// Returns whether there is a goal that no setting keeps.
+    pub fn is_unmet(&self) -> bool {
+        self.answer.as_ref().is_some_and(Answer::is_unmet)
+    }
+
     /// Returns the forecast as tables for people; with `verbose`, every line
     /// item of both bills.
     pub fn text(&self, verbose: bool) -> String {

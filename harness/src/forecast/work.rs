@@ -1,6 +1,6 @@
 //! How much is trained, and what its steps stand on.
 
-use epochcost_systems::Job;
+use epochcost_systems::{Job, find};
 use serde::Serialize;
 
 use crate::experiment::{Document, Experiment, ExperimentError};
@@ -40,6 +40,12 @@ impl Work {
 /// Returns the samples that all workers of a job train on, over all epochs.
 pub(super) fn samples(job: &Job) -> usize {
     job.workers * job.batch_size * job.batches_per_worker * job.epochs
+}
+
+/// Returns the optimizer steps of a worker in an epoch; of an unknown system, its mini-batches.
+pub(super) fn steps_per_epoch(job: &Job) -> usize {
+    let bound = find(&job.system).and_then(|system| system.bind(job).ok());
+    bound.map_or(job.batches_per_worker, |bound| bound.steps_per_epoch())
 }
 
 /// A compute profile that was named and that no row uses.

@@ -108,6 +108,27 @@ impl Bench<'_> {
         own.map_or(Cow::Borrowed(site), Cow::Owned)
     }
 
+    /// Returns the platform and the prices of a point's place in a draw.
+    pub(super) fn at(
+        &self,
+        point: &Point,
+        draw: Draw,
+    ) -> (Cow<'_, Profile<f64>>, Cow<'_, PriceBook>) {
+        match draw.0 {
+            None => {
+                let (profile, prices) = self.stated(point);
+                (profile, Cow::Borrowed(prices))
+            }
+            Some(_) => {
+                let site = self.site(point);
+                (
+                    Cow::Owned(site.profile(draw)),
+                    Cow::Owned(site.prices(self.prices, draw)),
+                )
+            }
+        }
+    }
+
     /// Returns the simulations so far.
     pub(super) fn counted(&self) -> Counted {
         let [simulations, events] = &self.counted;
@@ -189,14 +210,8 @@ impl Bench<'_> {
                 "no compute profile knows the model on {device}"
             )));
         };
-        let stated = self.stated(point);
-        let (profile, prices) = match draw.0 {
-            None => (stated.0.into_owned(), Cow::Borrowed(stated.1)),
-            Some(_) => (
-                site.profile(draw),
-                Cow::Owned(site.prices(self.prices, draw)),
-            ),
-        };
+        let (profile, prices) = self.at(point, draw);
+        let profile = profile.into_owned();
         let simulation = Simulation {
             job: cut(&point.row.job, span.batches, span.epochs),
             sizes: point.row.sizes(),

@@ -42,13 +42,14 @@ struct Work {
     memory_mb: f64,
 }
 
-/// Returns what is known of a point: every gradient is computed, on as many machines or
-/// functions as there can be, and these are paid for as long.
-pub(super) fn before(bench: &Bench<'_>, point: &Point) -> Before {
+/// Returns what is known of a point in a draw: every gradient is computed, on as many machines
+/// or functions as there can be, and these are paid for as long.
+pub(super) fn before(bench: &Bench<'_>, point: &Point, draw: Draw) -> Before {
     let site = &bench.sites[point.site];
     let (row, job) = (&point.row, &point.row.job);
     let unknown = Before::AtLeast(NOTHING);
-    let (profile, prices) = bench.stated(point);
+    let (profile, prices) = bench.at(point, draw);
+    let (profile, prices) = (&*profile, &*prices);
     // Draws of single events and shares of one machine are not bounded here.
     if profile.draws.is_some() || profile.host.is_some() {
         return unknown;
@@ -63,8 +64,7 @@ pub(super) fn before(bench: &Bench<'_>, point: &Point) -> Before {
         return unknown;
     };
     let deployment = system.deployment();
-    let cost = site.cost(&reference, Draw(None));
-    let profile = &*profile;
+    let cost = site.cost(&reference, draw);
     let Some(work) = work(row, &*bound, &deployment, profile, &cost) else {
         return unknown;
     };

@@ -110,7 +110,7 @@ impl Bench<'_> {
     /// Returns whether figures are less than computing the gradients takes.
     fn is_below_bound(&self, point: &Point, figures: &Figures) -> bool {
         let price = figures.price;
-        match bounds::before(self, point) {
+        match bounds::before(self, point, Draw(None)) {
             Before::AtLeast(least) => price.seconds < least.seconds || price.usd < least.usd,
             Before::Impossible(_) => false,
         }

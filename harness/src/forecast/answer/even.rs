@@ -7,7 +7,7 @@ use super::bench::Point;
 use crate::error::Error;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
-use crate::format::{count, duration, number, usd};
+use crate::format::{count, duration, usd};
 use crate::rows::OwnModel;
 
 /// Hours of a month of 30 days, for which an instance may be kept.
@@ -15,6 +15,9 @@ const MONTH_H: f64 = 720.0;
 
 /// Factors of a quantity between which a break-even is searched for.
 const FACTORS: [f64; 9] = [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4];
+
+/// Relative distance of a break-even within which neither host is said to be cheaper.
+const TIE: f64 = 0.1;
 
 /// Bisections of a factor of ten.
 const BISECTIONS: u32 = 7;
@@ -78,18 +81,18 @@ fn runs(searched: &Searched<'_>, functions: usize, instances: usize) -> Option<B
     // More runs than fit into the month would need another instance.
     let text = if at > most {
         format!(
-            "an instance kept all month ({}) never pays against functions: it has time for {} runs, \
-             and {} would have to share its price",
+            "keeping an instance all month ({}) never pays: it would need {} runs and has time for \
+             {}",
             usd(month_usd),
-            number(most),
-            number(at)
+            about(at),
+            about(most)
         )
     } else {
         format!(
-            "functions are cheaper than an instance kept all month ({}) below {} runs a month, of \
-             {} each on the instance",
+            "if an instance ran all month ({}), functions would be cheaper below about {} runs per \
+             month of {} each on the instance",
             usd(month_usd),
-            number(at),
+            about(at),
             duration(kept.seconds)
         )
     };
@@ -100,6 +103,12 @@ fn runs(searched: &Searched<'_>, functions: usize, instances: usize) -> Option<B
         cheaper_below: Some("function"),
         text,
     })
+}
+
+/// Returns a quantity with two significant digits.
+fn about(value: f64) -> String {
+    let scale = 10f64.powf(value.abs().max(f64::MIN_POSITIVE).log10().floor() - 1.0);
+    count((value / scale).round() * scale)
 }
 
 /// Returns a break-even in words.
@@ -116,9 +125,10 @@ fn of(quantity: &'static str, name: &str, now: f64, at: Crossing) -> BreakEven {
                 ("instance", "above")
             };
             let text = format!(
-                "paid by the run, functions become cheaper {side} {} {name} ({} now)",
-                number(value),
-                count(now)
+                "paid by the run, functions are cheaper {side} about {} {name} ({} now{})",
+                about(value),
+                about(now),
+                if (value / now - 1.0).abs() < TIE { ": a tie" } else { "" }
             );
             (Some(value), Some(cheaper), text)
         }

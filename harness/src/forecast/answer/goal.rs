@@ -77,13 +77,24 @@ impl Goal {
         best.map(|(place, _)| place)
     }
 
+    /// Returns the limits in words.
+    pub(super) fn limits(self) -> String {
+        match (self.deadline_s, self.budget_usd) {
+            (Some(s), Some(d)) => format!("{} and {}", duration(s), usd(d)),
+            (Some(s), None) => duration(s),
+            (None, Some(d)) => usd(d),
+            (None, None) => "no limit".to_owned(),
+        }
+    }
+
     /// Returns the goal in words.
     pub(in crate::forecast) fn text(self) -> String {
-        match (self.deadline_s, self.budget_usd) {
-            (Some(s), Some(d)) => format!("within {} and {}", duration(s), usd(d)),
-            (Some(s), None) => format!("within {}", duration(s)),
-            (None, Some(d)) => format!("within {}", usd(d)),
-            (None, None) => "without a limit".to_owned(),
+        match self {
+            Self {
+                deadline_s: None,
+                budget_usd: None,
+            } => "without a limit".to_owned(),
+            limited => format!("within {}", limited.limits()),
         }
     }
 }

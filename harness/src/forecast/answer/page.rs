@@ -1,6 +1,7 @@
 //! The answer as a section of a page.
 
-use super::{Answer, Choice, Range};
+use super::ranges::{Chance, Range};
+use super::{Answer, Choice};
 use crate::format::{count, duration, usd};
 use crate::report::{Cell, Section, Sheet, TimeAndCost, time_cost};
 
@@ -21,6 +22,7 @@ impl Answer {
                 "range:",
                 "cost",
                 "range:",
+                "keeps the goal",
                 "steps per epoch",
             ],
         );
@@ -37,7 +39,11 @@ impl Answer {
                 Cell::text(range(choice.seconds_range, duration)),
                 Cell::of(Some(choice.price.usd), usd),
                 Cell::text(range(choice.usd_range, usd)),
-                Cell::whole(choice.batches_per_worker),
+                Cell::with(
+                    choice.chance.map(|chance| chance.kept as f64 / chance.draws as f64),
+                    choice.chance.map_or_else(String::new, Chance::percent),
+                ),
+                Cell::whole(choice.steps_per_epoch),
             ]);
         }
         let points: Vec<TimeAndCost> = (self.frontier.iter())
@@ -58,11 +64,14 @@ impl Answer {
                 .collect(),
             tables: vec![sheet],
             notes: vec![format!(
-                "Of {} settings, {} are possible; {} samples each. A tie is better than the answer in \
-                 more than 5 % of the draws of all ranges. Fewer, larger steps may learn less.",
+                "Of {} settings, {} are possible; {} samples each. A setting keeps the goal if 95 % \
+                 of the draws of all ranges do. Two settings tie if the one that is behind is ahead \
+                 in more than 5 % of them. The experiment takes {} optimizer steps per epoch; fewer, \
+                 larger steps may learn less.",
                 count(self.searched as f64),
                 count(self.possible as f64),
-                count(self.samples as f64)
+                count(self.samples as f64),
+                count(self.question.steps_per_epoch as f64)
             )],
         }
     }

@@ -1,20 +1,16 @@
-//! How far an answer holds: draws of everything that has a range, the same for every
-//! setting.
+//! Draws of everything that has a range, the same for every setting.
+
+use std::collections::BTreeMap;
 
 use epochcost_kernels::hash;
 use serde::Serialize;
 
+use super::decide;
 use super::goal::{Goal, Price};
 use super::{Choice, Searched};
 use crate::error::Error;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
-
-/// Draws of constants, speeds and prices.
-const DRAWS: u32 = 40;
-
-/// Share of draws from which on an order counts as undecided.
-const UNDECIDED: f64 = 0.05;
 
 /// The values below which 5 and 95 % of the draws lie, and the figure at the stated values:
 /// many constants at the better ends of their ranges can leave fewer than 5 % of the draws
@@ -37,98 +33,124 @@ impl Range {
     }
 }
 
-/// Seconds and dollars of some points in every draw; none where a draw makes one
-/// impossible.
-pub(super) struct Draws {
-    points: Vec<usize>,
-    prices: Vec<Vec<Option<Price>>>,
+/// The part of the draws in which a setting keeps the goal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Chance {
+    /// Draws that are within the deadline and the budget.
+    pub(super) kept: usize,
+    /// All draws.
+    pub(super) draws: usize,
 }
 
-/// Simulates points on draws of all ranges.
-///
-/// # Errors
-/// When a row is none of a known system, or something has no price.
-pub(super) fn draws(searched: &Searched<'_>, points: &[usize], seed: u64) -> Result<Draws, Error> {
-    let seeds: Vec<Draw> = (0..DRAWS)
-        .map(|draw| Draw(Some(hash::mix(seed, draw.into()))))
-        .collect();
-    let stated = std::iter::once(Draw(None));
-    let all: Vec<Draw> = stated.chain(seeds).collect();
-    let tasks: Vec<(usize, Draw)> = (points.iter())
-        .flat_map(|point| all.iter().map(move |draw| (*point, *draw)))
-        .collect();
-    let found = parallel::map(&tasks, |(point, draw)| {
-        let (bench, point) = (searched.bench, &searched.points[*point]);
-        match bench.fan_out(point) {
-            Some(_) => bench.short(point, *draw),
-            None => bench.rough(point, *draw),
+/// Draws of settings, made when they are needed.
+pub(super) struct Draws {
+    seed: u64,
+    drawn: BTreeMap<usize, Drawn>,
+}
+
+/// Figures of the short simulations of a setting.
+#[derive(Default)]
+struct Drawn {
+    /// Figures at the stated values.
+    stated: Option<Price>,
+    /// Figures of each draw; none where it makes the setting impossible.
+    prices: Vec<Option<Price>>,
+}
+
+impl Draws {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            drawn: BTreeMap::new(),
         }
-    });
-    let found: Vec<Option<Price>> = found
-        .into_iter()
-        .map(|found| Ok(found?.ok().map(|figures| figures.price)))
-        .collect::<Result<_, Error>>()?;
-    let prices = found.chunks(all.len()).zip(points).map(|(own, point)| {
-        let whole = searched.figures(*point).map(|figures| figures.price);
-        let (stated, drawn) = own.split_first().unwrap_or((&None, &[]));
-        // Draws are of short simulations: they are carried on as far as the whole was.
-        let scale = |of: fn(Price) -> f64| match (whole, stated) {
-            (Some(whole), Some(stated)) => of(whole) / of(*stated).max(f64::MIN_POSITIVE),
-            _ => 1.0,
+    }
+
+    /// Returns the first draws.
+    pub(super) fn first(&self, count: usize) -> impl Iterator<Item = Draw> {
+        let seed = self.seed;
+        (0..count).map(move |number| Draw(Some(hash::mix(seed, number as u64))))
+    }
+
+    /// Returns the draws that were made of a setting, carried on as far as its figures were.
+    pub(super) fn of(&self, index: usize, figures: Price) -> Vec<Option<Price>> {
+        let Some(own) = self.drawn.get(&index) else {
+            return Vec::new();
+        };
+        let scale = |of: fn(Price) -> f64| match own.stated {
+            Some(stated) => of(figures) / of(stated).max(f64::MIN_POSITIVE),
+            None => 1.0,
         };
         let (seconds, usd) = (scale(|p| p.seconds), scale(|p| p.usd));
         let carried = |price: Price| Price {
             seconds: price.seconds * seconds,
             usd: price.usd * usd,
         };
-        drawn.iter().map(|price| price.map(carried)).collect()
-    });
-    Ok(Draws {
-        prices: prices.collect(),
-        points: points.to_vec(),
-    })
+        own.prices.iter().map(|price| price.map(carried)).collect()
+    }
 }
 
-impl Draws {
-    fn of(&self, point: usize) -> &[Option<Price>] {
-        let place = self.points.iter().position(|known| *known == point);
-        place.map_or(&[], |place| &self.prices[place])
+impl Searched<'_> {
+    /// Simulates settings until each has so many draws.
+    ///
+    /// # Errors
+    /// When a row is none of a known system, or something has no price.
+    pub(super) fn draw(&mut self, indices: &[usize], count: usize) -> Result<(), Error> {
+        let stated = std::iter::once(Draw(None));
+        let all: Vec<Draw> = stated.chain(self.draws.first(count)).collect();
+        let tasks: Vec<(usize, Draw)> = (indices.iter())
+            .flat_map(|index| {
+                let own = self.draws.drawn.get(index);
+                let known = own.map_or(0, |own| own.prices.len() + 1);
+                all.iter().skip(known).map(move |draw| (*index, *draw))
+            })
+            .collect();
+        let found = parallel::map(&tasks, |(index, draw)| {
+            let point = &self.points[*index];
+            match self.bench.fan_out(point) {
+                Some(_) => self.bench.short(point, *draw),
+                None => self.bench.rough(point, *draw),
+            }
+        });
+        for ((index, draw), found) in tasks.into_iter().zip(found) {
+            let price = found?.ok().map(|figures| figures.price);
+            let own = self.draws.drawn.entry(index).or_default();
+            match draw {
+                Draw(None) => own.stated = price,
+                Draw(Some(_)) => own.prices.push(price),
+            }
+        }
+        Ok(())
     }
 
-    /// Returns the share of a point's draws that `holds`.
-    #[cfg(test)]
-    pub(super) fn share_within(&self, point: usize, holds: impl Fn(&Price) -> bool) -> f64 {
-        let own = self.of(point);
-        let within = own.iter().flatten().filter(|price| holds(price)).count();
-        within as f64 / own.len().max(1) as f64
+    /// Returns the draws that were made of a setting.
+    pub(super) fn drawn_so_far(&self, index: usize) -> Vec<Option<Price>> {
+        let figures = self.figures(index).map(|figures| figures.price);
+        figures.map_or_else(Vec::new, |figures| self.draws.of(index, figures))
     }
 
-    /// Returns a choice with its ranges, and whether its order to the best is undecided.
+    /// Returns a choice with its ranges and its chance, and whether it ties with the best.
     pub(super) fn mark(&self, choice: Choice, best: Option<usize>, goal: Goal) -> Choice {
-        let own = self.of(choice.index);
+        let own = self.drawn_so_far(choice.index);
         let values = |of: fn(&Price) -> f64| own.iter().flatten().map(of).collect();
+        let best = best.filter(|best| *best != choice.index);
         let is_tie = best.is_some_and(|best| {
-            let pairs = own.iter().zip(self.of(best));
-            let wins = pairs.filter(|(own, best)| is_before(goal, **own, **best));
-            let share = wins.count() as f64 / own.len().max(1) as f64;
-            best != choice.index && share > UNDECIDED
+            let figures = self.figures(best).map(|figures| figures.price);
+            figures.is_some_and(|figures| {
+                let of_best = self.drawn_so_far(best);
+                decide::is_kept(goal, &own)
+                    && decide::is_tie(goal, (choice.price, &own), (figures, &of_best))
+            })
         });
         Choice {
             seconds_range: Range::of(values(|p| p.seconds), choice.price.seconds),
             usd_range: Range::of(values(|p| p.usd), choice.price.usd),
+            chance: (!own.is_empty()).then(|| Chance {
+                kept: decide::kept(goal, &own),
+                draws: own.len(),
+            }),
             is_tie,
             ..choice
         }
-    }
-}
-
-/// Returns whether one setting is the better answer in a draw: it meets the goal, and the
-/// other does not or is behind it.
-fn is_before(goal: Goal, own: Option<Price>, best: Option<Price>) -> bool {
-    match (own.filter(|p| goal.is_met_by(*p)), best) {
-        (None, _) => false,
-        (Some(own), Some(best)) if goal.is_met_by(best) => goal.order(own, best).is_lt(),
-        (Some(_), _) => true,
     }
 }
 
@@ -145,19 +167,5 @@ mod tests {
         let range = Range::of((0..=100).map(f64::from).collect(), 2.0).unwrap();
         assert_eq!((range.p5, range.p95), (2.0, 95.0));
         assert_eq!(Range::of(Vec::new(), 1.0), None);
-    }
-
-    #[test]
-    fn a_setting_wins_a_draw_where_it_alone_meets_the_goal() {
-        let goal = Goal {
-            deadline_s: Some(10.0),
-            budget_usd: None,
-        };
-        let price = |seconds, usd| Some(Price { seconds, usd });
-        assert!(is_before(goal, price(9.0, 5.0), price(11.0, 1.0)));
-        assert!(is_before(goal, price(9.0, 1.0), price(5.0, 2.0)));
-        assert!(!is_before(goal, price(11.0, 1.0), price(5.0, 2.0)));
-        assert!(!is_before(goal, None, price(5.0, 2.0)));
-        assert!(is_before(goal, price(9.0, 1.0), None));
     }
 }

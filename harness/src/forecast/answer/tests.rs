@@ -152,7 +152,7 @@ fn nothing_is_faster_or_cheaper_than_its_bound() {
         let what = text::describe(&point, &sites[point.site]);
         let whole = bench.whole(&point, Draw(None)).unwrap();
         let short = bench.short(&point, Draw(None)).unwrap();
-        let least = match bounds::before(&bench, &point) {
+        let least = match bounds::before(&bench, &point, Draw(None)) {
             Before::AtLeast(least) => least,
             Before::Impossible(reason) => {
                 assert!(whole.is_err() && short.is_err(), "{what}: {reason}");
@@ -284,7 +284,7 @@ fn no_figure_is_carried_on_from_a_longer_part_that_ends_sooner() {
             continue;
         };
         let rough = bench.rough(point, Draw(None)).unwrap().unwrap();
-        let Before::AtLeast(least) = bounds::before(&bench, point) else {
+        let Before::AtLeast(least) = bounds::before(&bench, point, Draw(None)) else {
             panic!("{what} is possible");
         };
         for found in [&short, &rough] {

@@ -4,9 +4,10 @@ use epochcost_systems::{Fidelity, Host};
 
 use super::bench::Point;
 use super::points::title;
+use super::ranges::{Chance, Range};
 use super::{Answer, Choice, alone};
 use crate::forecast::places::Site;
-use crate::format::{count, duration, number, usd};
+use crate::format::{count, duration, usd, wrapped};
 use crate::ui::table;
 
 /// Returns a setting in words.
@@ -20,6 +21,13 @@ pub(in crate::forecast) fn describe(point: &Point, site: &Site) -> String {
         };
         return format!("one {place} alone{devices}");
     }
+    let memory = format!("{} MB", count(point.row.memory_mb.into()));
+    if site.place.host == Host::Function && alone::is_one_function(&point.row) {
+        return match place.strip_prefix("lambda-") {
+            Some(kind) if site.is_lambda() => format!("one Lambda function ({kind}, {memory})"),
+            _ => format!("one function ({place}, {memory})"),
+        };
+    }
     let system = title(&job.system);
     let fidelity = match job.fidelity {
         Fidelity::Paper => "",
@@ -29,38 +37,84 @@ pub(in crate::forecast) fn describe(point: &Point, site: &Site) -> String {
     let workers = job.workers;
     let plural = if workers == 1 { "" } else { "s" };
     match site.place.host {
-        Host::Function => format!(
-            "{system}{fidelity} with {workers} worker{plural} of {} MB on {place}",
-            count(point.row.memory_mb.into())
-        ),
+        Host::Function => {
+            format!("{system}{fidelity} with {workers} worker{plural} of {memory} on {place}")
+        }
         Host::Instance => format!("{system}{fidelity} with {workers} of {place}"),
     }
 }
 
-/// Returns hours and dollars with their ranges.
+/// Returns hours and dollars with their ranges, and what of the price was assumed.
 fn figures(choice: &Choice) -> String {
     let (seconds, dollars) = (choice.price.seconds, choice.price.usd);
-    let ranges = match (choice.seconds_range, choice.usd_range) {
-        (Some(s), Some(d)) if s.p5 < s.p95 || d.p5 < d.p95 => format!(
-            " (range {} to {}, {} to {})",
-            duration(s.p5),
-            duration(s.p95),
-            usd(d.p5),
-            usd(d.p95)
-        ),
-        _ => String::new(),
+    let mut said: Vec<String> = Vec::new();
+    if let (Some(s), Some(d)) = (choice.seconds_range, choice.usd_range)
+        && (s.p5 < s.p95 || d.p5 < d.p95)
+    {
+        said.push(format!("range {}, {}", range(s, duration), range(d, usd)));
+    }
+    said.extend(choice.assumed().map(|(what, date)| format!("{what} assumed, not read on {date}")));
+    let said = match said.as_slice() {
+        [] => String::new(),
+        said => format!(" ({})", said.join("; ")),
     };
-    format!("{} and {}{ranges}", duration(seconds), usd(dollars))
+    format!("{} and {}{said}", duration(seconds), usd(dollars))
 }
 
-/// Returns the three sentences: what to use, what the alternatives take, and what would
-/// change the answer.
+fn range(range: Range, text: fn(f64) -> String) -> String {
+    format!("{} to {}", text(range.p5), text(range.p95))
+}
+
+impl Choice {
+    /// Returns the prices that were assumed, in words, and the day of each.
+    pub(super) fn assumed(&self) -> impl Iterator<Item = (String, &str)> {
+        self.assumed_prices.iter().map(|price| {
+            let what = match price.dimension.strip_prefix("ec2/") {
+                Some(_) => "price".to_owned(),
+                None => format!("price of {}", price.dimension),
+            };
+            (what, price.date.as_str())
+        })
+    }
+}
+
+impl Chance {
+    /// Returns the share of the draws in words.
+    pub(super) fn text(self) -> String {
+        let Self { kept, draws } = self;
+        if kept == draws {
+            format!("in all {draws} draws")
+        } else {
+            let percent = 100.0 * kept as f64 / draws.max(1) as f64;
+            format!("in {} of {draws} draws", share(percent))
+        }
+    }
+
+    /// Returns the share of the draws for a column.
+    pub(super) fn percent(self) -> String {
+        share(100.0 * self.kept as f64 / self.draws.max(1) as f64)
+    }
+
+    fn is_enough(self) -> bool {
+        self.draws - self.kept <= self.draws / super::decide::MISSES
+    }
+}
+
+/// Returns a percentage without decimals that 200 draws do not bear.
+fn share(percent: f64) -> String {
+    if percent.fract() == 0.0 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+/// Returns the question, what to use, what the alternatives take, and what would change the
+/// answer.
 pub(super) fn sentences(answer: &Answer) -> Vec<String> {
-    let first = match &answer.answer {
-        Some(choice) => format!("Use {}: {}.", choice.what, figures(choice)),
-        None => infeasible(answer),
-    };
-    let mut sentences = vec![first, alternatives(answer)];
+    let mut sentences = vec![answer.question.text.clone(), first(answer)];
+    sentences.extend(fewer_steps(answer));
+    sentences.push(alternatives(answer));
     let evens: Vec<&str> = answer.break_evens.iter().map(|e| e.text.as_str()).collect();
     sentences.push(match evens.as_slice() {
         [] => "Nothing on the other kind of host is possible, so that nothing is compared with it."
@@ -69,6 +123,52 @@ pub(super) fn sentences(answer: &Answer) -> Vec<String> {
     });
     sentences.retain(|sentence| !sentence.is_empty());
     sentences
+}
+
+fn first(answer: &Answer) -> String {
+    let within = answer.goal.limits();
+    let keeps = |choice: &Choice| {
+        let chance = choice.chance.map(Chance::text);
+        chance.map_or_else(String::new, |chance| format!(" It keeps {within} {chance}."))
+    };
+    match (&answer.answer, &answer.likeliest) {
+        (Some(choice), _) => {
+            let own = answer.question.steps_per_epoch;
+            let steps = if choice.steps_per_epoch < own {
+                format!(
+                    " It takes {} optimizer steps per epoch, and the experiment {}: accuracy may \
+                     differ.",
+                    count(choice.steps_per_epoch as f64),
+                    count(own as f64)
+                )
+            } else {
+                String::new()
+            };
+            format!("Use {}: {}.{}{steps}", choice.what, figures(choice), keeps(choice))
+        }
+        (None, Some(choice)) => format!(
+            "No setting keeps {within} in 95 % of the draws. The likeliest is {}: {}.{}",
+            choice.what,
+            figures(choice),
+            keeps(choice)
+        ),
+        (None, None) => infeasible(answer),
+    }
+}
+
+/// Returns what is ahead of the answer with fewer optimizer steps.
+fn fewer_steps(answer: &Answer) -> Option<String> {
+    let choice = answer.fewer_steps.as_ref()?;
+    let steps = choice.steps_per_epoch;
+    let plural = if steps == 1 { "" } else { "s" };
+    Some(format!(
+        "Not counted, since it takes fewer optimizer steps ({} step{plural} per epoch, the \
+         experiment {}) and may learn less: {}, {}. `--any-steps` counts it.",
+        count(steps as f64),
+        count(answer.question.steps_per_epoch as f64),
+        choice.what,
+        figures(choice)
+    ))
 }
 
 fn infeasible(answer: &Answer) -> String {
@@ -82,17 +182,17 @@ fn infeasible(answer: &Answer) -> String {
                 dear.map(|d| format!("{} over the budget", usd(choice.price.usd - d))),
             ];
             let by: Vec<String> = by.into_iter().flatten().collect();
-            format!("{}, {}, {}", choice.what, figures(choice), by.join(" and "))
+            let by = match by.as_slice() {
+                [] => String::new(),
+                by => format!(", {}", by.join(" and ")),
+            };
+            format!("{}, {}{by}", choice.what, figures(choice))
         })
         .collect();
     if near.is_empty() {
         return format!("Nothing can train this at all, let alone {}.", goal.text());
     }
-    format!(
-        "Nothing trains this {}; nearest: {}.",
-        goal.text(),
-        near.join("; or ")
-    )
+    format!("Nothing trains this {}. Nearest: {}.", goal.text(), near.join("; or "))
 }
 
 /// Returns the runner-up and the plain alternative; the best of several workers where the
@@ -102,14 +202,16 @@ fn alternatives(answer: &Answer) -> String {
         (Some(a), Some(b)) => a.index == b.index,
         _ => false,
     };
+    let within = answer.goal.limits();
     let said = |name: &str, choice: &Option<Choice>| {
         choice.as_ref().map(|choice| {
-            let tie = if choice.is_tie {
-                ", a tie within the ranges"
-            } else {
-                ""
+            let chance = choice.chance.filter(|chance| !chance.is_enough());
+            let more = match (choice.is_tie, chance) {
+                (true, _) => ", a tie within the ranges".to_owned(),
+                (false, Some(chance)) => format!(", and keeps {within} {}", chance.text()),
+                (false, None) => String::new(),
             };
-            format!("{name} {} takes {}{tie}", choice.what, figures(choice))
+            format!("{name}, {}, takes {}{more}", choice.what, figures(choice))
         })
     };
     let mut parts: Vec<String> = Vec::new();
@@ -123,12 +225,12 @@ fn alternatives(answer: &Answer) -> String {
     if !named.iter().any(|other| same(&answer.functions, other)) {
         parts.extend(said("the best on functions", &answer.functions));
     }
-    let text = parts.join("; ");
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
-        None => String::new(),
-    }
+    let sentence = |part: &String| {
+        let mut letters = part.chars();
+        let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+        format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+    };
+    parts.iter().map(sentence).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the sentences and the frontier.
@@ -136,10 +238,8 @@ pub(super) fn of(answer: &Answer) -> String {
     let lines: Vec<_> = (answer.frontier.iter())
         .map(|choice| {
             let is_answer = (answer.answer.as_ref()).is_some_and(|a| a.index == choice.index);
-            let range = |range: Option<super::Range>, text: fn(f64) -> String| {
-                range.map_or(String::new(), |r| {
-                    format!("{} to {}", text(r.p5), text(r.p95))
-                })
+            let own_range = |own: Option<Range>, text: fn(f64) -> String| {
+                own.map_or(String::new(), |own| range(own, text))
             };
             let mark = if is_answer {
                 "*"
@@ -152,10 +252,11 @@ pub(super) fn of(answer: &Answer) -> String {
                 mark.to_owned(),
                 choice.what.clone(),
                 duration(choice.price.seconds),
-                range(choice.seconds_range, duration),
+                own_range(choice.seconds_range, duration),
                 usd(choice.price.usd),
-                range(choice.usd_range, usd),
-                number(choice.batches_per_worker as f64),
+                own_range(choice.usd_range, usd),
+                choice.chance.map_or(String::new(), Chance::percent),
+                count(choice.steps_per_epoch as f64),
             ]
         })
         .collect();
@@ -166,17 +267,48 @@ pub(super) fn of(answer: &Answer) -> String {
         "range",
         "cost",
         "range",
+        "keeps it",
         "steps/epoch",
     ];
-    format!(
-        "{}\n\n{}\n* the answer; ~ a tie with it: better in more than 5 % of the draws of all \
-         ranges. Of {} settings, bounds of time and cost rule out {}; of the others {} are \
-         possible; {} samples each",
-        answer.sentences.join("\n"),
-        table(heading, &lines),
+    let sentences: Vec<String> = (answer.sentences.iter())
+        .map(|sentence| wrapped("", sentence))
+        .collect();
+    let legend = format!(
+        "* the answer; ~ a tie with it. keeps it: draws of all ranges that keep the goal. \
+         steps/epoch: optimizer steps, {} of the experiment. Of {} settings, bounds of time and cost \
+         rule out {}; of the others {} are possible; {} samples each. {}",
+        count(answer.question.steps_per_epoch as f64),
         count(answer.searched as f64),
         count((answer.searched - answer.simulated) as f64),
         count(answer.possible as f64),
-        count(answer.samples as f64)
+        count(answer.samples as f64),
+        answer.prices()
+    );
+    format!(
+        "{}\n\n{}\n{}",
+        sentences.join("\n"),
+        table(heading, &lines),
+        wrapped("", &legend)
     )
+}
+
+impl Answer {
+    /// Returns which prices were read, and which were assumed.
+    pub(in crate::forecast) fn prices(&self) -> String {
+        let mut assumed: Vec<String> = (self.shown())
+            .flat_map(|choice| {
+                let place = &choice.place;
+                choice.assumed().map(move |(what, date)| format!("{what} at {place} ({date})"))
+            })
+            .collect();
+        assumed.sort_unstable();
+        assumed.dedup();
+        match assumed.as_slice() {
+            [] => "Costs are list prices.".to_owned(),
+            assumed => format!(
+                "Costs are list prices, but for what was assumed, not read: {}.",
+                assumed.join(", ")
+            ),
+        }
+    }
 }

@@ -74,11 +74,11 @@ impl Forecast {
             about: "what it would take, before anything runs".into(),
             tag: "simulated",
             answer,
-            notes: vec![
-                "Every figure is simulated with sizes only: nothing was run and nothing spent. \
-                 Costs are list prices."
-                    .into(),
-            ],
+            notes: vec![format!(
+                "Every figure is simulated with sizes only: nothing was run and nothing spent. {}",
+                (self.answer.as_ref())
+                    .map_or_else(|| "Costs are list prices.".to_owned(), |answer| answer.prices())
+            )],
             sections,
         }
     }

@@ -253,6 +253,16 @@ impl Site {
         book.with(&prices)
     }
 
+    /// Returns the prices that no page was read for.
+    pub(super) fn assumed_prices(&self) -> impl Iterator<Item = &PlacePrice> {
+        self.place.prices.iter().filter(|price| !price.is_read)
+    }
+
+    /// Returns whether its functions are paid for by the GB-second, as Lambda's are.
+    pub(super) fn is_lambda(&self) -> bool {
+        self.place.host == Host::Function && self.profile.function_price.is_none()
+    }
+
     /// Returns by what factor interruptions are expected to lengthen a training of
     /// `seconds`, an epoch of which takes `epoch_s`: each loses a boot and, with a
     /// checkpoint after every epoch, half an epoch.

@@ -114,6 +114,10 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
         self.system.rounds(self.job, &self.settings)
     }
 
+    fn steps_per_epoch(&self) -> usize {
+        self.system.steps_per_epoch(self.job, &self.settings)
+    }
+
     fn survives_lost_peers(&self) -> bool {
         self.system.survives_lost_peers(&self.settings)
     }

@@ -137,6 +137,10 @@ pub trait BoundSystem: Send + Sync {
     /// mini-batches ([`Task::minibatches`](crate::Task::minibatches)).
     fn rounds(&self) -> usize;
 
+    /// Optimizer steps of a worker's model in an epoch: one per mini-batch, unless the system
+    /// sums the gradients of several.
+    fn steps_per_epoch(&self) -> usize;
+
     /// Whether training goes on where the executions of some peers fail.
     fn survives_lost_peers(&self) -> bool;
 

@@ -98,6 +98,11 @@ pub trait TrainingSystem: Send + Sync {
         1
     }
 
+    /// Optimizer steps of a worker's model in an epoch; by default one per mini-batch.
+    fn steps_per_epoch(&self, job: &Job, _settings: &Self::Settings) -> usize {
+        job.batches_per_worker
+    }
+
     /// Whether training goes on where the executions of some peers fail; false by default.
     fn survives_lost_peers(&self, _settings: &Self::Settings) -> bool {
         false

@@ -245,6 +245,11 @@ impl TrainingSystem for P2p {
         Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
     }
 
+    /// The mean gradient of all mini-batches is one step.
+    fn steps_per_epoch(&self, _job: &Job, _settings: &Settings) -> usize {
+        1
+    }
+
     /// Traffic where every gradient is read once by every other peer; asynchronous
     /// peers, and those that fetch gradients again, read what their steps report.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {

@@ -159,6 +159,11 @@ impl TrainingSystem for P2pLambda {
         Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
     }
 
+    /// The mean gradient of all mini-batches is one step.
+    fn steps_per_epoch(&self, _job: &Job, _settings: &Settings) -> usize {
+        1
+    }
+
     fn states(&self, settings: &Settings) -> Vec<State> {
         vec![
             State::Task { function: EXPAND },

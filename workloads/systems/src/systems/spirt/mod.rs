@@ -292,6 +292,11 @@ impl TrainingSystem for Spirt {
         settings.rounds(job)
     }
 
+    /// The average of a round's gradients is one step.
+    fn steps_per_epoch(&self, job: &Job, settings: &Settings) -> usize {
+        settings.rounds(job)
+    }
+
     fn survives_lost_peers(&self, settings: &Settings) -> bool {
         settings.membership
     }

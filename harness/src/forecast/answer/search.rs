@@ -1,0 +1,268 @@
+//! The search: settings are simulated in the order of bounds that none of them can be better
+//! than, first in part and, where they are to be named, whole.
+
+use epochcost_systems::Host;
+
+use super::bench::{Bench, Figures, Found, Point};
+use super::bounds::{self, Before};
+use super::decide::{self, Ground, MISSES};
+use super::goal::{Goal, Price};
+use super::ranges::Draws;
+use super::{AssumedPrice, Choice, MOST_SHOWN, alone, frontier, parallel, text, work};
+use crate::error::Error;
+use crate::forecast::places::{Draw, Site};
+
+/// Settings, what bounds each, and what is known of those that were simulated.
+pub(in crate::forecast) struct Searched<'a> {
+    pub(in crate::forecast) bench: &'a Bench<'a>,
+    pub(in crate::forecast) points: Vec<Point>,
+    /// Seconds and dollars that no setting goes below; none for impossible ones.
+    least: Vec<Option<Price>>,
+    /// Figures of the settings that were simulated, and reasons of those that are impossible.
+    pub(super) found: Vec<Option<Found>>,
+    /// Draws of the settings that may be the answer, or are shown.
+    pub(super) draws: Draws,
+}
+
+/// Settings that are simulated before the bounds of the others are looked at again.
+const WAVE: usize = 16;
+
+/// Seed of the draws unless another is asked for.
+pub(super) const SEED: u64 = 42;
+
+impl<'a> Searched<'a> {
+    /// Computes the bounds of every point, and simulates none.
+    pub(in crate::forecast) fn of(bench: &'a Bench<'a>, points: Vec<Point>) -> Self {
+        let (mut least, mut found) = (Vec::new(), Vec::new());
+        for point in &points {
+            let (price, reason) = match bounds::before(bench, point, Draw(None)) {
+                Before::AtLeast(price) => (Some(price), None),
+                Before::Impossible(reason) => (None, Some(Err(reason))),
+            };
+            least.push(price);
+            found.push(reason);
+        }
+        Self {
+            bench,
+            points,
+            least,
+            found,
+            draws: Draws::new(SEED),
+        }
+    }
+
+    /// Simulates points with few mini-batches, unless they were.
+    pub(super) fn simulate(&mut self, indices: &[usize]) -> Result<(), Error> {
+        let missing: Vec<usize> = (indices.iter().copied())
+            .filter(|index| self.found[*index].is_none())
+            .collect();
+        let found = parallel::map(&missing, |index| {
+            self.bench.short(&self.points[*index], Draw(None))
+        });
+        for (index, found) in missing.into_iter().zip(found) {
+            self.found[index] = Some(found?);
+        }
+        Ok(())
+    }
+
+    /// Returns the figures of a point that was simulated and is possible.
+    pub(in crate::forecast) fn figures(&self, index: usize) -> Option<&Figures> {
+        self.found[index].as_ref()?.as_ref().ok()
+    }
+
+    /// Returns whether a point is not known to be impossible.
+    fn is_possible(&self, index: usize) -> bool {
+        !matches!(self.found[index], Some(Err(_)))
+    }
+
+    /// Returns the figures of every point that was simulated, and the bounds of the others.
+    pub(super) fn hopes(&self) -> Vec<Option<Price>> {
+        let known = |(index, found): (usize, &Option<Found>)| match found {
+            Some(found) => found.as_ref().ok().map(|figures| figures.price),
+            None => self.least[index],
+        };
+        self.found.iter().enumerate().map(known).collect()
+    }
+
+    /// Returns the best of the points that `fits` marks: the one that would be found if all of
+    /// them were simulated, since no other one's bound is before it.
+    pub(in crate::forecast) fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+        loop {
+            let hopes = self.hopes();
+            let Some(best) = goal.best(&hopes, |place| fits[place]) else {
+                return Ok(None);
+            };
+            if self.found[best].is_some() {
+                return Ok(Some(best));
+            }
+            let wave = self.wave(goal, fits, &hopes);
+            self.simulate(&wave)?;
+        }
+    }
+
+    /// Returns the first points whose bounds are before the best figures that are known.
+    fn wave(&self, goal: Goal, fits: &[bool], hopes: &[Option<Price>]) -> Vec<usize> {
+        let known = goal.best(hopes, |place| fits[place] && self.found[place].is_some());
+        let known = known.and_then(|place| hopes[place]);
+        let mut ahead: Vec<(usize, Price)> = (hopes.iter().enumerate())
+            .filter(|(place, _)| fits[*place] && self.found[*place].is_none())
+            .filter_map(|(place, hope)| Some((place, (*hope)?)))
+            .filter(|(_, hope)| goal.is_met_by(*hope))
+            .filter(|(_, hope)| known.is_none_or(|known| goal.order(*hope, known).is_le()))
+            .collect();
+        ahead.sort_by(|(i, a), (j, b)| goal.order(*a, *b).then(i.cmp(j)));
+        ahead.truncate(WAVE);
+        ahead.into_iter().map(|(place, _)| place).collect()
+    }
+
+    /// Returns the best of the points that `fits` marks, once its figures are those of the
+    /// whole training.
+    pub(super) fn whole_best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+        loop {
+            let Some(best) = self.best(goal, fits)? else {
+                return Ok(None);
+            };
+            if !Ground::settle(self, best)? {
+                return Ok(Some(best));
+            }
+        }
+    }
+
+    /// Returns for each point whether `of` holds.
+    pub(in crate::forecast) fn fits(&self, of: impl Fn(&Point) -> bool) -> Vec<bool> {
+        self.points.iter().map(of).collect()
+    }
+
+    pub(super) fn site(&self, point: &Point) -> &Site {
+        &self.bench.sites[point.site]
+    }
+
+    pub(super) fn host(&self, point: &Point) -> Host {
+        self.site(point).place.host
+    }
+
+    /// Returns whether a point is one machine with one GPU and nothing to exchange with.
+    pub(super) fn is_plain(&self, point: &Point) -> bool {
+        let site = self.site(point);
+        alone::is_alone(&point.row) && site.device() == epochcost_systems::Device::Cuda
+    }
+
+    pub(super) fn choice(&self, index: usize) -> Option<Choice> {
+        let point = &self.points[index];
+        let figures = self.figures(index)?;
+        let job = &point.row.job;
+        let on_functions = self.host(point) == Host::Function;
+        Some(Choice {
+            what: text::describe(point, self.site(point)),
+            system: job.system.clone(),
+            fidelity: job.fidelity,
+            workers: job.workers,
+            memory_mb: on_functions.then_some(point.row.memory_mb),
+            place: self.site(point).place.name.clone(),
+            batches_per_worker: job.batches_per_worker,
+            steps_per_epoch: work::steps_per_epoch(job),
+            price: figures.price,
+            assumed_prices: self.site(point).assumed_prices().map(AssumedPrice::of).collect(),
+            is_whole: figures.is_whole,
+            seconds_range: None,
+            usd_range: None,
+            chance: None,
+            is_tie: false,
+            index,
+        })
+    }
+
+    /// Returns the cheapest points on the frontier of seconds and dollars: no figures and no bound
+    /// are faster and cheaper. Bounds of more dollars hide none of them. Those that fan functions
+    /// out are settled, since few mini-batches of these tell less of the whole.
+    pub(super) fn frontier(&mut self) -> Result<Vec<usize>, Error> {
+        loop {
+            let mut on = self.hopeful_frontier();
+            on.truncate(MOST_SHOWN);
+            let unknown: Vec<usize> = (on.iter().copied())
+                .filter(|index| self.found[*index].is_none())
+                .collect();
+            if !unknown.is_empty() {
+                self.simulate(&unknown)?;
+                continue;
+            }
+            let short: Vec<(usize, Figures)> = (on.iter())
+                .filter_map(|index| Some((*index, *self.figures(*index)?)))
+                .filter(|(index, figures)| {
+                    !figures.is_settled && self.bench.fan_out(&self.points[*index]).is_some()
+                })
+                .collect();
+            if short.is_empty() {
+                return Ok(on);
+            }
+            let settled = parallel::map(&short, |(index, figures)| {
+                self.bench.settled(&self.points[*index], figures)
+            });
+            for ((index, _), found) in short.iter().zip(settled) {
+                self.found[*index] = Some(found?);
+            }
+        }
+    }
+
+    /// Returns the points on the frontier of what is known and of the bounds of the rest.
+    fn hopeful_frontier(&self) -> Vec<usize> {
+        let hopes: Vec<(usize, Price)> = (self.hopes().into_iter().enumerate())
+            .filter_map(|(index, price)| Some((index, price?)))
+            .collect();
+        let pairs: Vec<(f64, f64)> = hopes.iter().map(|(_, p)| (p.seconds, p.usd)).collect();
+        let on = frontier::frontier(&pairs);
+        let mut kept: Vec<_> = hopes.iter().zip(on).filter(|(_, on)| *on).collect();
+        kept.sort_by(|((_, a), _), ((_, b), _)| a.usd.total_cmp(&b.usd));
+        kept.into_iter().map(|((index, _), _)| *index).collect()
+    }
+}
+
+impl Ground for Searched<'_> {
+    fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+        Searched::best(self, goal, fits)
+    }
+
+    fn price(&self, index: usize) -> Option<Price> {
+        self.figures(index).map(|figures| figures.price)
+    }
+
+    fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>, Error> {
+        self.draw(&[index], count)?;
+        let mut drawn = self.drawn_so_far(index);
+        drawn.truncate(count);
+        Ok(drawn)
+    }
+
+    fn settle(&mut self, index: usize) -> Result<bool, Error> {
+        let Some(short) = self.figures(index).copied().filter(|short| !short.is_settled) else {
+            return Ok(false);
+        };
+        self.found[index] = Some(self.bench.settled(&self.points[index], &short)?);
+        Ok(true)
+    }
+
+    fn may_keep(&self, goal: Goal, index: usize, count: usize) -> bool {
+        let draws: Vec<Draw> = self.draws.first(count).collect();
+        let mut left = count / MISSES;
+        draws.into_iter().all(|draw| {
+            let is_missed = match bounds::before(self.bench, &self.points[index], draw) {
+                Before::AtLeast(least) => !goal.is_met_by(least),
+                Before::Impossible(_) => true,
+            };
+            let is_left = !is_missed || left > 0;
+            left -= usize::from(is_missed && is_left);
+            is_left
+        })
+    }
+
+    fn may_lead(&self, goal: Goal, index: usize, drawn: &[Option<Price>]) -> bool {
+        let least = self.draws.first(drawn.len()).map(|draw| {
+            match bounds::before(self.bench, &self.points[index], draw) {
+                Before::AtLeast(least) => Some(least),
+                Before::Impossible(_) => None,
+            }
+        });
+        let least: Vec<Option<Price>> = least.collect();
+        self.is_possible(index) && decide::leads(goal, &least, drawn) > drawn.len() / MISSES
+    }
+}
