@@ -95,14 +95,14 @@ fn learned(rows: &[RowSummary], names: &[String], target: f64) -> String {
 /// Returns the seconds in which rows reached the target, from the least to the most.
 fn time_to(rows: &[RowSummary], target: f64) -> String {
     let seconds = rows.iter().filter_map(|row| row.seconds_to_target?.mean);
+    let ends = range(&seconds.collect::<Vec<_>>()).map(|ends| ends.map(format::seconds));
+    let seconds = match ends {
+        Some([low, high]) if low == high => low,
+        Some([low, high]) => format!("{low} to {high}"),
+        None => return String::new(),
+    };
     let goal = format::goal(target);
-    match range(&seconds.collect::<Vec<_>>()) {
-        Some([low, high]) => {
-            let [low, high] = [low, high].map(format::seconds);
-            format!("Time to {goal}: {low} to {high} on the trial's clock. ")
-        }
-        None => String::new(),
-    }
+    format!("Time to {goal}: {seconds} on the trial's clock. ")
 }
 
 /// Returns for how many rows something is so, and why not for the others: "12 of 13 systems

@@ -428,12 +428,11 @@ pub(super) fn verdict_line(
 ) -> VerdictLine {
     let (class, sign) = class_and_sign(verdict.verdict);
     // Figures in the claim's unit, as text.
+    let is_accuracy = verdict.metric == Some(Metric::Accuracy) && verdict.unit.is_empty();
     let value = |value: f64| match verdict.unit.as_str() {
         "bytes" => format::bytes(value),
         "USD" => format::usd(value),
-        "" if verdict.metric == Some(Metric::Accuracy) && !verdict.ranking => {
-            format::percent(value)
-        }
+        "" if is_accuracy => format::percent(value),
         "" => format::number(value),
         unit => format!("{} {unit}", format::number(value)),
     };
@@ -448,7 +447,12 @@ pub(super) fn verdict_line(
         [None, None] => UNKNOWN.into(),
     };
     let interval = verdict.observed_ci95.map_or(String::new(), |[low, high]| {
-        format!("{} to {}", format::number(low), format::number(high))
+        let number = if is_accuracy {
+            format::percent
+        } else {
+            format::number
+        };
+        format!("{} to {}", number(low), number(high))
     });
     // Why the verdict is as it is, or not as expected.
     let unexpected = !verdict.holds();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crate::fixture;
 use crate::support::program;
 
+use epochcost::analysis;
 use serde_json::Value;
 
 /// Sizes only, and small: a trial takes milliseconds. AllReduce puts W + 1
@@ -540,7 +541,60 @@ fn one_page_over_runs_of_any_origin() {
     let page = scene.page("html");
     // They are no reproduction, and are not called one.
     assert!(page.contains("<h1>Several runs</h1>") && !page.contains("<h1>Reproduction</h1>"));
-    assert!(!page.contains("before claims had kinds"));
     scene.ends(&["report", "out"], 0);
     assert_eq!(scene.page("html"), page);
+}
+
+/// METHODOLOGY: origins are never mixed. No sentence, tally or sum adds what was measured to
+/// what was simulated, and grid points are no votes.
+#[test]
+fn an_overview_adds_nothing_measured_to_anything_simulated() {
+    let scene = Scene::new(&[("one/a", "name", "name")]);
+    scene.ends(&["run", "experiments/one/a.yaml", "--out", "runs/a"], 0);
+    let measured = fixture::finished(&scene.path("runs/m"), fixture::CLAIMS);
+    analysis::summarise(&measured).unwrap();
+    // A trial of the fixture failed.
+    let both = ["report", "runs/a", "runs/m", "--out", "out"];
+    let text = printed(&scene.ends(&both, 3));
+    let summary = scene.summary();
+    let told = summary["answer"]["findings"].as_array().unwrap();
+    let told: Vec<&str> = told.iter().filter_map(Value::as_str).collect();
+    let of = |origin: &str| {
+        let mut found = told.iter().filter(|text| text.contains(origin));
+        let found = (found.next().unwrap(), found.next());
+        assert_eq!(found.1, None);
+        (*found.0).to_owned()
+    };
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        of(", measured: ")
+            .ends_with("of 4 published figures tested here, 1 is reproduced and 3 cannot be told."),
+        "{told:?}"
+    );
+    assert!(of(", simulated: ").contains("published figure"), "{told:?}");
+    assert_eq!(summary["answer"]["fastest"], "");
+    let pages = ["html", "md"].map(|extension| scene.page(extension));
+    for text in pages.iter().chain([&text]) {
+        for sum in ["Fastest in", "settings", "all  "] {
+            assert!(!text.contains(sum), "{sum}: {text}");
+        }
+        assert!(
+            text.contains("Measured figures: 1 independent agreement"),
+            "{text}"
+        );
+        assert!(text.contains("Simulated figures: "), "{text}");
+    }
+    for sum in [
+        "all measured",
+        "all simulated",
+        "measured, published values: ",
+        "simulated, ",
+    ] {
+        assert!(text.contains(sum), "{sum}: {text}");
+    }
+    // Each line of the tally has one origin.
+    let tally = pages[1]
+        .lines()
+        .filter(|line| line.contains("| published values |"));
+    assert_eq!(tally.count(), 2);
 }

@@ -162,10 +162,10 @@ fn tables_sort_by_mouse_and_by_keyboard() {
     assert_ne!(by_cost, unsorted);
     let sorted = |browser: &mut Browser| {
         let heading =
-            "document.querySelectorAll('#table-summary thead th')[4].getAttribute('aria-sort')";
-        (browser.value(heading), column(browser, "table-summary", 4))
+            "document.querySelectorAll('#table-summary thead th')[5].getAttribute('aria-sort')";
+        (browser.value(heading), column(browser, "table-summary", 5))
     };
-    let heading = "#table-summary thead th:nth-child(5) button";
+    let heading = "#table-summary thead th:nth-child(6) button";
     browser.click(heading);
     assert_eq!(sorted(&mut browser), (json!("ascending"), by_cost.clone()));
     browser.value(&format!("document.querySelector({heading:?}).focus()"));

@@ -35,15 +35,25 @@ pub fn same(found: &[Figure], known: &[Figure], what: &str) {
 
 /// Every table against the summary.
 pub fn tables_agree(browser: &mut Browser, page: &Page) {
-    let summary = [
-        (2, "/seconds_per_epoch/mean"),
-        (3, "/cost_paper_usd"),
-        (4, "/cost_full_usd"),
-        (5, "/billed_ms"),
-        (6, "/peak_memory_mb"),
-        (8, "/train_loss"),
-        (9, "/accuracy"),
-    ];
+    let summary: &[(usize, &str)] = match page.summary["target_accuracy"].as_f64() {
+        Some(_) => &[
+            (1, "/seconds_to_target/mean"),
+            (2, "/cost_to_target_full_usd"),
+            (3, "/cost_to_target_paper_usd"),
+            (5, "/cost_full_usd"),
+            (6, "/peak_memory_mb"),
+            (8, "/train_loss"),
+            (9, "/accuracy"),
+        ],
+        None => &[
+            (1, "/seconds_per_epoch/mean"),
+            (2, "/cost_full_usd over /epochs"),
+            (3, "/cost_paper_usd over /epochs"),
+            (4, "/peak_memory_mb"),
+            (6, "/train_loss"),
+            (7, "/accuracy"),
+        ],
+    };
     let stages = [
         (1, "/stage_seconds/fetch_dataset"),
         (2, "/stage_seconds/compute_gradients"),
@@ -63,7 +73,7 @@ pub fn tables_agree(browser: &mut Browser, page: &Page) {
     let rows = page.rows();
     let claims = page.summary["verdicts"].as_array().unwrap();
     let tables: [Table<'_>; 4] = [
-        ("table-summary", &summary, rows),
+        ("table-summary", summary, rows),
         ("table-stages", &stages, rows),
         ("table-traffic", &traffic, rows),
         ("table-verdicts", &verdicts, claims),
@@ -97,10 +107,7 @@ pub fn charts_agree(browser: &mut Browser, page: &Page) {
         "/stage_seconds/update_model",
         "/stage_seconds/detect_convergence",
     ];
-    let share = |row: &Value, field: &str, of: &str| {
-        let (value, of) = (figure(row, field)?, figure(row, of)?);
-        Some(value / of)
-    };
+    let share = |row: &Value, field: &str, of: &str| figure(row, &format!("{field} over {of}"));
     let points = shapes(browser, "time-cost-chart", ".point:not(.hollow)");
     let bars = shapes(browser, "stages-chart", "rect.bar");
     let bytes = shapes(browser, "bytes-chart", "rect.bar");
@@ -158,8 +165,12 @@ fn shapes(browser: &mut Browser, chart: &str, shape: &str) -> Vec<Vec<Value>> {
     rows.map(|row| row.as_array().unwrap().clone()).collect()
 }
 
+/// A field, or one over another.
 fn figure(line: &Value, field: &str) -> Figure {
-    line.pointer(field).unwrap().as_f64()
+    match field.split_once(" over ") {
+        Some((field, of)) => Some(figure(line, field)? / figure(line, of)?),
+        None => line.pointer(field).unwrap().as_f64(),
+    }
 }
 
 fn number(shape: &Value, name: &str) -> Figure {

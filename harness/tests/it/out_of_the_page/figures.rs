@@ -125,3 +125,49 @@ claims: []
     assert!(page.contains("No two rows of this run do the same work"));
     assert!(page.contains("so that 1,000 samples are compared"));
 }
+
+/// Virtual time is that of AWS, and names the fastest and the cheapest with the basis; many
+/// settings are no votes.
+#[test]
+fn a_simulated_run_names_the_fastest_and_many_settings_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let answer = |sweep: &str| {
+        let file = directory.path().join("settings.yaml");
+        let text = format!(
+            "schema: 1\nname: settings\nplatform: sim\ndataset: {{name: cifar10}}\nmodel: mobilenet\n\
+             workers: 4\nbatch_size: 64\nbatches_per_worker: 2\nepochs: 2\nevaluate: never\n\
+             simulation: {{compute: [stated-flops], limits: false}}\n\
+             systems: [allreduce, gpu_baseline]\n{sweep}claims: []\n"
+        );
+        fs::write(&file, text).unwrap();
+        let run = directory.path().join(format!("run{}", sweep.len()));
+        let mut command = program();
+        let ended = command.arg("run").arg(&file).arg("--out").arg(&run);
+        let ended = ended.output().unwrap();
+        let message = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{message}");
+        let text = fs::read(run.join("summary.json")).unwrap();
+        let summary: Value = serde_json::from_slice(&text).unwrap();
+        summary["answer"].clone()
+    };
+    let one = answer("");
+    let text = |field: &str| one[field].as_str().unwrap().to_owned();
+    let fastest = text("fastest");
+    assert!(
+        fastest.starts_with("Fastest: ") && fastest.contains(" per epoch (simulated); next: "),
+        "{fastest}"
+    );
+    let cheapest = text("cheapest");
+    assert!(
+        cheapest.starts_with("Cheapest: AllReduce on functions, $")
+            && cheapest.contains("on rented instances, GPU baseline, costs"),
+        "{cheapest}"
+    );
+    let many = answer("sweep: {workers: [2, 3, 4, 6, 8]}\n");
+    let fastest = many["fastest"].as_str().unwrap();
+    assert!(
+        fastest.starts_with("5 settings that differ in their work (simulated)"),
+        "{fastest}"
+    );
+    assert_eq!(many["cheapest"], "");
+}

@@ -57,7 +57,7 @@ fn a_verdict_that_differs_from_the_expected_one_fails_the_run() {
     let judged = |expect: &str, limit: f64| {
         let claims = format!(
             r#"[{{"kind": "own", "claim": "c", "select": {{"system": "spirt"}}, "metric": "accuracy",
-                "at_least": {limit}{expect}}}]"#
+                "at_least": {limit}, "at_most": 1{expect}}}]"#
         );
         let directory = tempfile::tempdir().unwrap();
         let run =
