@@ -36,7 +36,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
     ),
     (
         "check",
-        &["epochcost check experiments/smoke.yaml --set workers=8"],
+        &["epochcost check experiments/smoke.yaml --set workers=2"],
     ),
     (
         "plan",

@@ -42,7 +42,7 @@ pub enum ResultsError {
         holder: String,
     },
     /// There is no run there.
-    #[error("failed to open {0}: it holds no manifest.json, so it is not a run directory{}", similar_runs(.0))]
+    #[error("failed to open {0}: it holds no manifest.json, so it is not a run directory{similar}", similar = similar_runs(.0))]
     NotARun(PathBuf),
     /// The format is newer than this program.
     #[error(
@@ -173,7 +173,7 @@ const RUNS: &str = "results";
 /// are none.
 fn similar_runs(path: &Path) -> String {
     let beside = path.parent().unwrap_or(Path::new(""));
-    let entries = [beside, Path::new(RUNS)].map(|directory| std::fs::read_dir(directory));
+    let entries = [beside, Path::new(RUNS)].map(std::fs::read_dir);
     let entries = entries.into_iter().flatten().flatten().flatten();
     let runs = entries.map(|entry| entry.path());
     let runs = runs.filter(|run| run.join("manifest.json").is_file());

@@ -97,11 +97,6 @@ fn shipped_experiments_are_found_by_their_names() {
             "{named}"
         );
     }
-    let error = installed.ends_with(2, &["run", "smoek"]);
-    assert!(
-        error.contains("smoek") && error.contains("list experiments"),
-        "{error}"
-    );
     // What lies beside experiments is found as well.
     let dry = installed.ends_well(&["reproduce", "--dry-run"]);
     assert!(dry.contains("kubeml/figures"), "{dry}");

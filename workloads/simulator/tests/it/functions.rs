@@ -322,7 +322,7 @@ fn the_same_seed_gives_the_same_simulation() {
 const HELD: [(&str, &str, &[&str]); 8] = [
     (
         "scatterreduce",
-        "worker",
+        "train",
         &[
             "parameters",
             "momentum",
@@ -334,7 +334,7 @@ const HELD: [(&str, &str, &[&str]); 8] = [
     ),
     (
         "allreduce",
-        "worker",
+        "train",
         &[
             "parameters",
             "momentum",
@@ -345,7 +345,7 @@ const HELD: [(&str, &str, &[&str]); 8] = [
     ),
     (
         "lambdaml_async",
-        "worker",
+        "train",
         &[
             "parameters",
             "momentum",
@@ -356,7 +356,7 @@ const HELD: [(&str, &str, &[&str]); 8] = [
     ),
     (
         "mlless",
-        "worker",
+        "train",
         &[
             "parameters",
             "momentum",
@@ -379,7 +379,7 @@ const HELD: [(&str, &str, &[&str]); 8] = [
     ),
     (
         "p2p_lambda",
-        "compute_gradient",
+        "compute_gradients",
         &["parameters", "gradient", "gradient, sent"],
     ),
 ];

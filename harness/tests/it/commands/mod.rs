@@ -1,0 +1,258 @@
+//! Every command line that a document, a recipe or help shows: parsed by the program's own
+//! parser, its experiments found, and run where that is cheap, in an empty directory and in a
+//! checkout.
+mod text;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use epochcost::cli::Cli;
+use tempfile::TempDir;
+
+use self::text::{Command, commands, root};
+use crate::support::epochcost;
+
+/// Commands that are parsed, whose experiments are found, and that are not run, by a part of
+/// their text, with the reason. The first that fits counts.
+const NOT_RUN: [(&str, &str); 17] = [
+    ("--platform aws", "needs an account"),
+    ("--aws", "needs an account"),
+    ("epochcost clean", "needs an account"),
+    ("epochcost prices refresh", "needs an account"),
+    ("epochcost data fetch", "downloads"),
+    ("epochcost data check", "reads what was downloaded"),
+    ("epochcost data make", "writes 180 MB"),
+    ("epochcost profile", "measures for minutes"),
+    (
+        "epochcost map",
+        "seconds of every place: tests of the map run it",
+    ),
+    (
+        "epochcost validate",
+        "half a minute: tests of validations run it",
+    ),
+    (
+        "epochcost new",
+        "changes a checkout: tests of installations run it",
+    ),
+    (
+        "epochcost replay",
+        "takes a run of workers: tests of replays run it",
+    ),
+    ("--limits", "searches for up to four minutes"),
+    ("--uncertainty", "simulates every row often"),
+    ("--cheapest-memory", "simulates every row often"),
+    ("--png", "needs a program that draws"),
+    ("--measure", "builds the worker and measures"),
+];
+
+/// Files of the reader's own, of which only the command is parsed.
+const OWN_FILES: [&str; 5] = [
+    "x.yaml",
+    "kubeml.yaml",
+    "experiments/gossip.yaml",
+    "results/profiles/train-2026-11-22-plan.yaml",
+    "EXPERIMENT",
+];
+
+fn why_not_run(command: &Command) -> Option<&'static str> {
+    let text = command.text();
+    let found = NOT_RUN.iter().find(|(part, _)| text.contains(part));
+    found.map(|(_, why)| *why)
+}
+
+fn is_ours(command: &Command) -> bool {
+    command.words[0] == "epochcost" && command.words.len() > 1
+}
+
+/// Returns whether a text only stands for something: `DIR`, `results/<run>`, `RUN…`.
+fn is_placeholder(word: &str) -> bool {
+    let is_name = |word: &str| {
+        word.chars()
+            .all(|c| c.is_ascii_uppercase() || "[/]…+".contains(c))
+    };
+    word.contains(['…', '<', '{', '*']) || (!word.is_empty() && is_name(word))
+}
+
+#[test]
+fn every_command_is_one() {
+    let commands = commands();
+    let ours = commands.iter().filter(|command| is_ours(command));
+    assert!(ours.clone().count() > 80, "{}", ours.count());
+    for command in ours {
+        let parsed = Cli::try_parse_from(&command.words);
+        let error = match parsed {
+            Ok(_) => continue,
+            Err(error) => error,
+        };
+        let is_help = error.kind() == ErrorKind::DisplayHelp;
+        // A verb that a text only names has no arguments.
+        let is_name = command.words.len() == 2
+            && matches!(
+                error.kind(),
+                ErrorKind::MissingRequiredArgument
+                    | ErrorKind::MissingSubcommand
+                    | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            );
+        let (place, text) = (&command.place, command.text());
+        assert!(is_help || is_name, "{place}: {text}\n{error}");
+    }
+    for (part, _) in NOT_RUN {
+        let mut texts = commands.iter().map(Command::text);
+        assert!(
+            texts.any(|text| text.contains(part)),
+            "no command has {part}"
+        );
+    }
+}
+
+/// Recipes, packages and scripts of a checkout.
+#[test]
+fn what_other_commands_name_is_there() {
+    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let recipes = read("justfile");
+    let lock = read("Cargo.lock");
+    for Command { words, place } in commands() {
+        let text = words.join(" ");
+        let named = |option: &str| {
+            let at = words.iter().position(|word| word == option);
+            at.and_then(|at| words.get(at + 1))
+        };
+        match words[0].as_str() {
+            "just" => {
+                let start = format!("\n{}", words[1]);
+                let is_there = (recipes.match_indices(&start))
+                    .any(|(at, _)| recipes[at + start.len()..].starts_with([' ', ':']));
+                assert!(is_there, "{place}: {text}");
+            }
+            "cargo" => {
+                if let Some(package) = named("-p") {
+                    let line = format!("name = \"{package}\"");
+                    assert!(lock.contains(&line), "{place}: {text}");
+                }
+            }
+            "python3" | "sh" => {
+                let script = words[1..].iter().find(|word| word.contains('/'));
+                if let Some(script) = script {
+                    assert!(root().join(script).is_file(), "{place}: {text}");
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the experiments that a command names.
+fn experiments(command: &Command) -> Vec<String> {
+    let [_, verb, arguments @ ..] = &command.words[..] else {
+        return Vec::new();
+    };
+    if !["run", "check", "plan"].contains(&verb.as_str()) {
+        return Vec::new();
+    }
+    let options = arguments.iter().position(|word| word.starts_with('-'));
+    let names = arguments[..options.unwrap_or(arguments.len())].iter();
+    let names = names.filter(|name| !OWN_FILES.contains(&name.as_str()));
+    let names = names.filter(|name| !is_placeholder(name));
+    names.cloned().collect()
+}
+
+/// Returns a command as it is run: what costs minutes is only checked, placeholders are filled.
+fn cheap(command: &Command) -> Option<Vec<String>> {
+    let mut words: Vec<String> = command.words[1..].to_vec();
+    let [verb, ..] = &words[..] else { return None };
+    let is_bare = words.len() == 1;
+    match verb.as_str() {
+        _ if is_bare && !["audit", "doctor"].contains(&verb.as_str()) => return None,
+        "run" if !words.contains(&"sim".to_owned()) => return None,
+        "run" => words.extend(["--out", "results/new"].map(str::to_owned)),
+        "reproduce" if !words.contains(&"--dry-run".to_owned()) => {
+            words.push("--dry-run".to_owned());
+        }
+        _ => {}
+    }
+
+    for word in &mut words {
+        *word = match word.as_str() {
+            "results/<before>" => "results/BEFORE".to_owned(),
+            "results/<after>" => "results/AFTER".to_owned(),
+            "RUN" | "BEFORE" | "AFTER" => format!("results/{word}"),
+            "DIR" => "written".to_owned(),
+            _ => std::mem::take(word),
+        };
+    }
+    let is_run = |word: &str| word.starts_with("results/");
+    let unknown = words
+        .iter()
+        .any(|word| is_placeholder(word) && !is_run(word));
+    (!unknown).then_some(words)
+}
+
+#[track_caller]
+fn ends_well(directory: &Path, arguments: &[&str], place: &str) {
+    let output = epochcost(directory, arguments);
+    let message = String::from_utf8_lossy(&output.stderr);
+    let code = output.status.code();
+    assert_eq!(code, Some(0), "{place}: {}: {message}", arguments.join(" "));
+}
+
+/// A directory with the runs that commands name; in a checkout, with the experiments and the
+/// record, too.
+fn directory(is_checkout: bool) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let few = "--platform sim --set systems=[allreduce] --set claims=[] --out results/RUN";
+    let arguments: Vec<&str> = ["run", "smoke"].into_iter().chain(few.split(' ')).collect();
+    ends_well(path, &arguments, "the run that others read");
+    for name in ["BEFORE", "AFTER", "ONE", "TWO"] {
+        let copy = path.join("results").join(name);
+        fs::create_dir(&copy).unwrap();
+        for entry in fs::read_dir(path.join("results/RUN")).unwrap() {
+            let entry = entry.unwrap();
+            if entry.path().is_file() {
+                fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+            }
+        }
+    }
+    if is_checkout {
+        let root = root().canonicalize().unwrap();
+        symlink(root.join("experiments"), path.join("experiments")).unwrap();
+        symlink(root.join("results/records"), path.join("results/records")).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn commands_work_in_an_empty_directory_and_in_a_checkout() {
+    let commands = commands();
+    for is_checkout in [false, true] {
+        let directory = directory(is_checkout);
+        let (mut done, mut checked) = (BTreeSet::new(), BTreeSet::new());
+        for command in commands.iter().filter(|command| is_ours(command)) {
+            for name in experiments(command) {
+                if checked.insert(name.clone()) {
+                    ends_well(directory.path(), &["check", &name], &command.place);
+                }
+            }
+            // The appendix is written from the record of a checkout.
+            let is_elsewhere = !is_checkout && command.words[1] == "artifact";
+            // The search for an answer takes seconds: once is enough.
+            let is_again = is_checkout && command.text().contains("--deadline");
+            let names_own = (command.words.iter()).any(|word| OWN_FILES.contains(&word.as_str()));
+            if why_not_run(command).is_some() || is_elsewhere || is_again || names_own {
+                continue;
+            }
+            let Some(words) = cheap(command).filter(|words| done.insert(words.clone())) else {
+                continue;
+            };
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            ends_well(directory.path(), &words, &command.place);
+            let _ = fs::remove_dir_all(directory.path().join("results/new"));
+        }
+        assert!(done.len() > 25 && checked.len() > 7, "{done:?} {checked:?}");
+    }
+}
