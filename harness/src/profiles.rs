@@ -20,10 +20,7 @@ const PLATFORMS: [(&str, &str); 4] = [
         "aws-us-east-1",
         include_str!("../profiles/aws-us-east-1.yaml"),
     ),
-    (
-        DEFAULT,
-        include_str!("../profiles/aws-us-east-1-2024.yaml"),
-    ),
+    (DEFAULT, include_str!("../profiles/aws-us-east-1-2024.yaml")),
     ("laptop", include_str!("../profiles/laptop.yaml")),
     (
         "serverless-gpu",

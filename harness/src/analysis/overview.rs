@@ -177,7 +177,9 @@ impl Overview {
         let ended = self.items.iter().filter(|item| item.run.is_some());
         let profiles: BTreeSet<&str> = ended.filter_map(|item| item.profile.as_deref()).collect();
         let profiles = profiles.into_iter();
-        profiles.map(|profile| misses::sentence(profile, None)).collect()
+        profiles
+            .map(|profile| misses::sentence(profile, None))
+            .collect()
     }
 
     /// Brings a reproduction and its runs together; `runs` has one for each

@@ -35,7 +35,12 @@ pub struct Args {
     markdown: bool,
     /// Write the profile's scores into this file, from which plans and reports say what it misses
     /// by, in the place of those that it has. Scores without single refinements are left out.
-    #[arg(long, value_name = "FILE", requires = "profile", conflicts_with = "files")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "profile",
+        conflicts_with = "files"
+    )]
     record: Option<PathBuf>,
 }
 

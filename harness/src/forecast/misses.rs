@@ -15,7 +15,8 @@ pub(super) fn sentences<'a>(
     let others = places.filter(|site| site.profile_name() != own);
     said.extend(others.map(|site| {
         let misses = misses::sentence(site.profile_name(), Some(stands.client));
-        format!("{} stands on another: {misses}", site.place.name)
+        let misses = misses.replacen("Profile", "the profile", 1);
+        format!("{} stands on {misses}", site.place.name)
     }));
     said.dedup();
     said

@@ -117,7 +117,10 @@ pub fn sentence(profile: &str, client: Option<Client>) -> String {
 
 /// Returns the sentence on a profile of which no score is known.
 pub fn unknown(profile: &str, client: Option<Client>) -> String {
-    format!("{}: never compared with measurements.", named(profile, client))
+    format!(
+        "{}: never compared with measurements.",
+        named(profile, client)
+    )
 }
 
 fn named(profile: &str, client: Option<Client>) -> String {
@@ -163,7 +166,10 @@ mod tests {
         let said = sentence(DEFAULT, Some(Client::Interpreted));
         let (first, second) = said.split_once("; ").unwrap();
         assert!(first.starts_with(&format!("Profile {DEFAULT} (interpreted client): on 153 ")));
-        assert!(first.ends_with("its median error is 37 % and its ranges hold 33 %"), "{first}");
+        assert!(
+            first.ends_with("its median error is 37 % and its ranges hold 33 %"),
+            "{first}"
+        );
         assert!(second.contains("this project's own sets"), "{second}");
         // The profile that was fitted to a paper has its larger error on this project's sets.
         let fitted = sentence("aws-us-east-1", None);

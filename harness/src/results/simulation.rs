@@ -150,7 +150,9 @@ impl SimulationRecord {
         let shipped = shipped.map_or_else(Vec::new, |profile| profile.constants());
         let is_as_shipped = |known: &ConstantRecord| {
             let mut of_path = shipped.iter().filter(|(path, _)| *path == known.path);
-            of_path.any(|(_, own)| (own.value, own.low, own.high) == (known.value, known.low, known.high))
+            of_path.any(|(_, own)| {
+                (own.value, own.low, own.high) == (known.value, known.low, known.high)
+            })
         };
         let stated = self.constants.iter().filter(|known| known.stated).count();
         let mut own = self.constants.iter().filter(|known| !known.stated);
@@ -163,7 +165,9 @@ impl SimulationRecord {
         match stated {
             0 => said,
             1 => format!("{said} One constant is the experiment's own, and was not compared."),
-            many => format!("{said} {many} constants are the experiment's own, and were not compared."),
+            many => {
+                format!("{said} {many} constants are the experiment's own, and were not compared.")
+            }
         }
     }
 

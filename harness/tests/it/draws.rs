@@ -25,7 +25,7 @@ epochs: 1
 evaluate: never
 memory_mb: 3008
 trials: TRIALS
-simulation: {draws: 60}
+simulation: {profile: aws-us-east-1, draws: 60}
 systems: SYSTEMS
 claims:
   - {kind: own, claim: close, select: {system: scatterreduce}, over: {system: allreduce}, metric: synchronise, at_most: 1.0,

@@ -208,14 +208,27 @@ fn an_answer_stands_on_the_profile_and_the_client_that_are_asked_for() {
             "--set",
             "simulation.constants={function.cold_start_s: {value: 60, assumed: x}}",
         ],
-        ["--set", "systems=[{system: scatterreduce, client: interpreted}]"],
+        [
+            "--set",
+            "systems=[{system: scatterreduce, client: interpreted}]",
+        ],
     ]
     .map(|change| seconds(&change));
-    assert!(interpreted > stated && fitted > stated, "{stated}: {interpreted} {fitted}");
+    assert!(
+        interpreted > stated && fitted > stated,
+        "{stated}: {interpreted} {fitted}"
+    );
     assert!(late > stated + 50.0, "{stated} {late}");
     assert_eq!(of_row, interpreted);
     // Limits and time-outs.
-    let none = ["--deadline", "10h", "--place", "lambda-x86", "--set", "timeout_s=2"];
+    let none = [
+        "--deadline",
+        "10h",
+        "--place",
+        "lambda-x86",
+        "--set",
+        "timeout_s=2",
+    ];
     let with = |more: &[&str]| plan(EXPERIMENT, &[&none[..], more].concat());
     assert!(with(&[])["answer"]["answer"].is_null());
     assert!(!with(&["--set", "simulation.limits=false"])["answer"]["answer"].is_null());

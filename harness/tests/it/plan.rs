@@ -565,7 +565,10 @@ fn an_interpreted_client_needs_a_profile_that_describes_one() {
     let interpreted = ["--set", "simulation.client=interpreted"];
     let fitted = ["--profile", "aws-us-east-1"];
     let problem = "aws-us-east-1 describes no interpreted client";
-    refused(&[&fitted[..], &interpreted].concat(), &[problem, "aws-us-east-1-2024"]);
+    refused(
+        &[&fitted[..], &interpreted].concat(),
+        &[problem, "aws-us-east-1-2024"],
+    );
     let of = |client: &[&str]| {
         let plan = plan(EXPERIMENT, client);
         let rows = items(&plan, "rows").iter();

@@ -114,8 +114,12 @@ fn the_recorded_scores_are_those_of_today() {
         };
         profiles.iter().flat_map(of).collect()
     };
-    let remedy = "run `epochcost validate --profile NAME --record harness/profiles/validation/own.json`";
-    let (recorded, written) = (flat(recorded), flat(written["profiles"].as_array().unwrap()));
+    let remedy =
+        "run `epochcost validate --profile NAME --record harness/profiles/validation/own.json`";
+    let (recorded, written) = (
+        flat(recorded),
+        flat(written["profiles"].as_array().unwrap()),
+    );
     assert_eq!(recorded.len(), written.len(), "{remedy}");
     for (old, new) in recorded.iter().zip(&written) {
         assert_eq!((&old.0, &old.1), (&new.0, &new.1));

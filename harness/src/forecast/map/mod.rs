@@ -297,11 +297,21 @@ impl<'a> Field<'a> {
             field.with(|bench, points| cell(bench, points, goal, parameters, flops_per_sample))?;
         let mut notes = Vec::new();
         if !left_out.is_empty() {
-            notes.push(format!("{}: places left out: {}.", own.name, left_out.join("; ")));
+            notes.push(format!(
+                "{}: places left out: {}.",
+                own.name,
+                left_out.join("; ")
+            ));
         }
         let misses = misses::sentences(stands, std::iter::empty());
-        if (self.stands()).is_some_and(|stands| misses::sentences(stands, std::iter::empty()) != misses) {
-            notes.extend(misses.into_iter().map(|said| format!("{}: {said}", own.name)));
+        if (self.stands())
+            .is_some_and(|stands| misses::sentences(stands, std::iter::empty()) != misses)
+        {
+            notes.extend(
+                misses
+                    .into_iter()
+                    .map(|said| format!("{}: {said}", own.name)),
+            );
         }
         let mark = Mark {
             model: own.name,
@@ -337,10 +347,15 @@ impl Map {
     }
 }
 
+/// Kind and name of the best place of a cell.
+fn owner(map: &Map, of: fn(&Cell) -> Option<&Best>, index: usize) -> Option<(Kind, &str)> {
+    of(&map.cells[index]).map(|best| (best.kind, best.place.as_str()))
+}
+
 /// Returns the cells of one panel by region: neighbours with the same best place and kind.
 fn regions(map: &Map, of: fn(&Cell) -> Option<&Best>) -> Vec<Vec<usize>> {
     let columns = map.parameters.len();
-    let owner = |index: usize| of(&map.cells[index]).map(|best| (best.kind, best.place.as_str()));
+    let owner = |index: usize| owner(map, of, index);
     let mut is_seen = vec![false; map.cells.len()];
     let mut regions = Vec::new();
     for start in 0..map.cells.len() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Best, Cell, Kind, Map, regions};
+use super::{Best, Cell, Kind, Map, owner, regions};
 use crate::format::{count, duration, usd};
 
 /// Side of a cell, pixels.
@@ -29,9 +29,17 @@ const WIDE: usize = 200;
 /// Colours that are told apart by most eyes (Okabe and Ito), light enough for black text,
 /// with their names.
 const KINDS: [(Kind, &str, &str); 4] = [
-    (Kind::OneMachine, "#9bd0f0", "one machine, one GPU or none"),
-    (Kind::SeveralGpus, "#5a9fd0", "one machine, several GPUs"),
-    (Kind::Ring, "#5cc4a0", "several machines, ring"),
+    (
+        Kind::OneMachine,
+        "#9bd0f0",
+        "one machine with one GPU or none",
+    ),
+    (
+        Kind::SeveralGpus,
+        "#5a9fd0",
+        "one machine with several GPUs",
+    ),
+    (Kind::Ring, "#5cc4a0", "a ring of machines"),
     (Kind::Functions, "#f0b840", "functions"),
 ];
 
@@ -90,6 +98,7 @@ fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> O
         let y = bottom - ((index / columns) + 1) as f64 * SIDE;
         draw(svg, cell, of(cell), x, y);
     }
+    borders(svg, map, (left, bottom), of);
     // Axes.
     for (index, parameters) in map.parameters.iter().enumerate() {
         let x = left + (index as f64 + 0.5) * SIDE;
@@ -128,7 +137,11 @@ fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> O
     labels(svg, map, (left, bottom), of, &dots);
     for (index, (mark, dot)) in map.models.iter().zip(&dots).enumerate() {
         let Some((x, y)) = dot else { continue };
-        let colour = if mark.own.is_some() { "#c8102e" } else { "#222" };
+        let colour = if mark.own.is_some() {
+            "#c8102e"
+        } else {
+            "#222"
+        };
         put!(
             svg,
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{DOT}\" fill=\"{colour}\" stroke=\"#fff\"/>\
@@ -168,6 +181,34 @@ fn draw(svg: &mut String, cell: &Cell, best: Option<&Best>, x: f64, y: f64) {
         );
     }
     svg.push_str("</g>");
+}
+
+/// Draws lines between cells of different places.
+fn borders(
+    svg: &mut String,
+    map: &Map,
+    (left, bottom): (f64, f64),
+    of: fn(&Cell) -> Option<&Best>,
+) {
+    let columns = map.parameters.len();
+    let mut line = |x: f64, y: f64, to: (f64, f64)| {
+        put!(
+            svg,
+            "<path d=\"M{x} {y}l{} {}\" stroke=\"#222\" stroke-width=\"1.5\"/>",
+            to.0,
+            to.1
+        );
+    };
+    for index in 0..map.cells.len() {
+        let (column, row) = (index % columns, index / columns);
+        let (x, y) = (left + column as f64 * SIDE, bottom - row as f64 * SIDE);
+        if column > 0 && owner(map, of, index) != owner(map, of, index - 1) {
+            line(x, y, (0.0, -SIDE));
+        }
+        if row > 0 && owner(map, of, index) != owner(map, of, index - columns) {
+            line(x, y, (SIDE, 0.0));
+        }
+    }
 }
 
 /// Returns where the dots of models lie, none outside of the map; a dot that would lie on one before
@@ -236,7 +277,10 @@ fn labels(
                 .map(move |corner| (corner.0 + (SIDE - width) / 2.0, corner.1 + y, width, height))
         });
         let distance = |area: &Area| {
-            let corner = (area.0 - (SIDE - width) / 2.0, area.1 - (SIDE - height) / 2.0);
+            let corner = (
+                area.0 - (SIDE - width) / 2.0,
+                area.1 - (SIDE - height) / 2.0,
+            );
             (corner.0 - middle.0).hypot(corner.1 - middle.1)
         };
         let is_free = |area: &Area| !dots.iter().flatten().any(|dot| touches(*dot, *area));
@@ -261,7 +305,9 @@ fn lines(name: &str) -> Vec<&str> {
     if name.len() as f64 * LETTER <= SIDE - 2.0 {
         return vec![name];
     }
-    let breaks = name.char_indices().filter(|(_, letter)| "-.".contains(*letter));
+    let breaks = name
+        .char_indices()
+        .filter(|(_, letter)| "-.".contains(*letter));
     let longer = |at: &usize| (*at).max(name.len() - at);
     let best = breaks.map(|(at, _)| at + 1).min_by_key(longer);
     best.map_or(vec![name], |at| vec![&name[..at], &name[at..]])
@@ -325,8 +371,8 @@ fn notes(map: &Map) -> Vec<String> {
         .map(|(index, mark)| format!("{} {}", index + 1, mark.model));
     let mut texts = vec![
         format!(
-            "{} samples in batches of 128; every figure is simulated. A name is that of the place in all \
-             cells around it of one colour and place; point at a cell for its setting.",
+            "{} samples in batches of 128; every figure is simulated. A name is that of the place of all cells \
+             around it within dark lines; point at a cell for its setting.",
             count(map.samples as f64)
         ),
         format!(

@@ -91,7 +91,13 @@ fn an_own_model_is_placed_with_its_client() {
     let slower = drawn(&interpreted, &places).unwrap();
     assert!(seconds(&compiled) < seconds(&slower));
     assert_eq!(compiled.cells.len(), slower.cells.len());
-    assert!(slower.sentences.last().unwrap().contains("(interpreted client)"));
+    assert!(
+        slower
+            .sentences
+            .last()
+            .unwrap()
+            .contains("(interpreted client)")
+    );
     assert!(slower.misses[0].contains("(compiled client)"));
     let refused = drawn(&interpreted, &["cloud-run-l4".to_owned()]).unwrap_err();
     let said = "cloud-run-l4: its profile serverless-gpu describes no interpreted client";
@@ -188,7 +194,9 @@ fn names_and_dots_lie_apart() {
         };
         let tags = |start: &str| -> Vec<String> {
             let parts = svg.split(start).skip(1);
-            parts.map(|part| part.split("</text>").next().unwrap().to_owned()).collect()
+            parts
+                .map(|part| part.split("</text>").next().unwrap().to_owned())
+                .collect()
         };
         let dots: Vec<(f64, f64)> = (tags("<circle").iter())
             .map(|tag| (attribute(tag, "cx"), attribute(tag, "cy")))
@@ -204,7 +212,10 @@ fn names_and_dots_lie_apart() {
             .collect();
         assert!(names.len() > 8, "{}", names.len());
         for (index, name) in names.iter().enumerate() {
-            assert!(!dots.iter().any(|dot| svg::touches(*dot, *name)), "{name:?}");
+            assert!(
+                !dots.iter().any(|dot| svg::touches(*dot, *name)),
+                "{name:?}"
+            );
             let overlaps = |other: &svg::Area| {
                 let apart = |a: f64, a_size: f64, b: f64, b_size: f64| {
                     a + a_size <= b + 1e-6 || b + b_size <= a + 1e-6

@@ -127,16 +127,11 @@ impl Site {
     /// # Errors
     /// Why the place cannot be had so.
     fn under(self, stands: &Simulation) -> Result<Self, String> {
-        let follows = [profiles::DEFAULT, &stands.profile.name].contains(&self.place.profile.as_str());
+        let follows =
+            [profiles::DEFAULT, &stands.profile.name].contains(&self.place.profile.as_str());
         if !follows {
             let stated = stated_by_experiment(&stands.profile);
             return self.with(&stated, stands.client);
-        }
-        if stands.profile.host.is_some() {
-            return Err(format!(
-                "the profile {} is one machine that everything shares, and no place",
-                stands.profile.name
-            ));
         }
         let place = Place {
             profile: stands.profile.name.clone(),
@@ -158,8 +153,15 @@ impl Site {
         let of_row = stated(&self.profile, &row.constants);
         let mut constants: BTreeMap<String, Constant> = of_row.constants().into_iter().collect();
         constants.retain(|path, _| row.constants.contains_key(path));
-        if let Some(path) = row.constants.keys().find(|path| !constants.contains_key(*path)) {
-            return Err(format!("its profile {} has no constant `{path}`", self.profile.name));
+        if let Some(path) = row
+            .constants
+            .keys()
+            .find(|path| !constants.contains_key(*path))
+        {
+            return Err(format!(
+                "its profile {} has no constant `{path}`",
+                self.profile.name
+            ));
         }
         let client = row.client.unwrap_or(self.profile.client);
         self.clone().with(&constants, client).map(Some)
@@ -177,7 +179,9 @@ impl Site {
     ) -> Result<Self, String> {
         let name = &self.profile.name;
         if client == Client::Interpreted && self.profile.interpreted.is_none() {
-            return Err(format!("its profile {name} describes no interpreted client"));
+            return Err(format!(
+                "its profile {name} describes no interpreted client"
+            ));
         }
         let known: Vec<String> = (self.profile.constants().into_iter())
             .map(|(path, _)| path)
@@ -324,6 +328,15 @@ pub(super) struct Laid {
 /// # Errors
 /// When there is no such place, a named one cannot be had so, or none can.
 pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid, Error> {
+    if stands.profile.host.is_some() {
+        return Err(Error::Usage {
+            problem: format!(
+                "the profile {} is of one machine that everything shares, and places are of a cloud",
+                stands.profile.name
+            ),
+            remedy: format!("name another: --profile {}", profiles::DEFAULT),
+        });
+    }
     let (mut kept, mut left_out) = (Vec::new(), Vec::new());
     for site in sites(names)? {
         let name = site.place.name.clone();
@@ -344,8 +357,9 @@ pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid, Error>
         }),
         Some(reason) => Err(Error::Usage {
             problem: format!("the experiment's `simulation` cannot be had at the place {reason}"),
-            remedy: "name other places, or change `simulation` (--profile, --set simulation.client=…)"
-                .to_owned(),
+            remedy:
+                "name other places, or change `simulation` (--profile, --set simulation.client=…)"
+                    .to_owned(),
         }),
     }
 }

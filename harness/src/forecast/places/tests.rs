@@ -107,7 +107,8 @@ fn places_stand_under_the_simulation_of_an_experiment() {
     assert_eq!(profiles(&fitted), expected);
     assert_eq!(latency_s(&fitted.sites[0]), 0.094);
     // Constants, but for those of S3 Express.
-    let constants = "{constants: {object_store.service.request_latency_s: {value: 0.5, assumed: x}}}";
+    let constants =
+        "{constants: {object_store.service.request_latency_s: {value: 0.5, assumed: x}}}";
     let stated = laid(&names, &stands(constants)).unwrap();
     let seconds: Vec<f64> = stated.sites.iter().map(latency_s).collect();
     assert_eq!(seconds, [0.5, 0.006, 0.5]);
@@ -120,10 +121,20 @@ fn places_stand_under_the_simulation_of_an_experiment() {
     assert_eq!(all.left_out, [said]);
     assert!(all.sites.len() + 1 == sites(&[]).unwrap().len());
     let client = |site: &Site| site.profile(Draw(None)).client;
-    assert!(all.sites.iter().all(|site| client(site) == Client::Interpreted));
+    assert!(
+        all.sites
+            .iter()
+            .all(|site| client(site) == Client::Interpreted)
+    );
     // A machine that everything shares is no place.
-    let error = laid(&[], &stands("{profile: laptop}")).err().unwrap().to_string();
-    assert!(error.contains("one machine that everything shares"), "{error}");
+    let error = laid(&[], &stands("{profile: laptop}"))
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.contains("one machine that everything shares"),
+        "{error}"
+    );
 }
 
 /// Faster hardware shortens a step by its factor, and a draw stays in its range.
