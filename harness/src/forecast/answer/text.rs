@@ -84,6 +84,8 @@ impl Chance {
         let Self { kept, draws } = self;
         if kept == draws {
             format!("in all {draws} draws")
+        } else if kept == 0 {
+            format!("in none of {draws} draws")
         } else {
             let percent = 100.0 * kept as f64 / draws.max(1) as f64;
             format!("in {} of {draws} draws", share(percent))
@@ -159,15 +161,13 @@ fn first(answer: &Answer) -> String {
 /// Returns what is ahead of the answer with fewer optimizer steps.
 fn fewer_steps(answer: &Answer) -> Option<String> {
     let choice = answer.fewer_steps.as_ref()?;
-    let steps = choice.steps_per_epoch;
-    let plural = if steps == 1 { "" } else { "s" };
     Some(format!(
-        "Not counted, since it takes fewer optimizer steps ({} step{plural} per epoch, the \
-         experiment {}) and may learn less: {}, {}. `--any-steps` counts it.",
-        count(steps as f64),
-        count(answer.question.steps_per_epoch as f64),
+        "Excluded: {}, {}. It takes fewer optimizer steps, {} per epoch where the experiment takes \
+         {}, and may learn less; --any-steps includes it.",
         choice.what,
-        figures(choice)
+        figures(choice),
+        count(choice.steps_per_epoch as f64),
+        count(answer.question.steps_per_epoch as f64)
     ))
 }
 
