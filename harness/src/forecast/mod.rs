@@ -155,7 +155,11 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     };
     let prices = price_book(request.prices)?;
     let began = Instant::now();
-    let part = format!("simulating the {} rows of {}", experiment.rows.len(), experiment.name);
+    let part = format!(
+        "simulating the {} rows of {}",
+        experiment.rows.len(),
+        experiment.name
+    );
     let activity = Activity::begin(output, part);
     let (candidates, mut rows) = planned(&experiment, stands, &prices)?;
     activity.detail(format_args!(

@@ -72,7 +72,9 @@ fn is_open(document: &Document, field: &str) -> bool {
 /// Names what is open, and the options that say it.
 pub(super) fn ask(document: &Document, set: &[String]) -> Result<(), ExperimentError> {
     let open = |field: &str| {
-        let is_set = set.iter().any(|text| text.split('=').next().map(str::trim) == Some(field));
+        let is_set = set
+            .iter()
+            .any(|text| text.split('=').next().map(str::trim) == Some(field));
         is_open(document, field) && !is_set
     };
     let (origin, what, remedy) = match (open("dataset.samples"), open("epochs")) {

@@ -243,7 +243,14 @@ fn sentences(plan: &Value) -> Vec<&str> {
 /// keeps the goal, and which price nobody read.
 #[test]
 fn an_answer_repeats_the_question_and_says_its_chance() {
-    let places = ["--place", "aws-g4dn.xlarge-spot", "--deadline", "2h", "--budget", "5usd"];
+    let places = [
+        "--place",
+        "aws-g4dn.xlarge-spot",
+        "--deadline",
+        "2h",
+        "--budget",
+        "5usd",
+    ];
     let (plan, code) = goal(&places);
     assert_eq!(code, Some(0));
     let said = sentences(&plan);
@@ -253,14 +260,28 @@ fn an_answer_repeats_the_question_and_says_its_chance() {
     );
     let answer = &plan["answer"]["answer"];
     assert_eq!(answer["chance"]["draws"], 200);
-    assert!(answer["chance"]["kept"].as_u64().unwrap() >= 190, "{answer}");
-    assert!(said[1].contains("price assumed, not read on 2026-11-22"), "{}", said[1]);
-    assert!(said[1].contains("It keeps 2 h and $5 in all 200 draws"), "{}", said[1]);
+    assert!(
+        answer["chance"]["kept"].as_u64().unwrap() >= 190,
+        "{answer}"
+    );
+    assert!(
+        said[1].contains("price assumed, not read on 2026-11-22"),
+        "{}",
+        said[1]
+    );
+    assert!(
+        said[1].contains("It keeps 2 h and $5 in all 200 draws"),
+        "{}",
+        said[1]
+    );
     // Every figure lies in its range.
     for (figure, range) in [("seconds", "seconds_range"), ("usd", "usd_range")] {
         let of = |value: &Value| value.as_f64().unwrap();
         let (low, high) = (of(&answer[range]["p5"]), of(&answer[range]["p95"]));
-        assert!(low <= of(&answer[figure]) && of(&answer[figure]) <= high, "{answer:#}");
+        assert!(
+            low <= of(&answer[figure]) && of(&answer[figure]) <= high,
+            "{answer:#}"
+        );
     }
     let (plan, _) = goal(&[&places[..], &["--epochs", "3"]].concat());
     let text = plan["answer"]["question"]["text"].as_str().unwrap();
@@ -275,14 +296,22 @@ fn a_goal_that_no_setting_keeps_is_unmet() {
     let place = ["--place", "aws-g4dn.xlarge"];
     let (plan, _) = goal(&[&place[..], &["--deadline", "2h"]].concat());
     let frontier = plan["answer"]["frontier"].as_array().unwrap();
-    let seconds = frontier.iter().map(|choice| choice["seconds"].as_f64().unwrap());
+    let seconds = frontier
+        .iter()
+        .map(|choice| choice["seconds"].as_f64().unwrap());
     let deadline = format!("{}s", seconds.fold(f64::INFINITY, f64::min) * 1.001);
     let (plan, code) = goal(&[&place[..], &["--any-steps", "--deadline", &deadline]].concat());
     assert_eq!(code, Some(3), "{plan:#}");
     assert!(plan["answer"]["answer"].is_null());
-    let kept = plan["answer"]["likeliest"]["chance"]["kept"].as_u64().unwrap();
+    let kept = plan["answer"]["likeliest"]["chance"]["kept"]
+        .as_u64()
+        .unwrap();
     assert!((1..190).contains(&kept), "{kept}");
-    assert!(sentences(&plan)[1].starts_with("No setting keeps"), "{:?}", sentences(&plan));
+    assert!(
+        sentences(&plan)[1].starts_with("No setting keeps"),
+        "{:?}",
+        sentences(&plan)
+    );
     let (plan, code) = goal(&[&place[..], &["--budget", "0.000001usd"]].concat());
     assert_eq!(code, Some(3));
     assert!(sentences(&plan)[1].starts_with("Nothing trains this within"));
@@ -305,7 +334,10 @@ fn fewer_optimizer_steps_are_no_answer_unless_asked_for() {
     let fewer = &plan["answer"]["fewer_steps"];
     assert!(steps(fewer) < own);
     let said = sentences(&plan);
-    assert!(said[2].starts_with("Excluded: ") && said[2].contains("--any-steps"), "{said:?}");
+    assert!(
+        said[2].starts_with("Excluded: ") && said[2].contains("--any-steps"),
+        "{said:?}"
+    );
     // SPIRT steps once per epoch.
     let spirt = PLAN_OF_SPIRT;
     let (plan, _) = goal(&[&spirt[..], &["--any-steps"]].concat());
@@ -313,8 +345,14 @@ fn fewer_optimizer_steps_are_no_answer_unless_asked_for() {
 }
 
 /// SPIRT alone, on functions.
-const PLAN_OF_SPIRT: [&str; 6] =
-    ["--place", "lambda-x86", "--budget", "5usd", "--set", "systems=[spirt]"];
+const PLAN_OF_SPIRT: [&str; 6] = [
+    "--place",
+    "lambda-x86",
+    "--budget",
+    "5usd",
+    "--set",
+    "systems=[spirt]",
+];
 
 /// One function exchanges with none, whatever the system that it belongs to.
 #[test]

@@ -480,7 +480,10 @@ fn a_figure_lies_between_the_percentiles_of_its_samples() {
         for figure in ["seconds_per_epoch", "seconds", "cost_full_usd"] {
             let own = row["estimate"][figure].as_f64().unwrap();
             let at = |name: &str| interval[figure][name].as_f64().unwrap();
-            assert!(at("p5") <= own && own <= at("p95"), "{figure}: {own} {interval:#}");
+            assert!(
+                at("p5") <= own && own <= at("p95"),
+                "{figure}: {own} {interval:#}"
+            );
         }
     }
 }

@@ -198,10 +198,21 @@ fn an_unchanged_training_is_profiled_and_planned() {
     let asked = planned(&[]);
     assert_eq!(asked.status.code(), Some(2), "{asked:?}");
     let message = String::from_utf8_lossy(&asked.stderr);
-    for words in ["mine-plan.yaml:", "nothing says how many epochs", "--epochs N"] {
+    for words in [
+        "mine-plan.yaml:",
+        "nothing says how many epochs",
+        "--epochs N",
+    ] {
         assert!(message.contains(words), "no {words:?} in {message}");
     }
-    let goal = ["--epochs", "3", "--deadline", "2h", "--place", "aws-r5.large"];
+    let goal = [
+        "--epochs",
+        "3",
+        "--deadline",
+        "2h",
+        "--place",
+        "aws-r5.large",
+    ];
     let answer = printed(&planned(&goal));
     let question = &answer["answer"]["question"];
     let text = question["text"].as_str().unwrap();
@@ -253,13 +264,18 @@ fn a_program_reports_its_own_steps_on_the_pipe() {
     // Without a loader nothing knows an epoch.
     let plan = |arguments: &[&str]| {
         let mut command = program();
-        command.args(["plan", "own-plan.yaml", "--json"]).args(arguments);
+        command
+            .args(["plan", "own-plan.yaml", "--json"])
+            .args(arguments);
         command.current_dir(directory.path()).output().unwrap()
     };
     let asked = plan(&[]);
     assert_eq!(asked.status.code(), Some(2), "{asked:?}");
     let message = String::from_utf8_lossy(&asked.stderr);
-    assert!(message.contains("nothing says how many samples an epoch has, and how many"), "{message}");
+    assert!(
+        message.contains("nothing says how many samples an epoch has, and how many"),
+        "{message}"
+    );
     let planned = printed(&plan(&["--samples", "600"]));
     assert_eq!(planned["rows"][0]["samples"], 600, "{planned:#}");
 }

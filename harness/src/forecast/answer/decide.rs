@@ -135,12 +135,7 @@ pub(super) fn decide(
 }
 
 /// Returns whether a setting keeps the goal in 95 % of `count` draws.
-fn keeps(
-    ground: &mut impl Ground,
-    goal: Goal,
-    index: usize,
-    count: usize,
-) -> Result<bool, Error> {
+fn keeps(ground: &mut impl Ground, goal: Goal, index: usize, count: usize) -> Result<bool, Error> {
     if !ground.may_keep(goal, index, count) {
         return Ok(false);
     }
@@ -166,12 +161,7 @@ pub(super) fn is_kept(goal: Goal, drawn: &[Option<Price>]) -> bool {
 }
 
 /// Returns whether a setting that is no faster than another ties with it.
-fn ties(
-    ground: &mut impl Ground,
-    goal: Goal,
-    index: usize,
-    other: usize,
-) -> Result<bool, Error> {
+fn ties(ground: &mut impl Ground, goal: Goal, index: usize, other: usize) -> Result<bool, Error> {
     let (own, others) = (ground.drawn(index, FEW)?, ground.drawn(other, FEW)?);
     let prices = ground.price(index).zip(ground.price(other));
     Ok(prices.is_some_and(|(a, b)| is_tie(goal, (a, &own), (b, &others))))
@@ -245,10 +235,15 @@ mod tests {
         /// The settings that keep a goal, by the definition.
         fn keeping(&self, goal: Goal, count: usize) -> Vec<usize> {
             let keeps = |(price, drawn): &(Price, Vec<Option<Price>>)| {
-                let within = drawn[..count].iter().flatten().filter(|p| goal.is_met_by(**p));
+                let within = drawn[..count]
+                    .iter()
+                    .flatten()
+                    .filter(|p| goal.is_met_by(**p));
                 goal.is_met_by(*price) && within.count() as f64 >= 0.95 * count as f64
             };
-            (0..self.0.len()).filter(|index| keeps(&self.0[*index])).collect()
+            (0..self.0.len())
+                .filter(|index| keeps(&self.0[*index]))
+                .collect()
         }
 
         fn price_of(&self, index: usize) -> Price {
@@ -272,10 +267,15 @@ mod tests {
                 });
                 wins.count() as f64 > 0.05 * FEW as f64
             };
-            let ties = keeping.into_iter().filter(|index| *index == first || ahead(*index));
+            let ties = keeping
+                .into_iter()
+                .filter(|index| *index == first || ahead(*index));
             ties.min_by(|a, b| {
                 let (x, y) = (price(a), price(b));
-                let order = x.usd.total_cmp(&y.usd).then(x.seconds.total_cmp(&y.seconds));
+                let order = x
+                    .usd
+                    .total_cmp(&y.usd)
+                    .then(x.seconds.total_cmp(&y.seconds));
                 order.then(a.cmp(b))
             })
         }
@@ -286,9 +286,9 @@ mod tests {
         let setting = (10u16..40, 10u16..40, 1u16..60, 0u8..30, any::<u64>());
         let setting = setting.prop_map(|(seconds, usd, spread, lost, seed)| {
             let unit = |number: u64| {
-                f64::from(epochcost_kernels::hash::unit_f32(epochcost_kernels::hash::mix(
-                    seed, number,
-                )))
+                f64::from(epochcost_kernels::hash::unit_f32(
+                    epochcost_kernels::hash::mix(seed, number),
+                ))
             };
             let price = Price {
                 seconds: seconds.into(),
@@ -373,11 +373,14 @@ mod tests {
         };
         let price = |seconds| Price { seconds, usd: 1.0 };
         let drawn = |wins: usize| -> Vec<Option<Price>> {
-            (0..FEW).map(|n| Some(price(if n < wins { 5.0 } else { 20.0 }))).collect()
+            (0..FEW)
+                .map(|n| Some(price(if n < wins { 5.0 } else { 20.0 })))
+                .collect()
         };
         let other: Vec<Option<Price>> = vec![Some(price(10.0)); FEW];
         for (wins, expected) in [(0, false), (2, false), (3, true), (FEW, true)] {
-            let (a, b) = ((price(11.0), &drawn(wins)[..]), (price(10.0), &other[..]));
+            let own = drawn(wins);
+            let (a, b) = ((price(11.0), &own[..]), (price(10.0), &other[..]));
             assert_eq!(is_tie(goal, a, b), expected, "{wins}");
             assert_eq!(is_tie(goal, b, a), expected, "{wins}");
         }

@@ -28,8 +28,8 @@ use std::time::Instant;
 use epochcost_systems::Host;
 use serde::Serialize;
 
-pub(super) use self::bench::{Bench, Point};
 use self::bench::Counted;
+pub(super) use self::bench::{Bench, Point};
 use self::decide::{Decision, Depth, FEW, FIRST, Ground, MANY, decide};
 use self::even::BreakEven;
 use self::goal::Price;
@@ -170,7 +170,13 @@ pub(super) fn answer(
         searched.draws = Draws::new(sampling.seed);
     }
     let question = Question::of(experiment, goal);
-    Answer::of(&mut searched, goal, question, request.any_steps, Effort::new(activity))
+    Answer::of(
+        &mut searched,
+        goal,
+        question,
+        request.any_steps,
+        Effort::new(activity),
+    )
 }
 
 /// What the parts of a search took, for `-v`.
@@ -211,8 +217,8 @@ impl Answer {
         mut effort: Effort<'_>,
     ) -> Result<Self, Error> {
         let own_steps = question.steps_per_epoch;
-        let fits = searched
-            .fits(|point| any_steps || work::steps_per_epoch(&point.row.job) >= own_steps);
+        let fits =
+            searched.fits(|point| any_steps || work::steps_per_epoch(&point.row.job) >= own_steps);
         let Decision { best, risky } = decide(searched, goal, &fits, Depth::Answer)?;
         effort.end("the best", searched);
         let any = Goal {
@@ -304,7 +310,12 @@ impl Answer {
 
     /// Returns every setting that is shown.
     fn shown(&self) -> impl Iterator<Item = &Choice> {
-        let named = [&self.answer, &self.likeliest, &self.fewer_steps, &self.runner_up];
+        let named = [
+            &self.answer,
+            &self.likeliest,
+            &self.fewer_steps,
+            &self.runner_up,
+        ];
         let others = [&self.plain, &self.functions, &self.instances];
         let named = named.into_iter().chain(others).flatten();
         named.chain(&self.nearest).chain(&self.frontier)
@@ -342,7 +353,9 @@ impl Searched<'_> {
     /// function alone is the same whatever its system.
     fn is_like(&self, a: &Point, b: &Point) -> bool {
         let same_system = a.row.job.system == b.row.job.system;
-        let both_alone = [a, b].iter().all(|point| alone::is_one_function(&point.row));
+        let both_alone = [a, b]
+            .iter()
+            .all(|point| alone::is_one_function(&point.row));
         a.site == b.site && (same_system || both_alone)
     }
 
@@ -356,7 +369,10 @@ impl Searched<'_> {
         fits: &[bool],
     ) -> Option<usize> {
         let price = |index: usize| self.figures(index).map(|figures| figures.price);
-        let kept = shown.iter().copied().filter(|index| self.is_kept(goal, *index));
+        let kept = shown
+            .iter()
+            .copied()
+            .filter(|index| self.is_kept(goal, *index));
         let ranked = kept.filter_map(|index| Some((price(index)?, index)));
         let best = ranked.min_by(|(a, i), (b, j)| goal.order(*a, *b).then(i.cmp(j)));
         let is_ahead = |own: Price| {

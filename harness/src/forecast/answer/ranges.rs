@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use epochcost_kernels::hash;
 use serde::Serialize;
 
-use super::decide;
 use super::bench::Figures;
+use super::decide;
 use super::goal::{Goal, Price};
 use super::{Choice, Searched};
 use crate::error::Error;
@@ -132,8 +132,7 @@ impl Searched<'_> {
     /// Returns whether a setting keeps a goal by its figures and its draws so far.
     pub(super) fn is_kept(&self, goal: Goal, index: usize) -> bool {
         let is_met = |figures: &Figures| goal.is_met_by(figures.price);
-        self.figures(index).is_some_and(is_met)
-            && decide::is_kept(goal, &self.drawn_so_far(index))
+        self.figures(index).is_some_and(is_met) && decide::is_kept(goal, &self.drawn_so_far(index))
     }
 
     /// Returns a choice with its ranges and its chance, and whether it ties with the best.

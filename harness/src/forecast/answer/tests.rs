@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::bounds::Before;
 use super::*;
 use crate::cost::CostModel;
 use crate::experiment::{Document, Options};
-use crate::forecast::work;
+use crate::forecast::places::{Draw, Site};
 use crate::platform::simulator;
 
 /// A described model on little data: every setting can be simulated whole.
@@ -383,7 +384,10 @@ fn ranges_hold_the_figures_that_they_are_of() {
         }
         // Draws are as fast, too, so that the range was not only stretched to the figure.
         let drawn = searched.drawn_so_far(*index);
-        let faster = drawn.iter().flatten().filter(|p| p.seconds <= choice.price.seconds);
+        let faster = drawn
+            .iter()
+            .flatten()
+            .filter(|p| p.seconds <= choice.price.seconds);
         let share = faster.count() as f64 / drawn.len() as f64;
         assert!(share >= 0.05, "{}: {share}", choice.what);
     }
@@ -445,7 +449,11 @@ fn the_said_chance_is_that_of_fresh_draws() {
     let prices = PriceBook::shipped().unwrap();
     let points = points::points(&experiment, &sites).unwrap();
     let bench = bench(&sites, &stands, &prices);
-    let unit = |n: u64| f64::from(epochcost_kernels::hash::unit_f32(epochcost_kernels::hash::mix(7, n)));
+    let unit = |n: u64| {
+        f64::from(epochcost_kernels::hash::unit_f32(
+            epochcost_kernels::hash::mix(7, n),
+        ))
+    };
     let mut missed = Vec::new();
     for pair in 0..10 {
         let seconds = 20.0 * 30f64.powf(unit(2 * pair));
@@ -468,7 +476,10 @@ fn the_said_chance_is_that_of_fresh_draws() {
         searched.draw(&[named], MANY).unwrap();
         let share = |searched: &Searched<'_>| {
             let drawn = searched.drawn_so_far(named);
-            (decide::kept(goal, &drawn) as f64 / drawn.len() as f64, drawn.len() as f64)
+            (
+                decide::kept(goal, &drawn) as f64 / drawn.len() as f64,
+                drawn.len() as f64,
+            )
         };
         let (said, of_said) = share(&searched);
         searched.draws = Draws::new(4711);
