@@ -118,6 +118,8 @@ class _Steps:
         self.samples = None
         self.operations = None
         self.device = "cpu"
+        # Of the data loader that gave the last batch before the model is described.
+        self.epoch_samples = None
 
     def now(self):
         """Returns the time after everything that a GPU still computes."""
@@ -202,6 +204,7 @@ class _Steps:
             trainable=scalars,
             parameters=whole,
             statistics=statistics,
+            epoch_samples=self.epoch_samples,
             dtype=str(largest.dtype).replace("torch.", "") if largest is not None else None,
             trainable_bytes=sum(p.numel() * p.element_size() for p in trainable),
             optimizer_bytes=_state_bytes(self.optimizers),
@@ -301,6 +304,17 @@ def _whole(modules, trainable):
     return sum(parameters.values()), sum(statistics.values())
 
 
+def _epoch_samples(loader):
+    """Returns the samples of an epoch of a data loader's iterator; none where it does not know them."""
+    sampler = getattr(getattr(loader, "_index_sampler", None), "sampler", None)
+    for source in (sampler, getattr(loader, "_dataset", None)):
+        try:
+            return len(source)
+        except (TypeError, NotImplementedError, AttributeError):
+            continue
+    return None
+
+
 def _state_bytes(optimizers):
     total = 0
     for optimizer in optimizers:
@@ -388,6 +402,8 @@ def _on_loaders(module):
 
     def timed(self):
         began, queued = time.perf_counter(), _queued()
+        if _steps.count < 2:
+            _steps.epoch_samples = _epoch_samples(self)
         try:
             return original(self)
         finally:

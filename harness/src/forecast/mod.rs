@@ -4,6 +4,7 @@
 //! names: no dataset, no worker and no account is needed. [`replay`] simulates
 //! a recorded run again.
 
+mod activity;
 mod alone;
 mod answer;
 mod cloud;
@@ -29,6 +30,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use self::activity::Activity;
 use self::answer::Answer;
 use self::estimate::has_functions;
 use self::limits::Boundary;
@@ -157,8 +159,14 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     };
     let prices = price_book(request.prices)?;
     let began = Instant::now();
+    let part = format!(
+        "simulating the {} rows of {}",
+        experiment.rows.len(),
+        experiment.name
+    );
+    let activity = Activity::begin(output, part);
     let (candidates, mut rows) = planned(&experiment, stands, &prices)?;
-    output.detail(format_args!(
+    activity.detail(format_args!(
         "rows and their smallest memory: {:.2} s",
         began.elapsed().as_secs_f64()
     ));
@@ -169,8 +177,20 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     }
     let frontier_by_sample = rows::mark_frontier(&mut rows, request.account);
     let answer = (request.goal)
-        .map(|goal| answer::answer(request, goal, &experiment, stands, &prices, output))
+        .map(|goal| answer::answer(request, goal, &experiment, stands, &prices, &activity))
         .transpose()?;
+    if request.cheapest_memory {
+        activity.now("searching the cheapest memory of each row");
+    }
+    let cheapest_memory = cheapest_memory(request, &candidates, &rows, &prices)?;
+    let uncertainty = (request.sampling)
+        .map(|sampling| {
+            let Sampling { samples, seed } = sampling;
+            activity.now(format_args!("simulating each row {samples} times"));
+            uncertainty::uncertainty(&candidates, stands, samples, seed, &prices)
+        })
+        .transpose()?;
+    drop(activity);
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,
         experiment: experiment.name.clone(),
@@ -183,17 +203,12 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         frontier_by_sample,
         simulation: SimulationRecord::of(stands, &experiment.rows),
         unused_compute: work::unused_compute(&experiment, stands, output),
-        cheapest_memory: cheapest_memory(request, &candidates, &rows, &prices)?,
+        cheapest_memory,
         limits: (request.limits)
             .map(|search| limits::boundaries(search, &candidates, experiment.data.train, output)),
         limits_within_s: request.limits.map(|search| search.within.as_secs_f64()),
         limits_up_to: request.limits.map(|search| search.up_to),
-        uncertainty: (request.sampling)
-            .map(|sampling| {
-                let Sampling { samples, seed } = sampling;
-                uncertainty::uncertainty(&candidates, stands, samples, seed, &prices)
-            })
-            .transpose()?,
+        uncertainty,
         aws: on_cloud.as_ref().map(|on_cloud| on_cloud.json.clone()),
         on_cloud: on_cloud.map(|on_cloud| on_cloud.text),
         rows,
@@ -331,6 +346,7 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
     if let Some(work) = request.work {
         work.lay(&mut document)?;
     }
+    work::ask(&document, request.set)?;
     let quoted = |name: &str| serde_json::Value::from(name).to_string();
     if let Some(profile) = request.profile {
         let option = format!("--profile {profile}");

@@ -378,7 +378,7 @@ fn uncertainty(found: &Uncertainty, plan: &Forecast) -> String {
         .collect();
     format!(
         "{}\nover {} samples of seed {}; compute times have no ranges. Sampled constants, each \
-         on its own, log-uniform:\n{}",
+         on its own, half of the samples on either side of the value, log-uniform:\n{}",
         table(heading, &lines),
         found.samples,
         found.seed,

@@ -84,8 +84,8 @@ impl Percentiles {
     }
 }
 
-/// Simulates every row on `samples` draws of the profile's ranges. All rows
-/// stand on the same draws, so that they can be compared draw by draw.
+/// Simulates every row on `samples` draws about the stated values of the profile's constants.
+/// All rows stand on the same draws, so that they can be compared draw by draw.
 ///
 /// # Errors
 /// When a row is none of a known system, or something has no price.
@@ -104,11 +104,11 @@ pub(super) fn uncertainty(
         // With the row's client, and the constants that it states.
         let profile = simulation.profile_of(&candidate.row);
         let sampled = Simulation {
-            profile: profile.sampled(hash::mix(seed, u64::from(*sample))),
+            profile: profile.sampled_around(hash::mix(seed, u64::from(*sample))),
             cost: candidate
                 .simulation
                 .cost
-                .sampled(hash::mix(seed, u64::from(*sample))),
+                .sampled_around(hash::mix(seed, u64::from(*sample))),
             ..candidate.simulation.clone()
         };
         estimate(&candidate.row, &sampled, prices)

@@ -3,6 +3,7 @@
 use epochcost_systems::{Job, find};
 use serde::Serialize;
 
+use crate::experiment::document::Value;
 use crate::experiment::{Document, Experiment, ExperimentError};
 use crate::results::ComputeUsed;
 use crate::rows::Simulation;
@@ -26,7 +27,16 @@ impl Work {
     pub(super) fn lay(self, document: &mut Document) -> Result<(), ExperimentError> {
         document.root.remove("batches_per_worker");
         let (field, count) = match self {
-            Self::Samples(count) => ("samples", count),
+            Self::Samples(count) => {
+                // One pass over so many, where the file leaves open what an epoch is.
+                for (field, value) in [("dataset.samples", count), ("epochs", 1)] {
+                    if is_open(document, field) {
+                        let option = format!("--samples {count}");
+                        document.set_option(&option, field, &value.to_string())?;
+                    }
+                }
+                ("samples", count)
+            }
             Self::Epochs(count) => {
                 document.root.remove("samples");
                 ("epochs", count)
@@ -35,6 +45,58 @@ impl Work {
         let option = format!("--{field} {count}");
         document.set_option(&option, field, &count.to_string())
     }
+}
+
+/// Returns whether a document leaves open the epochs, or the samples of described data.
+fn is_open(document: &Document, field: &str) -> bool {
+    let root = &document.root;
+    match field {
+        "epochs" => {
+            let in_sweep = root.get("sweep").and_then(|sweep| sweep.get("epochs"));
+            let in_rows = match root.get("systems").map(|node| &node.value) {
+                Some(Value::List(rows)) => rows.iter().any(|row| row.get("epochs").is_some()),
+                _ => false,
+            };
+            root.get("epochs").is_none() && in_sweep.is_none() && !in_rows
+        }
+        _ => root.get("dataset").is_some_and(|dataset| {
+            dataset.get("bytes_per_sample").is_some() && dataset.get("samples").is_none()
+        }),
+    }
+}
+
+/// Asks how much is trained where a document leaves it open, as the plan of a profiled program
+/// does.
+///
+/// # Errors
+/// Names what is open, and the options that say it.
+pub(super) fn ask(document: &Document, set: &[String]) -> Result<(), ExperimentError> {
+    let open = |field: &str| {
+        let is_set = set
+            .iter()
+            .any(|text| text.split('=').next().map(str::trim) == Some(field));
+        is_open(document, field) && !is_set
+    };
+    let (origin, what, remedy) = match (open("dataset.samples"), open("epochs")) {
+        (false, false) => return Ok(()),
+        (true, true) => (
+            document.root.origin_of("dataset"),
+            "how many samples an epoch has, and how many epochs are trained",
+            "give both in one: --samples N (samples of an epoch x epochs), or each: --set \
+             dataset.samples=N --epochs N",
+        ),
+        (true, false) => (
+            document.root.origin_of("dataset"),
+            "how many samples an epoch has",
+            "give --samples N (samples of an epoch x epochs), or --set dataset.samples=N",
+        ),
+        (false, true) => (
+            document.root.origin_of("epochs"),
+            "how many epochs are trained",
+            "give --epochs N, or --samples N (samples of an epoch x epochs)",
+        ),
+    };
+    Err(document.error(origin, format!("nothing says {what}"), remedy))
 }
 
 /// Returns the samples that all workers of a job train on, over all epochs.

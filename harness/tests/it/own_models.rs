@@ -273,3 +273,142 @@ fn described_data_are_checked_and_only_simulated() {
         (20_000 * 3_073, 20_000 * 10)
     );
 }
+
+/// A plan with a goal, as JSON, and its exit code.
+fn goal(arguments: &[&str]) -> (Value, Option<i32>) {
+    let directory = directory(EXPERIMENT);
+    let arguments = [&["plan", "x.yaml", "--json"], arguments].concat();
+    let output = epochcost(directory.path(), &arguments);
+    let plan = serde_json::from_slice(&output.stdout).unwrap();
+    (plan, output.status.code())
+}
+
+fn sentences(plan: &Value) -> Vec<&str> {
+    let sentences = plan["answer"]["sentences"].as_array().unwrap();
+    sentences.iter().map(|s| s.as_str().unwrap()).collect()
+}
+
+/// The question comes first, with who stated its amounts; the answer says in how many draws it
+/// keeps the goal, and which price nobody read.
+#[test]
+fn an_answer_repeats_the_question_and_says_its_chance() {
+    let places = [
+        "--place",
+        "aws-g4dn.xlarge-spot",
+        "--deadline",
+        "2h",
+        "--budget",
+        "5usd",
+    ];
+    let (plan, code) = goal(&places);
+    assert_eq!(code, Some(0));
+    let said = sentences(&plan);
+    assert_eq!(
+        said[0],
+        "Question: train mine, 20,000 samples x 2 epochs (from the experiment file), within 2 h and $5."
+    );
+    let answer = &plan["answer"]["answer"];
+    assert_eq!(answer["chance"]["draws"], 200);
+    assert!(
+        answer["chance"]["kept"].as_u64().unwrap() >= 190,
+        "{answer}"
+    );
+    assert!(
+        said[1].contains("price assumed, not read on 2026-11-22"),
+        "{}",
+        said[1]
+    );
+    assert!(
+        said[1].contains("It keeps 2 h and $5 in all 200 draws"),
+        "{}",
+        said[1]
+    );
+    // Every figure lies in its range.
+    for (figure, range) in [("seconds", "seconds_range"), ("usd", "usd_range")] {
+        let of = |value: &Value| value.as_f64().unwrap();
+        let (low, high) = (of(&answer[range]["p5"]), of(&answer[range]["p95"]));
+        assert!(
+            low <= of(&answer[figure]) && of(&answer[figure]) <= high,
+            "{answer:#}"
+        );
+    }
+    let (plan, _) = goal(&[&places[..], &["--epochs", "3"]].concat());
+    let text = plan["answer"]["question"]["text"].as_str().unwrap();
+    let expected = "20,000 samples (from the experiment file) x 3 epochs (from --epochs 3)";
+    assert!(text.contains(expected), "{text}");
+}
+
+/// Just above the fastest time, half of the draws are too late: the likeliest is named, and the exit
+/// code is that of an unmet goal.
+#[test]
+fn a_goal_that_no_setting_keeps_is_unmet() {
+    let place = ["--place", "aws-g4dn.xlarge"];
+    let (plan, _) = goal(&[&place[..], &["--deadline", "2h"]].concat());
+    let frontier = plan["answer"]["frontier"].as_array().unwrap();
+    let seconds = frontier
+        .iter()
+        .map(|choice| choice["seconds"].as_f64().unwrap());
+    let deadline = format!("{}s", seconds.fold(f64::INFINITY, f64::min) * 1.001);
+    let (plan, code) = goal(&[&place[..], &["--any-steps", "--deadline", &deadline]].concat());
+    assert_eq!(code, Some(3), "{plan:#}");
+    assert!(plan["answer"]["answer"].is_null());
+    let kept = plan["answer"]["likeliest"]["chance"]["kept"]
+        .as_u64()
+        .unwrap();
+    assert!((1..190).contains(&kept), "{kept}");
+    assert!(
+        sentences(&plan)[1].starts_with("No setting keeps"),
+        "{:?}",
+        sentences(&plan)
+    );
+    let (plan, code) = goal(&[&place[..], &["--budget", "0.000001usd"]].concat());
+    assert_eq!(code, Some(3));
+    assert!(sentences(&plan)[1].starts_with("Nothing trains this within"));
+}
+
+/// More workers at the same batch size take fewer optimizer steps than the experiment's four, and
+/// are the answer only if that is asked for.
+#[test]
+fn fewer_optimizer_steps_are_no_answer_unless_asked_for() {
+    let arguments = ["--place", "lambda-x86", "--budget", "5usd"];
+    let (plan, _) = goal(&arguments);
+    let steps = |choice: &Value| choice["steps_per_epoch"].as_u64().unwrap();
+    let own = steps(&plan["answer"]["question"]);
+    assert_eq!(own, 50);
+    assert!(steps(&plan["answer"]["answer"]) >= own);
+    let (any, _) = goal(&[&arguments[..], &["--any-steps"]].concat());
+    assert!(steps(&any["answer"]["answer"]) < own);
+    assert!(any["answer"]["fewer_steps"].is_null());
+    assert!(sentences(&any)[1].contains("optimizer steps per epoch, and the experiment 50"));
+    let fewer = &plan["answer"]["fewer_steps"];
+    assert!(steps(fewer) < own);
+    let said = sentences(&plan);
+    assert!(
+        said[2].starts_with("Excluded: ") && said[2].contains("--any-steps"),
+        "{said:?}"
+    );
+    // SPIRT steps once per epoch.
+    let spirt = PLAN_OF_SPIRT;
+    let (plan, _) = goal(&[&spirt[..], &["--any-steps"]].concat());
+    assert_eq!(steps(&plan["answer"]["answer"]), 1);
+}
+
+/// SPIRT alone, on functions.
+const PLAN_OF_SPIRT: [&str; 6] = [
+    "--place",
+    "lambda-x86",
+    "--budget",
+    "5usd",
+    "--set",
+    "systems=[spirt]",
+];
+
+/// One function exchanges with none, whatever the system that it belongs to.
+#[test]
+fn one_function_is_called_that() {
+    let (plan, _) = goal(&["--place", "lambda-x86", "--deadline", "5h"]);
+    let what = plan["answer"]["answer"]["what"].as_str().unwrap();
+    assert_eq!(what, "one Lambda function (x86, 1,769 MB)");
+    let text = plan["answer"].to_string();
+    assert!(!text.contains("ScatterReduce with 1 worker"), "{text}");
+}

@@ -185,13 +185,44 @@ fn an_unchanged_training_is_profiled_and_planned() {
         "{text}"
     );
 
+    // Its loader knows an epoch's samples; its epochs are asked for.
+    assert_eq!(model["epoch_samples"].as_f64(), Some(6400.0), "{model}");
+    let planned = |arguments: &[&str]| {
+        program()
+            .args(["plan", "mine-plan.yaml", "--json"])
+            .args(arguments)
+            .current_dir(directory.path())
+            .output()
+            .unwrap()
+    };
+    let asked = planned(&[]);
+    assert_eq!(asked.status.code(), Some(2), "{asked:?}");
+    let message = String::from_utf8_lossy(&asked.stderr);
+    for words in [
+        "mine-plan.yaml:",
+        "nothing says how many epochs",
+        "--epochs N",
+    ] {
+        assert!(message.contains(words), "no {words:?} in {message}");
+    }
+    let goal = [
+        "--epochs",
+        "3",
+        "--deadline",
+        "2h",
+        "--place",
+        "aws-r5.large",
+    ];
+    let answer = printed(&planned(&goal));
+    let question = &answer["answer"]["question"];
+    let text = question["text"].as_str().unwrap();
+    let expected = "6,400 samples (from the experiment file) x 3 epochs (from --epochs 3)";
+    assert!(text.contains(expected), "{text}");
+    // The program itself steps once per 16 samples.
+    assert_eq!(question["steps_per_epoch"], 400);
+
     // The experiment beside it is planned as it is, on the profile's steps.
-    let plan = program()
-        .args(["plan", "mine-plan.yaml", "--json", "--samples", "2000"])
-        .current_dir(directory.path())
-        .output()
-        .unwrap();
-    let plan = printed(&plan);
+    let plan = printed(&planned(&["--samples", "2000"]));
     assert_eq!(plan["rows"][0]["model"], "train", "{plan:#}");
     let used = plan["simulation"]["compute"].as_array().unwrap();
     assert!(
@@ -230,6 +261,23 @@ fn a_program_reports_its_own_steps_on_the_pipe() {
     );
     let warnings = found["warnings"].to_string();
     assert!(warnings.contains("says nothing of GPUs"), "{warnings}");
+    // Without a loader nothing knows an epoch.
+    let plan = |arguments: &[&str]| {
+        let mut command = program();
+        command
+            .args(["plan", "own-plan.yaml", "--json"])
+            .args(arguments);
+        command.current_dir(directory.path()).output().unwrap()
+    };
+    let asked = plan(&[]);
+    assert_eq!(asked.status.code(), Some(2), "{asked:?}");
+    let message = String::from_utf8_lossy(&asked.stderr);
+    assert!(
+        message.contains("nothing says how many samples an epoch has, and how many"),
+        "{message}"
+    );
+    let planned = printed(&plan(&["--samples", "600"]));
+    assert_eq!(planned["rows"][0]["samples"], 600, "{planned:#}");
 }
 
 #[test]

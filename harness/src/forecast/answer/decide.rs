@@ -18,6 +18,9 @@ pub(super) const FEW: usize = 40;
 /// Draws after which a setting without a chance is left out.
 pub(super) const FIRST: usize = 20;
 
+/// Numbers of draws after which it is seen whether a setting can still keep a goal.
+const STAGES: [usize; 4] = [5, 10, FIRST, FEW];
+
 /// One of so many draws may miss the goal, and more than one of so many makes a tie.
 pub(super) const MISSES: usize = 20;
 
@@ -44,6 +47,32 @@ pub(super) trait Ground {
     fn may_lead(&self, goal: Goal, index: usize, drawn: &[Option<Price>]) -> bool;
 }
 
+/// How closely a decision is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// From many draws; the best is simulated whole until it stays the best.
+    Answer,
+    /// From few draws, and from parts of trainings; the best of these is simulated whole.
+    Other,
+}
+
+impl Depth {
+    /// Returns the draws of which 95 % keep the goal.
+    pub(super) fn draws(self) -> usize {
+        match self {
+            Self::Answer => MANY,
+            Self::Other => FEW,
+        }
+    }
+
+    /// Returns whether a setting's figures are now those of the whole and were not known, so
+    /// that another one may be better.
+    fn settles(self, ground: &mut impl Ground, index: usize) -> Result<bool, Error> {
+        let is_new = ground.settle(index)?;
+        Ok(is_new && self == Self::Answer)
+    }
+}
+
 /// The settings that keep a goal best.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Decision {
@@ -53,7 +82,7 @@ pub(super) struct Decision {
     pub(super) risky: Vec<usize>,
 }
 
-/// Returns the best of the settings that `fits` marks and that keep the goal in 95 % of `count`
+/// Returns the best of the settings that `fits` marks and that keep the goal in 95 % of their
 /// draws.
 ///
 /// # Errors
@@ -62,8 +91,9 @@ pub(super) fn decide(
     ground: &mut impl Ground,
     goal: Goal,
     fits: &[bool],
-    count: usize,
+    depth: Depth,
 ) -> Result<Decision, Error> {
+    let count = depth.draws();
     let mut open = fits.to_vec();
     let mut risky = Vec::new();
     let first = loop {
@@ -73,7 +103,7 @@ pub(super) fn decide(
         if !keeps(ground, goal, best, count)? {
             open[best] = false;
             risky.push(best);
-        } else if !ground.settle(best)? {
+        } else if !depth.settles(ground, best)? {
             break best;
         }
     };
@@ -96,7 +126,7 @@ pub(super) fn decide(
         };
         if !ties(ground, goal, cheapest, first)? || !keeps(ground, goal, cheapest, count)? {
             open[cheapest] = false;
-        } else if !ground.settle(cheapest)? {
+        } else if !depth.settles(ground, cheapest)? {
             break cheapest;
         }
     };
@@ -105,16 +135,11 @@ pub(super) fn decide(
 }
 
 /// Returns whether a setting keeps the goal in 95 % of `count` draws.
-fn keeps(
-    ground: &mut impl Ground,
-    goal: Goal,
-    index: usize,
-    count: usize,
-) -> Result<bool, Error> {
+fn keeps(ground: &mut impl Ground, goal: Goal, index: usize, count: usize) -> Result<bool, Error> {
     if !ground.may_keep(goal, index, count) {
         return Ok(false);
     }
-    for drawn in [FIRST, FEW, count] {
+    for drawn in STAGES.into_iter().chain([count]) {
         let drawn = ground.drawn(index, drawn.min(count))?;
         let missed = drawn.len() - kept(goal, &drawn);
         if missed > count / MISSES {
@@ -136,19 +161,7 @@ pub(super) fn is_kept(goal: Goal, drawn: &[Option<Price>]) -> bool {
 }
 
 /// Returns whether a setting that is no faster than another ties with it.
-fn ties(
-    ground: &mut impl Ground,
-    goal: Goal,
-    index: usize,
-    other: usize,
-) -> Result<bool, Error> {
-    for count in [FIRST, FEW] {
-        let (own, others) = (ground.drawn(index, count)?, ground.drawn(other, count)?);
-        let left = FEW - own.len();
-        if leads(goal, &own, &others) + left <= FEW / MISSES {
-            return Ok(false);
-        }
-    }
+fn ties(ground: &mut impl Ground, goal: Goal, index: usize, other: usize) -> Result<bool, Error> {
     let (own, others) = (ground.drawn(index, FEW)?, ground.drawn(other, FEW)?);
     let prices = ground.price(index).zip(ground.price(other));
     Ok(prices.is_some_and(|(a, b)| is_tie(goal, (a, &own), (b, &others))))
@@ -177,4 +190,199 @@ pub(super) fn leads(goal: Goal, own: &[Option<Price>], other: &[Option<Price>]) 
         (Some(own), Some(other)) => goal.order(*own, *other).is_lt(),
     };
     own.iter().zip(other).filter(is_ahead).count()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Settings whose figures and draws are all known.
+    #[derive(Clone, Debug)]
+    struct Table(Vec<(Price, Vec<Option<Price>>)>);
+
+    impl Ground for Table {
+        fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+            let prices: Vec<Option<Price>> = self.0.iter().map(|(price, _)| Some(*price)).collect();
+            Ok(goal.best(&prices, |index| fits[index]))
+        }
+
+        fn price(&self, index: usize) -> Option<Price> {
+            Some(self.0[index].0)
+        }
+
+        fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>, Error> {
+            Ok(self.0[index].1[..count].to_vec())
+        }
+
+        fn settle(&mut self, _index: usize) -> Result<bool, Error> {
+            Ok(false)
+        }
+
+        fn may_keep(&self, _goal: Goal, _index: usize, _count: usize) -> bool {
+            true
+        }
+
+        fn may_lead(&self, _goal: Goal, _index: usize, _drawn: &[Option<Price>]) -> bool {
+            true
+        }
+    }
+
+    impl Table {
+        /// The settings that keep a goal, by the definition.
+        fn keeping(&self, goal: Goal, count: usize) -> Vec<usize> {
+            let keeps = |(price, drawn): &(Price, Vec<Option<Price>>)| {
+                let within = drawn[..count]
+                    .iter()
+                    .flatten()
+                    .filter(|p| goal.is_met_by(**p));
+                goal.is_met_by(*price) && within.count() as f64 >= 0.95 * count as f64
+            };
+            (0..self.0.len())
+                .filter(|index| keeps(&self.0[*index]))
+                .collect()
+        }
+
+        fn price_of(&self, index: usize) -> Price {
+            self.0[index].0
+        }
+
+        /// The answer by the definition, without an order of the search.
+        fn answer(&self, goal: Goal, depth: Depth) -> Option<usize> {
+            let keeping = self.keeping(goal, depth.draws());
+            let price = |index: &usize| self.price_of(*index);
+            let first = (keeping.iter().copied())
+                .min_by(|a, b| goal.order(price(a), price(b)).then(a.cmp(b)))?;
+            if goal.deadline_s.is_some() {
+                return Some(first);
+            }
+            let ahead = |index: usize| {
+                let pairs = self.0[index].1.iter().zip(&self.0[first].1).take(FEW);
+                let wins = pairs.filter(|pair| match pair {
+                    (Some(own), Some(first)) => goal.order(*own, *first).is_lt(),
+                    (own, first) => own.is_some() && first.is_none(),
+                });
+                wins.count() as f64 > 0.05 * FEW as f64
+            };
+            let ties = keeping
+                .into_iter()
+                .filter(|index| *index == first || ahead(*index));
+            ties.min_by(|a, b| {
+                let (x, y) = (price(a), price(b));
+                let order = x
+                    .usd
+                    .total_cmp(&y.usd)
+                    .then(x.seconds.total_cmp(&y.seconds));
+                order.then(a.cmp(b))
+            })
+        }
+    }
+
+    /// Settings with draws about their figures, some of which make them impossible.
+    fn table() -> impl Strategy<Value = Table> {
+        let setting = (10u16..40, 10u16..40, 1u16..60, 0u8..30, any::<u64>());
+        let setting = setting.prop_map(|(seconds, usd, spread, lost, seed)| {
+            let unit = |number: u64| {
+                f64::from(epochcost_kernels::hash::unit_f32(
+                    epochcost_kernels::hash::mix(seed, number),
+                ))
+            };
+            let price = Price {
+                seconds: seconds.into(),
+                usd: usd.into(),
+            };
+            let factor = |number| 1.0 + f64::from(spread) / 100.0 * (unit(number) - 0.5);
+            let drawn = (0..MANY as u64).map(|number| {
+                let is_lost = unit(3 * number) < f64::from(lost.saturating_sub(20)) / 100.0;
+                (!is_lost).then(|| Price {
+                    seconds: price.seconds * factor(3 * number + 1),
+                    usd: price.usd * factor(3 * number + 2),
+                })
+            });
+            (price, drawn.collect())
+        });
+        prop::collection::vec(setting, 0..25).prop_map(Table)
+    }
+
+    fn limit() -> impl Strategy<Value = Option<f64>> {
+        prop::option::of((10u16..50).prop_map(f64::from))
+    }
+
+    fn found(table: &Table, goal: Goal, depth: Depth) -> Decision {
+        let fits = vec![true; table.0.len()];
+        decide(&mut table.clone(), goal, &fits, depth).unwrap()
+    }
+
+    proptest! {
+        /// The search, which drops settings early, finds what the definition names.
+        #[test]
+        fn the_decision_is_what_brute_force_finds(
+            table in table(), deadline_s in limit(), budget_usd in limit()
+        ) {
+            let goal = Goal { deadline_s, budget_usd };
+            for depth in [Depth::Answer, Depth::Other] {
+                let decision = found(&table, goal, depth);
+                prop_assert_eq!(decision.best, table.answer(goal, depth));
+                let keeping = table.keeping(goal, depth.draws());
+                prop_assert!(decision.risky.iter().all(|index| !keeping.contains(index)));
+            }
+        }
+
+        /// More time or money never makes the answer dearer in time, nor slower than a tie with
+        /// the answer of less money.
+        #[test]
+        fn more_is_never_worse(
+            table in table(),
+            deadline_s in limit(),
+            budget_usd in limit(),
+            more_s in 0u8..20,
+            more_usd in 0u8..20,
+        ) {
+            let goal = Goal { deadline_s, budget_usd };
+            let wider = Goal {
+                deadline_s: deadline_s.map(|s| s + f64::from(more_s)),
+                budget_usd: budget_usd.map(|d| d + f64::from(more_usd)),
+            };
+            let Some(before) = found(&table, goal, Depth::Answer).best else {
+                return Ok(());
+            };
+            let after = found(&table, wider, Depth::Answer).best.unwrap();
+            let price = |index: usize| table.price_of(index);
+            if goal.deadline_s.is_some() {
+                prop_assert!(price(after).usd <= price(before).usd);
+            } else if goal.budget_usd.is_some() {
+                // The fastest of more money is no slower, and the answer ties with it.
+                let fastest = (table.keeping(wider, MANY).into_iter())
+                    .min_by(|a, b| price(*a).seconds.total_cmp(&price(*b).seconds))
+                    .unwrap();
+                prop_assert!(price(fastest).seconds <= price(before).seconds);
+                prop_assert!(price(after).usd <= price(fastest).usd);
+            }
+        }
+    }
+
+    /// A tie is symmetric, and what is ahead in every draw is none.
+    #[test]
+    fn who_is_behind_and_ahead_in_more_than_a_twentieth_ties() {
+        let goal = Goal {
+            deadline_s: None,
+            budget_usd: Some(1.0),
+        };
+        let price = |seconds| Price { seconds, usd: 1.0 };
+        let drawn = |wins: usize| -> Vec<Option<Price>> {
+            (0..FEW)
+                .map(|n| Some(price(if n < wins { 5.0 } else { 20.0 })))
+                .collect()
+        };
+        let other: Vec<Option<Price>> = vec![Some(price(10.0)); FEW];
+        for (wins, expected) in [(0, false), (2, false), (3, true), (FEW, true)] {
+            let own = drawn(wins);
+            let (a, b) = ((price(11.0), &own[..]), (price(10.0), &other[..]));
+            assert_eq!(is_tie(goal, a, b), expected, "{wins}");
+            assert_eq!(is_tie(goal, b, a), expected, "{wins}");
+        }
+    }
 }

@@ -128,7 +128,11 @@ fn of(quantity: &'static str, name: &str, now: f64, at: Crossing) -> BreakEven {
                 "paid by the run, functions are cheaper {side} about {} {name} ({} now{})",
                 about(value),
                 about(now),
-                if (value / now - 1.0).abs() < TIE { ": a tie" } else { "" }
+                if (value / now - 1.0).abs() < TIE {
+                    ": a tie"
+                } else {
+                    ""
+                }
             );
             (Some(value), Some(cheaper), text)
         }

@@ -79,12 +79,14 @@ impl Goal {
 
     /// Returns the limits in words.
     pub(super) fn limits(self) -> String {
-        match (self.deadline_s, self.budget_usd) {
-            (Some(s), Some(d)) => format!("{} and {}", duration(s), usd(d)),
-            (Some(s), None) => duration(s),
-            (None, Some(d)) => usd(d),
-            (None, None) => "no limit".to_owned(),
-        }
+        let stated = |text: String| match text.split_once(".00") {
+            Some((whole, unit)) if !unit.starts_with(char::is_numeric) => format!("{whole}{unit}"),
+            _ => text,
+        };
+        let deadline = self.deadline_s.map(|s| stated(duration(s)));
+        let budget = self.budget_usd.map(|d| stated(usd(d)));
+        let limits: Vec<String> = [deadline, budget].into_iter().flatten().collect();
+        limits.join(" and ")
     }
 
     /// Returns the goal in words.

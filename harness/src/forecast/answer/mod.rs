@@ -28,9 +28,9 @@ use std::time::Instant;
 use epochcost_systems::Host;
 use serde::Serialize;
 
-pub(super) use self::bench::{Bench, Point};
 use self::bench::Counted;
-use self::decide::{Decision, FEW, FIRST, Ground, MANY, decide};
+pub(super) use self::bench::{Bench, Point};
+use self::decide::{Decision, Depth, FEW, FIRST, Ground, MANY, decide};
 use self::even::BreakEven;
 use self::goal::Price;
 pub use self::goal::{Goal, read_seconds};
@@ -39,13 +39,13 @@ use self::question::Question;
 use self::ranges::{Chance, Draws, Range};
 pub(super) use self::search::Searched;
 pub(super) use self::text::describe;
+use super::activity::Activity;
 use super::places::{self, Site};
 use super::{Request, alone, frontier, misses, parallel, work};
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::rows::Simulation;
-use crate::ui::Output;
 
 /// Settings of the frontier that are shown at most.
 const MOST_SHOWN: usize = 12;
@@ -73,8 +73,8 @@ pub(super) struct Answer {
     answer: Option<Choice>,
     /// The setting that keeps the goal in the most draws, where none keeps it in 95 %. Since 1.5.
     likeliest: Option<Choice>,
-    /// The best of all settings, where it takes fewer optimizer steps than the experiment and is
-    /// thus not the answer. Since 1.5.
+    /// The best of the frontier that keeps the goal, where it is ahead of the answer and takes fewer
+    /// optimizer steps than the experiment. Since 1.5.
     fewer_steps: Option<Choice>,
     /// The best of another system, host or place.
     runner_up: Option<Choice>,
@@ -155,14 +155,14 @@ pub(super) fn answer(
     experiment: &Experiment,
     stands: &Simulation,
     prices: &PriceBook,
-    output: Output,
+    activity: &Activity,
 ) -> Result<Answer, Error> {
     let places::Laid { sites, left_out } = places::laid(request.places, stands)?;
     if !left_out.is_empty() {
-        output.message(format_args!("places left out: {}", left_out.join("; ")));
+        activity.say(format_args!("places left out: {}", left_out.join("; ")));
     }
     let points = points::points(experiment, &sites)?;
-    output.message(format_args!(
+    activity.now(format_args!(
         "searching {} settings at {} places",
         points.len(),
         sites.len()
@@ -173,20 +173,26 @@ pub(super) fn answer(
         searched.draws = Draws::new(sampling.seed);
     }
     let question = Question::of(experiment, goal);
-    Answer::of(&mut searched, goal, question, request.any_steps, Effort::new(output))
+    Answer::of(
+        &mut searched,
+        goal,
+        question,
+        request.any_steps,
+        Effort::new(activity),
+    )
 }
 
 /// What the parts of a search took, for `-v`.
-struct Effort {
-    output: Output,
+struct Effort<'a> {
+    activity: &'a Activity,
     began: Instant,
     counted: Counted,
 }
 
-impl Effort {
-    fn new(output: Output) -> Self {
+impl<'a> Effort<'a> {
+    fn new(activity: &'a Activity) -> Self {
         Self {
-            output,
+            activity,
             began: Instant::now(),
             counted: Counted::default(),
         }
@@ -195,7 +201,7 @@ impl Effort {
     /// Prints what the part that ends here took.
     fn end(&mut self, part: &str, searched: &Searched<'_>) {
         let counted = searched.bench.counted();
-        self.output.detail(format_args!(
+        self.activity.detail(format_args!(
             "search, {part}: {} simulations, {} events, {:.2} s",
             counted.simulations - self.counted.simulations,
             counted.events - self.counted.events,
@@ -211,13 +217,12 @@ impl Answer {
         goal: Goal,
         question: Question,
         any_steps: bool,
-        mut effort: Effort,
+        mut effort: Effort<'_>,
     ) -> Result<Self, Error> {
         let own_steps = question.steps_per_epoch;
-        let all = searched.fits(|_| true);
-        let fits = searched
-            .fits(|point| any_steps || work::steps_per_epoch(&point.row.job) >= own_steps);
-        let Decision { best, risky } = decide(searched, goal, &fits, MANY)?;
+        let fits =
+            searched.fits(|point| any_steps || work::steps_per_epoch(&point.row.job) >= own_steps);
+        let Decision { best, risky } = decide(searched, goal, &fits, Depth::Answer)?;
         effort.end("the best", searched);
         let any = Goal {
             deadline_s: goal.deadline_s.map(|_| f64::INFINITY),
@@ -231,27 +236,19 @@ impl Answer {
                 (nearest, likeliest)
             }
         };
-        let fewer_steps = match any_steps {
-            true => None,
-            false => {
-                let found = decide(searched, goal, &all, FEW)?.best;
-                found.filter(|index| !fits[*index])
-            }
-        };
-        effort.end("the best with fewer steps", searched);
         // The alternatives; the plain one and the two hosts whether they keep the goal or not.
         let runner_up = match best {
             None => None,
             Some(best) => {
                 let used = searched.points[best].clone();
                 let others = searched.fits(|point| !searched.is_like(&used, point));
-                decide(searched, goal, &both(&others, &fits), FEW)?.best
+                decide(searched, goal, &both(&others, &fits), Depth::Other)?.best
             }
         };
         let kind = |searched: &mut Searched<'_>, wanted: Wanted| {
             let of_kind = searched.fits(|point| wanted.takes(searched, point));
             let own = both(&of_kind, &fits);
-            if let Some(best) = decide(searched, goal, &own, FEW)?.best {
+            if let Some(best) = decide(searched, goal, &own, Depth::Other)?.best {
                 return Ok(Some(best));
             }
             match searched.whole_best(any, &own)? {
@@ -266,12 +263,13 @@ impl Answer {
         // The frontier, and how far all of it holds.
         let shown = searched.frontier()?;
         effort.end("frontier", searched);
-        let named = [best, likeliest, fewer_steps, runner_up, plain, functions, instances];
+        let named = [best, likeliest, runner_up, plain, functions, instances];
         let mut drawn: Vec<usize> = named.into_iter().flatten().collect();
         drawn.extend(shown.iter().chain(&nearest));
         drawn.sort_unstable();
         drawn.dedup();
         searched.draw(&drawn, FEW)?;
+        let fewer_steps = searched.ahead(goal, best, &shown, &fits);
         effort.end("draws", searched);
         let break_evens = even::break_evens(searched, functions, instances)?;
         effort.end("break-evens", searched);
@@ -322,7 +320,12 @@ impl Answer {
 
     /// Returns every setting that is shown.
     fn shown(&self) -> impl Iterator<Item = &Choice> {
-        let named = [&self.answer, &self.likeliest, &self.fewer_steps, &self.runner_up];
+        let named = [
+            &self.answer,
+            &self.likeliest,
+            &self.fewer_steps,
+            &self.runner_up,
+        ];
         let others = [&self.plain, &self.functions, &self.instances];
         let named = named.into_iter().chain(others).flatten();
         named.chain(&self.nearest).chain(&self.frontier)
@@ -360,8 +363,34 @@ impl Searched<'_> {
     /// function alone is the same whatever its system.
     fn is_like(&self, a: &Point, b: &Point) -> bool {
         let same_system = a.row.job.system == b.row.job.system;
-        let both_alone = [a, b].iter().all(|point| alone::is_one_function(&point.row));
+        let both_alone = [a, b]
+            .iter()
+            .all(|point| alone::is_one_function(&point.row));
         a.site == b.site && (same_system || both_alone)
+    }
+
+    /// Returns the best of some settings that keep a goal, if it is ahead of another one and none
+    /// of those that `fits` marks.
+    fn ahead(
+        &self,
+        goal: Goal,
+        of: Option<usize>,
+        shown: &[usize],
+        fits: &[bool],
+    ) -> Option<usize> {
+        let price = |index: usize| self.figures(index).map(|figures| figures.price);
+        let kept = shown
+            .iter()
+            .copied()
+            .filter(|index| self.is_kept(goal, *index));
+        let ranked = kept.filter_map(|index| Some((price(index)?, index)));
+        let best = ranked.min_by(|(a, i), (b, j)| goal.order(*a, *b).then(i.cmp(j)));
+        let is_ahead = |own: Price| {
+            let other = of.and_then(price);
+            other.is_none_or(|other| goal.order(own, other).is_lt())
+        };
+        best.filter(|(own, index)| !fits[*index] && is_ahead(*own))
+            .map(|(_, index)| index)
     }
 
     /// Returns what is nearest to a goal that nothing meets: the cheapest in time and the

@@ -40,7 +40,9 @@ impl Answer {
                 Cell::of(Some(choice.price.usd), usd),
                 Cell::text(range(choice.usd_range, usd)),
                 Cell::with(
-                    choice.chance.map(|chance| chance.kept as f64 / chance.draws as f64),
+                    choice
+                        .chance
+                        .map(|chance| chance.kept as f64 / chance.draws as f64),
                     choice.chance.map_or_else(String::new, Chance::percent),
                 ),
                 Cell::whole(choice.steps_per_epoch),

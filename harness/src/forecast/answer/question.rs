@@ -64,7 +64,11 @@ impl Question {
             epochs,
             epochs_from,
             steps_per_epoch: own_steps(&experiment.rows),
-            text: format!("Question: train {}, {amount}, {}.", experiment.name, goal.text()),
+            text: format!(
+                "Question: train {}, {amount}, {}.",
+                experiment.name,
+                goal.text()
+            ),
         }
     }
 }
@@ -91,5 +95,8 @@ fn own_steps(rows: &[Row]) -> usize {
         None => true,
     };
     let steps = rows.iter().filter(counted);
-    steps.map(|row| work::steps_per_epoch(&row.job)).max().unwrap_or(0)
+    steps
+        .map(|row| work::steps_per_epoch(&row.job))
+        .max()
+        .unwrap_or(0)
 }

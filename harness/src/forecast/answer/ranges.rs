@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use epochcost_kernels::hash;
 use serde::Serialize;
 
+use super::bench::Figures;
 use super::decide;
 use super::goal::{Goal, Price};
 use super::{Choice, Searched};
@@ -126,6 +127,12 @@ impl Searched<'_> {
     pub(super) fn drawn_so_far(&self, index: usize) -> Vec<Option<Price>> {
         let figures = self.figures(index).map(|figures| figures.price);
         figures.map_or_else(Vec::new, |figures| self.draws.of(index, figures))
+    }
+
+    /// Returns whether a setting keeps a goal by its figures and its draws so far.
+    pub(super) fn is_kept(&self, goal: Goal, index: usize) -> bool {
+        let is_met = |figures: &Figures| goal.is_met_by(figures.price);
+        self.figures(index).is_some_and(is_met) && decide::is_kept(goal, &self.drawn_so_far(index))
     }
 
     /// Returns a choice with its ranges and its chance, and whether it ties with the best.

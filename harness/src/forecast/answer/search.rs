@@ -86,7 +86,11 @@ impl<'a> Searched<'a> {
 
     /// Returns the best of the points that `fits` marks: the one that would be found if all of
     /// them were simulated, since no other one's bound is before it.
-    pub(in crate::forecast) fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+    pub(in crate::forecast) fn best(
+        &mut self,
+        goal: Goal,
+        fits: &[bool],
+    ) -> Result<Option<usize>, Error> {
         loop {
             let hopes = self.hopes();
             let Some(best) = goal.best(&hopes, |place| fits[place]) else {
@@ -162,7 +166,11 @@ impl<'a> Searched<'a> {
             batches_per_worker: job.batches_per_worker,
             steps_per_epoch: work::steps_per_epoch(job),
             price: figures.price,
-            assumed_prices: self.site(point).assumed_prices().map(AssumedPrice::of).collect(),
+            assumed_prices: self
+                .site(point)
+                .assumed_prices()
+                .map(AssumedPrice::of)
+                .collect(),
             is_whole: figures.is_whole,
             seconds_range: None,
             usd_range: None,
@@ -234,7 +242,11 @@ impl Ground for Searched<'_> {
     }
 
     fn settle(&mut self, index: usize) -> Result<bool, Error> {
-        let Some(short) = self.figures(index).copied().filter(|short| !short.is_settled) else {
+        let Some(short) = self
+            .figures(index)
+            .copied()
+            .filter(|short| !short.is_settled)
+        else {
             return Ok(false);
         };
         self.found[index] = Some(self.bench.settled(&self.points[index], &short)?);

@@ -53,7 +53,11 @@ fn figures(choice: &Choice) -> String {
     {
         said.push(format!("range {}, {}", range(s, duration), range(d, usd)));
     }
-    said.extend(choice.assumed().map(|(what, date)| format!("{what} assumed, not read on {date}")));
+    said.extend(
+        choice
+            .assumed()
+            .map(|(what, date)| format!("{what} assumed, not read on {date}")),
+    );
     let said = match said.as_slice() {
         [] => String::new(),
         said => format!(" ({})", said.join("; ")),
@@ -84,6 +88,8 @@ impl Chance {
         let Self { kept, draws } = self;
         if kept == draws {
             format!("in all {draws} draws")
+        } else if kept == 0 {
+            format!("in none of {draws} draws")
         } else {
             let percent = 100.0 * kept as f64 / draws.max(1) as f64;
             format!("in {} of {draws} draws", share(percent))
@@ -129,7 +135,9 @@ fn first(answer: &Answer) -> String {
     let within = answer.goal.limits();
     let keeps = |choice: &Choice| {
         let chance = choice.chance.map(Chance::text);
-        chance.map_or_else(String::new, |chance| format!(" It keeps {within} {chance}."))
+        chance.map_or_else(String::new, |chance| {
+            format!(" It keeps {within} {chance}.")
+        })
     };
     match (&answer.answer, &answer.likeliest) {
         (Some(choice), _) => {
@@ -144,7 +152,12 @@ fn first(answer: &Answer) -> String {
             } else {
                 String::new()
             };
-            format!("Use {}: {}.{}{steps}", choice.what, figures(choice), keeps(choice))
+            format!(
+                "Use {}: {}.{}{steps}",
+                choice.what,
+                figures(choice),
+                keeps(choice)
+            )
         }
         (None, Some(choice)) => format!(
             "No setting keeps {within} in 95 % of the draws. The likeliest is {}: {}.{}",
@@ -159,15 +172,13 @@ fn first(answer: &Answer) -> String {
 /// Returns what is ahead of the answer with fewer optimizer steps.
 fn fewer_steps(answer: &Answer) -> Option<String> {
     let choice = answer.fewer_steps.as_ref()?;
-    let steps = choice.steps_per_epoch;
-    let plural = if steps == 1 { "" } else { "s" };
     Some(format!(
-        "Not counted, since it takes fewer optimizer steps ({} step{plural} per epoch, the \
-         experiment {}) and may learn less: {}, {}. `--any-steps` counts it.",
-        count(steps as f64),
-        count(answer.question.steps_per_epoch as f64),
+        "Excluded: {}, {}. It takes fewer optimizer steps, {} per epoch where the experiment takes \
+         {}, and may learn less; --any-steps includes it.",
         choice.what,
-        figures(choice)
+        figures(choice),
+        count(choice.steps_per_epoch as f64),
+        count(answer.question.steps_per_epoch as f64)
     ))
 }
 
@@ -192,7 +203,11 @@ fn infeasible(answer: &Answer) -> String {
     if near.is_empty() {
         return format!("Nothing can train this at all, let alone {}.", goal.text());
     }
-    format!("Nothing trains this {}. Nearest: {}.", goal.text(), near.join("; or "))
+    format!(
+        "Nothing trains this {}. Nearest: {}.",
+        goal.text(),
+        near.join("; or ")
+    )
 }
 
 /// Returns the runner-up and the plain alternative; the best of several workers where the
@@ -227,7 +242,9 @@ fn alternatives(answer: &Answer) -> String {
     }
     let sentence = |part: &String| {
         let mut letters = part.chars();
-        let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+        let first = letters
+            .next()
+            .map(|letter| letter.to_uppercase().to_string());
         format!("{}{}.", first.unwrap_or_default(), letters.as_str())
     };
     parts.iter().map(sentence).collect::<Vec<_>>().join(" ")
@@ -298,7 +315,9 @@ impl Answer {
         let mut assumed: Vec<String> = (self.shown())
             .flat_map(|choice| {
                 let place = &choice.place;
-                choice.assumed().map(move |(what, date)| format!("{what} at {place} ({date})"))
+                choice
+                    .assumed()
+                    .map(move |(what, date)| format!("{what} at {place} ({date})"))
             })
             .collect();
         assumed.sort_unstable();

@@ -76,8 +76,10 @@ impl Forecast {
             answer,
             notes: vec![format!(
                 "Every figure is simulated with sizes only: nothing was run and nothing spent. {}",
-                (self.answer.as_ref())
-                    .map_or_else(|| "Costs are list prices.".to_owned(), |answer| answer.prices())
+                (self.answer.as_ref()).map_or_else(
+                    || "Costs are list prices.".to_owned(),
+                    |answer| answer.prices()
+                )
             )],
             sections,
         }

@@ -73,6 +73,16 @@ pub(super) fn write_experiment(
     replace(path, &text).map_err(|error| failed(path, error))
 }
 
+/// Returns the command that plans with the experiment; the program does not say how long it
+/// would have trained.
+pub(super) fn command(path: &Path, measured: &Measured) -> String {
+    let work = match measured.model.epoch_samples {
+        Some(_) => "--epochs N",
+        None => "--samples N",
+    };
+    format!("epochcost plan {} --deadline 2h {work}", path.display())
+}
+
 /// Returns the experiment.
 fn experiment(
     plan: &ScriptPlan,
@@ -93,12 +103,13 @@ fn experiment(
     let step_flops = measured.flops_per_sample;
     let flops = step_flops.unwrap_or(cost.sample_s.max(1e-9) * CPU_FLOPS_PER_S) / 3.0;
     let activations = (cost.sample_mb * f64::from(1 << 20)).max(1.0);
+    let samples = model.epoch_samples.filter(|samples| *samples >= 1.0);
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     format!(
         "# Where should {name} be trained? Written by `epochcost profile`; its steps are those of\n\
          # {profile_file}.\n\
          #\n\
-         #     epochcost plan {path} --deadline 2h --budget 5usd\n\
+         #     {command}\n\
          schema: 1\n\
          name: {experiment_name}\n\
          description: {description}\n\
@@ -108,8 +119,9 @@ fn experiment(
          \x20 # What exchanges on functions: a Python program; `compiled` for one that is not.\n\
          \x20 client: interpreted\n\
          \x20 compute: [{compute}]\n\
-         # Put the figures of your data here: samples of an epoch, and bytes of each in storage.\n\
-         dataset: {{samples: 50000, test: 0, bytes_per_sample: 3073}}\n\
+         # {samples_note}; the bytes of each in\n\
+         # storage are assumed: put yours here.\n\
+         dataset: {{{samples}test: 0, bytes_per_sample: 3073}}\n\
          models:\n\
          \x20 - name: {model_name}\n\
          \x20   # Trainable scalars: what is exchanged.\n\
@@ -119,15 +131,21 @@ fn experiment(
          \x20   flops_per_sample: {flops:.3e}\n\
          \x20   activation_bytes_per_sample: {activations:.3e}\n\
          model: {model_name}\n\
-         workers: 4\n\
+         # One worker, as the program itself trained; more take fewer optimizer steps.\n\
+         workers: 1\n\
          batch_size: {largest}\n\
-         epochs: 1\n\
+         # The program does not say its epochs: --epochs N, or write `epochs: N` here.\n\
          memory_mb: {memory_mb}\n\
          systems: [spirt, scatterreduce, allreduce, gpu_baseline, ring]\n",
         name = plan.name,
         platform = profiles::DEFAULT,
         profile_file = plan.out.display(),
-        path = path.display(),
+        command = command(path, measured),
+        samples_note = match samples {
+            Some(_) => "Samples of an epoch are those of the program's loader",
+            None => "Samples of an epoch are not known: add `samples: N`, or give --samples N",
+        },
+        samples = samples.map_or_else(String::new, |samples| format!("samples: {samples}, ")),
         experiment_name = quoted(&format!("{}-plan", profile.name)),
         description = quoted(&format!("where {} is trained best", plan.name)),
         compute = quoted(&beside(&plan.out)),

@@ -60,6 +60,8 @@ pub(super) struct Described {
     pub(super) statistics: Option<f64>,
     /// Type of the largest trainable tensor.
     pub(super) dtype: Option<String>,
+    /// Samples of an epoch, where a loader of the framework knows them.
+    pub(super) epoch_samples: Option<f64>,
     /// Bytes of the trainable scalars.
     pub(super) trainable_bytes: Option<f64>,
     /// Bytes of the optimizer's state.
@@ -102,6 +104,7 @@ const WORDS: [(&str, &[&str]); 5] = [
             "parameters",
             "statistics",
             "dtype",
+            "epoch_samples",
             "trainable_bytes",
             "optimizer_bytes",
             "device",
@@ -159,6 +162,7 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
             parameters: number("parameters")?,
             statistics: number("statistics")?,
             dtype: owned("dtype"),
+            epoch_samples: number("epoch_samples")?,
             trainable_bytes: number("trainable_bytes")?,
             optimizer_bytes: number("optimizer_bytes")?,
             device: owned("device"),

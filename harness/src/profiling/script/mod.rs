@@ -103,6 +103,8 @@ struct ModelFigures<'a> {
     /// Scalars that are exchanged.
     trainable: Option<f64>,
     dtype: Option<&'a str>,
+    /// Samples of an epoch, where the program's loader knows them.
+    epoch_samples: Option<f64>,
     trainable_bytes: Option<f64>,
     parameters: Option<f64>,
     statistics: Option<f64>,
@@ -278,8 +280,8 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
     output.message(format_args!("profile: {}", plan.out.display()));
     if let Some(experiment) = experiment {
         output.message(format_args!(
-            "where to train: epochcost plan {} --deadline 2h",
-            experiment.display()
+            "where to train: {} (N is yours to say)",
+            file::command(experiment, &measured)
         ));
     }
     Ok(())
@@ -452,6 +454,7 @@ fn figures(measured: &Measured) -> ModelFigures<'_> {
         },
         trainable: model.trainable,
         dtype: model.dtype.as_deref(),
+        epoch_samples: model.epoch_samples,
         trainable_bytes: model.trainable_bytes,
         parameters: model.parameters,
         statistics: model.statistics,

@@ -8,6 +8,7 @@ import torch
 parser = argparse.ArgumentParser()
 parser.add_argument("--batch", type=int, default=4)
 parser.add_argument("--steps", type=int, default=100_000)
+parser.add_argument("--data", type=int, default=6_400)
 options = parser.parse_args()
 
 
@@ -35,9 +36,19 @@ class Whole(torch.nn.Module):
 
 model = Whole()
 optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad])
+loader = torch.utils.data.DataLoader(range(options.data), options.batch // 2)
+
+
+def batches():
+    """Epoch after epoch."""
+    while True:
+        yield from loader
+
+
+batch = batches()
 for _ in range(options.steps):
     # Two micro-batches: a step has the samples of both.
     for _ in range(2):
-        model(torch.Tensor(options.batch // 2, 7))
+        model(torch.Tensor(next(batch), 7))
     time.sleep(0.004 + 0.001 * options.batch)
     optimizer.step()

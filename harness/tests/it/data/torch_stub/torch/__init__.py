@@ -32,4 +32,4 @@ def get_num_threads():
     return 1
 
 
-from torch import nn, optim  # noqa: E402
+from torch import nn, optim, utils  # noqa: E402

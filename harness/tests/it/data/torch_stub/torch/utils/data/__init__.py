@@ -1,0 +1,2 @@
+from . import dataloader
+from .dataloader import DataLoader
