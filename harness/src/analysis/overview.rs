@@ -244,9 +244,10 @@ pub fn is_named(name: &str, id: &str) -> bool {
 /// Returns the answer of all runs: which statements of each paper hold.
 fn answer(items: &[ItemOverview]) -> Answer {
     let findings = conclusions::by_paper(items);
-    let conclusions = match findings.is_empty() {
-        true => conclusions::WITHOUT_PAPER.to_owned(),
-        false => String::new(),
+    let conclusions = if findings.is_empty() {
+        conclusions::WITHOUT_PAPER.to_owned()
+    } else {
+        String::new()
     };
     Answer {
         findings,

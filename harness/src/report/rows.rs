@@ -127,9 +127,10 @@ impl Spent {
 /// Returns dollars with everything billed, marked where they hold a minimum charge.
 pub(super) fn marked(row: &RowSummary, usd: Option<f64>, format: fn(f64) -> String) -> String {
     let text = format::or_unknown(usd, format);
-    match row.instance_minimum && usd.is_some() {
-        true => text + MINIMUM,
-        false => text,
+    if row.instance_minimum && usd.is_some() {
+        text + MINIMUM
+    } else {
+        text
     }
 }
 

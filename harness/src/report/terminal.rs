@@ -20,10 +20,13 @@ use crate::format::{self, UNKNOWN, wrapped};
 /// Lines that warnings take.
 const WARNING_LINES: usize = 3;
 
+/// The text of a row's cell.
+type CellOf = dyn Fn(&RowSummary, &RowAnalysis) -> String;
+
 /// A column of the table of rows.
 struct Column {
     title: String,
-    cell: Box<dyn Fn(&RowSummary, &RowAnalysis) -> String>,
+    cell: Box<CellOf>,
     /// Columns of the lowest rank are left out first where the table is too wide.
     rank: usize,
 }

@@ -175,9 +175,10 @@ impl View {
         let mut lines_of_rows: Vec<SummaryLine> = summaries()
             .map(|(row, known)| summary_line(row, known))
             .collect();
-        let chance: &[&str] = match is_too_short(&summary.rows, target) {
-            true => &["train loss", "accuracy"],
-            false => &[],
+        let chance: &[&str] = if is_too_short(&summary.rows, target) {
+            &["train loss", "accuracy"]
+        } else {
+            &[]
         };
         leave_out_unknown(&mut columns, &mut lines_of_rows, chance);
         let has_fidelity = fidelity_differs(&summary.rows);

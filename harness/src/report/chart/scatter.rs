@@ -116,9 +116,10 @@ pub fn scatter(chart: &Scatter<'_>, size: Size) -> Option<String> {
         desc: &desc,
     };
     let mut svg = Svg::new(size, about);
-    let front = match chart.has_frontier {
-        true => frontier(&marks),
-        false => Vec::new(),
+    let front = if chart.has_frontier {
+        frontier(&marks)
+    } else {
+        Vec::new()
     };
     let top = head(&mut svg, chart, &marks, front.len() > 1);
     let plane = axes(&mut svg, chart, size, top, &marks, &bounds)?;

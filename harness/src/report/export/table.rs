@@ -147,8 +147,10 @@ impl Table {
     pub fn latex(&self, citation: &str) -> String {
         let needs = "% Needs \\usepackage{array,booktabs,graphicx,longtable}.\n";
         let head = format!("% {}\n{needs}", citation.replace('\n', " "));
-        let caption = [vec![self.caption.clone()], self.legend()].concat();
-        let caption = latex_text(&caption.join(". "));
+        let marks = self.legend().into_iter();
+        let marks: String = marks.map(|mark| format!(" {mark}")).collect();
+        let stop = if marks.is_empty() { "" } else { "." };
+        let caption = latex_text(&format!("{}{stop}{marks}", self.caption));
         if self.rows.len() > MOST_FLOATING {
             let table = self.long_latex();
             let (begin, rest) = table.split_once('\n').unwrap_or((&table, ""));
