@@ -75,6 +75,8 @@ impl Installed {
 
 #[test]
 fn shipped_experiments_are_found_by_their_names() {
+    // Validation takes half a minute of two quiet cores.
+    epochcost_testing::watch_for(600);
     let installed = Installed::new();
     let listed = installed.ends_well(&["list", "experiments"]);
     for name in [

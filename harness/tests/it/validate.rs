@@ -30,6 +30,8 @@ fn copy(name: &str, edit: impl Fn(String) -> String) -> tempfile::TempDir {
 
 #[track_caller]
 fn ends(directory: &Path, arguments: &[&str], code: i32) -> (String, String) {
+    // Half a minute of two quiet cores for each.
+    epochcost_testing::watch_for(600);
     let output = epochcost(directory, &[&["validate"], arguments].concat());
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let (out, err) = (text(output.stdout), text(output.stderr));

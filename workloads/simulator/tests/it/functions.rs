@@ -356,7 +356,7 @@ const HELD: [(&str, &str, &[&str]); 8] = [
     ),
     (
         "mlless",
-        "train",
+        "worker",
         &[
             "parameters",
             "momentum",
