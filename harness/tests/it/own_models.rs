@@ -294,7 +294,7 @@ fn sentences(plan: &Value) -> Vec<&str> {
 fn an_answer_repeats_the_question_and_says_its_chance() {
     let places = [
         "--place",
-        "aws-g4dn.xlarge-spot",
+        "aws-g4dn.12xlarge",
         "--deadline",
         "2h",
         "--budget",
@@ -314,7 +314,7 @@ fn an_answer_repeats_the_question_and_says_its_chance() {
         "{answer}"
     );
     assert!(
-        said[1].contains("price assumed, not read on 2026-11-22"),
+        said[1].contains("price assumed, not read on 2026-11-21"),
         "{}",
         said[1]
     );
@@ -342,7 +342,7 @@ fn an_answer_repeats_the_question_and_says_its_chance() {
 /// code is that of an unmet goal.
 #[test]
 fn a_goal_that_no_setting_keeps_is_unmet() {
-    let place = ["--place", "aws-g4dn.xlarge"];
+    let place = ["--place", "modal-t4"];
     let (plan, _) = goal(&[&place[..], &["--deadline", "2h"]].concat());
     let frontier = plan["answer"]["frontier"].as_array().unwrap();
     let seconds = frontier
