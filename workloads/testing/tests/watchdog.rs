@@ -92,6 +92,12 @@ fn lacks_a_server() {
 fn what_is_missing_is_named_or_fails() {
     let skipped = run("lacks_a_server", &[("EPOCHCOST_REQUIRE_SERVERS", "0")]);
     assert!(skipped.status.success());
+    // Shown though the test passes.
+    let message = errors(&skipped);
+    assert!(
+        message.contains("SKIPPED: lacks_a_server: no server is here"),
+        "{message}"
+    );
     let failed = run("lacks_a_server", &[("EPOCHCOST_REQUIRE_SERVERS", "1")]);
     let message = String::from_utf8_lossy(&failed.stdout).into_owned();
     assert_eq!(failed.status.code(), Some(101), "{message}");
