@@ -20,12 +20,13 @@
 //! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' arithmetic; experiments from YAML to rows |
 //! | 3 | `results`, `published`, `format`, `platform` | run directories; published tables; numbers as text; where trials run |
 //! | 2 | `claims`, `cost`, `profiles` | the language of claims; prices and bills; shipped profiles |
-//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest`, `chain`, `shipped`, `download` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names; causes of errors; files inside this program; downloads |
+//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest`, `chain`, `shipped`, `download`, `capacity` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names; causes of errors; files inside this program; downloads; CPU time and memory of this process |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod analysis;
 pub mod audit;
+pub mod capacity;
 pub mod chain;
 pub mod claims;
 pub mod cli;

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use epochcost_systems::{PurposeTraffic, StepRecord, Waits};
 
+use super::trial::stated;
 use crate::cost::{self, PriceBook, PriceBookError, Usage};
 use crate::metering::Invocation;
 use crate::results::{EvaluationRow, TrialRow};
@@ -36,8 +37,7 @@ pub(super) fn milestones(
     let Some(began_s) = steps.iter().map(|step| step.started_s).reduce(f64::min) else {
         return Ok(Vec::new());
     };
-    let evaluated = |row: &&EvaluationRow| row.evaluation.samples > 0;
-    let mut evaluations: Vec<&EvaluationRow> = trial.evaluations.iter().filter(evaluated).collect();
+    let mut evaluations: Vec<&EvaluationRow> = stated(&trial.evaluations).into_values().collect();
     evaluations.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     let mut milestones: Vec<Milestone> = Vec::new();
     for row in evaluations {

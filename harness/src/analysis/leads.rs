@@ -1,7 +1,7 @@
 //! Rankings by test accuracy: a lead of a few images decides nothing.
 
 use super::RowAnalysis;
-use super::trial::TrialAnalysis;
+use super::trial::{TrialAnalysis, stated};
 use crate::claims::{Claim, Estimate, Metric, Scale, VerdictKind};
 
 /// Test images by which a system must lead, at least, to be called more accurate.
@@ -36,10 +36,7 @@ fn leads(leader: &RowAnalysis, other: &RowAnalysis) -> Vec<f64> {
 
 /// Returns the test images that the model of the last evaluation classifies correctly.
 fn correct(trial: &TrialAnalysis) -> Option<f64> {
-    let evaluations = trial.trial.evaluations.iter();
-    let last = evaluations
-        .filter(|row| row.evaluation.samples > 0)
-        .max_by_key(|row| (row.epoch, usize::MAX - row.rank))?;
+    let (_, last) = stated(&trial.trial.evaluations).pop_last()?;
     Some(last.evaluation.correct as f64)
 }
 

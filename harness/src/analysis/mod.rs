@@ -132,11 +132,28 @@ impl RowAnalysis {
     /// Returns the mean of `metric` over the trials that did not fail; of `completed`, over
     /// all.
     pub fn estimate(&self, metric: Metric) -> Estimate {
+        let values = self.values(metric);
+        self.of_values(
+            &values
+                .into_iter()
+                .map(|(_, value)| value)
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    /// Returns the values of `metric` with their trials: those that have one. Of losses there
+    /// is none as soon as training diverged in one trial: a mean of the others would be too low.
+    pub fn values(&self, metric: Metric) -> Vec<(&TrialAnalysis, f64)> {
         let is_part =
             |trial: &&TrialAnalysis| metric == Metric::Completed || trial.trial.failure.is_none();
-        let values = self.trials.iter().filter(is_part);
-        let values = values.filter_map(|trial| trial.metric(metric, &self.planned.row.job));
-        self.of_values(&values.collect::<Vec<f64>>())
+        let is_loss = matches!(metric, Metric::TrainLoss | Metric::ValidationLoss);
+        if is_loss && self.succeeded().any(|trial| trial.trial.diverged.is_some()) {
+            return Vec::new();
+        }
+        let trials = self.trials.iter().filter(is_part);
+        trials
+            .filter_map(|trial| Some((trial, trial.metric(metric, &self.planned.row.job)?)))
+            .collect()
     }
 
     /// Returns the mean of what `claim` observes, in the metric's own unit.
@@ -253,20 +270,38 @@ impl RowAnalysis {
         Estimate::of(&values).mean
     }
 
-    /// Returns the mean of a figure of an epoch over the trials that have it,
-    /// by epoch.
+    /// Returns the mean of a figure of an epoch over the trials, by epoch: of those epochs of
+    /// which every trial has it. The others' mean would be that of other trials from epoch to
+    /// epoch.
     pub fn by_epoch(&self, figure: impl Fn(&EpochAnalysis) -> Option<f64>) -> Vec<(usize, f64)> {
-        let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for epoch in self.succeeded().flat_map(|trial| &trial.epochs) {
-            if let Some(value) = figure(epoch) {
-                values.entry(epoch.epoch).or_default().push(value);
-            }
-        }
-        values
+        let trials: Vec<&TrialAnalysis> = self.succeeded().collect();
+        by_epoch(&trials, |_, epoch| Some([figure(epoch)?]))
             .into_iter()
-            .filter_map(|(epoch, values)| Some((epoch, Estimate::of(&values).mean?)))
+            .map(|(epoch, [mean])| (epoch, mean))
             .collect()
     }
+}
+
+/// Returns the means over `trials` of figures of an epoch, of those epochs of which every trial
+/// has them.
+pub(crate) fn by_epoch<const N: usize>(
+    trials: &[&TrialAnalysis],
+    figures: impl Fn(&TrialAnalysis, &EpochAnalysis) -> Option<[f64; N]>,
+) -> Vec<(usize, [f64; N])> {
+    let mut sums: BTreeMap<usize, (usize, [f64; N])> = BTreeMap::new();
+    for trial in trials {
+        for epoch in &trial.epochs {
+            if let Some(values) = figures(trial, epoch) {
+                let (count, sum) = sums.entry(epoch.epoch).or_insert((0, [0.0; N]));
+                *count += 1;
+                (0..N).for_each(|i| sum[i] += values[i]);
+            }
+        }
+    }
+    sums.retain(|_, (count, _)| *count == trials.len());
+    sums.into_iter()
+        .map(|(epoch, (count, sum))| (epoch, sum.map(|sum| sum / count as f64)))
+        .collect()
 }
 
 /// Analyses a run.

@@ -62,12 +62,15 @@ pub struct EpochAnalysis {
     pub began_s: f64,
     /// End of its last step, over all workers.
     pub ended_s: f64,
-    /// Mean training loss over its mini-batches.
+    /// Mean training loss over its mini-batches; null where one was not finite.
     pub train_loss: Option<f64>,
     /// Test loss after it; null where training diverged.
     pub test_loss: Option<f64>,
     /// Test accuracy after it.
     pub accuracy: Option<f64>,
+    /// End of the evaluation that found it, on the platform's clock: with asynchronous workers,
+    /// others may be in this epoch still.
+    pub evaluated_s: Option<f64>,
     /// Steps.
     pub steps: usize,
 }
@@ -137,7 +140,7 @@ impl TrialAnalysis {
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
         // Epochs, and the columns of the comparison's table.
-        let epochs = epochs(steps, &trial.evaluations);
+        let epochs = epochs(steps, &trial);
         let host = system.map_or(Host::Function, |system| system.deployment().worker_host());
         let columns = Columns::new(
             &row.job,
@@ -275,11 +278,10 @@ impl TrialAnalysis {
             .map(|(_, found)| found)
     }
 
-    /// Returns the best accuracy of any evaluation; null if none was made.
+    /// Returns the best of the trial's accuracies; null if none was evaluated.
     pub fn best_accuracy(&self) -> Option<f64> {
-        let evaluations = self.trial.evaluations.iter();
+        let evaluations = stated(&self.trial.evaluations).into_values();
         evaluations
-            .filter(|row| row.evaluation.samples > 0)
             .map(|row| row.evaluation.accuracy())
             .reduce(f64::max)
     }
@@ -318,8 +320,11 @@ pub(super) fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
     (!epochs.is_empty()).then(|| covered / epochs.len() as f64)
 }
 
-/// Returns the epochs of these steps, with their evaluations.
-fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnalysis> {
+/// Returns the epochs of a trial's steps, with their evaluations.
+fn epochs(steps: &[StepRecord], trial: &TrialRow) -> Vec<EpochAnalysis> {
+    let with_loss = steps.iter().filter(|step| step.loss.is_some());
+    let training: BTreeSet<&str> = with_loss.map(|step| step.function.as_str()).collect();
+    let evaluations = stated(&trial.evaluations);
     let mut by_epoch: BTreeMap<usize, Vec<&StepRecord>> = BTreeMap::new();
     for step in steps {
         by_epoch.entry(step.epoch).or_default().push(step);
@@ -329,28 +334,39 @@ fn epochs(steps: &[StepRecord], evaluations: &[EvaluationRow]) -> Vec<EpochAnaly
         .map(|(epoch, steps)| {
             let starts = steps.iter().map(|step| step.started_s);
             let ends = (steps.iter()).map(|step| step.started_s + total_seconds(&step.seconds));
-            let evaluation = evaluation_after(evaluations, epoch);
+            let evaluation = evaluations.get(&epoch);
+            let mut trained =
+                (steps.iter()).filter(|step| training.contains(step.function.as_str()));
+            // Steps whose loss was not finite have none: the others' mean is that of no epoch.
+            let diverged = trial.diverged.is_some_and(|first| epoch >= first)
+                && trained.any(|step| step.loss.is_none());
             EpochAnalysis {
                 epoch,
                 began_s: starts.fold(f64::INFINITY, f64::min),
                 ended_s: ends.fold(f64::NEG_INFINITY, f64::max),
-                train_loss: mean(steps.iter().filter_map(|step| step.loss)),
+                train_loss: mean(steps.iter().filter_map(|step| step.loss)).filter(|_| !diverged),
                 test_loss: evaluation
                     .map(|row| row.evaluation.loss)
                     .filter(|loss| loss.is_finite()),
                 accuracy: evaluation.map(|row| row.evaluation.accuracy()),
+                evaluated_s: evaluation.map(|row| row.at_s),
                 steps: steps.len(),
             }
         })
         .collect()
 }
 
-/// Returns the evaluation after `epoch` by the worker of the lowest rank.
-fn evaluation_after(evaluations: &[EvaluationRow], epoch: usize) -> Option<&EvaluationRow> {
-    evaluations
-        .iter()
-        .filter(|row| row.epoch == epoch && row.evaluation.samples > 0)
-        .min_by_key(|row| row.rank)
+/// Returns the evaluations that a trial's accuracies are those of, by epoch: those of the worker
+/// of the lowest rank that evaluated. Other replicas may differ.
+pub(super) fn stated(evaluations: &[EvaluationRow]) -> BTreeMap<usize, &EvaluationRow> {
+    let mut stated: BTreeMap<usize, &EvaluationRow> = BTreeMap::new();
+    for row in evaluations.iter().filter(|row| row.evaluation.samples > 0) {
+        let kept = stated.entry(row.epoch).or_insert(row);
+        if row.rank < kept.rank {
+            *kept = row;
+        }
+    }
+    stated
 }
 
 /// Returns the most memory of the calls, MB; none if it is known of none.

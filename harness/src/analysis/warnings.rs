@@ -153,6 +153,7 @@ fn of_simulation(record: &SimulationRecord, rows: &[RowAnalysis]) -> Vec<String>
 
 fn busy_host(machine: &Machine, rows: &[RowAnalysis]) -> Vec<String> {
     let cores = machine.cores as f64;
+    let allowed = machine.cpu_quota.unwrap_or(cores);
     let mut warnings = Vec::new();
     let wanted = |row: &RowAnalysis| {
         row.planned.row.job.workers as f64 * f64::from(row.planned.row.memory_mb) / MB_PER_VCPU
@@ -162,10 +163,10 @@ fn busy_host(machine: &Machine, rows: &[RowAnalysis]) -> Vec<String> {
         .filter(|row| row.on_functions())
         .map(wanted)
         .fold(0.0, f64::max);
-    if most > cores {
+    if most > allowed {
         warnings.push(format!(
             "the workers' memory sizes stand for up to {most:.1} vCPUs, and this machine has \
-             {cores}: workers that compute at the same time slow each other down, as they would \
+             {allowed}: workers that compute at the same time slow each other down, as they would \
              not on AWS"
         ));
     }

@@ -190,8 +190,11 @@ async fn account(kind: PlatformKind, file: Option<&Path>) -> Result<Vec<Finding>
 
 fn cores() -> Finding {
     let machine = Machine::here(Vec::new());
+    let quota = machine.cpu_quota.map_or(String::new(), |cpus| {
+        format!(", of which a control group allows {cpus:.2}")
+    });
     let found = format!(
-        "{} ({})",
+        "{} ({}){quota}",
         machine.cores,
         machine.cpu.as_deref().unwrap_or("unknown CPU")
     );

@@ -4,9 +4,10 @@
 pub mod log;
 pub mod report_line;
 
+use std::cmp::Reverse;
 use std::fmt;
 
-use epochcost_systems::{Host, Record};
+use epochcost_systems::{Evaluation, Host, Record};
 use serde::{Deserialize, Serialize};
 
 /// One invocation of a function, or one instance process.
@@ -81,6 +82,22 @@ impl TrialOutcome {
             }
         }
         times
+    }
+
+    /// Returns the evaluation that states the trial's accuracy, and the rank of its worker: the
+    /// last, by the worker of the lowest rank.
+    pub fn last_evaluation(&self) -> Option<(usize, Evaluation)> {
+        let evaluations = self.records.iter().filter_map(|record| match record {
+            Record::Evaluated {
+                rank,
+                epoch,
+                evaluation,
+                ..
+            } if evaluation.samples > 0 => Some((*epoch, *rank, *evaluation)),
+            _ => None,
+        });
+        let last = evaluations.max_by_key(|(epoch, rank, _)| (*epoch, Reverse(*rank)));
+        last.map(|(_, rank, evaluation)| (rank, evaluation))
     }
 
     /// Returns where training diverged first, if it did. An evaluation comes after the

@@ -18,7 +18,7 @@ pub struct SpendingConsent {
 /// A platform that is ready, as results describe it.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
-    /// Worker binary, where trials start one.
+    /// Path to hash the worker binary by, where trials start one.
     pub worker: Option<PathBuf>,
     /// Limits of functions, and how they are enforced.
     pub limits: Vec<Limit>,

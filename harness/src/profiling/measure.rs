@@ -117,7 +117,7 @@ pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measure
     };
     // Nothing of the user's environment reaches it, as on the local platform:
     // the allocator's variables would change times and memory.
-    let mut child = Command::new(&worker.path)
+    let mut child = Command::new(worker.program())
         .arg("--profile")
         .env_clear()
         .envs(of_cuda().filter(|_| setting.device == Device::Cuda))

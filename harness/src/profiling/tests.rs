@@ -15,6 +15,7 @@ fn machine() -> Machine {
     Machine {
         cpu: Some("Abacus(R) 9000 @ 1 Hz".into()),
         cores: 4,
+        cpu_quota: None,
         memory_bytes: Some(8_000_000_000),
         gpus: Vec::new(),
         kernel: None,
@@ -155,16 +156,13 @@ fn the_file_says_how_it_came_about_and_reads_back() {
     let plan = plan(directory.path(), &["--model", "lenet5"]).unwrap();
     let points = summary::points(&measured(&plan, 1.0));
     let profile = summary::profile(&plan, &points).unwrap();
-    let worker = Worker {
-        path: "bootstrap".into(),
-        sha256: "c0ffee".into(),
-    };
+    let worker = Worker::at(std::env::current_exe().unwrap()).unwrap();
     let warnings = ["a busy host".to_owned()];
     record::write(&plan, &worker, &profile, &points, &warnings).unwrap();
     let text = std::fs::read_to_string(&plan.out).unwrap();
     for word in [
         "# machine: Abacus(R)",
-        "# worker: SHA-256 c0ffee",
+        &format!("# worker: SHA-256 {}", worker.sha256),
         "# warning: a busy host",
     ] {
         assert!(text.contains(word), "no {word:?} in:\n{text}");

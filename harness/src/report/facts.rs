@@ -102,9 +102,12 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         fact(
             "machine",
             format!(
-                "{}, {} CPUs, {} memory, Linux {}, load {} at the start",
+                "{}, {} CPUs{}, {} memory, Linux {}, load {} at the start",
                 machine.cpu.clone().unwrap_or_else(unknown),
                 machine.cores,
+                machine.cpu_quota.map_or(String::new(), |cpus| {
+                    format!(" in a container of {cpus}")
+                }),
                 format::or_unknown(
                     machine.memory_bytes.map(|bytes| bytes as f64),
                     format::bytes

@@ -12,6 +12,9 @@ use crate::claims::{COLUMNS, Column, Estimate, Metric};
 use crate::cost::Bill;
 use crate::format;
 
+/// Text of a loss that is not a finite number.
+pub(super) const DIVERGED: &str = "diverged";
+
 #[derive(Debug, Serialize)]
 pub(super) struct SummaryLine {
     pub name: String,
@@ -139,7 +142,10 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
     let may_differ = trials.any(|trial| trial.trial.replicas_may_differ.is_some());
     let figure = |column: &Column| {
         let estimate = labelled.row.estimate(column.metric);
-        Cell::with(estimate.mean, format::figure(estimate, column.format))
+        match column.metric {
+            Metric::TrainLoss if row.diverged_trials > 0 => Cell::text(DIVERGED),
+            _ => Cell::with(estimate.mean, format::figure(estimate, column.format)),
+        }
     };
     let spent = Spent::of(row, labelled.row);
     let seconds = format::estimate(spent.seconds);
@@ -268,6 +274,11 @@ pub(super) fn traffic_line(labelled: &Labelled<'_>, row: &RowSummary) -> Traffic
 
 /// Returns loss and accuracy after each evaluated epoch, and after the last.
 pub(super) fn epoch_lines(labelled: &Labelled<'_>) -> Vec<EpochLine> {
+    let diverged = labelled
+        .row
+        .succeeded()
+        .filter_map(|trial| trial.trial.diverged);
+    let diverged = diverged.min();
     let losses = labelled.row.by_epoch(|epoch| epoch.train_loss);
     let accuracies = labelled.row.by_epoch(|epoch| epoch.accuracy);
     let of = |known: &[(usize, f64)], epoch: usize| {
@@ -283,10 +294,21 @@ pub(super) fn epoch_lines(labelled: &Labelled<'_>) -> Vec<EpochLine> {
             name: labelled.name.to_owned(),
             system: labelled.system.clone(),
             epoch: Cell::whole(epoch + 1),
-            loss: Cell::of(of(&losses, epoch), format::number),
+            loss: loss(
+                of(&losses, epoch),
+                diverged.is_some_and(|first| epoch >= first),
+            ),
             accuracy: Cell::of(of(&accuracies, epoch), format::percent),
         })
         .collect()
+}
+
+/// Returns a training loss; one of training that diverged is no number.
+fn loss(value: Option<f64>, diverged: bool) -> Cell {
+    match value {
+        None if diverged => Cell::text(DIVERGED),
+        value => Cell::of(value, format::number),
+    }
 }
 
 /// Returns how a trial ended that did not fail.
@@ -322,7 +344,7 @@ pub(super) fn trial_lines(labelled: &Labelled<'_>) -> Vec<TrialLine> {
                 format!("{cold} of {}", trial.invocations.len()),
             ),
             cpu: Cell::of(trial.cpu_ms(), |ms| format::seconds(ms / 1e3)),
-            loss: Cell::of(metric(Metric::TrainLoss), format::number),
+            loss: loss(metric(Metric::TrainLoss), trial.trial.diverged.is_some()),
             accuracy: Cell::of(metric(Metric::Accuracy), format::percent),
             failure: trial.trial.failure.clone().unwrap_or_default(),
             outcome: outcome(trial),

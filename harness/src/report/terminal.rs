@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rows::{Spent, fidelity_differs, marked};
+use super::rows::{DIVERGED, Spent, fidelity_differs, marked};
 use super::tally::{agreements, by_origin};
 use super::view::{class_and_sign, excluded, warnings_title};
 use crate::analysis::answer::Answer;
@@ -81,7 +81,10 @@ fn columns(target: Option<f64>) -> Vec<Column> {
         Column::new("exchanged", 7, |row, _| {
             format::or_unknown(row.traffic.bytes(), format::bytes)
         }),
-        Column::new("loss", 2, move |row, _| number(row.train_loss)),
+        Column::new("loss", 2, move |row, _| match row.diverged_trials {
+            0 => number(row.train_loss),
+            _ => DIVERGED.to_owned(),
+        }),
         Column::new("accuracy", 8, |row, _| {
             format::or_unknown(row.accuracy, format::percent)
         }),

@@ -10,7 +10,7 @@ use super::{
     TrialRow, jsonl,
 };
 use crate::hash::sha256_hex;
-use crate::metering::Invocation;
+use crate::metering::{Invocation, TrialOutcome};
 
 /// Reads a file, and refuses one with another hash than `sha256`, if that is known.
 pub(super) fn read_checked(path: &Path, sha256: Option<&str>) -> Result<Vec<u8>, ResultsError> {
@@ -94,8 +94,8 @@ fn foreign(
         Some(format!("{id} stands in line {first} already"))
     } else if manifest.seeds.get(id.trial) != Some(&trial.seed) {
         Some(format!("the seed of {id} is not that of the manifest"))
-    } else if !(trial.wall_s.is_finite() && trial.wall_s >= 0.0) {
-        Some(format!("{id} took {} s", trial.wall_s))
+    } else if let Some(problem) = impossible_time(trial.wall_s) {
+        Some(format!("{id} {problem}"))
     } else if found != trial.invocations {
         Some(format!(
             "{id} made {} invocations, and invocations.jsonl has {found}",
@@ -106,6 +106,22 @@ fn foreign(
     } else {
         None
     }
+}
+
+/// Returns which figure of a trial's record cannot be: the check of readers, made before
+/// anything is written.
+pub(super) fn unreadable(outcome: &TrialOutcome) -> Option<String> {
+    let dates = |call: &Invocation| call.started_s.is_finite() && call.ended_s.is_finite();
+    if !outcome.started_s.is_finite() || !outcome.invocations.iter().all(dates) {
+        return Some("it has no date".to_owned());
+    }
+    let of_trial = impossible_time(outcome.wall_s).map(|problem| format!("it {problem}"));
+    of_trial.or_else(|| outcome.invocations.iter().find_map(impossible))
+}
+
+/// Returns why no trial takes `wall_s`.
+fn impossible_time(wall_s: f64) -> Option<String> {
+    (!(wall_s.is_finite() && wall_s >= 0.0)).then(|| format!("took {wall_s} s"))
 }
 
 /// Returns which figure of an invocation cannot be.

@@ -6,6 +6,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use super::simulation::{ComputeUsed, SimulationRecord};
+use crate::capacity::Capacity;
 use crate::hash::{sha256_hex, sha256_of};
 use crate::rows::Row;
 
@@ -26,7 +27,7 @@ pub struct SchemaVersion {
 /// The version that this program writes.
 pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion {
     major: 1,
-    minor: 11,
+    minor: 12,
 };
 
 /// Whether lines and files need the checksum that runs before 1.10 do not have. One that is
@@ -128,7 +129,11 @@ pub struct Machine {
     pub cpu: Option<String>,
     /// CPUs that this process may use.
     pub cores: usize,
-    /// Memory, bytes.
+    /// CPUs' worth of time that a control group around this process allows; null without such
+    /// a limit. Since 1.12.
+    #[serde(default)]
+    pub cpu_quota: Option<f64>,
+    /// Memory that this process may use, bytes: before 1.12, the machine's.
     pub memory_bytes: Option<u64>,
     /// The NVIDIA GPUs' names, by their driver. Since 1.6.
     #[serde(default)]
@@ -209,9 +214,8 @@ impl Build {
     pub fn current() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
-            sha256: std::env::current_exe()
-                .ok()
-                .and_then(|path| sha256_of(&path).ok()),
+            // The running file: that at the program's path may be another build by now.
+            sha256: sha256_of(Path::new("/proc/self/exe")).ok(),
             toolchain: output_of(Command::new("rustc").arg("--version")),
             profile: if cfg!(debug_assertions) {
                 "debug"
@@ -238,6 +242,7 @@ impl Git {
 impl Machine {
     /// Returns the machine that this program runs on, without servers.
     pub fn here(limits: Vec<Limit>) -> Self {
+        let capacity = Capacity::here();
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let field = |text: &str, key: &str| {
             text.lines()
@@ -248,10 +253,8 @@ impl Machine {
         Self {
             cpu: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: read("/proc/meminfo")
-                .and_then(|text| field(&text, "MemTotal"))
-                .and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok())
-                .map(|kib| kib * 1024),
+            cpu_quota: capacity.cpu_quota,
+            memory_bytes: capacity.memory_bytes,
             gpus: gpus(),
             kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
             load_average: read("/proc/loadavg")

@@ -228,7 +228,7 @@ impl RunDirectory {
     /// Adds a finished trial; it is on the disk when this returns.
     ///
     /// The trial's own line is written last: without it, the trial has not
-    /// been run.
+    /// been run. A record that readers would refuse becomes that of a failed trial.
     ///
     /// # Errors
     /// When a file could not be written.
@@ -237,6 +237,12 @@ impl RunDirectory {
         plan: &TrialPlan,
         outcome: &TrialOutcome,
     ) -> Result<TrialRow, ResultsError> {
+        let failed = check::unreadable(outcome).map(|problem| TrialOutcome {
+            failure: Some(format!("its record cannot be: {problem}")),
+            warnings: outcome.warnings.clone(),
+            ..TrialOutcome::default()
+        });
+        let outcome = failed.as_ref().unwrap_or(outcome);
         let mut row = TrialRow::new(plan, outcome);
         let steps: Vec<&StepRecord> = rows::steps(outcome).collect();
         row.events_sha256 = Some(events::write(&self.path.join(&row.events), &steps)?);

@@ -160,6 +160,14 @@ impl TrialRow {
         warnings.extend(worker_warnings(outcome));
         let diverged = outcome.divergence();
         warnings.extend(diverged.map(|step| format!("training diverged: {step}")));
+        let test_samples = job.data.test_samples;
+        let last = outcome.last_evaluation().map(|(_, last)| last.samples);
+        warnings.extend(last.filter(|samples| *samples < test_samples).map(|samples| {
+            format!(
+                "the accuracy is that over {samples} of {test_samples} test samples: functions that \
+                 did not report are left out"
+            )
+        }));
         let sent: Vec<&StepRecord> = steps(outcome).collect();
         let bound = system.and_then(|system| system.bind(job).ok());
         Self {

@@ -160,16 +160,18 @@ impl Following {
     /// Reports that a trial has ended.
     pub fn ended(&self, index: usize, plan: &TrialPlan, outcome: &TrialOutcome) {
         self.bar.inc(1);
-        let accuracy = outcome
-            .records
-            .iter()
-            .rev()
-            .find_map(|record| match record {
-                Record::Evaluated { evaluation, .. } => Some(evaluation.accuracy()),
-                _ => None,
-            });
-        let accuracy = accuracy.map_or(String::new(), |share| {
-            format!(", accuracy {:.1} %", 100.0 * share)
+        let accuracy = outcome.last_evaluation();
+        let accuracy = accuracy.map_or(String::new(), |(rank, evaluation)| {
+            // Replicas of several workers may differ.
+            let is_other = |record: &Record| {
+                matches!(record, Record::Evaluated { rank: other, .. } if *other != rank)
+            };
+            let whose = if outcome.records.iter().any(is_other) {
+                format!(" (worker {rank})")
+            } else {
+                String::new()
+            };
+            format!(", accuracy {:.1} %{whose}", 100.0 * evaluation.accuracy())
         });
         let diverged = outcome.divergence();
         let diverged = diverged.map_or(String::new(), |step| format!(", diverged: {step}"));

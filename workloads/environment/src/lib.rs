@@ -37,6 +37,9 @@ pub mod worker {
     /// Shape of the network to the services, as JSON; unset leaves it as it is. Set
     /// by the local platform only.
     pub const NETWORK: &str = "EPOCHCOST_NETWORK";
+    /// Time by which the trial's clock, of Unix time, is ahead of the machine's monotonic
+    /// clock, ns; unset, the worker starts at the system's time. Set by the local platform only.
+    pub const CLOCK: &str = "EPOCHCOST_CLOCK";
 }
 
 /// Variables of the S3-compatible server `epochcost-s3`: set by the harness that

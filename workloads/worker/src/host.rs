@@ -1,11 +1,14 @@
 //! The errors and the clock of a worker process.
 
+use std::env;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use epochcost_channels::ChannelError;
+use epochcost_environment::worker as variable;
 use epochcost_systems::{Clock, SystemError};
 use lambda_runtime::Diagnostic;
+use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 
 /// The reason why a worker failed.
@@ -52,8 +55,7 @@ pub enum WorkerError {
 
 /// Returns the time until a deadline, given in milliseconds since the Unix epoch.
 pub fn until(deadline_ms: u64) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    Duration::from_millis(deadline_ms).saturating_sub(now.unwrap_or_default())
+    Duration::from_millis(deadline_ms).saturating_sub(HostClock::new().now())
 }
 
 /// Converts the error of an invocation into the Runtime API's report.
@@ -66,23 +68,34 @@ impl From<WorkerError> for Diagnostic {
     }
 }
 
-/// A clock of seconds since the Unix epoch that never runs backwards: the system's
-/// clock at the start of the process, and the monotonic clock from there.
+/// A clock of seconds since the Unix epoch that never runs backwards: that of the trial where
+/// the harness passed it, else the system's at the start of the process; the monotonic clock
+/// from there.
 pub struct HostClock {
     origin: Duration,
     started: Instant,
 }
 
 impl HostClock {
-    /// Starts the clock at the system's time.
+    /// Starts the clock.
     pub fn new() -> Self {
-        let origin = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        Self {
-            origin,
-            started: Instant::now(),
-        }
+        let ahead_ns = env::var(variable::CLOCK).ok();
+        Self::at(ahead_ns.and_then(|text| text.parse().ok()))
+    }
+
+    /// Starts the clock `ahead_ns` ahead of the monotonic one.
+    fn at(ahead_ns: Option<i128>) -> Self {
+        let started = Instant::now();
+        let system = || SystemTime::now().duration_since(UNIX_EPOCH);
+        let origin = match ahead_ns {
+            Some(ahead_ns) => {
+                let now = clock_gettime(ClockId::Monotonic);
+                let now_ns = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
+                Duration::from_nanos(u64::try_from(now_ns + ahead_ns).unwrap_or_default())
+            }
+            None => system().unwrap_or_default(),
+        };
+        Self { origin, started }
     }
 }
 
@@ -98,5 +111,20 @@ impl Clock for HostClock {
         } else {
             tokio::time::sleep(duration).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes that start before and after somebody sets the system's clock read one time.
+    #[test]
+    fn workers_read_the_clock_of_their_trial() {
+        let day_ns = 86_400_000_000_000;
+        let [first, second] = [0, day_ns].map(|ahead_ns| HostClock::at(Some(ahead_ns)).now());
+        let apart_s = second.as_secs_f64() - first.as_secs_f64();
+        assert!((86_400.0..86_500.0).contains(&apart_s), "{apart_s}");
+        assert!(first < HostClock::at(None).now());
     }
 }

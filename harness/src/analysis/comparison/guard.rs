@@ -114,7 +114,8 @@ fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<Stri
 /// records show.
 fn machines([before, after]: [&Machine; 2]) -> Option<String> {
     let gpus_differ = before.gpus != after.gpus;
-    if before.cpu != after.cpu || before.cores != after.cores || gpus_differ {
+    let quotas_differ = before.cpu_quota != after.cpu_quota;
+    if before.cpu != after.cpu || before.cores != after.cores || quotas_differ || gpus_differ {
         let described_as = |machine: &Machine| {
             let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
             let gpus = if gpus_differ {
@@ -122,7 +123,11 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
             } else {
                 String::new()
             };
-            format!("{cpu} with {} CPUs{gpus}", machine.cores)
+            let quota = match machine.cpu_quota {
+                Some(cpus) => format!(" in a container of {cpus} CPUs"),
+                None => String::new(),
+            };
+            format!("{cpu} with {} CPUs{quota}{gpus}", machine.cores)
         };
         return Some(format!(
             "other machines: {} and {}",
@@ -299,6 +304,7 @@ mod tests {
         Machine {
             cpu: Some("A".into()),
             cores: 2,
+            cpu_quota: None,
             memory_bytes: Some(1_000_000_000),
             gpus: Vec::new(),
             kernel: Some("6.1".into()),
@@ -323,6 +329,10 @@ mod tests {
         assert!(other(|machine| machine.memory_bytes = Some(2_000_000_000)).is_some());
         assert!(other(|machine| machine.cores = 4).is_some_and(|why| why.contains("4 CPUs")));
         assert!(other(|machine| machine.cpu = None).is_some());
+        assert!(
+            other(|machine| machine.cpu_quota = Some(1.5))
+                .is_some_and(|why| why.contains("container of 1.5 CPUs"))
+        );
         assert!(
             other(|machine| machine.gpus = vec!["T4".into()])
                 .is_some_and(|why| why.contains("[T4]"))

@@ -174,11 +174,10 @@ impl Change {
 impl RowFigures {
     fn of(row: &RowAnalysis) -> Self {
         let figures = COMPARED.map(|metric| {
-            let values = row.succeeded().filter_map(|trial| {
-                Some(Value {
-                    seed: trial.trial.seed,
-                    value: trial.metric(metric, &row.planned.row.job)?,
-                })
+            let values = row.values(metric).into_iter();
+            let values = values.map(|(trial, value)| Value {
+                seed: trial.trial.seed,
+                value,
             });
             (metric, values.collect())
         });

@@ -1,7 +1,6 @@
 //! Records and invocations that a trial collects while it runs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use epochcost_systems::Record;
 use tokio::sync::watch;
@@ -81,12 +80,4 @@ impl Collector {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the time in seconds since the Unix epoch.
-pub(super) fn unix_s() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs_f64()
 }

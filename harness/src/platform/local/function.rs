@@ -1,7 +1,7 @@
 //! Functions of the local platform for other programs: a stand-in for Lambda deploys
 //! them one by one, without a trial.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use epochcost_systems::{Outcome, Task};
 use uuid::Uuid;
 
 use super::account::{Admission, Caller};
+use super::clock::TrialClock;
 use super::collector::Collector;
 use super::host::{Host, LogSink};
 use super::lambda::{FunctionSpec, Lambda};
@@ -59,10 +60,12 @@ impl LocalFunction {
         logs: LogSink,
     ) -> std::io::Result<Self> {
         let host = Arc::new(Host {
+            root: config.program.parent().map(Path::to_owned),
             program: config.program,
             environment: Vec::new(),
             limits: limits.0.clone(),
             collector: Arc::new(Collector::default()),
+            clock: TrialClock::start(),
             logs: Some(logs),
             ends: Default::default(),
         });

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use epochcost_environment::worker::CLOCK;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Duration, timeout};
 
+use super::clock::TrialClock;
 use super::collector::Collector;
 use super::environment;
 use super::limits::{Limits, Size};
@@ -31,14 +33,18 @@ pub type LogSink = Arc<dyn Fn(InvocationLines) + Send + Sync>;
 
 /// Starter of the processes of one trial, which also ends them.
 pub(super) struct Host {
-    /// The worker binary.
+    /// Path to start the worker binary by.
     pub(super) program: PathBuf,
+    /// Directory of the worker binary.
+    pub(super) root: Option<PathBuf>,
     /// Environment variables of workers: addresses of the services, and settings.
     pub(super) environment: Vec<(String, String)>,
     /// Limits of functions.
     pub(super) limits: Arc<Limits>,
     /// Collector of the trial.
     pub(super) collector: Arc<Collector>,
+    /// Clock of the trial.
+    pub(super) clock: TrialClock,
     /// Receiver of each invocation's log lines, where logs are kept.
     pub(super) logs: Option<LogSink>,
     /// The ends of every process started.
@@ -57,6 +63,7 @@ impl Host {
     ) -> std::io::Result<Process> {
         let mut environment = environment::of_every_process();
         environment.extend(self.environment.iter().cloned());
+        environment.push((CLOCK.to_owned(), self.clock.ahead_ns().to_string()));
         environment.extend(own);
         let launch = Launch {
             program: &self.program,

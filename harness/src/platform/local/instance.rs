@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use epochcost_systems::{Device, Functions, Host as HostKind, InvokeError, Outcome, Task};
 use uuid::Uuid;
 
-use super::collector::unix_s;
 use super::environment::of_cuda;
 use super::host::Host;
 use super::process::Exit;
@@ -39,7 +38,7 @@ impl Instances {
         if task.job.device == Device::Cuda {
             environment.extend(of_cuda());
         }
-        let (began, started_s) = (Instant::now(), unix_s());
+        let (began, started_s) = (Instant::now(), self.host.clock.unix_s());
         let process = self
             .host
             .start(

@@ -73,9 +73,13 @@ impl Platform for OnThisMachine {
             let rows: Vec<Row> = plans.iter().map(|plan| plan.row.clone()).collect();
             local = local.with_servers(&rows).await?;
         }
+        let (enforcement, warnings) = local.try_out(plans.iter().map(|plan| &plan.row));
+        for warning in warnings {
+            output.message(format_args!("warning: {warning}"));
+        }
         let prepared = Prepared {
-            worker: Some(local.worker().path.clone()),
-            limits: limits(local.enforcement()),
+            worker: Some(local.worker().program().to_owned()),
+            limits: limits(enforcement),
             servers: local.servers().await.into_iter().map(server).collect(),
             infeasible: vec![None; plans.len()],
         };

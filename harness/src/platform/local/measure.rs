@@ -80,7 +80,7 @@ impl Probe<'_> {
         let size = ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", memory_mb.to_string());
         environment.push((size.0.to_owned(), size.1));
         let launch = Launch {
-            program: &self.worker.path,
+            program: self.worker.program(),
             arguments: &["--probe", what],
             environment: &environment,
             input: String::new(),

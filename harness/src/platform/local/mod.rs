@@ -7,6 +7,7 @@
 
 mod account;
 mod checkout;
+mod clock;
 mod collector;
 mod control;
 mod doctor;
@@ -21,6 +22,7 @@ mod life_cycle;
 mod limits;
 mod measure;
 mod process;
+mod program;
 mod runtime_api;
 mod sandbox;
 mod services;
@@ -40,10 +42,12 @@ pub use worker::Worker;
 
 use std::sync::Arc;
 
+use epochcost_systems::{Host as HostKind, find};
+
 use super::{PlatformError, Progress, TrialData};
 use crate::metering::TrialOutcome;
 use crate::rows::{Row, TrialPlan};
-use limits::Limits;
+use limits::{Limits, MB_PER_VCPU};
 use services::{Provider, Real};
 use worker::Description;
 
@@ -130,9 +134,23 @@ impl Local {
         self.description.multiplies_for(row)
     }
 
-    /// Returns how the limits of functions are enforced.
-    pub fn enforcement(&self) -> Enforcement {
-        self.limits.enforcement()
+    /// Returns how the limits of the functions of these rows are enforced, and warnings where
+    /// one is larger than this machine; tries the largest.
+    pub fn try_out<'a>(
+        &mut self,
+        rows: impl IntoIterator<Item = &'a Row>,
+    ) -> (Enforcement, Vec<String>) {
+        let largest_mb = rows.into_iter().filter_map(largest_function_mb).max();
+        let largest_mb = largest_mb.unwrap_or_default();
+        // No trial shares them yet.
+        if let Some(limits) = Arc::get_mut(&mut self.limits) {
+            limits.try_out(largest_mb);
+        }
+        let warnings = self.limits.too_large(largest_mb);
+        (
+            self.limits.enforcement(largest_mb),
+            warnings.into_iter().collect(),
+        )
     }
 
     /// Runs one trial, as [`Platform::run_trial`](super::Platform::run_trial) says.
@@ -146,11 +164,23 @@ impl Local {
         progress: &dyn Progress,
     ) -> Result<TrialOutcome, PlatformError> {
         self.check_device(&plan.row)?;
+        self.worker.check()?;
         trial::run(self, plan, data, progress).await
     }
 }
 
 /// Returns how the limits of functions would be enforced on this machine.
 pub fn enforcement() -> Enforcement {
-    Limits::detect().enforcement()
+    Limits::detect().enforcement(MB_PER_VCPU as u32)
+}
+
+/// Returns the memory size of the largest function of a row, MB; none without functions.
+fn largest_function_mb(row: &Row) -> Option<u32> {
+    let deployment = find(&row.job.system)?.deployment();
+    let functions = deployment.functions.iter();
+    let functions = functions.filter(|function| function.host == HostKind::Function);
+    let own = |name: &str| row.function_memory_mb.get(name).copied();
+    functions
+        .map(|function| own(function.name).unwrap_or(row.memory_mb))
+        .max()
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::limits::{Confinement, Limits, Size, bytes_in};
+use super::limits::{Confinement, Limits, OutOfMemory, Size, bytes_in};
 use super::usage::{self, Usage};
 
 /// Polling interval of a process's memory, CPU time and files.
@@ -46,6 +46,8 @@ pub(super) struct Exit {
     pub(super) status: ExitStatus,
     /// Whether it was ended for its memory.
     pub(super) out_of_memory: bool,
+    /// Whether the machine's or a container's memory ran out, and not its own.
+    pub(super) starved: bool,
     /// Whether it was ended for the size of its files.
     pub(super) out_of_storage: bool,
 }
@@ -168,6 +170,11 @@ impl fmt::Display for Exit {
         }?;
         if self.out_of_storage {
             f.write_str(" (no space left in its directory for temporary files)")
+        } else if self.starved {
+            f.write_str(
+                " (the memory of this machine, or of the container that this runs in, ran out before \
+                 the function's own: use fewer workers or smaller batches, or allow more)",
+            )
         } else {
             Ok(())
         }
@@ -215,14 +222,16 @@ impl Monitor {
             // A pipe that something else still holds open is not waited for.
             let _ = timeout(LAST_OUTPUT, reader).await;
         }
+        let ended_for = self.confinement.out_of_memory();
         let out_of_memory =
-            matches!(excess, Some(Excess::Memory)) || self.confinement.ran_out_of_memory();
+            matches!(excess, Some(Excess::Memory)) || ended_for == Some(OutOfMemory::Function);
         if out_of_memory {
             self.reached_its_limit();
         }
         Some(Exit {
             status,
             out_of_memory,
+            starved: ended_for == Some(OutOfMemory::Surroundings),
             out_of_storage: matches!(excess, Some(Excess::Storage)),
         })
     }
@@ -379,7 +388,7 @@ mod tests {
     #[tokio::test]
     async fn a_mounted_directory_is_full_at_its_size() {
         let limits = Limits::detect();
-        let crate::platform::local::Enforced::Yes { how } = limits.enforcement().storage else {
+        let crate::platform::local::Enforced::Yes { how } = limits.enforcement(512).storage else {
             panic!("storage is limited everywhere");
         };
         if !how.contains("tmpfs") {

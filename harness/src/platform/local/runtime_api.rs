@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
+use super::clock::TrialClock;
 use super::http::{self, Server};
 
 /// One event for a sandbox.
@@ -25,6 +26,8 @@ pub(super) struct Event {
     pub(super) payload: Bytes,
     /// Time limit of the function.
     pub(super) timeout: Duration,
+    /// Clock of its deadline.
+    pub(super) clock: TrialClock,
     /// Receives the time at which the sandbox takes the event.
     pub(super) taken: oneshot::Sender<Instant>,
     /// Receives the answer.
@@ -173,11 +176,8 @@ async fn next(
         .recv()
         .await
         .ok_or(StatusCode::GONE)?;
-    let deadline = SystemTime::now() + event.timeout;
-    let deadline_ms = deadline
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_millis();
+    let deadline_s = event.clock.unix_s() + event.timeout.as_secs_f64();
+    let deadline_ms = (deadline_s * 1e3) as u64;
     let response = Response::builder()
         .header("content-type", "application/json")
         .header(

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::collector::unix_s;
+use super::clock::TrialClock;
 use super::environment;
 use super::host::{Host, InvocationLines, LogSink};
 use super::lambda::FunctionSpec;
@@ -39,6 +39,7 @@ pub(super) struct Sandbox {
     /// invocation, which is the cold one.
     init: Option<Duration>,
     timeout: Duration,
+    clock: TrialClock,
     memory_mb: u32,
     /// The name of its log stream.
     stream: String,
@@ -113,7 +114,7 @@ impl Sandbox {
             memory_mb,
             sandbox: &id,
             runtime_api: &api.endpoint(&id),
-            root: host.program.parent(),
+            root: host.root.as_deref(),
         });
         environment.extend(spec.environment.clone());
         if task.job.device == Device::Cuda {
@@ -152,6 +153,7 @@ impl Sandbox {
             log,
             init,
             timeout: spec.timeout,
+            clock: host.clock,
             memory_mb,
             logs: host.logs.clone(),
         })
@@ -169,6 +171,7 @@ impl Sandbox {
             request_id,
             payload: Bytes::from(payload),
             timeout: self.timeout,
+            clock: self.clock,
             taken,
             answer,
         });
@@ -245,10 +248,10 @@ impl Sandbox {
         taken: oneshot::Receiver<Instant>,
         answered: oneshot::Receiver<Answer>,
     ) -> (Instant, f64, Ending) {
-        let (mut began, mut started_s) = (Instant::now(), unix_s());
+        let (mut began, mut started_s) = (Instant::now(), self.clock.unix_s());
         let running = async {
             if let Ok(at) = taken.await {
-                (began, started_s) = (at, unix_s() - at.elapsed().as_secs_f64());
+                (began, started_s) = (at, self.clock.unix_s() - at.elapsed().as_secs_f64());
             }
             timeout(self.timeout, answered).await
         };

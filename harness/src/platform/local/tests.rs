@@ -11,6 +11,7 @@ use epochcost_systems::{
 use serde_json::{Map, json};
 
 use super::account::{Admission, Caller};
+use super::clock::TrialClock;
 use super::collector::Collector;
 use super::gate::Gates;
 use super::host::Host;
@@ -105,10 +106,12 @@ impl Peer {
         common.push(("EPOCHCOST_FAULTS".into(), faults));
         let collector = Arc::new(Collector::default());
         let host = Arc::new(Host {
+            root: None,
             program: worker::find_or_build().unwrap().path,
             environment: common,
             limits: Arc::new(Limits::detect()),
             collector: collector.clone(),
+            clock: TrialClock::start(),
             logs: None,
             ends: Default::default(),
         });

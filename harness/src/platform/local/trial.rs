@@ -1,5 +1,6 @@
 //! One trial from its services to its outcome.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use epochcost_systems::{
 use tokio::time::{sleep, timeout};
 
 use super::account::{Admission, Caller};
-use super::collector::{Collector, unix_s};
+use super::clock::TrialClock;
+use super::collector::Collector;
 use super::gate::Gates;
 use super::host::Host;
 use super::instance::Instances;
@@ -19,7 +21,7 @@ use super::lambda::{FunctionSpec, Lambda};
 use super::limits::{Enforced, vcpus};
 use super::runtime_api::RuntimeApi;
 use super::services::Services;
-use super::{Local, PlatformError, Progress, TrialData, control};
+use super::{Local, PlatformError, Progress, TrialData, control, largest_function_mb};
 use crate::metering::TrialOutcome;
 use crate::rows::{Precision, Row, TrialPlan};
 
@@ -50,21 +52,23 @@ pub(super) async fn run(
     let control = control::serve(requests, Arc::new(gates))
         .await
         .map_err(io("serve the control API"))?;
-    let collector = Arc::new(Collector::default());
+    let (collector, clock) = (Arc::new(Collector::default()), TrialClock::start());
     let host = Arc::new(Host {
-        program: local.worker.path.clone(),
+        program: local.worker.program().to_owned(),
+        root: local.worker.path.parent().map(Path::to_owned),
         environment: environment(row, servers, &control.endpoint())?,
         limits: local.limits.clone(),
         collector: collector.clone(),
+        clock,
         logs: None,
         ends: Default::default(),
     });
     let functions = functions(local, row, system, host.clone()).await?;
 
-    let started_s = unix_s();
+    let started_s = clock.unix_s();
     let driving = drive_to_end(system, row, &functions, follow_ups, &collector, progress);
     let driven = with_services(driving, &mut services).await;
-    let wall_s = unix_s() - started_s;
+    let wall_s = clock.unix_s() - started_s;
     // Idle sandboxes end with their pool, those that still ran ended with `drive`.
     drop(functions);
     host.all_gone().await;
@@ -79,6 +83,7 @@ pub(super) async fn run(
     };
     let mut warnings = warnings(local, row, system);
     warnings.extend(surroundings(row, throttles.refused));
+    warnings.extend(clock.warning());
     warnings.extend(left.map(|why| format!("what the trial left on the servers is there: {why}")));
     Ok(TrialOutcome {
         started_s,
@@ -297,6 +302,8 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
                 .into(),
         );
     }
+    let largest_mb = largest_function_mb(row).unwrap_or(row.memory_mb);
+    warnings.extend(local.limits.too_large(largest_mb));
     let share = vcpus(row.memory_mb);
     if workers as f64 * share > cores as f64 {
         warnings.push(format!(
@@ -305,9 +312,10 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
             row.memory_mb
         ));
     }
-    if let Enforced::No { why } = local.enforcement().cpu {
+    if let Enforced::No { why } = local.limits.enforcement(largest_mb).cpu {
         warnings.push(format!(
-            "the CPU share of {share:.2} vCPU was not enforced: {why}"
+            "the CPU share of {:.2} vCPU was not enforced: {why}",
+            vcpus(largest_mb)
         ));
     }
     warnings

@@ -1,15 +1,17 @@
 //! Finding the worker binary, or building it.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::{env, fs, io};
+use std::sync::Arc;
 
 use epochcost_servers::find;
 use epochcost_systems::Device;
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
 use super::checkout::{Artifact, Checkout};
+use super::program::Program;
+use crate::hash::sha256_of;
 use crate::platform::PlatformError;
 use crate::rows::{Precision, Row};
 
@@ -24,12 +26,13 @@ const BINARY: Artifact = Artifact {
 };
 
 /// A worker binary.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Worker {
     /// Path of the binary.
     pub path: PathBuf,
     /// SHA-256 of its content, in hexadecimal.
     pub sha256: String,
+    program: Arc<Program>,
 }
 
 /// Description of a worker binary, which it reports.
@@ -152,22 +155,35 @@ impl Worker {
     /// # Errors
     /// When it cannot be read.
     pub fn at(path: PathBuf) -> Result<Self, PlatformError> {
-        let hash = |path: &Path| -> io::Result<String> {
-            let mut hash = Sha256::new();
-            io::copy(&mut fs::File::open(path)?, &mut hash)?;
-            Ok(hash
-                .finalize()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect())
-        };
-        match hash(&path) {
-            Ok(sha256) => Ok(Self { path, sha256 }),
+        let opened = Program::open(&path).and_then(|program| {
+            let sha256 = sha256_of(program.path())?;
+            Ok((Arc::new(program), sha256))
+        });
+        match opened {
+            Ok((program, sha256)) => Ok(Self {
+                path,
+                sha256,
+                program,
+            }),
             Err(error) => Err(PlatformError::Worker(format!(
                 "{}: {error}",
                 path.display()
             ))),
         }
+    }
+
+    /// Returns the path to start the binary by while this worker exists: whatever happens to
+    /// its file, it is the one that was hashed.
+    pub fn program(&self) -> &Path {
+        self.program.path()
+    }
+
+    /// Refuses a binary that was written over since it was hashed.
+    ///
+    /// # Errors
+    /// [`PlatformError::Worker`] with the remedy.
+    pub fn check(&self) -> Result<(), PlatformError> {
+        self.program.check().map_err(PlatformError::Worker)
     }
 
     /// Asks the binary what it is.
@@ -177,7 +193,7 @@ impl Worker {
     pub async fn describe(&self) -> Result<Description, PlatformError> {
         let failed =
             |reason: String| PlatformError::Worker(format!("{}: {reason}", self.path.display()));
-        let output = tokio::process::Command::new(&self.path)
+        let output = tokio::process::Command::new(self.program())
             .arg("--describe")
             .stdin(Stdio::null())
             .output()
@@ -195,6 +211,7 @@ impl Worker {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_worker_is_known_by_its_hash() {

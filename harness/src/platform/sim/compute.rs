@@ -39,7 +39,7 @@ pub(super) async fn run(
         let doing = doing.to_owned();
         move |source| PlatformError::Io { doing, source }
     };
-    let mut worker = Command::new(&real.worker.path)
+    let mut worker = Command::new(real.worker.program())
         .arg("--simulate")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

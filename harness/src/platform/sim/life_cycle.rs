@@ -70,7 +70,7 @@ impl Platform for InVirtualTime {
         } else {
             None
         };
-        let worker = real.as_ref().map(|real| real.worker.path.clone());
+        let worker = real.as_ref().map(|real| real.worker.program().to_owned());
         let sim = Sim::new(simulation, real);
         // A row that cannot be simulated ends the run only where none can be.
         let mut infeasible = Vec::with_capacity(plans.len());

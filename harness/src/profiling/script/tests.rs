@@ -8,6 +8,7 @@ fn machine() -> Machine {
     Machine {
         cpu: Some("Abacus(R) 9000 @ 1 Hz".into()),
         cores: 4,
+        cpu_quota: None,
         memory_bytes: None,
         gpus: Vec::new(),
         kernel: None,

@@ -1,15 +1,13 @@
 //! Charts of learning against time, cost and epochs.
 
-use std::collections::BTreeMap;
-
 use super::{Chart, Labelled, every_size};
-use crate::analysis::{EpochAnalysis, TrialAnalysis};
+use crate::analysis::{EpochAnalysis, TrialAnalysis, by_epoch};
 use crate::format;
 use crate::report::chart::{Axis, Data, End, Line, Lines, lines};
 use crate::report::provenance::Provenance;
 
-/// What a trial had used from its first step to the end of an epoch.
-type Taken = fn(&TrialAnalysis, usize) -> f64;
+/// What a trial had used from its first step to the evaluation after an epoch.
+type Taken = fn(&TrialAnalysis, &EpochAnalysis) -> Option<f64>;
 
 /// Draws test accuracy against the seconds since the trial's first step.
 pub(super) fn accuracy_by_time(
@@ -39,7 +37,7 @@ pub(super) fn accuracy_by_time(
     let caption = caption(
         rows,
         target,
-        "seconds from the trial's first step to the end of the epoch",
+        "seconds from the trial's first step to the end of the evaluation",
     );
     Some(Chart::of_all(
         "accuracy",
@@ -86,7 +84,7 @@ pub(super) fn loss(rows: &[Labelled<'_>]) -> Option<Chart> {
     let line = |labelled: &Labelled<'_>| Line {
         points: mean_points(
             labelled.row.succeeded(),
-            |_, epoch| epoch as f64 + 1.0,
+            |_, epoch| Some(epoch.epoch as f64 + 1.0),
             |epoch| epoch.train_loss,
         ),
         ..named(labelled, labelled.name.to_owned(), End::Complete)
@@ -116,7 +114,7 @@ pub(super) fn loss(rows: &[Labelled<'_>]) -> Option<Chart> {
     Some(Chart::of_all(
         "loss",
         "Training loss by epoch",
-        "Mean over trials.".into(),
+        "Mean over trials, up to the last epoch that all of them have.".into(),
         drawn.data(),
         svg,
     ))
@@ -202,39 +200,30 @@ fn named(labelled: &Labelled<'_>, name: String, end: End) -> Line {
 }
 
 /// Returns the mean of a figure after each epoch, at the mean of what it had
-/// taken, over the trials that have it.
+/// taken, while every trial has it.
 fn mean_points<'a>(
     trials: impl Iterator<Item = &'a TrialAnalysis>,
     taken: Taken,
     figure: fn(&EpochAnalysis) -> Option<f64>,
 ) -> Vec<[f64; 2]> {
-    let mut sums: BTreeMap<usize, (f64, f64, f64)> = BTreeMap::new();
-    for trial in trials {
-        for epoch in &trial.epochs {
-            if let Some(value) = figure(epoch) {
-                let sum = sums.entry(epoch.epoch).or_default();
-                sum.0 += taken(trial, epoch.epoch);
-                sum.1 += value;
-                sum.2 += 1.0;
-            }
-        }
-    }
-    sums.into_values()
-        .map(|(taken, value, n)| [taken / n, value / n])
-        .collect()
+    let trials: Vec<&TrialAnalysis> = trials.collect();
+    let point =
+        |trial: &TrialAnalysis, epoch: &EpochAnalysis| Some([taken(trial, epoch)?, figure(epoch)?]);
+    let points = by_epoch(&trials, point).into_iter();
+    points.map(|(_, point)| point).collect()
 }
 
-/// Returns the seconds from the start of the trial's first step to the end of an epoch.
-fn seconds(trial: &TrialAnalysis, epoch: usize) -> f64 {
-    let so_far = trial.epochs.iter().filter(|known| known.epoch <= epoch);
-    let ended_s = so_far.map(|known| known.ended_s).reduce(f64::max);
-    ended_s
-        .zip(trial.began_s)
-        .map_or(0.0, |(ended_s, began_s)| ended_s - began_s)
+/// Returns the seconds from the start of the trial's first step to the end of the evaluation
+/// after an epoch.
+fn seconds(trial: &TrialAnalysis, epoch: &EpochAnalysis) -> Option<f64> {
+    Some(epoch.evaluated_s? - trial.began_s?)
 }
 
-fn dollars(trial: &TrialAnalysis, epoch: usize) -> f64 {
-    trial.paper.total_usd() * seconds(trial, epoch) / seconds(trial, usize::MAX)
+/// Returns the cost in proportion to these seconds, of those to the trial's last step.
+fn dollars(trial: &TrialAnalysis, epoch: &EpochAnalysis) -> Option<f64> {
+    let ends = trial.epochs.iter().map(|epoch| epoch.ended_s);
+    let whole_s = ends.reduce(f64::max)? - trial.began_s?;
+    Some(trial.paper.total_usd() * (seconds(trial, epoch)? / whole_s).min(1.0))
 }
 
 fn caption(rows: &[Labelled<'_>], target: Option<f64>, taken: &str) -> String {

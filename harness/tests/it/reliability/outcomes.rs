@@ -8,7 +8,11 @@ use serde_json::Value;
 use super::{Scene, errors};
 use crate::fixture;
 
+use epochcost::claims::Metric;
+use epochcost::metering::TrialOutcome;
 use epochcost::results::RunDirectory;
+use epochcost_systems::{Evaluation, Record};
+use tempfile::TempDir;
 
 /// LeNet-5 on this machine, with a learning rate at which no loss stays finite.
 const DIVERGES: &str = "\
@@ -56,6 +60,10 @@ fn training_that_diverges_is_an_outcome_with_its_step() {
             (&0.into(), &1.into())
         );
         assert!(trial["failure"].is_null());
+        // The first mini-batches had a loss: their mean is not that of the epoch.
+        for line in scene.read("epochs.tsv").lines().skip(1) {
+            assert_eq!(line.split('\t').nth(6), Some(""), "{line}");
+        }
         let summary = summary(&scene);
         for row in summary["rows"].as_array().unwrap() {
             assert_eq!(row["diverged_trials"], 1, "{row}");
@@ -121,4 +129,126 @@ fn functions_that_were_called_again_are_counted() {
         Some(1.0),
         "a mean over trials"
     );
+}
+
+/// A run of one system, each of whose trials `change` has changed.
+fn run_of(
+    system: &str,
+    trials: usize,
+    change: impl Fn(usize, &mut TrialOutcome),
+) -> (TempDir, RunDirectory) {
+    let directory = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", trials)).unwrap();
+    for trial in 0..trials {
+        let plan = fixture::plan(system, trial);
+        let mut outcome = fixture::outcome(&plan, 1.0);
+        change(trial, &mut outcome);
+        run.append_trial(&plan, &outcome).unwrap();
+    }
+    drop(run);
+    let run = RunDirectory::open_whole(directory.path()).unwrap();
+    (directory, run)
+}
+
+/// What no reader would accept fails its trial, and keeps the others.
+#[test]
+fn a_record_that_cannot_be_is_a_failed_trial() {
+    let impossible: [fn(&mut TrialOutcome); 4] = [
+        |outcome| outcome.wall_s = -119.8,
+        |outcome| outcome.started_s = f64::NAN,
+        |outcome| outcome.invocations[1].duration_ms = f64::INFINITY,
+        |outcome| outcome.invocations[0].ended_s = f64::NAN,
+    ];
+    let (_directory, run) = run_of("allreduce", 5, |trial, outcome| {
+        if let Some(change) = impossible.get(trial) {
+            change(outcome);
+        }
+    });
+    let failures: Vec<bool> = (run.trials().unwrap().iter())
+        .map(|trial| trial.failure.is_some())
+        .collect();
+    assert_eq!(failures, [true, true, true, true, false]);
+    assert!(epochcost::analysis::summarise(&run).is_ok());
+}
+
+/// The mean of a loss is over all mini-batches and all trials, or there is none.
+#[test]
+fn training_that_diverges_has_no_loss_and_takes_that_of_its_row() {
+    let (directory, run) = run_of("allreduce", 2, |trial, outcome| {
+        let mut last = None;
+        for record in &mut outcome.records {
+            match record {
+                Record::Step(step) if step.epoch == 1 && step.batch > Some(0) => {
+                    last = Some(step);
+                }
+                _ => {}
+            }
+        }
+        if trial == 1 {
+            last.unwrap().loss = None;
+            outcome.records.push(Record::Diverged {
+                rank: 3,
+                epoch: 1,
+                batch: Some(2),
+            });
+        }
+    });
+    let analysis = epochcost::analysis::summarise(&run).unwrap();
+    let row = analysis
+        .rows
+        .iter()
+        .find(|row| !row.trials.is_empty())
+        .unwrap();
+    let losses = |trial: usize| -> Vec<bool> {
+        let epochs = row.trials[trial].epochs.iter();
+        epochs.map(|epoch| epoch.train_loss.is_some()).collect()
+    };
+    assert_eq!((losses(0), losses(1)), (vec![true; 2], vec![true, false]));
+    assert_eq!(row.estimate(Metric::TrainLoss).mean, None);
+    let drawn = row.by_epoch(|epoch| epoch.train_loss);
+    assert_eq!(drawn.len(), 1, "{drawn:?}");
+    epochcost::report::write(&run, &analysis).unwrap();
+    let page = fs::read_to_string(directory.path().join("report.md")).unwrap();
+    assert!(page.contains("| diverged |"), "{page}");
+}
+
+/// Worker 1's replica is better: accuracy, the time to it and what is printed are worker 0's.
+#[test]
+fn replicas_that_differ_are_told_apart() {
+    let better = |_, outcome: &mut TrialOutcome| {
+        let theirs = outcome.records.iter().filter_map(|record| match record {
+            Record::Evaluated {
+                epoch,
+                at_s,
+                evaluation,
+                ..
+            } => Some(Record::Evaluated {
+                rank: 1,
+                epoch: *epoch,
+                at_s: at_s - 5.0,
+                evaluation: Evaluation {
+                    correct: 500,
+                    ..*evaluation
+                },
+                validation: None,
+            }),
+            _ => None,
+        });
+        let theirs: Vec<Record> = theirs.collect();
+        outcome.records.splice(0..0, theirs.clone());
+        outcome.records.extend(theirs);
+        let (rank, evaluation) = outcome.last_evaluation().unwrap();
+        assert_eq!((rank, evaluation.correct), (0, 380));
+    };
+    let (_directory, run) = run_of("allreduce", 1, better);
+    let analysis = epochcost::analysis::summarise(&run).unwrap();
+    let row = analysis
+        .rows
+        .iter()
+        .find(|row| !row.trials.is_empty())
+        .unwrap();
+    assert_eq!(row.estimate(Metric::Accuracy).mean, Some(380.0 / 512.0));
+    assert_eq!(row.trials[0].best_accuracy(), Some(380.0 / 512.0));
+    assert_eq!(row.seconds_to(0.7).mean, Some(10.0));
+    assert_eq!(row.seconds_to(0.9).mean, None);
 }

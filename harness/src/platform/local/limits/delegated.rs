@@ -6,20 +6,19 @@
 //! harness in it. The harness steps down into a group of its own inside it.
 
 use std::path::Path;
+use std::sync::LazyLock;
 use std::{fs, io, process};
 
-use super::PREFIX;
+use super::group::{hold, unique_name};
 
-/// Returns the name of the group that this harness steps down into.
-fn own_name() -> String {
-    format!("{PREFIX}{}-harness", process::id())
-}
+/// Name of the group that this harness steps down into.
+static OWN_NAME: LazyLock<String> = LazyLock::new(|| unique_name() + "-harness");
 
 /// Returns the group in which groups are made: that of this process or, once it has
 /// stepped down, the one above.
 pub(super) fn home(own: &Path) -> &Path {
     match own.parent() {
-        Some(above) if own.ends_with(own_name()) => above,
+        Some(above) if own.ends_with(&*OWN_NAME) => above,
         _ => own,
     }
 }
@@ -44,11 +43,13 @@ pub(super) fn enable(home: &Path, controller: &str) -> Result<(), String> {
 }
 
 fn step_down(home: &Path) -> io::Result<()> {
-    let own = home.join(own_name());
+    let own = home.join(&*OWN_NAME);
     match fs::create_dir(&own) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
+    // Until this process is in it, another harness could remove it.
+    let _held = hold(&own);
     fs::write(own.join("cgroup.procs"), process::id().to_string())
 }
 
@@ -56,7 +57,7 @@ fn step_down(home: &Path) -> io::Result<()> {
 fn step_back(home: &Path) {
     // What cannot be undone is harmless: a group with this process in it.
     let _ = fs::write(home.join("cgroup.procs"), process::id().to_string());
-    let _ = fs::remove_dir(home.join(own_name()));
+    let _ = fs::remove_dir(home.join(&*OWN_NAME));
 }
 
 fn refused(home: &Path, controller: &str, error: &io::Error) -> String {
@@ -81,7 +82,7 @@ mod tests {
     fn groups_are_made_beside_the_harness() {
         let scope = Path::new("/sys/fs/cgroup/user.slice/run-1.scope");
         assert_eq!(home(scope), scope);
-        assert_eq!(home(&scope.join(own_name())), scope);
+        assert_eq!(home(&scope.join(&*OWN_NAME)), scope);
         let others = scope.join("epochcost-1-harness");
         assert_eq!(home(&others), others);
     }
@@ -94,12 +95,12 @@ mod tests {
         fs::write(home.path().join("cgroup.type"), "domain").unwrap();
         enable(home.path(), "memory").unwrap();
         let own = process::id().to_string();
-        assert_eq!(read(&format!("{}/cgroup.procs", own_name())), own);
+        assert_eq!(read(&format!("{}/cgroup.procs", *OWN_NAME)), own);
         assert_eq!(read("cgroup.subtree_control"), "+memory");
         // At the root of all groups it stays where it is.
         let root = tempfile::tempdir().unwrap();
         enable(root.path(), "cpu").unwrap();
-        assert!(!root.path().join(own_name()).exists());
+        assert!(!root.path().join(&*OWN_NAME).exists());
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Control groups, version 1 and 2.
 
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io, thread};
+use std::{io, thread};
+
+use uuid::Uuid;
 
 use super::delegated;
+use crate::capacity::{OwnGroup, Version};
 
 /// Period over which a CPU quota counts. The kernel's default of 100 ms lets a
 /// function of half a core run its first 50 ms at full speed and then stand
@@ -18,20 +22,8 @@ const PERIOD_US: u64 = 20_000;
 /// other work does not starve it. Its quota limits it to its share all the same.
 const WEIGHT: u64 = 8;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
-    One,
-    Two,
-}
-
-impl std::fmt::Display for Version {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::One => "cgroup v1",
-            Self::Two => "cgroup v2",
-        })
-    }
-}
+/// Start of the names of groups.
+const PREFIX: &str = "epochcost-";
 
 /// Hierarchy in which groups of one controller can be made.
 #[derive(Clone, Debug)]
@@ -45,11 +37,10 @@ pub(super) struct Hierarchy {
 impl Hierarchy {
     /// Returns the hierarchy of `controller` for this process.
     pub(super) fn of(controller: &'static str) -> Result<Self, String> {
-        let read = |path| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
-        let (mounts, own) = (read("/proc/self/mountinfo")?, read("/proc/self/cgroup")?);
-        let version1 = find(&mounts, &own, Version::One, controller);
+        let of = |version| Some(OwnGroup::of(version, controller)?.path);
+        let version1 = of(Version::One);
         let found = version1.map(|parent| (Version::One, parent)).or_else(|| {
-            let parent = find(&mounts, &own, Version::Two, controller)?;
+            let parent = of(Version::Two)?;
             let there = fs::read_to_string(parent.join("cgroup.controllers")).ok()?;
             there
                 .split_whitespace()
@@ -67,8 +58,8 @@ impl Hierarchy {
         })
     }
 
-    /// Makes a group and removes it again.
-    pub(super) fn try_out(&self, name: &str) -> Result<(), String> {
+    /// Makes a group of `vcpus` and removes it again.
+    pub(super) fn try_out(&self, vcpus: f64) -> Result<(), String> {
         let failed = |error| {
             format!(
                 "no {} group can be made in {}: {error}",
@@ -79,25 +70,72 @@ impl Hierarchy {
         if self.version == Version::Two {
             delegated::enable(&self.parent, self.controller)?;
         }
-        let group = self.make(name).map_err(failed)?;
+        let group = self.make().map_err(failed)?;
         match self.controller {
-            "cpu" => group.limit_cpu(1.0),
+            "cpu" => group.limit_cpu(vcpus),
             _ => group.limit_memory(1 << 30),
         }
         .map_err(failed)
     }
 
-    /// Makes a group; under version 2 it may exist for another controller.
-    pub(super) fn make(&self, name: &str) -> io::Result<Group> {
-        let path = self.parent.join(name);
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(Group {
-                version: self.version,
-                path,
-            }),
+    /// Makes a group.
+    pub(super) fn make(&self) -> io::Result<Group> {
+        let mut tries = 3;
+        loop {
+            let path = self.parent.join(unique_name());
+            fs::create_dir(&path)?;
+            tries -= 1;
+            match hold(&path) {
+                Ok(held) if path.exists() => {
+                    return Ok(Group {
+                        version: self.version,
+                        path,
+                        _held: held,
+                    });
+                }
+                Err(error) if tries <= 0 => return Err(error),
+                // Another harness removed it before it was locked.
+                _ => {}
+            }
         }
     }
+}
+
+/// Returns a name that no other harness uses. Ids of processes are not: those in other
+/// namespaces have the same.
+pub(super) fn unique_name() -> String {
+    format!("{PREFIX}{}", Uuid::new_v4().simple())
+}
+
+/// Locks a group, which tells other harnesses that it is in use.
+///
+/// # Errors
+/// When one of them has.
+pub(super) fn hold(path: &Path) -> io::Result<File> {
+    let directory = File::open(path)?;
+    directory.try_lock()?;
+    Ok(directory)
+}
+
+/// Removes the groups in `parent` of harnesses that have ended.
+pub(super) fn sweep(parent: &Path) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    for entry in entries {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if is_ours && let Ok(_held) = hold(&entry.path()) {
+            // The kernel refuses a group with processes: it is left to the next harness.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// Whose memory ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum OutOfMemory {
+    /// The function's.
+    Function,
+    /// That of a container around the harness, or of the machine.
+    Surroundings,
 }
 
 /// A group, removed when dropped.
@@ -105,6 +143,7 @@ impl Hierarchy {
 pub(super) struct Group {
     version: Version,
     path: PathBuf,
+    _held: File,
 }
 
 impl Group {
@@ -144,16 +183,32 @@ impl Group {
         self.write("cgroup.procs", pid)
     }
 
-    pub(super) fn ran_out_of_memory(&self) -> bool {
+    /// Returns whose memory ran out where the kernel ended a process here for it.
+    pub(super) fn out_of_memory(&self) -> Option<OutOfMemory> {
         let file = match self.version {
             Version::One => "memory.oom_control",
             Version::Two => "memory.events",
         };
-        let events = fs::read_to_string(self.path.join(file)).unwrap_or_default();
-        events
-            .lines()
-            .filter_map(|line| line.strip_prefix("oom_kill "))
-            .any(|kills| kills.trim() != "0")
+        let read = |file: &str| fs::read_to_string(self.path.join(file)).unwrap_or_default();
+        let events = read(file);
+        let count = |name: &str| {
+            let mut lines = events.lines();
+            let count = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+            count.unwrap_or(0u64)
+        };
+        if count("oom_kill ") == 0 {
+            return None;
+        }
+        // How often this group was at its own limit.
+        let own = match self.version {
+            Version::One => read("memory.failcnt").trim() != "0",
+            Version::Two => count("oom ") > 0,
+        };
+        Some(if own {
+            OutOfMemory::Function
+        } else {
+            OutOfMemory::Surroundings
+        })
     }
 
     fn write(&self, file: &str, value: impl std::fmt::Display) -> io::Result<()> {
@@ -174,73 +229,5 @@ impl Drop for Group {
                 _ => break,
             }
         }
-    }
-}
-
-/// Returns the directory of this process's group, from the texts of
-/// `/proc/self/mountinfo` and `/proc/self/cgroup`.
-fn find(mounts: &str, own: &str, version: Version, controller: &str) -> Option<PathBuf> {
-    let own = own.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let wanted = match version {
-            Version::One => controllers.split(',').any(|name| name == controller),
-            Version::Two => controllers.is_empty(),
-        };
-        wanted.then_some(path)
-    })?;
-    mounts.lines().find_map(|line| {
-        let (mount, filesystem) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(3);
-        let (root, point) = (mount.next()?, mount.next()?);
-        let mut filesystem = filesystem.split(' ');
-        let wanted = match (filesystem.next()?, version) {
-            ("cgroup", Version::One) => filesystem
-                .nth(1)?
-                .split(',')
-                .any(|option| option == controller),
-            ("cgroup2", Version::Two) => true,
-            _ => false,
-        };
-        // In a container the mount's root may be this very group.
-        let inside = own
-            .strip_prefix(root)
-            .or_else(|| own.strip_prefix('/'))
-            .unwrap_or_default();
-        wanted.then(|| Path::new(point).join(inside.trim_start_matches('/')))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_own_group_is_found_in_version_1() {
-        let mounts = "30 24 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n\
-                      31 24 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
-        let own = "4:memory:/user.slice/a\n2:cpu,cpuacct:/\n0::/\n";
-        let find = |controller| find(mounts, own, Version::One, controller);
-        assert_eq!(find("cpu"), Some("/sys/fs/cgroup/cpu,cpuacct/".into()));
-        assert_eq!(
-            find("memory"),
-            Some("/sys/fs/cgroup/memory/user.slice/a".into())
-        );
-        assert_eq!(find("pids"), None);
-    }
-
-    #[test]
-    fn the_own_group_is_found_in_version_2_and_in_containers() {
-        let mounts = "31 24 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
-        let own = "0::/user.slice/session-1.scope\n";
-        assert_eq!(
-            find(mounts, own, Version::Two, "cpu"),
-            Some("/sys/fs/cgroup/user.slice/session-1.scope".into())
-        );
-        let mounts = "31 24 0:27 /docker/abc /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
-        assert_eq!(
-            find(mounts, "2:cpu:/docker/abc\n", Version::One, "cpu"),
-            Some("/sys/fs/cgroup/cpu/".into())
-        );
     }
 }

@@ -2,20 +2,18 @@
 //! by control groups, the size of its `/tmp` by a mount, where this machine allows it.
 //!
 //! Groups lie inside the one that the harness itself runs in, so that limits
-//! set from outside still hold. Their names carry the harness's process id:
-//! what a killed harness left is removed by the next.
+//! set from outside still hold. What a killed harness left is removed by the next.
 
 mod delegated;
 mod group;
 mod storage;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde::{Deserialize, Serialize};
 
-use group::{Group, Hierarchy};
+use crate::capacity::Capacity;
+
+pub(super) use group::OutOfMemory;
+use group::{Group, Hierarchy, sweep};
 pub(super) use storage::{Storage, bytes_in};
 
 /// Memory at which a function has one vCPU, MB (AWS Lambda documentation,
@@ -67,30 +65,26 @@ pub(super) struct Size {
 /// Limits that this machine can enforce.
 #[derive(Debug)]
 pub(super) struct Limits {
+    capacity: Capacity,
     cpu: Result<Hierarchy, String>,
     memory: Result<Hierarchy, String>,
     /// Implementation of sandboxes' `/tmp`.
     pub(super) storage: Storage,
 }
 
-/// Returns a group name that is unique in this process.
-fn unique_name() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{PREFIX}{}-{number}", std::process::id())
-}
-
 impl Limits {
     /// Searches for control groups that can be made, and removes those that dead
     /// harnesses left.
     pub(super) fn detect() -> Self {
+        let capacity = Capacity::here();
         let of = |controller| {
             let hierarchy = Hierarchy::of(controller)?;
             sweep(&hierarchy.parent);
-            hierarchy.try_out(&unique_name())?;
+            hierarchy.try_out(capacity.share(1.0))?;
             Ok(hierarchy)
         };
         Self {
+            capacity,
             cpu: of("cpu"),
             memory: of("memory"),
             storage: Storage::detect(),
@@ -101,16 +95,35 @@ impl Limits {
     #[cfg(test)]
     pub(super) fn without_groups() -> Self {
         Self {
+            capacity: Capacity::default(),
             cpu: Err("a test wants none".into()),
             memory: Err("a test wants none".into()),
             storage: Storage::watched("a test wants no mount"),
         }
     }
 
-    /// Returns how the limits are enforced.
-    pub(super) fn enforcement(&self) -> Enforcement {
+    /// Tries the largest function of a run: a group above that is not visible from here may
+    /// have less.
+    pub(super) fn try_out(&mut self, memory_mb: u32) {
+        let share = self.capacity.share(vcpus(memory_mb));
+        let refused = self.cpu.as_ref().ok().map(|cpu| cpu.try_out(share));
+        if let Some(Err(why)) = refused {
+            self.cpu = Err(why);
+        }
+    }
+
+    /// Returns how the limits of functions of up to `memory_mb` are enforced.
+    pub(super) fn enforcement(&self, memory_mb: u32) -> Enforcement {
+        let share = vcpus(memory_mb);
         Enforcement {
             cpu: match &self.cpu {
+                Ok(_) if self.capacity.share(share) < share => Enforced::No {
+                    why: format!(
+                        "{memory_mb} MB stand for {share:.2} vCPU, and the container that this \
+                         runs in has {:.2}",
+                        self.capacity.share(share)
+                    ),
+                },
                 Ok(hierarchy) => Enforced::Yes {
                     how: format!("{} quota", hierarchy.version),
                 },
@@ -126,28 +139,44 @@ impl Limits {
         }
     }
 
+    /// Returns a warning where a function of `memory_mb` may use more memory than there is.
+    pub(super) fn too_large(&self, memory_mb: u32) -> Option<String> {
+        let there_mb = self.capacity.memory_bytes? >> 20;
+        (u64::from(memory_mb) > there_mb).then(|| {
+            format!(
+                "functions of {memory_mb} MB may use more memory than the {there_mb} MB of this \
+                 machine or of the container that this runs in: lower `memory_mb`, or allow more"
+            )
+        })
+    }
+
     /// Puts a process under the limits of a function of `memory_mb`.
     pub(super) fn confine(&self, pid: u32, memory_mb: u32) -> std::io::Result<Confinement> {
-        let name = unique_name();
-        let mut groups = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
         if let Ok(cpu) = &self.cpu {
-            let group = cpu.make(&name)?;
-            group.limit_cpu(vcpus(memory_mb))?;
-            group.add(pid)?;
+            let group = cpu.make()?;
+            group.limit_cpu(self.capacity.share(vcpus(memory_mb)))?;
             groups.push(group);
         }
-        let mut holds_memory = false;
         if let Ok(memory) = &self.memory {
-            // Under version 2 both controllers share one directory.
-            let group = memory.make(&name)?;
+            let shares = |cpu: &Hierarchy| cpu.parent == memory.parent;
+            // Under version 2 both controllers share one group.
+            let group = match groups.pop() {
+                Some(group) if self.cpu.as_ref().is_ok_and(shares) => group,
+                own => {
+                    groups.extend(own);
+                    memory.make()?
+                }
+            };
             group.limit_memory(u64::from(memory_mb) << 20)?;
-            group.add(pid)?;
             groups.push(group);
-            holds_memory = true;
+        }
+        for group in &groups {
+            group.add(pid)?;
         }
         Ok(Confinement {
             groups,
-            holds_memory,
+            holds_memory: self.memory.is_ok(),
         })
     }
 }
@@ -161,46 +190,18 @@ pub(super) struct Confinement {
 }
 
 impl Confinement {
-    /// Returns whether the kernel ended a process here for its memory.
-    pub(super) fn ran_out_of_memory(&self) -> bool {
-        self.groups.iter().any(Group::ran_out_of_memory)
+    /// Returns whose memory ran out where the kernel ended a process here for it.
+    pub(super) fn out_of_memory(&self) -> Option<OutOfMemory> {
+        self.groups.iter().find_map(Group::out_of_memory)
     }
-}
-
-const PREFIX: &str = "epochcost-";
-
-/// Removes the groups of harnesses that have ended.
-fn sweep(parent: &Path) {
-    for group in groups_in(parent) {
-        let owner = group
-            .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(|name| {
-                name.strip_prefix(PREFIX)?
-                    .split('-')
-                    .next()?
-                    .parse::<u32>()
-                    .ok()
-            });
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            // A group that cannot be removed yet is left to the next harness.
-            let _ = fs::remove_dir(&group);
-        }
-    }
-}
-
-fn groups_in(parent: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use group::hold;
+    use std::path::PathBuf;
 
     #[test]
     fn a_vcpu_is_1769_mb() {
@@ -229,18 +230,38 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_dead_harnesses_are_swept() {
-        let dir = tempfile::tempdir().unwrap();
-        // No process has this id: Linux ends at 4,194,304.
-        let dead = dir.path().join("epochcost-4999999-0");
-        let alive = dir
-            .path()
-            .join(format!("epochcost-{}-0", std::process::id()));
-        let other = dir.path().join("system.slice");
-        for path in [&dead, &alive, &other] {
-            fs::create_dir(path).unwrap();
+    fn a_function_that_is_larger_than_its_container_is_not_enforced_and_said() {
+        let mut limits = Limits::detect();
+        limits.capacity = Capacity {
+            cpu_quota: Some(1.5),
+            memory_bytes: Some(300 << 20),
+        };
+        if limits.cpu.is_ok() {
+            let enforced = |memory_mb| limits.enforcement(memory_mb).cpu;
+            assert!(matches!(enforced(1_769), Enforced::Yes { .. }));
+            let Enforced::No { why } = enforced(3_008) else {
+                panic!("1.70 vCPU of 1.50 are no limit");
+            };
+            assert!(why.contains("1.70") && why.contains("1.50"), "{why}");
         }
+        assert_eq!(limits.too_large(300), None);
+        assert!(limits.too_large(301).unwrap().contains("300 MB"));
+    }
+
+    #[test]
+    fn groups_of_dead_harnesses_are_swept_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        // Ids of processes say nothing: another namespace has its own.
+        let [dead, alive, other] = ["epochcost-1-0", "epochcost-4999999-0", "system.slice"]
+            .map(|name| dir.path().join(name));
+        for path in [&dead, &alive, &other] {
+            std::fs::create_dir(path).unwrap();
+        }
+        let held = hold(&alive).unwrap();
         sweep(dir.path());
         assert!(!dead.exists() && alive.exists() && other.exists());
+        drop(held);
+        sweep(dir.path());
+        assert!(!alive.exists());
     }
 }

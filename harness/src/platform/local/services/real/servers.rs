@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use epochcost_servers::{
@@ -13,6 +13,7 @@ use super::external::ExternalServers;
 use super::programs::{self, Programs};
 use crate::hash::sha256_of;
 use crate::platform::PlatformError;
+use crate::platform::local::program::Program;
 use crate::rows::{Row, TensorStoreKind};
 
 /// Recorded settings of an external server.
@@ -32,7 +33,10 @@ struct RedisKind {
 #[derive(Debug)]
 pub(super) struct Servers {
     external: ExternalServers,
-    programs: Programs,
+    /// The Redis module.
+    module: Option<Program>,
+    /// The S3-compatible server.
+    object_server: Option<Program>,
     objects: Option<ObjectServer>,
     queue: Option<RabbitMq>,
     /// One server per peer, for each kind that a row asked for.
@@ -78,8 +82,17 @@ impl Servers {
         programs::check(rows)?;
         let external = ExternalServers::read()?;
         let needs_module = external.redis.is_empty() && rows.iter().any(Row::needs_module);
+        let programs = Programs::find_or_build(needs_module, external.s3.is_none())?;
+        let open = |path: Option<PathBuf>| {
+            let opened = path.map(|path| {
+                let opened = Program::open(&path);
+                opened.map_err(|error| changed(format!("{}: {error}", path.display())))
+            });
+            opened.transpose()
+        };
         Ok(Self {
-            programs: Programs::find_or_build(needs_module, external.s3.is_none())?,
+            module: open(programs.module)?,
+            object_server: open(programs.object_server)?,
             external,
             objects: None,
             queue: None,
@@ -104,14 +117,14 @@ impl Servers {
             version,
             settings: settings.to_owned(),
         };
-        let redis = match (self.external.redis.is_empty(), &self.programs.module) {
+        let redis = match (self.external.redis.is_empty(), &self.module) {
             (false, _) => used("Redis", None, EXTERNAL),
             (true, module) => {
                 let program = find::redis().ok();
                 let version = program.and_then(|program| find::redis_version(&program));
-                let hash = |path: &PathBuf| sha256_of(path).unwrap_or_else(|_| "unknown".into());
+                let hash = |path: &Path| sha256_of(path).unwrap_or_else(|_| "unknown".into());
                 let module = match module {
-                    Some(path) => format!("module of sha256 {}", hash(path)),
+                    Some(module) => format!("module of sha256 {}", hash(module.path())),
                     None => "no module".to_owned(),
                 };
                 used(
@@ -129,8 +142,8 @@ impl Servers {
             ),
             None => used("RabbitMQ", None, EXTERNAL),
         };
-        let s3 = match &self.programs.object_server {
-            Some(program) => used("S3", find::s3_version(program), "objects in memory"),
+        let s3 = match &self.object_server {
+            Some(program) => used("S3", find::s3_version(program.path()), "objects in memory"),
             None => used("S3", None, EXTERNAL),
         };
         vec![redis, rabbitmq, s3]
@@ -141,6 +154,9 @@ impl Servers {
     /// # Errors
     /// When one does not start.
     pub(super) fn start(&mut self, row: &Row) -> Result<Addresses, PlatformError> {
+        for program in [&self.module, &self.object_server].into_iter().flatten() {
+            program.check().map_err(changed)?;
+        }
         Ok(Addresses {
             objects: self.objects()?,
             queue: self.queue()?,
@@ -149,13 +165,13 @@ impl Servers {
     }
 
     fn objects(&mut self) -> Result<String, PlatformError> {
-        let Some(program) = &self.programs.object_server else {
+        let Some(program) = &self.object_server else {
             return Ok(self.external.s3.clone().unwrap_or_default());
         };
         let server = running(
             &mut self.objects,
             |server| server.ended().is_none() && server.is_answering(),
-            || ObjectServer::run(program),
+            || ObjectServer::run(program.path()),
         )?;
         Ok(format!("{}/{BUCKET}", server.url()))
     }
@@ -182,7 +198,9 @@ impl Servers {
         }
         let kind = kind_of(row);
         let settings = RedisSettings {
-            module: self.programs.module.clone().filter(|_| kind.has_module),
+            module: (self.module.as_ref())
+                .filter(|_| kind.has_module)
+                .map(|module| module.path().to_owned()),
             allocator: choice.allocator,
             configuration: String::new(),
         };
@@ -290,6 +308,13 @@ fn running<S>(
     match place {
         Some(server) => Ok(server),
         None => Ok(place.insert(start().map_err(not_started)?)),
+    }
+}
+
+fn changed(reason: String) -> PlatformError {
+    PlatformError::Service {
+        service: "a server",
+        reason,
     }
 }
 
