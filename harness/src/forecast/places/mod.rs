@@ -7,14 +7,16 @@ use std::path::Path;
 use epochcost_kernels::hash;
 use epochcost_simulator::profile::{Client, Constant, FunctionDevice, ModelCost, Profile};
 use epochcost_systems::{Device, Host};
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{Price, PriceBook};
+use crate::cost::{self, Price, PriceBook};
 use crate::error::Error;
 use crate::profiles;
 use crate::profiles::hardware::{self, Hardware};
 use crate::rows::{Row, STATED_BY_EXPERIMENT, Simulation, stated};
 use crate::suggest::did_you_mean;
+use crate::yaml::{self, Fault};
 
 /// Texts of the places that this program brings along.
 const SHIPPED: &[&str] = include!(concat!(env!("OUT_DIR"), "/places.rs"));
@@ -51,6 +53,36 @@ pub(super) struct PlacePrice {
     pub(super) date: String,
     /// Whether a page was read for it; otherwise the source says what is to be checked.
     pub(super) is_read: bool,
+}
+
+impl PlacePrice {
+    /// Converts the price, the entry `index` of `prices`, to the unit of its dimension.
+    fn convert(&mut self, index: usize, instance_type: Option<&String>) -> Result<(), Fault> {
+        let fault = |(field, problem, remedy): (&str, String, String)| Fault {
+            path: format!("prices.{index}.{field}"),
+            problem,
+            remedy,
+        };
+        let (unit, factor) = cost::unit_of(&self.dimension, &self.unit).map_err(fault)?;
+        let is_other = (self.dimension.strip_prefix("ec2/"))
+            .is_some_and(|ty| instance_type.is_none_or(|own| own != ty));
+        if is_other && PriceBook::shipped().is_ok_and(|book| book.price(&self.dimension).is_err()) {
+            let own = instance_type.map_or_else(String::new, |own| format!("ec2/{own}"));
+            let problem = format!("nothing at this place is charged as `{}`", self.dimension);
+            let remedy = format!("its `instance_type` is charged as `{own}`");
+            return Err(fault(("dimension", problem, remedy)));
+        }
+        if self.date.parse::<Date>().is_err() {
+            let problem = format!("{:?} is not a date", self.date);
+            return Err(fault(("date", problem, "write it as 2026-11-21".to_owned())));
+        }
+        unit.clone_into(&mut self.unit);
+        self.usd *= factor;
+        for end in [&mut self.low, &mut self.high].into_iter().flatten() {
+            *end *= factor;
+        }
+        Ok(())
+    }
 }
 
 /// A place as its file states it.
@@ -385,7 +417,11 @@ fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
 }
 
 fn parse(name: &str, text: &str) -> Result<Place, Error> {
-    serde_yaml::from_str(text).map_err(|error| unusable(name, &error.to_string()))
+    let read = yaml::read(name, text, |place: &mut Place| {
+        let (ty, mut prices) = (place.instance_type.as_ref(), place.prices.iter_mut());
+        (prices.by_ref().enumerate()).try_for_each(|(index, price)| price.convert(index, ty))
+    });
+    read.map_err(|(problem, remedy)| Error::Usage { problem, remedy })
 }
 
 fn unusable(name: &str, reason: &str) -> Error {
@@ -479,11 +515,8 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
                 price.dimension
             ));
         }
-        if price.source.trim().is_empty() || price.date.trim().is_empty() {
-            return Err(format!(
-                "the price of {} has a source and a date",
-                price.dimension
-            ));
+        if price.source.trim().is_empty() {
+            return Err(format!("the price of {} has no source", price.dimension));
         }
     }
     Ok(())

@@ -34,7 +34,16 @@ pub fn decode_with<'a, T: Deserialize<'a>>(
 ) -> Result<T, ExperimentError> {
     T::deserialize(Located(node)).map_err(|error| {
         let origin = error.origin.unwrap_or_else(|| node.origin.clone());
-        let (problem, remedy) = error.kind.explain(elsewhere);
+        let (mut problem, mut remedy) = error.kind.explain(elsewhere);
+        if let Some(written) = document.number_at(&origin).filter(|_| error.kind.is_mismatch()) {
+            let digits = written.trim_start_matches('0');
+            if written != "0" && written.bytes().all(|byte| byte.is_ascii_digit()) && digits != written {
+                problem = format!("found {written}, which starts with 0");
+                remedy = format!("write {}", if digits.is_empty() { "0" } else { digits });
+            } else {
+                problem = format!("wrong type or value: found the number {written}");
+            }
+        }
         let remedy = in_field(&origin.path, remedy);
         document.error(origin, problem, remedy)
     })
@@ -67,6 +76,10 @@ enum Kind {
 }
 
 impl Kind {
+    fn is_mismatch(&self) -> bool {
+        matches!(self, Self::Mismatch { .. })
+    }
+
     fn explain(&self, elsewhere: &[&str]) -> (String, String) {
         match self {
             Self::UnknownField { field, expected } => {
@@ -297,8 +310,30 @@ impl<'de> Deserializer<'de> for Located<'de> {
         result.map_err(|error| error.or_at(|| self.0.origin.clone()))
     }
 
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_u64(visitor)
+    }
+
+    /// Takes `1e6` and `8.0` as the whole numbers that they are.
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.0.value.whole() {
+            Some(whole) => visitor
+                .visit_u64(whole)
+                .map_err(|error: DecodeError| error.or_at(|| self.0.origin.clone())),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
+        bool i8 i16 i32 i64 i128 u128 f32 f64 char str string
         bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
         identifier ignored_any
     }
