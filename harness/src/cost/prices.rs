@@ -234,7 +234,9 @@ mod tests {
     #[test]
     fn a_price_per_second_is_the_price_per_hour_over_3600() {
         let own = "dimension: ec2/g4dn.xlarge\n    unit: hour\n    usd: 0.526\n";
-        let second = own.replace("hour", "second").replace("0.526", "0.0001461111");
+        let second = own
+            .replace("hour", "second")
+            .replace("0.526", "0.0001461111");
         assert!(SHIPPED.contains(own));
         let book = PriceBook::parse("b.yaml", &SHIPPED.replace(own, &second)).unwrap();
         let price = book.price("ec2/g4dn.xlarge").unwrap();
@@ -245,12 +247,30 @@ mod tests {
     fn what_cannot_be_meant_is_refused_where_it_stands() {
         let twice = "\n  - {dimension: s3_put, unit: request, usd: 1, about: a, source: b}\n";
         for (book, words) in [
-            (SHIPPED.replace("usd: 0.526", "usd: -0.526"), "usd: the price of ec2/g4dn.xlarge is -0.526"),
-            (SHIPPED.replacen("GB-second", "hour", 1), "b.yaml:9:11: prices.0.unit"),
-            (SHIPPED.replacen("_gb_second", "_gb_secnd", 1), "did you mean `lambda_gb_second`"),
-            (SHIPPED.replace("2026-11-21\n", "21.11.2026\n"), "write it as 2026-11-21"),
-            (format!("{SHIPPED}{twice}"), "`s3_put` is listed twice, first in line 27"),
-            (SHIPPED.replacen("region:", "regoin:", 1), "did you mean `region`"),
+            (
+                SHIPPED.replace("usd: 0.526", "usd: -0.526"),
+                "usd: the price of ec2/g4dn.xlarge is -0.526",
+            ),
+            (
+                SHIPPED.replacen("GB-second", "hour", 1),
+                "b.yaml:9:11: prices.0.unit",
+            ),
+            (
+                SHIPPED.replacen("_gb_second", "_gb_secnd", 1),
+                "did you mean `lambda_gb_second`",
+            ),
+            (
+                SHIPPED.replace("2026-11-21\n", "21.11.2026\n"),
+                "write it as 2026-11-21",
+            ),
+            (
+                format!("{SHIPPED}{twice}"),
+                "`s3_put` is listed twice, first in line 27",
+            ),
+            (
+                SHIPPED.replacen("region:", "regoin:", 1),
+                "did you mean `region`",
+            ),
         ] {
             let error = PriceBook::parse("b.yaml", &book).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

@@ -121,7 +121,10 @@ mod tests {
             ("sqs_request", "per million requests", 1e-6),
         ] {
             let (_, found) = of(dimension, unit).unwrap();
-            assert!((found / factor - 1.0).abs() < 1e-12, "{dimension}, {unit}: {found}");
+            assert!(
+                (found / factor - 1.0).abs() < 1e-12,
+                "{dimension}, {unit}: {found}"
+            );
         }
     }
 

@@ -77,8 +77,16 @@ fn insert(fields: &mut Node, optimizer: Node) {
 /// When the default depends on a swept fidelity.
 pub(super) fn complete_all(document: &mut Document) -> Result<(), ExperimentError> {
     let mut root = document.root.clone();
-    let top = |field: &str| root.entries().iter().find(|entry| entry.key == field).cloned();
-    let (common, fidelity) = (top(FIELD).filter(|entry| is_begun(&entry.node)), top("fidelity"));
+    let top = |field: &str| {
+        root.entries()
+            .iter()
+            .find(|entry| entry.key == field)
+            .cloned()
+    };
+    let (common, fidelity) = (
+        top(FIELD).filter(|entry| is_begun(&entry.node)),
+        top("fidelity"),
+    );
     let sweeps_fidelity = top("sweep").is_some_and(|sweep| sweep.node.get("fidelity").is_some());
     let Some(Value::List(mut items)) = top("systems").map(|systems| systems.node.value) else {
         return Ok(());
@@ -109,7 +117,10 @@ pub(super) fn complete_all(document: &mut Document) -> Result<(), ExperimentErro
         }
     }
     if let Some((_, first)) = from_common.first().cloned() {
-        if from_common.iter().all(|(_, other)| other.value == first.value) {
+        if from_common
+            .iter()
+            .all(|(_, other)| other.value == first.value)
+        {
             insert(&mut root, first);
         } else {
             for (index, optimizer) in from_common {

@@ -96,7 +96,8 @@ fn a_part_of_the_optimizer_leaves_the_rest_of_the_default() {
         let again = load(&experiment.document.resolved(), &[]).unwrap();
         let optimizers = |experiment: Experiment| -> Vec<serde_json::Value> {
             let rows = experiment.rows.iter();
-            rows.map(|row| serde_json::to_value(row.job.optimizer).unwrap()).collect()
+            rows.map(|row| serde_json::to_value(row.job.optimizer).unwrap())
+                .collect()
         };
         let found = optimizers(experiment);
         assert_eq!(found, optimizers(again), "{set:?}");
@@ -110,15 +111,25 @@ fn a_part_of_the_optimizer_leaves_the_rest_of_the_default() {
     let slower = with(default.clone(), "learning_rate", 1e-3);
     let set = "optimizer.sgd.learning_rate=1e-3";
     assert_eq!(of(BASE, &[set])[0], slower);
-    assert_eq!(of(BASE, &["systems.1.optimizer.sgd.learning_rate=1e-3"])[0], default);
-    assert_eq!(of(BASE, &["systems.*.optimizer.sgd.learning_rate=1e-3"])[1], slower);
+    assert_eq!(
+        of(BASE, &["systems.1.optimizer.sgd.learning_rate=1e-3"])[0],
+        default
+    );
+    assert_eq!(
+        of(BASE, &["systems.*.optimizer.sgd.learning_rate=1e-3"])[1],
+        slower
+    );
     let both = with(slower.clone(), "momentum", 0.5);
     assert_eq!(of(BASE, &[set, "optimizer.sgd.momentum=0.5"])[0], both);
     let sweep = format!("{BASE}sweep: {{optimizer.sgd.learning_rate: [1e-3]}}\n");
     assert_eq!(of(&sweep, &[])[0], slower);
     assert_eq!(of(&sweep, &["optimizer.sgd.momentum=0.5"])[0], both);
     let written = of(BASE, &["optimizer={sgd: {learning_rate: 1e-3}}"]);
-    assert_eq!(written[0], with(slower, "momentum", 0.0), "all of it is stated");
+    assert_eq!(
+        written[0],
+        with(slower, "momentum", 0.0),
+        "all of it is stated"
+    );
 }
 
 #[test]

@@ -158,6 +158,12 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         return Err(Error::NothingSelected("no simulation".into()));
     };
     let prices = price_book(request.prices)?;
+    if let Some(warning) = prices
+        .stale(jiff::Zoned::now().date())
+        .filter(|_| request.prices.is_some())
+    {
+        output.message(format_args!("warning: {warning}"));
+    }
     let began = Instant::now();
     let part = format!(
         "simulating the {} rows of {}",

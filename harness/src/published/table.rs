@@ -66,7 +66,10 @@ impl<'a> Cursor<'a> {
             self.byte += 1;
         }
         let rest = self.text.get(self.byte..).unwrap_or_default();
-        (self.line, rest.split(['\r', '\n']).next().unwrap_or_default())
+        (
+            self.line,
+            rest.split(['\r', '\n']).next().unwrap_or_default(),
+        )
     }
 }
 
@@ -102,10 +105,16 @@ impl Table {
                 reason: reason(error.kind()),
             }
         };
-        let header = reader.headers().map_err(|error| damaged(error, &mut cursor))?;
-        let (number, raw) = header.position().map_or((1, ""), |position| cursor.at(position));
+        let header = reader
+            .headers()
+            .map_err(|error| damaged(error, &mut cursor))?;
+        let (number, raw) = header
+            .position()
+            .map_or((1, ""), |position| cursor.at(position));
         let header: Vec<String> = header.iter().map(str::to_owned).collect();
-        let is_twice = |index: &usize| !header[*index].is_empty() && header[..*index].contains(&header[*index]);
+        let is_twice = |index: &usize| {
+            !header[*index].is_empty() && header[..*index].contains(&header[*index])
+        };
         if let Some(second) = (0..header.len()).find(is_twice) {
             let first = header.iter().position(|name| *name == header[second]);
             let starts = columns(raw);
@@ -122,7 +131,9 @@ impl Table {
         let mut lines = Vec::new();
         for record in reader.records() {
             let record = record.map_err(|error| damaged(error, &mut cursor))?;
-            let (number, raw) = record.position().map_or((0, ""), |position| cursor.at(position));
+            let (number, raw) = record
+                .position()
+                .map_or((0, ""), |position| cursor.at(position));
             lines.push(Line {
                 number,
                 cells: record.iter().map(|cell| cell.trim().to_owned()).collect(),
@@ -377,15 +388,23 @@ mod tests {
 
     #[test]
     fn what_is_there_twice_is_refused_with_both_places() {
-        let columns = Table::parse("t.csv", "a,b,a\nx,1,2\n").unwrap_err().to_string();
-        assert!(columns.contains("t.csv:1:5") && columns.contains("1:1"), "{columns}");
+        let columns = Table::parse("t.csv", "a,b,a\nx,1,2\n")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            columns.contains("t.csv:1:5") && columns.contains("1:1"),
+            "{columns}"
+        );
         let table = Table::parse("t.csv", "a,b\r\nx,1\r\ny,2\r\nx,1\r\n").unwrap();
         for error in [
             table.refuse_repeated(&["a", "b"]).unwrap_err(),
             table.row(&[("a", "x")]).unwrap_err(),
         ] {
             let error = error.to_string();
-            assert!(error.contains("t.csv:4:1") && error.contains("line 2"), "{error}");
+            assert!(
+                error.contains("t.csv:4:1") && error.contains("line 2"),
+                "{error}"
+            );
         }
         assert!(table.row(&[("a", "y")]).is_ok());
     }

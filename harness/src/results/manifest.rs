@@ -26,7 +26,7 @@ pub struct SchemaVersion {
 /// The version that this program writes.
 pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion {
     major: 1,
-    minor: 11,
+    minor: 12,
 };
 
 /// Whether lines and files need the checksum that runs before 1.10 do not have. One that is

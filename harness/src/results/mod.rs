@@ -239,7 +239,11 @@ impl RunDirectory {
     ) -> Result<TrialRow, ResultsError> {
         let mut row = TrialRow::new(plan, outcome);
         let steps: Vec<&StepRecord> = rows::steps(outcome).collect();
-        row.events_sha256 = Some(events::write(&self.path.join(&row.events), &steps)?);
+        row.events_sha256 = Some(events::write(
+            &self.path.join(&row.events),
+            &row.id,
+            &steps,
+        )?);
         let calls = outcome
             .invocations
             .iter()

@@ -8,7 +8,7 @@ use serde::de::{
     MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 
-use super::document::{Document, Entry, Node, Origin, Value, join};
+use super::document::{Document, Entry, Node, Origin, Value, join, whole};
 use super::error::ExperimentError;
 use crate::suggest::{did_you_mean, listed};
 
@@ -35,12 +35,15 @@ pub fn decode_with<'a, T: Deserialize<'a>>(
     T::deserialize(Located(node)).map_err(|error| {
         let origin = error.origin.unwrap_or_else(|| node.origin.clone());
         let (mut problem, mut remedy) = error.kind.explain(elsewhere);
-        if let Some(written) = document.number_at(&origin).filter(|_| error.kind.is_mismatch()) {
+        if let (Some(written), Kind::Mismatch { found, .. }) =
+            (document.number_at(&origin), &error.kind)
+        {
             let digits = written.trim_start_matches('0');
-            if written != "0" && written.bytes().all(|byte| byte.is_ascii_digit()) && digits != written {
+            let is_whole = written.bytes().all(|byte| byte.is_ascii_digit());
+            if is_whole && digits.len() < written.len() && written != "0" {
                 problem = format!("found {written}, which starts with 0");
                 remedy = format!("write {}", if digits.is_empty() { "0" } else { digits });
-            } else {
+            } else if found.starts_with("the number") {
                 problem = format!("wrong type or value: found the number {written}");
             }
         }
@@ -76,10 +79,6 @@ enum Kind {
 }
 
 impl Kind {
-    fn is_mismatch(&self) -> bool {
-        matches!(self, Self::Mismatch { .. })
-    }
-
     fn explain(&self, elsewhere: &[&str]) -> (String, String) {
         match self {
             Self::UnknownField { field, expected } => {
@@ -324,7 +323,11 @@ impl<'de> Deserializer<'de> for Located<'de> {
 
     /// Takes `1e6` and `8.0` as the whole numbers that they are.
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.0.value.whole() {
+        let decimal = match self.0.value {
+            Value::Float(number) => whole(number),
+            _ => None,
+        };
+        match decimal {
             Some(whole) => visitor
                 .visit_u64(whole)
                 .map_err(|error: DecodeError| error.or_at(|| self.0.origin.clone())),

@@ -268,16 +268,12 @@ const UNIQUE: [(&str, &[&str]); 11] = [
     ("targets", &["metric", "at_least", "at_most", "within"]),
 ];
 
-impl Value {
-    /// Returns the whole number of 0 or more that a decimal number is, as `1e6` and `8.0` are.
-    pub(super) fn whole(&self) -> Option<u64> {
-        /// Largest number up to which 64-bit floating point holds every whole number.
-        const EXACT: f64 = 9_007_199_254_740_992.0;
-        match self {
-            Self::Float(x) if x.fract() == 0.0 && (0.0..=EXACT).contains(x) => Some(*x as u64),
-            _ => None,
-        }
-    }
+/// Returns the whole number of 0 or more that a decimal number is, as `1e6` and `8.0` are.
+pub fn whole(number: f64) -> Option<u64> {
+    /// Largest number up to which 64-bit floating point holds every whole number.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let is_whole = number.fract() == 0.0 && (0.0..=EXACT).contains(&number);
+    is_whole.then_some(number as u64)
 }
 
 impl fmt::Display for Place {

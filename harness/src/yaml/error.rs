@@ -145,7 +145,11 @@ impl Diagnostic {
             Place::Line { line, column } => format!("{file}:{line}:{column}: "),
             Place::Option(option) => format!("{file}, {option}: "),
         };
-        let separator = if self.origin.path.is_empty() { "" } else { ": " };
+        let separator = if self.origin.path.is_empty() {
+            ""
+        } else {
+            ": "
+        };
         let (path, problem) = (&self.origin.path, &self.problem);
         format!("{place}{path}{separator}{problem}")
     }

@@ -74,7 +74,10 @@ fn syntax(error: &serde_yaml::Error) -> Refused {
         other => {
             let text = other.render_with_formatter(&serde_yaml::UserMessageFormatter);
             (
-                format!("not valid YAML: {}", text.lines().next().unwrap_or_default()),
+                format!(
+                    "not valid YAML: {}",
+                    text.lines().next().unwrap_or_default()
+                ),
                 "check indentation, colons and quotes here",
             )
         }

@@ -57,7 +57,16 @@ pub(super) struct PlacePrice {
 
 impl PlacePrice {
     /// Converts the price, the entry `index` of `prices`, to the unit of its dimension.
-    fn convert(&mut self, index: usize, instance_type: Option<&String>) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// When the dimension is none of the place, the unit does not convert, or the date is later
+    /// than `latest`.
+    fn convert(
+        &mut self,
+        index: usize,
+        instance_type: Option<&String>,
+        latest: Option<Date>,
+    ) -> Result<(), Fault> {
         let fault = |(field, problem, remedy): (&str, String, String)| Fault {
             path: format!("prices.{index}.{field}"),
             problem,
@@ -72,9 +81,20 @@ impl PlacePrice {
             let remedy = format!("its `instance_type` is charged as `{own}`");
             return Err(fault(("dimension", problem, remedy)));
         }
-        if self.date.parse::<Date>().is_err() {
-            let problem = format!("{:?} is not a date", self.date);
-            return Err(fault(("date", problem, "write it as 2026-11-21".to_owned())));
+        let remedy = "write the day of the price, as 2026-11-21".to_owned();
+        match self.date.parse::<Date>() {
+            Err(_) => {
+                return Err(fault((
+                    "date",
+                    format!("{:?} is not a date", self.date),
+                    remedy,
+                )));
+            }
+            Ok(date) if latest.is_some_and(|latest| date > latest) => {
+                let problem = format!("{date} is later than today");
+                return Err(fault(("date", problem, remedy)));
+            }
+            Ok(_) => {}
         }
         unit.clone_into(&mut self.unit);
         self.usd *= factor;
@@ -417,9 +437,15 @@ fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
 }
 
 fn parse(name: &str, text: &str) -> Result<Place, Error> {
+    // Somewhere it is tomorrow already. Shipped dates do not depend on this machine's clock.
+    let tomorrow = jiff::Zoned::now().date().tomorrow().ok();
+    let latest = tomorrow.filter(|_| name != "shipped");
     let read = yaml::read(name, text, |place: &mut Place| {
-        let (ty, mut prices) = (place.instance_type.as_ref(), place.prices.iter_mut());
-        (prices.by_ref().enumerate()).try_for_each(|(index, price)| price.convert(index, ty))
+        let (ty, mut prices) = (
+            place.instance_type.as_ref(),
+            place.prices.iter_mut().enumerate(),
+        );
+        prices.try_for_each(|(index, price)| price.convert(index, ty, latest))
     });
     read.map_err(|(problem, remedy)| Error::Usage { problem, remedy })
 }
@@ -504,6 +530,15 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
         return Err("`devices` and `workers_limit` are 1 or more".to_owned());
     }
     for price in &place.prices {
+        let own = profile.function_price.as_deref();
+        let is_function = price.dimension.starts_with("serverless_gpu/");
+        if is_function && own != Some(price.dimension.as_str()) {
+            return Err(format!(
+                "nothing at this place is charged as `{}`; its functions are charged as `{}`",
+                price.dimension,
+                own.unwrap_or("lambda_gb_second")
+            ));
+        }
         let (low, high) = (
             price.low.unwrap_or(price.usd),
             price.high.unwrap_or(price.usd),
