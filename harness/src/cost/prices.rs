@@ -265,7 +265,7 @@ mod tests {
             ),
             (
                 format!("{SHIPPED}{twice}"),
-                "`s3_put` is listed twice, first in line 27",
+                "`s3_put` is listed twice, first in line 28",
             ),
             (
                 SHIPPED.replacen("region:", "regoin:", 1),
