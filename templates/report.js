@@ -47,7 +47,7 @@
 
   function makeSortable(table) {
     headings(table).forEach((heading, column) => {
-      if (heading.classList.contains("unsorted")) return;
+      if (heading.classList.contains("unsorted") || !heading.textContent.trim()) return;
       const button = document.createElement("button");
       button.type = "button";
       button.append(...heading.childNodes);
@@ -213,6 +213,7 @@
     for (const [shape] of words) {
       // The browser's own tip would stand over this one.
       shape.querySelector("title").remove();
+      shape.setAttribute("role", "img");
       shape.setAttribute("aria-label", words.get(shape));
     }
     for (const svg of all("svg.chart")) {
@@ -237,7 +238,7 @@
 
   // --- Out of the page: a figure as an image that stands alone, its figures as CSV.
 
-  const kept = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "paint-order", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor"];
+  const kept = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor"];
 
   // Pixels of a saved PNG for each pixel of the chart: 300 an inch in a column of 8 inches.
   const scale = 3;
@@ -265,6 +266,14 @@
       for (const name of kept) if (style.getPropertyValue(name)) shape.setAttribute(name, style.getPropertyValue(name));
       for (const name of ["class", "tabindex"]) shape.removeAttribute(name);
     });
+    // A rim under a text is a text of its own: few programs know paint-order.
+    for (const text of all("text", copy)) {
+      if (text.getAttribute("stroke") === "none") continue;
+      const rim = text.cloneNode(true);
+      rim.setAttribute("fill", rim.getAttribute("stroke"));
+      text.before(rim);
+      text.setAttribute("stroke", "none");
+    }
     const [, , width, height] = svg.getAttribute("viewBox").split(" ");
     copy.setAttribute("width", width);
     copy.setAttribute("height", height);

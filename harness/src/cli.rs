@@ -144,10 +144,23 @@ enum Verb {
 
 /// Parses the command line, runs the verb, and renders its error.
 pub async fn main() -> ExitCode {
-    let mut matches = with_help(Cli::command()).get_matches();
-    let cli = match Cli::from_arg_matches_mut(&mut matches) {
+    let parsed = with_help(Cli::command()).try_get_matches();
+    let cli = match parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => {
+            let asks_for_json = std::env::args_os().any(|argument| argument == "--json");
+            if asks_for_json && error.use_stderr() {
+                let output = Output {
+                    json: true,
+                    verbosity: 0,
+                    wide: false,
+                };
+                let text = error.to_string();
+                let text = text.strip_prefix("error: ").unwrap_or(&text);
+                output.error(text.trim_end(), Exit::Usage as u8);
+            }
+            error.exit()
+        }
     };
     let verbosity = if cli.global.quiet {
         -1

@@ -20,7 +20,8 @@
 //! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' arithmetic; experiments from YAML to rows |
 //! | 3 | `results`, `published`, `format`, `platform` | run directories; published tables; numbers as text; where trials run |
 //! | 2 | `claims`, `cost`, `profiles` | the language of claims; prices and bills; shipped profiles |
-//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `suggest`, `chain`, `shipped`, `download`, `capacity` | rows and trials; what a trial reports; exit codes; output; hashes; nearest names; causes of errors; files inside this program; downloads; CPU time and memory of this process |
+//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `chain`, `download`, `yaml`, `capacity` | rows and trials; what a trial reports; exit codes; output; hashes; causes of errors; downloads; YAML files with the place of each value; CPU time and memory of this process |
+//! | 0 | `suggest`, `shipped` | nearest names; files inside this program |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -51,3 +52,4 @@ pub mod run;
 pub mod shipped;
 pub mod suggest;
 pub mod ui;
+pub mod yaml;

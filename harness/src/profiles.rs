@@ -9,6 +9,7 @@ use epochcost_simulator::profile::{ComputeProfile, Constant, Profile};
 use serde::de::DeserializeOwned;
 
 use crate::suggest::did_you_mean;
+use crate::yaml::{self, Fault};
 
 /// The platform profile of everything that names none: that of the smaller errors on measurements
 /// that it was not fitted to.
@@ -86,9 +87,7 @@ fn is_path(name: &str) -> bool {
 /// # Errors
 /// When there is none, or its numbers make no sense.
 pub fn platform(name: &str) -> Result<Profile<Constant>, ProfileError> {
-    let profile: Profile<Constant> = find(name, &PLATFORMS, "platform")?;
-    refuse(name, profile.faults())?;
-    Ok(profile)
+    find(name, &PLATFORMS, "platform", Profile::faults)
 }
 
 /// Returns the shipped platform profile of that name; `None` without one.
@@ -102,9 +101,7 @@ pub fn shipped_platform(name: &str) -> Option<Profile<Constant>> {
 /// # Errors
 /// As [`platform`].
 pub fn compute(name: &str) -> Result<ComputeProfile, ProfileError> {
-    let profile: ComputeProfile = find(name, &COMPUTE, "compute")?;
-    refuse(name, profile.faults())?;
-    Ok(profile)
+    find(name, &COMPUTE, "compute", ComputeProfile::faults)
 }
 
 /// The names of the shipped platform and compute profiles.
@@ -119,9 +116,10 @@ fn find<T: DeserializeOwned>(
     name: &str,
     shipped: &[(&str, &str)],
     kind: &str,
+    faults: fn(&T) -> Vec<(String, String)>,
 ) -> Result<T, ProfileError> {
     if let Some((_, text)) = shipped.iter().find(|(known, _)| *known == name) {
-        return parse(name, text);
+        return parse(name, text, faults);
     }
     if !is_path(name) {
         let known: Vec<&str> = shipped.iter().map(|(known, _)| *known).collect();
@@ -139,24 +137,25 @@ fn find<T: DeserializeOwned>(
                  from the current one"
             .into(),
     })?;
-    parse(name, &text)
+    parse(name, &text, faults)
 }
 
-fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ProfileError> {
-    serde_yaml::from_str(text).map_err(|error| ProfileError {
-        problem: format!("failed to read the profile {name}: {error}"),
-        remedy: "docs/PROFILES.md describes the format".into(),
-    })
-}
-
-fn refuse(name: &str, faults: Vec<(String, String)>) -> Result<(), ProfileError> {
-    match faults.into_iter().next() {
-        None => Ok(()),
-        Some((path, reason)) => Err(ProfileError {
-            problem: format!("the profile {name} cannot be used: {path}: {reason}"),
-            remedy: "correct it there".into(),
-        }),
-    }
+fn parse<T: DeserializeOwned>(
+    name: &str,
+    text: &str,
+    faults: fn(&T) -> Vec<(String, String)>,
+) -> Result<T, ProfileError> {
+    let read = yaml::read(name, text, |profile: &mut T| {
+        match faults(profile).into_iter().next() {
+            None => Ok(()),
+            Some((path, problem)) => Err(Fault {
+                path,
+                problem,
+                remedy: "correct it there; docs/PROFILES.md describes the format".to_owned(),
+            }),
+        }
+    });
+    read.map_err(|(problem, remedy)| ProfileError { problem, remedy })
 }
 
 #[cfg(test)]

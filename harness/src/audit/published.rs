@@ -53,8 +53,12 @@ impl Published {
     /// # Errors
     /// When one is missing or is no table.
     pub fn read(directory: &Path) -> Result<Self, PublishedError> {
-        let files = SHIPPED.into_iter().chain([KUBEML]);
-        let tables = files.map(|(name, _)| Table::read(&directory.join(name)));
+        let own = Self::shipped()?;
+        let tables = own.tables.iter().map(|own| -> Result<Table, PublishedError> {
+            let table = Table::read(&directory.join(own.name()))?;
+            same_units(&table, own)?;
+            Ok(table)
+        });
         Ok(Self {
             tables: tables.collect::<Result<_, _>>()?,
         })
@@ -98,9 +102,56 @@ impl Published {
     }
 }
 
+/// Checks that rows of the same texts have the units of the shipped table: the audit computes in
+/// these.
+fn same_units(table: &Table, shipped: &Table) -> Result<(), PublishedError> {
+    const UNIT: &str = "unit";
+    if !shipped.columns().iter().any(|name| name == UNIT) {
+        return Ok(());
+    }
+    for known in shipped.rows() {
+        let is_text = |name: &&String| {
+            let is_number = known
+                .text(name)
+                .is_ok_and(|text| text.parse::<f64>().is_ok());
+            !is_number && !["note", UNIT].contains(&name.as_str())
+        };
+        let names: Vec<&String> = shipped.columns().iter().filter(is_text).collect();
+        let wanted = known.text(UNIT)?;
+        for row in table.rows() {
+            let mut names = names.iter();
+            let is_same = names.all(|name| row.text(name).ok() == known.text(name).ok());
+            if is_same && row.text(UNIT)? != wanted {
+                return Err(PublishedError::Table {
+                    place: row.cell(UNIT),
+                    reason: format!(
+                        "the unit is {:?}: give the figure in {wanted:?}, which the audit computes in",
+                        row.text(UNIT)?
+                    ),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_figure_in_another_unit_is_refused() {
+        let shipped = Published::shipped().unwrap();
+        let own = shipped.table("stated.csv").unwrap();
+        let (_, text) = SHIPPED[0];
+        let table = Table::parse("stated.csv", &text.replace("USD per hour", "EUR per hour"));
+        let error = same_units(&table.unwrap(), own).unwrap_err().to_string();
+        assert!(
+            error.contains("stated.csv:4:unit") && error.contains("USD per hour"),
+            "{error}"
+        );
+        assert!(same_units(own, own).is_ok());
+    }
 
     #[test]
     fn the_shipped_files_are_tables() {

@@ -10,10 +10,12 @@ mod bill;
 mod formula;
 pub mod instances;
 mod prices;
+mod units;
 
 pub use bill::{Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, full, paper};
 pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
 pub use prices::{Price, PriceBook, PriceBookError};
+pub(crate) use units::of as unit_of;
 
 use epochcost_systems::{Job, QueueService, find};
 

@@ -2,6 +2,9 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::units;
+use crate::yaml::{self, Fault};
+
 /// The price book that this program brings along.
 const SHIPPED: &str = include_str!("../../prices/us-east-1-2026-11-21.yaml");
 
@@ -44,9 +47,14 @@ pub struct Price {
 /// Why a price book is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PriceBookError {
-    /// The text could not be parsed.
-    #[error("failed to read the price book: {0}")]
-    Parse(String),
+    /// The text could not be used.
+    #[error("failed to use the price book: {problem}; {remedy}")]
+    Unusable {
+        /// What is wrong, and where.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
     /// A price is missing.
     #[error(
         "failed to find a price for {dimension} in the price book of {region}, {date}; add it there"
@@ -61,40 +69,58 @@ pub enum PriceBookError {
     },
 }
 
+impl Price {
+    /// Converts the price, the entry `index` of `prices`, to the unit of its dimension.
+    fn convert(&mut self, index: usize) -> Result<(), Fault> {
+        let fault = |(field, problem, remedy): units::Fault| Fault {
+            path: format!("prices.{index}.{field}"),
+            problem,
+            remedy,
+        };
+        if !(self.usd.is_finite() && self.usd >= 0.0) {
+            let problem = format!("the price of {} is {}", self.dimension, self.usd);
+            return Err(fault(("usd", problem, "give 0 or more".to_owned())));
+        }
+        let (unit, factor) = units::of(&self.dimension, &self.unit).map_err(fault)?;
+        unit.clone_into(&mut self.unit);
+        self.usd *= factor;
+        Ok(())
+    }
+}
+
 impl PriceBook {
     /// Returns the price book that this program brings along.
     ///
     /// # Errors
     /// Never for the shipped file; a test holds that.
     pub fn shipped() -> Result<Self, PriceBookError> {
-        Self::parse(SHIPPED)
+        Self::parse("shipped", SHIPPED)
     }
 
-    /// Reads a price book.
+    /// Reads a price book; `file` is its name in errors. Prices are converted to the units of
+    /// their dimensions.
     ///
     /// # Errors
-    /// When it is not one, or a price is negative or not finite.
-    pub fn parse(text: &str) -> Result<Self, PriceBookError> {
-        let book: Book =
-            serde_yaml::from_str(text).map_err(|error| PriceBookError::Parse(error.to_string()))?;
-        let date = book.date.parse().map_err(|_| {
-            PriceBookError::Parse(format!(
-                "its date is {:?}; write it as 2026-11-21",
-                book.date
-            ))
-        })?;
-        let unusable = |price: &&Price| !(price.usd.is_finite() && price.usd >= 0.0);
-        match book.prices.iter().find(unusable) {
-            Some(price) => Err(PriceBookError::Parse(format!(
-                "the price of {} is {}; it must be finite and at least 0",
-                price.dimension, price.usd
-            ))),
-            None => Ok(Self {
-                text: text.to_owned(),
-                book,
-                date,
-            }),
-        }
+    /// When it is not one, or a price is negative or not finite, of an unknown dimension, or in a
+    /// unit that is not one of its dimension.
+    pub fn parse(file: &str, text: &str) -> Result<Self, PriceBookError> {
+        let mut date = Date::ZERO;
+        let book = yaml::read(file, text, |book: &mut Book| {
+            date = book.date.parse().map_err(|_| Fault {
+                path: "date".to_owned(),
+                problem: format!("{:?} is not a date", book.date),
+                remedy: "write it as 2026-11-21".to_owned(),
+            })?;
+            let mut prices = book.prices.iter_mut().enumerate();
+            prices.try_for_each(|(index, price)| price.convert(index))
+        });
+        let book =
+            book.map_err(|(problem, remedy)| PriceBookError::Unusable { problem, remedy })?;
+        Ok(Self {
+            text: text.to_owned(),
+            book,
+            date,
+        })
     }
 
     /// Returns the price of `dimension`.
@@ -152,9 +178,15 @@ impl PriceBook {
         &self.text
     }
 
-    /// Returns a warning if the prices were old on the day `on`.
+    /// Returns a warning if the prices were old on the day `on`, or are dated later.
     pub fn stale(&self, on: Date) -> Option<String> {
         let days = on.since(self.date).ok()?.get_days();
+        if days < 0 {
+            return Some(format!(
+                "the price book is dated {}, {} days later than {on}: check its date",
+                self.book.date, -days
+            ));
+        }
         (days > STALE_AFTER_DAYS).then(|| {
             format!(
                 "the price book of {} was {days} days old: prices may have changed",
@@ -196,12 +228,52 @@ mod tests {
         assert_eq!(book.stale(book.date()), None);
         assert_eq!(book.stale(later(180)), None);
         assert!(book.stale(later(181)).unwrap().contains("181 days old"));
+        assert!(book.stale(later(-3)).unwrap().contains("check its date"));
     }
 
     #[test]
-    fn a_negative_price_is_refused() {
-        let text = SHIPPED.replace("usd: 0.526", "usd: -0.526");
-        let error = PriceBook::parse(&text).unwrap_err().to_string();
-        assert!(error.contains("ec2/g4dn.xlarge is -0.526"), "{error}");
+    fn a_price_per_second_is_the_price_per_hour_over_3600() {
+        let own = "dimension: ec2/g4dn.xlarge\n    unit: hour\n    usd: 0.526\n";
+        let second = own
+            .replace("hour", "second")
+            .replace("0.526", "0.0001461111");
+        assert!(SHIPPED.contains(own));
+        let book = PriceBook::parse("b.yaml", &SHIPPED.replace(own, &second)).unwrap();
+        let price = book.price("ec2/g4dn.xlarge").unwrap();
+        assert!((price.usd - 0.526).abs() < 1e-6 && price.unit == "hour");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_where_it_stands() {
+        let twice = "\n  - {dimension: s3_put, unit: request, usd: 1, about: a, source: b}\n";
+        for (book, words) in [
+            (
+                SHIPPED.replace("usd: 0.526", "usd: -0.526"),
+                "usd: the price of ec2/g4dn.xlarge is -0.526",
+            ),
+            (
+                SHIPPED.replacen("GB-second", "hour", 1),
+                "b.yaml:9:11: prices.0.unit",
+            ),
+            (
+                SHIPPED.replacen("_gb_second", "_gb_secnd", 1),
+                "did you mean `lambda_gb_second`",
+            ),
+            (
+                SHIPPED.replace("2026-11-21\n", "21.11.2026\n"),
+                "write it as 2026-11-21",
+            ),
+            (
+                format!("{SHIPPED}{twice}"),
+                "`s3_put` is listed twice, first in line 28",
+            ),
+            (
+                SHIPPED.replacen("region:", "regoin:", 1),
+                "did you mean `region`",
+            ),
+        ] {
+            let error = PriceBook::parse("b.yaml", &book).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use epochcost_systems::{
 
 use super::data::Data;
 use super::decode::decode;
-use super::document::{Document, Node};
+use super::document::{self, Document, Node};
 use super::error::ExperimentError;
 use super::expand::RawRow;
 use super::raw::{DeviceChoice, Training};
@@ -325,8 +325,10 @@ impl Checker<'_> {
         system: &dyn System,
         row: &Training,
     ) -> Result<serde_json::Value, ExperimentError> {
+        let settings = row.settings.iter();
+        let settings = settings.map(|(name, value)| (name.clone(), with_whole_numbers(value)));
         system
-            .settings(row.fidelity, &row.settings)
+            .settings(row.fidelity, &settings.collect())
             .map_err(|error| {
                 let node = fields.get("settings").unwrap_or(fields);
                 let origin = node.origin_of(error.field());
@@ -551,4 +553,22 @@ fn row_id(row: &Training, swept: &[(String, String)]) -> String {
             }
         })
         .collect()
+}
+
+/// Returns a setting with whole numbers in the place of decimal ones that are whole, as `8.0` is.
+fn with_whole_numbers(value: &serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().and_then(document::whole);
+            whole.map_or_else(|| value.clone(), Value::from)
+        }
+        Value::Array(items) => items.iter().map(with_whole_numbers).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let fields = fields.map(|(name, value)| (name.clone(), with_whole_numbers(value)));
+            Value::Object(fields.collect())
+        }
+        _ => value.clone(),
+    }
 }

@@ -1,6 +1,7 @@
 //! Rows: each system's entry over the common fields, once for every
 //! combination of swept values.
 
+use super::begun;
 use super::document::{Document, Entry, Node, Origin, Value, join};
 use super::error::ExperimentError;
 use super::overrides::{assign, system_entry};
@@ -69,6 +70,7 @@ pub fn expand(document: &Document) -> Result<Vec<RawRow>, ExperimentError> {
                 })?;
                 swept.push((axis.path.to_owned(), text(value)));
             }
+            begun::complete(document, &mut fields)?;
             rows.push(RawRow { fields, swept });
         }
     }

@@ -5,15 +5,13 @@
 //! ([`overrides`]), systems and sweeps are multiplied out ([`expand`]), and
 //! each row is given types ([`mod@decode`]) and checked (`check`, `bounds`).
 
+mod begun;
 mod bounds;
 mod check;
 mod claims;
 pub mod data;
-pub mod decode;
 mod describe;
-pub mod document;
 mod each;
-pub mod error;
 mod excluded;
 pub mod expand;
 mod files;
@@ -26,7 +24,6 @@ mod sandbox;
 mod simulation;
 #[cfg(test)]
 mod tests;
-mod yaml;
 
 use std::path::Path;
 
@@ -34,12 +31,13 @@ use epochcost_kernels::hash;
 
 pub use data::Data;
 pub use describe::{describe, expanded};
-pub use document::Document;
-pub use error::ExperimentError;
 pub use files::{UnreadableDirectory, validation_files, yaml_files};
 pub use quick::Quick;
 pub use raw::Services;
 pub use simulation::SimulationChoice;
+
+pub use crate::yaml::document::{self, Document};
+pub use crate::yaml::error::{self, ExperimentError};
 
 pub use crate::platform::PlatformKind;
 
@@ -47,10 +45,10 @@ use crate::claims::Claim;
 use crate::platform::{Figures, Site, site_of};
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use crate::shipped;
+use crate::yaml::decode::{self, decode_with};
+use crate::yaml::document::Value;
 use bounds::{MOST_TRIALS, MOST_TRIALS_OF_ALL};
 use check::{CheckedRow, Checker};
-use decode::decode_with;
-use document::Value;
 use raw::{Header, SCHEMA, Training};
 
 /// A checked experiment.
@@ -173,6 +171,8 @@ impl Experiment {
             Self::from_document(reduced, &form)?;
         }
         options.apply(&mut document)?;
+        begun::complete_all(&mut document)?;
+        document.refuse_repeated()?;
         let header = header(&document)?;
         let most_trials = most_trials(&header);
         let data = Data::check(&document, header.dataset)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use epochcost_simulator::profile::{Client, Constant, FittedTo, Profile, too_slow};
 use serde::Deserialize;
 
-use super::document::{Document, Node};
+use super::document::{Document, Node, Origin, Place};
 use super::error::ExperimentError;
 use crate::claims::Cell;
 use crate::profiles;
@@ -88,6 +88,17 @@ impl Default for SimulationChoice {
             real_compute: false,
             sample: false,
             draws: default_draws(),
+        }
+    }
+}
+
+impl Document {
+    /// Returns the name or path of a profile that is named at a place: a path in the file is
+    /// relative to the file, one of an option to the current directory.
+    pub(super) fn profile(&self, origin: &Origin, name: &str) -> String {
+        match origin.place {
+            Place::Line { .. } => profiles::beside(&self.file, name),
+            Place::Option(_) => name.to_owned(),
         }
     }
 }

@@ -90,6 +90,46 @@ fn set_takes_any_yaml_value() {
 }
 
 #[test]
+fn a_part_of_the_optimizer_leaves_the_rest_of_the_default() {
+    let of = |text: &str, set: &[&str]| {
+        let experiment = load(text, set).unwrap();
+        let again = load(&experiment.document.resolved(), &[]).unwrap();
+        let optimizers = |experiment: Experiment| -> Vec<serde_json::Value> {
+            let rows = experiment.rows.iter();
+            rows.map(|row| serde_json::to_value(row.job.optimizer).unwrap())
+                .collect()
+        };
+        let found = optimizers(experiment);
+        assert_eq!(found, optimizers(again), "{set:?}");
+        found
+    };
+    let with = |mut default: serde_json::Value, field: &str, value: f64| {
+        default["sgd"][field] = value.into();
+        default
+    };
+    let default = of(BASE, &[])[0].clone();
+    let slower = with(default.clone(), "learning_rate", 1e-3);
+    let set = "optimizer.sgd.learning_rate=1e-3";
+    assert_eq!(of(BASE, &[set])[0], slower);
+    assert_eq!(
+        of(BASE, &["systems.1.optimizer.sgd.learning_rate=1e-3"])[0],
+        default
+    );
+    assert_eq!(
+        of(BASE, &["systems.*.optimizer.sgd.learning_rate=1e-3"])[1],
+        slower
+    );
+    let both = with(slower.clone(), "momentum", 0.5);
+    assert_eq!(of(BASE, &[set, "optimizer.sgd.momentum=0.5"])[0], both);
+    let sweep = format!("{BASE}sweep: {{optimizer.sgd.learning_rate: [1e-3]}}\n");
+    assert_eq!(of(&sweep, &[])[0], slower);
+    assert_eq!(of(&sweep, &["optimizer.sgd.momentum=0.5"])[0], both);
+    // Stated as a whole, it is what is written.
+    let written = of(BASE, &["optimizer={sgd: {learning_rate: 1e-3}}"]);
+    assert_eq!(written[0]["sgd"]["momentum"], 0.0);
+}
+
+#[test]
 fn an_error_in_a_set_value_names_the_option_not_a_line() {
     for (set, words) in [
         ("epochs=0", ["--set epochs=0", "zero epochs"]),

@@ -38,7 +38,7 @@ use self::memory::Cheapest;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
 use self::work::UnusedCompute;
-use crate::cost::{CostModel, PriceBook};
+use crate::cost::{CostModel, PriceBook, PriceBookError};
 use crate::error::Error;
 use crate::experiment::{Experiment, Options, PlatformKind, named};
 use crate::platform::{RowUsage, simulator};
@@ -158,6 +158,12 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         return Err(Error::NothingSelected("no simulation".into()));
     };
     let prices = price_book(request.prices)?;
+    if let Some(warning) = prices
+        .stale(jiff::Zoned::now().date())
+        .filter(|_| request.prices.is_some())
+    {
+        output.message(format_args!("warning: {warning}"));
+    }
     let began = Instant::now();
     let part = format!(
         "simulating the {} rows of {}",
@@ -275,12 +281,15 @@ pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
     let Some(path) = path else {
         return Ok(PriceBook::shipped().map_err(ResultsError::from)?);
     };
-    let unusable = |reason: String| Error::Usage {
-        problem: format!("failed to read the price book {}: {reason}", path.display()),
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Usage {
+        problem: format!("failed to read the price book {file}: {error}"),
         remedy: "write one with `epochcost prices refresh --out FILE`".to_owned(),
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-    PriceBook::parse(&text).map_err(|error| unusable(error.to_string()))
+    })?;
+    PriceBook::parse(&file, &text).map_err(|error| match error {
+        PriceBookError::Unusable { problem, remedy } => Error::Usage { problem, remedy },
+        missing => ResultsError::from(missing).into(),
+    })
 }
 
 /// Returns what the possible rows would create and cost, if they would run where

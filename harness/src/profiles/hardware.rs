@@ -4,6 +4,8 @@ use epochcost_simulator::profile::Constant;
 use epochcost_systems::Device;
 use serde::Deserialize;
 
+use crate::yaml;
+
 /// The table that this program brings along.
 const SHIPPED: &str = include_str!("../../hardware/factors.yaml");
 
@@ -57,7 +59,8 @@ struct Table {
 /// # Errors
 /// Never for the shipped file; a test holds that.
 pub fn shipped() -> Result<Vec<Hardware>, String> {
-    let table: Table = serde_yaml::from_str(SHIPPED).map_err(|error| error.to_string())?;
+    let table: Table =
+        yaml::read("hardware", SHIPPED, |_| Ok(())).map_err(|(problem, _)| problem)?;
     if table.schema != 1 {
         return Err("this program reads version 1".to_owned());
     }

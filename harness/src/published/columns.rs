@@ -46,6 +46,7 @@ impl Columns {
             return Ok(None);
         }
         let table = Table::read(&file)?;
+        table.refuse_repeated(&["file", "column"])?;
         let columns: Result<Vec<Column>, PublishedError> = table
             .rows()
             .map(|row| {

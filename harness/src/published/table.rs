@@ -1,5 +1,6 @@
 //! A table of published figures: comma-separated values under a line of names.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::PublishedError;
@@ -41,6 +42,37 @@ pub struct Quantity {
     pub place: String,
 }
 
+/// A place in a text that only moves on, and the number of its line.
+struct Cursor<'a> {
+    text: &'a str,
+    byte: usize,
+    line: u64,
+}
+
+impl<'a> Cursor<'a> {
+    /// Returns the number and the text of the line in which a record begins. The reader's own
+    /// count of lines is of the end of the record before, without `\r` and blank lines.
+    fn at(&mut self, record: &csv::Position) -> (u64, &'a str) {
+        let goal = usize::try_from(record.byte()).unwrap_or(usize::MAX);
+        let bytes = self.text.as_bytes();
+        while let Some(byte) = bytes.get(self.byte) {
+            let is_break = matches!(byte, b'\r' | b'\n');
+            if self.byte >= goal && !is_break {
+                break;
+            }
+            // Two bytes are one line break.
+            let is_half = *byte == b'\r' && bytes.get(self.byte + 1) == Some(&b'\n');
+            self.line += u64::from(is_break && !is_half);
+            self.byte += 1;
+        }
+        let rest = self.text.get(self.byte..).unwrap_or_default();
+        (
+            self.line,
+            rest.split(['\r', '\n']).next().unwrap_or_default(),
+        )
+    }
+}
+
 impl Table {
     /// Reads a file whose first line names its columns.
     ///
@@ -60,27 +92,52 @@ impl Table {
     /// When lines differ in their number of cells.
     pub fn parse(file: &str, text: &str) -> Result<Self, PublishedError> {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
-        let damaged = |error: csv::Error| {
-            let line = error.position().map(csv::Position::line);
+        let mut cursor = Cursor {
+            text,
+            byte: 0,
+            line: 1,
+        };
+        let damaged = |error: csv::Error, cursor: &mut Cursor<'_>| {
+            let position = error.position();
+            let place = position.map(|position| format!("{file}:{}:1", cursor.at(position).0));
             PublishedError::Table {
-                place: line.map_or(file.to_owned(), |line| format!("{file}:{line}:1")),
+                place: place.unwrap_or_else(|| file.to_owned()),
                 reason: reason(error.kind()),
             }
         };
-        let header = reader.headers().map_err(damaged)?;
+        let header = reader
+            .headers()
+            .map_err(|error| damaged(error, &mut cursor))?;
+        let (number, raw) = header
+            .position()
+            .map_or((1, ""), |position| cursor.at(position));
         let header: Vec<String> = header.iter().map(str::to_owned).collect();
+        let is_twice = |index: &usize| {
+            !header[*index].is_empty() && header[..*index].contains(&header[*index])
+        };
+        if let Some(second) = (0..header.len()).find(is_twice) {
+            let first = header.iter().position(|name| *name == header[second]);
+            let starts = columns(raw);
+            let start = |index: usize| starts.get(index).copied().unwrap_or(1);
+            return Err(PublishedError::Table {
+                place: format!("{file}:{number}:{}", start(second)),
+                reason: format!(
+                    "the column {:?} is there twice, first at {number}:{}: remove or rename one",
+                    header[second],
+                    start(first.unwrap_or_default())
+                ),
+            });
+        }
         let mut lines = Vec::new();
         for record in reader.records() {
-            let record = record.map_err(damaged)?;
-            let number = record.position().map_or(0, csv::Position::line);
-            let raw = usize::try_from(number).ok().and_then(|number| {
-                let before = number.checked_sub(1)?;
-                text.lines().nth(before)
-            });
+            let record = record.map_err(|error| damaged(error, &mut cursor))?;
+            let (number, raw) = record
+                .position()
+                .map_or((0, ""), |position| cursor.at(position));
             lines.push(Line {
                 number,
                 cells: record.iter().map(|cell| cell.trim().to_owned()).collect(),
-                columns: columns(raw.unwrap_or_default()),
+                columns: columns(raw),
             });
         }
         Ok(Self {
@@ -135,25 +192,45 @@ impl Table {
         self.lines.iter().map(|line| Row { table: self, line })
     }
 
-    /// Returns the first row with these texts in these columns.
+    /// Returns the row with these texts in these columns.
     ///
     /// # Errors
-    /// [`PublishedError::Missing`] if there is none.
+    /// [`PublishedError::Missing`] if there is none, [`PublishedError::Table`] if there are two.
     pub fn row(&self, wanted: &[(&str, &str)]) -> Result<Row<'_>, PublishedError> {
         let is_it = |row: &Row<'_>| {
             let mut all = wanted.iter();
             all.all(|(name, text)| row.text(name).is_ok_and(|cell| cell == *text))
         };
-        self.rows().find(is_it).ok_or_else(|| {
-            let wanted: Vec<String> = wanted
-                .iter()
-                .map(|(name, text)| format!("{name} {text:?}"))
-                .collect();
-            PublishedError::Missing {
-                file: self.file.clone(),
-                missing: format!("there is no row with {}", wanted.join(", ")),
+        let mut found = self.rows().filter(is_it);
+        let texts = || {
+            let texts = wanted.iter().map(|(name, text)| format!("{name} {text:?}"));
+            texts.collect::<Vec<String>>().join(", ")
+        };
+        let first = found.next().ok_or_else(|| PublishedError::Missing {
+            file: self.file.clone(),
+            missing: format!("there is no row with {}", texts()),
+        })?;
+        match found.next() {
+            None => Ok(first),
+            Some(second) => Err(second.is_repeated(first, &texts())),
+        }
+    }
+
+    /// Refuses two rows with the same texts in these columns.
+    ///
+    /// # Errors
+    /// When there are two, or a column is not there.
+    pub fn refuse_repeated(&self, columns: &[&str]) -> Result<(), PublishedError> {
+        let mut known = HashMap::new();
+        for row in self.rows() {
+            let texts = columns.iter().map(|name| row.text(name));
+            let texts: Vec<&str> = texts.collect::<Result<_, _>>()?;
+            let shown = texts.join(", ");
+            if let Some(first) = known.insert(texts, row) {
+                return Err(row.is_repeated(first, &shown));
             }
-        })
+        }
+        Ok(())
     }
 }
 
@@ -198,6 +275,17 @@ impl<'a> Row<'a> {
     /// Returns the place of a cell by its column's name: `file:line:character`.
     pub(super) fn place_of(self, name: &str) -> String {
         self.place(self.index(name).unwrap_or_default())
+    }
+
+    /// Returns the error of a row that names the same thing as an earlier one.
+    fn is_repeated(self, first: Row<'_>, what: &str) -> PublishedError {
+        PublishedError::Table {
+            place: self.place(0),
+            reason: format!(
+                "the row of {what} is there twice, first in line {}: remove one of the two",
+                first.line.number
+            ),
+        }
     }
 
     fn index(self, name: &str) -> Result<usize, PublishedError> {
@@ -276,6 +364,49 @@ mod tests {
         let table = Table::parse("t.csv", text);
         let number = table.and_then(|table| table.rows().next().unwrap().number("b"));
         number.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn lines_are_those_of_the_file() {
+        for (text, numbers) in [
+            ("a,b\nx,1\ny,2\n", [2, 3]),
+            ("a,b\r\nx,1\r\ny,2\r\n", [2, 3]),
+            ("a,b\rx,1\ry,2\r", [2, 3]),
+            ("\u{feff}a,b\r\n\r\nx,1\r\n\r\n\r\ny,2", [3, 6]),
+            ("a,b\n\n\"x\nx\",1\ny,2\n", [3, 5]),
+            ("\n\na,b\nx,1\n\ny,2\n", [4, 6]),
+        ] {
+            let table = Table::parse("t.csv", text).unwrap();
+            let lines: Vec<u64> = table.rows().map(|row| row.line.number).collect();
+            assert_eq!(lines, numbers, "{text:?}");
+            let place = table.rows().last().unwrap().place_of("b");
+            assert_eq!(place, format!("t.csv:{}:3", numbers[1]), "{text:?}");
+        }
+        let short = Table::parse("t.csv", "a,b\r\nx,1\r\n\r\ny\r\n").unwrap_err();
+        assert!(short.to_string().contains("t.csv:4:1"), "{short}");
+    }
+
+    #[test]
+    fn what_is_there_twice_is_refused_with_both_places() {
+        let columns = Table::parse("t.csv", "a,b,a\nx,1,2\n")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            columns.contains("t.csv:1:5") && columns.contains("1:1"),
+            "{columns}"
+        );
+        let table = Table::parse("t.csv", "a,b\r\nx,1\r\ny,2\r\nx,1\r\n").unwrap();
+        for error in [
+            table.refuse_repeated(&["a", "b"]).unwrap_err(),
+            table.row(&[("a", "x")]).unwrap_err(),
+        ] {
+            let error = error.to_string();
+            assert!(
+                error.contains("t.csv:4:1") && error.contains("line 2"),
+                "{error}"
+            );
+        }
+        assert!(table.row(&[("a", "y")]).is_ok());
     }
 
     #[test]

@@ -42,10 +42,12 @@ use crate::analysis::Analysis;
 use crate::analysis::names::names;
 use crate::hash::sha256;
 use crate::results::{ResultsError, RunDirectory};
+use crate::ui::visible;
 
 pub use artifact::{Appendix, appendix};
 pub use audit::audit_page;
 pub use cell::Cell;
+pub(crate) use chart::escape;
 pub use charts::{COST_NAMES, Chart, cost_parts};
 pub use comparison::{Words, write_comparison};
 pub use export::{PICTURES_REMEDY, Renderer};
@@ -71,7 +73,7 @@ const SCRIPT: &str = include_str!("../../../templates/report.js");
 pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError> {
     run.write_json("summary.json", &analysis.summary)?;
     tables::write(run, analysis)?;
-    let verdicts = junit::junit(&run.manifest().experiment, &analysis.summary);
+    let verdicts = junit::junit(&run.manifest().experiment, analysis);
     run.write("junit.xml", verdicts.as_bytes())?;
     let names = names(&analysis.summary.rows);
     let rows = labelled(analysis, &names);
@@ -143,7 +145,8 @@ fn render(
     context.insert("style", STYLE);
     context.insert("script", SCRIPT);
     context.insert("policy", &policy());
-    tera.render(name, &context).map_err(failed)
+    let text = tera.render(name, &context).map_err(failed)?;
+    Ok(visible(&text).into_owned())
 }
 
 /// Returns what a page may do: run this script and no other text of the page, and show

@@ -1,6 +1,6 @@
 //! One page over several runs: every claim of every item, with its verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -152,8 +152,13 @@ impl View {
     fn new(overview: &Overview, runs: &[Option<AnalysedRun>]) -> Self {
         let items = || overview.items.iter().zip(runs);
         let mut papers: Vec<PaperView> = Vec::new();
+        let mut anchors = BTreeSet::new();
         for (item, run) in items() {
-            let view = item_view(item, run.as_ref());
+            let mut view = item_view(item, run.as_ref());
+            // Two copies of a run have one name.
+            while !anchors.insert(view.line.anchor.clone()) {
+                view.line.anchor.push_str("-again");
+            }
             match papers.iter_mut().find(|paper| paper.name == item.paper) {
                 Some(paper) => paper.items.push(view),
                 None => papers.push(PaperView {

@@ -223,7 +223,7 @@ pub fn stacked(
         format,
     };
     let svg = every_size(|size| bars(&drawn, size))?;
-    Some(Chart::of_all(id, title, caption, drawn.data(), svg))
+    Some(Chart::of_all(id, title, caption, drawn.data(title), svg))
 }
 
 /// Writes a page. The same content always gives the same bytes.

@@ -90,17 +90,20 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
             .iter()
             .map(|set| json!({"@id": format!("#data-{}", set.name)})),
     );
-    graph.push(json!({
+    let mut action = json!({
         "@id": "#run", "@type": "CreateAction",
         "name": manifest.command.join(" "),
         "description": description(manifest),
         "startTime": with_offset(&manifest.created),
-        "endTime": ended(run),
         "actionStatus": "http://schema.org/CompletedActionStatus",
         "instrument": {"@id": WORKFLOW},
         "object": objects,
         "result": references(&results),
-    }));
+    });
+    if let Some(ended) = ended(run) {
+        action["endTime"] = ended.into();
+    }
+    graph.push(action);
     graph.push(json!({
         "@id": "#epochcost", "@type": ["ComputerLanguage", "SoftwareApplication"],
         "name": "epochcost", "version": manifest.epochcost.version,

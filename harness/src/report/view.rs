@@ -108,6 +108,8 @@ pub(super) struct VerdictLine {
     /// The row's system; empty where the claim selects no row.
     pub system: String,
     pub source: String,
+    /// Unit of the exact figures; `1` of a share, a count or yes and no.
+    pub unit: String,
     pub published: String,
     pub observed: String,
     pub interval: String,
@@ -486,6 +488,10 @@ pub(super) fn verdict_line(
         row: named.map_or_else(|| UNKNOWN.into(), |(_, name)| name.clone()),
         system: named.map_or(String::new(), |(row, _)| system_title(&row.system)),
         source: verdict.source.clone().unwrap_or_default(),
+        unit: match verdict.unit.as_str() {
+            "" => "1".to_owned(),
+            unit => unit.to_owned(),
+        },
         published,
         observed,
         interval,

@@ -11,6 +11,7 @@ use epochcost_systems::{
 use super::ResultsError;
 use super::check::read_checked;
 use super::parquet::{self, Column, Table, Values};
+use super::rows::TrialId;
 use super::whole::replace;
 use crate::hash::sha256_hex;
 
@@ -75,9 +76,13 @@ fn usage_column(stage: Stage, name: &str) -> String {
 /// Writes `steps` to a new file at `path`, whole or not at all. Returns its SHA-256.
 ///
 /// The file is made in memory first: errors of the disk keep their own text.
-pub(super) fn write(path: &Path, steps: &[&StepRecord]) -> Result<String, ResultsError> {
+pub(super) fn write(
+    path: &Path,
+    trial: &TrialId,
+    steps: &[&StepRecord],
+) -> Result<String, ResultsError> {
     let mut content = Vec::new();
-    let encoded = parquet::write(&mut content, &columns(steps));
+    let encoded = parquet::write(&mut content, &columns(trial, steps));
     encoded.map_err(|error| ResultsError::Encode {
         path: path.to_path_buf(),
         reason: error.to_string(),
@@ -99,8 +104,8 @@ pub(super) fn read(path: &Path, sha256: Option<&str>) -> Result<Vec<StepRecord>,
 }
 
 /// Every field of the steps as a column.
-fn columns(steps: &[&StepRecord]) -> Vec<Column> {
-    let mut columns = identity_columns(steps);
+fn columns(trial: &TrialId, steps: &[&StepRecord]) -> Vec<Column> {
+    let mut columns = identity_columns(trial, steps);
     // Nested fields, a column each.
     for (stage, seconds) in STAGES {
         let values = reals(steps, |step| Some(*seconds(&mut step.seconds.clone())));
@@ -137,9 +142,11 @@ fn columns(steps: &[&StepRecord]) -> Vec<Column> {
 }
 
 /// The columns that identify a step, and those of its training figures.
-fn identity_columns(steps: &[&StepRecord]) -> Vec<Column> {
+fn identity_columns(trial: &TrialId, steps: &[&StepRecord]) -> Vec<Column> {
     let batch = |step: &StepRecord| step.batch.map(|batch| batch as u64);
     vec![
+        column("row", texts(steps, |_| Some(trial.row.clone()))),
+        column("trial", wholes(steps, |_| Some(trial.trial as u64))),
         column("function", texts(steps, |step| Some(step.function.clone()))),
         column("rank", wholes(steps, |step| Some(step.rank as u64))),
         column("epoch", wholes(steps, |step| Some(step.epoch as u64))),

@@ -245,7 +245,11 @@ impl RunDirectory {
         let outcome = failed.as_ref().unwrap_or(outcome);
         let mut row = TrialRow::new(plan, outcome);
         let steps: Vec<&StepRecord> = rows::steps(outcome).collect();
-        row.events_sha256 = Some(events::write(&self.path.join(&row.events), &steps)?);
+        row.events_sha256 = Some(events::write(
+            &self.path.join(&row.events),
+            &row.id,
+            &steps,
+        )?);
         let calls = outcome
             .invocations
             .iter()

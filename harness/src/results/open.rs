@@ -49,7 +49,8 @@ impl RunDirectory {
             machine: head.json("machine.json")?,
             rows: head.json("plan.json")?,
             claims: head.claims("claims.json")?,
-            prices: PriceBook::parse(&text).map_err(|error| damaged(error.to_string()))?,
+            prices: PriceBook::parse("prices.yaml", &text)
+                .map_err(|error| damaged(error.to_string()))?,
             warnings: Vec::new(),
             path: path.to_path_buf(),
             lock: None,

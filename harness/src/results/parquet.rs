@@ -5,7 +5,7 @@
 
 use std::io::{Cursor, Write};
 
-use arrow::array::{Array, PrimitiveArray, Utf8ViewArray};
+use arrow::array::{Array, PrimitiveArray, Utf8Array, Utf8ViewArray};
 use arrow::datatypes::{ArrowDataType, ArrowSchema, Field};
 use arrow::record_batch::RecordBatchT;
 use polars_buffer::Buffer;
@@ -26,7 +26,7 @@ const ROW_GROUP: usize = 512 * 512;
 pub(super) enum Values {
     /// Text.
     Text(Vec<Option<String>>),
-    /// Whole numbers.
+    /// Whole numbers, signed in files: differences of unsigned ones wrap in other programs.
     Whole(Vec<Option<u64>>),
     /// Real numbers.
     Real(Vec<Option<f64>>),
@@ -43,8 +43,9 @@ impl Values {
 
     fn dtype(&self) -> ArrowDataType {
         match self {
-            Self::Text(_) => ArrowDataType::Utf8View,
-            Self::Whole(_) => ArrowDataType::UInt64,
+            // Readers know this type of text longer than that of views.
+            Self::Text(_) => ArrowDataType::LargeUtf8,
+            Self::Whole(_) => ArrowDataType::Int64,
             Self::Real(_) => ArrowDataType::Float64,
         }
     }
@@ -52,8 +53,11 @@ impl Values {
     /// The rows from `start` to `end` as an arrow array.
     fn array(&self, start: usize, end: usize) -> Box<dyn Array> {
         match self {
-            Self::Text(values) => Utf8ViewArray::from_slice(&values[start..end]).boxed(),
-            Self::Whole(values) => PrimitiveArray::from(&values[start..end]).boxed(),
+            Self::Text(values) => Utf8Array::<i64>::from(&values[start..end]).boxed(),
+            Self::Whole(values) => {
+                let signed = |whole: &Option<u64>| whole.map(u64::cast_signed);
+                PrimitiveArray::<i64>::from_iter(values[start..end].iter().map(signed)).boxed()
+            }
             Self::Real(values) => PrimitiveArray::from(&values[start..end]).boxed(),
         }
     }
@@ -64,7 +68,8 @@ impl Values {
             ArrowDataType::Utf8View | ArrowDataType::LargeUtf8 | ArrowDataType::Utf8 => {
                 Some(Self::Text(Vec::new()))
             }
-            ArrowDataType::UInt64 => Some(Self::Whole(Vec::new())),
+            // Runs before 1.12 have unsigned ones.
+            ArrowDataType::UInt64 | ArrowDataType::Int64 => Some(Self::Whole(Vec::new())),
             ArrowDataType::Float64 => Some(Self::Real(Vec::new())),
             _ => None,
         }
@@ -79,8 +84,16 @@ impl Values {
                 values.extend(array.iter().map(|text| text.map(str::to_owned)));
             }
             Self::Whole(values) => {
-                let array = array.downcast_ref::<PrimitiveArray<u64>>()?;
-                values.extend(array.iter().map(Option::<&u64>::copied));
+                if let Some(unsigned) = array.downcast_ref::<PrimitiveArray<u64>>() {
+                    values.extend(unsigned.iter().map(Option::<&u64>::copied));
+                } else {
+                    let signed = array.downcast_ref::<PrimitiveArray<i64>>()?;
+                    values.extend(
+                        signed
+                            .iter()
+                            .map(|whole| whole.map(|whole| whole.cast_unsigned())),
+                    );
+                }
             }
             Self::Real(values) => {
                 let array = array.downcast_ref::<PrimitiveArray<f64>>()?;
@@ -178,6 +191,10 @@ fn read_column(
     let unreadable =
         || polars_err!(ComputeError: "column `{}` is of type {:?}", field.name, field.dtype);
     let mut values = Values::empty(&field.dtype).ok_or_else(unreadable)?;
+    let mut decoded = field.clone();
+    if let Values::Text(_) = values {
+        decoded.dtype = ArrowDataType::Utf8View;
+    }
     for group in &metadata.row_groups {
         let chunks = group.columns_under_root_iter(&field.name);
         let chunks: Vec<&ColumnChunkMetadata> = chunks.ok_or_else(unreadable)?.collect();
@@ -197,7 +214,7 @@ fn read_column(
         let types = chunks
             .iter()
             .map(|chunk| &chunk.descriptor().descriptor.primitive_type);
-        let (arrays, _) = column_iter_to_arrays(pages, types.collect(), field.clone(), None)?;
+        let (arrays, _) = column_iter_to_arrays(pages, types.collect(), decoded.clone(), None)?;
         for array in arrays {
             values.append(array.as_ref()).ok_or_else(unreadable)?;
         }
@@ -206,4 +223,52 @@ fn read_column(
         name: field.name.to_string(),
         values,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_types_that_other_programs_know_and_are_read_back() {
+        let column = |name: &str, values| Column {
+            name: name.to_owned(),
+            values,
+        };
+        let columns = [
+            column(
+                "text",
+                Values::Text(vec![Some("a text beyond twelve bytes".to_owned()), None]),
+            ),
+            column("whole", Values::Whole(vec![Some(7), None])),
+            column("real", Values::Real(vec![None, Some(0.5)])),
+        ];
+        let mut content = Vec::new();
+        write(&mut content, &columns).unwrap();
+        let schema = infer_schema(&read_metadata(&mut Cursor::new(&content)).unwrap()).unwrap();
+        let types: Vec<_> = schema
+            .iter_values()
+            .map(|field| field.dtype.clone())
+            .collect();
+        assert_eq!(
+            types,
+            [
+                ArrowDataType::LargeUtf8,
+                ArrowDataType::Int64,
+                ArrowDataType::Float64
+            ]
+        );
+        let table = Table::read(content).unwrap();
+        let text = |table: &Table| match table.values("text") {
+            Some(Values::Text(values)) => values.clone(),
+            _ => Vec::new(),
+        };
+        assert_eq!(
+            text(&table),
+            [Some("a text beyond twelve bytes".to_owned()), None]
+        );
+        assert!(
+            matches!(table.values("whole"), Some(Values::Whole(values)) if *values == [Some(7), None])
+        );
+    }
 }

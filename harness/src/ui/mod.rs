@@ -2,6 +2,7 @@
 
 mod columns;
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +32,7 @@ impl Output {
     /// Prints a result for people; with `--json`, nothing.
     pub fn text(self, text: impl Display) {
         if !self.json {
-            print_line(text);
+            print_line(visible(&text.to_string()));
         }
     }
 
@@ -92,6 +93,26 @@ impl Output {
 /// First error of standard output.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
 
+/// Returns a text with control characters named by their numbers: terminals obey them, and XML and
+/// HTML forbid them. Line breaks and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t') || ('\u{fffe}'..='\u{ffff}').contains(&c)
+    };
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) {
+            shown.push_str(&format!("[U+{:04X}]", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Prints to standard output. A reader that went away (`| head`) is no error; any other error
 /// is kept for [`output_failure`].
 fn print_line(text: impl Display) {
@@ -122,5 +143,19 @@ pub fn output_failure() -> Option<io::Error> {
 
 /// Prints to standard error.
 pub fn eprint_line(text: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", visible(&text.to_string()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn control_characters_are_named() {
+        assert_eq!(
+            visible("a\u{1b}[31m\u{7}\u{9b}\u{ffff}\r"),
+            "a[U+001B][31m[U+0007][U+009B][U+FFFF][U+000D]"
+        );
+        assert_eq!(visible("é\t中\n😀"), "é\t中\n😀");
+    }
 }

@@ -54,6 +54,12 @@ fn an_error_is_json_where_results_are() {
     assert_eq!(shown["error"]["exit_code"], 2);
     let message = shown["error"]["message"].as_str().unwrap();
     assert!(message.contains("no.yaml"), "{message}");
+    // What the parser of options refuses, too.
+    let failed = ends(&["plan", "--no-such-option", "--json"], 2);
+    let shown: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    let message = shown["error"]["message"].as_str().unwrap();
+    assert!(message.contains("--no-such-option"), "{message}");
+    assert!(failed.stderr.starts_with(b"error: "));
     // Without it, standard output stays empty.
     assert!(
         ends(&["report", missing.to_str().unwrap()], 2)

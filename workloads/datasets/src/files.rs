@@ -134,11 +134,41 @@ pub(crate) fn read_error(path: &Path, source: io::Error, remedy: &str) -> Datase
     let path = path.to_owned();
     match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DatasetError::Missing {
+            remedy: elsewhere(&path).unwrap_or_else(|| remedy.to_owned()),
             path,
-            remedy: remedy.to_owned(),
         },
         _ => DatasetError::Read { path, source },
     }
+}
+
+/// Returns what to do with a missing file that lies beside its place as other programs leave it:
+/// packed, in a directory of theirs, or under a name with a dot.
+fn elsewhere(path: &Path) -> Option<String> {
+    let (directory, name) = (path.parent()?, path.file_name()?.to_str()?);
+    let folders = [
+        "",
+        "raw",
+        "MNIST/raw",
+        "FashionMNIST/raw",
+        "cifar-10-batches-bin",
+    ];
+    let dotted = name.replace("-idx", ".idx");
+    folders.iter().find_map(|folder| {
+        let at = |name: &str| Some(directory.join(folder).join(name)).filter(|path| path.is_file());
+        if let Some(packed) = at(&format!("{name}.gz")) {
+            let packed = packed.display();
+            return Some(format!(
+                "found {packed}: unpack it with `gunzip -c {packed} > {}`",
+                path.display()
+            ));
+        }
+        let found = at(name).or_else(|| at(&dotted))?;
+        let found = found.display();
+        Some(format!(
+            "found {found}: move it with `mv {found} {}`",
+            path.display()
+        ))
+    })
 }
 
 /// Computes the SHA-256 in lower-case hexadecimal.

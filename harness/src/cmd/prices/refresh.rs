@@ -30,7 +30,7 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
     let today = jiff::Zoned::now().date();
     let text = written(&args.region, &today.to_string(), &prices);
     // A price book that cannot be read is not written.
-    PriceBook::parse(&text).map_err(ResultsError::from)?;
+    PriceBook::parse(&args.out.display().to_string(), &text).map_err(ResultsError::from)?;
     let failed = |source| Error::Io {
         doing: format!("write {}", args.out.display()),
         source,

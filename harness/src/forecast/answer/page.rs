@@ -17,7 +17,7 @@ impl Answer {
             "Settings that nothing is both faster and cheaper than",
             &[
                 "setting:",
-                ":",
+                "answer:",
                 "time",
                 "range:",
                 "cost",

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::{Best, Cell, Kind, Map, owner, regions};
 use crate::format::{count, duration, usd};
+use crate::report::escape;
 
 /// Side of a cell, pixels.
 const SIDE: f64 = 62.0;
@@ -78,7 +79,7 @@ pub(super) fn picture(map: &Map) -> String {
     legend(&mut svg, TOP + height + 62.0);
     for (line, text) in notes.iter().enumerate() {
         let y = TOP + height + 86.0 + LINE_OF_NOTES * line as f64;
-        put!(svg, "<text x=\"{LEFT}\" y=\"{y}\">{}</text>", escaped(text));
+        put!(svg, "<text x=\"{LEFT}\" y=\"{y}\">{}</text>", escape(text));
     }
     svg.push_str("</svg>\n");
     svg
@@ -294,7 +295,7 @@ fn labels(
                 "<text class=\"s\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 area.0 + width / 2.0,
                 area.1 + LINE * (line as f64 + 0.8),
-                escaped(text)
+                escape(text)
             );
         }
     }
@@ -311,12 +312,6 @@ fn lines(name: &str) -> Vec<&str> {
     let longer = |at: &usize| (*at).max(name.len() - at);
     let best = breaks.map(|(at, _)| at + 1).min_by_key(longer);
     best.map_or(vec![name], |at| vec![&name[..at], &name[at..]])
-}
-
-/// Returns a name as text of a picture.
-fn escaped(name: &str) -> String {
-    let name = name.replace('&', "&amp;");
-    name.replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Returns where a value lies among rising ones, by logarithm; none outside.

@@ -7,14 +7,16 @@ use std::path::Path;
 use epochcost_kernels::hash;
 use epochcost_simulator::profile::{Client, Constant, FunctionDevice, ModelCost, Profile};
 use epochcost_systems::{Device, Host};
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{Price, PriceBook};
+use crate::cost::{self, Price, PriceBook};
 use crate::error::Error;
 use crate::profiles;
 use crate::profiles::hardware::{self, Hardware};
 use crate::rows::{Row, STATED_BY_EXPERIMENT, Simulation, stated};
 use crate::suggest::did_you_mean;
+use crate::yaml::{self, Fault};
 
 /// Texts of the places that this program brings along.
 const SHIPPED: &[&str] = include!(concat!(env!("OUT_DIR"), "/places.rs"));
@@ -51,6 +53,56 @@ pub(super) struct PlacePrice {
     pub(super) date: String,
     /// Whether a page was read for it; otherwise the source says what is to be checked.
     pub(super) is_read: bool,
+}
+
+impl PlacePrice {
+    /// Converts the price, the entry `index` of `prices`, to the unit of its dimension.
+    ///
+    /// # Errors
+    /// When the dimension is none of the place, the unit does not convert, or the date is later
+    /// than `latest`.
+    fn convert(
+        &mut self,
+        index: usize,
+        instance_type: Option<&String>,
+        latest: Option<Date>,
+    ) -> Result<(), Fault> {
+        let fault = |(field, problem, remedy): (&str, String, String)| Fault {
+            path: format!("prices.{index}.{field}"),
+            problem,
+            remedy,
+        };
+        let (unit, factor) = cost::unit_of(&self.dimension, &self.unit).map_err(fault)?;
+        let is_other = (self.dimension.strip_prefix("ec2/"))
+            .is_some_and(|ty| instance_type.is_none_or(|own| own != ty));
+        if is_other && PriceBook::shipped().is_ok_and(|book| book.price(&self.dimension).is_err()) {
+            let own = instance_type.map_or_else(String::new, |own| format!("ec2/{own}"));
+            let problem = format!("nothing at this place is charged as `{}`", self.dimension);
+            let remedy = format!("its `instance_type` is charged as `{own}`");
+            return Err(fault(("dimension", problem, remedy)));
+        }
+        let remedy = "write the day of the price, as 2026-11-21".to_owned();
+        match self.date.parse::<Date>() {
+            Err(_) => {
+                return Err(fault((
+                    "date",
+                    format!("{:?} is not a date", self.date),
+                    remedy,
+                )));
+            }
+            Ok(date) if latest.is_some_and(|latest| date > latest) => {
+                let problem = format!("{date} is later than today");
+                return Err(fault(("date", problem, remedy)));
+            }
+            Ok(_) => {}
+        }
+        unit.clone_into(&mut self.unit);
+        self.usd *= factor;
+        for end in [&mut self.low, &mut self.high].into_iter().flatten() {
+            *end *= factor;
+        }
+        Ok(())
+    }
 }
 
 /// A place as its file states it.
@@ -385,7 +437,17 @@ fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
 }
 
 fn parse(name: &str, text: &str) -> Result<Place, Error> {
-    serde_yaml::from_str(text).map_err(|error| unusable(name, &error.to_string()))
+    // Somewhere it is tomorrow already. Shipped dates do not depend on this machine's clock.
+    let tomorrow = jiff::Zoned::now().date().tomorrow().ok();
+    let latest = tomorrow.filter(|_| name != "shipped");
+    let read = yaml::read(name, text, |place: &mut Place| {
+        let (ty, mut prices) = (
+            place.instance_type.as_ref(),
+            place.prices.iter_mut().enumerate(),
+        );
+        prices.try_for_each(|(index, price)| price.convert(index, ty, latest))
+    });
+    read.map_err(|(problem, remedy)| Error::Usage { problem, remedy })
 }
 
 fn unusable(name: &str, reason: &str) -> Error {
@@ -468,6 +530,15 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
         return Err("`devices` and `workers_limit` are 1 or more".to_owned());
     }
     for price in &place.prices {
+        let own = profile.function_price.as_deref();
+        let is_function = price.dimension.starts_with("serverless_gpu/");
+        if is_function && own != Some(price.dimension.as_str()) {
+            return Err(format!(
+                "nothing at this place is charged as `{}`; its functions are charged as `{}`",
+                price.dimension,
+                own.unwrap_or("lambda_gb_second")
+            ));
+        }
         let (low, high) = (
             price.low.unwrap_or(price.usd),
             price.high.unwrap_or(price.usd),
@@ -479,11 +550,8 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
                 price.dimension
             ));
         }
-        if price.source.trim().is_empty() || price.date.trim().is_empty() {
-            return Err(format!(
-                "the price of {} has a source and a date",
-                price.dimension
-            ));
+        if price.source.trim().is_empty() {
+            return Err(format!("the price of {} has no source", price.dimension));
         }
     }
     Ok(())

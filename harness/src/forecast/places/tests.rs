@@ -57,6 +57,18 @@ fn a_place_of_ones_own_needs_no_code() {
         ("schema: 1", "schema: 2", "version 1"),
         ("devices: 1", "devices: 0", "1 or more"),
         ("usd: 0.526", "usd: -1", "no number in its range"),
+        ("unit: hour", "unit: request", "per hour"),
+        ("dimension: ec2/", "dimension: ec3/", "did you mean `ec2/`"),
+        (
+            "ec2/g4dn.xlarge",
+            "ec2/g4dn.xlrage",
+            "charged as `ec2/g4dn.xlarge`",
+        ),
+        (
+            "date: 2026-11-21, is",
+            "date: 2236-11-21, is",
+            "later than today",
+        ),
         (
             "prices:",
             "constants: {instance.boots: {value: 1, date: x, source: x}}\nprices:",

@@ -119,7 +119,8 @@ impl Statistic {
             "p99_excess" => Self::ExcessOverMean(0.99),
             _ => {
                 let percent: f64 = name.strip_prefix('p')?.parse().ok()?;
-                Self::Quantile(percent / 100.0)
+                let is_share = (0.0..=100.0).contains(&percent);
+                return is_share.then_some(Self::Quantile(percent / 100.0));
             }
         })
     }
@@ -152,12 +153,26 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     low + (high - low) * (place - below as f64)
 }
 
+/// Columns that identify a cell of a data file.
+const IDENTITY: [&str; 9] = [
+    "series",
+    "operation",
+    "client",
+    "memory_mb",
+    "functions",
+    "streams",
+    "bytes",
+    "new_connection",
+    "statistic",
+];
+
 /// Reads the cells of a data file.
 ///
 /// # Errors
 /// When it cannot be read, or a line describes no cell.
 pub(super) fn read(file: &Path, repeat: Repeat) -> Result<Vec<Cell>, PublishedError> {
     let table = Table::read(file)?;
+    table.refuse_repeated(&IDENTITY)?;
     table.rows().map(|row| cell(row, repeat)).collect()
 }
 
@@ -195,12 +210,17 @@ fn probe(row: Row<'_>, repeat: Repeat) -> Result<Probe, PublishedError> {
     Ok(Probe {
         operation: word::<Operation>(row, "operation")?,
         client: word::<ProbeClient>(row, "client")?,
-        memory_mb: u32::try_from(count("memory_mb", 1769)?).unwrap_or(u32::MAX),
+        memory_mb: u32::try_from(count("memory_mb", 1769)?)
+            .map_err(|_| unknown(row, "memory_mb", row.text("memory_mb").unwrap_or_default()))?,
         functions: repeat.functions.unwrap_or(functions).max(1),
         streams: count("streams", 1)?.max(1) as usize,
         bytes: count("bytes", 0)?,
         rounds: repeat.rounds,
-        is_new_connection: row.text("new_connection")? == "1",
+        is_new_connection: match row.text("new_connection")? {
+            "1" => true,
+            "" | "0" => false,
+            other => return Err(unknown(row, "new_connection", other)),
+        },
     })
 }
 
@@ -232,6 +252,8 @@ mod tests {
         assert_eq!(of("mean"), Some(50.0));
         assert_eq!(of("max_excess"), Some(1.0));
         assert_eq!(of("p99_excess"), Some(0.98));
-        assert_eq!(of("median"), None);
+        for unknown in ["median", "p101", "p-1", "pnan"] {
+            assert_eq!(of(unknown), None, "{unknown}");
+        }
     }
 }

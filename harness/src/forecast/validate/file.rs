@@ -11,6 +11,7 @@ use crate::chain::chain;
 use crate::error::Error;
 use crate::rows::StatedConstant;
 use crate::shipped;
+use crate::yaml;
 
 /// A validation: a data set, its split, and targets.
 #[derive(Debug, Deserialize)]
@@ -76,16 +77,14 @@ impl File {
     /// # Errors
     /// When it cannot be read or used.
     pub(super) fn read(path: &Path, profile: Option<&str>) -> Result<Self, Error> {
+        let name = path.display().to_string();
         let unusable = |problem: String| Error::Usage {
-            problem: format!(
-                "failed to read the validation {}: {problem}",
-                path.display()
-            ),
+            problem: format!("failed to read the validation {name}: {problem}"),
             remedy: "docs/PROFILES.md describes the format".to_owned(),
         };
         let text = shipped::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-        let mut file: Self =
-            serde_yaml::from_str(&text).map_err(|error| unusable(error.to_string()))?;
+        let mut file: Self = yaml::read(&name, &text, |_| Ok(()))
+            .map_err(|(problem, remedy)| Error::Usage { problem, remedy })?;
         path.clone_into(&mut file.path);
         if let Some(profile) = profile {
             profile.clone_into(&mut file.profile);

@@ -176,8 +176,7 @@ impl Figure {
 }
 
 /// A limit of a figure.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug)]
 enum Limit {
     AtMost(f64),
     AtLeast(f64),
@@ -207,11 +206,40 @@ pub(super) enum Expected {
 
 /// A target for the judged cells.
 #[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "StatedTarget")]
 pub(super) struct Target {
     metric: Figure,
-    #[serde(flatten)]
     limit: Limit,
     expect: Expected,
+}
+
+/// A target as files write it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatedTarget {
+    metric: Figure,
+    at_most: Option<f64>,
+    at_least: Option<f64>,
+    within: Option<f64>,
+    expect: Expected,
+}
+
+impl TryFrom<StatedTarget> for Target {
+    type Error = &'static str;
+
+    fn try_from(stated: StatedTarget) -> Result<Self, Self::Error> {
+        let limit = match (stated.at_most, stated.at_least, stated.within) {
+            (Some(limit), None, None) => Limit::AtMost(limit),
+            (None, Some(limit), None) => Limit::AtLeast(limit),
+            (None, None, Some(limit)) => Limit::Within(limit),
+            _ => return Err("a target has one limit: `at_most`, `at_least` or `within`"),
+        };
+        Ok(Self {
+            metric: stated.metric,
+            limit,
+            expect: stated.expect,
+        })
+    }
 }
 
 /// A target, judged.

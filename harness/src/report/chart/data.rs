@@ -71,8 +71,8 @@ impl Lines<'_> {
 }
 
 impl Bars<'_> {
-    /// Returns every part of every bar, and the values marked across them.
-    pub fn data(&self) -> Data {
+    /// Returns every part of every bar, and the values marked across them, which are in `unit`.
+    pub fn data(&self, unit: &str) -> Data {
         let parts = self.bars.iter().flat_map(|bar| {
             let parts = bar.segments.iter().map(|part| {
                 let name = self.legend.get(part.series).cloned().unwrap_or_default();
@@ -83,6 +83,7 @@ impl Bars<'_> {
                 tick.map(|(name, tick)| vec![bar.name.clone(), name.to_owned(), tick.to_string()]),
             )
         });
-        Data::new(["name", "part", "value"], parts.collect())
+        let value = format!("value ({unit})");
+        Data::new(["name", "part", &value], parts.collect())
     }
 }

@@ -24,7 +24,7 @@ pub use timeline::{Lane, Piece, Span, Timeline, timeline};
 
 pub use svg::About;
 use svg::Svg;
-pub(super) use svg::escape;
+pub(crate) use svg::escape;
 use text::text_width;
 
 /// How many colours the style has.

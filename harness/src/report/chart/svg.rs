@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::text::text_width;
 use super::{Look, Size};
 use crate::analysis::names::ON_CPU;
+use crate::ui::visible;
 
 /// What a chart is to those who cannot see it, and to links.
 #[derive(Clone, Copy)]
@@ -251,9 +252,9 @@ fn attributes(data: &[(&str, f64)]) -> String {
 }
 
 /// Escapes text for an element or an attribute.
-pub(in crate::report) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in visible(text).chars() {
         match c {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
@@ -279,11 +280,16 @@ mod tests {
         };
         let mut svg = Svg::new(Size::Wide, about);
         svg.open("<i>", "'");
-        svg.text([0.0, 0.0], "start", "t", "<script>alert('&')</script>");
+        svg.text(
+            [0.0, 0.0],
+            "start",
+            "t",
+            "<script>alert('&\u{1b}')</script>",
+        );
         svg.close();
         let text = svg.finish();
         assert!(
-            !text.contains("<script>") && text.contains("&lt;script&gt;"),
+            !text.contains("<script>") && text.contains("&lt;script&gt;alert(&#39;&amp;[U+001B]"),
             "{text}"
         );
         assert!(

@@ -74,7 +74,7 @@ pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
         "stages",
         "Where the time goes",
         caption,
-        drawn.data(),
+        drawn.data("seconds per worker and epoch"),
         svg,
     ))
 }
@@ -108,7 +108,7 @@ pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
         "costs",
         "Where the money goes",
         caption,
-        drawn.data(),
+        drawn.data("USD per trial"),
         svg,
     ))
 }
@@ -143,7 +143,7 @@ pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
         "bytes",
         "Bytes per worker",
         caption,
-        drawn.data(),
+        drawn.data("bytes per worker and trial"),
         svg,
     ))
 }

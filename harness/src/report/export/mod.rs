@@ -113,13 +113,16 @@ fn tables(view: &View) -> Vec<(&'static str, Table)> {
         ("summary", summary(view)),
         (
             "stages",
-            Table::of_cells(
-                "Seconds by stage, per worker and epoch",
-                std::iter::once("system").chain(stages),
-                view.stages
-                    .iter()
-                    .map(|line| (line.name.clone(), line.cells.clone())),
-            ),
+            Table {
+                units: vec!["s".to_owned(); view.stages.len()],
+                ..Table::of_cells(
+                    "Seconds by stage, per worker and epoch",
+                    std::iter::once("system").chain(stages),
+                    view.stages
+                        .iter()
+                        .map(|line| (line.name.clone(), line.cells.clone())),
+                )
+            },
         ),
         (
             "traffic",
@@ -169,6 +172,7 @@ fn summary(view: &View) -> Table {
         heading: heading.collect(),
         texts,
         rows: rows.collect(),
+        units: Vec::new(),
     }
 }
 
@@ -202,6 +206,7 @@ fn costs(view: &View) -> Table {
         heading: heading.map(str::to_owned).into(),
         texts: 4,
         rows: rows.collect(),
+        units: Vec::new(),
     }
 }
 
@@ -235,5 +240,6 @@ fn verdicts(caption: &str, lines: &[VerdictLine]) -> Table {
         heading: heading.map(str::to_owned).into(),
         texts: 4,
         rows: rows.collect(),
+        units: lines.iter().map(|line| line.unit.clone()).collect(),
     }
 }

@@ -4,9 +4,18 @@ use crate::analysis::names::{MARKS, legend};
 use crate::report::cell::Cell;
 use crate::report::chart::Data;
 use crate::report::markdown_cell;
+use crate::ui::visible;
 
 /// Rows of a table that floats; more go over several pages.
 const MOST_FLOATING: usize = 30;
+
+/// LaTeX before a table over several pages, which a text in two columns cannot hold: the pages of
+/// the table have one column.
+const ONE_COLUMN: &str = "\\makeatletter\\if@twocolumn\\onecolumn\\def\\epochcostlast{\\twocolumn}\
+                          \\else\\def\\epochcostlast{}\\fi\\makeatother\n";
+
+/// LaTeX behind it.
+const LAST_COLUMN: &str = "\\epochcostlast\n";
 
 /// Characters of the longest text that stands in one line.
 const LONG: usize = 24;
@@ -31,6 +40,31 @@ pub(in crate::report) struct Table {
     pub texts: usize,
     /// Cells by row.
     pub rows: Vec<Vec<Cell>>,
+    /// Unit of each row's figures; empty where columns have units.
+    pub units: Vec<String>,
+}
+
+/// Units of the exact figures of columns, by the beginning of their names; other names say it
+/// themselves, or are of counts.
+const UNITS: [(&str, &str); 7] = [
+    ("cost ", "USD"),
+    ("total cost", "USD"),
+    ("unit price", "USD"),
+    ("with everything billed", "USD"),
+    ("peak memory", "MB"),
+    ("exchanged", "bytes"),
+    ("accuracy", "share"),
+];
+
+/// Returns the name of a column of exact figures, with their unit.
+fn with_unit(name: &str) -> String {
+    let known = UNITS
+        .iter()
+        .find(|(start, _)| format!("{name} ").starts_with(start));
+    match known {
+        Some((_, unit)) if !name.contains(unit) => format!("{name} ({unit})"),
+        _ => name.to_owned(),
+    }
 }
 
 impl Table {
@@ -52,6 +86,7 @@ impl Table {
             heading: heading.into_iter().map(str::to_owned).collect(),
             texts: 1,
             rows: rows.map(named).collect(),
+            units: Vec::new(),
         }
     }
 
@@ -68,18 +103,27 @@ impl Table {
             rows: (data.rows.iter())
                 .map(|row| row.iter().map(cell).collect())
                 .collect(),
+            units: Vec::new(),
         }
     }
 
-    /// Returns it as CSV: every digit of the figures, nothing where one is unknown. What marks
-    /// mean stands in a column of its own.
+    /// Returns it as CSV: every digit of the figures, nothing where one is unknown. Units stand in
+    /// the names of columns, or in a column of their own, as what marks mean does.
     pub fn csv(&self) -> String {
         let row = |cells: Vec<String>| cells.join(",") + "\n";
         let is_marked = !self.legend().is_empty();
-        let heading = self.heading.iter().map(|name| quoted(name));
+        let heading = self.heading.iter().enumerate().map(|(column, name)| {
+            quoted(&if column < self.texts {
+                name.clone()
+            } else {
+                with_unit(name)
+            })
+        });
+        let units = (!self.units.is_empty()).then(|| "unit".to_owned());
         let notes = is_marked.then(|| "note".to_owned());
-        let mut text = row(heading.chain(notes).collect());
-        for cells in &self.rows {
+        let mut text = row(heading.chain(units).chain(notes).collect());
+        for (index, cells) in self.rows.iter().enumerate() {
+            let unit = self.units.get(index).map(|unit| quoted(unit));
             let notes = legend(cells.iter().map(|cell| cell.text.as_str()));
             let notes = notes.iter().map(|note| note.chars().skip(2).collect());
             let notes = quoted(&notes.collect::<Vec<String>>().join(" "));
@@ -91,7 +135,8 @@ impl Table {
                     (exact, false) => exact.to_owned(),
                 }
             });
-            text.push_str(&row(cells.chain(is_marked.then_some(notes)).collect()));
+            let notes = is_marked.then_some(notes);
+            text.push_str(&row(cells.chain(unit).chain(notes).collect()));
         }
         text
     }
@@ -129,6 +174,10 @@ impl Table {
 
     /// Returns it as rows of text over several pages, without a caption.
     pub fn long_latex(&self) -> String {
+        format!("{ONE_COLUMN}{}{LAST_COLUMN}", self.rows_of_latex())
+    }
+
+    fn rows_of_latex(&self) -> String {
         let is_wide = self.shares().iter().sum::<f64>() > 1.0;
         let columns = self.column_types(0.97, if is_wide { SHORT } else { LONG });
         let rule = |name: &str| format!("  \\{name}rule\n");
@@ -152,10 +201,10 @@ impl Table {
         let stop = if marks.is_empty() { "" } else { "." };
         let caption = latex_text(&format!("{}{stop}{marks}", self.caption));
         if self.rows.len() > MOST_FLOATING {
-            let table = self.long_latex();
+            let table = self.rows_of_latex();
             let (begin, rest) = table.split_once('\n').unwrap_or((&table, ""));
             return format!(
-                "{head}{{\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n{begin}\n  \\caption{{{caption}}} \\\\\n{rest}}}\n"
+                "{head}{ONE_COLUMN}{{\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n{begin}\n  \\caption{{{caption}}} \\\\\n{rest}}}\n{LAST_COLUMN}"
             );
         }
         let columns = self.column_types(0.95, LONG);
@@ -251,10 +300,11 @@ fn unmarked(text: &str) -> String {
 
 /// Returns a cell of CSV, in quotation marks where it needs them.
 fn quoted(text: &str) -> String {
+    let text = visible(text);
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        text.to_owned()
+        text.into_owned()
     }
 }
 
@@ -346,8 +396,12 @@ mod tests {
         let text = table().csv();
         assert_eq!(
             text,
-            "system,cost,rest\n\"A, \"\"b\"\"_1\",0.3333333333333333,\n"
+            "system,cost (USD),rest\n\"A, \"\"b\"\"_1\",0.3333333333333333,\n"
         );
+        let mut table = table();
+        table.units.push("ms".to_owned());
+        assert!(table.csv().starts_with("system,cost (USD),rest,unit\n"));
+        assert!(table.csv().ends_with("0.3333333333333333,,ms\n"));
     }
 
     #[test]
@@ -383,6 +437,7 @@ mod tests {
             heading: heading.collect(),
             texts: texts.len(),
             rows: (0..rows).map(cells).collect(),
+            units: Vec::new(),
         }
     }
 

@@ -73,7 +73,18 @@ fn junit_has_a_case_for_every_verdict() {
     assert!(is_well_formed(&text), "{text}");
     // One more for the row with a failed trial; one claim has no row.
     assert_eq!(text.matches("<testcase ").count(), verdicts + 1);
-    assert!(text.contains("failures=\"1\" skipped=\"1\""), "{text}");
+    assert!(
+        text.contains("failures=\"1\" errors=\"0\" skipped=\"1\""),
+        "{text}"
+    );
+    let row = text
+        .lines()
+        .find(|line| line.contains("trials failed"))
+        .unwrap();
+    assert!(
+        row.contains("time=\"") && row.contains("<failure ") && row.contains(" s: "),
+        "{row}"
+    );
 }
 
 /// Two rows whose epochs differ are set against each other by a thousand samples, and neither

@@ -155,6 +155,21 @@ fn a_missing_file_or_directory() {
     ] {
         assert!(matches!(&error, DatasetError::Missing { path: missing, .. } if *missing == path));
     }
+    // Packed, or where other programs put it: the remedy names it.
+    for other in [
+        "data_batch_4.bin.gz",
+        "cifar-10-batches-bin/data_batch_4.bin",
+    ] {
+        let other = dir.join(other);
+        fs::create_dir_all(other.parent().unwrap()).unwrap();
+        fs::write(&other, "").unwrap();
+        let error = inspect("synthetic-cifar10", &dir).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("found {}: ", other.display())),
+            "{error}"
+        );
+        fs::remove_file(&other).unwrap();
+    }
     for name in ["cifar10", "mnist", "synthetic-cifar10", "synthetic-mnist"] {
         let error = open(name, &dir.join("nowhere")).unwrap_err();
         assert!(matches!(error, DatasetError::Missing { .. }), "{error}");

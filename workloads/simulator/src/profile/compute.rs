@@ -4,7 +4,7 @@ use epochcost_kernels::hash;
 use epochcost_systems::Device;
 use serde::{Deserialize, Serialize};
 
-use super::constant::{Constant, FittedTo};
+use super::constant::{Constant, FittedTo, is_date};
 
 /// The origin of a compute profile's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,8 +149,8 @@ impl ModelCost {
         if !(0.0..=1.0).contains(&self.parallel) {
             return wrong("`parallel` is a share: give 0 to 1");
         }
-        if self.source.trim().is_empty() || self.date.trim().is_empty() {
-            return wrong("state who measured it, and when");
+        if self.source.trim().is_empty() || !is_date(&self.date) {
+            return wrong("state who measured it, and when, as 2026-11-21");
         }
         let carried = self.carried.as_ref().and_then(Constant::fault);
         let fitted = self.fitted_to.as_ref().and_then(FittedTo::fault);

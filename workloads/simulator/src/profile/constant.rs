@@ -85,12 +85,20 @@ impl Constant {
         if !(low <= self.value && self.value <= high) {
             return Some(format!("{} is not within {low}..={high}", self.value));
         }
-        if self.source.trim().is_empty() || self.date.trim().is_empty() {
-            return Some("every constant names its source and date".into());
+        if self.source.trim().is_empty() || !is_date(&self.date) {
+            return Some("every constant names its source and date, as 2026-11-21".into());
         }
         let fitted = self.fitted_to.as_ref();
         fitted.and_then(FittedTo::fault).map(str::to_owned)
     }
+}
+
+/// Returns whether a text is a date, `YYYY-MM-DD`, or a time that starts with one.
+pub(super) fn is_date(text: &str) -> bool {
+    let (day, rest) = text.split_at_checked(10).unwrap_or_default();
+    let parts: Option<Vec<u32>> = day.split('-').map(|part| part.parse().ok()).collect();
+    let is_day = matches!(parts.as_deref(), Some([year, 1..=12, 1..=31]) if *year >= 1000);
+    is_day && (rest.is_empty() || rest.starts_with('T'))
 }
 
 /// Returns what lies at a share of the way from `low` to `high`, by logarithm if both are
@@ -108,6 +116,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_date_begins_with_the_year() {
+        for date in ["2026-11-21", "2026-11-23T18:57:07Z"] {
+            assert!(super::is_date(date), "{date}");
+        }
+        for other in [
+            "",
+            "2026",
+            "01/01/2025",
+            "21-11-2026",
+            "2026-13-01",
+            "2026-11-211",
+        ] {
+            assert!(!super::is_date(other), "{other}");
+        }
+    }
 
     proptest! {
         #[test]

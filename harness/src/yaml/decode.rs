@@ -8,7 +8,7 @@ use serde::de::{
     MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 
-use super::document::{Document, Entry, Node, Origin, Value, join};
+use super::document::{Document, Entry, Node, Origin, Value, join, whole};
 use super::error::ExperimentError;
 use crate::suggest::{did_you_mean, listed};
 
@@ -34,7 +34,19 @@ pub fn decode_with<'a, T: Deserialize<'a>>(
 ) -> Result<T, ExperimentError> {
     T::deserialize(Located(node)).map_err(|error| {
         let origin = error.origin.unwrap_or_else(|| node.origin.clone());
-        let (problem, remedy) = error.kind.explain(elsewhere);
+        let (mut problem, mut remedy) = error.kind.explain(elsewhere);
+        if let (Some(written), Kind::Mismatch { found, .. }) =
+            (document.number_at(&origin), &error.kind)
+        {
+            let digits = written.trim_start_matches('0');
+            let is_whole = written.bytes().all(|byte| byte.is_ascii_digit());
+            if is_whole && digits.len() < written.len() && written != "0" {
+                problem = format!("found {written}, which starts with 0");
+                remedy = format!("write {}", if digits.is_empty() { "0" } else { digits });
+            } else if found.starts_with("the number") {
+                problem = format!("wrong type or value: found the number {written}");
+            }
+        }
         let remedy = in_field(&origin.path, remedy);
         document.error(origin, problem, remedy)
     })
@@ -297,8 +309,34 @@ impl<'de> Deserializer<'de> for Located<'de> {
         result.map_err(|error| error.or_at(|| self.0.origin.clone()))
     }
 
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_u64(visitor)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_u64(visitor)
+    }
+
+    /// Takes `1e6` and `8.0` as the whole numbers that they are.
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        let decimal = match self.0.value {
+            Value::Float(number) => whole(number),
+            _ => None,
+        };
+        match decimal {
+            Some(whole) => visitor
+                .visit_u64(whole)
+                .map_err(|error: DecodeError| error.or_at(|| self.0.origin.clone())),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
+        bool i8 i16 i32 i64 i128 u128 f32 f64 char str string
         bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
         identifier ignored_any
     }

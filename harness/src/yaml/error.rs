@@ -42,6 +42,16 @@ impl ExperimentError {
     }
 }
 
+impl ExperimentError {
+    /// Returns the problem with its place, and the remedy.
+    pub(super) fn parts(self) -> (String, String) {
+        match self {
+            Self::Invalid(diagnostic) => (diagnostic.located(), diagnostic.remedy),
+            other => (other.to_string(), String::new()),
+        }
+    }
+}
+
 impl From<Diagnostic> for ExperimentError {
     fn from(diagnostic: Diagnostic) -> Self {
         Self::Invalid(Box::new(diagnostic))
@@ -127,18 +137,27 @@ impl Diagnostic {
             excerpt,
         }
     }
+
+    /// Returns the problem behind its place and field, in one line.
+    fn located(&self) -> String {
+        let file = self.file.display();
+        let place = match &self.origin.place {
+            Place::Line { line, column } => format!("{file}:{line}:{column}: "),
+            Place::Option(option) => format!("{file}, {option}: "),
+        };
+        let separator = if self.origin.path.is_empty() {
+            ""
+        } else {
+            ": "
+        };
+        let (path, problem) = (&self.origin.path, &self.problem);
+        format!("{place}{path}{separator}{problem}")
+    }
 }
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.origin.place {
-            Place::Line { line, column } => write!(f, "{}:{line}:{column}: ", self.file.display())?,
-            Place::Option(option) => write!(f, "{}, {option}: ", self.file.display())?,
-        }
-        if !self.origin.path.is_empty() {
-            write!(f, "{}: ", self.origin.path)?;
-        }
-        f.write_str(&self.problem)?;
+        f.write_str(&self.located())?;
         if let (Place::Line { line, .. }, Some(excerpt)) = (&self.origin.place, &self.excerpt) {
             let margin = line.to_string().len();
             let Excerpt { text, indent } = excerpt;

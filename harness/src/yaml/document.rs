@@ -1,4 +1,4 @@
-//! An experiment file as a tree that remembers where each value was written.
+//! A YAML file as a tree that remembers where each value was written.
 //!
 //! Sweeps, a system's own settings and `--set` move values about before they
 //! are given types. A value keeps its place through all of that, so that an
@@ -11,8 +11,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_yaml::Spanned;
 
 use super::error::{Diagnostic, ExperimentError};
-use super::yaml::{self, Parsed};
-use crate::{profiles, shipped};
+use super::parse::{self, Parsed};
+use crate::shipped;
 
 /// The place where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +154,74 @@ impl Node {
         }
     }
 
+    /// Returns the origin of the field of a dotted path, or of the innermost field around it.
+    pub(super) fn origin_at(&self, path: &str) -> Origin {
+        let (mut node, mut rest) = (self, path);
+        while !rest.is_empty() {
+            let (segment, behind) = rest.split_once('.').unwrap_or((rest, ""));
+            let index = segment.parse::<usize>();
+            let found = match (&node.value, index) {
+                (Value::List(items), Ok(index)) => items.get(index).map(|item| (item, behind)),
+                // A key may hold dots itself.
+                _ => (node.get(segment).map(|field| (field, behind)))
+                    .or_else(|| node.get(rest).map(|field| (field, ""))),
+            };
+            let Some(found) = found else { break };
+            (node, rest) = found;
+        }
+        Origin {
+            path: path.to_owned(),
+            ..node.origin.clone()
+        }
+    }
+
+    /// Returns the first two entries of a list that identify the same thing, with its name.
+    fn repeated(&self) -> Option<(&Node, &Node, String)> {
+        match &self.value {
+            Value::List(items) => items.iter().find_map(Node::repeated),
+            Value::Map(entries) => entries.iter().find_map(|entry| {
+                let Value::List(items) = &entry.node.value else {
+                    return entry.node.repeated();
+                };
+                let mut known: Vec<(String, &Node)> = Vec::new();
+                for item in items {
+                    let Some(name) = item.identity(&entry.key) else {
+                        continue;
+                    };
+                    if let Some((_, first)) = known.iter().find(|(other, _)| *other == name) {
+                        return Some((*first, item, name));
+                    }
+                    known.push((name, item));
+                }
+                entry.node.repeated()
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns what identifies this entry of a list; `None` where lists of that name may repeat
+    /// their entries.
+    fn identity(&self, list: &str) -> Option<String> {
+        let (_, fields) = UNIQUE.iter().find(|(name, _)| *name == list)?;
+        if let Value::Map(_) = self.value {
+            let texts = fields.iter().filter_map(|field| self.get(field)?.text());
+            let texts: Vec<String> = texts.collect();
+            return (!texts.is_empty()).then(|| texts.join(", "));
+        }
+        self.text()
+    }
+
+    /// Returns a scalar as text.
+    fn text(&self) -> Option<String> {
+        Some(match &self.value {
+            Value::Text(text) => text.clone(),
+            Value::Unsigned(number) => number.to_string(),
+            Value::Signed(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            _ => return None,
+        })
+    }
+
     /// The same value, marked as from an option.
     fn relocated(mut self, option: &str, path: &str) -> Self {
         self.origin = Origin {
@@ -184,6 +252,39 @@ impl Node {
     }
 }
 
+/// Lists without repeated entries: the name of the list, and the fields that identify an entry
+/// that is a map.
+const UNIQUE: [(&str, &[&str]); 11] = [
+    ("cells", &[]),
+    ("claims", &["claim"]),
+    ("compute", &[]),
+    ("fit", &[]),
+    ("hardware", &["name"]),
+    ("held_out", &[]),
+    ("memory_mb", &[]),
+    ("models", &["name", "model", "device"]),
+    ("prices", &["dimension"]),
+    ("profiles", &["profile"]),
+    ("targets", &["metric", "at_least", "at_most", "within"]),
+];
+
+/// Returns the whole number of 0 or more that a decimal number is, as `1e6` and `8.0` are.
+pub fn whole(number: f64) -> Option<u64> {
+    /// Largest number up to which 64-bit floating point holds every whole number.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let is_whole = number.fract() == 0.0 && (0.0..=EXACT).contains(&number);
+    is_whole.then_some(number as u64)
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { line, .. } => write!(f, "line {line}"),
+            Self::Option(option) => write!(f, "{option}"),
+        }
+    }
+}
+
 /// `path` with one more segment.
 pub fn join(path: &str, segment: impl fmt::Display) -> String {
     if path.is_empty() {
@@ -200,7 +301,7 @@ fn place<T>(spanned: &Spanned<T>) -> Place {
     }
 }
 
-/// An experiment file.
+/// A YAML file.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// The path of the file, as given.
@@ -231,7 +332,7 @@ impl Document {
     /// # Errors
     /// As [`Document::read`].
     pub fn parse(file: &Path, text: String) -> Result<Self, ExperimentError> {
-        let root = yaml::parse(&text).map_err(|refused| {
+        let root = parse::parse(&text).map_err(|refused| {
             let origin = Origin {
                 place: Place::Line {
                     line: refused.line,
@@ -259,7 +360,7 @@ impl Document {
         path: &str,
         yaml: &str,
     ) -> Result<Node, ExperimentError> {
-        let parsed = yaml::parse(yaml).map_err(|refused| {
+        let parsed = parse::parse(yaml).map_err(|refused| {
             let origin = Origin {
                 place: Place::Option(option.to_owned()),
                 path: path.to_owned(),
@@ -267,6 +368,34 @@ impl Document {
             self.error(origin, refused.problem, refused.remedy)
         })?;
         Ok(Node::new(parsed, String::new()).relocated(option, path))
+    }
+
+    /// Refuses a list with two entries of the same name, which could only be read as one of them.
+    ///
+    /// # Errors
+    /// Names both.
+    pub fn refuse_repeated(&self) -> Result<(), ExperimentError> {
+        let Some((first, second, name)) = self.root.repeated() else {
+            return Ok(());
+        };
+        Err(self.error(
+            second.origin.clone(),
+            format!("`{name}` is listed twice, first in {}", first.origin.place),
+            "keep one of the two",
+        ))
+    }
+
+    /// Returns the number that is written at a place, as it is written.
+    pub(super) fn number_at(&self, origin: &Origin) -> Option<String> {
+        let written = match &origin.place {
+            Place::Line { line, column } => {
+                let line = self.text.lines().nth(line.checked_sub(1)?)?;
+                parse::written(line.chars().skip(column.checked_sub(1)?))
+            }
+            Place::Option(option) => parse::written(option.split_once('=')?.1.chars()),
+        };
+        let is_number = written.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        is_number.then_some(written)
     }
 
     /// An error about something of this file.
@@ -284,15 +413,6 @@ impl Document {
             remedy.into(),
         )
         .into()
-    }
-
-    /// Returns the name or path of a profile that is named at a place: a path in the file is
-    /// relative to the file, one of an option to the current directory.
-    pub fn profile(&self, origin: &Origin, name: &str) -> String {
-        match origin.place {
-            Place::Line { .. } => profiles::beside(&self.file, name),
-            Place::Option(_) => name.to_owned(),
-        }
     }
 
     /// The content as YAML, with every option applied.

@@ -39,11 +39,13 @@ pub(super) fn parse(text: &str) -> Result<Spanned<Parsed>, Refused> {
     Ok(parsed)
 }
 
-/// Returns the characters of a line that may have a number with `_` in it: a file may be one
-/// long line, which is gone through once.
+/// Returns the characters of a line that may have a number with `_` or an exponent in it: a file
+/// may be one long line, which is gone through once.
 fn suspect(line: &str) -> Option<Vec<char>> {
-    let in_number = |pair: &[u8]| {
-        pair[1] == b'_' && (pair[0].is_ascii_digit() || matches!(pair[0], b'x' | b'o' | b'b'))
+    let in_number = |pair: &[u8]| match pair[1] {
+        b'_' => pair[0].is_ascii_digit() || matches!(pair[0], b'x' | b'o' | b'b'),
+        b'e' | b'E' => pair[0].is_ascii_digit() || pair[0] == b'.',
+        _ => false,
     };
     let is_suspect = line.as_bytes().windows(2).any(in_number);
     is_suspect.then(|| line.chars().collect())
@@ -63,15 +65,22 @@ fn syntax(error: &serde_yaml::Error) -> Refused {
         }
         serde_yaml::Error::UnsupportedTag { tag, .. } => (
             format!("unknown tag `{tag}`"),
-            "leave it out: tags have no meaning in experiments",
+            "leave it out: tags have no meaning here",
         ),
-        other => (
-            format!(
-                "not valid YAML: {}",
-                other.to_string().lines().next().unwrap_or_default()
-            ),
-            "check indentation, colons and quotes here",
+        serde_yaml::Error::MultipleDocuments { .. } => (
+            "more than one document in the file".to_owned(),
+            "write one document: remove the line `---`",
         ),
+        other => {
+            let text = other.render_with_formatter(&serde_yaml::UserMessageFormatter);
+            (
+                format!(
+                    "not valid YAML: {}",
+                    text.lines().next().unwrap_or_default()
+                ),
+                "check indentation, colons and quotes here",
+            )
+        }
     };
     Refused {
         line,
@@ -82,7 +91,14 @@ fn syntax(error: &serde_yaml::Error) -> Refused {
     }
 }
 
+/// Returns the value that `text` starts with, up to a space, a comma or a bracket.
+pub(super) fn written(text: impl Iterator<Item = char>) -> String {
+    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | '#');
+    text.take_while(|c| !ends(*c)).collect()
+}
+
 /// Refuses numbers with `_` between their digits: YAML 1.1 drops it, YAML 1.2 reads a text.
+/// Refuses numbers beyond the range of 64-bit floating point, which would become 0 or infinite.
 fn plain_numbers(parsed: &Spanned<Parsed>, lines: &[Option<Vec<char>>]) -> Result<(), Refused> {
     match &parsed.value {
         Parsed::Scalar(Value::Unsigned(_) | Value::Signed(_) | Value::Float(_)) => {}
@@ -101,18 +117,26 @@ fn plain_numbers(parsed: &Spanned<Parsed>, lines: &[Option<Vec<char>>]) -> Resul
     let Some(Some(line_text)) = lines.get(line - 1) else {
         return Ok(());
     };
-    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | '#');
-    let written = line_text.get(column - 1..).unwrap_or_default();
-    let written: String = written.iter().take_while(|c| !ends(**c)).collect();
-    if !written.contains('_') {
-        return Ok(());
-    }
+    let written = written(line_text.iter().skip(column - 1).copied());
+    let mantissa = written.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = !mantissa.contains(|c: char| matches!(c, '1'..='9'));
+    let (problem, remedy) = match parsed.value {
+        _ if written.contains('_') => (
+            format!("`{written}` is a number to some readers of YAML and text to others"),
+            format!("write {}", written.replace('_', "")),
+        ),
+        Parsed::Scalar(Value::Float(x)) if (x == 0.0 && !is_zero) || x.is_infinite() => (
+            format!("`{written}` is outside the range of 64-bit floating point"),
+            "give 0, or a number between 1e-300 and 1e300".to_owned(),
+        ),
+        _ => return Ok(()),
+    };
     Err(Refused {
         line,
         column,
         path: String::new(),
-        problem: format!("`{written}` is a number to some readers of YAML and text to others"),
-        remedy: format!("write {}", written.replace('_', "")),
+        problem,
+        remedy,
     })
 }
 
