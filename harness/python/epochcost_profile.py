@@ -9,15 +9,21 @@ program imports torch, which is never imported here. Any other framework calls `
 Nothing in here fails the program: a mistake becomes a line `problem`.
 """
 
+import functools
 import importlib.util
 import os
+import re
 import sys
 import time
+import weakref
+from collections.abc import Mapping
 
 PIPE = "EPOCHCOST_PROFILE_PIPE"
 
-# The steps after the first one: one with its operations counted, one with its samples counted.
+# Steps that are not timed: the first one, and two with their operations counted.
 _WARM_UP = 3
+# Backward passes without an optimizer after which the program is told that its steps are not seen.
+_UNSEEN = 50
 # Side of the matrices whose product measures the machine.
 _SIDE = 1024
 _PRODUCTS = 6
@@ -75,6 +81,15 @@ def _peak_mb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
+def _resident_mb():
+    """Returns the memory that is resident now, MB of 2**20 bytes; the most so far where only that is known."""
+    try:
+        with open("/proc/self/statm") as pages:
+            return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except (OSError, IndexError, ValueError):
+        return _peak_mb()
+
+
 def _queued():
     """Returns the seconds that the main thread has waited for a core; 0 where the kernel does not say."""
     try:
@@ -105,21 +120,47 @@ class _Steps:
     def __init__(self):
         self.failed = False
         self.main = None
-        self.optimizers = []
+        self.optimizers = weakref.WeakSet()
         self.count = 0
         self.last = None
         self.began = None
+        # Seconds since the last step: in the optimizer, waiting for data, and not in training.
         self.optimizing = 0.0
         self.waiting = 0.0
+        self.apart = 0.0
         # Waits for a core: at the end of the last step, and in the optimizer or for data since.
         self.last_queued = 0.0
         self.began_queued = 0.0
         self.elsewhere_queued = 0.0
-        self.samples = None
-        self.operations = None
         self.device = "cpu"
-        # Of the data loader that gave the last batch before the model is described.
-        self.epoch_samples = None
+        self.operations = None
+        # Operations per sample of the counted steps, with the samples and the total.
+        self.counted = []
+        # Seconds and samples of evaluations that were not reported yet.
+        self.evaluation = [0.0, 0]
+        self.before_mb = None
+        # Whether a module holds parameters of an optimizer.
+        self.trained = weakref.WeakKeyDictionary()
+        self.roots = []
+        self.inside = False
+        # What nested calls are looked at for: the root's samples, and the batch's dimension.
+        self.pending = False
+        self.looking = False
+        self.axis = 0
+        # Type of the training loader's data set, and the samples of an epoch.
+        self.dataset = None, None
+        self.graph = False
+        self.held = None
+        self.full = False
+        self.clear()
+
+    def clear(self):
+        """Forgets what was taken since the last step."""
+        self.root = None
+        self.calls = self.called = self.loaded = 0
+        # Distinct inputs of the step, kept alive so that no address is used twice.
+        self.inputs = {}
+        self.shape = None
 
     def now(self):
         """Returns the time after everything that a GPU still computes."""
@@ -128,12 +169,17 @@ class _Steps:
         return time.perf_counter()
 
     @_guarded
+    def made(self, optimizer):
+        self.optimizers.add(optimizer)
+        self.trained.clear()
+
+    @_guarded
     def before(self, optimizer, arguments, keywords):
         if self.main is None:
             self.main = optimizer
-        if not any(known is optimizer for known in self.optimizers):
-            self.optimizers.append(optimizer)
-            self.device = _device(self.optimizers)
+        if optimizer not in self.optimizers:
+            self.made(optimizer)
+        self.device = _device(self.optimizers)
         # With a closure, the passes over the model are part of the optimizer's step.
         # PyTorch hands the optimizer over as the first argument, too.
         positional = [value for value in arguments if value is not optimizer]
@@ -150,13 +196,16 @@ class _Steps:
         if optimizer is not self.main:
             return
         self.count += 1
-        samples = self.samples.taken() if self.samples else None
+        samples = self.loaded or self.called or None
+        if self.evaluation[1]:
+            _report("evaluation", seconds=self.evaluation[0], samples=self.evaluation[1])
+            self.evaluation = [0.0, 0]
         if self.last is None:
             _report("begin")
         else:
             _report(
                 "step",
-                seconds=now - self.last,
+                seconds=max(1e-9, now - self.last - self.apart),
                 optimizer=self.optimizing,
                 data=self.waiting,
                 queue=max(0.0, queued - self.last_queued - self.elsewhere_queued),
@@ -164,111 +213,244 @@ class _Steps:
                 peak_mb=self.peak_mb(),
                 warm=1 if self.count <= _WARM_UP else None,
             )
-        self.between()
-        self.optimizing = self.waiting = self.elsewhere_queued = 0.0
+        if self.count <= _WARM_UP:
+            self.warm_up(samples)
+        self.clear()
+        self.restart()
+
+    def restart(self):
+        """Has the next step begin now."""
+        self.optimizing = self.waiting = self.elsewhere_queued = self.apart = 0.0
         self.last, self.last_queued = self.now(), _queued()
 
-    def between(self):
+    def warm_up(self, samples):
         """Does what the first steps are for."""
-        if self.count == 1:
-            self.samples = _Samples()
-            self.operations = _operations()
-        elif self.count == 2:
+        if self.count > 1:
+            self.counted.append((_counted(self.operations), samples))
+            same = self.held and self.called and not self.loaded and self.held.keys() == self.inputs.keys()
+            self.full = bool(same)
+        self.operations = _operations() if self.count < _WARM_UP else None
+        # Kept for one step more: an input at the same address is the same one.
+        self.held = self.inputs if self.count < _WARM_UP else None
+        if self.count == _WARM_UP:
             self.describe()
-            counted = _counted(self.operations)
-            self.operations = None
-            if counted:
-                _report("work", flops=counted)
+            known = [(flops / (samples or 1), flops, samples) for flops, samples in self.counted if flops]
+            if known:
+                # What runs in one of them only, as every hundredth step and the first, is no step's.
+                _, flops, samples = min(known)
+                _report("work", flops=self.bounded(flops), samples=samples)
             if self.device == "cpu":
                 rate = _product_rate()
                 if rate:
                     _report("rate", flops_per_s=rate)
-        elif self.count == _WARM_UP and self.samples:
-            self.samples.stop()
-            self.samples = None
+
+    def bounded(self, flops):
+        """Returns the operations, or a lower bound where operators were not counted."""
+        if not _uncounted:
+            return flops
+        rows = sum(value.numel() // (value.shape[-1] or 1) for value in self.inputs.values())
+        if any(not value.is_floating_point() for value in self.inputs.values()):
+            rows = sum(value.numel() for value in self.inputs.values())
+        bound = 6 * rows * _weights(self.roots)
+        _say(
+            "note",
+            f"operators that were seen and not counted: {', '.join(sorted(_uncounted)[:6])}. Counted: "
+            f"{flops:.3g} per step; 6 x weights x rows is {bound:.3g}; the larger one is taken, and both may "
+            "be too low: predictions for GPUs are a lower bound",
+        )
+        return max(flops, bound)
 
     def describe(self):
         torch = sys.modules["torch"]
         trainable = _trainable(self.optimizers)
         scalars = sum(parameter.numel() for parameter in trainable)
         largest = max(trainable, key=lambda parameter: parameter.numel(), default=None)
-        modules = self.samples.modules if self.samples else []
-        whole, statistics = _whole(modules, trainable)
+        whole, statistics = _whole(self.roots, trainable)
         threads = getattr(torch, "get_num_threads", None)
         name = None
         if self.device == "cuda":
             name = torch.cuda.get_device_name().replace(" ", "_")
+        trainable_bytes = sum(p.numel() * p.element_size() for p in trainable)
+        optimizer_bytes = _state_bytes(self.optimizers)
+        fixed = None
+        if self.before_mb is not None:
+            fixed = self.before_mb + (trainable_bytes + optimizer_bytes) / 2**20
+        epochs, steps, who = _planned()
         _report(
             "model",
             framework=f"torch-{getattr(torch, '__version__', 'unknown')}",
             trainable=scalars,
             parameters=whole,
             statistics=statistics,
-            epoch_samples=self.epoch_samples,
+            epoch_samples=self.called if self.full else self.dataset[1],
             dtype=str(largest.dtype).replace("torch.", "") if largest is not None else None,
-            trainable_bytes=sum(p.numel() * p.element_size() for p in trainable),
-            optimizer_bytes=_state_bytes(self.optimizers),
+            trainable_bytes=trainable_bytes,
+            optimizer_bytes=optimizer_bytes,
+            fixed_mb=fixed,
+            ranks=_ranks(),
+            full=(2 if self.graph else 1) if self.full else None,
+            epochs=epochs,
+            planned_steps=steps,
+            planned_by=who,
             device=self.device,
             device_name=name,
             threads=threads() if threads else None,
         )
-        if self.samples and self.samples.source:
-            _say("note", f"samples: first dimension of the first tensor that {self.samples.source} takes")
+        self.explain()
+
+    def explain(self):
+        """Says where the samples of a step come from, and what speaks against them."""
+        taken = f"{type(self.root).__name__} takes {self.called} (dimension {self.axis} of {self.shape}"
+        taken += f", {self.calls} calls)" if self.calls > 1 else ")"
+        if self.loaded and self.called in (0, self.loaded):
+            _say("note", f"samples: {self.loaded} per step, of the DataLoader")
+        elif self.loaded:
+            _say(
+                "note",
+                f"samples: {self.loaded} per step, as the DataLoader hands out; {taken}: "
+                "--samples-per-step says otherwise",
+            )
+        elif self.full:
+            of = "nodes of one graph, which are no independent samples" if self.graph else "all the data"
+            _say("note", f"samples: every step takes the same {self.called}: {of}. A step is an epoch")
+        elif self.called:
+            _say("note", f"samples: no DataLoader to compare with; {taken}: if that is no batch, give --samples-per-step")
 
     def peak_mb(self):
         if self.device == "cuda":
             return sys.modules["torch"].cuda.max_memory_allocated() / 2**20
         return _peak_mb()
 
-    def loading(self, seconds, queued):
+    @_guarded
+    def loading(self, iterator, batch, seconds, queued):
         self.waiting += seconds
         self.elsewhere_queued += queued
-
-
-class _Samples:
-    """Samples of a step: the first dimension of what the outermost module takes, whenever it is called
-    while gradients are recorded."""
-
-    def __init__(self):
-        self.root = None
-        self.pending = False
-        self.total = 0
-        self.source = None
-        self.modules = []
-        self.handle = None
-        module = sys.modules.get("torch.nn.modules.module")
-        register = getattr(module, "register_module_forward_pre_hook", None)
-        if register:
-            self.handle = register(self.called)
-
-    def called(self, module, inputs):
-        torch = sys.modules["torch"]
-        if not torch.is_grad_enabled():
+        if batch is None or not sys.modules["torch"].is_grad_enabled():
             return
-        if not any(known is module for known in self.modules):
-            self.modules.append(module)
+        # Some programs make their data set anew for each epoch.
+        dataset = type(getattr(iterator, "_dataset", None)), _epoch_samples(iterator)
+        if self.count == 0 and self.dataset != dataset:
+            # The last one before the first step is the training's.
+            self.dataset, self.loaded = dataset, 0
+        if dataset == self.dataset:
+            stated = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
+            if not isinstance(stated, int):
+                value = _tensor(batch)
+                stated = value.shape[0] if value is not None else 0
+            self.loaded += stated
+
+    def trains(self, module):
+        """Returns whether a module holds parameters of an optimizer."""
+        known = self.trained.get(module)
+        if known is None:
+            own = {id(parameter) for parameter in _parameters(self.optimizers)}
+            known = self.trained[module] = any(id(parameter) in own for parameter in module.parameters())
+        return known
+
+    def call(self, original, module, inputs, keywords):
+        """Calls an outermost module."""
+        if not self.optimizers or self.failed or not self.trains(module):
+            return original(module, *inputs, **keywords)
+        is_training = sys.modules["torch"].is_grad_enabled()
+        if not is_training and getattr(module, "training", True):
+            return original(module, *inputs, **keywords)
+        before = _snapshot(self.operations)
+        began = self.now()
+        if is_training:
+            self.takes(module, inputs, keywords)
+        self.inside = True
+        try:
+            return original(module, *inputs, **keywords)
+        finally:
+            self.inside = self.pending = self.looking = False
+            if not is_training:
+                self.evaluated(inputs, keywords, self.now() - began, before)
+
+    @_guarded
+    def takes(self, module, inputs, keywords):
+        """Notes a call with gradients."""
+        if self.before_mb is None:
+            torch = sys.modules["torch"]
+            on_gpu = _device(self.optimizers) == "cuda"
+            self.before_mb = torch.cuda.memory_allocated() / 2**20 if on_gpu else _resident_mb()
+        self.calls += 1
         if self.root is None:
             self.root = module
+        if not any(known is module for known in self.roots):
+            self.roots.append(module)
         if module is self.root:
-            self.pending = True
-        if not self.pending:
+            self.looking = self.count < _WARM_UP
+            self.pending = not self.samples((inputs, keywords))
+            self.graph = self.graph or _has_edges(inputs)
+
+    def samples(self, values):
+        """Adds the first tensor's samples; returns whether there is one."""
+        value = _tensor(values)
+        if value is None:
+            return False
+        try:
+            key = (value.data_ptr(), tuple(value.shape))
+        except Exception:
+            key = id(value)
+        if key not in self.inputs:
+            self.inputs[key] = value
+            self.shape = tuple(value.shape)
+            self.called += self.shape[min(self.axis, len(self.shape) - 1)]
+        return True
+
+    @_guarded
+    def nested(self, module, inputs, keywords):
+        if self.pending:
+            self.pending = not self.samples((inputs, keywords))
+        if not self.looking:
             return
-        for value in inputs if isinstance(inputs, tuple) else (inputs,):
-            shape = getattr(value, "shape", None)
-            if shape:
-                self.total += int(shape[0])
-                self.source = type(module).__name__
-                self.pending = False
-                return
+        # A layer that takes (sequence, batch, features) says which dimension is the batch.
+        value = _tensor((inputs, keywords)) if getattr(module, "batch_first", None) is False else None
+        if value is not None and len(value.shape) == 3 and self.shape:
+            self.looking, batch = False, value.shape[1]
+            if batch != self.shape[self.axis] and self.shape[:2] == tuple(value.shape[:2]):
+                self.called += batch - self.shape[self.axis]
+                self.axis = 1
+        self.graph = self.graph or _has_edges(inputs)
 
-    def taken(self):
-        total, self.total, self.root, self.pending = self.total, 0, None, False
-        return total or None
+    @_guarded
+    def evaluated(self, inputs, keywords, seconds, before):
+        """Takes a call in evaluation mode without gradients out of the step."""
+        value = _tensor((inputs, keywords))
+        if value is not None and len(value.shape) > self.axis:
+            self.evaluation[0] += seconds
+            self.evaluation[1] += value.shape[self.axis]
+        _restore(self.operations, before)
+        self.set_apart(seconds)
 
-    def stop(self):
-        if self.handle:
-            self.handle.remove()
-            self.handle = None
+    @_guarded
+    def set_apart(self, seconds):
+        """Takes time out of a step; what is before a step's first pass is before the step."""
+        if self.last is None:
+            return
+        if self.calls:
+            self.apart += seconds
+        else:
+            self.loaded = 0
+            self.restart()
+
+
+def _has_edges(inputs):
+    """Returns whether the second tensor has the shape of a graph's edges, (2, edges)."""
+    shapes = [tuple(getattr(value, "shape", ())) for value in inputs[:2]]
+    return len(shapes) == 2 and len(shapes[1]) == 2 and shapes[1][0] == 2 and shapes[0][:1] != (2,)
+
+
+def _tensor(values, depth=4):
+    """Returns the first tensor with a dimension in arguments."""
+    if getattr(values, "shape", None) and hasattr(values, "dtype"):
+        return values
+    if depth and isinstance(values, (tuple, list, Mapping)):
+        for value in values.values() if isinstance(values, Mapping) else values:
+            found = _tensor(value, depth - 1)
+            if found is not None:
+                return found
+    return None
 
 
 def _parameters(optimizers):
@@ -307,6 +489,9 @@ def _whole(modules, trainable):
 def _epoch_samples(loader):
     """Returns the samples of an epoch of a data loader's iterator; none where it does not know them."""
     sampler = getattr(getattr(loader, "_index_sampler", None), "sampler", None)
+    if getattr(sampler, "num_replicas", 1) > 1:
+        # That of one rank.
+        sampler = None
     for source in (sampler, getattr(loader, "_dataset", None)):
         try:
             return len(source)
@@ -327,12 +512,45 @@ def _state_bytes(optimizers):
     return total
 
 
+# Operators with products of matrices that no counter knew.
+_uncounted = set()
+_HEAVY = re.compile("rnn|lstm|gru|conv|sparse|fft|ctc_loss|cdist|linalg")
+
+
+def _recurrent(passes, inputs, *arguments, **_):
+    """Returns the operations of a layer of an LSTM or GRU, by the shapes of its arguments."""
+    weights = arguments[0] if isinstance(arguments[0][0], (list, tuple)) else arguments[:2]
+    scalars = sum(shape[0] * shape[1] for shape in weights if len(shape) == 2)
+    return passes * 2 * scalars * inputs[0] * inputs[1]
+
+
 def _operations():
     """Returns a counter of operations that is already counting; none if there is none."""
     try:
+        import torch
         from torch.utils.flop_counter import FlopCounterMode
 
-        counter = FlopCounterMode(display=False)
+        class Counter(FlopCounterMode):
+            stance = None
+
+            def _count_flops(self, packet, out, arguments, keywords):
+                name = str(packet)
+                if packet not in self.flop_registry:
+                    space = name.split(".", 1)[0]
+                    own = space not in ("aten", "prim", "prims", "c10d", "_c10d_functional", "profiler", "higher_order")
+                    if own or (_HEAVY.search(name) and "thnn" not in name):
+                        _uncounted.add(name)
+                return super()._count_flops(packet, out, arguments, keywords)
+
+        known = {}
+        for name, passes in (("mkldnn_rnn_layer", 1), ("_cudnn_rnn", 1)):
+            for operator, factor in ((name, passes), (f"{name}_backward", 2)):
+                if hasattr(torch.ops.aten, operator):
+                    known[getattr(torch.ops.aten, operator)] = functools.partial(_recurrent, factor)
+        counter = Counter(display=False, custom_mapping=known)
+        # Compiled graphs hide their operators.
+        if "torch._dynamo" in sys.modules and hasattr(torch.compiler, "set_stance"):
+            counter.stance = torch.compiler.set_stance("force_eager")
         counter.__enter__()
         return counter
     except Exception as error:
@@ -340,11 +558,24 @@ def _operations():
         return None
 
 
+def _snapshot(counter):
+    return dict(counter.flop_counts["Global"]) if counter else None
+
+
+def _restore(counter, counts):
+    """Forgets what was counted since."""
+    if counter and counts is not None:
+        counter.flop_counts["Global"].clear()
+        counter.flop_counts["Global"].update(counts)
+
+
 def _counted(counter):
     if counter is None:
         return None
     try:
         counter.__exit__(None, None, None)
+        if counter.stance is not None:
+            counter.stance.__exit__(None, None, None)
         by_name = {}
         for operator, count in counter.get_flop_counts().get("Global", {}).items():
             name = str(operator).rsplit(".", 1)[-1].lstrip("_")
@@ -356,6 +587,64 @@ def _counted(counter):
     except Exception as error:
         _say("note", f"operations were not counted: {error!r}")
         return None
+
+
+def _weights(modules):
+    """Returns the scalars of matrices that rows are multiplied by: all but those of embeddings."""
+    found = {}
+    for module in modules:
+        for part in module.modules():
+            if hasattr(part, "num_embeddings"):
+                continue
+            own = part.parameters(recurse=False)
+            found.update((id(p), p.numel()) for p in own if len(p.shape) > 1)
+    return sum(found.values())
+
+
+def _ranks():
+    """Returns the processes that train together; none of one alone."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed.get_world_size() if distributed.get_world_size() > 1 else None
+
+
+_EPOCHS = re.compile(r"((n|num|max|total)_?)?(train_)?epochs|niter")
+_STEPS = re.compile(r"max_?(train_)?(steps|iters|iterations)|(num|total)_?train(ing)?_steps")
+_HOLDERS = re.compile("self|args|opts?|options|flags|config|cfg|hparams|hps|params|trainer|training_args", re.I)
+
+
+def _planned():
+    """Returns the epochs or the steps that the program's loop was asked for, and the variable that says
+    so: of the innermost function that has one."""
+    frame = sys._getframe()
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file != __file__ and f"{os.sep}torch{os.sep}" not in file:
+            for scope in (frame.f_locals, {} if "site-packages" in file else frame.f_globals):
+                for pattern, is_steps in ((_STEPS, True), (_EPOCHS, False)):
+                    found = _variable(scope, pattern)
+                    if found:
+                        who, value = found
+                        who = f"{who}_of_{os.path.basename(file)}".replace(" ", "_")
+                        return (None, value, who) if is_steps else (value, None, who)
+        frame = frame.f_back
+    return None, None, None
+
+
+def _variable(scope, pattern):
+    places = [("", scope)]
+    for name, value in list(scope.items()):
+        if _HOLDERS.fullmatch(name):
+            inner = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+            places.append((f"{name}.", inner))
+    for before, place in places:
+        for name, value in list(place.items()):
+            if isinstance(name, str) and pattern.fullmatch(name.lower().lstrip("_")):
+                is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                if is_number and 1 <= value < 1e9 and value == int(value):
+                    return before + name, int(value)
+    return None
 
 
 def _product_rate():
@@ -391,6 +680,82 @@ def _on_optimizers(module):
         return
     before(_steps.before)
     after(_steps.after)
+    original = module.Optimizer.__init__
+
+    @functools.wraps(original)
+    def made(self, *arguments, **keywords):
+        original(self, *arguments, **keywords)
+        _steps.made(self)
+
+    module.Optimizer.__init__ = made
+
+
+def _on_modules(module):
+    """Has outermost calls of modules seen. Not by PyTorch's hooks: compilers trace these."""
+    original = module.Module.__call__
+
+    @functools.wraps(original)
+    def called(self, *inputs, **keywords):
+        if not _steps.inside:
+            return _steps.call(original, self, inputs, keywords)
+        if _steps.pending or _steps.looking:
+            _steps.nested(self, inputs, keywords)
+        return original(self, *inputs, **keywords)
+
+    module.Module.__call__ = called
+
+
+def _on_backward(module):
+    """Ends the run of a program that trains without an optimizer of torch.optim."""
+    original, passes = module.backward, [0]
+
+    @functools.wraps(original)
+    def backward(*arguments, **keywords):
+        passes[0] += 1
+        if passes[0] == _UNSEEN and not _steps.optimizers:
+            _say("problem", f"no optimizer of torch.optim was made before {_UNSEEN} backward passes")
+        return original(*arguments, **keywords)
+
+    module.backward = backward
+
+
+_started = time.time()
+
+
+def _on_saving(name, position):
+    """Has a function that writes files keep those that were there before."""
+
+    def react(module):
+        original = getattr(module, name)
+
+        @functools.wraps(original)
+        def save(*arguments, **keywords):
+            began = time.perf_counter()
+            path = next(iter(arguments[position : position + 1]), keywords.get("f", keywords.get("filename")))
+            try:
+                _keep(path)
+            except OSError as error:
+                _say("note", f"{path} is overwritten: {error}")
+            try:
+                return original(*arguments, **keywords)
+            finally:
+                _steps.set_apart(time.perf_counter() - began)
+
+        setattr(module, name, save)
+
+    return react
+
+
+def _keep(path):
+    """Renames a file that was there before the program was started; the profiler puts it back."""
+    if not os.environ.get(PIPE) or not isinstance(path, (str, os.PathLike)):
+        return
+    path = os.path.realpath(path)
+    if os.path.isfile(path) and os.stat(path).st_mtime < _started:
+        with open(os.path.join(os.path.dirname(os.environ[PIPE]), "kept"), "a") as kept:
+            kept.write(f"{path}\n")
+        os.rename(path, f"{path}.epochcost-kept")
+        _say("note", f"the program writes over {path}: the file that was there is put back after the run")
 
 
 def _on_loaders(module):
@@ -402,19 +767,23 @@ def _on_loaders(module):
 
     def timed(self):
         began, queued = time.perf_counter(), _queued()
-        if _steps.count < 2:
-            _steps.epoch_samples = _epoch_samples(self)
+        batch = None
         try:
-            return original(self)
+            batch = original(self)
+            return batch
         finally:
-            _steps.loading(time.perf_counter() - began, _queued() - queued)
+            _steps.loading(self, batch, time.perf_counter() - began, _queued() - queued)
 
     iterator.__next__ = timed
 
 
 _WATCHED = {
+    "torch.autograd": _on_backward,
+    "torch.nn.modules.module": _on_modules,
     "torch.optim.optimizer": _on_optimizers,
+    "torch.serialization": _on_saving("save", 1),
     "torch.utils.data.dataloader": _on_loaders,
+    "safetensors.torch": _on_saving("save_file", 1),
 }
 
 

@@ -10,7 +10,7 @@ use epochcost_systems::Device;
 
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::profiling::{self, Plan, Request, ScriptPlan, ScriptRequest};
+use crate::profiling::{self, Plan, Request, SamplesPerStep, ScriptPlan, ScriptRequest};
 use crate::results::Machine;
 use crate::run::stop_signal;
 use crate::ui::{Output, eprint_line};
@@ -61,9 +61,10 @@ pub struct Args {
         requires = "program"
     )]
     limit: jiff::SignedDuration,
-    /// Samples of a step of a program, where it takes others than it seems to.
-    #[arg(long, value_name = "N", requires = "program")]
-    samples_per_step: Option<NonZeroUsize>,
+    /// Samples of a step of a program, where they are not what is found: a number for each
+    /// batch size (8 or 8,16), or a factor of what is found (x0.5).
+    #[arg(long, value_name = "N|xF", requires = "program")]
+    samples_per_step: Option<SamplesPerStep>,
     /// Name of a program's model; by default that of its file.
     #[arg(long, value_name = "NAME", requires = "program")]
     name: Option<String>,
@@ -155,7 +156,7 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
                 problem: format!("--for {} is no time", args.limit),
                 remedy: "give a time above 0 with its unit: 30s, 2m".into(),
             })?,
-            samples_per_step: args.samples_per_step.map(NonZeroUsize::get),
+            samples_per_step: args.samples_per_step.as_ref(),
             name: args.name.as_deref(),
             out: args.out.as_deref(),
             force: args.force,

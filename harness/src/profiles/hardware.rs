@@ -29,6 +29,10 @@ pub struct Hardware {
     /// which counted operations are carried by it.
     #[serde(default)]
     pub training_flops_per_s: Option<Constant>,
+    /// Most times as fast as in f32 that trainings are in mixed precision on tensor cores; stated
+    /// of the reference GPU.
+    #[serde(default)]
+    pub mixed_precision: Option<Constant>,
     /// Words of the names by which drivers call a GPU of this kind.
     #[serde(default)]
     pub names: Vec<String>,

@@ -33,7 +33,7 @@ use crate::platform::local::worker::{Worker, find_or_build};
 use crate::ui::{Output, table};
 
 pub use self::plan::{Plan, Request};
-pub use self::script::{ScriptPlan, ScriptRequest, measure as measure_script};
+pub use self::script::{SamplesPerStep, ScriptPlan, ScriptRequest, measure as measure_script};
 
 /// What `--json` prints.
 #[derive(Serialize)]

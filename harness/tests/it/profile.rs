@@ -181,11 +181,11 @@ fn an_unchanged_training_is_profiled_and_planned() {
     assert_eq!(read.faults(), []);
     assert_eq!(read.origin, ComputeOrigin::Scaled);
     assert!(
-        read.find("train", Device::Cpu).unwrap().carried.is_some(),
+        read.find("torch-stub-train", Device::Cpu).unwrap().carried.is_some(),
         "{text}"
     );
 
-    // Its loader knows an epoch's samples; its epochs are asked for.
+    // Its loader knows an epoch's samples; it ends by steps that nothing names, so epochs are asked for.
     assert_eq!(model["epoch_samples"].as_f64(), Some(6400.0), "{model}");
     let planned = |arguments: &[&str]| {
         program()
@@ -223,7 +223,7 @@ fn an_unchanged_training_is_profiled_and_planned() {
 
     // The experiment beside it is planned as it is, on the profile's steps.
     let plan = printed(&planned(&["--samples", "2000"]));
-    assert_eq!(plan["rows"][0]["model"], "train", "{plan:#}");
+    assert_eq!(plan["rows"][0]["model"], "torch-stub-train", "{plan:#}");
     let used = plan["simulation"]["compute"].as_array().unwrap();
     assert!(
         used.iter()
@@ -234,6 +234,108 @@ fn an_unchanged_training_is_profiled_and_planned() {
     // Nothing is replaced unasked.
     let output = profile_program(directory.path(), &options, &command);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+/// Samples are those of the loader whatever else is called, an evaluation is no part of a step, and the
+/// program's checkpoint and its epochs are left and found as they were.
+#[test]
+fn what_is_no_training_is_taken_for_none() {
+    if !is_installed("python3") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let checkpoint = directory.path().join("model.pt");
+    fs::write(&checkpoint, "trained").unwrap();
+    let script = data().join("torch_stub/hard.py").display().to_string();
+    let options = ["--batch", "8,16", "--out", "own.yaml"];
+    let command = ["python3", &script, "--batch", "{batch}"];
+    let found = printed(&profile_program(directory.path(), &options, &command));
+    let points = found["points"].as_array().unwrap();
+    let samples: Vec<&serde_json::Value> = points.iter().map(|point| &point["samples"]).collect();
+    assert_eq!(samples, [8, 16]);
+    for point in points {
+        // The evaluation between two epochs sleeps for longer than any step takes.
+        assert!(point["whole_s"].as_f64().unwrap() < 0.05, "{point}");
+    }
+    let notes = found["notes"].to_string();
+    for words in [
+        "as the DataLoader hands out; Discriminator takes",
+        "model.pt: the file that was there is put back",
+    ] {
+        assert!(notes.contains(words), "no {words:?} in {notes}");
+    }
+    assert_eq!(fs::read_to_string(&checkpoint).unwrap(), "trained");
+    let cost = &found["profile"]["models"][0];
+    let source = cost["source"].as_str().unwrap();
+    assert!(source.contains("the program's own forward passes"), "{source}");
+    let plan = fs::read_to_string(directory.path().join("own-plan.yaml")).unwrap();
+    assert!(plan.contains("By args.epochs of hard.py.\nepochs: 40"), "{plan}");
+    assert!(plan.contains("samples: 16,"), "{plan}");
+    // A graph is neither cut nor sampled: an epoch is a step, which a plan can train.
+    let full = ["python3", &script, "--full"];
+    let found = printed(&profile_program(directory.path(), &["--out", "full.yaml"], &full));
+    assert_eq!((&found["points"][0]["samples"], &found["model"]["epoch_samples"]), (&2708.into(), &2708.0.into()));
+    let plan = fs::read_to_string(directory.path().join("full-plan.yaml")).unwrap();
+    for words in ["one graph, which is not cut", "workers: 1\n", "epochs: 40\n", "[gpu_baseline]"] {
+        assert!(plan.contains(words), "no {words:?} in {plan}");
+    }
+    let mut planner = program();
+    planner.args(["plan", "full-plan.yaml", "--json", "--deadline", "2h", "--place", "aws-r5.large"]);
+    let answer = printed(&planner.current_dir(directory.path()).output().unwrap());
+    assert_eq!(answer["answer"]["question"]["steps_per_epoch"], 1, "{answer:#}");
+    // A factor, and a number for each batch size; one number is not enough for two.
+    let halves = [&options[..], &["--force", "--samples-per-step", "x0.5"]].concat();
+    let found = printed(&profile_program(directory.path(), &halves, &command));
+    assert_eq!(found["points"][1]["samples"], 8);
+    refused(
+        &["--batch", "8,16", "--samples-per-step", "8", "--", "sh", "{batch}"],
+        &["8 for 2 batch sizes", "x0.5"],
+    );
+}
+
+/// A line that is not UTF-8 is a note like any other, and a signal ends the program with its children.
+#[test]
+fn a_line_of_any_bytes_is_a_note() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = r#"printf 'note caf\351\n' > "$EPOCHCOST_PROFILE_PIPE"
+        while true; do echo "step samples=$1 seconds=0.0$1" > "$EPOCHCOST_PROFILE_PIPE"; done"#;
+    let options = ["--batch", "3,6", "--out", "own.yaml"];
+    let command = ["sh", "-c", script, "sh", "{batch}"];
+    let found = printed(&profile_program(directory.path(), &options, &command));
+    assert!(found["notes"].to_string().contains("caf"), "{found}");
+}
+
+/// A signal to the profiler ends the program with all its processes, those that ignore signals or left
+/// its group among them.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_process_is_left_after_a_signal() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "trap '' TERM INT; echo $$ > own; setsid sleep 600 & echo $! > child; \
+                  while true; do sleep 0.1; done";
+    let mut profiler = program()
+        .args(["profile", "--threads", "1", "--out", "own.yaml", "--", "sh", "-c", script])
+        .current_dir(directory.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let ids = ["own", "child"].map(|name| {
+        let file = directory.path().join(name);
+        loop {
+            match fs::read_to_string(&file).unwrap_or_default().trim().parse::<u32>() {
+                Ok(id) => break id,
+                Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
+            }
+        }
+    });
+    let id = profiler.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+    assert_eq!(profiler.wait().unwrap().code(), Some(7));
+    for id in ids {
+        let state = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // Ended, and at most not yet waited for.
+        assert!(state.is_empty() || state.contains(") Z"), "{state}");
+    }
 }
 
 #[test]

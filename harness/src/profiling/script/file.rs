@@ -76,11 +76,12 @@ pub(super) fn write_experiment(
 /// Returns the command that plans with the experiment; the program does not say how long it
 /// would have trained.
 pub(super) fn command(path: &Path, measured: &Measured) -> String {
-    let work = match measured.model.epoch_samples {
-        Some(_) => "--epochs N",
-        None => "--samples N",
+    let work = match (measured.work.epochs, measured.work.samples) {
+        (Some(_), Some(_)) => "",
+        (None, Some(_)) => " --epochs N",
+        _ => " --samples N",
     };
-    format!("epochcost plan {} --deadline 2h {work}", path.display())
+    format!("epochcost plan {} --deadline 2h{work}", path.display())
 }
 
 /// Returns the experiment.
@@ -103,7 +104,10 @@ fn experiment(
     let step_flops = measured.flops_per_sample;
     let flops = step_flops.unwrap_or(cost.sample_s.max(1e-9) * CPU_FLOPS_PER_S) / 3.0;
     let activations = (cost.sample_mb * f64::from(1 << 20)).max(1.0);
-    let samples = model.epoch_samples.filter(|samples| *samples >= 1.0);
+    let work = &measured.work;
+    let samples = work.samples;
+    let is_full = model.full.is_some();
+    let ranks = model.ranks.unwrap_or(1.0);
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     format!(
         "# Where should {name} be trained? Written by `epochcost profile`; its steps are those of\n\
@@ -131,18 +135,35 @@ fn experiment(
          \x20   flops_per_sample: {flops:.3e}\n\
          \x20   activation_bytes_per_sample: {activations:.3e}\n\
          model: {model_name}\n\
-         # One worker, as the program itself trained; more take fewer optimizer steps.\n\
-         workers: 1\n\
+         # {workers_note}\n\
+         workers: {ranks}\n\
          batch_size: {largest}\n\
-         # The program does not say its epochs: --epochs N, or write `epochs: N` here.\n\
+         {epochs}\n\
          memory_mb: {memory_mb}\n\
-         systems: [spirt, scatterreduce, allreduce, gpu_baseline, ring]\n",
+         systems: [{systems}]\n",
+        workers_note = match (model.full, ranks > 1.0) {
+            (Some(full), _) if full > 1.0 => "A step takes one graph, which is not cut: one worker",
+            (Some(_), _) => "A step takes all the data: one worker",
+            (None, true) => "The program's processes, each with a batch of its own",
+            (None, false) =>
+                "One worker, as the program itself trained; more take fewer optimizer steps",
+        },
+        epochs = match work.epochs {
+            Some(epochs) => format!("# By {}.\nepochs: {epochs}", work.epochs_by),
+            None => "# The program does not say its epochs: --epochs N, or write `epochs: N` here."
+                .into(),
+        },
+        systems = if is_full {
+            "gpu_baseline"
+        } else {
+            "spirt, scatterreduce, allreduce, gpu_baseline, ring"
+        },
         name = plan.name,
         platform = profiles::DEFAULT,
         profile_file = plan.out.display(),
         command = command(path, measured),
         samples_note = match samples {
-            Some(_) => "Samples of an epoch are those of the program's loader",
+            Some(_) => work.samples_by.as_str(),
             None => "Samples of an epoch are not known: add `samples: N`, or give --samples N",
         },
         samples = samples.map_or_else(String::new, |samples| format!("samples: {samples}, ")),

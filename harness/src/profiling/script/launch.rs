@@ -1,17 +1,20 @@
 //! One run of the user's program, until it has taken enough steps.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use epochcost_environment::profiled;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::lines::{Described, Line, Step, parse};
+use crate::ui::eprint_line;
 
 /// The module that reports PyTorch's steps.
 const MODULE: &str = include_str!("../../../python/epochcost_profile.py");
@@ -32,7 +35,11 @@ const FEWEST: usize = 3;
 /// Lines of the program's output that an error repeats.
 const TAIL: usize = 12;
 /// Time from a request to end until the program is killed.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_millis(1200);
+/// Interval at which its processes are looked for meanwhile.
+const POLL: Duration = Duration::from_millis(20);
+/// What the module adds to the name of a file that it keeps.
+const KEPT: &str = ".epochcost-kept";
 
 /// Time in which lines arrive that a program wrote before its end.
 const ARRIVAL: Duration = Duration::from_millis(50);
@@ -62,8 +69,12 @@ pub(super) struct Observed {
     pub(super) peak_mb: Option<f64>,
     /// The model, if the program described it.
     pub(super) model: Option<Described>,
-    /// Operations of one step.
-    pub(super) flops: Option<f64>,
+    /// Operations of one step, and its samples.
+    pub(super) flops: Option<(f64, Option<f64>)>,
+    /// Seconds and samples of evaluations.
+    pub(super) evaluation: [f64; 2],
+    /// Steps until the program ended by itself, warm-up among them.
+    pub(super) ended_after: Option<usize>,
     /// Operations per second of a product of matrices on one thread.
     pub(super) rate: Option<f64>,
     /// Remarks.
@@ -107,12 +118,14 @@ impl Bench {
         let (sender, lines) = unbounded_channel();
         std::thread::spawn(move || {
             let mut reader = BufReader::new(both);
-            let mut line = String::new();
-            while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-                if sender
-                    .send((Instant::now(), std::mem::take(&mut line)))
-                    .is_err()
-                {
+            let mut line = Vec::new();
+            while reader
+                .read_until(b'\n', &mut line)
+                .is_ok_and(|bytes| bytes > 0)
+            {
+                let text = String::from_utf8_lossy(&line).into_owned();
+                line.clear();
+                if sender.send((Instant::now(), text)).is_err() {
                     return;
                 }
             }
@@ -132,7 +145,7 @@ impl Bench {
         // Lines of the program before this one.
         while self.lines.try_recv().is_ok() {}
         let log = self.directory.path().join("output");
-        let mut child = self.start(launch, &log).map_err(|error| Failure {
+        let mut running = self.start(launch, &log).map_err(|error| Failure {
             problem: format!("failed to start {:?}: {error}", launch.command.join(" ")),
             remedy: "give the program as you start it: epochcost profile -- python train.py".into(),
         })?;
@@ -146,21 +159,21 @@ impl Bench {
                         break None;
                     }
                 }
-                status = child.wait() => break status.ok(),
+                status = running.child.wait() => break status.ok(),
             }
         };
-        match ended {
-            None => end(&mut child).await,
+        if ended.is_some() {
             // Its last lines are on their way.
-            Some(_) => tokio::time::sleep(ARRIVAL).await,
+            tokio::time::sleep(ARRIVAL).await;
         }
+        drop(running);
         while let Ok((at, text)) = self.lines.try_recv() {
             reading.takes(at, &text);
         }
         reading.done(ended, &log)
     }
 
-    fn start(&self, launch: &Launch<'_>, log: &Path) -> std::io::Result<Child> {
+    fn start(&self, launch: &Launch<'_>, log: &Path) -> std::io::Result<Running> {
         let Some((program, arguments)) = launch.command.split_first() else {
             return Err(std::io::Error::other("there is no program"));
         };
@@ -170,12 +183,16 @@ impl Bench {
         }
         let path = std::env::join_paths(path).map_err(std::io::Error::other)?;
         let output = fs::File::create(log)?;
+        let (terminal, input) = match terminal() {
+            Ok((ours, theirs)) => (Some(ours), Stdio::from(theirs)),
+            Err(_) => (None, Stdio::null()),
+        };
         let mut command = Command::new(program);
         command
             .args(arguments)
             .env("PYTHONPATH", path)
             .env(profiled::PIPE, &self.pipe)
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(output.try_clone()?)
             .stderr(output)
             .process_group(0)
@@ -183,34 +200,107 @@ impl Bench {
         for name in THREADS {
             command.env(name, launch.threads.to_string());
         }
-        command.spawn()
+        let child = command.spawn()?;
+        Ok(Running {
+            group: child.id().and_then(|id| Pid::from_raw(id.cast_signed())),
+            child,
+            pipe: self.pipe.clone(),
+            _terminal: terminal,
+        })
     }
 }
 
-impl Drop for Bench {
+/// Returns both ends of a terminal of 24 x 80 for the program's standard input: programs ask for
+/// its size. It has no input: each of these characters ends one read.
+fn terminal() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    use rustix::{fs, pty, termios};
+    const END_OF_FILE: [u8; 64] = [4; 64];
+    let ours = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY)?;
+    pty::grantpt(&ours)?;
+    pty::unlockpt(&ours)?;
+    let name = pty::ptsname(&ours, Vec::new())?;
+    let flags = fs::OFlags::RDWR | fs::OFlags::NOCTTY | fs::OFlags::CLOEXEC;
+    let theirs = fs::open(name.as_c_str(), flags, fs::Mode::empty())?;
+    rustix::io::fcntl_setfd(&ours, rustix::io::FdFlags::CLOEXEC)?;
+    let size = termios::Winsize {
+        ws_row: 24,
+        ws_col: 80,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    termios::tcsetwinsize(&theirs, size)?;
+    rustix::io::write(&ours, &END_OF_FILE)?;
+    Ok((ours, theirs))
+}
+
+/// A program that runs. With this value its processes end, and files that it replaced are put back.
+struct Running {
+    child: Child,
+    /// Its group of processes.
+    group: Option<Pid>,
+    /// The pipe, which the environment of all its processes names.
+    pipe: PathBuf,
+    _terminal: Option<OwnedFd>,
+}
+
+impl Running {
+    /// Returns its processes, those that left its group among them (as the ranks of torchrun do).
+    fn processes(&self) -> Vec<Pid> {
+        let Ok(all) = fs::read_dir("/proc") else {
+            return Vec::new();
+        };
+        let pipe = self.pipe.as_os_str().as_encoded_bytes();
+        let is_ours = |id: &i32| {
+            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            environment
+                .split(|byte| *byte == 0)
+                .any(|field| field.ends_with(pipe))
+        };
+        all.flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(is_ours)
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+
+    /// Sends a signal; processes that have ended meanwhile are no fault.
+    fn signal(&mut self, signal: Signal) {
+        // The group of a child that was waited for may be another's by now.
+        if let Some(group) = self.group.filter(|_| self.child.id().is_some()) {
+            let _ = kill_process_group(group, signal);
+        }
+        for process in self.processes() {
+            let _ = kill_process(process, signal);
+        }
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
-        // Ends the reader, which holds the pipe open by itself.
-        self.lines.close();
-        if let Ok(mut pipe) = fs::OpenOptions::new().write(true).open(&self.pipe) {
-            let _ = pipe.write_all(b"note end\n");
+        // First as a user would.
+        self.signal(Signal::TERM);
+        let began = Instant::now();
+        let is_over = |running: &mut Self| {
+            running
+                .child
+                .try_wait()
+                .is_ok_and(|status| status.is_some())
+                && running.processes().is_empty()
+        };
+        while !is_over(self) && began.elapsed() < PATIENCE {
+            std::thread::sleep(POLL);
         }
-    }
-}
-
-/// Ends a program and its children: first as a user would.
-async fn end(child: &mut Child) {
-    for (signal, patience) in [("TERM", PATIENCE), ("KILL", PATIENCE)] {
-        if let Some(id) = child.id() {
-            // By its group, whose name begins with a hyphen.
-            let _ = Command::new("kill")
-                .args(["-s", signal, "--", &format!("-{id}")])
-                .stderr(Stdio::null())
-                .status()
-                .await;
+        self.signal(Signal::KILL);
+        // Written by the module, a line for each file that the program wrote over.
+        let list = self.pipe.with_file_name("kept");
+        for path in fs::read_to_string(&list).unwrap_or_default().lines() {
+            if let Err(error) = fs::rename(format!("{path}{KEPT}"), path) {
+                eprint_line(format_args!(
+                    "warning: failed to put back {path} from {path}{KEPT}: {error}"
+                ));
+            }
         }
-        if tokio::time::timeout(patience, child.wait()).await.is_ok() {
-            return;
-        }
+        let _ = fs::remove_file(list);
     }
 }
 
@@ -224,6 +314,8 @@ struct Reading {
     /// End of the step before.
     last: Option<Instant>,
     skipped: usize,
+    /// Steps, warm-up among them.
+    taken: usize,
     counting_since: Option<Instant>,
     others: usize,
     faults: Vec<String>,
@@ -239,6 +331,7 @@ impl Reading {
             process: None,
             last: None,
             skipped: 0,
+            taken: 0,
             counting_since: None,
             others: 0,
             faults: Vec::new(),
@@ -262,10 +355,17 @@ impl Reading {
             return false;
         }
         match reported.line {
-            Line::Begin => self.last = Some(at),
+            Line::Begin => {
+                self.last = Some(at);
+                self.taken += 1;
+            }
             Line::Step(step) => self.step(at, step),
             Line::Model(model) => self.observed.model = Some(model),
-            Line::Work(flops) => self.observed.flops = Some(flops),
+            Line::Work(flops, samples) => self.observed.flops = Some((flops, samples)),
+            Line::Evaluation(seconds, samples) => {
+                self.observed.evaluation[0] += seconds;
+                self.observed.evaluation[1] += samples;
+            }
             Line::Rate(rate) => self.observed.rate = Some(rate),
             Line::Note(note) if !self.observed.notes.contains(&note) => {
                 self.observed.notes.push(note);
@@ -285,6 +385,11 @@ impl Reading {
         // Without its own seconds, a step lasts from the line before; the first only begins.
         let counted = self.last.map(|last| at.duration_since(last).as_secs_f64());
         self.last = Some(at);
+        self.taken += 1;
+        if self.observed.steps.is_empty() {
+            // Those of the warm-up only as long as there are no others.
+            self.observed.samples.clear();
+        }
         self.observed.samples.extend(step.samples);
         if let Some(peak_mb) = step.peak_mb {
             let most = self.observed.peak_mb.unwrap_or(0.0).max(peak_mb);
@@ -317,8 +422,9 @@ impl Reading {
         }
         if let Some(status) = ended.filter(|_| steps < self.steps) {
             if steps < FEWEST {
-                return Err(early(status, steps, &self.faults, log));
+                return Err(early(status, steps, self.taken, &self.faults, log));
             }
+            self.observed.ended_after = Some(self.taken).filter(|_| status.success());
             self.observed.notes.push(format!(
                 "the program ended by itself after {steps} counted steps"
             ));
@@ -339,10 +445,18 @@ impl Reading {
 }
 
 /// Returns why a program that ended too early gave nothing.
-fn early(status: ExitStatus, steps: usize, faults: &[String], log: &Path) -> Failure {
+fn early(status: ExitStatus, steps: usize, taken: usize, faults: &[String], log: &Path) -> Failure {
     let output = fs::read(log).unwrap_or_default();
     let output = String::from_utf8_lossy(&output);
-    let lines: Vec<&str> = output.lines().collect();
+    let mut lines: Vec<&str> = output.lines().collect();
+    // What a launcher adds hides the error of the process that failed.
+    let launcher =
+        |line: &&str| line.contains("distributed.elastic") || line.contains("distributed/elastic");
+    let banner = lines
+        .iter()
+        .position(launcher)
+        .filter(|_| !status.success());
+    lines.truncate(banner.filter(|line| *line > 0).unwrap_or(lines.len()));
     let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n    ");
     let fault = faults.first();
     let fault = fault.map_or(String::new(), |fault| {
@@ -353,15 +467,17 @@ fn early(status: ExitStatus, steps: usize, faults: &[String], log: &Path) -> Fai
     } else {
         format!("it printed\n    {tail}")
     };
-    let remedy = if status.success() {
-        "let it train for more steps. Steps are seen of torch.optim's optimizers in a python \
-         without -I, -E or -S; others are reported by the program itself (docs/profiling.md)"
+    let remedy = if status.success() && taken > 0 {
+        "let it train for at least 7 steps: the first four warm up, and three are timed"
+    } else if status.success() {
+        "steps are seen of torch.optim's optimizers in a python without -I, -E or -S; any other \
+         program reports them itself (docs/profiling.md)"
     } else {
         "make it run without `epochcost profile` first"
     };
     Failure {
         problem: format!(
-            "the program ended with {status} after {steps} counted steps{fault}; {printed}"
+            "the program ended with {status} after {taken} steps, {steps} counted steps{fault}; {printed}"
         ),
         remedy: remedy.into(),
     }
@@ -395,7 +511,7 @@ mod tests {
         let steps = &reading.observed.steps;
         assert_eq!(steps.len(), 2);
         assert!((steps[0][0] - 0.1).abs() < 1e-9 && (steps[1][0] - 0.25).abs() < 1e-9);
-        assert_eq!(reading.observed.samples, [4.0; 4]);
+        assert_eq!(reading.observed.samples, [4.0; 2]);
     }
 
     #[test]

@@ -18,8 +18,10 @@ pub(super) enum Line {
     Step(Step),
     /// The trained model.
     Model(Described),
-    /// Floating-point operations of one step.
-    Work(f64),
+    /// Floating-point operations of one step, and its samples.
+    Work(f64, Option<f64>),
+    /// Seconds and samples of forward passes between steps, in evaluation mode.
+    Evaluation(f64, f64),
     /// Operations per second of a product of two matrices on one thread.
     Rate(f64),
     /// A remark for the reader of the profile.
@@ -72,6 +74,16 @@ pub(super) struct Described {
     pub(super) device_name: Option<String>,
     /// Threads that it computes on.
     pub(super) threads: Option<f64>,
+    /// Memory before the first step, with gradients and the optimizer's state, MB.
+    pub(super) fixed_mb: Option<f64>,
+    /// Processes that train together.
+    pub(super) ranks: Option<f64>,
+    /// 1 where each step takes all the data, 2 where these are one graph.
+    pub(super) full: Option<f64>,
+    /// Epochs or steps that the program was asked for, and the variable that says so.
+    pub(super) epochs: Option<f64>,
+    pub(super) planned_steps: Option<f64>,
+    pub(super) planned_by: Option<String>,
 }
 
 /// A line with the process that wrote it, if it says which.
@@ -82,7 +94,7 @@ pub(super) struct Reported {
 }
 
 /// Words of the protocol and the fields of each.
-const WORDS: [(&str, &[&str]); 5] = [
+const WORDS: [(&str, &[&str]); 6] = [
     ("begin", &["samples"]),
     (
         "step",
@@ -110,9 +122,16 @@ const WORDS: [(&str, &[&str]); 5] = [
             "device",
             "device_name",
             "threads",
+            "fixed_mb",
+            "ranks",
+            "full",
+            "epochs",
+            "planned_steps",
+            "planned_by",
         ],
     ),
-    ("work", &["flops"]),
+    ("work", &["flops", "samples"]),
+    ("evaluation", &["seconds", "samples"]),
     ("rate", &["flops_per_s"]),
 ];
 
@@ -145,16 +164,20 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
     let needed = |name: &str| number(name)?.ok_or_else(|| format!("{text:?} has no `{name}=`"));
     let line = match word {
         "begin" => Line::Begin,
-        "step" => Line::Step(Step {
-            seconds: number("seconds")?,
-            optimizer_s: number("optimizer")?.unwrap_or(0.0),
-            data_s: number("data")?.unwrap_or(0.0),
-            queue_s: number("queue")?.unwrap_or(0.0),
-            samples: number("samples")?,
-            peak_mb: number("peak_mb")?,
-            is_warm_up: number("warm")?.is_some_and(|warm| warm > 0.0),
-        }),
-        "work" => Line::Work(needed("flops")?),
+        "step" => Line::Step(checked(
+            text,
+            Step {
+                seconds: number("seconds")?,
+                optimizer_s: number("optimizer")?.unwrap_or(0.0),
+                data_s: number("data")?.unwrap_or(0.0),
+                queue_s: number("queue")?.unwrap_or(0.0),
+                samples: number("samples")?,
+                peak_mb: number("peak_mb")?,
+                is_warm_up: number("warm")?.is_some_and(|warm| warm > 0.0),
+            },
+        )?),
+        "work" => Line::Work(needed("flops")?, number("samples")?),
+        "evaluation" => Line::Evaluation(needed("seconds")?, needed("samples")?),
         "rate" => Line::Rate(needed("flops_per_s")?),
         _ => Line::Model(Described {
             framework: owned("framework"),
@@ -168,6 +191,12 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
             device: owned("device"),
             device_name: owned("device_name").map(|name| name.replace('_', " ")),
             threads: number("threads")?,
+            fixed_mb: number("fixed_mb")?,
+            ranks: number("ranks")?,
+            full: number("full")?,
+            epochs: number("epochs")?,
+            planned_steps: number("planned_steps")?,
+            planned_by: owned("planned_by").map(|name| name.replace("_of_", " of ")),
         }),
     };
     let process = values.get("process").map(|value| value.parse());
@@ -176,6 +205,27 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
         process: process.map_err(|_| format!("{text:?}: `process` is no number"))?,
         line,
     })
+}
+
+/// Returns the step if its times can be those of a step.
+fn checked(text: &str, step: Step) -> Result<Step, String> {
+    /// A day: no step takes longer.
+    const LONGEST_S: f64 = 86_400.0;
+    /// Clocks of parts and whole differ by that much.
+    const SLACK: (f64, f64) = (1.01, 1e-3);
+    if let Some(seconds) = step.seconds {
+        if !(seconds > 0.0 && seconds <= LONGEST_S) {
+            return Err(format!(
+                "{text:?}: `seconds` is not above 0 and at most {LONGEST_S}"
+            ));
+        }
+        if step.optimizer_s + step.data_s > SLACK.0 * seconds + SLACK.1 {
+            return Err(format!(
+                "{text:?}: `optimizer` and `data` are longer than the step"
+            ));
+        }
+    }
+    Ok(step)
 }
 
 /// Returns the fields of a line by their names.
@@ -195,7 +245,9 @@ fn values<'a>(
                 fields.join(", ")
             ));
         }
-        values.insert(name, value);
+        if values.insert(name, value).is_some() {
+            return Err(format!("{text:?}: `{name}` stands there twice"));
+        }
     }
     Ok(values)
 }
@@ -233,7 +285,7 @@ mod tests {
             ..Step::default()
         };
         assert_eq!(line("step seconds=0.5 samples=8 warm=1"), Line::Step(step));
-        assert_eq!(line("work flops=1e9\n"), Line::Work(1e9));
+        assert_eq!(line("work flops=1e9\n"), Line::Work(1e9, None));
         assert_eq!(line("note a = b"), Line::Note("a = b".into()));
         let reported = parse("rate process=12 flops_per_s=2").unwrap();
         assert_eq!(
@@ -256,6 +308,13 @@ mod tests {
             ("step seconds=-1", "`seconds` is no number"),
             ("step seconds=nan", "`seconds` is no number"),
             ("work", "has no `flops=`"),
+            (
+                "step seconds=0.01 seconds=5",
+                "`seconds` stands there twice",
+            ),
+            ("step seconds=0", "`seconds` is not above 0"),
+            ("step seconds=1e9", "at most 86400"),
+            ("step seconds=0.01 optimizer=5", "longer than the step"),
             ("begin process=x", "`process` is no number"),
         ] {
             let error = parse(text).unwrap_err();
@@ -270,7 +329,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_come_back(seconds in 0.0f64..1e6, samples in 0u32..1_000_000) {
+        fn numbers_come_back(seconds in 1e-6f64..8e4, samples in 0u32..1_000_000) {
             let text = format!("step seconds={seconds} samples={samples}");
             let Line::Step(step) = parse(&text).unwrap().line else { panic!() };
             prop_assert_eq!(step.seconds, Some(seconds));

@@ -12,7 +12,10 @@ mod points;
 mod profile;
 mod text;
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use epochcost_simulator::profile::ComputeProfile;
@@ -27,7 +30,7 @@ use self::text::text;
 use super::names;
 use super::summary::bad_fit;
 use crate::error::Error;
-use crate::format::{percent, seconds};
+use crate::format::{bytes, percent, seconds};
 use crate::results::{Machine, probe};
 use crate::ui::Output;
 
@@ -35,6 +38,8 @@ use crate::ui::Output;
 const BATCH: &str = "{batch}";
 /// An interval of a median that is wider than so much of it was not measured on a quiet machine.
 const WIDE: f64 = 0.2;
+/// Ratio of the most samples of a step to the fewest from which they are said to vary.
+const VARIED: f64 = 1.5;
 /// Share of waits for a core from which a machine counts as shared.
 const SHARED: f64 = 0.05;
 
@@ -52,7 +57,7 @@ pub struct ScriptRequest<'a> {
     /// Longest time of counted steps of each run.
     pub limit: Duration,
     /// Samples of a step, where the program's report is wrong or missing.
-    pub samples_per_step: Option<usize>,
+    pub samples_per_step: Option<&'a SamplesPerStep>,
     /// Name of the model; that of the program if left out.
     pub name: Option<&'a str>,
     /// The file to write; one under `results/profiles/` if left out.
@@ -65,6 +70,37 @@ pub struct ScriptRequest<'a> {
     pub as_measured: bool,
 }
 
+/// Samples of a step by the user's word.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SamplesPerStep {
+    /// A number for each batch size.
+    Each(Vec<usize>),
+    /// A factor of what is found.
+    Factor(f64),
+}
+
+impl FromStr for SamplesPerStep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let factor = text
+            .strip_prefix('x')
+            .map(|factor| factor.parse::<f64>().ok());
+        if let Some(factor) = factor {
+            let factor = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
+            return factor
+                .map(Self::Factor)
+                .ok_or_else(|| "give a factor above 0, like x0.5".into());
+        }
+        let numbers = text
+            .split(',')
+            .map(|number| number.trim().parse().ok().filter(|n| *n > 0));
+        let numbers = numbers.collect::<Option<Vec<usize>>>();
+        let remedy = "give a number for each batch size, like 8 or 8,16, or a factor like x0.5";
+        numbers.map(Self::Each).ok_or_else(|| remedy.into())
+    }
+}
+
 /// What is profiled, and where to.
 #[derive(Debug)]
 pub struct ScriptPlan {
@@ -73,7 +109,10 @@ pub struct ScriptPlan {
     threads: Vec<usize>,
     steps: usize,
     limit: Duration,
-    samples_per_step: Option<usize>,
+    /// Samples of a step at each batch size; empty where they are what is found.
+    samples: Vec<usize>,
+    /// Factor of what is found.
+    samples_factor: f64,
     name: String,
     out: PathBuf,
     /// Experiment that plans with the profile; none of a model of this program.
@@ -121,10 +160,61 @@ struct Measured {
     /// Operations of a sample, forward and backward.
     flops_per_sample: Option<f64>,
     rate: Option<f64>,
+    /// Seconds of a sample's evaluation, where the program evaluated.
+    evaluate_s: Option<f64>,
+    work: Work,
     /// Doubts about the measurements.
     warnings: Vec<String>,
     /// What the program and its runs reported beside figures.
     notes: Vec<String>,
+}
+
+/// The training as the program says it: what a plan begins with.
+#[derive(Debug, Default)]
+struct Work {
+    /// Samples of an epoch, and who says so.
+    samples: Option<f64>,
+    samples_by: String,
+    /// Epochs, and who says so.
+    epochs: Option<f64>,
+    epochs_by: String,
+}
+
+impl Work {
+    /// Reads the work off what the first run reported.
+    fn of(observed: &Observed, model: &Described, samples: usize) -> Self {
+        let ranks = model.ranks.unwrap_or(1.0);
+        let per_step = samples as f64 * ranks;
+        let by = model.planned_by.as_deref().unwrap_or("the program");
+        let known = model.epoch_samples.filter(|samples| *samples >= 1.0);
+        let mut work = Self {
+            samples: known,
+            samples_by: match model.full {
+                Some(_) => "Samples of an epoch are those of each step".into(),
+                None => "Samples of an epoch are those of the program's loader".into(),
+            },
+            epochs: model.epochs,
+            epochs_by: by.to_owned(),
+        };
+        let ended = observed.ended_after.map(|steps| steps as f64);
+        let (steps, by) = match (ended, model.planned_steps) {
+            (Some(steps), _) => (steps, "the program, which ended by itself".to_owned()),
+            (None, Some(steps)) => (steps, by.to_owned()),
+            (None, None) => return work,
+        };
+        let epochs = known.map(|known| steps * per_step / known);
+        if let Some(epochs) =
+            epochs.filter(|epochs| (epochs - epochs.round()).abs() < 0.05 && *epochs > 0.5)
+        {
+            work.epochs = Some(epochs.round());
+        } else {
+            work.samples = Some(steps * per_step);
+            work.samples_by = format!("Samples are all of {steps} steps of {per_step}, by {by}");
+            work.epochs = Some(1.0);
+        }
+        work.epochs_by = by;
+        work
+    }
 }
 
 fn usage(problem: impl Into<String>, remedy: impl Into<String>) -> Error {
@@ -166,16 +256,45 @@ impl ScriptPlan {
                 format!("give --threads with 1 among them, and at most {cores}"),
             ));
         }
-        let mut batches = request.batches.to_vec();
-        batches.sort_unstable();
-        batches.dedup();
+        let (each, samples_factor) = match request.samples_per_step {
+            Some(SamplesPerStep::Each(each)) => (each.as_slice(), 1.0),
+            Some(SamplesPerStep::Factor(factor)) => (&[][..], *factor),
+            None => (&[][..], 1.0),
+        };
+        let needed = request.batches.len().max(1);
+        if !each.is_empty() && each.len() != needed {
+            return Err(usage(
+                format!(
+                    "--samples-per-step has {} for {needed} batch sizes",
+                    names::listed(each)
+                ),
+                "give a number for each of --batch, or a factor of what is found, like x0.5",
+            ));
+        }
+        // Sorted by the batch size, each with its samples.
+        let given: BTreeMap<usize, Option<usize>> = (request.batches.iter().enumerate())
+            .map(|(index, batch)| (*batch, each.get(index).copied()))
+            .collect();
+        let batches: Vec<usize> = given.keys().copied().collect();
+        let samples: Vec<usize> = if batches.is_empty() {
+            each.to_vec()
+        } else {
+            given.values().flatten().copied().collect()
+        };
+        let here = std::env::current_dir().unwrap_or_default();
         let name = request
             .name
-            .map_or_else(|| program(request.command), str::to_owned);
+            .map_or_else(|| program(request.command, &here), str::to_owned);
         let out = request.out.map_or_else(
             || {
-                let file = format!("{}-{}.yaml", names::slug(&name), names::today());
-                Path::new("results/profiles").join(file)
+                let stem = format!("{}-{}", names::slug(&name), names::today());
+                let file = |stem: &str| Path::new("results/profiles").join(format!("{stem}.yaml"));
+                // The second of a day has a number.
+                let mut numbered = (2..100).map(|number| file(&format!("{stem}-{number}")));
+                Some(file(&stem))
+                    .filter(|path| request.force || !path.exists())
+                    .or_else(|| numbered.find(|path| !path.exists()))
+                    .unwrap_or_else(|| file(&stem))
             },
             Path::to_owned,
         );
@@ -200,7 +319,8 @@ impl ScriptPlan {
             threads,
             steps: request.steps,
             limit: request.limit,
-            samples_per_step: request.samples_per_step,
+            samples,
+            samples_factor,
             name,
             out,
             experiment,
@@ -221,17 +341,31 @@ impl ScriptPlan {
     }
 }
 
-/// Returns the name of a command's program: of its first file of code, or its first word.
-fn program(command: &[String]) -> String {
+/// Returns the name of a command's program: of its first file of code or its module, with the
+/// folder where many are called so; else its first word.
+fn program(command: &[String], here: &Path) -> String {
+    /// Names that say nothing without their folder.
+    const COMMON: [&str; 4] = ["main", "__main__", "run", "train"];
     const CODE: [&str; 5] = ["py", "sh", "jl", "lua", "R"];
     let is_code = |word: &&String| {
         let end = Path::new(word).extension();
         end.is_some_and(|end| CODE.iter().any(|known| end == *known))
     };
-    let named = command.iter().find(is_code).or_else(|| command.first());
-    let stem = named.and_then(|word| Path::new(word).file_stem());
-    let stem = stem.map_or("program".into(), |stem| stem.to_string_lossy());
-    let name = names::slug(&stem);
+    let module = (command.windows(2))
+        .take_while(|pair| !is_code(&&pair[0]))
+        .find(|pair| pair[0] == "-m")
+        .map(|pair| PathBuf::from(pair[1].replace('.', "/")));
+    let file = command.iter().find(is_code).or_else(|| command.first());
+    let path = module
+        .or_else(|| Some(here.join(file?)))
+        .unwrap_or_default();
+    let text = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned());
+    let stem = text(path.file_stem()).unwrap_or_else(|| "program".into());
+    let folder = text(path.parent().and_then(Path::file_name));
+    let name = match folder.filter(|_| COMMON.contains(&stem.as_str())) {
+        Some(folder) => names::slug(&format!("{folder}-{stem}")),
+        None => names::slug(&stem),
+    };
     match find_model(&name) {
         Some(_) => format!("{name}-script"),
         None => name,
@@ -280,11 +414,29 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
     output.message(format_args!("profile: {}", plan.out.display()));
     if let Some(experiment) = experiment {
         output.message(format_args!(
-            "where to train: {} (N is yours to say)",
-            file::command(experiment, &measured)
+            "where to train: {}{}",
+            file::command(experiment, &measured),
+            said(&measured.work)
         ));
     }
     Ok(())
+}
+
+/// Returns what a plan begins with, and who says so.
+fn said(work: &Work) -> String {
+    match (work.epochs, work.samples) {
+        (Some(epochs), Some(samples)) => {
+            format!(
+                " ({samples} samples x {epochs} epochs, by {})",
+                work.epochs_by
+            )
+        }
+        (Some(epochs), None) => format!(
+            " (N is samples of an epoch x {epochs}, by {})",
+            work.epochs_by
+        ),
+        _ => " (N is yours to say)".into(),
+    }
 }
 
 /// Runs the program at every batch size and number of threads.
@@ -314,11 +466,13 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
         all.push(one(plan, &mut bench, batch, *threads, output).await?);
     }
     let points: Vec<Point> = all.iter().map(|(_, point)| point.clone()).collect();
-    let fitted = Fitted::through(&points).ok_or_else(|| Error::Io {
-        doing: "fit a line to the program's steps".into(),
-        source: std::io::Error::other("a time is not positive"),
-    })?;
     let observed: Vec<&Observed> = all.iter().map(|(observed, _)| observed).collect();
+    let model = observed.iter().find_map(|seen| seen.model.clone());
+    let model = model.unwrap_or_default();
+    let fitted = Fitted::through(&points, model.fixed_mb).ok_or_else(|| Error::Lacks {
+        what: format!("no line goes through the steps of {}", plan.name),
+        remedy: "measure more --steps on an idle machine".into(),
+    })?;
     let mut notes: Vec<String> = Vec::new();
     for note in observed.iter().flat_map(|observed| &observed.notes) {
         if !notes.contains(note) {
@@ -328,14 +482,23 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     let of_all = |of: fn(&Observed) -> Option<f64>| observed.iter().find_map(|seen| of(seen));
     let first = &all[0];
     Ok(Measured {
-        flops_per_sample: first.0.flops.map(|flops| flops / first.1.samples as f64),
+        flops_per_sample: first.0.flops.map(|(flops, samples)| {
+            // Of as many samples as the counted steps have.
+            let found = epochcost_simulator::profile::median(&first.0.samples);
+            let scale = found
+                .zip(samples)
+                .map_or(1.0, |(found, counted)| found / counted);
+            flops * scale / first.1.samples as f64
+        }),
         rate: of_all(|seen| seen.rate),
-        model: observed
-            .iter()
-            .find_map(|seen| seen.model.clone())
-            .unwrap_or_default(),
+        evaluate_s: (observed.iter().zip(&points))
+            .filter(|(seen, point)| point.threads == 1 && seen.evaluation[1] > 0.0)
+            .map(|(seen, _)| seen.evaluation[0] / seen.evaluation[1])
+            .reduce(f64::min),
+        work: Work::of(&first.0, &model, first.1.samples),
+        warnings: doubts(plan, &points, &observed, &model),
+        model,
         device,
-        warnings: doubts(plan, &points),
         points,
         fitted,
         notes,
@@ -369,8 +532,10 @@ async fn one(
         remedy,
     })?;
     let reported = epochcost_simulator::profile::median(&observed.samples);
-    let reported = reported.map(|samples| samples.round() as usize);
-    let samples = plan.samples_per_step.or(reported).or(batch);
+    let found = reported.or(batch.map(|batch| batch as f64));
+    let found = found.map(|samples| (samples * plan.samples_factor).round() as usize);
+    let index = plan.batches.iter().position(|known| Some(*known) == batch);
+    let samples = plan.samples.get(index.unwrap_or(0)).copied().or(found);
     let Some(samples) = samples.filter(|samples| *samples > 0) else {
         return Err(Error::Lacks {
             what: format!("{what}: nothing says how many samples a step has"),
@@ -397,7 +562,12 @@ fn device(observed: &Observed) -> Device {
 }
 
 /// Returns doubts about what was measured.
-fn doubts(plan: &ScriptPlan, points: &[Point]) -> Vec<String> {
+fn doubts(
+    plan: &ScriptPlan,
+    points: &[Point],
+    observed: &[&Observed],
+    model: &Described,
+) -> Vec<String> {
     let mut doubts = Vec::new();
     for point in points {
         let width = (point.high_s - point.low_s) / point.step_s;
@@ -429,11 +599,41 @@ fn doubts(plan: &ScriptPlan, points: &[Point]) -> Vec<String> {
     sizes.dedup();
     if sizes.len() == 1 {
         doubts.push(format!(
-            "one batch size does not show a step's fixed part, which is written as 0: give two with \
-             --batch, and {BATCH} in the program's arguments"
+            "one batch size does not show a step's fixed part, which is written as 0, and of memory \
+             only a bound: {}. Give two with --batch, and {BATCH} in the program's arguments",
+            match model.fixed_mb {
+                Some(fixed) => format!(
+                    "{} before the first step and for gradients and the optimizer, all the rest by \
+                     the samples",
+                    bytes(fixed * f64::from(1 << 20))
+                ),
+                None => "all of it by the samples".into(),
+            }
         ));
     }
-    let asked = plan.batches.iter().zip(points);
+    if let Some(ranks) = model.ranks {
+        doubts.push(format!(
+            "these are steps of one of {ranks} processes that train together: a step of all has \
+             {ranks} times as many samples, and passes include their exchange of gradients and the \
+             waits for each other, to which simulations of several workers add their own"
+        ));
+    }
+    for (point, seen) in points.iter().zip(observed) {
+        let least = seen.samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = seen.samples.iter().copied().fold(0.0, f64::max);
+        if most > VARIED * least && plan.samples.is_empty() {
+            doubts.push(format!(
+                "steps have {least} to {most} samples: the profile has their median, {}, and the \
+                 median time of steps, which need not belong together",
+                point.samples
+            ));
+        }
+    }
+    let asked = plan
+        .batches
+        .iter()
+        .zip(points)
+        .filter(|_| plan.samples.is_empty());
     for (batch, point) in asked.filter(|(batch, point)| **batch != point.samples) {
         doubts.push(format!(
             "at --batch {batch} a step has {} samples: they are counted as its passes took them, and \

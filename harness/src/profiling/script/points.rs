@@ -100,19 +100,31 @@ pub(super) struct Fitted {
 }
 
 impl Fitted {
-    /// Returns the lines; none where a time is not positive.
-    pub(super) fn through(points: &[Point]) -> Option<Self> {
+    /// Returns the lines; none where a time is not positive. With one batch size memory is what
+    /// was there before the first step (`fixed_mb`), and the rest is all of the samples.
+    pub(super) fn through(points: &[Point], fixed_mb: Option<f64>) -> Option<Self> {
         let single: Vec<&Point> = points.iter().filter(|p| p.threads == 1).collect();
         let times: Vec<_> = single.iter().map(|p| (p.samples, p.step_s)).collect();
         let memory: Option<Vec<_>> = (points.iter())
             .map(|point| Some((point.samples, point.peak_mb?)))
             .collect();
+        let mut memory = memory.and_then(|memory| Line::through(&memory));
+        let first = points.first()?;
+        if let (Some(line), Some(fixed), true) = (
+            &mut memory,
+            fixed_mb,
+            points.iter().all(|point| point.samples == first.samples),
+        ) {
+            let peak = line.at(first.samples);
+            line.fixed = fixed.min(peak);
+            line.per_sample = (peak - line.fixed) / first.samples as f64;
+        }
         let largest = single.iter().max_by_key(|point| point.samples)?;
         let same = points.iter().filter(|p| p.samples == largest.samples);
         let many = same.max_by_key(|point| point.threads)?;
         Some(Self {
             time: Line::through(&times)?,
-            memory: memory.and_then(|memory| Line::through(&memory)),
+            memory,
             parallel: parallel_share(largest.step_s, many.step_s, many.threads),
         })
     }
@@ -182,7 +194,7 @@ mod tests {
                 .into();
             let many = step(64) * (1.0 - parallel + parallel / 4.0);
             points.push(Point::of(&observed(&[many; 7]), 64, 4).unwrap());
-            let fitted = Fitted::through(&points).unwrap();
+            let fitted = Fitted::through(&points, None).unwrap();
             prop_assert!((fitted.time.at(32) / step(32) - 1.0).abs() < 1e-6);
             prop_assert!((fitted.parallel.unwrap() - parallel).abs() < 1e-6);
             prop_assert!((fitted.memory.unwrap().at(32) - 100.0).abs() < 1e-6);

@@ -38,6 +38,12 @@ pub(super) fn profile(
         (false, Device::Cpu, Some(flops)) => {
             let per_operation = carry::of_operations(&date).map_err(unusable)?;
             costs.push(on_gpu(&costs[0], flops, per_operation));
+            let mixed = carry::mixed_precision().map_err(unusable)?;
+            notes.push(format!(
+                "times on GPUs are predicted for fp32 only; with automatic mixed precision (AMP) they \
+                 are up to {} times faster on tensor cores, and the range reaches that far",
+                mixed.value
+            ));
         }
         (false, Device::Cpu, None) => notes.push(
             "no operations were counted, so that the profile says nothing of GPUs".to_owned(),
@@ -96,6 +102,11 @@ fn cost(
     fit.r_squared = rounded(fit.r_squared);
     fit.largest_error = rounded(fit.largest_error);
     let sample_s = rounded(time.per_sample * factor);
+    // Generating text, by one sample a call, is no evaluation of the data.
+    let largest = super::text::largest(measured);
+    let most = time.at(largest) / largest as f64;
+    let evaluated = measured.evaluate_s.filter(|seconds| *seconds < most);
+    let evaluate_s = evaluated.unwrap_or(FORWARD * time.per_sample);
     let sizes: Vec<usize> = measured.points.iter().map(|point| point.samples).collect();
     ModelCost {
         model: plan.name.clone(),
@@ -106,7 +117,7 @@ fn cost(
             Device::Cpu => rounded(parallel.unwrap_or(0.0)),
             Device::Cuda => 0.0,
         },
-        evaluate_sample_s: rounded(FORWARD * time.per_sample * factor),
+        evaluate_sample_s: rounded(evaluate_s * factor),
         build_s: 0.0,
         fixed_mb: rounded(memory.as_ref().map_or(0.0, |line| line.fixed)),
         sample_mb: rounded(memory.as_ref().map_or(0.0, |line| line.per_sample)),
@@ -115,11 +126,15 @@ fn cost(
         carried,
         source: format!(
             "measured by `epochcost profile` {} on {}: medians of forward and backward passes of {} \
-             samples, without the optimizer and waits for data; memory is the whole process's; an \
-             evaluation is assumed to take a third of a step; building the model is not counted",
+             samples, without the optimizer and waits for data; memory is the whole process's; {}; \
+             building the model is not counted",
             env!("CARGO_PKG_VERSION"),
             names::machine(&plan.machine),
             names::listed(&sizes),
+            match evaluated {
+                Some(_) => "an evaluation is the program's own forward passes without gradients",
+                None => "an evaluation is assumed to take a third of a step",
+            },
         ),
         date: date.to_owned(),
     }

@@ -1,21 +1,6 @@
-_hooks = {}
-
-
-class _Handle:
-    def __init__(self, hook):
-        self.hook = hook
-
-    def remove(self):
-        _hooks.pop(id(self.hook), None)
-
-
-def register_module_forward_pre_hook(hook):
-    _hooks[id(hook)] = hook
-    handle = _Handle(hook)
-    return handle
-
-
 class Module:
+    training = True
+
     def __init__(self):
         self._parameters = []
         self._buffers = {}
@@ -33,6 +18,4 @@ class Module:
                 yield f"{index}.{name}", buffer
 
     def __call__(self, *inputs, **keywords):
-        for hook in list(_hooks.values()):
-            hook(self, inputs)
         return self.forward(*inputs, **keywords)

@@ -4,7 +4,7 @@
 class _BatchSampler:
     def __init__(self, sampler, batch):
         self.sampler = sampler
-        self.batch = batch
+        self.batch_size = batch
 
 
 class _BaseDataLoaderIter:
@@ -16,8 +16,8 @@ class _BaseDataLoaderIter:
     def __next__(self):
         if self._next >= len(self._index_sampler.sampler):
             raise StopIteration
-        self._next += self._index_sampler.batch
-        return self._index_sampler.batch
+        self._next += self._index_sampler.batch_size
+        return self._index_sampler.batch_size
 
 
 class DataLoader:

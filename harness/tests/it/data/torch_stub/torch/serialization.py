@@ -1,0 +1,3 @@
+def save(value, file):
+    with open(file, "w") as out:
+        out.write(value)
