@@ -28,6 +28,7 @@ mod simulation;
 mod tests;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use epochcost_kernels::hash;
@@ -45,9 +46,10 @@ pub use crate::platform::PlatformKind;
 
 use crate::claims::Claim;
 use crate::platform::{Figures, Site, site_of};
+use crate::results::row_stem;
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use crate::shipped;
-use bounds::{MOST_TRIALS, MOST_TRIALS_OF_ALL};
+use bounds::{LONGEST_NAME, MOST_TRIALS, MOST_TRIALS_OF_ALL};
 use check::{CheckedRow, Checker};
 use decode::decode_with;
 use document::Value;
@@ -354,6 +356,16 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
             "use letters, digits, `-`, `_` and `.`",
         ));
     }
+    if header.name.len() > LONGEST_NAME {
+        return Err(document.error(
+            root.origin_of("name"),
+            format!(
+                "a name of {} letters is too long for a directory",
+                header.name.len()
+            ),
+            format!("use {LONGEST_NAME} letters or fewer"),
+        ));
+    }
     Ok(header)
 }
 
@@ -391,16 +403,25 @@ fn rows(
     let mut rows: Vec<Row> = Vec::new();
     let mut impossible: Vec<ImpossibleRow> = Vec::new();
     let mut first_reason = None;
+    let mut stems = BTreeMap::new();
     for (index, raw) in expand::expand(checker.document)?.iter().enumerate() {
         let CheckedRow {
             row,
             impossible: reason,
         } = checker.row(raw)?;
-        let mut known = rows.iter().chain(impossible.iter().map(|other| &other.row));
-        if known.any(|other| other.id == row.id) {
+        // The files of a row are named for it.
+        if let Some(other) = stems.insert(row_stem(&row.id), row.id.clone()) {
+            let problem = if other == row.id {
+                format!("two rows are called `{other}`")
+            } else {
+                format!(
+                    "the files of `{other}` and of `{}` would have one name",
+                    row.id
+                )
+            };
             return Err(checker.document.error(
                 raw.fields.origin_of("name"),
-                format!("two rows are called `{}`", row.id),
+                problem,
                 "give each its own `name` where a system is listed more than once",
             ));
         }

@@ -10,6 +10,21 @@ use sha2::{Digest, Sha256};
 use crate::layout::Form;
 use crate::{Checksum, DatasetError, DatasetInfo};
 
+/// Returns the end of a flush to the disk. File systems of some clusters and virtual machines
+/// refuse to flush, directories most often: the file is written all the same.
+///
+/// # Errors
+/// `flush`, where the disk failed.
+pub fn flushed(flush: io::Result<()>) -> io::Result<()> {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    match flush {
+        Err(error) if matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported) => {
+            Ok(())
+        }
+        ended => ended,
+    }
+}
+
 /// Expected name, size and checksum of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Expected {
