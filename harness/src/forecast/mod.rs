@@ -158,7 +158,6 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         return Err(Error::NothingSelected("no simulation".into()));
     };
     let prices = price_book(request.prices)?;
-    priced(&experiment, Some(&prices))?;
     let began = Instant::now();
     let part = format!(
         "simulating the {} rows of {}",

@@ -269,7 +269,7 @@ fn prices_are_looked_up_before_the_first_trial() {
         let line = format!("dimension: {name}\n");
         let book = shipped.text().replace(&line, "dimension: other\n");
         fs::write(path.join("book.yaml"), book).unwrap();
-        for verb in [&["plan"][..], &["run", "--dry-run"], &["run"], &["check"]] {
+        for verb in [&["run", "--dry-run"][..], &["run"], &["check"]] {
             let options = ["sizes.yaml", "--prices", "book.yaml"];
             let output = epochcost(path, &[verb, &options].concat());
             ends_with(2, &output, &[name, "price book"]);

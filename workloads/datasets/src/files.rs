@@ -164,3 +164,21 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
 fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::flushed;
+
+    #[test]
+    fn a_file_system_may_refuse_to_flush_and_a_disk_may_not_fail() {
+        for refused in [ErrorKind::InvalidInput, ErrorKind::Unsupported] {
+            assert!(flushed(Err(refused.into())).is_ok());
+        }
+        for code in [5, 28] {
+            // EIO and ENOSPC.
+            assert!(flushed(Err(Error::from_raw_os_error(code))).is_err());
+        }
+    }
+}

@@ -67,7 +67,7 @@ impl Platform for OnThisMachine {
         machine::has_loopback()?;
         let mut local = Local::new().await?;
         if local.limits.storage.is_watched() {
-            machine::has_temporary_files()?;
+            machine::has_temporary_files(&std::env::temp_dir())?;
         }
         for plan in plans {
             local.check_device(&plan.row)?;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
 
 use epochcost_systems::{FanOut, State, find};
 use rustix::io::Errno;
@@ -132,9 +133,8 @@ pub(super) fn has_loopback() -> Result<(), PlatformError> {
 ///
 /// # Errors
 /// [`PlatformError::Refused`], with the remedy.
-pub(super) fn has_temporary_files() -> Result<(), PlatformError> {
-    let directory = std::env::temp_dir();
-    match tempfile::tempdir_in(&directory) {
+pub(super) fn has_temporary_files(directory: &Path) -> Result<(), PlatformError> {
+    match tempfile::tempdir_in(directory) {
         Ok(_) => Ok(()),
         Err(error) => Err(PlatformError::lacking(
             format!(
@@ -143,5 +143,24 @@ pub(super) fn has_temporary_files() -> Result<(), PlatformError> {
             ),
             "set TMPDIR to a directory that can be written to",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_low_is_named() {
+        let text = |code| explained("start a sandbox", &io::Error::from_raw_os_error(code));
+        assert!(text(24).contains("ulimit -n"), "{}", text(24));
+        assert!(text(11).contains("ulimit -u"), "{}", text(11));
+        assert!(!text(2).contains("ulimit"), "{}", text(2));
+        let error = has_temporary_files(Path::new("/nonexistent")).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("/nonexistent") && error.contains("set TMPDIR"),
+            "{error}"
+        );
     }
 }

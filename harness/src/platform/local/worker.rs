@@ -182,13 +182,17 @@ impl Worker {
     /// # Errors
     /// [`PlatformError::Worker`] when it is no worker of this version.
     pub async fn describe(&self) -> Result<Description, PlatformError> {
+        self.describe_within(DESCRIPTION_LIMIT).await
+    }
+
+    async fn describe_within(&self, limit: Duration) -> Result<Description, PlatformError> {
         let output = tokio::process::Command::new(&self.path)
             .arg("--describe")
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output();
-        let output = timeout(DESCRIPTION_LIMIT, output).await.map_err(|_| {
-            let limit_s = DESCRIPTION_LIMIT.as_secs();
+        let output = timeout(limit, output).await.map_err(|_| {
+            let limit_s = limit.as_secs();
             let reason = format!("it does not answer `--describe` within {limit_s} s");
             unusable(&self.path, &reason)
         })?;
@@ -215,6 +219,8 @@ fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> PlatformError {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -227,5 +233,17 @@ mod tests {
         assert!(worker.sha256.starts_with("ba7816bf8f01cfea"));
         let error = Worker::at(dir.path().join("none")).unwrap_err().to_string();
         assert!(error.contains("none"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_does_not_answer_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bootstrap");
+        fs::write(&path, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
+        let worker = Worker::at(path).unwrap();
+        let error = worker.describe_within(Duration::ZERO).await.unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("bootstrap: it does not answer"), "{error}");
     }
 }
