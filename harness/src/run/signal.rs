@@ -4,10 +4,12 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::runtime::{self, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Error;
@@ -83,26 +85,46 @@ pub fn watch() -> io::Result<()> {
     if IS_WATCHED.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().build()?;
-    let mut signals = runtime.block_on(async { Signals::listen() })?;
-    let watching = async move {
-        let mut kind = signals.next().await;
-        if IS_AWAITED.load(Ordering::SeqCst) {
-            tokio::time::sleep(GRACE).await;
-            // Sent twice, as by `timeout`, to the process and to its group.
-            while signals.next().now_or_never().is_some() {}
-            eprint_line(
-                "interrupted: waiting for what was started to end; a second signal ends this \
-                 program at once",
-            );
-            kind = signals.next().await;
-            tokio::time::sleep(GRACE).await;
+    let (ready, is_ready) = mpsc::channel();
+    let listen = || -> io::Result<(Runtime, Signals)> {
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let signals = runtime.block_on(async { Signals::listen() })?;
+        Ok((runtime, signals))
+    };
+    // A runtime cannot begin on the thread of another.
+    let watching = move || match listen() {
+        Ok((runtime, signals)) => {
+            // The other end waits for this.
+            let _ = ready.send(Ok(()));
+            runtime.block_on(end_on(signals))
         }
-        std::process::exit(128 + kind.as_raw_value())
+        Err(error) => {
+            let _ = ready.send(Err(error));
+        }
     };
     let thread = thread::Builder::new().name("signals".to_owned());
-    thread.spawn(move || runtime.block_on(watching)).map(drop)
+    thread.spawn(watching)?;
+    let gone = |_| Err(io::Error::other("the thread that listens has ended"));
+    is_ready.recv().unwrap_or_else(gone)
+}
+
+/// Waits for signals, and ends the program as [`watch`] says.
+async fn end_on(mut signals: Signals) -> ! {
+    let mut kind = signals.next().await;
+    if IS_AWAITED.load(Ordering::SeqCst) {
+        tokio::time::sleep(GRACE).await;
+        // Sent twice, as by `timeout`, to the process and to its group.
+        while signals.next().now_or_never().is_some() {}
+        eprint_line(
+            "interrupted: waiting for what was started to end; a second signal ends this program \
+             at once",
+        );
+        kind = signals.next().await;
+        tokio::time::sleep(GRACE).await;
+    }
+    std::process::exit(128 + kind.as_raw_value())
 }
 
 /// Waits for a signal; for ever if none is listened for.
