@@ -28,7 +28,6 @@ mod simulation;
 mod tests;
 mod yaml;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use epochcost_kernels::hash;
@@ -46,7 +45,6 @@ pub use crate::platform::PlatformKind;
 
 use crate::claims::Claim;
 use crate::platform::{Figures, Site, site_of};
-use crate::results::row_stem;
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use crate::shipped;
 use bounds::{LONGEST_NAME, MOST_TRIALS, MOST_TRIALS_OF_ALL};
@@ -403,25 +401,16 @@ fn rows(
     let mut rows: Vec<Row> = Vec::new();
     let mut impossible: Vec<ImpossibleRow> = Vec::new();
     let mut first_reason = None;
-    let mut stems = BTreeMap::new();
     for (index, raw) in expand::expand(checker.document)?.iter().enumerate() {
         let CheckedRow {
             row,
             impossible: reason,
         } = checker.row(raw)?;
-        // The files of a row are named for it.
-        if let Some(other) = stems.insert(row_stem(&row.id), row.id.clone()) {
-            let problem = if other == row.id {
-                format!("two rows are called `{other}`")
-            } else {
-                format!(
-                    "the files of `{other}` and of `{}` would have one name",
-                    row.id
-                )
-            };
+        let mut known = rows.iter().chain(impossible.iter().map(|other| &other.row));
+        if known.any(|other| other.id == row.id) {
             return Err(checker.document.error(
                 raw.fields.origin_of("name"),
-                problem,
+                format!("two rows are called `{}`", row.id),
                 "give each its own `name` where a system is listed more than once",
             ));
         }

@@ -51,7 +51,7 @@ pub use manifest::{
 };
 pub use output::{probe, probe_file, set_aside};
 pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
-pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow, row_stem, steps};
+pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow, steps};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};
 
 /// File of a run's origin; a directory without it is not a run.

@@ -41,7 +41,7 @@ const LONGEST_STEM: usize = 110;
 
 /// Returns a row's part of the names of its files: `_` for what a file system could object to,
 /// and the end of the id's SHA-256 in the place of letters that are too many.
-pub fn row_stem(id: &str) -> String {
+fn row_stem(id: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_=".contains(c);
     let mut stem: String = id.chars().map(|c| if safe(c) { c } else { '_' }).collect();
     if stem.len() > LONGEST_STEM {

@@ -36,14 +36,13 @@ pub fn raise_limits() {
 
 /// Returns the text of an error while `doing` something, with the limit to raise if it is one.
 pub fn explained(doing: &str, error: &io::Error) -> String {
-    let remedy = match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::MFILE | Errno::NFILE) => {
-            "; too few open files are allowed: raise the limit with `ulimit -n`"
-        }
-        Some(Errno::AGAIN) => {
-            "; too few processes and threads are allowed: raise the limit with `ulimit -u`"
-        }
-        _ => "",
+    let few_files = [Errno::MFILE, Errno::NFILE].map(|few| Some(few.raw_os_error()));
+    let remedy = if few_files.contains(&error.raw_os_error()) {
+        "; too few open files are allowed: raise the limit with `ulimit -n`"
+    } else if error.kind() == io::ErrorKind::WouldBlock {
+        "; too few processes and threads are allowed: raise the limit with `ulimit -u`"
+    } else {
+        ""
     };
     format!("failed to {doing}: {error}{remedy}")
 }
