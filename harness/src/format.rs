@@ -208,6 +208,22 @@ fn number_like(half: f64) -> String {
     format!("{half:.decimals$}")
 }
 
+/// Returns a word as a shell reads it: in quotes, if it holds anything that a shell reads
+/// differently.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Returns a command line as a shell reads it.
+pub fn shell_words(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    words.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,5 +299,13 @@ mod tests {
             "12.3"
         );
         assert_eq!(estimate(Estimate::default()), UNKNOWN);
+    }
+
+    #[test]
+    fn a_shell_reads_a_word_as_it_is() {
+        assert_eq!(shell_word("results/a=1,2"), "results/a=1,2");
+        assert_eq!(shell_word("a b;c"), "'a b;c'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
     }
 }

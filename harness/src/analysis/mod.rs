@@ -309,7 +309,7 @@ pub(crate) fn by_epoch<const N: usize>(
 /// # Errors
 /// When a file of the run is missing or damaged.
 pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
-    let rows = rows(run)?;
+    let rows = rows(run).map_err(|error| error.of_run(run.path()))?;
     let judge = Judge {
         rows: &rows,
         claims: run.claims(),

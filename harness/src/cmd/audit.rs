@@ -9,7 +9,7 @@ use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::report;
-use crate::results::{ResultsError, SchemaVersion};
+use crate::results::{ResultsError, SchemaVersion, probe_file};
 use crate::ui::Output;
 
 /// `audit`.
@@ -44,6 +44,9 @@ struct Audited<'a> {
 /// # Errors
 /// When published figures are missing or are no numbers.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if let Some(path) = &args.html {
+        probe_file(path)?;
+    }
     let published = match &args.published {
         Some(directory) => Published::read(directory).map_err(|error| Error::Usage {
             problem: crate::chain::chain(&error),

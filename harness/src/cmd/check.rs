@@ -1,9 +1,12 @@
 //! `check`: validate experiments and show what they expand to.
 
+use std::path::PathBuf;
+
 use super::Selection;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, describe, expanded};
+use crate::forecast::{price_book, priced};
 use crate::ui::{Output, eprint_line};
 
 /// `check`.
@@ -12,6 +15,9 @@ pub struct Args {
     /// What to check.
     #[command(flatten)]
     selection: Selection,
+    /// The price book of its bills, as for `run`.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
 }
 
 /// Checks every file, and reports every one that is wrong.
@@ -20,16 +26,19 @@ pub struct Args {
 /// The last file's error; those before it were reported.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let options = args.selection.options();
-    let mut failed = None;
+    let prices = price_book(args.prices.as_deref())?;
+    let mut failed: Option<Error> = None;
     let mut experiments = Vec::new();
     for file in &args.selection.experiments {
-        let loaded = Experiment::load(file, &options).and_then(|experiment| {
+        let load = || -> Result<Experiment, Error> {
+            let experiment = Experiment::load(file, &options)?;
+            priced(&experiment, Some(&prices))?;
             if experiment.needs_data() {
                 experiment.data.inspect(&experiment.document)?;
             }
             Ok(experiment)
-        });
-        match loaded {
+        };
+        match load() {
             Ok(experiment) => experiments.push(experiment),
             Err(error) => {
                 if let Some(earlier) = failed.replace(error) {
@@ -42,5 +51,5 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         output.text(describe(experiment));
     }
     output.json(&experiments.iter().map(expanded).collect::<Vec<_>>());
-    failed.map_or(Ok(Exit::Done), |error| Err(error.into()))
+    failed.map_or(Ok(Exit::Done), Err)
 }

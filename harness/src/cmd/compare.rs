@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::{self, wrapped};
 use crate::report::{self, Words};
-use crate::results::{RunDirectory, SchemaVersion};
+use crate::results::{RunDirectory, SchemaVersion, probe_file};
 use crate::ui::{Output, table};
 
 /// The version of what `compare --json` prints.
@@ -128,6 +128,9 @@ impl<'a> Side<'a> {
 /// # Errors
 /// When a directory is no run or is damaged, or the runs have no row in common.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if let Some(path) = &args.html {
+        probe_file(path)?;
+    }
     let (before, first) = opened(&args.before, output)?;
     let (after, second) = opened(&args.after, output)?;
     let runs = [(&before, &first), (&after, &second)];

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::format::shell_word;
 use crate::shipped;
 use crate::ui::Output;
 
@@ -63,7 +64,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     ));
     output.message(format_args!(
         "cd {} && epochcost run experiments/smoke.yaml",
-        args.directory.display()
+        shell_word(&args.directory.to_string_lossy())
     ));
     output.json(&written);
     Ok(Exit::Done)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::forecast::{Goal, MapRequest, map, shifts};
+use crate::results::probe_file;
 use crate::ui::Output;
 
 /// `map`.
@@ -56,6 +57,10 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         output.text(moved.text());
         output.json(&moved);
         return Ok(Exit::Done);
+    }
+    // A pipe or device is written to as it is.
+    if !args.out.exists() || args.out.is_dir() {
+        probe_file(&args.out)?;
     }
     let drawn = map(&request)?;
     std::fs::write(&args.out, drawn.svg()).map_err(|source| Error::Io {

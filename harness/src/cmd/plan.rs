@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::experiment::PlatformKind;
 use crate::forecast::{self, Goal, LimitSearch, Request, Sampling, Work};
 use crate::report;
+use crate::results::probe_file;
 use crate::ui::Output;
 
 /// A year: an instant so far ahead can be represented.
@@ -154,6 +155,9 @@ impl Args {
 /// # Errors
 /// When the experiment or a profile cannot be used.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if let Some(path) = &args.html {
+        probe_file(path)?;
+    }
     let plan = forecast::forecast(&args.request()?, output)?;
     if let Some(path) = &args.html {
         report::write_page(path, &plan.page())?;

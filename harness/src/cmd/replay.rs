@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::forecast::replay::{self, Replay, Request};
 use crate::report;
+use crate::results::probe_file;
 use crate::run::stop_signal;
 use crate::ui::{Output, eprint_line};
 
@@ -73,6 +74,9 @@ impl Args {
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let Some(out) = &args.out {
         replay::check(out, args.force)?;
+    }
+    if let Some(path) = &args.html {
+        probe_file(path)?;
     }
     let replay = Replay::new(&args.request()).await?;
     let stopped = stop_signal()?;

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::analysis::overview::{AnalysedRun, Overview};
 use crate::analysis::record::{RECORD, RecordComparison};
 use crate::analysis::summary::Summary;
+use crate::chain::chain;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::forecast::price_book;
 use crate::report::{self, PICTURES_REMEDY, Renderer};
 use crate::results::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, RunDirectory, probe};
 use crate::ui::Output;
@@ -27,6 +29,9 @@ pub struct Args {
     /// Write figures as PNG, too, by rsvg-convert, inkscape or chromium.
     #[arg(long, requires = "figures")]
     png: bool,
+    /// Make the bills by this price book, in place of the one that each run recorded.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
 }
 
 /// Writes the report of each run, and ends as the run itself ended.
@@ -39,22 +44,24 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         && args.figures.is_none()
         && Reproduction::is_in(directory)
     {
-        return again(directory, output);
+        return again(directory, args, output);
     }
-    if let Some(out) = &args.out {
-        probe(out)?;
+    for asked in [&args.out, &args.figures].into_iter().flatten() {
+        probe(asked)?;
     }
     let renderer = renderer(args.png)?;
     let mut exit = Exit::Done;
     let mut runs = Vec::new();
     for path in &args.runs {
-        let run = rewritten(path)?;
+        let (run, is_written) = rewritten(path, args, output)?;
         output.text(report::terminal_table(&run.analysis, output.width()));
         for line in report::terminal_warnings(run.analysis.warnings(), "on the report's page") {
             output.message(line);
         }
-        let page = path.join("report.html");
-        output.message(format_args!("report: {}", page.display()));
+        if is_written {
+            let page = path.join("report.html");
+            output.message(format_args!("report: {}", page.display()));
+        }
         exit = exit.max(run.analysis.exit_status());
         if let Some(directory) = &args.figures {
             let directory = of_run(directory, &run, args.runs.len() > 1);
@@ -112,21 +119,36 @@ fn figures(
 }
 
 /// Writes all reports of a reproduction again.
-fn again(directory: &Path, output: Output) -> Result<Exit, Error> {
+fn again(directory: &Path, args: &Args, output: Output) -> Result<Exit, Error> {
     let record = Reproduction::read(directory)?;
     let runs: Result<Vec<_>, Error> = (record.items.iter())
         .map(|item| {
-            let run = item.run.as_ref().map(|run| rewritten(&directory.join(run)));
-            run.transpose()
+            let run = (item.run.as_ref()).map(|run| rewritten(&directory.join(run), args, output));
+            Ok(run.transpose()?.map(|(run, _)| run))
         })
         .collect();
     overview(directory, &record, &runs?, output)
 }
 
-fn rewritten(path: &Path) -> Result<AnalysedRun, Error> {
-    let run = AnalysedRun::analyse(RunDirectory::open_whole(path)?)?;
-    report::write(&run.directory, &run.analysis)?;
-    Ok(run)
+/// Analyses a run and writes its report; returns whether it is written. Where something else is
+/// asked for, a directory that cannot be written to is no error.
+fn rewritten(path: &Path, args: &Args, output: Output) -> Result<(AnalysedRun, bool), Error> {
+    let mut directory = RunDirectory::open_whole(path)?;
+    if let Some(prices) = &args.prices {
+        directory = directory.priced_by(price_book(Some(prices))?);
+    }
+    let run = AnalysedRun::analyse(directory)?;
+    let written = report::write(&run.directory, &run.analysis);
+    let is_asked = args.out.is_none() && args.figures.is_none() && !output.json;
+    match written {
+        Err(error) if !is_asked => {
+            let (path, error) = (path.display(), chain(&error));
+            let why = error.lines().next().unwrap_or_default();
+            output.message(format_args!("the report in {path} was not written: {why}"));
+            Ok((run, false))
+        }
+        written => Ok((run, written.map(|()| true)?)),
+    }
 }
 
 fn overview(

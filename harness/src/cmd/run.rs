@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, describe, expanded};
 use crate::forecast::price_book;
+use crate::format::shell_word;
 use crate::report;
 use crate::results::{RunDirectory, probe};
 use crate::run::{Destination, Ended, SpendingConsent, Stop, execute, runnable, stop_signal};
@@ -88,9 +89,11 @@ fn load(args: &Args) -> Result<Vec<Experiment>, Error> {
         });
     }
     let options = args.selection.options();
+    let prices = args.prices.as_deref();
+    let prices = prices.map(|path| price_book(Some(path))).transpose()?;
     let load = |file: &PathBuf| -> Result<Experiment, Error> {
         let experiment = Experiment::load(file, &options)?;
-        runnable(&experiment)?;
+        runnable(&experiment, prices.as_ref())?;
         if experiment.needs_data() {
             experiment.data.inspect(&experiment.document)?;
         }
@@ -163,7 +166,10 @@ fn interrupted(args: &Args, directory: Option<RunDirectory>) -> Result<Error, Er
     }
     Ok(Error::Interrupted {
         kept,
-        remedy: format!("go on with --out {} --resume", path.display()),
+        remedy: format!(
+            "go on with --out {} --resume",
+            shell_word(&path.to_string_lossy())
+        ),
         directory: path,
     })
 }

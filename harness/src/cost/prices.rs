@@ -1,8 +1,11 @@
+use std::collections::BTreeSet;
+
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::units;
+use crate::rows::Row;
 use crate::yaml::{self, Fault};
 
 /// The price book that this program brings along.
@@ -57,7 +60,7 @@ pub enum PriceBookError {
     },
     /// A price is missing.
     #[error(
-        "failed to find a price for {dimension} in the price book of {region}, {date}; add it there"
+        "failed to find a price for {dimension} in the price book of {region}, {date}; add it there, or write a book with `epochcost prices refresh --out FILE`"
     )]
     Missing {
         /// What has no price.
@@ -131,11 +134,34 @@ impl PriceBook {
         self.prices()
             .iter()
             .find(|price| price.dimension == dimension)
-            .ok_or_else(|| PriceBookError::Missing {
-                dimension: dimension.to_owned(),
-                region: self.book.region.clone(),
-                date: self.book.date.clone(),
-            })
+            .ok_or_else(|| self.missing(dimension.to_owned()))
+    }
+
+    /// Refuses rows whose bills can name what has no price; see [`dimensions`](super::dimensions).
+    ///
+    /// # Errors
+    /// [`PriceBookError::Missing`], with everything that has none.
+    pub fn prices_all<'a>(
+        &self,
+        rows: impl IntoIterator<Item = &'a Row>,
+        function_price: Option<&str>,
+    ) -> Result<(), PriceBookError> {
+        let rows = rows.into_iter();
+        let needed = rows.flat_map(|row| super::dimensions(row, function_price));
+        let missing: BTreeSet<String> = needed.filter(|name| self.price(name).is_err()).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let missing: Vec<String> = missing.into_iter().collect();
+        Err(self.missing(missing.join(", ")))
+    }
+
+    fn missing(&self, dimension: String) -> PriceBookError {
+        PriceBookError::Missing {
+            dimension,
+            region: self.book.region.clone(),
+            date: self.book.date.clone(),
+        }
     }
 
     /// Returns the book with `prices` in the place of its own of the same dimensions, or

@@ -184,6 +184,10 @@ impl Data {
         // Each message of the datasets crate ends in what to do, after a semicolon.
         let (problem, remedy) = match text.rsplit_once("; ") {
             Some((problem, remedy)) => (problem.to_owned(), remedy.to_owned()),
+            None if matches!(error, datasets::DatasetError::Write { .. }) => (
+                text,
+                "name a directory that can be written to: `--set dataset.directory=DIR`".to_owned(),
+            ),
             None => (
                 text,
                 format!("check the directory {}", self.directory.display()),

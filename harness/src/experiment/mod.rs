@@ -47,7 +47,7 @@ use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use crate::shipped;
 use crate::yaml::decode::{self, decode_with};
 use crate::yaml::document::Value;
-use bounds::{MOST_TRIALS, MOST_TRIALS_OF_ALL};
+use bounds::{LONGEST_NAME, MOST_TRIALS, MOST_TRIALS_OF_ALL};
 use check::{CheckedRow, Checker};
 use raw::{Header, SCHEMA, Training};
 
@@ -352,6 +352,16 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
             root.origin_of("name"),
             format!("{:?} cannot be part of a directory's name", header.name),
             "use letters, digits, `-`, `_` and `.`",
+        ));
+    }
+    if header.name.len() > LONGEST_NAME {
+        return Err(document.error(
+            root.origin_of("name"),
+            format!(
+                "a name of {} letters is too long for a directory",
+                header.name.len()
+            ),
+            format!("use {LONGEST_NAME} letters or fewer"),
         ));
     }
     Ok(header)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use crate::ui::Output;
+use crate::ui::{Output, tick};
 
 /// Time between two pictures of the spinner.
 const TICK: Duration = Duration::from_millis(120);
@@ -29,7 +29,7 @@ impl Activity {
             spinner: ProgressBar::with_draw_target(None, target),
         };
         activity.now(part);
-        activity.spinner.enable_steady_tick(TICK);
+        tick(&activity.spinner, TICK);
         activity
     }
 

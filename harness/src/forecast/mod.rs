@@ -292,6 +292,26 @@ pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
     })
 }
 
+/// Refuses an experiment with a row that bills of `prices`, of the shipped book if there is no
+/// other, cannot be made of.
+///
+/// # Errors
+/// Names every price that is missing.
+pub fn priced(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<(), Error> {
+    let shipped = match prices {
+        Some(_) => None,
+        None => Some(PriceBook::shipped().map_err(ResultsError::from)?),
+    };
+    let Some(prices) = prices.or(shipped.as_ref()) else {
+        return Ok(());
+    };
+    let simulation = experiment.simulation.as_ref();
+    let function_price =
+        simulation.and_then(|simulation| simulation.profile.function_price.as_deref());
+    let priced = prices.prices_all(&experiment.rows, function_price);
+    Ok(priced.map_err(ResultsError::from)?)
+}
+
 /// Returns what the possible rows would create and cost, if they would run where
 /// that costs money.
 fn on_cloud(

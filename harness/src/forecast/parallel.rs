@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{available_parallelism, scope};
+use std::thread::{Builder, available_parallelism, scope};
 
 /// What `work` makes of every item, in the items' order.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -19,13 +19,14 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     };
     let threads = available_parallelism().map_or(1, usize::from);
     let mut done: Vec<(usize, R)> = scope(|scope| {
-        let threads: Vec<_> = (0..threads.min(items.len()))
-            .map(|_| scope.spawn(take))
+        // Threads that cannot be had are done without: this one works, too.
+        let threads: Vec<_> = (1..threads.min(items.len()))
+            .map_while(|_| Builder::new().spawn_scoped(scope, take).ok())
             .collect();
+        let own = take();
         let ended = threads.into_iter().map(|thread| thread.join());
-        ended
-            .flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
+        let others = ended.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic)));
+        others.chain(own).collect()
     });
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()

@@ -69,7 +69,7 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
     vec![
         fact("run", manifest.run_id.clone()),
         fact("started", manifest.created.clone()),
-        fact("command", manifest.command.join(" ")),
+        fact("command", format::shell_words(&manifest.command)),
         fact("platform", platform),
         fact(
             "epochcost",

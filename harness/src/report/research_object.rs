@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::downloads::present;
+use crate::format;
 use crate::hash::sha256_of;
 use crate::results::{Manifest, RunDirectory};
 
@@ -92,7 +93,7 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
     );
     let mut action = json!({
         "@id": "#run", "@type": "CreateAction",
-        "name": manifest.command.join(" "),
+        "name": format::shell_words(&manifest.command),
         "description": description(manifest),
         "startTime": with_offset(&manifest.created),
         "actionStatus": "http://schema.org/CompletedActionStatus",

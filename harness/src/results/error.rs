@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::cost::PriceBookError;
 use crate::suggest::nearest;
 
 /// Why a run directory could not be made, read or written.
@@ -16,6 +17,9 @@ pub enum ResultsError {
         /// Error of the operating system.
         source: std::io::Error,
     },
+    /// Something else than a file is there.
+    #[error("failed to write {0}: it is a directory or a device\n  = help: name a file")]
+    NotAFile(PathBuf),
     /// The directory holds something already.
     #[error(
         "failed to start a run in {0}: it is not empty; add --resume to go on with the run in it, or choose another directory with --out"
@@ -84,7 +88,10 @@ pub enum ResultsError {
     #[error("failed to read {0}: there is no such file; the run directory is not complete")]
     Missing(PathBuf),
     /// A file could not be read or written.
-    #[error("failed to {doing} {path}{}", remedy(source).or(gone(source)).unwrap_or_default())]
+    #[error(
+        "failed to {doing} {path}{}",
+        remedy(source).or(gone(source)).or(closed(source)).unwrap_or_default()
+    )]
     Io {
         /// Attempted operation; follows "failed to".
         doing: &'static str,
@@ -117,9 +124,19 @@ pub enum ResultsError {
         /// Reason.
         reason: String,
     },
-    /// The price book is not one.
+    /// The price book is not one, or lacks a price.
     #[error(transparent)]
-    Prices(#[from] crate::cost::PriceBookError),
+    Prices(#[from] PriceBookError),
+    /// The price book that the run recorded lacks a price.
+    #[error(
+        "failed to make the bills of {path}: its price book has no price for {dimension}\n  = help: name a book that has one: `epochcost report {path} --prices FILE`"
+    )]
+    Unpriced {
+        /// The directory.
+        path: PathBuf,
+        /// What has no price.
+        dimension: String,
+    },
 }
 
 /// A format version as text, `major.minor`.
@@ -148,13 +165,25 @@ impl ResultsError {
         }
     }
 
+    /// Returns the error as one of the run at `path`, whose price book cannot be changed.
+    pub(crate) fn of_run(self, path: &Path) -> Self {
+        match self {
+            Self::Prices(PriceBookError::Missing { dimension, .. }) => Self::Unpriced {
+                path: path.to_path_buf(),
+                dimension,
+            },
+            other => other,
+        }
+    }
+
     /// Returns whether the user can do something about it by calling
     /// differently (exit code 2).
     pub fn is_usage(&self) -> bool {
-        !matches!(
-            self,
-            Self::Io { .. } | Self::Encode { .. } | Self::Render { .. }
-        )
+        match self {
+            Self::Io { source, .. } => closed(source).is_some(),
+            Self::Encode { .. } | Self::Render { .. } => false,
+            _ => true,
+        }
     }
 }
 
@@ -163,6 +192,14 @@ impl ResultsError {
 fn gone(error: &std::io::Error) -> Option<&'static str> {
     (error.kind() == ErrorKind::NotFound).then_some(
         "\n  = help: the run directory was deleted or moved while it was in use; run the experiment again",
+    )
+}
+
+/// Returns what to do where this user may not read or write.
+fn closed(error: &std::io::Error) -> Option<&'static str> {
+    use ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem).then_some(
+        "\n  = help: give this user the permission, or write to another place (--out, --figures)",
     )
 }
 

@@ -4,10 +4,12 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use jiff::Timestamp;
 
 use super::ResultsError;
+use crate::ui::eprint_line;
 
 /// File of the lock, in the run directory.
 pub(super) const LOCK: &str = "run.lock";
@@ -30,23 +32,21 @@ impl Lock {
         let path = directory.join(LOCK);
         loop {
             let mut file = open(&path)?;
-            match file.try_lock() {
-                Ok(()) => {}
+            let is_locked = match file.try_lock() {
+                Ok(()) => true,
                 Err(TryLockError::WouldBlock) => {
                     return Err(ResultsError::InUse {
                         path: directory.to_path_buf(),
                         holder: holder(&mut file),
                     });
                 }
-                // A file system without locks: two programs at once are not noticed there.
-                Err(TryLockError::Error(error))
-                    if error.kind() == std::io::ErrorKind::Unsupported => {}
                 Err(TryLockError::Error(error)) => {
-                    return Err(ResultsError::io("lock", &path)(error));
+                    warn(directory, &error);
+                    false
                 }
-            }
+            };
             // The last holder deletes the file: a lock on the deleted one is none.
-            if is_at(&file, &path) {
+            if !is_locked || is_at(&file, &path) {
                 state_holder(&mut file).map_err(ResultsError::io("write", &path))?;
                 return Ok(Self { path, _file: file });
             }
@@ -59,6 +59,19 @@ impl Drop for Lock {
         // A file that stays behind is without a lock, and is taken by the next run.
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+/// Warns once of a file system without locks, as of some clusters: two programs at once are not
+/// noticed there.
+fn warn(directory: &Path, error: &std::io::Error) {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        eprint_line(format_args!(
+            "warning: {} cannot be locked ({error}): start no other run in it, or choose --out on \
+             a local disk",
+            directory.display()
+        ));
+    });
 }
 
 fn open(path: &Path) -> Result<File, ResultsError> {

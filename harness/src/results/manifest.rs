@@ -40,6 +40,14 @@ pub(super) enum Checksums {
     Optional,
 }
 
+/// Returns the command line; what is not UTF-8 in it is replaced.
+pub fn command_line() -> Vec<String> {
+    let words = std::env::args_os();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
 /// `manifest.json`: what was run, with which binaries and data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {

@@ -47,9 +47,9 @@ pub use draws::{DrawnFigure, RowDraws};
 pub use error::{ResultsError, SchemaText};
 pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
-    SchemaVersion, Server,
+    SchemaVersion, Server, command_line,
 };
-pub use output::{probe, set_aside};
+pub use output::{probe, probe_file, set_aside};
 pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
 pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow, steps};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};

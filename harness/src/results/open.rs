@@ -69,6 +69,21 @@ impl RunDirectory {
         Ok(directory)
     }
 
+    /// Returns the run with other prices of its bills than those that it recorded.
+    #[must_use]
+    pub fn priced_by(mut self, prices: PriceBook) -> Self {
+        if self.prices != prices {
+            self.warnings.push(format!(
+                "bills are by the price book of {}, {}, that --prices named, not by the one of \
+                 the run",
+                prices.region(),
+                prices.date()
+            ));
+            self.prices = prices;
+        }
+        self
+    }
+
     /// Opens an existing run to make figures of it: as [`RunDirectory::open`],
     /// but lines that were cut off or edited are refused, not left out.
     ///

@@ -52,6 +52,20 @@ pub fn set_aside(path: &Path, parent: &Path, name: &str) -> Result<PathBuf, Resu
     Ok(place)
 }
 
+/// Refuses a file that cannot be written, before any work starts.
+///
+/// # Errors
+/// When it is a directory or a device, which a file would replace, or its directory cannot be
+/// made or written to.
+pub fn probe_file(file: &Path) -> Result<(), ResultsError> {
+    if file.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(ResultsError::NotAFile(file.to_path_buf()));
+    }
+    // An empty parent is the current directory.
+    let parent = file.parent().filter(|path| *path != Path::new(""));
+    probe(parent.unwrap_or(Path::new(".")))
+}
+
 /// Refuses a directory that cannot be written to, before any work starts.
 ///
 /// # Errors

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use epochcost_datasets::flushed;
+
 use super::ResultsError;
 
 /// Prefix and suffix of a file that is being written.
@@ -23,7 +25,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
     let file = temporary.as_file_mut();
     let written = file.write_all(bytes);
     written.map_err(ResultsError::io("write", path))?;
-    file.sync_all().map_err(ResultsError::io("flush", path))?;
+    flushed(file.sync_all()).map_err(ResultsError::io("flush", path))?;
     let renamed = temporary.persist(path);
     renamed.map_err(|error| ResultsError::io("rename to", path)(error.error))?;
     sync_directory(directory)
@@ -37,7 +39,7 @@ pub(super) fn sync_directory(directory: &Path) -> Result<(), ResultsError> {
         directory
     };
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(ResultsError::io("flush", directory))
+    flushed(synced).map_err(ResultsError::io("flush", directory))
 }
 
 /// Deletes the temporary files that a killed program left in a directory.

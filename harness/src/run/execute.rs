@@ -11,12 +11,16 @@ use super::progress::{Following, TrialProgress};
 use super::signal::Stop;
 use super::tear_down::tear_down;
 use crate::analysis::{self, Analysis};
+use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::experiment::Experiment;
+use crate::forecast::priced;
 use crate::metering::TrialOutcome;
 use crate::platform::{Finding, Platform, SpendingConsent};
 use crate::report;
-use crate::results::{ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId};
+use crate::results::{
+    ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId, command_line,
+};
 use crate::rows::TrialPlan;
 use crate::ui::Output;
 
@@ -107,7 +111,11 @@ impl Work<'_> {
     ) -> Result<(RunDirectory, Analysis), Error> {
         let (experiment, output) = (self.experiment, self.output);
         let prepared = Prepared::of(experiment, opened, self.consent.clone(), output).await?;
-        let directory = place.insert(open_directory(self, &prepared)?);
+        let directory = open_directory(self, &prepared)?;
+        let directory = place.insert(match &self.consent.prices {
+            Some(prices) => directory.priced_by(prices.clone()),
+            None => directory,
+        });
         output.message(format_args!("results go to {}", directory.path().display()));
         if !experiment.rows.is_empty() {
             let platform = opened.platform.as_mut();
@@ -131,12 +139,16 @@ impl Work<'_> {
     }
 }
 
-/// Refuses what the experiment's platform cannot run, before anything happens.
+/// Refuses what the experiment's platform cannot run and what has no price, in the shipped book
+/// if there is no other, before anything happens.
 ///
 /// # Errors
 /// Names what is lacking and what to do.
-pub fn runnable(experiment: &Experiment) -> Result<(), Error> {
-    Ok(open(experiment, None)?.platform.refuse(&experiment.rows)?)
+pub fn runnable(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<(), Error> {
+    priced(experiment, prices)?;
+    Ok(open(experiment, prices)?
+        .platform
+        .refuse(&experiment.rows)?)
 }
 
 /// Returns what an experiment's platform lacks for it, without doing anything.
@@ -173,7 +185,7 @@ fn open_directory(work: &Work<'_>, prepared: &Prepared) -> Result<RunDirectory, 
         seeds: (0..experiment.most_trials)
             .map(|trial| experiment.trial_seed(trial))
             .collect(),
-        command: std::env::args().collect(),
+        command: command_line(),
         worker: prepared.worker.clone(),
         limits: prepared.limits.clone(),
         servers: prepared.servers.clone(),

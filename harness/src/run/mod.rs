@@ -9,6 +9,6 @@ pub(crate) mod signal;
 mod tear_down;
 
 pub use execute::{Destination, Ended, execute, platform_findings, runnable, simulation_record};
-pub use signal::{Stop, stop_signal};
+pub use signal::{Stop, stop_signal, watch};
 
 pub use crate::platform::SpendingConsent;

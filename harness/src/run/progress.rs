@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::metering::TrialOutcome;
 use crate::platform::{Figures, Progress};
 use crate::rows::TrialPlan;
-use crate::ui::Output;
+use crate::ui::{Output, tick};
 
 /// Progress of all trials of a run.
 pub struct Following {
@@ -77,7 +77,7 @@ fn bar(length: usize, output: Output, template: &str) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
-    bar.enable_steady_tick(Duration::from_millis(200));
+    tick(&bar, Duration::from_millis(200));
     bar
 }
 

@@ -1,43 +1,130 @@
 //! Signals that end the work.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
+use futures_util::FutureExt;
+use tokio::runtime::{self, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Error;
+use crate::ui::eprint_line;
 
 /// Receiver of a signal that ends the work.
 pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Waits for SIGINT, SIGTERM or SIGHUP, from now on.
+/// Time after a signal in which the work ends without a message.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Whether the verb ends its own work on a signal.
+static IS_AWAITED: AtomicBool = AtomicBool::new(false);
+
+/// SIGINT, SIGTERM and SIGHUP.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Option<Signal>,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            // Listening would replace the disposition that ignores it.
+            hangup: match ignores_hangup() {
+                true => None,
+                false => Some(signal(SignalKind::hangup())?),
+            },
+        })
+    }
+
+    /// Waits for one of them, and returns it.
+    async fn next(&mut self) -> SignalKind {
+        tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            () = arrived(&mut self.hangup) => SignalKind::hangup(),
+        }
+    }
+}
+
+/// Waits for SIGINT, SIGTERM or SIGHUP, from now on. The program ends by itself if a second
+/// one arrives and the work does not end.
 ///
 /// # Errors
 /// When the signals cannot be listened for.
 pub fn stop_signal() -> Result<Stop, Error> {
-    let listen = |kind| {
-        signal(kind).map_err(|source| Error::Io {
-            doing: "listen for signals".to_owned(),
-            source,
-        })
+    let failed = |source| Error::Io {
+        doing: "listen for signals".to_owned(),
+        source,
     };
-    let (mut interrupt, mut terminate) = (
-        listen(SignalKind::interrupt())?,
-        listen(SignalKind::terminate())?,
-    );
-    // Listening would replace the disposition that ignores it.
-    let mut hangup = if ignores_hangup() {
-        None
-    } else {
-        Some(listen(SignalKind::hangup())?)
-    };
+    IS_AWAITED.store(true, Ordering::SeqCst);
+    watch().map_err(failed)?;
+    let mut signals = Signals::listen().map_err(failed)?;
     Ok(Box::pin(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            () = arrived(&mut hangup) => {}
-        }
+        signals.next().await;
     }))
+}
+
+/// Ends the program on a signal: at once where the verb does not wait for signals; on the second
+/// one where it does and is still busy. After the first, says so.
+///
+/// The kernel does the same for a verb that does not wait, except in process 1, the program of a
+/// container.
+///
+/// # Errors
+/// When the signals cannot be listened for, or there is no thread for it.
+pub fn watch() -> io::Result<()> {
+    static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+    if IS_WATCHED.swap(true, Ordering::SeqCst) {
+        return Ok(());
+    }
+    let (ready, is_ready) = mpsc::channel();
+    let listen = || -> io::Result<(Runtime, Signals)> {
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let signals = runtime.block_on(async { Signals::listen() })?;
+        Ok((runtime, signals))
+    };
+    // A runtime cannot begin on the thread of another.
+    let watching = move || match listen() {
+        Ok((runtime, signals)) => {
+            // The other end waits for this.
+            let _ = ready.send(Ok(()));
+            runtime.block_on(end_on(signals))
+        }
+        Err(error) => {
+            let _ = ready.send(Err(error));
+        }
+    };
+    let thread = thread::Builder::new().name("signals".to_owned());
+    thread.spawn(watching)?;
+    let gone = |_| Err(io::Error::other("the thread that listens has ended"));
+    is_ready.recv().unwrap_or_else(gone)
+}
+
+/// Waits for signals, and ends the program as [`watch`] says.
+async fn end_on(mut signals: Signals) -> ! {
+    let mut kind = signals.next().await;
+    if IS_AWAITED.load(Ordering::SeqCst) {
+        tokio::time::sleep(GRACE).await;
+        // Sent twice, as by `timeout`, to the process and to its group.
+        while signals.next().now_or_never().is_some() {}
+        eprint_line(
+            "interrupted: waiting for what was started to end; a second signal ends this program \
+             at once",
+        );
+        kind = signals.next().await;
+        tokio::time::sleep(GRACE).await;
+    }
+    std::process::exit(128 + kind.as_raw_value())
 }
 
 /// Waits for a signal; for ever if none is listened for.

@@ -7,8 +7,11 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use console::Term;
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 pub use columns::{columns, fit_to, table};
@@ -139,6 +142,14 @@ fn note_failure(error: io::Error) {
 pub fn output_failure() -> Option<io::Error> {
     let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
     failure.take()
+}
+
+/// Draws a bar again after each time, where this machine has a thread for it.
+pub fn tick(bar: &ProgressBar, every: Duration) {
+    // The bar's own thread is one that must start.
+    if thread::Builder::new().spawn(|| ()).is_ok() {
+        bar.enable_steady_tick(every);
+    }
 }
 
 /// Prints to standard error.

@@ -24,7 +24,7 @@ systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
 /// Runs the program with no configuration of AWS except for `environment`.
 fn epochcost(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut command = program();
-    let names = std::env::vars().map(|(name, _)| name);
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     for name in names.filter(|name| name.starts_with("AWS_")) {
         command.env_remove(name);
     }

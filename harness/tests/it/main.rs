@@ -16,6 +16,7 @@ mod coverage;
 mod doctor;
 mod downloads;
 mod draws;
+mod elsewhere;
 mod evidence;
 mod excluded;
 mod experiments;

@@ -47,7 +47,9 @@ impl Operation {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .skip(1);
     let requests: usize = arguments.next().map_or(Ok(20_000), |text| text.parse())?;
     let broker = match arguments.next() {
         Some(endpoint) => Err(endpoint),

@@ -18,7 +18,10 @@ const USAGE: &str = "usage: contact_sheet DATASET DIRECTORY PICTURE [COLUMNS]";
 const MARGIN: usize = 2;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .skip(1)
+        .collect();
     let [name, dir, picture, rest @ ..] = arguments.as_slice() else {
         return Err(USAGE.into());
     };

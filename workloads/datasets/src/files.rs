@@ -10,6 +10,21 @@ use sha2::{Digest, Sha256};
 use crate::layout::Form;
 use crate::{Checksum, DatasetError, DatasetInfo};
 
+/// Returns the end of a flush to the disk. File systems of some clusters and virtual machines
+/// refuse to flush, directories most often: the file is written all the same.
+///
+/// # Errors
+/// `flush`, where the disk failed.
+pub fn flushed(flush: io::Result<()>) -> io::Result<()> {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    match flush {
+        Err(error) if matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported) => {
+            Ok(())
+        }
+        ended => ended,
+    }
+}
+
 /// Expected name, size and checksum of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Expected {
@@ -178,4 +193,22 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
 
 fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::flushed;
+
+    #[test]
+    fn a_file_system_may_refuse_to_flush_and_a_disk_may_not_fail() {
+        for refused in [ErrorKind::InvalidInput, ErrorKind::Unsupported] {
+            assert!(flushed(Err(refused.into())).is_ok());
+        }
+        for code in [5, 28] {
+            // EIO and ENOSPC.
+            assert!(flushed(Err(Error::from_raw_os_error(code))).is_err());
+        }
+    }
 }

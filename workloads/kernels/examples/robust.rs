@@ -21,7 +21,8 @@ fn seconds(work: impl Fn()) -> f64 {
 
 #[allow(clippy::print_stdout)]
 fn main() {
-    let numbers: Vec<usize> = std::env::args()
+    let numbers: Vec<usize> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
         .skip(1)
         .filter_map(|text| text.parse().ok())
         .collect();

@@ -11,7 +11,9 @@ use epochcost_models::{Device, Precision, Trainer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     epochcost_models::keep_freed_memory();
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .skip(1);
     let model = arguments.next().ok_or("no model is named")?;
     let batch: usize = arguments.next().ok_or("no batch size is given")?.parse()?;
     let device = arguments

@@ -35,15 +35,18 @@ use run::Worker;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {
-    let mode = std::env::args().nth(1);
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     epochcost_models::keep_freed_memory();
-    let ended = match mode.as_deref() {
+    let ended = match words.first().map(String::as_str) {
         None => function().await,
         Some("--instance") => instance().await,
         Some("--describe") => describe(),
         Some("--simulate") => simulate::run().await,
         Some("--profile") => profile::run().await,
-        Some("--probe") => probe::run(std::env::args().nth(2).as_deref()).await,
+        Some("--probe") => probe::run(words.get(1).map(String::as_str)).await,
         Some(other) => Err(WorkerError::Usage(other.to_owned())),
     };
     match ended {

@@ -8,7 +8,7 @@ use crate::cost::{Price, PriceBook};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::platform::cloud;
-use crate::results::ResultsError;
+use crate::results::{ResultsError, probe_file};
 use crate::ui::{Output, table};
 
 /// Writes a price book from the Pricing API, and shows what differs.
@@ -19,6 +19,13 @@ use crate::ui::{Output, table};
 pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Error> {
     let cloud = cloud()?;
     let old = PriceBook::shipped().map_err(ResultsError::from)?;
+    if args.out.exists() {
+        return Err(Error::Usage {
+            problem: format!("{} is there already", args.out.display()),
+            remedy: "name another file with --out".to_owned(),
+        });
+    }
+    probe_file(&args.out)?;
     let refreshed = cloud.prices(&args.region, &old).await?;
     // Another region's price is no substitute.
     let is_same_region = args.region == old.region();

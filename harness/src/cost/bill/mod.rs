@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Host, PaperAccount, Polls, PurposeTraffic, QueueService, Waits};
+use epochcost_systems::{Host, PaperAccount, Polls, PurposeTraffic, QueueService, Waits, find};
 use serde::{Deserialize, Serialize};
 
 use super::formula::ARM;
 use super::{PriceBook, PriceBookError};
 use crate::metering::Invocation;
+use crate::rows::Row;
 
 /// Seconds of the month that storage is charged by: 30 days.
 const MONTH_S: f64 = 30.0 * 86_400.0;
@@ -219,6 +220,43 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
         cost_model: CostModel::Full,
         items: ledger.items,
     })
+}
+
+/// Returns the dimensions that the bills of a row can name. `function_price` is what a second of
+/// a function is charged by, where it is not Lambda's memory and requests.
+pub fn dimensions(row: &Row, function_price: Option<&str>) -> Vec<String> {
+    let Some(system) = find(&row.job.system) else {
+        return Vec::new();
+    };
+    let deployment = system.deployment();
+    let account = deployment.paper_account;
+    let (functions, instances) = match account {
+        // The formula has a term for both.
+        PaperAccount::PeerToPeer => (true, true),
+        PaperAccount::Comparison => (
+            deployment.runs_on(Host::Function),
+            deployment.runs_on(Host::Instance),
+        ),
+    };
+    let mut needed = vec![REDIS_HOST];
+    needed.extend(["s3_put", "s3_list", "s3_get", "s3_delete", "s3_gb_month"]);
+    match function_price {
+        Some(dimension) if functions => needed.push(dimension),
+        None if functions => needed.extend([gb_second(account), "lambda_request"]),
+        _ => {}
+    }
+    let bound = system.bind(&row.job);
+    if bound.is_ok_and(|bound| !bound.states().is_empty()) {
+        needed.push("state_transition");
+    }
+    match super::queue_service(&row.job) {
+        QueueService::RabbitMq => needed.push(BROKER),
+        QueueService::Sqs => needed.push("sqs_request"),
+        QueueService::Http => {}
+    }
+    let mut needed: Vec<String> = needed.into_iter().map(str::to_owned).collect();
+    needed.extend(instances.then(|| ec2(&row.instance_type)));
+    needed
 }
 
 /// Charges functions by their memory in GB, or by the second where the platform

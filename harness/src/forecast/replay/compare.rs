@@ -11,7 +11,9 @@ use crate::analysis::{RowAnalysis, TrialAnalysis};
 use crate::claims::Estimate;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::results::{Build, ConstantRecord, Git, Machine, SchemaVersion, SimulationRecord};
+use crate::results::{
+    Build, ConstantRecord, Git, Machine, SchemaVersion, SimulationRecord, command_line,
+};
 use crate::rows::Row;
 
 /// The version of the record.
@@ -118,7 +120,7 @@ impl Comparison {
             created: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             epochcost: Build::current(),
             git: Git::here(),
-            command: std::env::args().collect(),
+            command: command_line(),
             run: RecordedRun {
                 run_id: manifest.run_id.clone(),
                 created: manifest.created.clone(),

@@ -19,11 +19,12 @@ use epochcost_simulator::profile::{ComputeProfile, Constant, FunctionDevice, Pro
 use crate::analysis::{self, RowAnalysis};
 use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options};
+use crate::format::shell_word;
 use crate::platform::local::worker::find_or_build;
 use crate::platform::sim::RealCompute;
 use crate::platform::{Site, site_of};
 use crate::profiles;
-use crate::results::{Machine, RunDirectory};
+use crate::results::{Machine, ResultsError, RunDirectory};
 
 pub use compare::Comparison;
 pub use show::{check, text, write};
@@ -99,6 +100,10 @@ impl Replay {
                 remedy: "name a compute profile that knows that GPU with --compute".into(),
             });
         }
+        if let Some(dimension) = &platform.function_price {
+            let price = run.prices().price(dimension);
+            price.map_err(ResultsError::from)?;
+        }
         let rows = analysis::summarise(&run)?.rows;
         Ok(Self {
             real: real_compute(request.run, &rows, request.workers.is_some()).await?,
@@ -148,8 +153,8 @@ fn check_run(run: &RunDirectory, path: &Path) -> Result<(), Error> {
             format!("{finished} of its {planned} trials have ended"),
             format!(
                 "finish it first: epochcost run {} --out {} --resume",
-                experiment.display(),
-                path.display()
+                shell_word(&experiment.to_string_lossy()),
+                shell_word(&path.to_string_lossy())
             ),
         );
     }

@@ -1,13 +1,11 @@
 //! A comparison as text and as a file.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
 use std::path::Path;
 
 use super::compare::{Comparison, Figures, RowComparison};
 use crate::error::Error;
 use crate::format;
-use crate::results::probe;
+use crate::results::{pretty, probe_file, write_whole};
 use crate::ui::table;
 
 const HEADING: [&str; 14] = [
@@ -51,9 +49,7 @@ pub fn check(out: &Path, force: bool) -> Result<(), Error> {
             remedy: "replace it with --force, or name another file with --out".into(),
         });
     }
-    // An empty parent is the current directory.
-    let parent = out.parent().filter(|path| *path != Path::new(""));
-    Ok(probe(parent.unwrap_or(Path::new(".")))?)
+    Ok(probe_file(out)?)
 }
 
 /// Writes the comparison so that a reader sees all of it or none.
@@ -61,20 +57,7 @@ pub fn check(out: &Path, force: bool) -> Result<(), Error> {
 /// # Errors
 /// When it cannot be written.
 pub fn write(comparison: &Comparison, out: &Path) -> Result<(), Error> {
-    let failed = |source: io::Error| Error::Io {
-        doing: format!("write {}", out.display()),
-        source,
-    };
-    let mut text = serde_json::to_vec_pretty(comparison).map_err(|error| failed(error.into()))?;
-    text.push(b'\n');
-    let temporary = out.with_extension("partial");
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(&text)?;
-        file.sync_all()
-    });
-    written
-        .and_then(|()| fs::rename(&temporary, out))
-        .map_err(failed)
+    Ok(write_whole(out, &pretty(out, comparison)?)?)
 }
 
 /// The comparison for people.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Enforced, Enforcement, Local, ServerUsed, check, doctor};
+use super::{Enforced, Enforcement, Local, ServerUsed, check, doctor, machine};
 use crate::metering::TrialOutcome;
 use crate::platform::{
     Factory, Finding, Limit, Platform, PlatformError, PlatformOptions, Prepared, Progress, Server,
@@ -55,7 +55,7 @@ impl Platform for OnThisMachine {
         if self.has_real_services {
             check(rows)?;
         }
-        Ok(())
+        machine::has_handles_for(rows)
     }
 
     async fn prepare(
@@ -64,7 +64,11 @@ impl Platform for OnThisMachine {
         _consent: &SpendingConsent,
         output: Output,
     ) -> Result<Prepared, PlatformError> {
+        machine::has_loopback()?;
         let mut local = Local::new().await?;
+        if local.limits.storage.is_watched() {
+            machine::has_temporary_files(&std::env::temp_dir())?;
+        }
         for plan in plans {
             local.check_device(&plan.row)?;
         }

@@ -15,6 +15,7 @@ use super::environment;
 use super::host::{Host, InvocationLines, LogSink};
 use super::lambda::FunctionSpec;
 use super::limits::Size;
+use super::machine;
 use super::process::{Exit, Process};
 use super::runtime_api::{Answer, Event, RuntimeApi, Slot};
 use crate::metering::Invocation;
@@ -135,14 +136,16 @@ impl Sandbox {
                 },
             )
             .await
-            .map_err(|error| format!("failed to start a sandbox: {error}"))?;
+            .map_err(|error| machine::explained("start a sandbox", &error))?;
         let ready = tokio::select! {
             biased;
             ready = timeout(INIT_LIMIT, slot.ready()) => ready,
             exit = process.ended() => return Err(init_failed(&slot, exit, &log.take())),
         };
         let Ok(ready) = ready else {
-            return Err(format!("init took more than {} s", INIT_LIMIT.as_secs()));
+            let limit_s = INIT_LIMIT.as_secs();
+            let why = machine::few_threads();
+            return Err(format!("init took more than {limit_s} s{why}"));
         };
         let init = Some(ready.saturating_duration_since(started));
         Ok(Self {

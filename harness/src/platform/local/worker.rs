@@ -4,10 +4,12 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use epochcost_servers::find;
 use epochcost_systems::Device;
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::checkout::{Artifact, Checkout};
 use super::program::Program;
@@ -19,6 +21,8 @@ use crate::rows::{Precision, Row};
 pub const WORKER_VARIABLE: &str = epochcost_environment::user::WORKER;
 /// The binary's name, which AWS prescribes for custom runtimes.
 pub(super) const NAME: &str = "bootstrap";
+/// Time limit of a worker's description; one with CUDA starts its driver first.
+const DESCRIPTION_LIMIT: Duration = Duration::from_secs(20);
 /// Built as the whole workspace builds it, so that nothing is compiled twice.
 const BINARY: Artifact = Artifact {
     selection: &["--bin", NAME],
@@ -105,8 +109,8 @@ pub const CUDA_WORKER: &str = "on a machine with an NVIDIA GPU, build a worker w
 /// # Errors
 /// [`PlatformError::Worker`] with what was tried and what to do.
 pub fn find_or_build() -> Result<Worker, PlatformError> {
-    if let Some(path) = env::var_os(WORKER_VARIABLE) {
-        return Worker::at(PathBuf::from(path));
+    if let Some(path) = named() {
+        return Worker::at(path);
     }
     let program = env::current_exe().map_err(|source| PlatformError::Io {
         doing: "find this program's own path".into(),
@@ -121,6 +125,12 @@ pub fn find_or_build() -> Result<Worker, PlatformError> {
         (None, Some(installed)) => Worker::at(installed),
         (None, None) => Err(missing(&program)),
     }
+}
+
+/// Returns the worker that `EPOCHCOST_WORKER` names; empty, it names none.
+fn named() -> Option<PathBuf> {
+    let path = env::var_os(WORKER_VARIABLE).filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
 }
 
 /// Returns the error for an installation without a worker.
@@ -165,10 +175,7 @@ impl Worker {
                 sha256,
                 program,
             }),
-            Err(error) => Err(PlatformError::Worker(format!(
-                "{}: {error}",
-                path.display()
-            ))),
+            Err(error) => Err(unusable(&path, &error)),
         }
     }
 
@@ -191,25 +198,45 @@ impl Worker {
     /// # Errors
     /// [`PlatformError::Worker`] when it is no worker of this version.
     pub async fn describe(&self) -> Result<Description, PlatformError> {
-        let failed =
-            |reason: String| PlatformError::Worker(format!("{}: {reason}", self.path.display()));
+        self.describe_within(DESCRIPTION_LIMIT).await
+    }
+
+    async fn describe_within(&self, limit: Duration) -> Result<Description, PlatformError> {
         let output = tokio::process::Command::new(self.program())
             .arg("--describe")
             .stdin(Stdio::null())
-            .output()
-            .await
-            .map_err(|error| failed(error.to_string()))?;
+            .kill_on_drop(true)
+            .output();
+        let output = timeout(limit, output).await.map_err(|_| {
+            let limit_s = limit.as_secs();
+            let reason = format!("it does not answer `--describe` within {limit_s} s");
+            unusable(&self.path, &reason)
+        })?;
+        let output = output.map_err(|error| unusable(&self.path, &error))?;
         serde_json::from_slice(&output.stdout).map_err(|error| {
-            failed(format!(
-                "it does not describe itself, is it a worker of this version? {error}"
-            ))
+            let asked = "it does not describe itself, is it a worker of this version?";
+            unusable(&self.path, &format!("{asked} {error}"))
         })
     }
+}
+
+/// Returns the error of a binary that is no worker, with the variable if that named it.
+fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> PlatformError {
+    let remedy = match named() {
+        Some(named) if named == path => format!(
+            "; {WORKER_VARIABLE} names it: set it to a worker of version {}, or unset it",
+            env!("CARGO_PKG_VERSION")
+        ),
+        _ => String::new(),
+    };
+    PlatformError::Worker(format!("{}: {reason}{remedy}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use std::fs;
 
@@ -223,5 +250,17 @@ mod tests {
         assert!(worker.sha256.starts_with("ba7816bf8f01cfea"));
         let error = Worker::at(dir.path().join("none")).unwrap_err().to_string();
         assert!(error.contains("none"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_does_not_answer_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bootstrap");
+        fs::write(&path, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
+        let worker = Worker::at(path).unwrap();
+        let error = worker.describe_within(Duration::ZERO).await.unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("bootstrap: it does not answer"), "{error}");
     }
 }

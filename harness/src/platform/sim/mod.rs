@@ -215,7 +215,7 @@ pub(crate) async fn phantom(
 ) -> Result<Simulated, PlatformError> {
     let (steps, mut seen) = watch::channel(0);
     let (answer, mut answered) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().spawn(move || {
         let options = Options {
             keeps_steps,
             classes_above: Some(CLASSES_ABOVE),
@@ -227,6 +227,10 @@ pub(crate) async fn phantom(
         // The receiver is gone after an interruption.
         let _ = answer.send(simulate(&simulation, options));
     });
+    thread.map_err(|error| {
+        let what = format!("failed to start a thread: {error}");
+        PlatformError::lacking(what, "raise the limit on threads with `ulimit -u`")
+    })?;
     loop {
         tokio::select! {
             biased;

@@ -44,7 +44,9 @@ const ALLOCATORS: [(&str, Allocator); 2] =
     [("stock", Allocator::Stock), ("tuned", Allocator::Tuned)];
 
 fn main() {
-    let words: Vec<String> = std::env::args().collect();
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let after = |flag: &str| {
         let at = words.iter().position(|word| word == flag)?;
         words.get(at + 1).cloned()

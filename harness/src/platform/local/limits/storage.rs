@@ -78,6 +78,11 @@ impl Storage {
         }
     }
 
+    /// Returns whether sandboxes get a directory in `TMPDIR`.
+    pub(in super::super) fn is_watched(&self) -> bool {
+        matches!(self, Self::Watched { .. })
+    }
+
     pub(super) fn enforcement(&self) -> Enforced {
         Enforced::Yes {
             how: match self {
