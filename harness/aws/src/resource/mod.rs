@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use bucket::{BucketSpec, ObjectSpec};
 pub use endpoint::{EndpointService, EndpointSpec};
 pub use function::{Architecture, FunctionNetwork, FunctionSpec};
-pub use instance::{InstanceSpec, has_ended, launched_s};
+pub use instance::{InstanceSpec, ended_by, launched_s};
 pub use instance_profile::InstanceProfileSpec;
 pub use internet_gateway::InternetGatewaySpec;
 pub use log_group::LogGroupSpec;
@@ -34,6 +34,7 @@ pub use role::RoleSpec;
 pub use security_group::SecurityGroupSpec;
 pub use state_machine::StateMachineSpec;
 pub use subnet::SubnetSpec;
+pub(crate) use retry::once_passed;
 pub(crate) use switch::TRANSITIONS as SWITCH_TRANSITIONS;
 pub use switch::{SwitchSpec, arm as arm_switch, disarm as disarm_switch};
 pub use vpc::VpcSpec;
@@ -358,12 +359,14 @@ pub(crate) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
 
 /// Sends a request and converts its error; `doing` follows "failed to".
 macro_rules! call {
-    ($doing:expr, $request:expr) => {
-        $request
-            .send()
-            .await
-            .map_err(|error| crate::AwsError::of($doing, error))
-    };
+    ($doing:expr, $request:expr) => {{
+        let request = $request;
+        let attempt = || async {
+            let answer = request.clone().send().await;
+            answer.map_err(|error| crate::AwsError::of($doing, error))
+        };
+        crate::resource::once_passed(attempt).await
+    }};
 }
 pub(crate) use call;
 
