@@ -159,7 +159,7 @@ pub fn of_trial(
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
     let (calls, bound) = (row.calls()?, row.system()?.bind(&row.job)?);
-    let (machine, rounds) = (bound.states(), bound.rounds());
+    let (workflow, rounds) = (bound.states(), bound.rounds());
     let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
     let name = |function: &str| function_name(scope, system, function, trial_index);
@@ -192,14 +192,14 @@ pub fn of_trial(
         }));
     }
     // The state machine.
-    if !machine.is_empty() {
+    if !workflow.is_empty() {
         let arn = |function: &str| scope.arn("lambda", &format!("function:{}", name(function)));
         let limits = (
             Some(states::DEFINITION_BYTES_LIMIT),
             Some(states::HISTORY_EVENTS_LIMIT),
         );
         let batches = row.job.batches_per_worker;
-        if let Some((_, reason)) = states::exceeded(&machine, batches, rounds, arn, limits) {
+        if let Some((_, reason)) = states::exceeded(&workflow, batches, rounds, arn, limits) {
             return Err(SystemError::Invoke {
                 function: format!("the state machine of {}", row.row),
                 reason,
@@ -210,7 +210,7 @@ pub fn of_trial(
             role: scope.run.name(MACHINES),
             // The published state machine has no `Retry` in any state.
             definition: states::definition(
-                &machine,
+                &workflow,
                 batches,
                 rounds,
                 arn,

@@ -65,7 +65,8 @@ impl Cause {
             return *cause;
         }
         // Kinds of codes, of which each service has one per resource.
-        let (has, ends) = (|part| code.contains(part), |end| code.ends_with(end));
+        let has = |part: &str| code.contains(part);
+        let ends = |end: &str| code.ends_with(end);
         match status {
             _ if ends(".NotFound") => Self::NotFound,
             _ if ends(".InUse") => Self::InUse,
@@ -158,7 +159,11 @@ const CODES: [(Cause, &[&str]); 12] = [
     ),
     (
         Cause::Permission,
-        &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation"],
+        &[
+            "AccessDenied",
+            "AccessDeniedException",
+            "UnauthorizedOperation",
+        ],
     ),
     (
         Cause::Throttled,
@@ -218,7 +223,12 @@ const CODES: [(Cause, &[&str]); 12] = [
     ),
     (
         Cause::InUse,
-        &["DependencyViolation", "DeleteConflict", "BucketNotEmpty", "VolumeInUse"],
+        &[
+            "DependencyViolation",
+            "DeleteConflict",
+            "BucketNotEmpty",
+            "VolumeInUse",
+        ],
     ),
     (
         Cause::Passing,
@@ -271,15 +281,35 @@ const MESSAGES: [(Cause, &str, &str); 10] = [
     // A new role is not known to Lambda, to KMS and to Step Functions yet.
     (Cause::Passing, INVALID, "cannot be assumed"),
     (Cause::Passing, INVALID, "does not have permissions to call"),
-    (Cause::Passing, INVALID, "KMS key is invalid for CreateGrant"),
-    (Cause::Passing, "AccessDeniedException", "authorized to assume"),
+    (
+        Cause::Passing,
+        INVALID,
+        "KMS key is invalid for CreateGrant",
+    ),
+    (
+        Cause::Passing,
+        "AccessDeniedException",
+        "authorized to assume",
+    ),
     // Functions in a VPC.
     (Cause::Passing, INVALID, THROTTLED_BY_EC2),
     // "Function already exist" has the same code.
-    (Cause::InUse, "ResourceConflictException", "in the following state"),
-    (Cause::InUse, "ResourceConflictException", "update is in progress"),
+    (
+        Cause::InUse,
+        "ResourceConflictException",
+        "in the following state",
+    ),
+    (
+        Cause::InUse,
+        "ResourceConflictException",
+        "update is in progress",
+    ),
     // EC2 has no code of its own for a profile that it does not know yet.
-    (Cause::NotFound, "InvalidParameterValue", "IAM Instance Profile"),
+    (
+        Cause::NotFound,
+        "InvalidParameterValue",
+        "IAM Instance Profile",
+    ),
     // Nor has it one for types that a plan leaves out.
     (Cause::Account, "", "not eligible for Free Tier"),
     // New accounts have functions of at most 3,008 MB.
@@ -527,7 +557,8 @@ mod tests {
         let kms = "Lambda was unable to configure access to your environment variables because the \
                    KMS key is invalid for CreateGrant. KMS Message: ARN does not refer to a valid \
                    principal";
-        let ec2 = "Your request has been throttled by EC2, please make sure you have enough API rate";
+        let ec2 =
+            "Your request has been throttled by EC2, please make sure you have enough API rate";
         let pending = "The operation cannot be performed at this time. The function is currently in \
                        the following state: Pending";
         let conflict = "ResourceConflictException";
@@ -548,11 +579,21 @@ mod tests {
             ("RulesPerSecurityGroupLimitExceeded", 400, "", Cause::Quota),
             ("ExecutionLimitExceeded", 400, "", Cause::Quota),
             ("ENILimitReachedException", 502, "", Cause::Quota),
-            ("SubnetIPAddressLimitReachedException", 502, "", Cause::Quota),
+            (
+                "SubnetIPAddressLimitReachedException",
+                502,
+                "",
+                Cause::Quota,
+            ),
             ("LimitExceededException", 400, "", Cause::Quota),
             ("Unsupported", 400, "", Cause::Capacity),
             ("InsufficientInstanceCapacity", 500, "", Cause::Capacity),
-            ("InsufficientFreeAddressesInSubnet", 400, "", Cause::Capacity),
+            (
+                "InsufficientFreeAddressesInSubnet",
+                400,
+                "",
+                Cause::Capacity,
+            ),
             ("ReservationCapacityExceeded", 400, "", Cause::Capacity),
             ("Client.RequestLimitExceeded", 503, "", Cause::Throttled),
             ("EC2ThrottledException", 502, "", Cause::Throttled),

@@ -190,7 +190,10 @@ mod tests {
         let mut reader = LogReader::default();
         let from = |reader: &LogReader, now| -> Vec<i64> {
             let windows = reader.windows(&groups, since, now);
-            windows.iter().map(|(_, from)| from.as_millisecond()).collect()
+            windows
+                .iter()
+                .map(|(_, from)| from.as_millisecond())
+                .collect()
         };
         assert_eq!(from(&reader, now), [0, 0]);
         reader.whole_at = Some(now + WHOLE_INTERVAL);

@@ -8,8 +8,7 @@ use crate::limits::{Infeasible, Limit};
 use crate::model::Simulation;
 
 /// ARN of a function as deployments name it: a branch of a definition contains one.
-const ARN: &str =
-    "arn:aws:lambda:us-east-1:123456789012:function:epochcost-0123456789ab-r0t0-";
+const ARN: &str = "arn:aws:lambda:us-east-1:123456789012:function:epochcost-0123456789ab-r0t0-";
 
 /// Returns the limit of the platform that a setting exceeds before anything runs, if
 /// any: the function's size, its package, how many must run at once, and the size of its state
@@ -50,7 +49,10 @@ pub fn refused(
     let bound = system.bind(job)?;
     // The state machine.
     let workflow = &simulation.profile.workflow;
-    let limits = (workflow.definition_bytes_limit, workflow.history_events_limit);
+    let limits = (
+        workflow.definition_bytes_limit,
+        workflow.history_events_limit,
+    );
     let arn = |function: &str| format!("{ARN}{}-{function}", job.system);
     let (batches, rounds) = (job.batches_per_worker, bound.rounds());
     if let Some((limit, reason)) = states::exceeded(&bound.states(), batches, rounds, arn, limits) {

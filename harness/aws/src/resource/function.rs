@@ -231,5 +231,8 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
     let doing = format!("remove the function {name}");
     // While it is created or changed, Lambda does not remove it.
     let delete = || async { call!(&doing, delete.clone()).map(drop) };
-    unless(once_unused(INTERFACE_TIMEOUT, delete).await, Cause::NotFound)
+    unless(
+        once_unused(INTERFACE_TIMEOUT, delete).await,
+        Cause::NotFound,
+    )
 }

@@ -260,7 +260,10 @@ mod tests {
         let code = || Some("Client.VolumeLimitExceeded".to_owned());
         let whole = || Some("Client.VolumeLimitExceeded: Volume limit exceeded".to_owned());
         assert_eq!(of(code(), whole()), whole().unwrap_or_default());
-        assert_eq!(of(code(), Some("too many".to_owned())), "Client.VolumeLimitExceeded: too many");
+        assert_eq!(
+            of(code(), Some("too many".to_owned())),
+            "Client.VolumeLimitExceeded: too many"
+        );
         assert_eq!(of(code(), None), "Client.VolumeLimitExceeded");
         assert_eq!(of(None, None), "EC2 states no reason");
     }

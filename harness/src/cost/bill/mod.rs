@@ -236,7 +236,10 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
         ledger.charge(REDIS_HOST, host_hours)?;
     }
     // Machines of other clouds have both in their price.
-    let rented = [(usage.instance_type, instance_hours), (REDIS_TYPE, host_hours)];
+    let rented = [
+        (usage.instance_type, instance_hours),
+        (REDIS_TYPE, host_hours),
+    ];
     let rented = rented.into_iter().filter(|(name, _)| is_ec2(name));
     ledger.charge(ADDRESS, rented.clone().map(|(_, hours)| hours).sum())?;
     let gb_hours: f64 = rented.map(|(name, hours)| volume_gb(name) * hours).sum();

@@ -3,8 +3,8 @@
 use std::iter::successors;
 use std::time::Duration;
 
-use epochcost_aws::invoke::{self, Execution};
 use epochcost_aws::deployment;
+use epochcost_aws::invoke::{self, Execution};
 use epochcost_systems::{State, Task, execution_name, states};
 use tokio::time::{Instant, sleep};
 

@@ -132,7 +132,9 @@ async fn wait(
         // In this order: an instance leaves its log before it ends.
         let is_turn = polls % POLLS_PER_STATE_CHECK == POLLS_PER_STATE_CHECK - 1;
         for (_, rank) in launched.iter().filter(|(_, rank)| !logs.contains_key(rank)) {
-            if is_turn && let Some(reason) = resource::ended_by(clients, &name(trial, *rank)).await? {
+            if is_turn
+                && let Some(reason) = resource::ended_by(clients, &name(trial, *rank)).await?
+            {
                 silent.insert(*rank, reason);
             }
         }

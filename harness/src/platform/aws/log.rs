@@ -210,20 +210,20 @@ fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
                 one.outcome = Some(Err(JSON_FORMAT.to_owned()));
                 return vec![one];
             }
-            early.push(text);
+            if text.starts_with("EPOCHCOST") {
+                early.push(text);
+            }
             continue;
         };
         let end = format!("END RequestId: {}", current.request_id);
-        match Report::of_lambda(text) {
-            Ok(report) if report.request_id.to_string() == current.request_id => {
-                if !is_reported {
-                    current.report = Some(report);
-                    is_reported = !is_inside;
-                }
+        let is_report = is_report_of(text, &current.request_id);
+        match is_report.then(|| Report::of_lambda(text)) {
+            Some(_) if is_reported => {}
+            Some(Ok(report)) => {
+                current.report = Some(report);
+                is_reported = !is_inside;
             }
-            Err(error) if !is_inside && is_report_of(text, &current.request_id) => {
-                current.unreadable = Some(error.to_string());
-            }
+            Some(Err(error)) if !is_inside => current.unreadable = Some(error.to_string()),
             _ if is_inside && text.trim_end().ends_with(&end) => {
                 is_inside = false;
                 current.take(text.trim_end().trim_end_matches(&end));
@@ -342,12 +342,19 @@ mod tests {
         let mut start_second = good();
         start_second.swap(0, 1);
         for texts in [swapped, early_report, lost_end, glued, joined, start_second] {
-            let both = texts.iter().cloned().chain(whole(Uuid::from_u128(2), r#"{"Ok":"finished"}"#));
+            let both = texts
+                .iter()
+                .cloned()
+                .chain(whole(Uuid::from_u128(2), r#"{"Ok":"finished"}"#));
             let seen = of(both.collect());
             assert_eq!(seen.len(), 2, "{texts:?}");
             for one in seen {
                 let invocation = one.invocation().unwrap();
-                assert_eq!((one.failure(), invocation.billed_ms), (None, 600), "{texts:?}");
+                assert_eq!(
+                    (one.failure(), invocation.billed_ms),
+                    (None, 600),
+                    "{texts:?}"
+                );
                 assert_eq!(invocation.function, "worker", "{texts:?}");
             }
         }
@@ -379,8 +386,17 @@ mod tests {
             let found: Vec<Invocation> = of(texts).iter().filter_map(Seen::invocation).collect();
             let cold: Vec<bool> = found.iter().map(|one| one.cold).collect();
             assert_eq!(cold, [true, again]);
-            assert_eq!((found[0].billed_ms, found[0].function.as_str()), (600, UNKNOWN));
-            assert!(found[0].error.as_ref().unwrap().starts_with("Runtime.ExitError"));
+            assert_eq!(
+                (found[0].billed_ms, found[0].function.as_str()),
+                (600, UNKNOWN)
+            );
+            assert!(
+                found[0]
+                    .error
+                    .as_ref()
+                    .unwrap()
+                    .starts_with("Runtime.ExitError")
+            );
         }
     }
 

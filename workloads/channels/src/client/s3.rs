@@ -325,7 +325,9 @@ impl ObjectStore for S3Objects {
         };
         let client = self.bucket(bucket)?;
         let page = self.repeated(|| client.list_paginated(Some(prefix), options.clone()));
-        let page = page.await.map_err(|error| self.error(bucket, prefix, error))?;
+        let page = page
+            .await
+            .map_err(|error| self.error(bucket, prefix, error))?;
         let keys = page
             .result
             .objects
@@ -428,8 +430,8 @@ mod tests {
                         break;
                     }
                 }
-                let (status, code) = (answers.get(count.fetch_add(1, Ordering::SeqCst)))
-                    .unwrap_or(&("200 OK", ""));
+                let (status, code) =
+                    (answers.get(count.fetch_add(1, Ordering::SeqCst))).unwrap_or(&("200 OK", ""));
                 let request = String::from_utf8_lossy(&request).into_owned();
                 let body = match request.starts_with("GET") && !kept.is_empty() {
                     true => kept.clone(),

@@ -227,7 +227,10 @@ fn workflows_beyond_step_functions_are_refused_by_the_limits_name() {
         let refusal = refused(&limited(simulation), 20.0).unwrap();
         refusal.map(|refusal| refusal.limit)
     };
-    let (parallel, map) = (|| json!({"fan_out": "parallel"}), || json!({"fan_out": "map"}));
+    let (parallel, map) = (
+        || json!({"fan_out": "parallel"}),
+        || json!({"fan_out": "map"}),
+    );
     assert_eq!(limits(parallel(), 1_800), None);
     assert_eq!(limits(parallel(), 2_000), Some(Limit::WorkflowDefinition));
     assert_eq!(limits(parallel(), 6_000), Some(Limit::WorkflowHistory));

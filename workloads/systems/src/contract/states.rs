@@ -59,7 +59,10 @@ fn of_round(states: &[State], batches: usize, rounds: usize) -> (Vec<State>, usi
         },
         state => state.clone(),
     };
-    (states.iter().map(deployed).collect(), batches.div_ceil(rounds))
+    (
+        states.iter().map(deployed).collect(),
+        batches.div_ceil(rounds),
+    )
 }
 
 /// Hard limit of Step Functions on one state machine or execution.
@@ -98,7 +101,10 @@ pub fn exceeded(
         Some((limit, reason))
     };
     // The execution itself starts and ends.
-    let events = 2 + states.iter().map(|state| state.events(batches)).sum::<u64>();
+    let events = 2 + states
+        .iter()
+        .map(|state| state.events(batches))
+        .sum::<u64>();
     let (history, what) = (MachineLimit::History, "events in its history");
     over(history, events as f64, events_limit, what, "").or_else(|| {
         let bytes = definition_bytes(&states, batches, arn_of);
@@ -315,11 +321,20 @@ mod tests {
     /// The closed form is the definition's length, whatever the digits of its numbers.
     #[test]
     fn a_definitions_bytes_are_known_before_it_is_written() {
-        for (fan_out, batches) in [("map", 500), ("parallel", 1), ("parallel", 10), ("parallel", 1234)] {
+        for (fan_out, batches) in [
+            ("map", 500),
+            ("parallel", 1),
+            ("parallel", 10),
+            ("parallel", 1234),
+        ] {
             let states = find("spirt").unwrap().bind(&job(fan_out)).unwrap().states();
             let arn = |function: &str| format!("arn:{function}");
             let written = definition(&states, batches, 1, arn, true).len() as f64;
-            assert_eq!(definition_bytes(&states, batches, arn), written, "{fan_out} {batches}");
+            assert_eq!(
+                definition_bytes(&states, batches, arn),
+                written,
+                "{fan_out} {batches}"
+            );
         }
     }
 
@@ -359,8 +374,7 @@ mod tests {
                 }
             }
         }
-        let read: Task =
-            serde_json::from_value(Value::Object(received)).unwrap();
+        let read: Task = serde_json::from_value(Value::Object(received)).unwrap();
         assert_eq!(read.function, "compute_gradients");
         assert_eq!((read.rank, read.epoch, read.batch), (2, 1, None));
         assert_eq!(read.job, task.job);
