@@ -6,7 +6,7 @@ use super::Selection;
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::experiment::{Experiment, describe, expanded};
+use crate::experiment::{Experiment, Options, describe, expanded};
 use crate::forecast::price_book;
 use crate::format::shell_word;
 use crate::report;
@@ -88,12 +88,14 @@ fn load(args: &Args) -> Result<Vec<Experiment>, Error> {
             remedy: "run them one at a time, or leave --out out".to_owned(),
         });
     }
-    let options = args.selection.options();
-    let prices = args.prices.as_deref();
-    let prices = prices.map(|path| price_book(Some(path))).transpose()?;
+    let prices = args.prices.as_deref().map(|path| price_book(Some(path)));
+    let options = Options {
+        prices: prices.transpose()?,
+        ..args.selection.options()
+    };
     let load = |file: &PathBuf| -> Result<Experiment, Error> {
         let experiment = Experiment::load(file, &options)?;
-        runnable(&experiment, prices.as_ref())?;
+        runnable(&experiment)?;
         if experiment.needs_data() {
             experiment.data.inspect(&experiment.document)?;
         }
@@ -125,11 +127,7 @@ async fn one(
     let consent = SpendingConsent {
         yes: args.yes,
         max_usd: args.max_usd,
-        prices: args
-            .prices
-            .as_deref()
-            .map(|path| price_book(Some(path)))
-            .transpose()?,
+        prices: experiment.prices.clone(),
     };
     match execute(experiment, destination, consent, output, stop).await {
         Ended::Whole(directory, analysis) => {

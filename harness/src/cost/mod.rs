@@ -12,7 +12,9 @@ pub mod instances;
 mod prices;
 mod units;
 
-pub use bill::{Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, dimensions, full, paper};
+pub use bill::{
+    ADDRESS, Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, VOLUME, dimensions, full, paper,
+};
 pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
 pub use prices::{Price, PriceBook, PriceBookError};
 pub(crate) use units::of as unit_of;

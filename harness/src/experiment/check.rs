@@ -1,5 +1,6 @@
 //! Conversion of a row's fields to a job that some system can run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use epochcost_datasets::{self as datasets, DatasetInfo};
@@ -24,6 +25,8 @@ use crate::suggest::did_you_mean;
 pub struct Checker<'a> {
     /// The file.
     pub document: &'a Document,
+    /// Price book that was given; none: the shipped one.
+    pub prices: Option<&'a PriceBook>,
     /// The data.
     pub data: &'a Data,
     /// The experiment's seed.
@@ -477,7 +480,7 @@ impl Checker<'_> {
         let Some(asked) = &row.instance_type else {
             return Ok(system.deployment().instance_type.to_owned());
         };
-        let Ok(book) = PriceBook::shipped() else {
+        let Some(book) = self.prices() else {
             return Ok(asked.clone());
         };
         let priced: Vec<&str> = book
@@ -491,9 +494,24 @@ impl Checker<'_> {
         Err(self.error(
             fields,
             "instance_type",
-            format!("no price is known of `{asked}`"),
-            did_you_mean(asked, &priced),
+            format!(
+                "the price book of {}, {}, has no `ec2/{asked}`",
+                book.region(),
+                book.date()
+            ),
+            format!(
+                "{}; or add its price to a book and give that with `--prices FILE`",
+                did_you_mean(asked, &priced)
+            ),
         ))
+    }
+
+    /// Returns the price book that was given, or else the shipped one.
+    pub(super) fn prices(&self) -> Option<Cow<'_, PriceBook>> {
+        match self.prices {
+            Some(book) => Some(Cow::Borrowed(book)),
+            None => PriceBook::shipped().ok().map(Cow::Owned),
+        }
     }
 
     /// An attack changes values, and needs a platform that has some.

@@ -42,6 +42,7 @@ pub use crate::yaml::error::{self, ExperimentError};
 pub use crate::platform::PlatformKind;
 
 use crate::claims::Claim;
+use crate::cost::PriceBook;
 use crate::platform::{Figures, Site, site_of};
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use crate::shipped;
@@ -82,6 +83,8 @@ pub struct Experiment {
     pub simulation: Option<Simulation>,
     /// What a quick reproduction makes of it.
     pub quick: Quick,
+    /// Price book that was given; none: the shipped one.
+    pub prices: Option<PriceBook>,
     /// The file, for messages.
     pub document: Document,
 }
@@ -108,6 +111,8 @@ pub struct Options {
     pub platform: Option<PlatformKind>,
     /// `--services`.
     pub services: Option<Services>,
+    /// Price book of `--prices`; none: the shipped one.
+    pub prices: Option<PriceBook>,
     /// Whether the experiment is reduced as its field `quick` states.
     pub quick: bool,
     /// Whether rows that cannot be run are kept apart; otherwise the first of them
@@ -186,6 +191,7 @@ impl Experiment {
         own_models(&document, &header.models)?;
         let checker = Checker {
             document: &document,
+            prices: options.prices.as_ref(),
             data: &data,
             seed: header.seed,
             models: &header.models,
@@ -239,6 +245,7 @@ impl Experiment {
             claims,
             simulation,
             quick,
+            prices: options.prices.clone(),
             document,
         })
     }

@@ -38,6 +38,7 @@ pub(super) fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
         let document = document(&experiment.document, &setting, several)?;
         let options = Options {
             platform: Some(simulator()),
+            prices: experiment.prices.clone(),
             keeps_impossible: true,
             ..Options::default()
         };

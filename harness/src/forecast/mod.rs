@@ -157,7 +157,10 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         // It was loaded for the simulator.
         return Err(Error::NothingSelected("no simulation".into()));
     };
-    let prices = price_book(request.prices)?;
+    let prices = match &experiment.prices {
+        Some(prices) => prices.clone(),
+        None => price_book(None)?,
+    };
     if let Some(warning) = prices
         .stale(jiff::Zoned::now().date())
         .filter(|_| request.prices.is_some())
@@ -344,6 +347,7 @@ pub(crate) fn usage(
 ) -> Result<Vec<RowUsage>, Error> {
     let options = Options {
         platform: Some(simulator()),
+        prices: Some(prices.clone()),
         ..Options::default()
     };
     let simulated = Experiment::from_document(experiment.document.clone(), &options)?;
@@ -392,7 +396,9 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
         // Planning is about sizes, whatever the experiment trains for later.
         document.set_option("plan", "simulation.real_compute", "false")?;
     }
+    let prices = request.prices.map(|path| price_book(Some(path)));
     let options = Options {
+        prices: prices.transpose()?,
         set: request.set.to_vec(),
         platform: Some(simulator()),
         keeps_impossible: true,

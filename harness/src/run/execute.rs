@@ -144,7 +144,8 @@ impl Work<'_> {
 ///
 /// # Errors
 /// Names what is lacking and what to do.
-pub fn runnable(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<(), Error> {
+pub fn runnable(experiment: &Experiment) -> Result<(), Error> {
+    let prices = experiment.prices.as_ref();
     priced(experiment, prices)?;
     Ok(open(experiment, prices)?
         .platform

@@ -70,6 +70,7 @@ fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
         let document = document(experiment, first, samples, workers)?;
         let options = Options {
             platform: Some(simulator()),
+            prices: experiment.prices.clone(),
             keeps_impossible: true,
             ..Options::default()
         };

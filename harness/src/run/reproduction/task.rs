@@ -132,7 +132,7 @@ impl Task {
 /// build, data that cannot be generated and is not there. What is wrong with
 /// generated data shows when it is read.
 fn able(experiment: &Experiment) -> Result<(), Error> {
-    runnable(experiment, None)?;
+    runnable(experiment)?;
     if experiment.needs_data() && experiment.data.generate.is_none() {
         experiment.data.inspect(&experiment.document)?;
     }
