@@ -11,7 +11,6 @@ use super::progress::{Following, TrialProgress};
 use super::signal::Stop;
 use super::tear_down::tear_down;
 use crate::analysis::{self, Analysis};
-use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::forecast::priced;
