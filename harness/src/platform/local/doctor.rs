@@ -35,8 +35,9 @@ fn limits() -> Vec<Finding> {
         Enforced::No { why } => Finding::lacking(
             what,
             why,
-            "run as root, or in a cgroup of your own (systemd-run --user --scope -p Delegate=yes); \
-             without, functions are not held to their size, and the results say so",
+            "run as root, or in a cgroup of your own (systemd-run --user --scope -p Delegate=yes), and \
+             allow a container more CPU than its functions have; without, functions are not held to \
+             their size, and the results say so",
         ),
     });
     found.into()
