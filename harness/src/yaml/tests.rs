@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::*;
@@ -9,15 +11,9 @@ struct Sample {
     count: u64,
     small: Option<u32>,
     share: f64,
-    models: Vec<Model>,
+    models: Vec<BTreeMap<String, String>>,
     fit: Vec<String>,
     memory_mb: Vec<u32>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Model {
-    model: String,
-    device: String,
 }
 
 fn problem(text: &str) -> String {
