@@ -134,7 +134,7 @@ fn plain_numbers(parsed: &Spanned<Parsed>, lines: &[Option<Vec<char>>]) -> Resul
         // To readers of YAML 1.1 it is octal.
         _ if starts_with_zero(&written) => (
             format!("found {written}, which starts with 0"),
-            format!("write {}", written.trim_start_matches('0')),
+            "write it without zeros before it, or in quotes if it is text".to_owned(),
         ),
         Parsed::Scalar(Value::Float(x)) if (x == 0.0 && !is_zero) || x.is_infinite() => (
             format!("`{written}` is outside the range of 64-bit floating point"),
