@@ -54,11 +54,14 @@ impl Published {
     /// When one is missing or is no table.
     pub fn read(directory: &Path) -> Result<Self, PublishedError> {
         let own = Self::shipped()?;
-        let tables = own.tables.iter().map(|own| -> Result<Table, PublishedError> {
-            let table = Table::read(&directory.join(own.name()))?;
-            same_units(&table, own)?;
-            Ok(table)
-        });
+        let tables = own
+            .tables
+            .iter()
+            .map(|own| -> Result<Table, PublishedError> {
+                let table = Table::read(&directory.join(own.name()))?;
+                same_units(&table, own)?;
+                Ok(table)
+            });
         Ok(Self {
             tables: tables.collect::<Result<_, _>>()?,
         })

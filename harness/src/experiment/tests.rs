@@ -115,15 +115,17 @@ fn a_part_of_the_optimizer_leaves_the_rest_of_the_default() {
         of(BASE, &["systems.1.optimizer.sgd.learning_rate=1e-3"])[0],
         default
     );
-    assert_eq!(
-        of(BASE, &["systems.*.optimizer.sgd.learning_rate=1e-3"])[1],
-        slower
-    );
+    // Each system keeps the rest of its own.
+    let spirt = with(of(BASE, &[])[1].clone(), "learning_rate", 1e-3);
+    for set in [set, "systems.*.optimizer.sgd.learning_rate=1e-3"] {
+        assert_eq!(of(BASE, &[set]), [slower.clone(), spirt.clone()]);
+    }
     let both = with(slower.clone(), "momentum", 0.5);
     assert_eq!(of(BASE, &[set, "optimizer.sgd.momentum=0.5"])[0], both);
     let sweep = format!("{BASE}sweep: {{optimizer.sgd.learning_rate: [1e-3]}}\n");
     assert_eq!(of(&sweep, &[])[0], slower);
-    assert_eq!(of(&sweep, &["optimizer.sgd.momentum=0.5"])[0], both);
+    let one = ["systems=[allreduce]", "optimizer.sgd.momentum=0.5"];
+    assert_eq!(of(&sweep, &one)[0], both);
     // Stated as a whole, it is what is written.
     let written = of(BASE, &["optimizer={sgd: {learning_rate: 1e-3}}"]);
     assert_eq!(written[0]["sgd"]["momentum"], 0.0);

@@ -166,6 +166,7 @@ fn claims_table(claims: &[MajorClaim<'_>]) -> Table {
         "expected verdict",
     ];
     Table {
+        units: Vec::new(),
         caption: "Major claims, with the experiment that tests each".into(),
         heading: heading.map(str::to_owned).into(),
         texts: 5,
@@ -194,6 +195,7 @@ fn items_table(items: &[&ItemOverview], all: &[ItemOverview]) -> Table {
         "expected verdicts",
     ];
     Table {
+        units: Vec::new(),
         caption: "Experiments".into(),
         heading: heading.map(str::to_owned).into(),
         texts: 6,

@@ -45,6 +45,7 @@ fn suspect(line: &str) -> Option<Vec<char>> {
     let in_number = |pair: &[u8]| match pair[1] {
         b'_' => pair[0].is_ascii_digit() || matches!(pair[0], b'x' | b'o' | b'b'),
         b'e' | b'E' => pair[0].is_ascii_digit() || pair[0] == b'.',
+        b'0'..=b'9' => pair[0] == b'0',
         _ => false,
     };
     let is_suspect = line.as_bytes().windows(2).any(in_number);
@@ -97,6 +98,11 @@ pub(super) fn written(text: impl Iterator<Item = char>) -> String {
     text.take_while(|c| !ends(*c)).collect()
 }
 
+fn starts_with_zero(written: &str) -> bool {
+    let digits = written.strip_prefix('0').unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Refuses numbers with `_` between their digits: YAML 1.1 drops it, YAML 1.2 reads a text.
 /// Refuses numbers beyond the range of 64-bit floating point, which would become 0 or infinite.
 fn plain_numbers(parsed: &Spanned<Parsed>, lines: &[Option<Vec<char>>]) -> Result<(), Refused> {
@@ -124,6 +130,11 @@ fn plain_numbers(parsed: &Spanned<Parsed>, lines: &[Option<Vec<char>>]) -> Resul
         _ if written.contains('_') => (
             format!("`{written}` is a number to some readers of YAML and text to others"),
             format!("write {}", written.replace('_', "")),
+        ),
+        // To readers of YAML 1.1 it is octal.
+        _ if starts_with_zero(&written) => (
+            format!("found {written}, which starts with 0"),
+            "write it without zeros before it, or in quotes if it is text".to_owned(),
         ),
         Parsed::Scalar(Value::Float(x)) if (x == 0.0 && !is_zero) || x.is_infinite() => (
             format!("`{written}` is outside the range of 64-bit floating point"),
