@@ -514,7 +514,7 @@ def _state_bytes(optimizers):
 
 # Operators with products of matrices that no counter knew.
 _uncounted = set()
-_HEAVY = re.compile("rnn|lstm|gru|conv|sparse|fft|ctc_loss|cdist|linalg")
+_HEAVY = re.compile("rnn|lstm|gru|conv|sparse|fft|ctc_loss")
 
 
 def _recurrent(passes, inputs, *arguments, **_):

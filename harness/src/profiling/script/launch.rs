@@ -554,6 +554,25 @@ mod tests {
         assert!(failure.problem.contains("no hooks"), "{failure:?}");
     }
 
+    /// torchrun's banner is longer than what an error repeats.
+    #[test]
+    fn a_ranks_own_error_is_shown_and_not_its_launchers() {
+        use std::os::unix::process::ExitStatusExt;
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("output");
+        let banner =
+            "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n".repeat(20);
+        fs::write(&log, format!("Traceback\nKeyError: 'lr'\n{banner}")).unwrap();
+        let failed = early(ExitStatus::from_raw(256), 0, 0, &[], &log).problem;
+        assert!(
+            failed.contains("KeyError") && !failed.contains("elastic"),
+            "{failed}"
+        );
+        // One step is said to be too few, and not to be none.
+        let ended = early(ExitStatus::from_raw(0), 0, 1, &[], &log);
+        assert!(ended.remedy.contains("at least 7 steps"), "{ended:?}");
+    }
+
     /// The module and this program name the same variable.
     #[test]
     fn the_module_writes_to_the_variables_pipe() {

@@ -52,7 +52,7 @@ for epoch in range(args.epochs):
         for _ in range(10):
             normalize(torch.Tensor(3, 5, 5))
             model(torch.Tensor(100, 7))
-    time.sleep(0.05)
+    time.sleep(0.3)
     with torch.no_grad():
         model(torch.Tensor(100, 7))
     model.training = True
