@@ -15,6 +15,7 @@ use epochcost::exit::Exit;
 use epochcost::platform::local;
 use epochcost::run::watch;
 use epochcost::ui::eprint_line;
+use rustix::io::Errno;
 use tokio::runtime::{self, Runtime};
 
 /// Simulations of many workers make and drop small values all the time: with
@@ -67,10 +68,7 @@ fn runtime() -> Result<Runtime, String> {
     let workers = thread::available_parallelism().map_or(1, NonZero::get);
     let spare = threads(workers + SPARE_THREADS);
     if spare < SPARE_THREADS {
-        return Err(local::explained(
-            "start threads",
-            &io::ErrorKind::WouldBlock.into(),
-        ));
+        return Err(local::explained("start threads", &Errno::AGAIN.into()));
     }
     // The kernel ends no process 1, the program of a container, on a signal that it does not
     // handle.

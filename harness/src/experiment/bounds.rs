@@ -24,6 +24,8 @@ const MOST_SAMPLES_OF_ALL: usize = 1_000_000_000_000;
 const MOST_EPOCHS: usize = 100_000;
 /// Most letters of an experiment's name, which directories of runs are named for.
 pub(super) const LONGEST_NAME: usize = 100;
+/// Most letters of a row's id: file systems allow names of 255 bytes, encrypted ones 143.
+pub(super) const LONGEST_ID: usize = 110;
 /// Most repetitions of a row.
 pub(super) const MOST_TRIALS: usize = 10_000;
 /// Most trials of all rows of an experiment together.

@@ -10,6 +10,7 @@ use epochcost_systems::{
     self as systems, Attack, DataPlan, Device, Evaluate, Fidelity, Host, Job, ModelSizes, System,
 };
 
+use super::bounds::LONGEST_ID;
 use super::data::Data;
 use super::decode::decode;
 use super::document::{self, Document, Node};
@@ -18,6 +19,7 @@ use super::expand::RawRow;
 use super::raw::{DeviceChoice, Training};
 use super::simulation;
 use crate::cost::PriceBook;
+use crate::hash::sha256_hex;
 use crate::rows::{OwnModel, Precision, Row, Simulation, StatedConstant, TensorStoreChoice};
 use crate::suggest::did_you_mean;
 
@@ -561,16 +563,15 @@ fn row_id(row: &Training, swept: &[(String, String)]) -> String {
             id.push_str(&format!("-{field}-{value}"));
         }
     }
-    // Ids become parts of file names and keys.
-    id.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect()
+    // Ids become parts of names of files, keys and queues.
+    let safe = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    let mut short: String = id.chars().map(|c| if safe(c) { c } else { '-' }).collect();
+    if short.len() > LONGEST_ID {
+        let hash = sha256_hex(short.as_bytes());
+        short.truncate(LONGEST_ID - 17);
+        short = format!("{short}-{}", &hash[..16]);
+    }
+    short
 }
 
 /// Returns a setting with whole numbers in the place of decimal ones that are whole, as `8.0` is.

@@ -7,7 +7,6 @@ use epochcost_channels::Traffic;
 use epochcost_systems::{Evaluation, GpuUsage, Host, Record, Replicas, StepRecord, find};
 use serde::{Deserialize, Serialize};
 
-use crate::hash::sha256_hex;
 use crate::metering::{CloudWatchMetric, Divergence, Invocation, TrialOutcome};
 use crate::rows::TrialPlan;
 
@@ -32,24 +31,19 @@ impl TrialId {
 
     /// Returns a file name without anything that a file system could object to.
     pub fn file_stem(&self) -> String {
-        format!("{}.{}", row_stem(&self.row), self.trial)
+        let safe = |c: char| {
+            if c.is_ascii_alphanumeric() || "-_=".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        };
+        format!(
+            "{}.{}",
+            self.row.chars().map(safe).collect::<String>(),
+            self.trial
+        )
     }
-}
-
-/// Most letters of a row's id in a file name. File systems allow 255 bytes, encrypted ones 143.
-const LONGEST_STEM: usize = 110;
-
-/// Returns a row's part of the names of its files: `_` for what a file system could object to,
-/// and the end of the id's SHA-256 in the place of letters that are too many.
-fn row_stem(id: &str) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "-_=".contains(c);
-    let mut stem: String = id.chars().map(|c| if safe(c) { c } else { '_' }).collect();
-    if stem.len() > LONGEST_STEM {
-        let hash = sha256_hex(id.as_bytes());
-        stem.truncate(LONGEST_STEM - 17);
-        stem = format!("{stem}-{}", &hash[hash.len() - 16..]);
-    }
-    stem
 }
 
 impl fmt::Display for TrialId {

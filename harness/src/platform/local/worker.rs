@@ -214,8 +214,23 @@ impl Worker {
         })?;
         let output = output.map_err(|error| unusable(&self.path, &error))?;
         serde_json::from_slice(&output.stdout).map_err(|error| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said: Vec<&str> = said
+                .lines()
+                .filter(|line| !line.is_empty())
+                .take(2)
+                .collect();
+            let said = if said.is_empty() {
+                error.to_string()
+            } else {
+                format!(
+                    "it ended with {} and wrote: {}",
+                    output.status,
+                    said.join(" ")
+                )
+            };
             let asked = "it does not describe itself, is it a worker of this version?";
-            unusable(&self.path, &format!("{asked} {error}"))
+            unusable(&self.path, &format!("{asked} {said}"))
         })
     }
 }
