@@ -69,8 +69,8 @@ pub(super) async fn work(
     }
     // Paid for, too, whatever became of their log.
     for (function, rank) in launched {
-        let is_known = (outcome.invocations.iter())
-            .any(|one| one.host == Host::Instance && one.rank == rank);
+        let is_known =
+            (outcome.invocations.iter()).any(|one| one.host == Host::Instance && one.rank == rank);
         if let Some(at) = boots.get(&rank).filter(|_| !is_known) {
             let mut seen = of_instance("");
             (seen.started_s, seen.ended_s) = (*at, Some(unix_s()));
