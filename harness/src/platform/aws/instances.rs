@@ -67,6 +67,17 @@ pub(super) async fn work(
             .push(invocation(trial, function, rank, &seen, boots.get(&rank)));
         outcome.records.extend(seen.records);
     }
+    // Paid for, too, whatever became of their log.
+    for (function, rank) in launched {
+        let is_known =
+            (outcome.invocations.iter()).any(|one| one.host == Host::Instance && one.rank == rank);
+        if let Some(at) = boots.get(&rank).filter(|_| !is_known) {
+            let mut seen = of_instance("");
+            (seen.started_s, seen.ended_s) = (*at, Some(unix_s()));
+            let lost = invocation(trial, function, rank, &seen, None);
+            outcome.invocations.push(lost);
+        }
+    }
     let by_end = |a: &Invocation, b: &Invocation| a.ended_s.total_cmp(&b.ended_s);
     outcome.invocations.sort_by(by_end);
     let begins = outcome.invocations.iter().map(|one| one.started_s);

@@ -214,10 +214,13 @@ impl S3Objects {
         let request = client.put(url).timeout(self.endpoint.options.timeout);
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
-        if status.is_success() || status == reqwest::StatusCode::CONFLICT {
+        let body = response.text().await.map_err(unreachable)?;
+        // Other conflicts are not about an existing bucket.
+        if status.is_success()
+            || (status == reqwest::StatusCode::CONFLICT && body.contains("BucketAlready"))
+        {
             return Ok(());
         }
-        let body = response.text().await.map_err(unreachable)?;
         Err(refused(format!("{status}: {body}")))
     }
 
