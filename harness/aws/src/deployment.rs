@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use epochcost_systems::{Fidelity, SystemError};
+use epochcost_systems::{Fidelity, SystemError, states};
 
 use serde::Serialize;
 
@@ -159,7 +159,7 @@ pub fn of_trial(
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
     let (calls, bound) = (row.calls()?, row.system()?.bind(&row.job)?);
-    let (states, rounds) = (bound.states(), bound.rounds());
+    let (workflow, rounds) = (bound.states(), bound.rounds());
     let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
     let name = |function: &str| function_name(scope, system, function, trial_index);
@@ -192,15 +192,26 @@ pub fn of_trial(
         }));
     }
     // The state machine.
-    if !states.is_empty() {
+    if !workflow.is_empty() {
         let arn = |function: &str| scope.arn("lambda", &format!("function:{}", name(function)));
+        let limits = (
+            Some(states::DEFINITION_BYTES_LIMIT),
+            Some(states::HISTORY_EVENTS_LIMIT),
+        );
+        let batches = row.job.batches_per_worker;
+        if let Some((_, reason)) = states::exceeded(&workflow, batches, rounds, arn, limits) {
+            return Err(SystemError::Invoke {
+                function: format!("the state machine of {}", row.row),
+                reason,
+            });
+        }
         specs.push(Spec::StateMachine(StateMachineSpec {
             name: machine,
             role: scope.run.name(MACHINES),
             // The published state machine has no `Retry` in any state.
-            definition: crate::states::definition(
-                &states,
-                row.job.batches_per_worker,
+            definition: states::definition(
+                &workflow,
+                batches,
                 rounds,
                 arn,
                 row.job.fidelity != Fidelity::Code,

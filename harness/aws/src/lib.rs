@@ -28,7 +28,6 @@ pub mod reports;
 pub mod resource;
 mod run;
 pub mod services;
-pub mod states;
 mod training;
 pub mod user_data;
 pub mod workers;

@@ -18,6 +18,10 @@ pub enum Limit {
     MessageSize,
     /// Size of a function's package.
     PackageSize,
+    /// Size of a state machine's definition.
+    WorkflowDefinition,
+    /// Events of one execution of a state machine.
+    WorkflowHistory,
 }
 
 impl Limit {
@@ -29,6 +33,8 @@ impl Limit {
             Self::Concurrency => "concurrency",
             Self::MessageSize => "message size",
             Self::PackageSize => "package size",
+            Self::WorkflowDefinition => "workflow definition",
+            Self::WorkflowHistory => "workflow history",
         }
     }
 }

@@ -1,14 +1,18 @@
 //! Settings that a platform refuses before anything runs.
 
+use epochcost_systems::states::{self, MachineLimit};
 use epochcost_systems::{Host, Launch, find};
 
 use crate::error::SimulationError;
 use crate::limits::{Infeasible, Limit};
 use crate::model::Simulation;
 
+/// ARN of a function as deployments name it: a branch of a definition contains one.
+const ARN: &str = "arn:aws:lambda:us-east-1:123456789012:function:epochcost-0123456789ab-r0t0-";
+
 /// Returns the limit of the platform that a setting exceeds before anything runs, if
-/// any: the function's size, its package, and how many must run at once. Whether
-/// memory, time and sizes of values suffice shows during the simulation.
+/// any: the function's size, its package, how many must run at once, and the size of its state
+/// machine. Whether memory, time and sizes of values suffice shows during the simulation.
 ///
 /// # Errors
 /// [`SimulationError`] when the job's system is unknown or does not take the job.
@@ -42,10 +46,25 @@ pub fn refused(
         );
         return Ok(Infeasible::new(Limit::PackageSize, reason));
     }
+    let bound = system.bind(job)?;
+    // The state machine.
+    let workflow = &simulation.profile.workflow;
+    let limits = (
+        workflow.definition_bytes_limit,
+        workflow.history_events_limit,
+    );
+    let arn = |function: &str| format!("{ARN}{}-{function}", job.system);
+    let (batches, rounds) = (job.batches_per_worker, bound.rounds());
+    if let Some((limit, reason)) = states::exceeded(&bound.states(), batches, rounds, arn, limits) {
+        let limit = match limit {
+            MachineLimit::Definition => Limit::WorkflowDefinition,
+            MachineLimit::History => Limit::WorkflowHistory,
+        };
+        return Ok(Infeasible::new(limit, reason));
+    }
     // Functions that wait for each other must run at once: workers, or one
     // function of each peer. Asynchronous workers do not wait for others, and
     // neither do functions that a worker on an instance calls.
-    let bound = system.bind(job)?;
     if !bound.waits() {
         return Ok(None);
     }

@@ -43,6 +43,7 @@ pub use contract::resources::{Reading, Resources, StageUsage, StageUsages};
 pub use contract::settings::SettingsError;
 pub use contract::stage_hook::{StageEntry, StageHook};
 pub use contract::state_dict::{Entry, EntryKind, state_dict};
+pub use contract::states;
 pub use contract::symmetry::{Alike, Parties, StoreUse, Symmetry};
 pub use contract::system::{BoundSystem, Launch, Outcome, Replicas, Sizes, System};
 pub use contract::technique::{EarlyStopping, ReduceOnPlateau, Techniques};

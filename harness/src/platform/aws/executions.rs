@@ -3,9 +3,9 @@
 use std::iter::successors;
 use std::time::Duration;
 
+use epochcost_aws::deployment;
 use epochcost_aws::invoke::{self, Execution};
-use epochcost_aws::{deployment, states};
-use epochcost_systems::{State, Task, execution_name};
+use epochcost_systems::{State, Task, execution_name, states};
 use tokio::time::{Instant, sleep};
 
 use super::context::{LogTail, POLL_INTERVAL, Trial};

@@ -60,6 +60,8 @@ impl Profile<f64> {
             workflow: WorkflowModel {
                 transition_latency_s: 0.0,
                 map_concurrency_limit: f64::INFINITY,
+                definition_bytes_limit: None,
+                history_events_limit: None,
             },
             instance: InstanceModel {
                 boot_s: 0.0,

@@ -244,6 +244,12 @@ parts! {
         number transition_latency_s: T,
         /// Iterations of a map state that run at the same time.
         number map_concurrency_limit: T,
+        /// Largest definition of a state machine, bytes; none: no limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional definition_bytes_limit: Option<T>,
+        /// Most events in the history of one execution; none: no limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional history_events_limit: Option<T>,
     }
 
     /// Instances.

@@ -215,6 +215,34 @@ fn each_limit_is_named() {
     assert_eq!(refusal.limit, Limit::PackageSize);
 }
 
+/// A state machine has the size that Step Functions takes, whichever way it fans out.
+#[test]
+fn workflows_beyond_step_functions_are_refused_by_the_limits_name() {
+    let limits = |settings, batches| {
+        let mut profile = Profile::ideal();
+        profile.workflow.definition_bytes_limit = Some(1_048_576.0);
+        profile.workflow.history_events_limit = Some(25_000.0);
+        let mut simulation = simulation(job("spirt", 2, 1, settings), 1_000, &profile, 1.0);
+        simulation.job.batches_per_worker = batches;
+        let refusal = refused(&limited(simulation), 20.0).unwrap();
+        refusal.map(|refusal| refusal.limit)
+    };
+    let (parallel, map) = (
+        || json!({"fan_out": "parallel"}),
+        || json!({"fan_out": "map"}),
+    );
+    assert_eq!(limits(parallel(), 1_800), None);
+    assert_eq!(limits(parallel(), 2_000), Some(Limit::WorkflowDefinition));
+    assert_eq!(limits(parallel(), 6_000), Some(Limit::WorkflowHistory));
+    assert_eq!(limits(map(), 3_500), None);
+    assert_eq!(limits(map(), 4_100), Some(Limit::WorkflowHistory));
+    // An epoch in rounds is as many executions; rounds of unequal numbers are maps.
+    let rounds = |fan_out| json!({"fan_out": fan_out, "rounds_per_epoch": 2});
+    assert_eq!(limits(rounds("parallel"), 3_600), None);
+    assert_eq!(limits(rounds("parallel"), 3_801), None);
+    assert_eq!(limits(rounds("map"), 8_000), Some(Limit::WorkflowHistory));
+}
+
 /// A function with a memory size of its own is as fast, and may take as much, as that says.
 #[test]
 fn functions_have_memory_of_their_own() {

@@ -22,6 +22,7 @@ pub(crate) mod resources;
 pub(crate) mod settings;
 pub(crate) mod stage_hook;
 pub(crate) mod state_dict;
+pub mod states;
 pub(crate) mod symmetry;
 pub(crate) mod system;
 pub(crate) mod technique;

@@ -65,6 +65,24 @@ impl State {
         }
     }
 
+    /// Returns the least number of events that this state adds to the history of a Step Functions
+    /// execution: a task is entered, scheduled, started, ended and left; a state over mini-batches
+    /// is entered, started, ended and left, and so is each iteration of a map started and ended
+    /// ("Get execution history", type HistoryEvent).
+    pub fn events(&self, batches: usize) -> u64 {
+        const TASK: u64 = 5;
+        match self {
+            Self::Task { .. } => TASK,
+            Self::Batches { fan_out, .. } => {
+                let around = match fan_out {
+                    FanOut::Parallel => 0,
+                    FanOut::Map => 2,
+                };
+                4 + batches as u64 * (TASK + around)
+            }
+        }
+    }
+
     fn run<'a>(
         &'a self,
         input: &'a Task,

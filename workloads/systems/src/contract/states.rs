@@ -1,16 +1,14 @@
 //! State machines in Amazon States Language, exported from the states that the local
 //! interpreter runs.
 
-use epochcost_systems::{FanOut, State};
 use serde_json::{Map, Value, json};
+
+use crate::{FanOut, State, Task};
 
 /// Returns the definition of a machine that runs `states` in order, for one peer and one
 /// round of an epoch of `batches` mini-batches in `rounds` rounds. Its input is that of
 /// [`input`]. Every function receives the task with its own name, and with the batch's
 /// number if it works on a mini-batch.
-///
-/// Branches are counted when the machine is created: where rounds differ in their number
-/// of mini-batches, an inline map takes their place.
 ///
 /// `arn_of` returns a function's ARN. With `retries`, invocations that Lambda throttled
 /// are repeated; those that may have run are not.
@@ -22,22 +20,18 @@ pub fn definition(
     retries: bool,
 ) -> String {
     let mut machine = Map::new();
+    let (states, batches) = of_round(states, batches, rounds);
     let names: Vec<String> = (states.iter().enumerate())
         .map(|(index, state)| format!("{} {}", index + 1, state.function()))
         .collect();
     for (index, state) in states.iter().enumerate() {
+        let arn = arn_of(state.function());
         let mut value = match state {
-            State::Task { function } => task(&arn_of(function), function, "$.batch", retries),
-            State::Batches { function, fan_out } => {
-                let arn = arn_of(function);
-                let rounds = rounds.max(1);
-                match fan_out {
-                    FanOut::Parallel if batches.is_multiple_of(rounds) => {
-                        parallel(&arn, function, batches / rounds, retries)
-                    }
-                    _ => map(&arn, function, retries),
-                }
-            }
+            State::Task { function } => task(&arn, function, "$.batch", retries),
+            State::Batches { function, fan_out } => match fan_out {
+                FanOut::Parallel => parallel(&arn, function, batches, retries),
+                FanOut::Map => map(&arn, function, retries),
+            },
         };
         match names.get(index + 1) {
             Some(next) => value.insert("Next".to_owned(), json!(next)),
@@ -51,6 +45,88 @@ pub fn definition(
         "States": machine,
     })
     .to_string()
+}
+
+/// Returns the states of one round as they are deployed, and the number of its mini-batches at
+/// most. Branches are counted when the machine is created: where rounds differ in their number of
+/// mini-batches, an inline map takes their place.
+fn of_round(states: &[State], batches: usize, rounds: usize) -> (Vec<State>, usize) {
+    let rounds = rounds.max(1);
+    let deployed = |state: &State| match state {
+        State::Batches { function, .. } if !batches.is_multiple_of(rounds) => State::Batches {
+            function,
+            fan_out: FanOut::Map,
+        },
+        state => state.clone(),
+    };
+    (
+        states.iter().map(deployed).collect(),
+        batches.div_ceil(rounds),
+    )
+}
+
+/// Hard limit of Step Functions on one state machine or execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MachineLimit {
+    /// Size of the definition.
+    Definition,
+    /// Events in the history of an execution.
+    History,
+}
+
+/// Largest definition, bytes ("CreateStateMachine", length constraints of `definition`).
+pub const DEFINITION_BYTES_LIMIT: f64 = 1_048_576.0;
+/// Most events of a standard workflow's execution ("Step Functions service quotas").
+pub const HISTORY_EVENTS_LIMIT: f64 = 25_000.0;
+
+/// Returns the limit that a machine of [`definition`] exceeds, and by how much; `None` as a limit
+/// stands for a platform without it. Needs no definition written, which may be long.
+pub fn exceeded(
+    states: &[State],
+    batches: usize,
+    rounds: usize,
+    arn_of: impl Fn(&str) -> String,
+    (bytes_limit, events_limit): (Option<f64>, Option<f64>),
+) -> Option<(MachineLimit, String)> {
+    if states.is_empty() {
+        return None;
+    }
+    let (states, batches) = of_round(states, batches, rounds);
+    let over = |limit, is: f64, most: Option<f64>, what, remedy| {
+        let most = most.filter(|most| is > *most)?;
+        let reason = format!(
+            "an execution over {batches} mini-batches has {is:.0} {what}, and Step Functions takes \
+             {most:.0}; larger batches, more rounds per epoch{remedy} make it smaller"
+        );
+        Some((limit, reason))
+    };
+    // The execution itself starts and ends.
+    let events = 2 + states
+        .iter()
+        .map(|state| state.events(batches))
+        .sum::<u64>();
+    let (history, what) = (MachineLimit::History, "events in its history");
+    over(history, events as f64, events_limit, what, "").or_else(|| {
+        let bytes = definition_bytes(&states, batches, arn_of);
+        let (definition, what) = (MachineLimit::Definition, "bytes of definition");
+        over(definition, bytes, bytes_limit, what, " or `fan_out: map`")
+    })
+}
+
+/// Returns the bytes of the definition for one round of `batches` mini-batches: branches differ in
+/// the digits of their number alone, which each has three times.
+fn definition_bytes(states: &[State], batches: usize, arn_of: impl Fn(&str) -> String) -> f64 {
+    let of = |branches| definition(states, branches, 1, &arn_of, true).len() as f64;
+    let (first, second) = (of(1), of(2));
+    let is_parallel = |state: &&State| match state {
+        State::Batches { fan_out, .. } => *fan_out == FanOut::Parallel,
+        State::Task { .. } => false,
+    };
+    let numbers = 3.0 * states.iter().filter(is_parallel).count() as f64;
+    let tens = std::iter::successors(Some(10.0), |ten| Some(ten * 10.0));
+    let further = tens.map(|ten| batches as f64 - ten);
+    let further_digits: f64 = further.take_while(|numbers| *numbers > 0.0).sum();
+    first + (batches as f64 - 1.0) * (second - first) + numbers * further_digits
 }
 
 /// Returns a state that invokes a function with the machine's input, and passes that input
@@ -150,7 +226,7 @@ fn object(value: Value) -> Map<String, Value> {
 
 /// Returns the input of an execution: the task with the numbers of its mini-batches, which
 /// a definition cannot count itself, where an epoch has `rounds` executions.
-pub fn input(task: &epochcost_systems::Task, rounds: usize) -> Value {
+pub fn input(task: &Task, rounds: usize) -> Value {
     json!({
         "job": task.job,
         "rank": task.rank,
@@ -164,9 +240,8 @@ pub fn input(task: &epochcost_systems::Task, rounds: usize) -> Value {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use epochcost_systems::{Fidelity, Job, find, testing};
-
     use super::*;
+    use crate::{Fidelity, Job, find, testing};
 
     /// Four workers, three mini-batches each.
     fn job(fan_out: &str) -> Job {
@@ -243,6 +318,26 @@ mod tests {
         assert_eq!(branches(7, 3), 0);
     }
 
+    /// The closed form is the definition's length, whatever the digits of its numbers.
+    #[test]
+    fn a_definitions_bytes_are_known_before_it_is_written() {
+        for (fan_out, batches) in [
+            ("map", 500),
+            ("parallel", 1),
+            ("parallel", 10),
+            ("parallel", 1234),
+        ] {
+            let states = find("spirt").unwrap().bind(&job(fan_out)).unwrap().states();
+            let arn = |function: &str| format!("arn:{function}");
+            let written = definition(&states, batches, 1, arn, true).len() as f64;
+            assert_eq!(
+                definition_bytes(&states, batches, arn),
+                written,
+                "{fan_out} {batches}"
+            );
+        }
+    }
+
     #[test]
     fn a_machine_invokes_in_its_functions_partition() {
         let states = find("spirt").unwrap().bind(&job("map")).unwrap().states();
@@ -256,7 +351,7 @@ mod tests {
     #[test]
     fn payloads_are_tasks() {
         let job = job("map");
-        let task = epochcost_systems::Task {
+        let task = Task {
             job,
             function: "ignored".into(),
             rank: 2,
@@ -279,8 +374,7 @@ mod tests {
                 }
             }
         }
-        let read: epochcost_systems::Task =
-            serde_json::from_value(Value::Object(received)).unwrap();
+        let read: Task = serde_json::from_value(Value::Object(received)).unwrap();
         assert_eq!(read.function, "compute_gradients");
         assert_eq!((read.rank, read.epoch, read.batch), (2, 1, None));
         assert_eq!(read.job, task.job);
