@@ -4,8 +4,8 @@ use super::S3Objects;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::{Result, Scope};
 
-/// Puts an empty object at `key` of `scope` into the bucket of `endpoint` if
-/// there is none, and returns whether there was none. Of several concurrent
+/// Puts an object at `key` of `scope` into the bucket of `endpoint` if
+/// there is none, and returns whether this call made it. Of several concurrent
 /// calls, exactly one returns true.
 ///
 /// # Errors

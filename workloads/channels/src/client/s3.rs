@@ -5,26 +5,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::signer::Signer;
 use object_store::{
-    ClientOptions, GetOptions, ObjectStore as _, ObjectStoreExt, PutMode, PutOptions, PutPayload,
-    RetryConfig,
+    ClientOptions, GetOptions, ObjectStore as _, ObjectStoreExt, PutMode, PutOptions, RetryConfig,
 };
 
 use reqwest::Method;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use super::http::{causes, https, plain_http, use_ring};
 use crate::endpoint::Scheme;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
 use crate::{ChannelError, Endpoint, ListPage, ObjectStore, Payload, Result};
 
-/// Repetitions of a request to S3, and the time after which there is none.
-const S3_RETRIES: usize = 4;
+/// Time for which a request to S3 is repeated: S3 refuses while it scales.
 const S3_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause before a repetition that the library does not make, at first and at most; it doubles.
+const S3_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
+/// Refusals that pass and that the library does not repeat, as they are in an error's text: another
+/// write to the same key, a connection that S3 found idle, and a key that is not known everywhere yet.
+const PASSING: [&str; 3] = [
+    "409 Conflict",
+    "<Code>RequestTimeout</Code>",
+    "<Code>InvalidAccessKeyId</Code>",
+];
 /// Time after which an unused connection to S3 is closed; S3 closes them after about 5 s.
 const S3_IDLE: Duration = Duration::from_secs(4);
 const SERVICE: &str = "object store";
@@ -94,12 +104,35 @@ impl S3Objects {
     /// 500 or 503, and closes idle connections without notice; the program's own servers do
     /// neither, and a refusal of theirs is a fault to be seen. A repeated request is metered once.
     fn retries(&self) -> RetryConfig {
-        let is_s3 = self.endpoint.scheme == Scheme::S3;
         RetryConfig {
-            max_retries: if is_s3 { S3_RETRIES } else { 0 },
+            // The time-out alone bounds them.
+            max_retries: if self.is_s3() { usize::MAX } else { 0 },
             retry_timeout: S3_RETRY_TIMEOUT,
             ..RetryConfig::default()
         }
+    }
+
+    /// Repeats a request while S3 refuses it for what passes, until [`S3_RETRY_TIMEOUT`].
+    async fn repeated<T, F>(&self, attempt: impl Fn() -> F) -> object_store::Result<T>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        let (since, [mut pause, longest]) = (Instant::now(), S3_PAUSES);
+        loop {
+            match attempt().await {
+                Err(error)
+                    if self.is_s3() && passes(&error) && since.elapsed() < S3_RETRY_TIMEOUT =>
+                {
+                    sleep(pause).await;
+                    pause = longest.min(pause * 2);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn is_s3(&self) -> bool {
+        self.endpoint.scheme == Scheme::S3
     }
 
     /// Returns the options of connections: those to S3 are closed before S3 closes them. A sandbox
@@ -122,8 +155,14 @@ impl S3Objects {
         if let Some(client) = buckets.get(bucket) {
             return Ok(Arc::clone(client));
         }
-        let client = self
-            .builder()
+        let client = Arc::new(self.client(self.builder(), bucket)?);
+        buckets.insert(bucket.to_owned(), Arc::clone(&client));
+        Ok(client)
+    }
+
+    /// Returns the client of a bucket.
+    fn client(&self, builder: AmazonS3Builder, bucket: &str) -> Result<AmazonS3> {
+        builder
             .with_allow_http(true)
             .with_virtual_hosted_style_request(false)
             .with_bucket_name(bucket)
@@ -139,10 +178,7 @@ impl S3Objects {
                     .with_timeout(self.endpoint.options.timeout),
             )
             .build()
-            .map_err(|error| self.error(bucket, "", error))?;
-        let client = Arc::new(client);
-        buckets.insert(bucket.to_owned(), Arc::clone(&client));
-        Ok(client)
+            .map_err(|error| self.error(bucket, "", error))
     }
 
     /// Creates `bucket`; an existing one is no error.
@@ -178,21 +214,32 @@ impl S3Objects {
         let request = client.put(url).timeout(self.endpoint.options.timeout);
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
-        if status.is_success() || status == reqwest::StatusCode::CONFLICT {
+        let body = response.text().await.map_err(unreachable)?;
+        // Other conflicts are not about an existing bucket.
+        if status.is_success()
+            || (status == reqwest::StatusCode::CONFLICT && body.contains("BucketAlready"))
+        {
             return Ok(());
         }
-        let body = response.text().await.map_err(unreachable)?;
         Err(refused(format!("{status}: {body}")))
     }
 
-    /// Puts an empty object if there is none, and returns whether there was none.
+    /// Puts an object if there is none, and returns whether this call made it. A request that is
+    /// repeated may find the object of its own first attempt, which S3 made and answered with an
+    /// error: the object holds an id of this call.
     pub(super) async fn put_first(&self, bucket: &str, key: &str) -> Result<bool> {
-        let path = path(bucket, key)?;
-        let create = PutOptions::from(PutMode::Create);
-        let client = self.bucket(bucket)?;
-        match client.put_opts(&path, PutPayload::new(), create).await {
+        let (path, client) = (path(bucket, key)?, self.bucket(bucket)?);
+        let own = Bytes::from(Uuid::new_v4().to_string());
+        let put = self.repeated(|| {
+            let create = PutOptions::from(PutMode::Create);
+            client.put_opts(&path, own.clone().into(), create)
+        });
+        match put.await {
             Ok(_) => Ok(true),
-            Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+            Err(object_store::Error::AlreadyExists { .. }) => {
+                let found = self.get(bucket, key).await?;
+                Ok(found.is_some_and(|found| found.bytes().is_ok_and(|found| *found == own)))
+            }
             Err(error) => Err(self.error(bucket, key, error)),
         }
     }
@@ -217,12 +264,12 @@ impl S3Objects {
     async fn read(&self, bucket: &str, key: &str, options: GetOptions) -> Result<Option<Payload>> {
         let path = path(bucket, key)?;
         let reading = async {
-            let found = self.bucket(bucket)?.get_opts(&path, options).await;
-            let bytes = match found {
-                Ok(found) => found.bytes().await,
-                Err(error) => Err(error),
-            };
-            match bytes {
+            let client = self.bucket(bucket)?;
+            let bytes = self.repeated(|| async {
+                let found = client.get_opts(&path, options.clone()).await?;
+                found.bytes().await
+            });
+            match bytes.await {
                 Ok(bytes) => Ok(Some(bytes.into())),
                 Err(object_store::Error::NotFound { .. }) => Ok(None),
                 Err(error) => Err(self.error(bucket, key, error)),
@@ -243,8 +290,10 @@ impl fmt::Debug for S3Objects {
 impl ObjectStore for S3Objects {
     async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
         let (path, bytes) = (path(bucket, key)?, body.bytes()?.clone());
-        let put = self.bucket(bucket)?.put(&path, bytes.into()).await;
-        put.map(drop)
+        let client = self.bucket(bucket)?;
+        let put = self.repeated(|| client.put(&path, bytes.clone().into()));
+        put.await
+            .map(drop)
             .map_err(|error| self.error(bucket, key, error))
     }
 
@@ -277,11 +326,11 @@ impl ObjectStore for S3Objects {
             max_keys: Some(PAGE_KEYS),
             ..PaginatedListOptions::default()
         };
-        let page = self
-            .bucket(bucket)?
-            .list_paginated(Some(prefix), options)
-            .await;
-        let page = page.map_err(|error| self.error(bucket, prefix, error))?;
+        let client = self.bucket(bucket)?;
+        let page = self.repeated(|| client.list_paginated(Some(prefix), options.clone()));
+        let page = page
+            .await
+            .map_err(|error| self.error(bucket, prefix, error))?;
         let keys = page
             .result
             .objects
@@ -297,13 +346,13 @@ impl ObjectStore for S3Objects {
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
         check_delete(bucket, keys)?;
         let paths: Result<Vec<_>> = keys.iter().map(|key| path(bucket, key)).collect();
-        let paths = stream::iter(paths?.into_iter().map(Ok)).boxed();
-        let deleted: Result<Vec<_>, _> = self
-            .bucket(bucket)?
-            .delete_stream(paths)
-            .try_collect()
-            .await;
+        let (paths, client) = (paths?, self.bucket(bucket)?);
+        let deleted = self.repeated(|| {
+            let paths = stream::iter(paths.clone().into_iter().map(Ok)).boxed();
+            client.delete_stream(paths).try_collect::<Vec<_>>()
+        });
         deleted
+            .await
             .map(drop)
             .map_err(|error| self.error(bucket, "?delete", error))
     }
@@ -321,6 +370,12 @@ fn path(bucket: &str, key: &str) -> Result<Path> {
                 .into(),
         }),
     }
+}
+
+/// Returns whether an error is one of [`PASSING`].
+fn passes(error: &object_store::Error) -> bool {
+    let text = causes(error);
+    PASSING.iter().any(|passing| text.contains(passing))
 }
 
 /// Returns whether the service answered: its errors carry a status, errors of the
@@ -341,5 +396,112 @@ fn answered(error: &object_store::Error) -> bool {
             true
         }
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Answers the requests of one client of S3 with `answers`, a status and a code each, and every
+    /// later one with success; returns the client and the number of requests. What is written while
+    /// S3 fails is kept, and can be read.
+    fn scripted(answers: &'static [(&str, &str)]) -> (S3Objects, Arc<AtomicUsize>) {
+        epochcost_testing::watch();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let served = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&served);
+        std::thread::spawn(move || {
+            let mut kept = String::new();
+            for stream in listener.incoming() {
+                let (mut stream, mut request) = (stream.unwrap(), Vec::new());
+                let mut part = [0; 4096];
+                // The bodies of these requests are as long as an id, or empty.
+                loop {
+                    let length = stream.read(&mut part).unwrap();
+                    request.extend_from_slice(&part[..length]);
+                    let text = String::from_utf8_lossy(&request).to_lowercase();
+                    let is_put = text.starts_with("put");
+                    let whole = text.split_once("\r\n\r\n");
+                    if length == 0 || whole.is_some_and(|(_, body)| !is_put || body.len() == 36) {
+                        break;
+                    }
+                }
+                let (status, code) =
+                    (answers.get(count.fetch_add(1, Ordering::SeqCst))).unwrap_or(&("200 OK", ""));
+                let request = String::from_utf8_lossy(&request).into_owned();
+                let body = if request.starts_with("GET") && !kept.is_empty() {
+                    kept.clone()
+                } else {
+                    format!("<Error><Code>{code}</Code></Error>")
+                };
+                if status.starts_with('5') {
+                    kept = request[request.len() - 36..].to_owned();
+                }
+                let text = format!(
+                    "HTTP/1.1 {status}\r\nETag: \"1\"\r\nConnection: close\r\n\
+                     Content-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(text.as_bytes()).unwrap();
+            }
+        });
+        let objects = S3Objects::new("s3://us-east-1/bucket").unwrap();
+        let builder = AmazonS3Builder::new()
+            .with_endpoint(address)
+            .with_region("us-east-1")
+            .with_access_key_id("key")
+            .with_secret_access_key("secret");
+        let client = Arc::new(objects.client(builder, "bucket").unwrap());
+        let known = HashMap::from([("bucket".to_owned(), client)]);
+        *objects.buckets.lock().unwrap() = known;
+        (objects, served)
+    }
+
+    /// Time bounds the repetitions, not their number; what the library does not repeat is, too.
+    #[tokio::test]
+    async fn what_s3_refuses_for_a_while_is_sent_again() {
+        use_ring();
+        const BUSY: (&str, &str) = ("503 Slow Down", "SlowDown");
+        for answers in [
+            &[BUSY; 6][..],
+            &[("400 Bad Request", "RequestTimeout")],
+            &[("409 Conflict", "OperationAborted")],
+            &[("403 Forbidden", "InvalidAccessKeyId")],
+        ] {
+            let (objects, served) = scripted(answers);
+            let body = Payload::from(Bytes::from_static(&[7; 36]));
+            objects.put("bucket", "k", body).await.unwrap();
+            assert_eq!(served.load(Ordering::SeqCst), answers.len() + 1);
+        }
+        let (objects, served) = scripted(&[("403 Forbidden", "AccessDenied")]);
+        let body = Payload::from(Bytes::from_static(&[7; 36]));
+        objects.put("bucket", "k", body).await.unwrap_err();
+        assert_eq!(served.load(Ordering::SeqCst), 1);
+    }
+
+    /// A conflict is no claim of another; a claim that exists is another's, unless it holds this
+    /// call's id.
+    #[tokio::test]
+    async fn a_claim_is_lost_to_another_alone() {
+        use_ring();
+        let (objects, served) = scripted(&[("409 Conflict", "ConditionalRequestConflict")]);
+        assert!(objects.put_first("bucket", "k").await.unwrap());
+        assert_eq!(served.load(Ordering::SeqCst), 2);
+        let (objects, served) = scripted(&[("412 Precondition Failed", "PreconditionFailed")]);
+        assert!(!objects.put_first("bucket", "k").await.unwrap());
+        assert_eq!(served.load(Ordering::SeqCst), 2);
+        // S3 made the object, and answered with an error: the repetition finds the call's own.
+        let (objects, _) = scripted(&[
+            ("500 Internal Server Error", "InternalError"),
+            ("412 Precondition Failed", "PreconditionFailed"),
+        ]);
+        assert!(objects.put_first("bucket", "k").await.unwrap());
     }
 }

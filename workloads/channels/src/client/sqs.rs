@@ -26,8 +26,8 @@ use crate::{ChannelError, ObjectStore, Payload, Queue, Result};
 
 const SERVICE: &str = "queue";
 
-/// Largest payload whose text fits the 262,144 bytes of one message.
-pub(super) const MESSAGE_BYTES: u64 = 196_605;
+/// Largest payload whose text fits the 1,048,576 bytes of one message.
+pub(super) const MESSAGE_BYTES: u64 = 786_429;
 
 /// First character of every message, since SQS accepts no empty text.
 const MARK: char = '=';
@@ -340,7 +340,7 @@ mod tests {
     fn the_largest_message_fits() {
         let largest = Payload::from(vec![0_u8; MESSAGE_BYTES as usize]);
         let length = text(&largest).unwrap().len();
-        assert!(length <= 262_144 && length + 4 > 262_144, "{length}");
+        assert!(length <= 1_048_576 && length + 4 > 1_048_576, "{length}");
     }
 
     #[test]
