@@ -1,6 +1,7 @@
 //! Errors of AWS with their remedies.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
@@ -32,6 +33,10 @@ pub enum Cause {
     Exists,
     /// Another resource still uses it.
     InUse,
+    /// The service refuses for a while: a new role or an earlier change is not everywhere yet.
+    Passing,
+    /// The request is larger than the service takes, or otherwise the row's own.
+    Settings,
     /// The service failed, also after retries.
     Service,
     /// The service could not be reached.
@@ -41,94 +46,52 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns the cause of a service's error code (each service's "Common errors").
-    fn of_code(code: &str, status: Option<u16>) -> Self {
-        match code {
-            "ExpiredToken"
-            | "ExpiredTokenException"
-            | "RequestExpired"
-            | "TokenRefreshRequired" => Self::Expired,
-            "UnrecognizedClientException"
-            | "InvalidClientTokenId"
-            | "InvalidAccessKeyId"
-            | "AuthFailure"
-            | "SignatureDoesNotMatch"
-            | "InvalidSignatureException" => Self::Unrecognised,
-            "AccessDenied" | "AccessDeniedException" | "UnauthorizedOperation" => Self::Permission,
-            "Throttling"
-            | "ThrottlingException"
-            | "ThrottledException"
-            | "TooManyRequestsException"
-            | "RequestLimitExceeded"
-            | "SlowDown"
-            | "RequestThrottled"
-            | "RequestThrottledException" => Self::Throttled,
-            "InsufficientInstanceCapacity" | "InsufficientHostCapacity" | "Unsupported" => {
-                Self::Capacity
-            }
-            "PendingVerification" | "OptInRequired" | "Blocked" => Self::Account,
-            "VcpuLimitExceeded"
-            | "InstanceLimitExceeded"
-            | "MaxSpotInstanceCountExceeded"
-            | "LimitExceeded"
-            | "LimitExceededException"
-            | "CodeStorageExceededException"
-            | "TooManyBuckets"
-            | "VpcLimitExceeded"
-            | "InternetGatewayLimitExceeded"
-            | "SubnetLimitExceeded"
-            | "VpcEndpointLimitExceeded"
-            | "SecurityGroupLimitExceeded"
-            | "StateMachineLimitExceeded"
-            | "ServiceQuotaExceededException" => Self::Quota,
-            "EntityAlreadyExists"
-            | "ResourceConflictException"
-            | "ResourceAlreadyExistsException"
-            | "BucketAlreadyOwnedByYou"
-            | "InvalidGroup.Duplicate"
-            | "InvalidPermission.Duplicate"
-            | "InvalidSubnet.Conflict"
-            | "Resource.AlreadyAssociated"
-            | "RouteAlreadyExists"
-            | "StateMachineAlreadyExists"
-            | "ExecutionAlreadyExists" => Self::Exists,
-            "DependencyViolation" | "DeleteConflict" | "BucketNotEmpty" | "VolumeInUse" => {
-                Self::InUse
-            }
-            "NoSuchEntity"
-            | "NoSuchEntityException"
-            | "NoSuchBucket"
-            | "NoSuchKey"
-            | "NoSuchTagSet"
-            | "NotFound"
-            | "ResourceNotFoundException"
-            | "NoSuchResourceException"
-            | "StateMachineDoesNotExist"
-            | "ExecutionDoesNotExist"
-            | "Gateway.NotAttached" => Self::NotFound,
-            // EC2 has a code per kind, such as `InvalidGroup.NotFound`.
-            _ if code.ends_with(".NotFound") => Self::NotFound,
-            _ => match status {
-                Some(429) => Self::Throttled,
-                Some(404) => Self::NotFound,
-                Some(403) => Self::Permission,
-                Some(500..) => Self::Service,
-                _ => Self::Other,
-            },
+    /// Returns the cause of an answer: its message's where that says more than the code, else its
+    /// code's, else its status's.
+    fn of_answer(code: &str, status: Option<u16>, message: &str) -> Self {
+        // Some of EC2's answers name the side of the fault.
+        let code = code
+            .strip_prefix("Client.")
+            .or_else(|| code.strip_prefix("Server."))
+            .unwrap_or(code);
+        let message = message.to_ascii_lowercase();
+        let by_message = MESSAGES.iter().find(|(_, of, part)| {
+            (of.is_empty() || *of == code) && message.contains(&part.to_ascii_lowercase())
+        });
+        if let Some((cause, ..)) = by_message {
+            return *cause;
+        }
+        if let Some((cause, _)) = CODES.iter().find(|(_, codes)| codes.contains(&code)) {
+            return *cause;
+        }
+        // Kinds of codes, of which each service has one per resource.
+        let has = |part: &str| code.contains(part);
+        let ends = |end: &str| code.ends_with(end);
+        match status {
+            _ if ends(".NotFound") => Self::NotFound,
+            _ if ends(".InUse") => Self::InUse,
+            _ if ends("LimitExceeded") || ends("LimitExceededException") => Self::Quota,
+            _ if ends("LimitReachedException") => Self::Quota,
+            _ if has("Capacity") && (has("Insufficient") || has("Exceeded")) => Self::Capacity,
+            Some(429) => Self::Throttled,
+            Some(404) => Self::NotFound,
+            Some(403) => Self::Permission,
+            Some(413) => Self::Settings,
+            Some(500..) => Self::Service,
+            _ => Self::Other,
         }
     }
 
-    /// Returns the cause of an answer: its code's, or its message's where the code says too little.
-    fn of_answer(code: &str, status: Option<u16>, message: &str) -> Self {
-        match Self::of_code(code, status) {
-            // EC2 has no code of its own for a profile that it does not know yet.
-            Self::Other if message.contains("IAM Instance Profile") => Self::NotFound,
-            // Nor has it one for types that a plan leaves out.
-            Self::Other if message.contains("not eligible for Free Tier") => Self::Account,
-            // New accounts have functions of at most 3,008 MB.
-            Self::Other if message.contains("MemorySize") => Self::Quota,
-            cause => cause,
-        }
+    /// Returns whether a refusal is no single trial's: every further call would be refused, too.
+    pub fn is_everywhere(self) -> bool {
+        matches!(
+            self,
+            Self::NoCredentials
+                | Self::Expired
+                | Self::Unrecognised
+                | Self::Permission
+                | Self::Unreachable
+        )
     }
 
     /// Returns the remedy.
@@ -139,7 +102,10 @@ impl Cause {
                  `epochcost doctor --aws` says what it sees"
             }
             Self::Expired => "renew the credentials (`aws sso login`), then give the command again",
-            Self::Unrecognised => "check AWS_PROFILE, the keys and this machine's clock",
+            Self::Unrecognised => {
+                "check AWS_PROFILE, the keys and this machine's clock; a region that is not enabled \
+                 for the account answers so, too: enable it under Account"
+            }
             Self::Permission => {
                 "add the permission; docs/aws.md lists every call and the permission it needs"
             }
@@ -149,10 +115,13 @@ impl Cause {
             }
             Self::Account => {
                 "a free plan starts free instance types only: upgrade it under Billing; a new \
-                 account's first instance in a region may take up to four hours to be verified"
+                 account's first instance in a region may take up to four hours to be verified; a \
+                 service or a region may have to be enabled first"
             }
             Self::Capacity => "try another region or availability zone, or later",
             Self::Unreachable => "check the network, the region's name and endpoint overrides",
+            Self::Passing => "give the command again in a few minutes",
+            Self::Settings => "change the row's settings: its model, mini-batches or memory",
             Self::Service => {
                 "give the command again later; the service's health page may know of it"
             }
@@ -162,6 +131,197 @@ impl Cause {
         }
     }
 }
+
+/// Causes of error codes (each service's "Common errors").
+const CODES: [(Cause, &[&str]); 12] = [
+    (
+        Cause::Expired,
+        &[
+            "ExpiredToken",
+            "ExpiredTokenException",
+            "RequestExpired",
+            "TokenRefreshRequired",
+        ],
+    ),
+    (
+        Cause::Unrecognised,
+        &[
+            "UnrecognizedClientException",
+            "InvalidClientTokenId",
+            "InvalidAccessKeyId",
+            "InvalidToken",
+            "AuthFailure",
+            "IncompleteSignature",
+            "SignatureDoesNotMatch",
+            "InvalidSignatureException",
+            "RequestTimeTooSkewed",
+        ],
+    ),
+    (
+        Cause::Permission,
+        &[
+            "AccessDenied",
+            "AccessDeniedException",
+            "UnauthorizedOperation",
+        ],
+    ),
+    (
+        Cause::Throttled,
+        &[
+            "Throttling",
+            "ThrottlingException",
+            "ThrottledException",
+            "TooManyRequestsException",
+            "RequestLimitExceeded",
+            "SlowDown",
+            "RequestThrottled",
+            "RequestThrottledException",
+            "EC2ThrottledException",
+            "KmsThrottlingException",
+        ],
+    ),
+    (
+        Cause::Capacity,
+        &["InsufficientFreeAddressesInSubnet", "Unsupported"],
+    ),
+    (
+        Cause::Account,
+        &[
+            "PendingVerification",
+            "OptInRequired",
+            "Blocked",
+            "NotSignedUp",
+            "AccountProblem",
+            "AllAccessDisabled",
+            "RegionDisabledException",
+        ],
+    ),
+    (
+        Cause::Quota,
+        &[
+            "MaxSpotInstanceCountExceeded",
+            "CodeStorageExceededException",
+            "TooManyBuckets",
+            "ServiceQuotaExceededException",
+        ],
+    ),
+    (
+        Cause::Exists,
+        &[
+            "EntityAlreadyExists",
+            "ResourceConflictException",
+            "ResourceAlreadyExistsException",
+            "BucketAlreadyOwnedByYou",
+            "InvalidGroup.Duplicate",
+            "InvalidPermission.Duplicate",
+            "InvalidSubnet.Conflict",
+            "Resource.AlreadyAssociated",
+            "RouteAlreadyExists",
+            "StateMachineAlreadyExists",
+            "ExecutionAlreadyExists",
+        ],
+    ),
+    (
+        Cause::InUse,
+        &[
+            "DependencyViolation",
+            "DeleteConflict",
+            "BucketNotEmpty",
+            "VolumeInUse",
+        ],
+    ),
+    (
+        Cause::Passing,
+        &[
+            "ConcurrentModification",
+            "ConcurrentModificationException",
+            "EntityTemporarilyUnmodifiable",
+            "OperationAborted",
+            "OperationAbortedException",
+            "ConditionalRequestConflict",
+            "RequestTimeout",
+            "IncorrectState",
+            "ConcurrentTagAccess",
+            "StateMachineDeleting",
+            "ResourceNotReadyException",
+        ],
+    ),
+    (
+        Cause::Settings,
+        &[
+            "RequestTooLargeException",
+            "RequestEntityTooLargeException",
+            "InvalidDefinition",
+            "InvalidExecutionInput",
+        ],
+    ),
+    (
+        Cause::NotFound,
+        &[
+            "NoSuchEntity",
+            "NoSuchEntityException",
+            "NoSuchBucket",
+            "NoSuchKey",
+            "NoSuchTagSet",
+            "NotFound",
+            "ResourceNotFoundException",
+            "NoSuchResourceException",
+            "StateMachineDoesNotExist",
+            "ExecutionDoesNotExist",
+            "Gateway.NotAttached",
+        ],
+    ),
+];
+
+/// Lambda's code for many refusals, which differ in their message.
+const INVALID: &str = "InvalidParameterValueException";
+
+/// Causes by a part of the message, in any case, of answers with one code or, without it, any.
+const MESSAGES: [(Cause, &str, &str); 10] = [
+    // A new role is not known to Lambda, to KMS and to Step Functions yet.
+    (Cause::Passing, INVALID, "cannot be assumed"),
+    (Cause::Passing, INVALID, "does not have permissions to call"),
+    (
+        Cause::Passing,
+        INVALID,
+        "KMS key is invalid for CreateGrant",
+    ),
+    (
+        Cause::Passing,
+        "AccessDeniedException",
+        "authorized to assume",
+    ),
+    // Functions in a VPC.
+    (Cause::Passing, INVALID, THROTTLED_BY_EC2),
+    // "Function already exist" has the same code.
+    (
+        Cause::InUse,
+        "ResourceConflictException",
+        "in the following state",
+    ),
+    (
+        Cause::InUse,
+        "ResourceConflictException",
+        "update is in progress",
+    ),
+    // EC2 has no code of its own for a profile that it does not know yet.
+    (
+        Cause::NotFound,
+        "InvalidParameterValue",
+        "IAM Instance Profile",
+    ),
+    // Nor has it one for types that a plan leaves out.
+    (Cause::Account, "", "not eligible for Free Tier"),
+    // New accounts have functions of at most 3,008 MB.
+    (Cause::Quota, "", "'MemorySize'"),
+];
+
+/// Lambda's answer where EC2 throttles the creation of network interfaces.
+const THROTTLED_BY_EC2: &str = "throttled by EC2";
+
+/// Time for which a refusal that passes is worth another attempt: roles and changes take seconds,
+/// network interfaces minutes (the AWS provider of Terraform, `retryFunctionOp`).
+const PATIENCE: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(600)];
 
 /// Failure of an operation on AWS or on the journal.
 #[derive(Debug, Error)]
@@ -215,12 +375,14 @@ pub enum AwsError {
         remedy: String,
     },
     /// An instance ended before it had done its work.
-    #[error("the instance {name} ended before {what}; its log: {log}")]
+    #[error("the instance {name} ended before {what}; EC2: {reason}; its log: {log}")]
     Ended {
         /// Name of the instance.
         name: String,
         /// Its work.
         what: String,
+        /// Reason that EC2 states.
+        reason: String,
         /// Last lines of its log, on one line.
         log: String,
     },
@@ -265,11 +427,44 @@ impl AwsError {
         }
     }
 
+    /// Returns how long a call that was refused so is repeated.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        let [short, long] = PATIENCE;
+        match self {
+            Self::Call {
+                cause: Cause::Passing,
+                message,
+                ..
+            } if message.contains(THROTTLED_BY_EC2) => Some(long),
+            Self::Call {
+                cause: Cause::Passing,
+                ..
+            } => Some(short),
+            _ => None,
+        }
+    }
+
+    /// Returns whether an error belongs to one trial: its row records it, and the run continues.
+    /// What is not known is one trial's.
+    pub fn is_the_trials(&self) -> bool {
+        match self {
+            Self::Call { cause, .. } => !cause.is_everywhere(),
+            Self::Incomplete { .. }
+            | Self::Deadline { .. }
+            | Self::Unusable { .. }
+            | Self::Ended { .. } => true,
+            Self::Journal { .. }
+            | Self::SpendingLimit { .. }
+            | Self::Spent { .. }
+            | Self::NotApproved { .. } => false,
+        }
+    }
+
     /// Returns a refusal that is part of a successful answer.
     pub(crate) fn refused(doing: &str, code: String, message: String) -> Self {
         Self::Call {
             doing: doing.to_owned(),
-            cause: Cause::of_code(&code, None),
+            cause: Cause::of_answer(&code, None, &message),
             code,
             message,
         }
@@ -352,28 +547,83 @@ pub(crate) fn unless(result: Result<(), AwsError>, already: Cause) -> Result<(),
 mod tests {
     use super::*;
 
-    /// What new accounts and free plans answer ends a row, not a run.
+    /// What AWS answers has a cause of its own, by its message, its code or the kind of its code.
     #[test]
-    fn refusals_of_new_accounts_have_causes_of_their_own() {
+    fn answers_have_their_causes() {
         let plan = "The specified instance type is not eligible for Free Tier.";
         let memory = "'MemorySize' value failed to satisfy constraint: Member must have value less \
                       than or equal to 3008";
+        let older = "1 validation error detected: Value '5120' at 'memorySize' failed to satisfy";
+        let kms = "Lambda was unable to configure access to your environment variables because the \
+                   KMS key is invalid for CreateGrant. KMS Message: ARN does not refer to a valid \
+                   principal";
+        let ec2 =
+            "Your request has been throttled by EC2, please make sure you have enough API rate";
+        let pending = "The operation cannot be performed at this time. The function is currently in \
+                       the following state: Pending";
+        let conflict = "ResourceConflictException";
         let known = [
-            ("InvalidParameterCombination", plan, Cause::Account),
-            ("PendingVerification", "", Cause::Account),
-            ("OptInRequired", "", Cause::Account),
-            ("Blocked", "", Cause::Account),
-            ("InvalidParameterValueException", memory, Cause::Quota),
-            ("MaxSpotInstanceCountExceeded", "", Cause::Quota),
-            ("Unsupported", "", Cause::Capacity),
-            ("InvalidParameterCombination", "", Cause::Other),
+            ("InvalidParameterCombination", 400, plan, Cause::Account),
+            ("PendingVerification", 400, "", Cause::Account),
+            ("NotSignedUp", 403, "", Cause::Account),
+            ("RegionDisabledException", 403, "", Cause::Account),
+            (INVALID, 400, memory, Cause::Quota),
+            ("ValidationException", 400, older, Cause::Quota),
+            (INVALID, 400, kms, Cause::Passing),
+            (INVALID, 400, ec2, Cause::Passing),
+            (INVALID, 400, "Unzipped size must be smaller", Cause::Other),
+            (conflict, 409, pending, Cause::InUse),
+            (conflict, 409, "Function already exist: f", Cause::Exists),
+            ("MaxSpotInstanceCountExceeded", 400, "", Cause::Quota),
+            ("VolumeLimitExceeded", 400, "", Cause::Quota),
+            ("RulesPerSecurityGroupLimitExceeded", 400, "", Cause::Quota),
+            ("ExecutionLimitExceeded", 400, "", Cause::Quota),
+            ("ENILimitReachedException", 502, "", Cause::Quota),
+            (
+                "SubnetIPAddressLimitReachedException",
+                502,
+                "",
+                Cause::Quota,
+            ),
+            ("LimitExceededException", 400, "", Cause::Quota),
+            ("Unsupported", 400, "", Cause::Capacity),
+            ("InsufficientInstanceCapacity", 500, "", Cause::Capacity),
+            (
+                "InsufficientFreeAddressesInSubnet",
+                400,
+                "",
+                Cause::Capacity,
+            ),
+            ("ReservationCapacityExceeded", 400, "", Cause::Capacity),
+            ("Client.RequestLimitExceeded", 503, "", Cause::Throttled),
+            ("EC2ThrottledException", 502, "", Cause::Throttled),
+            ("InvalidGroup.InUse", 400, "", Cause::InUse),
+            ("InvalidVpcEndpointId.NotFound", 400, "", Cause::NotFound),
+            ("OperationAborted", 409, "", Cause::Passing),
+            ("EntityTemporarilyUnmodifiable", 409, "", Cause::Passing),
+            ("RequestTooLargeException", 413, "", Cause::Settings),
+            ("RequestTimeTooSkewed", 403, "", Cause::Unrecognised),
+            ("InvalidParameterCombination", 400, "", Cause::Other),
         ];
-        for (code, message, expected) in known {
-            assert_eq!(
-                Cause::of_answer(code, Some(400), message),
-                expected,
-                "{code}"
-            );
+        for (code, status, message, expected) in known {
+            let cause = Cause::of_answer(code, Some(status), message);
+            assert_eq!(cause, expected, "{code}: {message}");
         }
+    }
+
+    /// What no table knows ends its row; what every call would meet, and the user's limits, the run.
+    #[test]
+    fn unknown_refusals_are_the_trials() {
+        let of = |code: &str| AwsError::refused("do", code.to_owned(), String::new());
+        assert!(of("NeverSeenBefore").is_the_trials());
+        assert!(of("VolumeLimitExceeded").is_the_trials());
+        assert!(!of("AccessDenied").is_the_trials());
+        assert!(!of("ExpiredToken").is_the_trials());
+        let (limit_usd, spent_usd) = (1.0, 2.0);
+        let spent = AwsError::Spent {
+            limit_usd,
+            spent_usd,
+        };
+        assert!(!spent.is_the_trials());
     }
 }

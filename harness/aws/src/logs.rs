@@ -1,6 +1,7 @@
 //! Whole log streams from CloudWatch Logs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -27,13 +28,18 @@ pub struct LogReader {
     /// Ids of the lines read so far.
     known: BTreeSet<String>,
     repeated: u64,
-    /// Time of the newest line, milliseconds since the Unix epoch.
-    newest_ms: i64,
+    /// Time of each group's newest line, milliseconds since the Unix epoch.
+    newest_ms: BTreeMap<String, i64>,
+    /// Time of the next read of all lines; the first one is of all.
+    whole_at: Option<Instant>,
 }
 
-/// Milliseconds before the newest line from which [`LogReader::read_new`] reads: CloudWatch
-/// delivers lines late by seconds.
+/// Milliseconds before a group's newest line from which [`LogReader::read_new`] reads: CloudWatch
+/// delivers most lines late by seconds.
 const LATE_MS: i64 = 60_000;
+/// Interval of reads of all lines, which find those that are later still; longer where they take
+/// more than a tenth of it.
+const WHOLE_INTERVAL: Duration = Duration::from_secs(60);
 
 impl LogReader {
     /// Returns everything read so far.
@@ -47,8 +53,8 @@ impl LogReader {
     }
 
     /// Reads what is likely to be new in `groups`: lines from a minute before the newest known
-    /// one. Where CloudWatch refuses for want of patience, nothing is new: its limit is few
-    /// requests per second and account.
+    /// one of each, and once a minute all. A group that CloudWatch refuses for want of patience is
+    /// read at the next time: its limit is few requests per second and account.
     ///
     /// # Errors
     /// When the logs cannot be read for another reason.
@@ -57,13 +63,37 @@ impl LogReader {
         clients: &Clients,
         groups: &[String],
         since: Timestamp,
-    ) -> Result<bool, AwsError> {
-        let from = Timestamp::from_millisecond(self.newest_ms.saturating_sub(LATE_MS));
-        let from = from.map_or(since, |from| from.max(since));
-        match self.read(clients, groups, from).await {
-            Err(error) if error.cause() == Some(Cause::Throttled) => Ok(false),
-            read => read,
+    ) -> Result<(), AwsError> {
+        let began = Instant::now();
+        for (group, from) in self.windows(groups, since, began) {
+            match self.read_group(clients, group, from).await {
+                Err(error) if error.cause() == Some(Cause::Throttled) => {}
+                read => read?,
+            }
         }
+        if self.whole_at.is_none_or(|at| at <= began) {
+            let pause = WHOLE_INTERVAL.max(began.elapsed() * 10);
+            self.whole_at = Some(began + pause);
+        }
+        Ok(())
+    }
+
+    /// Returns the time from which each group is read at `now`.
+    fn windows<'a>(
+        &self,
+        groups: &'a [String],
+        since: Timestamp,
+        now: Instant,
+    ) -> Vec<(&'a String, Timestamp)> {
+        let is_whole = self.whole_at.is_none_or(|at| at <= now);
+        let newest = |group: &String| self.newest_ms.get(group).filter(|_| !is_whole);
+        let from = |group: &String| {
+            let from = newest(group)?.saturating_sub(LATE_MS);
+            Some(Timestamp::from_millisecond(from).ok()?.max(since))
+        };
+        (groups.iter())
+            .map(|group| (group, from(group).unwrap_or(since)))
+            .collect()
     }
 
     /// Reads all current lines of `groups` since `since`; returns whether there are new
@@ -98,7 +128,7 @@ impl LogReader {
             .start_time(since.as_millisecond())
             .into_paginator()
             .send();
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut newest_ms) = (BTreeSet::new(), i64::MIN);
         while let Some(page) = pages.next().await {
             let page =
                 match page.map_err(|error| AwsError::of(format!("read the log {group}"), error)) {
@@ -111,8 +141,12 @@ impl LogReader {
                     continue;
                 };
                 self.take(&mut seen, id, stream, event.timestamp(), event.message());
+                newest_ms = newest_ms.max(event.timestamp().unwrap_or_default());
             }
         }
+        // Pages that are missing may have earlier lines.
+        let newest = self.newest_ms.entry(group.to_owned()).or_insert(newest_ms);
+        *newest = newest_ms.max(*newest);
         Ok(())
     }
 
@@ -134,7 +168,6 @@ impl LogReader {
             return;
         }
         let at_ms = at_ms.unwrap_or_default();
-        self.newest_ms = self.newest_ms.max(at_ms);
         let lines = self.streams.entry(stream.to_owned()).or_default();
         // After all lines that are not younger: lines of one time keep their order.
         let place = lines.partition_point(|line| line.at_ms <= at_ms);
@@ -147,6 +180,28 @@ impl LogReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// No group moves the window of another, and lines that are late by more than the window are
+    /// read with all.
+    #[test]
+    fn every_group_has_its_own_window_until_all_is_read() {
+        let groups = ["slow".to_owned(), "fast".to_owned()];
+        let (since, now) = (Timestamp::UNIX_EPOCH, Instant::now());
+        let mut reader = LogReader::default();
+        let from = |reader: &LogReader, now| -> Vec<i64> {
+            let windows = reader.windows(&groups, since, now);
+            windows
+                .iter()
+                .map(|(_, from)| from.as_millisecond())
+                .collect()
+        };
+        assert_eq!(from(&reader, now), [0, 0]);
+        reader.whole_at = Some(now + WHOLE_INTERVAL);
+        let known = [("slow", 70_000), ("fast", 500_000)];
+        reader.newest_ms = known.map(|(group, at)| (group.to_owned(), at)).into();
+        assert_eq!(from(&reader, now), [10_000, 440_000]);
+        assert_eq!(from(&reader, now + WHOLE_INTERVAL), [0, 0]);
+    }
 
     #[test]
     fn late_and_repeated_lines_find_their_place_once() {

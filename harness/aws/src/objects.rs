@@ -3,7 +3,7 @@
 use aws_sdk_s3::primitives::ByteStream;
 
 use crate::error::if_there;
-use crate::resource::call;
+use crate::resource::{call, once_passed};
 use crate::{AwsError, Clients};
 
 /// Puts an object into a bucket of the run.
@@ -16,13 +16,14 @@ pub async fn put(
     key: &str,
     body: bytes::Bytes,
 ) -> Result<(), AwsError> {
-    let put = clients
-        .buckets
-        .put_object()
-        .bucket(bucket)
-        .key(key)
-        .body(ByteStream::from(body));
-    call!(format!("put {key} into the bucket {bucket}"), put).map(drop)
+    // A request with a stream cannot be sent twice.
+    let put = || async {
+        let put = clients.buckets.put_object().bucket(bucket).key(key);
+        let sent = put.body(ByteStream::from(body.clone())).send().await;
+        sent.map(drop)
+            .map_err(|error| AwsError::of(format!("put {key} into the bucket {bucket}"), error))
+    };
+    once_passed(put).await
 }
 
 /// Returns an object of a bucket of the run, if it exists.

@@ -235,6 +235,23 @@ fn a_service_that_goes_on_refusing_is_named_in_the_trials_row() {
     }
 }
 
+/// A conflict passes; a refusal that nobody has heard of is its trial's.
+#[test]
+fn a_conflict_is_repeated_and_an_unknown_refusal_fails_its_trial() {
+    let is_retention: IsIt = |request| request.target.ends_with(".PutRetentionPolicy");
+    let Some((exit, printed, _)) = run(first(1, is_retention, 400, "OperationAbortedException"))
+    else {
+        return;
+    };
+    assert_eq!(exit, 0, "{printed}");
+    let refused = run(first(usize::MAX, is_retention, 400, "NeverSeenException"));
+    let Some((exit, printed, trials)) = refused else {
+        return;
+    };
+    assert_eq!(exit, 3, "{printed}");
+    assert!(trials.contains("NeverSeenException"), "{trials}");
+}
+
 /// S3 asks its clients to come again: 500 and 503 are part of its service.
 #[test]
 fn an_object_store_that_refuses_now_and_then_is_asked_again() {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{
     AbortIncompleteMultipartUpload, BucketLifecycleConfiguration, BucketLocationConstraint,
     CreateBucketConfiguration, Delete, ExpirationStatus, LifecycleExpiration, LifecycleRule,
@@ -11,10 +10,11 @@ use aws_sdk_s3::types::{
 
 use tokio::time::{Instant, sleep};
 
+use super::retry::once_known;
 use super::{Found, Holding, Kind, built, call};
 use crate::error::{Cause, if_there, unless};
 use crate::run::OwnerTags;
-use crate::{AwsError, Clients, Scope};
+use crate::{AwsError, Clients, Scope, objects};
 
 /// Prefix of our buckets' names.
 const PREFIX: &str = "epochcost-";
@@ -74,7 +74,7 @@ pub(super) async fn ensure(
         .put_bucket_tagging()
         .bucket(name)
         .tagging(built(&doing, tags.build())?);
-    call!(&doing, tagging)?;
+    once_known(|| async { call!(&doing, tagging.clone()) }).await?;
     // No public access.
     let closed = PublicAccessBlockConfiguration::builder()
         .block_public_acls(true)
@@ -86,7 +86,7 @@ pub(super) async fn ensure(
         .put_public_access_block()
         .bucket(name)
         .public_access_block_configuration(closed);
-    call!(&doing, closing)?;
+    once_known(|| async { call!(&doing, closing.clone()) }).await?;
     // Expiry of objects and of unfinished uploads.
     let rule = LifecycleRule::builder()
         .id("expire")
@@ -103,15 +103,11 @@ pub(super) async fn ensure(
         .put_bucket_lifecycle_configuration()
         .bucket(name)
         .lifecycle_configuration(built(&doing, rules.build())?);
-    call!(&doing, expiry)?;
+    once_known(|| async { call!(&doing, expiry.clone()) }).await?;
     // Content.
     for object in &spec.objects {
-        let put = s3
-            .put_object()
-            .bucket(name)
-            .key(&object.key)
-            .body(ByteStream::from(object.body.clone()));
-        call!(format!("put {} into the bucket {name}", object.key), put)?;
+        let body = || object.body.clone();
+        once_known(|| objects::put(clients, name, &object.key, body())).await?;
     }
     Ok(name.to_owned())
 }
@@ -232,16 +228,10 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
         // The call succeeds even where objects could not be deleted.
         let deleted = call!(&doing, deleting)?;
         if let Some(error) = deleted.errors().first() {
-            return Err(AwsError::Call {
-                doing,
-                cause: Cause::Other,
-                code: error.code().unwrap_or("unnamed error").to_owned(),
-                message: format!(
-                    "{}: {}",
-                    error.key().unwrap_or_default(),
-                    error.message().unwrap_or("no message")
-                ),
-            });
+            let code = error.code().unwrap_or("unnamed error").to_owned();
+            let message = error.message().unwrap_or("no message");
+            let message = format!("{}: {message}", error.key().unwrap_or_default());
+            return Err(AwsError::refused(&doing, code, message));
         }
     }
 }

@@ -7,13 +7,14 @@ use aws_sdk_lambda::types as lambda;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
+use super::retry::{once_known, once_unused};
 use super::{Found, Kind, call, security_group, subnet};
 use crate::error::{Cause, if_there, unless};
 use crate::run::{OwnerTags, RunId};
 use crate::{AwsError, Clients, Scope};
 
-/// Time limit until Lambda accepts a new role, which takes seconds.
-const ROLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time limit until a function without a VPC is unpacked.
+const UNPACK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit until a function in a VPC has its network interface.
 const INTERFACE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Polling interval.
@@ -79,22 +80,11 @@ pub(super) async fn ensure(
         Some(network) => Some(placed(network, clients, &doing).await?),
         None => None,
     };
-    // A new role may not be usable yet.
     let create = create(spec, clients, scope).set_vpc_config(network);
-    let since = Instant::now();
-    loop {
-        let created = call!(&doing, create.clone()).map(drop);
-        match unless(created, Cause::Exists) {
-            Ok(()) => break,
-            Err(error) if is_too_early(&error) && since.elapsed() < ROLE_TIMEOUT => {
-                sleep(POLL_INTERVAL).await;
-            }
-            Err(error) => return Err(error),
-        }
-    }
+    unless(call!(&doing, create).map(drop), Cause::Exists)?;
     let timeout = match spec.network {
         Some(_) => INTERFACE_TIMEOUT,
-        None => ROLE_TIMEOUT,
+        None => UNPACK_TIMEOUT,
     };
     active(name, clients, timeout).await?;
     // By default, Lambda would repeat a failed asynchronous invocation twice, and start a
@@ -105,7 +95,8 @@ pub(super) async fn ensure(
         .function_name(name)
         .maximum_retry_attempts(0)
         .maximum_event_age_in_seconds(EVENT_AGE_S);
-    call!(format!("keep Lambda from repeating {name}"), once)?;
+    let doing = format!("keep Lambda from repeating {name}");
+    once_known(|| async { call!(&doing, once.clone()) }).await?;
     Ok(scope.arn("lambda", &format!("function:{name}")))
 }
 
@@ -133,7 +124,7 @@ async fn active(name: &str, clients: &Clients, timeout: Duration) -> Result<(), 
             .functions
             .get_function_configuration()
             .function_name(name);
-        let found = call!(&doing, describe)?;
+        let found = once_known(|| async { call!(&doing, describe.clone()) }).await?;
         match found.state() {
             // Without a reported state there is nothing to wait for.
             None | Some(lambda::State::Active | lambda::State::Inactive) => return Ok(()),
@@ -191,17 +182,13 @@ fn create(
         .code(code)
         .set_ephemeral_storage(storage)
         .environment(environment)
+        // The platform's lines are read as text, whatever an account's default is.
+        .logging_config(
+            lambda::LoggingConfig::builder()
+                .log_format(lambda::LogFormat::Text)
+                .build(),
+        )
         .set_tags(Some(scope.tags().into_iter().collect()))
-}
-
-/// Returns whether Lambda does not accept a new role yet: "The role defined for the
-/// function cannot be assumed by Lambda" or "The provided execution role does not have
-/// permissions to call CreateNetworkInterface on EC2".
-fn is_too_early(error: &AwsError) -> bool {
-    let known = ["cannot be assumed", "does not have permissions to call"];
-    matches!(error, AwsError::Call { code, message, .. }
-        if code == "InvalidParameterValueException"
-            && known.iter().any(|known| message.contains(known)))
 }
 
 /// Lists our functions in the clients' region.
@@ -241,6 +228,11 @@ pub(super) async fn list(clients: &Clients) -> Result<Vec<Found>, AwsError> {
 pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsError> {
     let name = found.address.name.as_str();
     let delete = clients.functions.delete_function().function_name(name);
-    let removed = call!(format!("remove the function {name}"), delete).map(drop);
-    unless(removed, Cause::NotFound)
+    let doing = format!("remove the function {name}");
+    // While it is created or changed, Lambda does not remove it.
+    let delete = || async { call!(&doing, delete.clone()).map(drop) };
+    unless(
+        once_unused(INTERFACE_TIMEOUT, delete).await,
+        Cause::NotFound,
+    )
 }

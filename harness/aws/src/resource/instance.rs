@@ -99,13 +99,10 @@ pub(super) async fn ensure(
     let started = once_known(|| async { call!(&doing, run.clone()) }).await?;
     let started = started.instances.unwrap_or_default();
     let instance = started.into_iter().next();
-    let state = instance
-        .as_ref()
-        .and_then(|instance| instance.state()?.name());
-    if let Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated) = state {
+    if let Some(over) = instance.as_ref().filter(|instance| is_over(instance)) {
         // The name is the call's token: EC2 answers with the instance of the first call.
         return Err(AwsError::Unusable {
-            problem: format!("the instance {name} has ended"),
+            problem: format!("the instance {name} has ended: {}", end_reason(over)),
             remedy: "a run cannot go on without it: start a new one".to_owned(),
         });
     }
@@ -115,21 +112,38 @@ pub(super) async fn ensure(
     })
 }
 
-/// Returns whether the instance of that name has ended or is ending. One that is in no list may not
-/// be there yet: EC2's lists are behind by seconds.
+/// Returns the reason why the instance of that name has ended or is ending, as EC2 states it; `None`
+/// while it has not. One that is in no list may not be there yet: EC2's lists are behind by seconds.
 ///
 /// # Errors
 /// When EC2 refuses or cannot be reached.
-pub async fn has_ended(clients: &Clients, name: &str) -> Result<bool, AwsError> {
+pub async fn ended_by(clients: &Clients, name: &str) -> Result<Option<String>, AwsError> {
     let instances = every(clients, &[named(name)]).await?;
-    let is_over = |instance: &Instance| {
-        let state = instance.state().and_then(|state| state.name());
-        matches!(
-            state,
-            Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated)
-        )
-    };
-    Ok(!instances.is_empty() && instances.iter().all(is_over))
+    let is_over = instances.iter().all(is_over);
+    Ok(instances.last().filter(|_| is_over).map(end_reason))
+}
+
+fn is_over(instance: &Instance) -> bool {
+    matches!(
+        instance.state().and_then(|state| state.name()),
+        Some(InstanceStateName::ShuttingDown | InstanceStateName::Terminated)
+    )
+}
+
+/// Returns EC2's code and message of an instance's end.
+fn end_reason(instance: &Instance) -> String {
+    let reason = instance.state_reason();
+    let parts = [
+        reason.and_then(|reason| reason.code()),
+        reason.and_then(|reason| reason.message()),
+    ];
+    let known: Vec<&str> = parts.into_iter().flatten().collect();
+    match known.as_slice() {
+        [] => "EC2 states no reason".to_owned(),
+        // Messages begin with the code.
+        [code, message] if message.starts_with(code) => (*message).to_owned(),
+        known => known.join(": "),
+    }
 }
 
 /// Returns the launch time of an instance, from which it is charged, in seconds since the
@@ -229,4 +243,28 @@ async fn is_gone(id: &str, clients: &Clients) -> Result<bool, AwsError> {
         .next()
         .and_then(|instance| instance.state()?.name().cloned());
     Ok(state.is_none_or(|state| state == InstanceStateName::Terminated))
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_ec2::types::StateReason;
+
+    use super::*;
+
+    #[test]
+    fn an_instance_ends_for_the_reason_that_ec2_states() {
+        let of = |code, message| {
+            let reason = StateReason::builder().set_code(code).set_message(message);
+            end_reason(&Instance::builder().state_reason(reason.build()).build())
+        };
+        let code = || Some("Client.VolumeLimitExceeded".to_owned());
+        let whole = || Some("Client.VolumeLimitExceeded: Volume limit exceeded".to_owned());
+        assert_eq!(of(code(), whole()), whole().unwrap_or_default());
+        assert_eq!(
+            of(code(), Some("too many".to_owned())),
+            "Client.VolumeLimitExceeded: too many"
+        );
+        assert_eq!(of(code(), None), "Client.VolumeLimitExceeded");
+        assert_eq!(of(None, None), "EC2 states no reason");
+    }
 }

@@ -1,5 +1,6 @@
 //! IAM instance profiles, which give an instance its role.
 
+use super::retry::once_known;
 use super::{Found, Kind, call, role};
 use crate::error::{Cause, if_there, unless};
 use crate::run::IAM_PATH;
@@ -29,10 +30,8 @@ pub(super) async fn ensure(
         .path(IAM_PATH)
         .set_tags(Some(role::tags(scope)?));
     unless(call!(&doing, create).map(drop), Cause::Exists)?;
-    let profile = call!(
-        &doing,
-        iam.get_instance_profile().instance_profile_name(name)
-    )?;
+    let get = iam.get_instance_profile().instance_profile_name(name);
+    let profile = once_known(|| async { call!(&doing, get.clone()) }).await?;
     let Some(profile) = profile.instance_profile else {
         return Err(AwsError::Incomplete {
             doing,
@@ -49,7 +48,7 @@ pub(super) async fn ensure(
             .add_role_to_instance_profile()
             .instance_profile_name(name)
             .role_name(&spec.role);
-        call!(&doing, add)?;
+        once_known(|| async { call!(&doing, add.clone()) }).await?;
     }
     Ok(profile.arn)
 }

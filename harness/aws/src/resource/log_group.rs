@@ -1,6 +1,7 @@
 //! CloudWatch log groups. They are created before their functions, with a retention; the
 //! functions' role may not create them.
 
+use super::retry::once_known;
 use super::{Found, Holding, Kind, call};
 use crate::error::{Cause, if_there, unless};
 use crate::run::OwnerTags;
@@ -39,7 +40,7 @@ pub(super) async fn ensure(
         .put_retention_policy()
         .log_group_name(name)
         .retention_in_days(spec.retention_days);
-    call!(&doing, keep)?;
+    once_known(|| async { call!(&doing, keep.clone()) }).await?;
     Ok(scope.arn("logs", &format!("log-group:{name}")))
 }
 

@@ -26,10 +26,11 @@ use serde::{Deserialize, Serialize};
 pub use bucket::{BucketSpec, ObjectSpec};
 pub use endpoint::{EndpointService, EndpointSpec};
 pub use function::{Architecture, FunctionNetwork, FunctionSpec};
-pub use instance::{InstanceSpec, has_ended, launched_s};
+pub use instance::{InstanceSpec, ended_by, launched_s};
 pub use instance_profile::InstanceProfileSpec;
 pub use internet_gateway::InternetGatewaySpec;
 pub use log_group::LogGroupSpec;
+pub(crate) use retry::once_passed;
 pub use role::RoleSpec;
 pub use security_group::SecurityGroupSpec;
 pub use state_machine::StateMachineSpec;
@@ -358,12 +359,14 @@ pub(crate) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
 
 /// Sends a request and converts its error; `doing` follows "failed to".
 macro_rules! call {
-    ($doing:expr, $request:expr) => {
-        $request
-            .send()
-            .await
-            .map_err(|error| crate::AwsError::of($doing, error))
-    };
+    ($doing:expr, $request:expr) => {{
+        let request = $request;
+        let attempt = || async {
+            let answer = request.clone().send().await;
+            answer.map_err(|error| crate::AwsError::of($doing, error))
+        };
+        crate::resource::once_passed(attempt).await
+    }};
 }
 pub(crate) use call;
 

@@ -1,4 +1,4 @@
-//! Retries of calls that EC2 refuses for a while: new resources become visible, and
+//! Retries of calls that AWS refuses for a while: new resources become visible, and
 //! removed ones disappear, only after some time ("Eventual consistency in the Amazon EC2
 //! API").
 
@@ -39,7 +39,23 @@ where
     }
 }
 
-/// Repeats an attempt on a new resource until EC2 knows of it.
+/// Repeats an attempt while the service refuses it for what passes, as long as the refusal is worth.
+pub(crate) async fn once_passed<T, F>(attempt: impl Fn() -> F) -> Result<T, AwsError>
+where
+    F: Future<Output = Result<T, AwsError>>,
+{
+    let since = Instant::now();
+    loop {
+        match attempt().await {
+            Err(error) if (error.patience()).is_some_and(|most| since.elapsed() < most) => {
+                sleep(POLL_INTERVAL).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Repeats an attempt on a new resource until the service knows of it everywhere.
 pub(super) async fn once_known<T, F>(attempt: impl Fn() -> F) -> Result<T, AwsError>
 where
     F: Future<Output = Result<T, AwsError>>,
@@ -121,4 +137,27 @@ where
         sleep(POLL_INTERVAL).await;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Refusals that pass are repeated, and others are not.
+    #[tokio::test]
+    async fn what_passes_is_called_again() {
+        for (code, calls) in [("OperationAborted", 2), ("AccessDenied", 1)] {
+            let made = AtomicUsize::new(0);
+            let attempt = || async {
+                match made.fetch_add(1, Ordering::SeqCst) {
+                    0 => Err(AwsError::refused("do", code.to_owned(), String::new())),
+                    _ => Ok(()),
+                }
+            };
+            assert_eq!(once_passed(attempt).await.is_ok(), calls == 2);
+            assert_eq!(made.load(Ordering::SeqCst), calls, "{code}");
+        }
+    }
 }

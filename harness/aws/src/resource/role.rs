@@ -2,6 +2,7 @@
 
 use aws_sdk_iam::types::Tag;
 
+use super::retry::once_known;
 use super::{Found, Kind, built, call};
 use crate::error::{Cause, if_there, unless};
 use crate::policy::Policy;
@@ -45,7 +46,8 @@ pub(super) async fn ensure(
         .role_name(name)
         .policy_name(POLICY)
         .policy_document(spec.policy.to_json());
-    call!(format!("give the role {name} its policy"), put)?;
+    let doing = format!("give the role {name} its policy");
+    once_known(|| async { call!(&doing, put.clone()) }).await?;
     Ok(scope.role_arn(name))
 }
 

@@ -1,20 +1,12 @@
 //! Step Functions state machines.
 
-use std::time::Duration;
-
 use aws_sdk_sfn::types::{StateMachineType, Tag};
-use tokio::time::{Instant, sleep};
 
 use super::{Found, Kind, call};
 use crate::error::{Cause, if_there, unless};
 use crate::names::SWITCH;
 use crate::run::{OwnerTags, RunId};
 use crate::{AwsError, Clients, Scope};
-
-/// Time limit until Step Functions accepts a new role, which takes seconds.
-const ROLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Polling interval.
-const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Specification of a standard state machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,25 +46,8 @@ pub(super) async fn ensure(
         .r#type(StateMachineType::Standard)
         .definition(&spec.definition)
         .set_tags(Some(tags));
-    // A new role may not be usable yet.
-    let since = Instant::now();
-    loop {
-        match call!(&doing, create.clone()) {
-            Ok(_) => return Ok(arn),
-            Err(error) if is_too_early(&error) && since.elapsed() < ROLE_TIMEOUT => {
-                sleep(POLL_INTERVAL).await;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Returns whether Step Functions does not accept a new role yet: "Neither the global service
-/// principal states.amazonaws.com, nor the regional one is authorized to assume the provided
-/// role".
-fn is_too_early(error: &AwsError) -> bool {
-    matches!(error, AwsError::Call { cause: Cause::Permission, message, .. }
-        if message.contains("authorized to assume"))
+    call!(&doing, create)?;
+    Ok(arn)
 }
 
 /// Returns whether a state machine is a run's dead man's switch, which is a kind of its own.
@@ -130,5 +105,5 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
         .delete_state_machine()
         .state_machine_arn(&found.id);
     let doing = format!("remove the state machine {}", found.address.name);
-    unless(call!(doing, delete).map(drop), Cause::NotFound)
+    unless(call!(&doing, delete).map(drop), Cause::NotFound)
 }

@@ -94,7 +94,7 @@ pub async fn arm(clients: &Clients, scope: &Scope, until: Timestamp) -> Result<S
 pub async fn disarm(clients: &Clients, execution: &str) -> Result<(), AwsError> {
     let stop = clients.states.stop_execution().execution_arn(execution);
     let doing = format!("stop the dead man's switch {execution}");
-    unless(call!(doing, stop).map(drop), Cause::NotFound)
+    unless(call!(&doing, stop).map(drop), Cause::NotFound)
 }
 
 /// Stops every execution of the switch, and removes it.

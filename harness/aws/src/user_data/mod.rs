@@ -23,8 +23,8 @@ pub const AMQP_PORT: u16 = 5672;
 /// security group admits members of the run alone.
 const RABBITMQ_IMAGE: &str = "public.ecr.aws/docker/library/rabbitmq:3.13";
 
-/// Prefix of the two lines in the log of a worker on an instance that give the times
-/// at which it `started` and `ended`, in seconds since the Unix epoch.
+/// Prefix of the lines in the log of a worker on an instance that give the times at which the
+/// instance `booted` and the worker `started` and `ended`, in seconds since the Unix epoch.
 pub const CLOCK_PREFIX: &str = "EPOCHCOST-CLOCK ";
 
 /// Service of a host.

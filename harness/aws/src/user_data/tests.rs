@@ -73,9 +73,10 @@ fn a_worker_runs_its_task_hands_in_its_log_and_ends_its_instance() {
     for fails in [false, true] {
         let (calls, log) = run(&script(&worker(), REGION, in_an_hour()).unwrap(), fails);
         let lines: Vec<&str> = log.lines().collect();
-        assert!(lines[0].starts_with("EPOCHCOST-CLOCK started 1"), "{log}");
-        assert_eq!(lines[1], "--instance {\"a\": 1} it's $HOME `id`");
-        assert!(lines[2].starts_with("EPOCHCOST-CLOCK ended 1"), "{log}");
+        assert!(lines[0].starts_with("EPOCHCOST-CLOCK booted 1"), "{log}");
+        assert!(lines[1].starts_with("EPOCHCOST-CLOCK started 1"), "{log}");
+        assert_eq!(lines[2], "--instance {\"a\": 1} it's $HOME `id`");
+        assert!(lines[3].starts_with("EPOCHCOST-CLOCK ended 1"), "{log}");
         let calls: Vec<&str> = calls.lines().collect();
         assert_eq!(calls.first(), Some(&"shutdown -h +60"));
         assert_eq!(calls.last(), Some(&"shutdown -h now"));

@@ -15,7 +15,9 @@ copy() {
     return 1
 }
 
-date '+@CLOCK_PREFIX@started %s.%N' >log.txt
+# EC2 charges from the time at which the instance runs.
+awk -v now="$(date +%s.%N)" '{printf "@CLOCK_PREFIX@booted %.3f\n", now - $1}' /proc/uptime >log.txt
+date '+@CLOCK_PREFIX@started %s.%N' >>log.txt
 # A worker that fails leaves its log, too, and ends its instance, whatever fails on the way.
 finish() {
     set +e

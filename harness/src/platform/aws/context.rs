@@ -192,13 +192,27 @@ impl LogTail {
         progress: &dyn Progress,
     ) -> Result<Vec<Seen>, AwsError> {
         let clients = &trial.aws.clients;
-        self.reader
-            .read_new(clients, &self.groups, self.since)
-            .await?;
+        if self.is_over() {
+            // Lines may be late by any time; without them the trial would not have ended.
+            self.read_whole(trial).await?;
+        } else {
+            (self.reader)
+                .read_new(clients, &self.groups, self.since)
+                .await?;
+        }
         let seen = read(self.reader.streams());
         progress.steps(steps(&seen));
         self.spending.check(&seen)?;
         Ok(seen)
+    }
+
+    /// Reads all lines of the logs; returns whether CloudWatch had the patience.
+    async fn read_whole(&mut self, trial: &Trial<'_>) -> Result<bool, AwsError> {
+        let clients = &trial.aws.clients;
+        match self.reader.read(clients, &self.groups, self.since).await {
+            Err(error) if error.cause() == Some(Cause::Throttled) => Ok(false),
+            read => read.map(|_| true),
+        }
     }
 
     /// Polls until everything that was started has ended, or the trial's deadline.
@@ -209,9 +223,10 @@ impl LogTail {
         progress: &dyn Progress,
     ) -> Result<WorkerProgress, AwsError> {
         loop {
+            let is_over = self.is_over();
             let seen = self.poll(trial, progress).await?;
             let reached = worker_progress(starts, &seen);
-            if reached != WorkerProgress::Running || self.is_over() {
+            if reached != WorkerProgress::Running || is_over {
                 return Ok(reached);
             }
             sleep(POLL_INTERVAL).await;
@@ -234,15 +249,9 @@ impl LogTail {
         let patience = patience.and_then(|seconds| seconds.parse().ok());
         let patience = Duration::from_secs(patience.unwrap_or(PATIENCE_S));
         let seen = loop {
-            let clients = &trial.aws.clients;
-            let whole = self.reader.read(clients, &self.groups, self.since).await;
-            let is_refused =
-                matches!(&whole, Err(error) if error.cause() == Some(Cause::Throttled));
-            if !is_refused {
-                whole?;
-            }
+            let is_read = self.read_whole(trial).await?;
             let seen = read(self.reader.streams());
-            let is_whole = !is_refused
+            let is_whole = is_read
                 && seen.len() >= self.known
                 && seen.iter().all(|seen| seen.report.is_some());
             if is_whole || since.elapsed() > patience {

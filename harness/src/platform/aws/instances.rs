@@ -67,6 +67,17 @@ pub(super) async fn work(
             .push(invocation(trial, function, rank, &seen, boots.get(&rank)));
         outcome.records.extend(seen.records);
     }
+    // Paid for, too, whatever became of their log.
+    for (function, rank) in launched {
+        let is_known =
+            (outcome.invocations.iter()).any(|one| one.host == Host::Instance && one.rank == rank);
+        if let Some(at) = boots.get(&rank).filter(|_| !is_known) {
+            let mut seen = of_instance("");
+            (seen.started_s, seen.ended_s) = (*at, Some(unix_s()));
+            let lost = invocation(trial, function, rank, &seen, None);
+            outcome.invocations.push(lost);
+        }
+    }
     let by_end = |a: &Invocation, b: &Invocation| a.ended_s.total_cmp(&b.ended_s);
     outcome.invocations.sort_by(by_end);
     let begins = outcome.invocations.iter().map(|one| one.started_s);
@@ -83,8 +94,8 @@ pub(super) async fn work(
     });
     let longest_s = booting.max_by(f64::total_cmp).unwrap_or_default() / 1e3;
     outcome.warnings.push(format!(
-        "times of workers on instances begin when their worker starts; from their launch until then, which is \
-         charged for, it took them up to {longest_s:.0} s"
+        "times of workers on instances begin when their worker starts; from their launch until then, \
+         of which EC2 charges what they ran, it took them up to {longest_s:.0} s"
     ));
     Ok(outcome)
 }
@@ -128,12 +139,14 @@ async fn wait(
             0 => spending.check(&tail.poll(trial, progress).await?)?,
             _ => spending.check(&[])?,
         };
-        let mut silent = Vec::new();
+        let mut silent = BTreeMap::new();
         // In this order: an instance leaves its log before it ends.
         let is_turn = polls % POLLS_PER_STATE_CHECK == POLLS_PER_STATE_CHECK - 1;
         for (_, rank) in launched.iter().filter(|(_, rank)| !logs.contains_key(rank)) {
-            if is_turn && resource::has_ended(clients, &name(trial, *rank)).await? {
-                silent.push(*rank);
+            if is_turn
+                && let Some(reason) = resource::ended_by(clients, &name(trial, *rank)).await?
+            {
+                silent.insert(*rank, reason);
             }
         }
         for (_, rank) in launched {
@@ -144,11 +157,10 @@ async fn wait(
             if let Some(text) = objects::get(clients, &bucket, &key).await? {
                 let text = String::from_utf8_lossy(&text).into_owned();
                 logs.insert(*rank, of_instance(&text));
-            } else if silent.contains(rank) {
-                return Ok((
-                    logs,
-                    Some(format!("the instance of worker {rank} ended without a log")),
-                ));
+            } else if let Some(reason) = silent.get(rank) {
+                let text =
+                    format!("the instance of worker {rank} ended without a log; EC2: {reason}");
+                return Ok((logs, Some(text)));
             }
         }
         if logs.len() == launched.len() {
@@ -178,7 +190,10 @@ fn invocation(
     seen: &Seen,
     launched_s: Option<&f64>,
 ) -> Invocation {
-    let init_ms = launched_s.map(|at| (seen.started_s - at).max(0.0) * 1e3);
+    let since_ms = |at: &f64| (seen.started_s - at).max(0.0) * 1e3;
+    let init_ms = launched_s.map(since_ms);
+    // Without the time at which it ran: from its launch, at which it was pending.
+    let boot_ms = seen.booted_s.as_ref().map(since_ms).or(init_ms);
     let ended_s = seen.ended_s.unwrap_or(seen.started_s);
     let duration_ms = (ended_s - seen.started_s).max(0.0) * 1e3;
     Invocation {
@@ -194,7 +209,7 @@ fn invocation(
         cold: true,
         init_ms,
         duration_ms,
-        billed_ms: (duration_ms + init_ms.unwrap_or_default()).ceil() as u64,
+        billed_ms: (duration_ms + boot_ms.unwrap_or_default()).ceil() as u64,
         memory_mb: None,
         peak_memory_mb: None,
         cpu_ms: None,

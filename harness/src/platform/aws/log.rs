@@ -6,13 +6,17 @@
 
 use epochcost_aws::logs::{Line, Streams};
 use epochcost_aws::user_data::CLOCK_PREFIX;
-use epochcost_systems::{Host, InvokedTask, OUTCOME_PREFIX, Outcome, Record, TASK_PREFIX};
+use epochcost_systems::{
+    Host, InvokedTask, OUTCOME_PREFIX, Outcome, RECORD_PREFIX, Record, TASK_PREFIX,
+};
 
 use crate::metering::report_line::{Report, Status};
 use crate::metering::{Invocation, log};
 
 /// Lines of output in the reason of a failure.
 const TAIL: usize = 5;
+/// Function of an invocation that logged no task: it is paid for, whatever it was for.
+const UNKNOWN: &str = "unknown";
 
 /// One invocation, from the part of its log that has arrived.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +29,8 @@ pub(super) struct Seen {
     pub(super) started_s: f64,
     /// End time, seconds since the Unix epoch, if its own log has it: an instance's.
     pub(super) ended_s: Option<f64>,
+    /// Time at which its instance began to run, seconds since the Unix epoch.
+    pub(super) booted_s: Option<f64>,
     /// Task that it worked on; `None` if the worker logged none.
     pub(super) task: Option<InvokedTask>,
     /// Outcome that the worker logged.
@@ -35,6 +41,8 @@ pub(super) struct Seen {
     pub(super) unreadable: Option<String>,
     /// The platform's REPORT line; `None` before it has ended.
     pub(super) report: Option<Report>,
+    /// Whether its sandbox was started for it.
+    is_cold: bool,
     /// Last lines of its other output.
     tail: Vec<String>,
 }
@@ -46,16 +54,30 @@ impl Seen {
             stream: stream.to_owned(),
             started_s: at_ms as f64 / 1e3,
             ended_s: None,
+            booted_s: None,
             task: None,
             outcome: None,
             records: Vec::new(),
             unreadable: None,
             report: None,
+            is_cold: false,
             tail: Vec::new(),
         }
     }
 
-    fn take(&mut self, line: &str) {
+    /// Takes an event, which may have several lines, and a line of the worker's behind other
+    /// output without a line break.
+    fn take(&mut self, event: &str) {
+        for line in event.lines() {
+            let own = [RECORD_PREFIX, TASK_PREFIX, OUTCOME_PREFIX];
+            let at = own.iter().filter_map(|prefix| line.find(prefix)).min();
+            let (before, own) = line.split_at(at.unwrap_or(0));
+            self.take_line(before);
+            self.take_line(own);
+        }
+    }
+
+    fn take_line(&mut self, line: &str) {
         if let Some(record) = log::record(line) {
             match record {
                 Ok(record) => self.records.push(record),
@@ -100,20 +122,27 @@ impl Seen {
         })
     }
 
-    /// Returns its row of the results; `None` before it has ended or logged its task.
+    /// Returns its row of the results; `None` before it has ended.
     pub(super) fn invocation(&self) -> Option<Invocation> {
-        let (task, report) = (self.task.as_ref()?, self.report.as_ref()?);
+        let report = self.report.as_ref()?;
+        let unknown = || InvokedTask {
+            function: UNKNOWN.to_owned(),
+            rank: 0,
+            epoch: 0,
+            batch: None,
+        };
+        let task = self.task.clone().unwrap_or_else(unknown);
         Some(Invocation {
             request_id: self.request_id.clone(),
             host: Host::Function,
-            function: task.function.clone(),
+            function: task.function,
             rank: task.rank,
             epoch: task.epoch,
             batch: task.batch,
             sandbox: self.stream.clone(),
             started_s: self.started_s,
             ended_s: self.started_s + report.duration_ms / 1e3,
-            cold: report.init_ms.is_some(),
+            cold: self.is_cold || report.init_ms.is_some(),
             init_ms: report.init_ms,
             duration_ms: report.duration_ms,
             billed_ms: report.billed_ms,
@@ -144,6 +173,7 @@ pub(super) fn of_instance(text: &str) -> Seen {
         {
             Some(("started", at)) => seen.started_s = at.parse().unwrap_or_default(),
             Some(("ended", at)) => seen.ended_s = at.parse().ok(),
+            Some(("booted", at)) => seen.booted_s = at.parse().ok(),
             _ => seen.take(line),
         }
     }
@@ -155,36 +185,65 @@ pub(super) fn of_instance(text: &str) -> Seen {
 
 /// Returns the invocations in a sandbox's log stream. A sandbox serves one
 /// invocation at a time: every line between its START and its END belongs to it,
-/// whatever its text, and so does what comes late, before the next START.
+/// whatever its text, and so does what comes late, before the next START. Lines of one
+/// millisecond may be in any order: of REPORT lines the first behind the END counts, else one
+/// before it; a task before the START is the next invocation's.
 fn read_stream(stream: &str, lines: &[Line]) -> Vec<Seen> {
     let mut seen: Vec<Seen> = Vec::new();
-    let mut is_inside = false;
+    // Whether the last invocation's END is missing, and whether its REPORT came behind that.
+    let (mut is_inside, mut is_reported) = (false, false);
+    // Lines before their START; whether the sandbox has begun since the last one.
+    let (mut early, mut is_fresh): (Vec<&str>, bool) = (Vec::new(), true);
     for Line { at_ms, text } in lines {
-        match seen.last_mut() {
-            Some(current) if is_inside => match text.trim_end().strip_prefix("END RequestId: ") {
-                Some(id) if id == current.request_id => is_inside = false,
-                _ => current.take(text),
-            },
-            last => {
-                if let Some(id) = started(text) {
-                    seen.push(Seen::begin(id, stream, *at_ms));
-                    is_inside = true;
-                } else if let Some(current) = last {
-                    match Report::of_lambda(text) {
-                        Ok(report) if report.request_id.to_string() == current.request_id => {
-                            current.report = Some(report);
-                        }
-                        Err(error) if is_report_of(text, &current.request_id) => {
-                            current.unreadable = Some(error.to_string());
-                        }
-                        // Its own lines may come behind Lambda's END: two writers, two clocks.
-                        _ => current.take(text),
-                    }
-                }
+        let is_start = !is_inside || seen.last().is_some_and(|last| last.report.is_some());
+        if let Some(id) = started(text).filter(|_| is_start) {
+            let mut one = Seen::begin(id, stream, *at_ms);
+            one.is_cold = std::mem::take(&mut is_fresh);
+            early.drain(..).for_each(|line| one.take(line));
+            seen.push(one);
+            (is_inside, is_reported) = (true, false);
+            continue;
+        }
+        let Some(current) = seen.last_mut() else {
+            if text.contains(r#""type":"platform."#) {
+                let mut one = Seen::begin(stream, stream, *at_ms);
+                one.outcome = Some(Err(JSON_FORMAT.to_owned()));
+                return vec![one];
             }
+            if text.starts_with("EPOCHCOST") {
+                early.push(text);
+            }
+            continue;
+        };
+        let end = format!("END RequestId: {}", current.request_id);
+        let is_report = is_report_of(text, &current.request_id);
+        match is_report.then(|| Report::of_lambda(text)) {
+            Some(_) if is_reported => {}
+            Some(Ok(report)) => {
+                current.report = Some(report);
+                is_reported = !is_inside;
+            }
+            Some(Err(error)) if !is_inside => current.unreadable = Some(error.to_string()),
+            _ if is_inside && text.trim_end().ends_with(&end) => {
+                is_inside = false;
+                current.take(text.trim_end().trim_end_matches(&end));
+            }
+            _ if !is_inside && text.starts_with("INIT_START ") => is_fresh = true,
+            _ if !early.is_empty() || is_next(text, current) => early.push(text),
+            // Its own lines may come behind Lambda's END: two writers, two clocks.
+            _ => current.take(text),
         }
     }
     seen
+}
+
+/// Problem with the log of a function whose format was changed behind this program.
+const JSON_FORMAT: &str = "Lambda writes its log in JSON, and this program reads text: leave \
+                           the log format of its functions as it creates them";
+
+/// Returns whether a line is the task of the invocation after `current`.
+fn is_next(text: &str, current: &Seen) -> bool {
+    current.task.is_some() && current.report.is_some() && text.starts_with(TASK_PREFIX)
 }
 
 /// Tells whether a line is Lambda's REPORT line of a request, readable or not.
@@ -257,6 +316,97 @@ mod tests {
         assert!(failure.starts_with("no such bucket"), "{failure}");
     }
 
+    fn of(texts: Vec<String>) -> Vec<Seen> {
+        read(&Streams::from([("s".to_owned(), lines(&texts))]))
+    }
+
+    /// Platform lines of one millisecond come in any order, and other output may have no line
+    /// break: none of it makes an invocation incomplete.
+    #[test]
+    fn platform_lines_are_found_in_any_order_and_behind_other_text() {
+        let id = Uuid::from_u128(1);
+        // START, task, another's END, outcome, END, REPORT.
+        let good = || whole(id, r#"{"Ok":"finished"}"#);
+        let mut swapped = good();
+        swapped.swap(4, 5);
+        let mut early_report = good();
+        early_report.swap(3, 5);
+        let mut lost_end = good();
+        lost_end.remove(4);
+        let mut glued = good();
+        glued[4].insert_str(0, "progress 100%");
+        glued[3].insert_str(0, "progress 99%");
+        let mut joined = good();
+        let outcome = joined.remove(3);
+        joined[2] = format!("thread 'main' panicked\n{outcome}");
+        let mut start_second = good();
+        start_second.swap(0, 1);
+        for texts in [swapped, early_report, lost_end, glued, joined, start_second] {
+            let both = texts
+                .iter()
+                .cloned()
+                .chain(whole(Uuid::from_u128(2), r#"{"Ok":"finished"}"#));
+            let seen = of(both.collect());
+            assert_eq!(seen.len(), 2, "{texts:?}");
+            for one in seen {
+                let invocation = one.invocation().unwrap();
+                assert_eq!(
+                    (one.failure(), invocation.billed_ms),
+                    (None, 600),
+                    "{texts:?}"
+                );
+                assert_eq!(invocation.function, "worker", "{texts:?}");
+            }
+        }
+        // An imitation of one's own REPORT counts neither before nor behind the true one.
+        for at in [1, 6] {
+            let mut texts = good();
+            texts.insert(at, report(id).replace("600 ms", "1 ms"));
+            assert_eq!(of(texts)[0].invocation().unwrap().billed_ms, 600);
+        }
+    }
+
+    /// What died before it logged its task is paid for, and a sandbox is cold for the first
+    /// invocation after each of its inits, reported or suppressed.
+    #[test]
+    fn what_died_in_its_init_is_paid_for_and_was_cold() {
+        let (crashed, next) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let init = || "INIT_START Runtime Version: provided:al2023.v104".to_owned();
+        let plain = |id| report(id).replace("\tInit Duration: 99.50 ms", "");
+        let mut texts = vec![init(), log::start_line(crashed)];
+        texts.push("INIT_REPORT Init Duration: 9.00 ms\tPhase: invoke\tStatus: error".to_owned());
+        texts.push(log::end_line(crashed));
+        texts.push(plain(crashed) + "Status: error\tError Type: Runtime.ExitError\t");
+        for again in [false, true] {
+            let mut texts = texts.clone();
+            texts.extend(again.then(init));
+            let mut then = whole(next, r#"{"Ok":"finished"}"#);
+            then[5] = plain(next);
+            texts.extend(then);
+            let found: Vec<Invocation> = of(texts).iter().filter_map(Seen::invocation).collect();
+            let cold: Vec<bool> = found.iter().map(|one| one.cold).collect();
+            assert_eq!(cold, [true, again]);
+            assert_eq!(
+                (found[0].billed_ms, found[0].function.as_str()),
+                (600, UNKNOWN)
+            );
+            assert!(
+                found[0]
+                    .error
+                    .as_ref()
+                    .unwrap()
+                    .starts_with("Runtime.ExitError")
+            );
+        }
+    }
+
+    #[test]
+    fn a_log_in_json_is_named() {
+        let start = r#"{"time":"2026-01-01T00:00:00.100Z","type":"platform.start","record":{}}"#;
+        let seen = of(vec![start.to_owned(), "EPOCHCOST".to_owned()]);
+        assert!(seen[0].failure().unwrap().contains("JSON"));
+    }
+
     /// Lambda's own lines and the worker's are stamped by different clocks.
     #[test]
     fn lines_behind_the_end_belong_to_the_invocation_before_it() {
@@ -294,13 +444,14 @@ mod tests {
     #[test]
     fn an_instances_log_says_when_it_ran_and_how_it_ended() {
         let text = format!(
-            "{CLOCK_PREFIX}started 100.5\nhello\n{OUTCOME_PREFIX}{{\"Ok\":\"finished\"}}\n\
+            "{CLOCK_PREFIX}booted 90.5\n{CLOCK_PREFIX}started 100.5\nhello\n{OUTCOME_PREFIX}{{\"Ok\":\"finished\"}}\n\
              {CLOCK_PREFIX}ended 103.25\n"
         );
         let seen = of_instance(&text);
-        assert_eq!((seen.started_s, seen.ended_s), (100.5, Some(103.25)));
+        let times = (seen.booted_s, seen.started_s, seen.ended_s);
+        assert_eq!(times, (Some(90.5), 100.5, Some(103.25)));
         assert_eq!(seen.failure(), None);
-        let cut = of_instance(&text[..40]);
+        let cut = of_instance(&text[..70]);
         assert!(cut.failure().unwrap().contains("without an outcome"));
     }
 

@@ -298,7 +298,8 @@ impl From<AwsError> for PlatformError {
 fn exit(error: &AwsError) -> Exit {
     match (error, error.cause()) {
         (AwsError::SpendingLimit { .. } | AwsError::Spent { .. }, _) => Exit::SpendingLimit,
-        (AwsError::NotApproved { .. } | AwsError::Unusable { .. }, _) => Exit::Usage,
+        (AwsError::NotApproved { .. } | AwsError::Unusable { .. }, _)
+        | (_, Some(Cause::Settings)) => Exit::Usage,
         (
             _,
             Some(
@@ -314,13 +315,4 @@ fn exit(error: &AwsError) -> Exit {
         ) => Exit::Lacks,
         _ => Exit::Internal,
     }
-}
-
-/// Returns whether an error belongs to one trial: its row records it and the run
-/// continues.
-fn is_the_trials(error: &AwsError) -> bool {
-    matches!(
-        error.cause(),
-        Some(Cause::Throttled | Cause::Quota | Cause::Account | Cause::Capacity | Cause::Service)
-    ) || matches!(error, AwsError::Deadline { .. } | AwsError::Ended { .. })
 }

@@ -70,15 +70,20 @@ pub(super) async fn wait(trial: &Trial<'_>) -> Result<Services, PlatformError> {
                 continue;
             }
             // In this order: a host leaves its log before it ends.
-            let is_gone = polls % POLLS_PER_STATE_CHECK == 0 && has_ended(trial, *role).await?;
+            let gone = match polls % POLLS_PER_STATE_CHECK {
+                0 => resource::ended_by(clients, &name(trial, *role)).await?,
+                _ => None,
+            };
             let key = services::address_key(trial.place, *role);
-            match objects::get(clients, &bucket, &key).await? {
-                Some(address) => {
+            match (objects::get(clients, &bucket, &key).await?, gone) {
+                (Some(address), _) => {
                     let address = String::from_utf8_lossy(&address).trim().to_owned();
                     known.insert(*role, services::endpoint(*role, scheme, &address));
                 }
-                None if is_gone => return Err(ended(trial, &bucket, *role).await?.into()),
-                None => {}
+                (None, Some(reason)) => {
+                    return Err(ended(trial, &bucket, *role, reason).await?.into());
+                }
+                (None, None) => {}
             }
         }
         if known.len() == roles.len() {
@@ -103,11 +108,12 @@ fn name(trial: &Trial<'_>, role: Role) -> String {
     services::instance_name(&trial.aws.scope, &trial.training, trial.place, role)
 }
 
-async fn has_ended(trial: &Trial<'_>, role: Role) -> Result<bool, AwsError> {
-    resource::has_ended(&trial.aws.clients, &name(trial, role)).await
-}
-
-async fn ended(trial: &Trial<'_>, bucket: &str, role: Role) -> Result<AwsError, AwsError> {
+async fn ended(
+    trial: &Trial<'_>,
+    bucket: &str,
+    role: Role,
+    reason: String,
+) -> Result<AwsError, AwsError> {
     let key = services::log_key(trial.place, role);
     let log = objects::get(&trial.aws.clients, bucket, &key).await?;
     let log = log.map(|log| String::from_utf8_lossy(&log).into_owned());
@@ -117,6 +123,7 @@ async fn ended(trial: &Trial<'_>, bucket: &str, role: Role) -> Result<AwsError, 
     Ok(AwsError::Ended {
         name: name(trial, role),
         what: "its service answered".to_owned(),
+        reason,
         log: tail.join(" | "),
     })
 }

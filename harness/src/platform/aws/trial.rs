@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use super::context::Trial;
 use super::progress::{Start, WorkerProgress};
 use super::services::{self, Services, store_settings};
-use super::{Aws, executions, instances, is_the_trials, metrics, unusable};
+use super::{Aws, executions, instances, metrics, unusable};
 use crate::metering::TrialOutcome;
 use crate::platform::{PlatformError, Progress, TrialData};
 use crate::rows::{Precision, TrialPlan};
@@ -35,7 +35,7 @@ pub(super) async fn run(
     };
     let outcome = match outcome {
         Err(PlatformError::Cloud(error))
-            if error.downcast_ref::<AwsError>().is_some_and(is_the_trials) =>
+            if (error.downcast_ref::<AwsError>()).is_some_and(AwsError::is_the_trials) =>
         {
             Ok(TrialOutcome {
                 failure: Some(error.to_string()),
