@@ -6,7 +6,7 @@ use super::Selection;
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::experiment::{Experiment, describe, expanded};
+use crate::experiment::{Experiment, Options, describe, expanded};
 use crate::forecast::price_book;
 use crate::report;
 use crate::results::{RunDirectory, probe};
@@ -87,7 +87,11 @@ fn load(args: &Args) -> Result<Vec<Experiment>, Error> {
             remedy: "run them one at a time, or leave --out out".to_owned(),
         });
     }
-    let options = args.selection.options();
+    let prices = args.prices.as_deref().map(|path| price_book(Some(path)));
+    let options = Options {
+        prices: prices.transpose()?,
+        ..args.selection.options()
+    };
     let load = |file: &PathBuf| -> Result<Experiment, Error> {
         let experiment = Experiment::load(file, &options)?;
         runnable(&experiment)?;
@@ -122,11 +126,7 @@ async fn one(
     let consent = SpendingConsent {
         yes: args.yes,
         max_usd: args.max_usd,
-        prices: args
-            .prices
-            .as_deref()
-            .map(|path| price_book(Some(path)))
-            .transpose()?,
+        prices: experiment.document.prices.clone(),
     };
     match execute(experiment, destination, consent, output, stop).await {
         Ended::Whole(directory, analysis) => {

@@ -40,8 +40,7 @@ impl Selection {
             trials: self.trials,
             platform: self.platform,
             services: self.services,
-            quick: false,
-            keeps_impossible: false,
+            ..Options::default()
         }
     }
 }

@@ -1,29 +1,32 @@
 //! GPUs of instance types.
 
-/// Instance types with GPUs, and how many they have (AWS, "Amazon EC2 G4 Instances"
-/// and "Amazon EC2 G6 Instances": <https://aws.amazon.com/ec2/instance-types/g4/>,
-/// <https://aws.amazon.com/ec2/instance-types/g6/>; from memory, to be checked there).
-/// Types that are missing have none.
-const GPUS: [(&str, usize); 5] = [
-    ("g4dn.xlarge", 1),
-    ("g4dn.12xlarge", 4),
-    ("g6.12xlarge", 4),
-    ("g4dn.metal", 8),
-    ("g6.48xlarge", 8),
-];
+use super::PriceBook;
+
+/// Families of instances with NVIDIA's GPUs (<https://aws.amazon.com/ec2/instance-types/g4/>,
+/// g5, g6 and g6e; from memory, to be checked there). Their sizes have equally many.
+const FAMILIES: [&str; 4] = ["g4dn", "g5", "g6", "g6e"];
 
 /// Returns the number of GPUs of an instance type; 0 where none is known.
 pub fn gpus(instance_type: &str) -> usize {
-    let known = GPUS.iter().find(|(name, _)| *name == instance_type);
-    known.map_or(0, |(_, gpus)| *gpus)
+    match instance_type.split_once('.') {
+        Some((family, size)) if FAMILIES.contains(&family) => match size {
+            "12xlarge" | "24xlarge" => 4,
+            "48xlarge" | "metal" => 8,
+            _ => 1,
+        },
+        _ => 0,
+    }
 }
 
-/// Returns the smallest instance types with `count` GPUs or more.
-pub fn with_gpus(count: usize) -> Vec<&'static str> {
-    let enough = || GPUS.iter().filter(move |(_, gpus)| *gpus >= count);
-    let least = enough().map(|(_, gpus)| *gpus).min();
-    let smallest = enough().filter(|(_, gpus)| Some(*gpus) == least);
-    smallest.map(|(name, _)| *name).collect()
+/// Returns the smallest instance types of a price book with `count` GPUs or more.
+pub fn with_gpus(book: &PriceBook, count: usize) -> Vec<&str> {
+    let priced = book.prices().iter();
+    let types = priced.filter_map(|price| price.dimension.strip_prefix("ec2/"));
+    let enough = types.filter(|name| gpus(name) >= count.max(1));
+    let enough: Vec<&str> = enough.collect();
+    let least = enough.iter().map(|name| gpus(name)).min();
+    let smallest = enough.into_iter().filter(|name| Some(gpus(name)) == least);
+    smallest.collect()
 }
 
 #[cfg(test)]
@@ -31,25 +34,33 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::cost::PriceBook;
 
-    /// A type that a remedy names can be used: it has a price.
-    #[test]
-    fn every_instance_type_with_gpus_has_a_price() {
-        let book = PriceBook::shipped().unwrap();
-        for (name, gpus) in GPUS {
-            let price = book.price(&format!("ec2/{name}")).unwrap();
-            assert!(price.about.contains("NVIDIA"), "{name}: {}", price.about);
-            assert_eq!(super::gpus(name), gpus);
-        }
-    }
-
+    /// A type that a remedy names can be used: it has a price, whose text has its GPUs.
     #[test]
     fn the_smallest_types_with_enough_gpus_are_named() {
-        assert_eq!(with_gpus(1), ["g4dn.xlarge"]);
-        assert_eq!(with_gpus(2), ["g4dn.12xlarge", "g6.12xlarge"]);
-        assert_eq!(with_gpus(8), ["g4dn.metal", "g6.48xlarge"]);
-        assert!(with_gpus(9).is_empty());
+        let book = PriceBook::shipped().unwrap();
+        for price in book.prices() {
+            if let Some(name) = price.dimension.strip_prefix("ec2/") {
+                let numbers = [
+                    (0, ""),
+                    (1, "one NVIDIA"),
+                    (4, "four NVIDIA"),
+                    (8, "eight NVIDIA"),
+                ];
+                let words = numbers
+                    .iter()
+                    .find(|(count, _)| *count == gpus(name))
+                    .unwrap()
+                    .1;
+                assert!(price.about.contains(words), "{name}: {}", price.about);
+                assert_eq!(price.about.contains("NVIDIA"), gpus(name) > 0, "{name}");
+            }
+        }
+        let with = |count| with_gpus(&book, count);
+        assert_eq!(with(1), ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"]);
+        assert_eq!(with(2), ["g4dn.12xlarge", "g6.12xlarge"]);
+        assert_eq!(with(8), ["g4dn.metal", "g6.48xlarge"]);
+        assert!(with(9).is_empty());
         assert_eq!(gpus("t2.small"), 0);
     }
 }

@@ -11,7 +11,9 @@ mod formula;
 pub mod instances;
 mod prices;
 
-pub use bill::{Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, full, paper};
+pub use bill::{
+    ADDRESS, Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, VOLUME, full, paper,
+};
 pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
 pub use prices::{Price, PriceBook, PriceBookError};
 

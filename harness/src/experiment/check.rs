@@ -1,5 +1,6 @@
 //! Conversion of a row's fields to a job that some system can run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use epochcost_datasets::{self as datasets, DatasetInfo};
@@ -475,7 +476,7 @@ impl Checker<'_> {
         let Some(asked) = &row.instance_type else {
             return Ok(system.deployment().instance_type.to_owned());
         };
-        let Ok(book) = PriceBook::shipped() else {
+        let Some(book) = self.prices() else {
             return Ok(asked.clone());
         };
         let priced: Vec<&str> = book
@@ -489,9 +490,24 @@ impl Checker<'_> {
         Err(self.error(
             fields,
             "instance_type",
-            format!("no price is known of `{asked}`"),
-            did_you_mean(asked, &priced),
+            format!(
+                "the price book of {}, {}, has no `ec2/{asked}`",
+                book.region(),
+                book.date()
+            ),
+            format!(
+                "{}; or add its price to a book and give that with `--prices FILE`",
+                did_you_mean(asked, &priced)
+            ),
         ))
+    }
+
+    /// Returns the price book that was given, or else the shipped one.
+    pub(super) fn prices(&self) -> Option<Cow<'_, PriceBook>> {
+        match &self.document.prices {
+            Some(book) => Some(Cow::Borrowed(book)),
+            None => PriceBook::shipped().ok().map(Cow::Owned),
+        }
     }
 
     /// An attack changes values, and needs a platform that has some.

@@ -12,6 +12,7 @@ use serde_yaml::Spanned;
 
 use super::error::{Diagnostic, ExperimentError};
 use super::yaml::{self, Parsed};
+use crate::cost::PriceBook;
 use crate::{profiles, shipped};
 
 /// The place where a value was written.
@@ -209,6 +210,8 @@ pub struct Document {
     pub text: String,
     /// The content of the file, options included.
     pub root: Node,
+    /// Price book given with it; none: the shipped one.
+    pub prices: Option<PriceBook>,
 }
 
 impl Document {
@@ -245,6 +248,7 @@ impl Document {
             file: file.to_owned(),
             root: Node::new(root, String::new()),
             text,
+            prices: None,
         })
     }
 

@@ -16,6 +16,7 @@ pub(super) fn mark(experiment: &mut Experiment, file: Document, options: &Option
         return;
     }
     let alone = Options {
+        prices: options.prices.clone(),
         quick: options.quick,
         keeps_impossible: options.keeps_impossible,
         ..Options::default()

@@ -44,6 +44,7 @@ pub use simulation::SimulationChoice;
 pub use crate::platform::PlatformKind;
 
 use crate::claims::Claim;
+use crate::cost::PriceBook;
 use crate::platform::{Figures, Site, site_of};
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use crate::shipped;
@@ -110,6 +111,8 @@ pub struct Options {
     pub platform: Option<PlatformKind>,
     /// `--services`.
     pub services: Option<Services>,
+    /// Price book of `--prices`; none: the document's own, or else the shipped one.
+    pub prices: Option<PriceBook>,
     /// Whether the experiment is reduced as its field `quick` states.
     pub quick: bool,
     /// Whether rows that cannot be run are kept apart; otherwise the first of them
@@ -159,6 +162,9 @@ impl Experiment {
         mut document: Document,
         options: &Options,
     ) -> Result<Self, ExperimentError> {
+        if options.prices.is_some() {
+            document.prices.clone_from(&options.prices);
+        }
         let quick = Quick::take(&mut document)?;
         if options.quick {
             quick.apply(&mut document)?;

@@ -144,7 +144,9 @@ impl Checker<'_> {
             Some(_) => "instance_type",
             None => "workers",
         };
-        let suitable = match with_gpus(job.workers).as_slice() {
+        let book = self.prices();
+        let known = book.as_ref().map(|book| with_gpus(book, job.workers));
+        let suitable = match known.unwrap_or_default().as_slice() {
             [] => String::new(),
             types => format!("set `instance_type` to {}, ", types.join(" or ")),
         };

@@ -157,7 +157,10 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         // It was loaded for the simulator.
         return Err(Error::NothingSelected("no simulation".into()));
     };
-    let prices = price_book(request.prices)?;
+    let prices = match &experiment.document.prices {
+        Some(prices) => prices.clone(),
+        None => price_book(None)?,
+    };
     let began = Instant::now();
     let part = format!(
         "simulating the {} rows of {}",
@@ -363,7 +366,9 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
         // Planning is about sizes, whatever the experiment trains for later.
         document.set_option("plan", "simulation.real_compute", "false")?;
     }
+    let prices = request.prices.map(|path| price_book(Some(path)));
     let options = Options {
+        prices: prices.transpose()?,
         set: request.set.to_vec(),
         platform: Some(simulator()),
         keeps_impossible: true,

@@ -5,6 +5,7 @@ use epochcost_systems::{Host, PaperAccount, Polls, PurposeTraffic, QueueService,
 use serde::{Deserialize, Serialize};
 
 use super::formula::ARM;
+use super::instances::gpus;
 use super::{PriceBook, PriceBookError};
 use crate::metering::Invocation;
 
@@ -17,12 +18,26 @@ pub const EC2_MINIMUM_S: f64 = 60.0;
 /// The instance that holds one peer's Redis, as in the P2P and SPIRT papers.
 const REDIS_HOST: &str = "ec2/t2.medium";
 
+/// Type of the instances of [`REDIS_HOST`].
+const REDIS_TYPE: &str = "t2.medium";
+
+/// Public address of an instance, and the volume with its system.
+pub const ADDRESS: &str = "ipv4_address_hour";
+/// See [`ADDRESS`].
+pub const VOLUME: &str = "ebs_gp3_gb_month";
+
+/// Bytes of an SQS message per request that is charged for, and bytes of its text per byte of
+/// payload, which is in base64.
+const SQS_CHUNK: f64 = 65_536.0;
+/// See [`SQS_CHUNK`].
+const SQS_TEXT: f64 = 4.0 / 3.0;
+
 /// The RabbitMQ broker.
 const BROKER: &str = "broker/mq.m5.large";
 
 /// Every dimension that a bill can name, but for the instance types of experiments.
 #[cfg(test)]
-pub(super) const DIMENSIONS: [&str; 12] = [
+pub(super) const DIMENSIONS: [&str; 14] = [
     "lambda_gb_second",
     super::formula::ARM,
     "lambda_request",
@@ -35,6 +50,8 @@ pub(super) const DIMENSIONS: [&str; 12] = [
     "sqs_request",
     REDIS_HOST,
     BROKER,
+    ADDRESS,
+    VOLUME,
 ];
 
 /// A cost model: what of a trial is charged, and how.
@@ -43,7 +60,7 @@ pub(super) const DIMENSIONS: [&str; 12] = [
 pub enum CostModel {
     /// The formula of the system's paper.
     Paper,
-    /// Everything that AWS charges for.
+    /// Everything that AWS charges a training for.
     Full,
 }
 
@@ -182,11 +199,13 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
     })
 }
 
-/// Returns the bill by the full cost model: everything that AWS charges for.
+/// Returns the bill by the full cost model: everything that AWS charges a training for, but not
+/// what this program adds to it on AWS, such as logs and the endpoints of its network.
 ///
 /// Functions are billed by the millisecond with init included, GB of 1,024 MB
 /// at the price of the architecture that the system's paper ran on, and by the
-/// request; instances by the second, at least 60; requests to the object store
+/// request; instances by the second, at least 60, with a public address and the volume of their
+/// system each; requests to the object store
 /// by class; storage as if everything written had stayed for the whole trial.
 /// Redis hosts and brokers are charged for the trial's duration if tensors or
 /// messages went over them. Where the usage states a pace, as many polls in vain
@@ -211,10 +230,20 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
     ledger.charge(&ec2(usage.instance_type), instance_hours)?;
     charge_objects(&mut ledger, usage)?;
     charge_queue(&mut ledger, usage)?;
+    let mut host_hours = 0.0;
     if moved(total(usage, |channels| channels.tensors)) {
-        let hosts = usage.tensor_store_hosts as f64;
-        ledger.charge(REDIS_HOST, hosts * ec2_hours(usage.wall_s))?;
+        host_hours = usage.tensor_store_hosts as f64 * ec2_hours(usage.wall_s);
+        ledger.charge(REDIS_HOST, host_hours)?;
     }
+    // Machines of other clouds have both in their price.
+    let rented = [
+        (usage.instance_type, instance_hours),
+        (REDIS_TYPE, host_hours),
+    ];
+    let rented = rented.into_iter().filter(|(name, _)| is_ec2(name));
+    ledger.charge(ADDRESS, rented.clone().map(|(_, hours)| hours).sum())?;
+    let gb_hours: f64 = rented.map(|(name, hours)| volume_gb(name) * hours).sum();
+    ledger.charge(VOLUME, gb_hours * 3600.0 / MONTH_S)?;
     Ok(Bill {
         cost_model: CostModel::Full,
         items: ledger.items,
@@ -298,15 +327,22 @@ fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Pric
 /// Charges SQS by the request, a RabbitMQ broker by the hour.
 ///
 /// A message that is taken from SQS costs two requests: ReceiveMessage returns it,
-/// and DeleteMessage, one for each message, removes it.
+/// and DeleteMessage, one for each message, removes it. A message above 64 KB costs a request for
+/// each 64 KB of it, by the mean of all.
 fn charge_queue(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
     let queue = total(usage, |channels| channels.queue);
     match usage.queue_service {
         QueueService::Sqs => {
-            let requests = queue.messages + 2 * queue.deliveries + queue.polls;
+            let chunks = |messages: u64, bytes: u64| {
+                let text = bytes as f64 * SQS_TEXT / messages.max(1) as f64;
+                messages as f64 * (text / SQS_CHUNK).ceil().max(1.0)
+            };
+            let sent = chunks(queue.messages, queue.bytes_up);
+            let received = chunks(queue.deliveries, queue.bytes_down);
+            let requests = sent + received + (queue.deliveries + queue.polls) as f64;
             let pace = usage.pace.map(|pace| pace.queue_s);
             let more = more_polls(usage.waits.counts, pace);
-            ledger.charge("sqs_request", requests as f64 + more)
+            ledger.charge("sqs_request", requests + more)
         }
         QueueService::RabbitMq if moved(queue) => ledger.charge(BROKER, usage.wall_s / 3600.0),
         QueueService::RabbitMq | QueueService::Http => Ok(()),
@@ -337,6 +373,17 @@ fn of<'a>(usage: &'a Usage<'_>, host: Host) -> impl Iterator<Item = &'a Invocati
 
 fn ec2(instance_type: &str) -> String {
     format!("ec2/{instance_type}")
+}
+
+/// Returns whether a type is one of EC2's, which have a family and a size.
+fn is_ec2(instance_type: &str) -> bool {
+    instance_type.contains('.')
+}
+
+/// Returns the size of an instance's root volume, GB: that of Amazon Linux 2023's image, or of the
+/// image with NVIDIA's drivers and room for the data.
+fn volume_gb(instance_type: &str) -> f64 {
+    if gpus(instance_type) > 0 { 75.0 } else { 8.0 }
 }
 
 /// Returns the hours charged for an instance that lived this long.

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::cost::Price;
 
 fn call(host: Host, duration_ms: f64, billed_ms: u64, memory_mb: Option<u32>) -> Invocation {
     Invocation {
@@ -144,9 +145,39 @@ fn sqs_is_paid_by_the_request_and_databases_by_the_host() {
         lines,
         [
             ("sqs_request", 4.0 + 2.0 * 3.0 + 6.0),
-            ("ec2/t2.medium", 4.0 * 60.0 / 3600.0)
+            ("ec2/t2.medium", 4.0 * 60.0 / 3600.0),
+            ("ipv4_address_hour", 4.0 * 60.0 / 3600.0),
+            ("ebs_gp3_gb_month", 8.0 * 4.0 * 60.0 / MONTH_S),
         ]
     );
+    // 64 KB of text hold 49,152 bytes of payload.
+    usage.traffic.exchange.queue.bytes_up = 4 * 49_152;
+    usage.traffic.exchange.queue.bytes_down = 3 * 49_153;
+    let bill = full(&usage, &book).unwrap();
+    assert_eq!(bill.items[0].quantity, 4.0 + 3.0 * 3.0 + 6.0);
+}
+
+/// An instance of EC2 has a public address and a volume; a machine elsewhere has them in its price.
+#[test]
+fn instances_have_addresses_and_volumes() {
+    let elsewhere = Price {
+        dimension: "ec2/cloud-h100".to_owned(),
+        unit: "hour".to_owned(),
+        usd: 3.0,
+        about: String::new(),
+        source: String::new(),
+    };
+    let book = PriceBook::shipped().unwrap().with(&[elsewhere]);
+    let calls = vec![call(Host::Instance, 3.6e6, 3_600_000, None); 2];
+    let usd = |instance_type| {
+        let mut usage = usage(&calls);
+        usage.instance_type = instance_type;
+        full(&usage, &book).unwrap().total_usd()
+    };
+    let gpu = 2.0 * (0.526 + 0.005 + 75.0 / 720.0 * 0.08);
+    assert!((usd("g4dn.xlarge") - gpu).abs() < 1e-12);
+    assert!((usd("t2.small") - 2.0 * (0.023 + 0.005 + 8.0 / 720.0 * 0.08)).abs() < 1e-12);
+    assert!((usd("cloud-h100") - 6.0).abs() < 1e-12);
 }
 
 /// Functions of one phase are charged for the slowest, those that compute no

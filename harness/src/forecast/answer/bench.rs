@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use epochcost_simulator::Simulation;
 use epochcost_simulator::profile::{ModelCost, Profile};
+use epochcost_simulator::{Simulation, refused};
 use epochcost_systems::{Device, FanOut, Job, State, find};
 use serde::Serialize;
 
 use super::goal::Price;
 use super::part::{Growing, MINIMUM_S, Part, SHORT, Span};
-use crate::cost::{CostModel, LineItem, PriceBook};
+use crate::cost::{ADDRESS, CostModel, LineItem, PriceBook, VOLUME};
 use crate::error::Error;
 use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions};
 use crate::forecast::places::{Draw, Site};
 use crate::forecast::work;
-use crate::platform::sim::CLASSES_ABOVE;
+use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
 use crate::rows::{Row, Simulation as Stands};
 
 /// Workers above which alike ones are represented in short simulations.
@@ -212,8 +212,8 @@ impl Bench<'_> {
         };
         let (profile, prices) = self.at(point, draw);
         let profile = profile.into_owned();
-        let simulation = Simulation {
-            job: cut(&point.row.job, span.batches, span.epochs),
+        let mut simulation = Simulation {
+            job: point.row.job.clone(),
             sizes: point.row.sizes(),
             memory_mb: point.row.memory_mb,
             function_memory_mb: point.row.function_memory_mb.clone(),
@@ -223,6 +223,11 @@ impl Bench<'_> {
             has_limits: self.stands.limits,
             faults: Vec::new(),
         };
+        // What is refused of the whole is refused of its parts.
+        if let Some(limit) = refused(&simulation, package_mb()).map_err(unusable)? {
+            return Ok(Err(limit.to_string()));
+        }
+        simulation.job = cut(&point.row.job, span.batches, span.epochs);
         self.counted[0].fetch_add(1, Ordering::Relaxed);
         let alike_above = span.alike_above;
         Ok(
@@ -263,7 +268,8 @@ impl Bench<'_> {
                 } else {
                     estimate.billed_ms as f64 / 1e3 / machines
                 };
-                (machines, machines * each_s, item.unit_price_usd / 3600.0)
+                let usd_per_s = rented_usd(items) / item.quantity / 3600.0;
+                (machines, machines * each_s, usd_per_s)
             }
             _ => (0.0, 0.0, 0.0),
         };
@@ -346,11 +352,11 @@ fn machines(row: &Row) -> usize {
     })
 }
 
-/// Returns the dollars of a bill for machines.
+/// Returns the dollars of a bill for machines, with their addresses and volumes.
 fn rented_usd(items: &[LineItem]) -> f64 {
-    let rented = items
-        .iter()
-        .filter(|item| item.dimension.starts_with("ec2/"));
+    let rented = items.iter().filter(|item| {
+        item.dimension.starts_with("ec2/") || [ADDRESS, VOLUME].contains(&item.dimension.as_str())
+    });
     rented.map(|item| item.usd).sum()
 }
 

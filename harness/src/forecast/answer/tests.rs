@@ -175,6 +175,29 @@ fn nothing_is_faster_or_cheaper_than_its_bound() {
     assert!(bounded.len() > 8, "{bounded:?}");
 }
 
+/// A setting that is simulated in part meets the limits of the whole.
+#[test]
+fn a_workflow_that_is_too_long_is_impossible_though_its_parts_are_short() {
+    let (mut whole, sites) = (experiment(4 * 64 * 2_000, 1), few_sites());
+    (whole.document.set_option("test", "systems", "[spirt]")).unwrap();
+    let options = Options {
+        platform: Some(simulator()),
+        ..Options::default()
+    };
+    let whole = Experiment::from_document(whole.document, &options).unwrap();
+    let stands = whole.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let bench = bench(&sites, &stands, &prices);
+    let points = points::points(&whole, &sites).unwrap();
+    let paper = |point: &&Point| {
+        let job = &point.row.job;
+        job.workers == 4 && job.fidelity == epochcost_systems::Fidelity::Paper
+    };
+    let point = points.iter().find(paper).unwrap();
+    let reason = bench.short(point, Draw(None)).unwrap().unwrap_err();
+    assert!(reason.contains("workflow definition"), "{reason}");
+}
+
 /// The search that leaves settings out finds what it would find if it simulated all of them.
 #[test]
 fn bounds_change_no_answer_and_no_frontier() {
