@@ -597,3 +597,21 @@ fn an_interpreted_client_needs_a_profile_that_describes_one() {
         assert!(compiled < interpreted, "{compiled} and {interpreted}");
     }
 }
+
+/// An instance type is known if the price book has it that is given, not only the shipped one.
+#[test]
+fn an_instance_type_is_one_of_the_price_book_that_is_given() {
+    let experiment = EXPERIMENT.replace(
+        "systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]",
+        "systems: [{system: gpu_baseline, instance_type: g6.4xlarge}]",
+    );
+    let directory = directory(&experiment);
+    let output = epochcost(directory.path(), &["plan", "x.yaml"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("--prices FILE"), "{message}");
+    let book = shipped("harness/prices/us-east-1-2026-11-21.yaml");
+    let book = book.replace("dimension: ec2/g6.xlarge", "dimension: ec2/g6.4xlarge");
+    fs::write(directory.path().join("book.yaml"), book).unwrap();
+    plan_in(directory.path(), &["--prices", "book.yaml"]);
+}

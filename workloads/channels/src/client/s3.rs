@@ -436,9 +436,10 @@ mod tests {
                 let (status, code) =
                     (answers.get(count.fetch_add(1, Ordering::SeqCst))).unwrap_or(&("200 OK", ""));
                 let request = String::from_utf8_lossy(&request).into_owned();
-                let body = match request.starts_with("GET") && !kept.is_empty() {
-                    true => kept.clone(),
-                    false => format!("<Error><Code>{code}</Code></Error>"),
+                let body = if request.starts_with("GET") && !kept.is_empty() {
+                    kept.clone()
+                } else {
+                    format!("<Error><Code>{code}</Code></Error>")
                 };
                 if status.starts_with('5') {
                     kept = request[request.len() - 36..].to_owned();
