@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::units;
-use crate::rows::Row;
 use crate::yaml::{self, Fault};
 
 /// The price book that this program brings along.
@@ -137,18 +136,17 @@ impl PriceBook {
             .ok_or_else(|| self.missing(dimension.to_owned()))
     }
 
-    /// Refuses rows whose bills can name what has no price; see [`dimensions`](super::dimensions).
+    /// Refuses dimensions that have no price.
     ///
     /// # Errors
     /// [`PriceBookError::Missing`], with everything that has none.
-    pub fn prices_all<'a>(
+    pub fn prices_all(
         &self,
-        rows: impl IntoIterator<Item = &'a Row>,
-        function_price: Option<&str>,
+        dimensions: impl IntoIterator<Item = String>,
     ) -> Result<(), PriceBookError> {
-        let rows = rows.into_iter();
-        let needed = rows.flat_map(|row| super::dimensions(row, function_price));
-        let missing: BTreeSet<String> = needed.filter(|name| self.price(name).is_err()).collect();
+        let dimensions = dimensions.into_iter();
+        let missing: BTreeSet<String> =
+            (dimensions.filter(|name| self.price(name).is_err())).collect();
         if missing.is_empty() {
             return Ok(());
         }

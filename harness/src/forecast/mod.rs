@@ -38,7 +38,7 @@ use self::memory::Cheapest;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
 use self::work::UnusedCompute;
-use crate::cost::{CostModel, PriceBook, PriceBookError};
+use crate::cost::{self, CostModel, PriceBook, PriceBookError};
 use crate::error::Error;
 use crate::experiment::{Experiment, Options, PlatformKind, named};
 use crate::platform::{RowUsage, simulator};
@@ -311,7 +311,8 @@ pub fn priced(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<(),
     let simulation = experiment.simulation.as_ref();
     let function_price =
         simulation.and_then(|simulation| simulation.profile.function_price.as_deref());
-    let priced = prices.prices_all(&experiment.rows, function_price);
+    let needed = (experiment.rows.iter()).flat_map(|row| cost::dimensions(row, function_price));
+    let priced = prices.prices_all(needed);
     Ok(priced.map_err(ResultsError::from)?)
 }
 

@@ -245,6 +245,15 @@ fn long_names_are_shortened_or_refused() {
 }
 
 /// Every dimension that a bill of these systems names is looked up before anything is simulated.
+/// Returns the text of a price book without the entry of a dimension.
+fn without(book: &PriceBook, dimension: &str) -> String {
+    let text = book.text();
+    let start = text.find(&format!("  - dimension: {dimension}\n")).unwrap();
+    let end = text[start + 1..].find("  - dimension: ");
+    let end = end.map_or(text.len(), |length| start + 1 + length);
+    [&text[..start], &text[end..]].concat()
+}
+
 #[test]
 fn prices_are_looked_up_before_the_first_trial() {
     let directory = scene(SIZES);
@@ -260,9 +269,7 @@ fn prices_are_looked_up_before_the_first_trial() {
         .collect();
     assert!(charged.len() > 8, "{charged:?}");
     for name in charged {
-        let line = format!("dimension: {name}\n");
-        let book = shipped.text().replace(&line, "dimension: other\n");
-        fs::write(path.join("book.yaml"), book).unwrap();
+        fs::write(path.join("book.yaml"), without(&shipped, name)).unwrap();
         for verb in [&["run", "--dry-run"][..], &["run"], &["check"]] {
             let options = ["sizes.yaml", "--prices", "book.yaml"];
             let output = epochcost(path, &[verb, &options].concat());
@@ -278,13 +285,11 @@ fn another_book_prices_a_run_whose_own_lacks_a_price() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let shipped = PriceBook::shipped().unwrap();
-    let lacking = shipped
-        .text()
-        .replace("dimension: s3_get\n", "dimension: other\n");
+    let lacking = without(&shipped, "s3_get");
     let run = RunDirectory::create(
         Some(&path.join("run")),
         NewRun {
-            prices: Some(PriceBook::parse(&lacking).unwrap()),
+            prices: Some(PriceBook::parse("lacking.yaml", &lacking).unwrap()),
             ..fixture::new_run("[]", 1)
         },
     )

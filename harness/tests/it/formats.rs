@@ -147,7 +147,7 @@ fn a_file_cut_off_is_refused_with_its_line() {
     // The last price without its source.
     cut(run.path(), "prices.yaml", 52);
     let message = refused(run.path());
-    assert!(message.contains("prices.yaml:143:"), "{message}");
+    assert!(message.contains("prices.yaml:153:"), "{message}");
     let run = unsealed();
     cut(run.path(), "events/spirt-paper.1.parquet", 100);
     let message = refused(run.path());

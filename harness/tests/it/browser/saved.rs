@@ -33,13 +33,17 @@ fn saved(browser: &mut Browser, figure: &str, kind: &str) -> [String; 2] {
 /// Every shape of a chart: its place, or the words of a text with theirs, and its look.
 const SHAPES: &str = "((svg) => [...svg.querySelectorAll('text, path, rect, line, circle')]
   .filter((e) => e.getAttribute('width') !== '100%')
+  // A file has the outline of a text as a second text before it.
+  .filter((e) => e.nextElementSibling?.tagName !== 'text' || e.tagName !== 'text'
+    || ['x', 'y'].some((at) => e.nextElementSibling.getAttribute(at) !== e.getAttribute(at))
+    || e.nextElementSibling.textContent !== e.textContent)
   .map((e) => {
     const look = getComputedStyle(e);
     const box = e.tagName === 'text' ? null : e.getBBox();
     const place = box ? [box.x, box.y, box.width, box.height]
       : [e.getAttribute('x'), e.getAttribute('y'), e.textContent, look.fontSize, look.fontWeight];
-    return [e.tagName, ...place, look.fill, look.stroke, look.strokeWidth, look.strokeDasharray,
-      look.opacity, look.fillOpacity];
+    const outline = box ? [look.stroke, look.strokeWidth, look.strokeDasharray] : [];
+    return [e.tagName, ...place, look.fill, ...outline, look.opacity, look.fillOpacity];
   }))";
 
 /// The shapes of a figure of the page.

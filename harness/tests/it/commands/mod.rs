@@ -57,7 +57,7 @@ const OWN_FILES: [&str; 5] = [
     "x.yaml",
     "kubeml.yaml",
     "experiments/gossip.yaml",
-    "results/profiles/train-2026-11-22-plan.yaml",
+    "results/profiles/mywork-train-2026-11-22-plan.yaml",
     "EXPERIMENT",
 ];
 
