@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::{
     Batch, Channels, Clock, Compute, DATASET_BUCKET, DataLayout, DataPlan, Device, DriveError,
     Driven, Evaluate, Evaluation, Fidelity, Functions, GradientOutput, InvokeError, Job, Outcome,
-    Record, Recorder, Requests, Result, Sizes, StepRecord, System, SystemError, TEST_KEY,
+    Record, Recorder, Requests, Result, Sizes, State, StepRecord, System, SystemError, TEST_KEY,
     TRAIN_KEY, Task, VALIDATION_KEY, Vector, World, drive, find, minibatch_key, requests,
     shard_key,
 };
@@ -69,6 +69,14 @@ pub fn job(
         device: Device::Cpu,
         attack: None,
     })
+}
+
+/// Returns the workflow states of a job's system.
+///
+/// # Errors
+/// When there is no such system, or its settings are wrong.
+pub fn states(job: &Job) -> Result<Vec<State>> {
+    Ok(known(&job.system)?.bind(job)?.states())
 }
 
 fn known(system: &str) -> Result<&'static dyn System> {

@@ -241,7 +241,7 @@ pub fn input(task: &Task, rounds: usize) -> Value {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{Fidelity, Job, find, testing};
+    use crate::{Fidelity, Job, testing};
 
     /// Four workers, three mini-batches each.
     fn job(fan_out: &str) -> Job {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn walk(job: &Job, kind: &str) {
-        let states = find("spirt").unwrap().bind(job).unwrap().states();
+        let states = testing::states(job).unwrap();
         assert!(!states.is_empty());
         let text = definition(&states, 3, 1, |function| format!("arn:{function}"), true);
         let machine: Value = serde_json::from_str(&text).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn branches_are_those_of_one_round() {
         let job = job("parallel");
-        let states = find("spirt").unwrap().bind(&job).unwrap().states();
+        let states = testing::states(&job).unwrap();
         let branches = |batches, rounds| {
             let text = definition(&states, batches, rounds, str::to_owned, false);
             text.matches("\"StartAt\":\"Batch ").count()
@@ -327,7 +327,7 @@ mod tests {
             ("parallel", 10),
             ("parallel", 1234),
         ] {
-            let states = find("spirt").unwrap().bind(&job(fan_out)).unwrap().states();
+            let states = testing::states(&job(fan_out)).unwrap();
             let arn = |function: &str| format!("arn:{function}");
             let written = definition(&states, batches, 1, arn, true).len() as f64;
             assert_eq!(
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_machine_invokes_in_its_functions_partition() {
-        let states = find("spirt").unwrap().bind(&job("map")).unwrap().states();
+        let states = testing::states(&job("map")).unwrap();
         let arn = |function: &str| format!("arn:aws-cn:lambda:cn-north-1:1:function:{function}");
         let text = definition(&states, 3, 1, arn, true);
         assert!(text.contains("arn:aws-cn:states:::lambda:invoke"), "{text}");
