@@ -267,7 +267,7 @@ pub fn dimensions(row: &Row, function_price: Option<&str>) -> Vec<String> {
             deployment.runs_on(Host::Instance),
         ),
     };
-    let mut needed = vec![REDIS_HOST];
+    let mut needed = vec![REDIS_HOST, ADDRESS, VOLUME];
     needed.extend(["s3_put", "s3_list", "s3_get", "s3_delete", "s3_gb_month"]);
     match function_price {
         Some(dimension) if functions => needed.push(dimension),
