@@ -18,14 +18,14 @@ struct Sample {
 
 fn problem(text: &str) -> String {
     let (problem, remedy) = read("own.yaml", text, |sample: &mut Sample| {
-        match sample.share < 0.0 {
-            false => Ok(()),
-            true => Err(Fault {
-                path: "share".to_owned(),
-                problem: "below 0".to_owned(),
-                remedy: format!("of {} models", sample.models.len()),
-            }),
+        if sample.share >= 0.0 {
+            return Ok(());
         }
+        Err(Fault {
+            path: "share".to_owned(),
+            problem: "below 0".to_owned(),
+            remedy: format!("of {} models", sample.models.len()),
+        })
     })
     .unwrap_err();
     format!("{problem}; {remedy}")

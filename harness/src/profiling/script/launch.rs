@@ -360,7 +360,7 @@ impl Reading {
                 self.taken += 1;
             }
             Line::Step(step) => self.step(at, step),
-            Line::Model(model) => self.observed.model = Some(model),
+            Line::Model(model) => self.observed.model = Some(*model),
             Line::Work(flops, samples) => self.observed.flops = Some((flops, samples)),
             Line::Evaluation(seconds, samples) => {
                 self.observed.evaluation[0] += seconds;

@@ -17,7 +17,7 @@ pub(super) enum Line {
     /// A step has ended.
     Step(Step),
     /// The trained model.
-    Model(Described),
+    Model(Box<Described>),
     /// Floating-point operations of one step, and its samples.
     Work(f64, Option<f64>),
     /// Seconds and samples of forward passes between steps, in evaluation mode.
@@ -179,7 +179,7 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
         "work" => Line::Work(needed("flops")?, number("samples")?),
         "evaluation" => Line::Evaluation(needed("seconds")?, needed("samples")?),
         "rate" => Line::Rate(needed("flops_per_s")?),
-        _ => Line::Model(Described {
+        _ => Line::Model(Box::new(Described {
             framework: owned("framework"),
             trainable: number("trainable")?,
             parameters: number("parameters")?,
@@ -197,7 +197,7 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
             epochs: number("epochs")?,
             planned_steps: number("planned_steps")?,
             planned_by: owned("planned_by").map(|name| name.replace("_of_", " of ")),
-        }),
+        })),
     };
     let process = values.get("process").map(|value| value.parse());
     let process = process.transpose();
