@@ -200,7 +200,7 @@ async fn messages_around_the_limit_of_sqs() {
     let queue = open_queue(&endpoint(url), &fresh_scope(), &behind)
         .await
         .unwrap();
-    for (bytes, by_reference) in [(196_605, 0), (196_606, 1)] {
+    for (bytes, by_reference) in [(786_429, 0), (786_430, 1)] {
         let message: Payload = vec![255_u8; bytes].into();
         queue.publish("q", message.clone()).await.unwrap();
         assert_eq!(objects_left(&objects).await, by_reference);
