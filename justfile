@@ -61,7 +61,7 @@ test-aws *ARGS:
     cargo build --release -p epochcost-tensordb
     cargo build --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --bin epochcost
     EPOCHCOST_WORKER="$PWD/target/release/bootstrap" EPOCHCOST_TENSORDB="$PWD/target/release/libepochcost_tensordb.so" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test lifecycle --test wire --test pricing --test aws_run {{ARGS}}
-    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test it aws::
+    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test aws
 
 # Seeded faults over all systems, on this machine and in virtual time, and a table of what became of them: just campaign 300 700 table.csv
 campaign COUNT="300" SIMULATED="700" TABLE="campaign.csv":

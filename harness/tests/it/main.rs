@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod audit;
-mod aws;
 mod bad_input;
 mod browser;
 mod campaign;

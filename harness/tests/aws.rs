@@ -1,10 +1,10 @@
 //! Verbs on AWS: without the feature they report how to get it, and with it they work
-//! without an account as far as possible.
+//! without an account as far as possible. A test program of its own, so that the others are not
+//! compiled once more with the feature.
+#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
-use std::process::Output;
-
-use crate::support::program;
+use std::process::{Command, Output};
 
 /// Five systems, one per kind of deployment.
 const EXPERIMENT: &str = "\
@@ -23,7 +23,8 @@ systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
 
 /// Runs the program with no configuration of AWS except for `environment`.
 fn epochcost(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    let mut command = program();
+    epochcost_testing::watch();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     for name in names.filter(|name| name.starts_with("AWS_")) {
         command.env_remove(name);
