@@ -10,7 +10,7 @@ use crate::chain::chain;
 use crate::exit::Exit;
 use crate::experiment::{ExperimentError, UnreadableDirectory};
 use crate::platform::PlatformError;
-use crate::results::ResultsError;
+use crate::results::{ResultsError, closed};
 
 /// Why a verb could not do its work.
 #[derive(Debug, Error)]
@@ -20,7 +20,7 @@ pub enum Error {
     Experiment(#[from] ExperimentError),
     /// A dataset is unusable.
     #[error(transparent)]
-    Dataset(#[from] DatasetError),
+    Dataset(DatasetError),
     /// A run directory is unusable.
     #[error(transparent)]
     Results(#[from] ResultsError),
@@ -68,7 +68,7 @@ pub enum Error {
         remedy: String,
     },
     /// The operating system refused.
-    #[error("failed to {doing}")]
+    #[error("failed to {doing}{}", closed(source).unwrap_or_default())]
     Io {
         /// Attempted operation; follows "failed to".
         doing: String,
@@ -82,8 +82,8 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Experiment(_) | Self::Usage { .. } | Self::Audit(_) => Exit::Usage,
-            Self::Dataset(DatasetError::Write { .. }) => Exit::Internal,
             Self::Dataset(_) => Exit::Usage,
+            Self::Io { source, .. } if closed(source).is_some() => Exit::Usage,
             Self::Results(error) if error.is_usage() => Exit::Usage,
             Self::Results(_) | Self::Io { .. } => Exit::Internal,
             Self::Lacks { .. } => Exit::Lacks,
@@ -91,6 +91,18 @@ impl Error {
             Self::NothingSelected(_) => Exit::NothingSelected,
             Self::SpendingLimit { .. } => Exit::SpendingLimit,
             Self::Interrupted { .. } => Exit::Interrupted,
+        }
+    }
+}
+
+impl From<DatasetError> for Error {
+    fn from(error: DatasetError) -> Self {
+        match error {
+            DatasetError::Write { path, source } => Self::Io {
+                doing: format!("write {}", path.display()),
+                source,
+            },
+            error => Self::Dataset(error),
         }
     }
 }

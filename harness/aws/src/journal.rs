@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use epochcost_datasets::{flush, flush_directory};
 use serde::{Deserialize, Serialize};
 
 use crate::resource::Address;
@@ -84,11 +85,7 @@ impl Journal {
             scope,
         })?;
         // The directory entry must survive a crash, too.
-        let directory = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new(".")))
-            .and_then(|directory| directory.sync_all())
+        flush_directory(path.parent().unwrap_or(Path::new("")))
             .map_err(|error| failed("begin", path, &error))?;
         Ok(journal)
     }
@@ -192,7 +189,7 @@ impl Journal {
         line.push('\n');
         self.file
             .write_all(line.as_bytes())
-            .and_then(|()| self.file.sync_data())
+            .and_then(|()| flush(&self.file))
             .map_err(|error| failed("write", &self.path, &error))?;
         self.note(event);
         if let Some(hook) = &self.on_write {

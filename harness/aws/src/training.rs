@@ -167,8 +167,8 @@ impl Training {
     pub fn roles(&self) -> Result<Vec<Role>, SystemError> {
         let mut roles = Vec::new();
         if self.uses_tensor_store {
-            let hosts = self.system()?.deployment().tensor_store_hosts;
-            let hosts = hosts.count(self.job.workers);
+            let deployment = self.system()?.deployment();
+            let hosts = deployment.tensor_store_hosts(self.job.workers);
             roles.extend((0..hosts).map(Role::TensorStore));
         }
         if self.uses_queue {

@@ -124,10 +124,7 @@ impl TrialAnalysis {
             }),
             queue_service: queue_service(&row.job),
             tensor_store_hosts: system.map_or(1, |system| {
-                system
-                    .deployment()
-                    .tensor_store_hosts
-                    .count(row.job.workers)
+                system.deployment().tensor_store_hosts(row.job.workers)
             }),
             instance_type: &row.instance_type,
             function_price,

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use epochcost_datasets::{self as datasets, DatasetInfo, Generate, Origin, Outcome, PublishedFile};
+use epochcost_datasets::{
+    self as datasets, DatasetError, DatasetInfo, Generate, Origin, Outcome, PublishedFile,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -94,7 +96,7 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             let default = match info.origin {
                 Origin::Generated { default } => default,
                 Origin::Published { .. } => {
-                    return Err(datasets::DatasetError::NotGenerated { name: info.name }.into());
+                    return Err(DatasetError::NotGenerated { name: info.name }.into());
                 }
             };
             let spec = Generate {
@@ -203,10 +205,7 @@ async fn fetch(
     let fetched = download::fetch(&request, &|event| show_event(&event, &bar, output)).await;
     bar.finish_and_clear();
     fetched.map_err(|error| match error {
-        DownloadError::Write { path, source } => Error::Io {
-            doing: format!("write {}", path.display()),
-            source,
-        },
+        DownloadError::Write { path, source } => DatasetError::Write { path, source }.into(),
         error @ DownloadError::NoMirror { .. } => Error::Lacks {
             what: error.to_string(),
             remedy: by_hand(name, url, files, &directory),

@@ -2,13 +2,16 @@
 
 use epochcost_systems::{self as systems, Fidelity};
 
-use super::document::{Document, Entry, Node, Value};
+use super::document::{Document, Entry, Node, Place, Value};
 use super::error::ExperimentError;
 use super::overrides::system_entry;
 use crate::yaml::decode::decode;
 
 /// The name of the field.
 const FIELD: &str = "optimizer";
+
+/// Origin of what the system's default states.
+const DEFAULT: &str = "the default";
 
 /// Returns whether a dotted path created the optimizer, as `optimizer.sgd.learning_rate` does:
 /// its origin is then that of the value at the end of the path.
@@ -35,7 +38,7 @@ fn whole(document: &Document, fields: &Node) -> Result<Option<Node>, ExperimentE
     let fidelity = fidelity.transpose()?.unwrap_or(Fidelity::Paper);
     // A map of numbers under a name: nothing that JSON could refuse.
     let default = serde_json::to_string(&system.optimizer(fidelity)).unwrap_or_default();
-    let default = document.option_value("the default", FIELD, &default)?;
+    let default = document.option_value(DEFAULT, FIELD, &default)?;
     let mut optimizer = part.clone();
     FIELD.clone_into(&mut optimizer.origin.path);
     // Another optimizer than the default's has defaults of its own.
@@ -60,6 +63,23 @@ pub(super) fn complete(document: &Document, fields: &mut Node) -> Result<(), Exp
         insert(fields, optimizer);
     }
     Ok(())
+}
+
+/// Leaves the default of a swept field to the sweep.
+fn leave_out(optimizer: &mut Node, swept: &str) {
+    let path: Vec<&str> = swept.split('.').collect();
+    let [FIELD, kind, field] = path[..] else {
+        return;
+    };
+    let stated = optimizer.entries().iter().find(|entry| entry.key == kind);
+    let Some(mut stated) = stated.cloned() else {
+        return;
+    };
+    let place = stated.node.get(field).map(|node| &node.origin.place);
+    if place == Some(&Place::Option(DEFAULT.to_owned())) {
+        stated.node.remove(field);
+        optimizer.insert(stated);
+    }
 }
 
 fn insert(fields: &mut Node, optimizer: Node) {
@@ -87,7 +107,9 @@ pub(super) fn complete_all(document: &mut Document) -> Result<(), ExperimentErro
         top(FIELD).filter(|entry| is_begun(&entry.node)),
         top("fidelity"),
     );
-    let sweeps_fidelity = top("sweep").is_some_and(|sweep| sweep.node.get("fidelity").is_some());
+    let sweep = top("sweep");
+    let swept = || sweep.iter().flat_map(|sweep| sweep.node.entries());
+    let sweeps_fidelity = swept().any(|axis| axis.key == "fidelity");
     let Some(Value::List(mut items)) = top("systems").map(|systems| systems.node.value) else {
         return Ok(());
     };
@@ -100,9 +122,12 @@ pub(super) fn complete_all(document: &mut Document) -> Result<(), ExperimentErro
                 entry.insert(field.clone());
             }
         }
-        let Some(optimizer) = whole(document, &entry)? else {
+        let Some(mut optimizer) = whole(document, &entry)? else {
             continue;
         };
+        for axis in swept() {
+            leave_out(&mut optimizer, &axis.key);
+        }
         if sweeps_fidelity {
             return Err(document.error(
                 optimizer.origin,

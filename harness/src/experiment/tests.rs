@@ -126,6 +126,18 @@ fn a_part_of_the_optimizer_leaves_the_rest_of_the_default() {
     assert_eq!(of(&sweep, &[])[0], slower);
     let one = ["systems=[allreduce]", "optimizer.sgd.momentum=0.5"];
     assert_eq!(of(&sweep, &one)[0], both);
+    // Systems of different defaults under a sweep.
+    let two = [both, with(spirt, "momentum", 0.5)];
+    for set in ["optimizer", "systems.*.optimizer"] {
+        let set = format!("{set}.sgd.momentum=0.5");
+        assert_eq!(of(&sweep, &[&set]), two);
+    }
+    let own = refusal(&sweep, &["systems.*.optimizer.sgd.learning_rate=1"]);
+    assert!(own.contains("swept as well"), "{own}");
+    // Two optimizers are none.
+    let adam = format!("{BASE}optimizer: {{adam: {{learning_rate: 1e-3}}}}\n");
+    let error = refusal(&adam, &["optimizer.sgd.momentum=0.5"]);
+    assert!(error.contains("found adam and sgd together"), "{error}");
     // Stated as a whole, it is what is written.
     let written = of(BASE, &["optimizer={sgd: {learning_rate: 1e-3}}"]);
     assert_eq!(written[0]["sgd"]["momentum"], 0.0);

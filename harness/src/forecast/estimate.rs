@@ -212,7 +212,7 @@ fn figures(
         }),
         queue_service: queue_service(job),
         tensor_store_hosts: system.map_or(1, |system| {
-            system.deployment().tensor_store_hosts.count(job.workers)
+            system.deployment().tensor_store_hosts(job.workers)
         }),
         instance_type: &row.instance_type,
         function_price: simulation.profile.function_price.as_deref(),

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use epochcost_datasets::flushed;
+use epochcost_datasets::flush;
 use epochcost_simulator::profile::ComputeProfile;
 
 use super::measure::method;
@@ -82,6 +82,6 @@ pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("partial");
     let mut file = File::create(&temporary)?;
     file.write_all(text.as_bytes())?;
-    flushed(file.sync_all())?;
+    flush(&file)?;
     fs::rename(&temporary, path)
 }

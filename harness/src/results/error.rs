@@ -196,10 +196,10 @@ fn gone(error: &std::io::Error) -> Option<&'static str> {
 }
 
 /// Returns what to do where this user may not read or write.
-fn closed(error: &std::io::Error) -> Option<&'static str> {
+pub(crate) fn closed(error: &std::io::Error) -> Option<&'static str> {
     use ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem).then_some(
-        "\n  = help: give this user the permission, or write to another place (--out, --figures)",
+        "\n  = help: give this user the permission, or name another place (--out, --dir, --figures)",
     )
 }
 

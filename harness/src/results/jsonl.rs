@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
-use epochcost_datasets::flushed;
+use epochcost_datasets::flush;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -37,7 +37,7 @@ pub(super) fn append<T: Serialize>(
     let file = file
         .into_inner()
         .map_err(|error| ResultsError::io("append to", path)(error.into_error()))?;
-    flushed(file.sync_data()).map_err(ResultsError::io("flush", path))?;
+    flush(&file).map_err(ResultsError::io("flush", path))?;
     if is_new {
         sync_directory(path.parent().unwrap_or(Path::new(".")))?;
     }

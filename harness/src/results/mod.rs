@@ -44,6 +44,7 @@ use output::{make_empty, make_unused};
 
 pub use currency::Makings;
 pub use draws::{DrawnFigure, RowDraws};
+pub(crate) use error::closed;
 pub use error::{ResultsError, SchemaText};
 pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,

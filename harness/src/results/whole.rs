@@ -1,10 +1,9 @@
 //! Files that a reader sees whole or not at all, and that survive a loss of power.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use epochcost_datasets::flushed;
+use epochcost_datasets::{flush, flush_directory};
 
 use super::ResultsError;
 
@@ -25,7 +24,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
     let file = temporary.as_file_mut();
     let written = file.write_all(bytes);
     written.map_err(ResultsError::io("write", path))?;
-    flushed(file.sync_all()).map_err(ResultsError::io("flush", path))?;
+    flush(file).map_err(ResultsError::io("flush", path))?;
     let renamed = temporary.persist(path);
     renamed.map_err(|error| ResultsError::io("rename to", path)(error.error))?;
     sync_directory(directory)
@@ -33,13 +32,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
 
 /// Waits until the names in a directory are on the disk.
 pub(super) fn sync_directory(directory: &Path) -> Result<(), ResultsError> {
-    let directory = if directory.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        directory
-    };
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    flushed(synced).map_err(ResultsError::io("flush", directory))
+    flush_directory(directory).map_err(ResultsError::io("flush", directory))
 }
 
 /// Deletes the temporary files that a killed program left in a directory.

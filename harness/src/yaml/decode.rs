@@ -300,8 +300,16 @@ impl<'de> Deserializer<'de> for Located<'de> {
                 let fields = MapAccessDeserializer::new(Fields::new(entries, self.0));
                 visitor.visit_enum(Choice(fields, &entries[0].node))
             }
-            _ => Err(Kind::Mismatch {
-                found: "something else".to_owned(),
+            other => Err(Kind::Mismatch {
+                found: match other {
+                    Value::Map(entries) if entries.len() > 1 => {
+                        let names = entries.iter().map(|entry| entry.key.as_str());
+                        format!("{} together", names.collect::<Vec<_>>().join(" and "))
+                    }
+                    Value::Null | Value::Map(_) => "nothing".to_owned(),
+                    Value::List(_) => "a list".to_owned(),
+                    _ => "a number or a boolean".to_owned(),
+                },
                 expected: format!("one of {}", listed(variants)),
             }
             .into()),

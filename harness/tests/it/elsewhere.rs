@@ -225,6 +225,31 @@ fn data_that_cannot_be_written_name_their_directory() {
     ends_with(2, &output, &["/proc/none", "--set dataset.directory=DIR"]);
 }
 
+/// A directory of another user, whatever verb writes there.
+#[test]
+fn a_place_of_another_user_is_a_usage_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let script =
+        "mkdir closed && mount -t tmpfs none closed && mount -o remount,ro closed || exit 99\n";
+    for line in [
+        "data make synthetic-mnist --train 10 --test 10 --dir closed/set",
+        "data fetch mnist --dir closed/set",
+        "init closed/set",
+    ] {
+        let mut unshare = Command::new("unshare");
+        let script = format!("{script}\"$0\" {line}");
+        unshare.args(["--map-root-user", "--mount", "sh", "-c", &script]);
+        unshare.arg(program().get_program());
+        let output = unshare.current_dir(directory.path()).output().unwrap();
+        let _ = fs::remove_dir(directory.path().join("closed"));
+        if output.status.code() == Some(99) || errors(&output).contains("unshare") {
+            or_skip::<()>(Err("this user may not mount"));
+            return;
+        }
+        ends_with(2, &output, &["failed to write", "Read-only", "help: "]);
+    }
+}
+
 /// Names of rows become names of files, whatever their length and letters.
 #[test]
 fn long_names_are_shortened_or_refused() {
@@ -244,7 +269,6 @@ fn long_names_are_shortened_or_refused() {
     ends_with(2, &output, &["101 letters", "100"]);
 }
 
-/// Every dimension that a bill of these systems names is looked up before anything is simulated.
 /// Returns the text of a price book without the entry of a dimension.
 fn without(book: &PriceBook, dimension: &str) -> String {
     let text = book.text();
@@ -254,6 +278,7 @@ fn without(book: &PriceBook, dimension: &str) -> String {
     [&text[..start], &text[end..]].concat()
 }
 
+/// Every dimension that a bill of these systems names is looked up before anything is simulated.
 #[test]
 fn prices_are_looked_up_before_the_first_trial() {
     let directory = scene(SIZES);
@@ -276,6 +301,42 @@ fn prices_are_looked_up_before_the_first_trial() {
             ends_with(2, &output, &[name, "price book"]);
             assert!(!path.join("results").exists());
         }
+    }
+}
+
+/// A service that no row uses needs no price.
+#[test]
+fn services_that_no_row_uses_need_no_price() {
+    let shipped = PriceBook::shipped().unwrap();
+    for (systems, unused) in [
+        ("[scatterreduce]", "ec2/t2.medium"),
+        ("[scatterreduce]", "ipv4_address_hour"),
+        ("[scatterreduce]", "broker/mq.m5.large"),
+        ("[gpu_baseline]", "lambda_gb_second"),
+    ] {
+        let (before, _) = SIZES.split_once("systems: ").unwrap();
+        let directory = scene(&format!("{before}systems: {systems}\n"));
+        let book = directory.path().join("book.yaml");
+        fs::write(book, without(&shipped, unused)).unwrap();
+        let run = ["run", "sizes.yaml", "--prices", "book.yaml", "--out", "run"];
+        ends_with(0, &epochcost(directory.path(), &run), &[]);
+    }
+}
+
+#[test]
+fn prices_of_places_are_looked_up_before_the_search() {
+    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/places/modal-t4.yaml");
+    let text = fs::read_to_string(place).unwrap();
+    let (unpriced, _) = text.split_once("prices:").unwrap();
+    let sizes = SIZES.replace("spirt, mlless, p2p, p2p_lambda, scatterreduce, ", "");
+    let directory = scene(&sizes);
+    let file = directory.path().join("place.yaml");
+    fs::write(file, format!("{unpriced}prices: []\n")).unwrap();
+    for verb in [&["plan", "sizes.yaml", "--deadline", "2h"][..], &["map"]] {
+        let options = [verb, &["-v", "--place", "./place.yaml"]].concat();
+        let output = epochcost(directory.path(), &options);
+        ends_with(2, &output, &["place modal-t4", "ec2/modal-t4", "help: "]);
+        assert!(!errors(&output).contains("search"), "{}", errors(&output));
     }
 }
 

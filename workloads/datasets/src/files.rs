@@ -10,12 +10,28 @@ use sha2::{Digest, Sha256};
 use crate::layout::Form;
 use crate::{Checksum, DatasetError, DatasetInfo};
 
-/// Returns the end of a flush to the disk. File systems of some clusters and virtual machines
-/// refuse to flush, directories most often: the file is written all the same.
+/// Waits until a file is on the disk. File systems of some clusters and virtual machines refuse
+/// to flush, directories most often: the file is written all the same.
 ///
 /// # Errors
-/// `flush`, where the disk failed.
-pub fn flushed(flush: io::Result<()>) -> io::Result<()> {
+/// When the disk failed.
+#[expect(clippy::disallowed_methods, reason = "a refusal is passed here")]
+pub fn flush(file: &fs::File) -> io::Result<()> {
+    flushed(file.sync_all())
+}
+
+/// Waits until the names in a directory are on the disk.
+///
+/// # Errors
+/// When the directory cannot be opened, or the disk failed.
+pub fn flush_directory(directory: &Path) -> io::Result<()> {
+    let here = Path::new(".");
+    let is_here = directory == Path::new("");
+    flush(&fs::File::open(if is_here { here } else { directory })?)
+}
+
+/// Takes a refusal to flush for success.
+fn flushed(flush: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     match flush {
         Err(error) if matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported) => {
@@ -199,7 +215,16 @@ fn hex(digest: &[u8]) -> String {
 mod tests {
     use std::io::{Error, ErrorKind};
 
-    use super::flushed;
+    use super::{flush_directory, flushed};
+
+    /// The directory of processes, which the kernel cannot flush, stands for one on NFS.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_directory_that_cannot_be_flushed_is_passed() {
+        flush_directory("/proc".as_ref()).unwrap();
+        flush_directory("".as_ref()).unwrap();
+        assert!(flush_directory("/proc/missing".as_ref()).is_err());
+    }
 
     #[test]
     fn a_file_system_may_refuse_to_flush_and_a_disk_may_not_fail() {

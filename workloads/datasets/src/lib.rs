@@ -37,7 +37,7 @@ mod split;
 mod unpack;
 
 pub use error::DatasetError;
-pub use files::flushed;
+pub use files::{flush, flush_directory};
 pub use generate::{GENERATOR_VERSION, Generate, Outcome, class_names, ensure, verify};
 pub use info::{
     Checksum, DATASETS, DatasetInfo, Download, Layout, Origin, Packing, PixelStatistics,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 
-use crate::files::{ExpectedChecksum, check_sum, flushed};
+use crate::files::{ExpectedChecksum, check_sum, flush};
 use crate::{DatasetError, Download, Packing, PublishedFile};
 
 /// What to do about a download that is not what was published.
@@ -96,7 +96,7 @@ fn place(bytes: &[u8], file: &PublishedFile, directory: &Path) -> Result<(), Dat
     let written = || -> io::Result<()> {
         let mut temporary = tempfile::NamedTempFile::new_in(directory)?;
         temporary.write_all(bytes)?;
-        flushed(temporary.as_file().sync_all())?;
+        flush(temporary.as_file())?;
         let mut permissions = temporary.as_file().metadata()?.permissions();
         readable(&mut permissions);
         temporary.as_file().set_permissions(permissions)?;

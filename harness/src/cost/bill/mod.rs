@@ -267,21 +267,28 @@ pub fn dimensions(row: &Row, function_price: Option<&str>) -> Vec<String> {
             deployment.runs_on(Host::Instance),
         ),
     };
-    let mut needed = vec![REDIS_HOST, ADDRESS, VOLUME];
-    needed.extend(["s3_put", "s3_list", "s3_get", "s3_delete", "s3_gb_month"]);
+    let bound = system.bind(&row.job).ok();
+    let exchange = bound.as_ref().map(|bound| bound.traffic(row.sizes()));
+    // What has no closed form may send messages.
+    let sends = !matches!(exchange, Some(Ok(exchange)) if exchange.messages == 0);
+    let mut needed = vec!["s3_put", "s3_list", "s3_get", "s3_delete", "s3_gb_month"];
+    if deployment.tensor_store_hosts.is_some() {
+        needed.extend([REDIS_HOST, ADDRESS, VOLUME]);
+    } else if instances && is_ec2(&row.instance_type) {
+        needed.extend([ADDRESS, VOLUME]);
+    }
     match function_price {
         Some(dimension) if functions => needed.push(dimension),
         None if functions => needed.extend([gb_second(account), "lambda_request"]),
         _ => {}
     }
-    let bound = system.bind(&row.job);
-    if bound.is_ok_and(|bound| !bound.states().is_empty()) {
+    if bound.is_some_and(|bound| !bound.states().is_empty()) {
         needed.push("state_transition");
     }
     match super::queue_service(&row.job) {
-        QueueService::RabbitMq => needed.push(BROKER),
+        QueueService::RabbitMq if sends => needed.push(BROKER),
         QueueService::Sqs => needed.push("sqs_request"),
-        QueueService::Http => {}
+        QueueService::RabbitMq | QueueService::Http => {}
     }
     let mut needed: Vec<String> = needed.into_iter().map(str::to_owned).collect();
     needed.extend(instances.then(|| ec2(&row.instance_type)));

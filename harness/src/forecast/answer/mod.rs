@@ -23,6 +23,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use epochcost_systems::Host;
@@ -40,9 +41,9 @@ use self::ranges::{Chance, Draws, Range};
 pub(super) use self::search::Searched;
 pub(super) use self::text::describe;
 use super::activity::Activity;
-use super::places::{self, Site};
+use super::places::{self, Draw, Site};
 use super::{Request, alone, frontier, misses, parallel, work};
-use crate::cost::PriceBook;
+use crate::cost::{self, PriceBook};
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::rows::Simulation;
@@ -162,6 +163,7 @@ pub(super) fn answer(
         activity.say(format_args!("places left out: {}", left_out.join("; ")));
     }
     let points = points::points(experiment, &sites)?;
+    priced(&points, &sites, prices)?;
     activity.now(format_args!(
         "searching {} settings at {} places",
         points.len(),
@@ -180,6 +182,31 @@ pub(super) fn answer(
         request.any_steps,
         Effort::new(activity),
     )
+}
+
+/// Refuses points that bills cannot be made of, before any is simulated.
+///
+/// # Errors
+/// Names the place and every price that is missing there.
+pub(in crate::forecast) fn priced(
+    points: &[Point],
+    sites: &[Site],
+    prices: &PriceBook,
+) -> Result<(), Error> {
+    for (index, site) in sites.iter().enumerate() {
+        let book = site.prices(prices, Draw(None));
+        let function_price = site.profile(Draw(None)).function_price;
+        let here = points.iter().filter(|point| point.site == index);
+        let mut seen = BTreeSet::new();
+        let one_of_each = here.filter(|point| seen.insert(&point.row.job.system));
+        let needed =
+            one_of_each.flat_map(|point| cost::dimensions(&point.row, function_price.as_deref()));
+        book.prices_all(needed).map_err(|error| Error::Usage {
+            problem: format!("failed to price the place {}: {error}", site.place.name),
+            remedy: "or add it to the `prices` of the place".to_owned(),
+        })?;
+    }
+    Ok(())
 }
 
 /// What the parts of a search took, for `-v`.

@@ -12,7 +12,7 @@ use std::path::Path;
 use epochcost_systems::{Fidelity, Host, find_model};
 use serde::Serialize;
 
-use super::answer::{Bench, Goal, Point, Searched, describe, points};
+use super::answer::{Bench, Goal, Point, Searched, describe, points, priced};
 use super::places::{Draw, Laid, Site, laid};
 use super::{alone, misses, parallel};
 use crate::cost::{CostModel, PriceBook};
@@ -240,6 +240,7 @@ impl<'a> Field<'a> {
             .into_iter()
             .filter(|point| is_tried(point, &self.sites))
             .collect();
+        priced(&points, &self.sites, &self.prices)?;
         let bench = Bench::new(&self.sites, stands, &self.prices, CostModel::Full);
         work(&bench, &points)
     }

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::limits::{Confinement, Limits, OutOfMemory, Size, bytes_in};
+use super::limits::{Confinement, Limits, OutOfMemory, Size, bytes_in, killed_here};
 use super::usage::{self, Usage};
 
 /// Polling interval of a process's memory, CPU time and files.
@@ -172,8 +172,7 @@ impl fmt::Display for Exit {
             f.write_str(" (no space left in its directory for temporary files)")
         } else if self.starved {
             f.write_str(
-                " (the memory of this machine, or of the container that this runs in, ran out before \
-                 the function's own: use fewer workers or smaller batches, or allow more)",
+                " (the memory of this machine, or of the container that this runs in, ran out first: use fewer workers or smaller batches, or allow more)",
             )
         } else {
             Ok(())
@@ -204,6 +203,7 @@ impl Monitor {
         let mut poll = interval(POLL_INTERVAL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut excess = None;
+        let killed_before = killed_here();
         let status = loop {
             tokio::select! {
                 status = self.child.wait() => break status.ok()?,
@@ -231,7 +231,10 @@ impl Monitor {
         Some(Exit {
             status,
             out_of_memory,
-            starved: ended_for == Some(OutOfMemory::Surroundings),
+            starved: match ended_for {
+                Some(whose) => whose == OutOfMemory::Surroundings,
+                None => !status.success() && killed_here() > killed_before,
+            },
             out_of_storage: matches!(excess, Some(Excess::Storage)),
         })
     }

@@ -113,6 +113,12 @@ fn stands_alone(page: &str) {
     for foreign in ["src=", "<link", "@import", "url("] {
         assert!(!page.contains(foreign), "{foreign}");
     }
+    // A screen reader lists regions by name.
+    let regions = page.split("role=\"region\" aria-label=\"").skip(1);
+    let names = regions.filter_map(|rest| rest.split('"').next());
+    let mut seen = std::collections::BTreeSet::new();
+    let twice = names.into_iter().find(|name| !seen.insert(*name));
+    assert_eq!(twice, None);
     assert!(page.contains("default-src 'none'"));
     assert!(page.contains("<div class=\"answer\""));
 }

@@ -195,7 +195,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
     fs::File::create(path)
         .and_then(|mut file| {
             file.write_all(bytes)?;
-            files::flushed(file.sync_all())
+            files::flush(&file)
         })
         .map_err(|source| DatasetError::Write {
             path: path.to_owned(),

@@ -114,8 +114,8 @@ pub struct Deployment {
     pub gpu_functions: bool,
     /// Functions or instances that train side by side.
     pub machines: Machines,
-    /// Database hosts that it rents, where it uses a tensor store.
-    pub tensor_store_hosts: Machines,
+    /// Database hosts that it rents; `None` where it uses no tensor store.
+    pub tensor_store_hosts: Option<Machines>,
     /// Whether its workers talk to each other over connections of their own.
     pub has_links: bool,
     /// The queue that it is paid for by, where it uses one.
@@ -129,8 +129,8 @@ pub struct Deployment {
 
 impl Deployment {
     /// A deployment as in the comparison (Barrak et al. 2025, §4.1): a CPU on a
-    /// g4dn.xlarge where it runs on instances, one machine per worker, one
-    /// tensor-store host, a RabbitMQ broker, and the comparison's cost formula.
+    /// g4dn.xlarge where it runs on instances, one machine per worker, no
+    /// tensor store, a RabbitMQ broker, and the comparison's cost formula.
     pub const fn new(functions: &'static [Function]) -> Self {
         Self {
             functions,
@@ -138,12 +138,18 @@ impl Deployment {
             device: Device::Cpu,
             gpu_functions: false,
             machines: Machines::PerWorker,
-            tensor_store_hosts: Machines::Shared,
+            tensor_store_hosts: None,
             has_links: false,
             queue_service: QueueService::RabbitMq,
             paper_account: PaperAccount::Comparison,
             polls_by_listing: false,
         }
+    }
+
+    /// Returns the number of database hosts for `workers` workers; one, where it states none and
+    /// uses a tensor store all the same.
+    pub fn tensor_store_hosts(&self, workers: usize) -> usize {
+        (self.tensor_store_hosts).map_or(1, |hosts| hosts.count(workers))
     }
 
     /// Returns the host that the platform starts workers on: its first function's.

@@ -129,6 +129,30 @@ pub(super) fn sweep(parent: &Path) {
     }
 }
 
+/// Returns a count of a group's events of memory; 0 where it cannot be read.
+fn events(version: Version, group: &Path, name: &str) -> u64 {
+    let file = match version {
+        Version::One => "memory.oom_control",
+        Version::Two => "memory.events",
+    };
+    let events = fs::read_to_string(group.join(file)).unwrap_or_default();
+    let mut lines = events.lines();
+    let count = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    count.unwrap_or(0)
+}
+
+/// Returns how many processes the kernel has ended for the memory of the group that this program
+/// runs in, where those without a group of their own run, too.
+pub(in super::super) fn killed_here() -> u64 {
+    [(Version::One, "memory"), (Version::Two, "")]
+        .into_iter()
+        .filter_map(|(version, controller)| {
+            let own = OwnGroup::of(version, controller)?;
+            Some(events(version, &own.path, "oom_kill "))
+        })
+        .sum()
+}
+
 /// Whose memory ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum OutOfMemory {
@@ -185,23 +209,14 @@ impl Group {
 
     /// Returns whose memory ran out where the kernel ended a process here for it.
     pub(super) fn out_of_memory(&self) -> Option<OutOfMemory> {
-        let file = match self.version {
-            Version::One => "memory.oom_control",
-            Version::Two => "memory.events",
-        };
-        let read = |file: &str| fs::read_to_string(self.path.join(file)).unwrap_or_default();
-        let events = read(file);
-        let count = |name: &str| {
-            let mut lines = events.lines();
-            let count = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-            count.unwrap_or(0u64)
-        };
+        let count = |name| events(self.version, &self.path, name);
         if count("oom_kill ") == 0 {
             return None;
         }
         // How often this group was at its own limit.
         let own = match self.version {
-            Version::One => read("memory.failcnt").trim() != "0",
+            Version::One => fs::read_to_string(self.path.join("memory.failcnt"))
+                .is_ok_and(|count| count.trim() != "0"),
             Version::Two => count("oom ") > 0,
         };
         Some(if own {

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::Capacity;
 
-pub(super) use group::OutOfMemory;
 use group::{Group, Hierarchy, sweep};
+pub(super) use group::{OutOfMemory, killed_here};
 pub(super) use storage::{Storage, bytes_in};
 
 /// Memory at which a function has one vCPU, MB (AWS Lambda documentation,

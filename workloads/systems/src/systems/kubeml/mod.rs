@@ -72,8 +72,9 @@ pub use self::message::{
 pub use self::settings::{CALLS, FailedFunction, MergeBy, OptimizerState, Settings};
 pub use self::traffic::{state_traffic, traffic};
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, QueueService, Replicas,
-    Result, SettingsError, Sizes, StepRecord, SystemError, Techniques, TrainingSystem, World,
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
+    Replicas, Result, SettingsError, Sizes, StepRecord, SystemError, Techniques, TrainingSystem,
+    World,
 };
 
 const NAME: &str = "kubeml";
@@ -139,6 +140,7 @@ impl TrainingSystem for KubeMl {
             // The job computes nothing: a small one does.
             instance_type: "t2.small",
             gpu_functions: true,
+            tensor_store_hosts: Some(Machines::Shared),
             queue_service: QueueService::Http,
             ..Deployment::new(&FUNCTIONS)
         }

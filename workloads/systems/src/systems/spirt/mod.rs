@@ -183,7 +183,7 @@ impl TrainingSystem for Spirt {
     fn deployment(&self) -> Deployment {
         Deployment {
             // One per peer.
-            tensor_store_hosts: Machines::PerWorker,
+            tensor_store_hosts: Some(Machines::PerWorker),
             queue_service: QueueService::Sqs,
             ..Deployment::new(&FUNCTIONS)
         }
