@@ -2,25 +2,21 @@
 //! tables for papers.
 
 mod image;
-mod picture;
 mod table;
 
 use std::path::Path;
 
-pub use self::picture::{REMEDY as PICTURES_REMEDY, Renderer};
 pub(super) use self::table::latex_text;
 use super::charts::Chart;
 use super::table::{Cell, Class, Column, Table};
 use super::view::{VerdictLine, View};
 use crate::results::{Manifest, ResultsError, RunDirectory, write_whole};
 
-/// Writes everything into `directory`, figures as PNG too with a renderer; returns the number
-/// of files.
+/// Writes everything into `directory`; returns the number of files.
 pub(super) fn write(
     run: &RunDirectory,
     view: &View,
     directory: &Path,
-    renderer: Option<&Renderer>,
 ) -> Result<usize, ResultsError> {
     let mut files: Vec<(String, String)> = Vec::new();
     let citation = citation(run.manifest(), &view.title);
@@ -46,16 +42,7 @@ pub(super) fn write(
     for (name, text) in &files {
         write_whole(&directory.join(name), text.as_bytes())?;
     }
-    let Some(renderer) = renderer else {
-        return Ok(files.len());
-    };
-    let charts = view.charts.iter().chain(&view.timelines);
-    let mut drawn = 0;
-    for chart in charts {
-        picture(renderer, directory, chart)?;
-        drawn += 1;
-    }
-    Ok(files.len() + drawn)
+    Ok(files.len())
 }
 
 /// Returns a document of LaTeX with every table, to see them or to take one from.
@@ -70,22 +57,6 @@ fn document(view: &View, citation: &str) -> String {
          \\noindent {}\n\\end{{document}}\n",
         latex_text(citation)
     )
-}
-
-/// Draws the image of a chart, which was written, as PNG beside it.
-fn picture(renderer: &Renderer, directory: &Path, chart: &Chart) -> Result<(), ResultsError> {
-    let of = |directory: &Path, kind: &str| directory.join(format!("{}.{kind}", chart.id));
-    // Browsers take whole paths alone.
-    let absolute = directory
-        .canonicalize()
-        .map_err(ResultsError::io("find", directory))?;
-    let (svg, png) = (of(&absolute, "svg"), of(&absolute, "png"));
-    let size = image::pixels(&chart.svg);
-    let drawn = renderer.draw(&svg, &png, size);
-    drawn.map_err(|reason| ResultsError::Encode {
-        path: png.clone(),
-        reason,
-    })
 }
 
 fn image(chart: &Chart, view: &View, citation: &str) -> String {
