@@ -69,7 +69,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
         "report",
         &[
             "epochcost report results/RUN",
-            "epochcost report results/RUN --figures figures --png",
+            "epochcost report results/RUN --figures figures",
             "epochcost report results/ONE results/TWO --out page",
         ],
     ),

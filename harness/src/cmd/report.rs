@@ -9,7 +9,7 @@ use crate::chain::chain;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::forecast::price_book;
-use crate::report::{self, PICTURES_REMEDY, Renderer};
+use crate::report;
 use crate::results::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, RunDirectory, probe};
 use crate::ui::Output;
 
@@ -23,12 +23,9 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Also write every figure (SVG, and CSV of its data) and every table (CSV,
-    /// Markdown, LaTeX) of the run into this directory.
+    /// Markdown, LaTeX) of the run into this directory. The page saves figures as PNG.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     figures: Option<PathBuf>,
-    /// Write figures as PNG, too, by rsvg-convert, inkscape or chromium.
-    #[arg(long, requires = "figures")]
-    png: bool,
     /// Make the bills by this price book, in place of the one that each run recorded.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
@@ -49,7 +46,6 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     for asked in [&args.out, &args.figures].into_iter().flatten() {
         probe(asked)?;
     }
-    let renderer = renderer(args.png)?;
     let mut exit = Exit::Done;
     let mut runs = Vec::new();
     for path in &args.runs {
@@ -65,7 +61,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         exit = exit.max(run.analysis.exit_status());
         if let Some(directory) = &args.figures {
             let directory = of_run(directory, &run, args.runs.len() > 1);
-            figures(&run, &directory, renderer.as_ref(), output)?;
+            figures(&run, &directory, output)?;
         }
         runs.push(Some(run));
     }
@@ -81,21 +77,6 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// Returns the program that draws pictures, if they are asked for.
-///
-/// # Errors
-/// When this machine has none.
-fn renderer(is_asked: bool) -> Result<Option<Renderer>, Error> {
-    if !is_asked {
-        return Ok(None);
-    }
-    let found = Renderer::find();
-    found.map(Some).ok_or_else(|| Error::Lacks {
-        what: "no program of this machine draws SVG".to_owned(),
-        remedy: PICTURES_REMEDY.to_owned(),
-    })
-}
-
 /// Returns the directory of a run's figures: one of its own where there are several runs.
 fn of_run(directory: &Path, run: &AnalysedRun, is_one_of_several: bool) -> PathBuf {
     let name = Some(&run.directory.manifest().run_id).filter(|_| is_one_of_several);
@@ -103,14 +84,9 @@ fn of_run(directory: &Path, run: &AnalysedRun, is_one_of_several: bool) -> PathB
 }
 
 /// Writes a run's figures and tables.
-fn figures(
-    run: &AnalysedRun,
-    directory: &Path,
-    renderer: Option<&Renderer>,
-    output: Output,
-) -> Result<(), Error> {
+fn figures(run: &AnalysedRun, directory: &Path, output: Output) -> Result<(), Error> {
     probe(directory)?;
-    let files = report::write_figures(&run.directory, &run.analysis, directory, renderer)?;
+    let files = report::write_figures(&run.directory, &run.analysis, directory)?;
     output.message(format_args!(
         "figures: {files} files in {}",
         directory.display()

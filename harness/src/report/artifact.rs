@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::cell::Cell;
-use super::export::{Table, latex_text};
+use super::export::latex_text;
 use super::markdown_cell;
+use super::table::{Cell, Table};
 use crate::analysis::overview::{ItemOverview, JudgedClaim, Overview};
 use crate::claims::{ClaimKind, VerdictKind};
 use crate::format;
@@ -140,67 +140,53 @@ fn parts(items: &[&ItemOverview], claims: &[MajorClaim<'_>], all: &[ItemOverview
     parts
 }
 
-fn text(text: impl Into<String>) -> Cell {
-    Cell {
-        text: text.into(),
-        exact: String::new(),
-    }
-}
-
 fn claims_table(claims: &[MajorClaim<'_>]) -> Table {
-    let rows = claims.iter().enumerate().map(|(place, major)| {
-        let verdict = &major.claim.verdict;
-        vec![
-            text(format!("C{}", place + 1)),
-            text(verdict.claim.clone()),
-            text(verdict.source.clone().unwrap_or_default()),
-            text(format!("E{}", major.item + 1)),
-            text(verdict.verdict.as_str()),
-        ]
-    });
-    let heading = [
-        "claim",
-        "statement",
-        "source",
-        "proven by",
-        "expected verdict",
+    let columns = [
+        "claim:",
+        "statement:",
+        "source:",
+        "proven by:",
+        "expected verdict:",
     ];
-    Table {
-        units: Vec::new(),
-        caption: "Major claims, with the experiment that tests each".into(),
-        heading: heading.map(str::to_owned).into(),
-        texts: 5,
-        rows: rows.collect(),
+    let mut table = Table::new(
+        "Major claims, with the experiment that tests each",
+        &columns,
+    );
+    for (place, major) in claims.iter().enumerate() {
+        let verdict = &major.claim.verdict;
+        table.row(vec![
+            Cell::text(format!("C{}", place + 1)),
+            Cell::text(&verdict.claim),
+            Cell::text(verdict.source.clone().unwrap_or_default()),
+            Cell::text(format!("E{}", major.item + 1)),
+            Cell::text(verdict.verdict.as_str()),
+        ]);
     }
+    table
 }
 
 fn items_table(items: &[&ItemOverview], all: &[ItemOverview]) -> Table {
-    let rows = items.iter().enumerate().map(|(place, item)| {
-        let minutes = seconds(item, all).map(|seconds| seconds / 60.0);
-        vec![
-            text(format!("E{}", place + 1)),
-            text(format!("epochcost reproduce {}", item.id)),
-            text(item.platform.clone().unwrap_or_default()),
-            text(minutes.map_or_else(|| format::UNKNOWN.into(), within)),
-            Cell::of(item.bytes.map(|bytes| bytes as f64), format::bytes),
-            text(expected(item)),
-        ]
-    });
-    let heading = [
-        "experiment",
-        "command",
-        "platform",
-        "minutes",
-        "disk",
-        "expected verdicts",
+    let columns = [
+        "experiment:",
+        "command:",
+        "platform:",
+        "minutes:",
+        "disk:",
+        "expected verdicts:",
     ];
-    Table {
-        units: Vec::new(),
-        caption: "Experiments".into(),
-        heading: heading.map(str::to_owned).into(),
-        texts: 6,
-        rows: rows.collect(),
+    let mut table = Table::new("Experiments", &columns);
+    for (place, item) in items.iter().enumerate() {
+        let minutes = seconds(item, all).map(|seconds| seconds / 60.0);
+        table.row(vec![
+            Cell::text(format!("E{}", place + 1)),
+            Cell::text(format!("epochcost reproduce {}", item.id)),
+            Cell::text(item.platform.clone().unwrap_or_default()),
+            Cell::text(minutes.map_or_else(|| format::UNKNOWN.into(), within)),
+            Cell::of(item.bytes.map(|bytes| bytes as f64), format::bytes),
+            Cell::text(expected(item)),
+        ]);
     }
+    table
 }
 
 /// No item takes as long: a longer gap lies between two reproductions, seconds.

@@ -1,7 +1,7 @@
 //! The audit of the papers' arithmetic as a page.
 
-use super::cell::Cell;
-use super::page::{Page, Section, Sheet};
+use super::page::{Page, Section};
+use super::table::{Cell, Table};
 use crate::audit::text::{
     Group, by_paper, counted, difference, distinct, figure, groups, inputs, sentences, stated,
     statements,
@@ -13,7 +13,6 @@ pub fn audit_page(findings: &[Finding]) -> Page {
     Page {
         title: "Audit of the papers' arithmetic".into(),
         about: "figures recomputed from the papers' own inputs".into(),
-        tag: "",
         answer: sentences(findings),
         notes: vec![
             "A figure differs where neither the rounding of its printed digits nor 1 % explains the \
@@ -23,11 +22,12 @@ pub fn audit_page(findings: &[Finding]) -> Page {
         sections: by_paper(findings)
             .map(|(paper, own)| section(paper, &own))
             .collect(),
+        ..Page::default()
     }
 }
 
 fn section(paper: Paper, findings: &[&Finding]) -> Section {
-    let mut tables: Vec<Sheet> = groups(findings, Outcome::Differs)
+    let mut tables: Vec<Table> = groups(findings, Outcome::Differs)
         .iter()
         .map(differing)
         .collect();
@@ -51,8 +51,8 @@ fn section(paper: Paper, findings: &[&Finding]) -> Section {
 }
 
 /// Returns a check with every figure that differs.
-fn differing(group: &Group<'_>) -> Sheet {
-    let mut sheet = Sheet::new(
+fn differing(group: &Group<'_>) -> Table {
+    let mut table = Table::new(
         &format!("{}: {}", group.item, group.check),
         &[
             "of:",
@@ -63,11 +63,11 @@ fn differing(group: &Group<'_>) -> Sheet {
             "remark…",
         ],
     );
-    sheet.is_titled = true;
+    table.is_titled = true;
     for finding in &group.findings {
         let [printed, computed] = both(finding);
         let off = finding.ratio.map_or_else(String::new, difference);
-        sheet.row(vec![
+        table.row(vec![
             Cell::text(&finding.row),
             printed,
             computed,
@@ -76,25 +76,25 @@ fn differing(group: &Group<'_>) -> Sheet {
             Cell::text(finding.explanation.clone().unwrap_or_default()),
         ]);
     }
-    sheet.notes.push(format!("Computed as {}.", group.formula));
-    sheet.notes.extend(consequences(group));
-    sheet
+    table.notes.push(format!("Computed as {}.", group.formula));
+    table.notes.extend(consequences(group));
+    table
 }
 
 /// Returns all figures of one outcome.
-fn others(title: &str, groups: &[Group<'_>]) -> Sheet {
+fn others(title: &str, groups: &[Group<'_>]) -> Table {
     let count: usize = groups.iter().map(|group| group.findings.len()).sum();
-    let mut sheet = Sheet::new(
+    let mut table = Table::new(
         &format!("{count} figures that {title}"),
         &["check:", "of:", "printed", "computed", "remark…"],
     );
-    sheet.is_folded = true;
+    table.is_folded = true;
     for group in groups {
         for finding in &group.findings {
             let [printed, computed] = both(finding);
             let mut remarks = statements(finding);
             remarks.extend(finding.explanation.clone());
-            sheet.row(vec![
+            table.row(vec![
                 Cell::text(format!("{}: {}", group.item, group.check)),
                 Cell::text(&finding.row),
                 printed,
@@ -102,9 +102,9 @@ fn others(title: &str, groups: &[Group<'_>]) -> Sheet {
                 Cell::text(remarks.join("; ")),
             ]);
         }
-        sheet.notes.extend(consequences(group));
+        table.notes.extend(consequences(group));
     }
-    sheet
+    table
 }
 
 /// Returns the printed and the computed figure.

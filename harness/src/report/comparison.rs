@@ -2,15 +2,12 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
-use super::cell::Cell;
-use super::render;
+use super::page::{Page, Section, write_page};
+use super::table::{Cell, Table};
+use super::view::StripItem;
 use crate::analysis::comparison::{Change, Comparison, MetricComparison, RowComparison};
 use crate::format;
-use crate::results::{Manifest, ResultsError, write_whole};
-
-const HTML: &str = include_str!("../../../templates/compare.html");
+use crate::results::{Manifest, ResultsError};
 
 /// Characters of a hash that are shown.
 const HASH: usize = 12;
@@ -24,59 +21,6 @@ pub struct Words<'a> {
     pub legend: &'a str,
 }
 
-/// Everything that the template shows; texts are not yet escaped.
-#[derive(Debug, Serialize)]
-struct View<'a> {
-    before: Side<'a>,
-    after: Side<'a>,
-    answer: &'a [String],
-    legend: &'a str,
-    counts: Vec<Count>,
-    notes: Vec<String>,
-    /// Whether a line has an interval: simulations have none.
-    has_intervals: bool,
-    rows: Vec<RowView<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Side<'a> {
-    run_id: &'a str,
-    platform: &'a str,
-    created: &'a str,
-    commit: String,
-    worker: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Count {
-    word: &'static str,
-    count: usize,
-    class: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct RowView<'a> {
-    id: &'a str,
-    settings: &'a [String],
-    /// Metrics that changed, or of which it is not known.
-    lines: Vec<Line<'a>>,
-    /// The other metrics, by name.
-    same: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Line<'a> {
-    metric: &'static str,
-    unit: &'static str,
-    before: Cell,
-    after: Cell,
-    ratio: Cell,
-    interval: String,
-    word: &'static str,
-    class: &'static str,
-    reason: &'a str,
-}
-
 /// Writes the page of a comparison. The same runs always give the same bytes.
 ///
 /// # Errors
@@ -87,56 +31,117 @@ pub fn write_comparison(
     comparison: &Comparison,
     words: Words<'_>,
 ) -> Result<(), ResultsError> {
-    let [before, after] = runs.map(Side::of);
     let only = [
         ("first", &comparison.only_before),
         ("second", &comparison.only_after),
     ];
     let only = only.into_iter().filter(|(_, ids)| !ids.is_empty());
     let only = only.map(|(run, ids)| format!("Only in the {run} run: {}.", ids.join(", ")));
-    let rows: Vec<RowView<'_>> = comparison.rows.iter().map(RowView::of).collect();
-    let mut lines = rows.iter().flat_map(|row| &row.lines);
-    let view = View {
-        before,
-        after,
-        answer: words.answer,
-        legend: words.legend,
-        counts: counts(comparison),
-        notes: only.chain(comparison.notes.iter().cloned()).collect(),
-        has_intervals: lines.any(|line| !line.interval.is_empty()),
-        rows,
+    let [before, after] = runs.map(|manifest| &manifest.run_id);
+    let notes = std::iter::once(words.legend.to_owned());
+    let page = Page {
+        title: "What changed".to_owned(),
+        about: format!("from {before} to {after}"),
+        answer: words.answer.to_vec(),
+        strip: counts(comparison),
+        notes: (notes.chain(only))
+            .chain(comparison.notes.iter().cloned())
+            .collect(),
+        sections: vec![
+            Section {
+                id: "runs".to_owned(),
+                title: "The two runs".to_owned(),
+                tables: vec![of_runs(runs)],
+                ..Section::default()
+            },
+            Section {
+                id: "rows".to_owned(),
+                title: "Row by row".to_owned(),
+                tables: comparison.rows.iter().map(of_row).collect(),
+                ..Section::default()
+            },
+        ],
+        ..Page::default()
     };
-    write_whole(path, render("compare.html", HTML, &view)?.as_bytes())
+    write_page(path, &page)
 }
 
-impl<'a> Side<'a> {
-    fn of(manifest: &'a Manifest) -> Self {
-        let short = |hash: Option<&str>| {
-            let hash = hash.map(|hash| hash.chars().take(HASH).collect());
-            hash.unwrap_or_else(|| format::UNKNOWN.to_owned())
-        };
-        Self {
-            run_id: &manifest.run_id,
-            platform: &manifest.platform,
-            created: &manifest.created,
-            commit: short(manifest.git.as_ref().and_then(|git| git.commit.as_deref())),
-            worker: short(manifest.worker_sha256.as_deref()),
-        }
+fn of_runs(runs: [&Manifest; 2]) -> Table {
+    let columns = ["run:", "platform:", "begun:", "commit:", "worker:"];
+    let mut table = Table::new("Origin of both runs", &columns);
+    let short = |hash: Option<&str>| {
+        let hash = hash.map(|hash| hash.chars().take(HASH).collect());
+        Cell::text(hash.unwrap_or_else(|| format::UNKNOWN.to_owned()))
+    };
+    for manifest in runs {
+        table.row(vec![
+            Cell::text(&manifest.run_id),
+            Cell::text(&manifest.platform),
+            Cell::text(&manifest.created),
+            short(manifest.git.as_ref().and_then(|git| git.commit.as_deref())),
+            short(manifest.worker_sha256.as_deref()),
+        ]);
     }
+    table
+}
+
+/// Returns the metrics of a row that changed, or of which it is not known; the others are named
+/// below them.
+fn of_row(row: &RowComparison) -> Table {
+    let columns = [
+        "metric:",
+        "before",
+        "after",
+        "ratio",
+        "interval…",
+        "change:",
+        "why…",
+    ];
+    let mut table = Table::new(&row.id, &columns);
+    table.is_titled = true;
+    let number = |value| Cell::of(value, format::number);
+    let is_same = |metric: &&MetricComparison| metric.change == Change::Same;
+    for metric in row.metrics.iter().filter(|metric| !is_same(metric)) {
+        let interval = metric.interval.map_or_else(String::new, |[low, high]| {
+            format!("{} to {}", format::number(low), format::number(high))
+        });
+        table.row(vec![
+            Cell::text(metric.metric.name()).above(metric.unit),
+            number(metric.before),
+            number(metric.after),
+            number(metric.ratio),
+            Cell::text(interval),
+            Cell::badge(class(metric), metric.word),
+            Cell::text(&metric.reason),
+        ]);
+    }
+    table.without_silent();
+    let different = row.settings.iter();
+    table.notes = different
+        .map(|setting| format!("set differently: {setting}"))
+        .collect();
+    let same = row.metrics.iter().filter(is_same);
+    let same: Vec<&str> = same.map(|metric| metric.metric.name()).collect();
+    if !same.is_empty() {
+        table.notes.push(format!("the same: {}", same.join(", ")));
+    }
+    table
 }
 
 /// Returns how many metrics have each word.
-fn counts(comparison: &Comparison) -> Vec<Count> {
+fn counts(comparison: &Comparison) -> Vec<StripItem> {
     let metrics = || comparison.rows.iter().flat_map(|row| &row.metrics);
     let class_of = |word| {
         let found = metrics().find(|metric| metric.word == word);
         found.map_or("plain", class)
     };
     let counts = comparison.counts().into_iter();
-    let counts = counts.map(|(word, count)| Count {
-        word,
-        count,
+    let counts = counts.map(|(word, count)| StripItem {
         class: class_of(word),
+        sign: "",
+        word: word.to_owned(),
+        count,
+        key: String::new(),
     });
     counts.collect()
 }
@@ -151,38 +156,5 @@ fn class(metric: &MetricComparison) -> &'static str {
         Change::Less | Change::More => "fair",
         Change::Undecided => "open",
         Change::Same | Change::NotComparable => "none",
-    }
-}
-
-impl<'a> RowView<'a> {
-    fn of(row: &'a RowComparison) -> Self {
-        let is_same = |metric: &&MetricComparison| metric.change == Change::Same;
-        let (same, others): (Vec<_>, Vec<_>) = row.metrics.iter().partition(is_same);
-        let same: Vec<&str> = same.iter().map(|metric| metric.metric.name()).collect();
-        Self {
-            id: &row.id,
-            settings: &row.settings,
-            lines: others.into_iter().map(Line::of).collect(),
-            same: same.join(", "),
-        }
-    }
-}
-
-impl<'a> Line<'a> {
-    fn of(metric: &'a MetricComparison) -> Self {
-        let number = |value| Cell::of(value, format::number);
-        Self {
-            metric: metric.metric.name(),
-            unit: metric.unit,
-            before: number(metric.before),
-            after: number(metric.after),
-            ratio: number(metric.ratio),
-            interval: metric.interval.map_or_else(String::new, |[low, high]| {
-                format!("{} to {}", format::number(low), format::number(high))
-            }),
-            word: metric.word,
-            class: class(metric),
-            reason: &metric.reason,
-        }
     }
 }

@@ -65,7 +65,10 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         ),
     };
     // Facts in the order in which they are shown.
-    let fact = |name, value| Fact { name, value };
+    let fact = |name: &str, value| Fact {
+        name: name.to_owned(),
+        value,
+    };
     vec![
         fact("run", manifest.run_id.clone()),
         fact("started", manifest.created.clone()),

@@ -5,7 +5,6 @@ mod activity;
 mod artifact;
 mod audit;
 mod causes;
-mod cell;
 mod chart;
 mod charts;
 mod comparison;
@@ -21,6 +20,7 @@ mod research_object;
 mod rows;
 mod samples;
 mod simulation;
+mod table;
 mod tables;
 mod tally;
 mod terminal;
@@ -46,14 +46,13 @@ use crate::ui::visible;
 
 pub use artifact::{Appendix, appendix};
 pub use audit::audit_page;
-pub use cell::Cell;
 pub(crate) use chart::escape;
 pub use charts::{COST_NAMES, Chart, cost_parts};
 pub use comparison::{Words, write_comparison};
-pub use export::{PICTURES_REMEDY, Renderer};
 pub use overview::write_overview;
-pub use page::{Page, Parts, Section, Sheet, TimeAndCost, stacked, time_cost, write_page};
+pub use page::{Page, Parts, Section, TimeAndCost, stacked, time_cost, write_page};
 pub use provenance::Provenance;
+pub use table::{Cell, Table};
 pub use terminal::{terminal_overview, terminal_table, terminal_warnings};
 
 const HTML: &str = include_str!("../../../templates/report.html");
@@ -92,8 +91,7 @@ pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError
 }
 
 /// Writes every figure of a run as an image that stands alone, with its data, and
-/// every table as CSV, Markdown and LaTeX, into `directory`, with a renderer as PNG too;
-/// returns how many files.
+/// every table as CSV, Markdown and LaTeX, into `directory`; returns how many files.
 ///
 /// # Errors
 /// When a file could not be read or written.
@@ -101,13 +99,12 @@ pub fn write_figures(
     run: &RunDirectory,
     analysis: &Analysis,
     directory: &Path,
-    renderer: Option<&Renderer>,
 ) -> Result<usize, ResultsError> {
     let names = names(&analysis.summary.rows);
     let rows = labelled(analysis, &names);
     let samples = samples(run, analysis)?;
     let view = view(run, analysis, &rows, &samples);
-    export::write(run, &view, directory, renderer)
+    export::write(run, &view, directory)
 }
 
 fn view(

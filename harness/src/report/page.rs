@@ -5,11 +5,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::cell::Cell;
 use super::chart::{Bar, Bars, Look, Mark, Scatter, Segment, bars, scatter};
 use super::charts::{Chart, MOST_LOOKS, every_size};
 use super::provenance::Provenance;
 use super::render;
+use super::table::Table;
+use super::view::StripItem;
 use crate::format;
 use crate::results::{ResultsError, write_whole};
 
@@ -26,6 +27,8 @@ pub struct Page {
     pub tag: &'static str,
     /// The answer, a sentence each.
     pub answer: Vec<String>,
+    /// Counts of the answer.
+    pub strip: Vec<StripItem>,
     /// Notes on all figures.
     pub notes: Vec<String>,
     /// Sections, in their order.
@@ -42,88 +45,9 @@ pub struct Section {
     /// Charts.
     pub charts: Vec<Chart>,
     /// Tables.
-    pub tables: Vec<Sheet>,
+    pub tables: Vec<Table>,
     /// Notes below them.
     pub notes: Vec<String>,
-}
-
-/// A table of a section.
-#[derive(Debug, Default, Serialize)]
-pub struct Sheet {
-    /// Meaning.
-    pub caption: String,
-    /// Whether the caption is a heading of its own.
-    pub is_titled: bool,
-    /// Columns; the first names the row.
-    pub columns: Vec<Column>,
-    /// Rows.
-    pub rows: Vec<Line>,
-    /// Notes of this table alone.
-    pub notes: Vec<String>,
-    /// Whether it is folded away below its caption.
-    pub is_folded: bool,
-}
-
-/// A column of a table.
-#[derive(Debug, Serialize)]
-pub struct Column {
-    /// Heading.
-    pub name: String,
-    /// Class of its cells: `n` for figures, `why` for long texts.
-    pub class: &'static str,
-}
-
-/// A row of a table.
-#[derive(Debug, Serialize)]
-pub struct Line {
-    /// Class of the row, as `infeasible`; empty for none.
-    pub class: &'static str,
-    /// A cell for each column.
-    pub cells: Vec<Cell>,
-}
-
-impl Sheet {
-    /// Returns an empty table; columns are of figures unless their name ends with `:` (text)
-    /// or `…` (long text).
-    pub fn new(caption: &str, columns: &[&str]) -> Self {
-        let column = |name: &&str| match (name.strip_suffix(':'), name.strip_suffix('…')) {
-            (Some(name), _) => Column {
-                name: name.to_owned(),
-                class: "",
-            },
-            (None, Some(name)) => Column {
-                name: name.to_owned(),
-                class: "why",
-            },
-            (None, None) => Column {
-                name: (*name).to_owned(),
-                class: "n",
-            },
-        };
-        Self {
-            caption: caption.to_owned(),
-            columns: columns.iter().map(column).collect(),
-            ..Self::default()
-        }
-    }
-
-    /// Adds a row.
-    pub fn row(&mut self, cells: Vec<Cell>) {
-        self.rows.push(Line { class: "", cells });
-    }
-
-    /// Leaves out the last column, of which no row has anything to say.
-    pub fn without_last_column(&mut self) {
-        self.columns.pop();
-        for line in &mut self.rows {
-            line.cells.pop();
-        }
-    }
-
-    /// Adds a row of a class of the style.
-    pub fn classed_row(&mut self, class: &'static str, cells: Vec<Cell>) {
-        self.rows.push(Line { class, cells });
-    }
 }
 
 /// A point of a chart of time against cost.
@@ -236,16 +160,8 @@ pub fn write_page(path: &Path, page: &Page) -> Result<(), ResultsError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::Cell;
     use super::*;
-
-    #[test]
-    fn columns_are_of_figures_unless_their_names_say_otherwise() {
-        let sheet = Sheet::new("c", &["row:", "seconds", "why…"]);
-        let columns: Vec<(&str, &str)> = (sheet.columns.iter())
-            .map(|column| (column.name.as_str(), column.class))
-            .collect();
-        assert_eq!(columns, [("row", ""), ("seconds", "n"), ("why", "why")]);
-    }
 
     #[test]
     fn bars_of_one_part_have_no_letters() {
@@ -265,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_page_escapes_its_texts_and_keeps_every_digit() {
-        let mut sheet = Sheet::new("Figures <all>", &["row:", "seconds", "why…"]);
+        let mut sheet = Table::new("Figures <all>", &["row:", "seconds", "why…"]);
         sheet.row(vec![
             Cell::text("a <b>"),
             Cell::of(Some(1.0 / 3.0), format::number),

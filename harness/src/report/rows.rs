@@ -1,90 +1,18 @@
-//! The lines of a report's tables that are about rows and trials.
+//! The tables of a report that are about rows and trials.
 
-use serde::Serialize;
-
-use super::cell::Cell;
 use super::charts::{Labelled, STAGES};
+use super::table::{Cell, Column, Line, Table};
 use super::tables::mean_items;
+use crate::analysis::findings::is_too_short;
 use crate::analysis::names::MINIMUM;
 use crate::analysis::summary::{RowSummary, TrafficMeans};
 use crate::analysis::{RowAnalysis, TrialAnalysis};
-use crate::claims::{COLUMNS, Column, Estimate, Metric};
+use crate::claims::{self, COLUMNS, Estimate, Metric};
 use crate::cost::Bill;
 use crate::format;
 
 /// Text of a loss that is not a finite number.
 pub(super) const DIVERGED: &str = "diverged";
-
-#[derive(Debug, Serialize)]
-pub(super) struct SummaryLine {
-    pub name: String,
-    pub system: String,
-    /// With the precision, where it is not `fp32`.
-    pub fidelity: String,
-    pub setting: String,
-    /// One cell for each of [`columns`].
-    pub figures: Vec<Cell>,
-    pub replicas: String,
-    pub trials: Cell,
-    pub failed: bool,
-    pub infeasible: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct StageLine {
-    pub name: String,
-    pub system: String,
-    pub cells: Vec<Cell>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct BillLine {
-    pub name: String,
-    pub system: String,
-    pub cost_model: &'static str,
-    pub dimension: String,
-    pub quantity: Cell,
-    pub unit: String,
-    pub price: Cell,
-    pub usd: Cell,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct TrafficLine {
-    pub name: String,
-    pub system: String,
-    pub cells: Vec<Cell>,
-    pub expected: Vec<Cell>,
-    pub agrees: String,
-    pub differs: bool,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct EpochLine {
-    pub name: String,
-    pub system: String,
-    pub epoch: Cell,
-    pub loss: Cell,
-    pub accuracy: Cell,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct TrialLine {
-    pub name: String,
-    pub system: String,
-    pub trial: Cell,
-    pub seed: Cell,
-    pub seconds: Cell,
-    pub wall: Cell,
-    pub cost: Cell,
-    pub cold: Cell,
-    pub cpu: Cell,
-    pub loss: Cell,
-    pub accuracy: Cell,
-    pub failure: String,
-    /// End of a trial that did not fail.
-    pub outcome: String,
-}
 
 /// Seconds and cost of a row on one basis, and of its whole trial.
 pub(super) struct Spent {
@@ -137,10 +65,46 @@ pub(super) fn marked(row: &RowSummary, usd: Option<f64>, format: fn(f64) -> Stri
     }
 }
 
-pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> SummaryLine {
+/// Returns a line of a row, which begins with its name.
+pub(super) fn line(labelled: &Labelled<'_>, cells: impl IntoIterator<Item = Cell>) -> Line {
+    Line {
+        system: labelled.system.clone(),
+        cells: std::iter::once(Cell::text(labelled.name))
+            .chain(cells)
+            .collect(),
+        ..Line::default()
+    }
+}
+
+/// Returns the table of all rows: seconds and cost of one basis, to the target accuracy or per
+/// epoch, those of the whole trial where that basis is a part of it, and [`COLUMNS`]. Columns
+/// in which nothing is known are left out, as is what is no more than chance.
+pub(super) fn summary(
+    labelled: &[Labelled<'_>],
+    rows: &[RowSummary],
+    target: Option<f64>,
+) -> Table {
+    let lines = labelled.iter().zip(rows);
+    let mut table = Table {
+        columns: columns(target),
+        ..Table::new("Every row of the experiment", &[]).with_id("summary")
+    }
+    .with_lines(lines.map(|(labelled, row)| summary_line(labelled, row, target.is_some())));
+    let (differs, is_short) = (fidelity_differs(rows), is_too_short(rows, target));
+    table.retain(|column, cells| match column.name.as_str() {
+        "system" | "trials" => true,
+        "fidelity" => differs,
+        "train loss" | "accuracy" if is_short => false,
+        _ => cells.is_empty() || cells.iter().any(|cell| !cell.is_unknown()),
+    });
+    table.notes = table.legend();
+    table
+}
+
+fn summary_line(labelled: &Labelled<'_>, row: &RowSummary, has_target: bool) -> Line {
     let mut trials = labelled.row.succeeded();
     let may_differ = trials.any(|trial| trial.trial.replicas_may_differ.is_some());
-    let figure = |column: &Column| {
+    let figure = |column: &claims::Column| {
         let estimate = labelled.row.estimate(column.metric);
         match column.metric {
             Metric::TrainLoss if row.diverged_trials > 0 => Cell::text(DIVERGED),
@@ -148,54 +112,62 @@ pub(super) fn summary_line(labelled: &Labelled<'_>, row: &RowSummary) -> Summary
         }
     };
     let spent = Spent::of(row, labelled.row);
-    let seconds = format::estimate(spent.seconds);
-    let mut figures = vec![
-        Cell::with(spent.seconds.mean, seconds),
+    let mut cells = vec![
+        Cell::text(row.described()),
+        Cell::with(spent.seconds.mean, format::estimate(spent.seconds)),
         Cell::with(spent.usd, marked(row, spent.usd, format::usd)),
         Cell::of(spent.paper_usd, format::usd),
     ];
-    if row.seconds_to_target.is_some() {
+    if has_target {
         let total = marked(row, spent.total_usd, format::usd);
-        figures.push(Cell::of(spent.total_s, format::number));
-        figures.push(Cell::with(spent.total_usd, total));
+        cells.push(Cell::of(spent.total_s, format::number));
+        cells.push(Cell::with(spent.total_usd, total));
     }
-    SummaryLine {
-        name: labelled.name.to_owned(),
-        system: labelled.system.clone(),
-        fidelity: row.described(),
-        setting: setting(row),
-        figures: figures
-            .into_iter()
-            .chain(COLUMNS.iter().map(figure))
-            .collect(),
-        replicas: match row.replicas_identical {
-            Some(false) if may_differ => match row.staleness {
-                Some(epochs) => format!("no, by design; gradients {epochs:.2} epochs old"),
-                None => "no, by design".into(),
-            },
-            known => format::yes(known),
+    cells.extend(COLUMNS.iter().map(figure));
+    cells.push(Cell::text(match row.replicas_identical {
+        Some(false) if may_differ => match row.staleness {
+            Some(epochs) => format!("no, by design; gradients {epochs:.2} epochs old"),
+            None => "no, by design".into(),
         },
-        trials: Cell::with(Some(row.trials as f64), row.outcomes()),
-        failed: row.surprising_failures() > 0,
-        infeasible: row.infeasible.clone(),
+        known => format::yes(known),
+    }));
+    cells.push(Cell::with(Some(row.trials as f64), row.outcomes()));
+    let instead = row.infeasible.as_ref();
+    Line {
+        class: match (instead, row.surprising_failures()) {
+            (Some(_), _) => "infeasible",
+            (None, 0) => "",
+            (None, _) => "failed",
+        },
+        instead: instead.map_or(String::new(), |why| format!("∅ {why}")),
+        ..line(labelled, cells)
     }
 }
 
-/// Returns the headings of the figures of a row: seconds and cost of one basis, to the target
-/// accuracy or per epoch, and those of the whole trial where that basis is a part of it.
-pub(super) fn columns(target: Option<f64>) -> Vec<String> {
+fn columns(target: Option<f64>) -> Vec<Column> {
     let basis = match target {
         Some(target) => format!("to {}", format::goal(target)),
         None => "per epoch".to_owned(),
     };
-    let spent = [("seconds", ""), ("cost", ""), ("cost", ", paper's formula")];
-    let spent = spent.map(|(what, by)| format!("{what} {basis}{by}"));
-    let total = ["total seconds", "total cost"].map(str::to_owned);
-    let titles = COLUMNS.iter().map(|column| column.title.to_owned());
-    (spent.into_iter())
-        .chain(total.into_iter().filter(|_| target.is_some()))
-        .chain(titles)
-        .collect()
+    let mut columns = vec![
+        Column::of("system:"),
+        Column::of("fidelity:"),
+        Column::figure(format!("seconds {basis}"), ""),
+        Column::figure(format!("cost {basis}"), "USD"),
+        Column::figure(format!("cost {basis}, paper's formula"), "USD"),
+    ];
+    if target.is_some() {
+        columns.push(Column::figure("total seconds", ""));
+        columns.push(Column::figure("total cost", "USD"));
+    }
+    let unit = |column: &claims::Column| match column.format {
+        claims::Format::Percent => "share",
+        _ => column.metric.unit(),
+    };
+    columns.extend((COLUMNS.iter()).map(|column| Column::figure(column.title, unit(column))));
+    columns.push(Column::of("replicas identical:"));
+    columns.push(Column::of("trials"));
+    columns
 }
 
 /// Returns whether rows follow different descriptions, or compute in different precisions.
@@ -204,7 +176,8 @@ pub(super) fn fidelity_differs(rows: &[RowSummary]) -> bool {
     rows.iter().any(|row| Some(row.described()) != first)
 }
 
-fn setting(row: &RowSummary) -> String {
+/// Returns the settings of a row in words.
+pub(super) fn setting(row: &RowSummary) -> String {
     format!(
         "{}, {}, W = {}, batch {}, {} × {} batches{}",
         row.model,
@@ -218,39 +191,59 @@ fn setting(row: &RowSummary) -> String {
     )
 }
 
-pub(super) fn stage_line(labelled: &Labelled<'_>) -> StageLine {
-    let parts = STAGES.iter().flat_map(|(_, parts)| parts.iter());
-    let cell = |seconds| Cell::of(labelled.row.stage(seconds), format::seconds);
-    StageLine {
-        name: labelled.name.to_owned(),
-        system: labelled.system.clone(),
-        cells: parts.map(|(_, seconds)| cell(seconds)).collect(),
+/// Returns the seconds of every stage, and of the parts of synchronising.
+pub(super) fn stages(labelled: &[Labelled<'_>]) -> Table {
+    let parts = || STAGES.iter().flat_map(|(_, parts)| parts.iter());
+    let columns = parts().map(|(name, _)| Column::figure(*name, "s"));
+    let lines = labelled.iter().map(|row| {
+        let cells = parts().map(|(_, seconds)| Cell::of(row.row.stage(seconds), format::seconds));
+        line(row, cells)
+    });
+    Table {
+        columns: std::iter::once(Column::of("system:"))
+            .chain(columns)
+            .collect(),
+        ..Table::new("Seconds by stage, per worker and epoch", &[]).with_id("stages")
     }
+    .with_lines(lines)
 }
 
-/// Returns the mean bills of a row, line by line.
-pub(super) fn bill_lines(labelled: &Labelled<'_>) -> Vec<BillLine> {
-    let of = |cost_model: &'static str, bill: fn(&TrialAnalysis) -> &Bill| {
-        let items = mean_items(labelled.row, bill);
-        items.into_iter().map(move |item| BillLine {
-            name: labelled.name.to_owned(),
-            system: labelled.system.clone(),
-            cost_model,
-            dimension: item.dimension,
-            quantity: Cell::of(Some(item.quantity), format::count),
-            unit: item.unit,
-            price: Cell::of(Some(item.unit_price_usd), |usd| format!("${usd}")),
-            usd: Cell::of(Some(item.usd), format::usd),
-        })
+/// Returns the mean bills of rows, line by line.
+pub(super) fn costs(labelled: &[Labelled<'_>]) -> Table {
+    let of = |row: &Labelled<'_>, model: &str, bill: fn(&TrialAnalysis) -> &Bill| -> Vec<Line> {
+        let items = mean_items(row.row, bill).into_iter();
+        items
+            .map(|item| {
+                let cells = [
+                    Cell::text(model),
+                    Cell::text(item.dimension),
+                    Cell::of(Some(item.quantity), format::count),
+                    Cell::text(item.unit),
+                    Cell::of(Some(item.unit_price_usd), |usd| format!("${usd}")),
+                    Cell::of(Some(item.usd), format::usd),
+                ];
+                line(row, cells)
+            })
+            .collect()
     };
-    of("paper", |trial| &trial.paper)
-        .chain(of("full", |trial| &trial.full))
-        .collect()
+    let lines = labelled.iter().flat_map(|row| {
+        let paper = of(row, "paper", |trial| &trial.paper).into_iter();
+        paper.chain(of(row, "full", |trial| &trial.full))
+    });
+    let mut columns: Vec<Column> = ["system:", "cost model:", "dimension:", "quantity", "unit:"]
+        .map(Column::of)
+        .into();
+    columns.extend(["unit price", "cost"].map(|name| Column::figure(name, "USD")));
+    Table {
+        columns,
+        ..Table::new("Cost of a trial by both cost models, mean over trials", &[]).with_id("costs")
+    }
+    .with_lines(lines)
 }
 
-pub(super) fn traffic_line(labelled: &Labelled<'_>, row: &RowSummary) -> TrafficLine {
-    let expected = row.closed_form.map(|form| TrafficMeans::of(&[form]));
-    let cells = |traffic: &TrafficMeans| -> Vec<Cell> {
+/// Returns the traffic of the exchange, as metered and below it by closed form.
+pub(super) fn traffic(labelled: &[Labelled<'_>], rows: &[RowSummary]) -> Table {
+    let cells = |traffic: &TrafficMeans, equal: String| {
         let counts = [
             traffic.puts,
             traffic.gets,
@@ -260,20 +253,63 @@ pub(super) fn traffic_line(labelled: &Labelled<'_>, row: &RowSummary) -> Traffic
             traffic.bytes_up,
             traffic.bytes_down,
         ];
-        counts.map(|value| Cell::of(value, format::count)).into()
+        let counts = counts.map(|value| Cell::of(value, format::count));
+        counts.into_iter().chain([Cell::text(equal)])
     };
-    TrafficLine {
-        name: labelled.name.to_owned(),
-        system: labelled.system.clone(),
-        cells: cells(&row.traffic),
-        expected: expected.as_ref().map(cells).unwrap_or_default(),
-        agrees: format::yes(row.traffic_matches),
-        differs: row.traffic_matches == Some(false),
+    let lines = labelled.iter().zip(rows).flat_map(|(labelled, row)| {
+        let metered = Line {
+            class: match row.traffic_matches {
+                Some(false) => "failed",
+                _ => "",
+            },
+            ..line(
+                labelled,
+                cells(&row.traffic, format::yes(row.traffic_matches)),
+            )
+        };
+        let expected = row.closed_form.map(|form| Line {
+            class: "expected",
+            system: labelled.system.clone(),
+            cells: std::iter::once(Cell::text("closed form"))
+                .chain(cells(&TrafficMeans::of(&[form]), String::new()))
+                .collect(),
+            follows: true,
+            ..Line::default()
+        });
+        std::iter::once(metered).chain(expected)
+    });
+    let columns = [
+        "system:",
+        "puts",
+        "gets",
+        "messages",
+        "deliveries",
+        "in store",
+        "bytes up",
+        "bytes down",
+        "equal:",
+    ];
+    Table {
+        is_grouped: true,
+        ..Table::new(
+            "Traffic of the exchange of one trial, as metered and by closed form",
+            &columns,
+        )
+        .with_id("traffic")
     }
+    .with_lines(lines)
 }
 
 /// Returns loss and accuracy after each evaluated epoch, and after the last.
-pub(super) fn epoch_lines(labelled: &Labelled<'_>) -> Vec<EpochLine> {
+pub(super) fn epochs(labelled: &[Labelled<'_>]) -> Table {
+    let caption =
+        "Evaluated epochs and the last one, mean over trials; all epochs are in epochs.tsv";
+    Table::new(caption, &["system:", "epoch", "train loss", "accuracy"])
+        .with_id("epochs")
+        .with_lines(labelled.iter().flat_map(epochs_of))
+}
+
+fn epochs_of(labelled: &Labelled<'_>) -> Vec<Line> {
     let diverged = labelled
         .row
         .succeeded()
@@ -288,19 +324,16 @@ pub(super) fn epoch_lines(labelled: &Labelled<'_>) -> Vec<EpochLine> {
     let last = losses.last().map(|(epoch, _)| *epoch);
     let mut epochs: Vec<usize> = accuracies.iter().map(|(epoch, _)| *epoch).collect();
     epochs.extend(last.filter(|last| !epochs.contains(last)));
-    epochs
-        .into_iter()
-        .map(|epoch| EpochLine {
-            name: labelled.name.to_owned(),
-            system: labelled.system.clone(),
-            epoch: Cell::whole(epoch + 1),
-            loss: loss(
-                of(&losses, epoch),
-                diverged.is_some_and(|first| epoch >= first),
-            ),
-            accuracy: Cell::of(of(&accuracies, epoch), format::percent),
-        })
-        .collect()
+    let cells = |epoch| {
+        let is_diverged = diverged.is_some_and(|first| epoch >= first);
+        [
+            Cell::whole(epoch + 1),
+            loss(of(&losses, epoch), is_diverged),
+            Cell::of(of(&accuracies, epoch), format::percent),
+        ]
+    };
+    let epochs = epochs.into_iter();
+    epochs.map(|epoch| line(labelled, cells(epoch))).collect()
 }
 
 /// Returns a training loss; one of training that diverged is no number.
@@ -323,32 +356,51 @@ fn outcome(trial: &TrialAnalysis) -> String {
     parts.join("; ")
 }
 
-pub(super) fn trial_lines(labelled: &Labelled<'_>) -> Vec<TrialLine> {
-    let row = labelled.row;
-    let line = |trial: &TrialAnalysis| {
-        let metric = |metric| trial.metric(metric, &row.planned.row.job);
-        let cold = trial.cold_starts();
-        TrialLine {
-            name: labelled.name.to_owned(),
-            system: labelled.system.clone(),
-            trial: Cell::whole(trial.trial.id.trial),
-            seed: Cell {
-                text: trial.trial.seed.to_string(),
-                exact: trial.trial.seed.to_string(),
-            },
-            seconds: Cell::of(metric(Metric::SecondsPerEpoch), format::number),
-            wall: Cell::of(Some(trial.trial.wall_s), format::seconds),
-            cost: Cell::of(metric(Metric::CostFullUsd), format::usd),
-            cold: Cell::with(
-                Some(cold as f64),
-                format!("{cold} of {}", trial.invocations.len()),
-            ),
-            cpu: Cell::of(trial.cpu_ms(), |ms| format::seconds(ms / 1e3)),
-            loss: loss(metric(Metric::TrainLoss), trial.trial.diverged.is_some()),
-            accuracy: Cell::of(metric(Metric::Accuracy), format::percent),
-            failure: trial.trial.failure.clone().unwrap_or_default(),
-            outcome: outcome(trial),
-        }
-    };
-    row.trials.iter().map(line).collect()
+/// Returns every trial.
+pub(super) fn trials(labelled: &[Labelled<'_>]) -> Table {
+    let columns = [
+        "system:",
+        "trial",
+        "seed",
+        "seconds per epoch",
+        "total seconds",
+        "total cost",
+        "CPU",
+        "cold starts",
+        "train loss",
+        "accuracy",
+        "outcome:",
+    ];
+    let lines = labelled.iter().flat_map(|row| {
+        let trials = row.row.trials.iter();
+        trials.map(move |trial| trial_line(row, trial))
+    });
+    Table::new("Every trial, failed ones included", &columns)
+        .with_id("trials")
+        .with_lines(lines)
+}
+
+fn trial_line(labelled: &Labelled<'_>, trial: &TrialAnalysis) -> Line {
+    let metric = |metric| trial.metric(metric, &labelled.row.planned.row.job);
+    let cold = trial.cold_starts();
+    let failure = trial.trial.failure.as_ref();
+    let cells = [
+        Cell::whole(trial.trial.id.trial),
+        Cell::whole(trial.trial.seed),
+        Cell::of(metric(Metric::SecondsPerEpoch), format::number),
+        Cell::of(Some(trial.trial.wall_s), format::seconds),
+        Cell::of(metric(Metric::CostFullUsd), format::usd),
+        Cell::of(trial.cpu_ms(), |ms| format::seconds(ms / 1e3)),
+        Cell::with(
+            Some(cold as f64),
+            format!("{cold} of {}", trial.invocations.len()),
+        ),
+        loss(metric(Metric::TrainLoss), trial.trial.diverged.is_some()),
+        Cell::of(metric(Metric::Accuracy), format::percent),
+        Cell::text(failure.map_or_else(|| outcome(trial), |why| format!("failed: {why}"))),
+    ];
+    Line {
+        class: if failure.is_some() { "failed" } else { "" },
+        ..line(labelled, cells)
+    }
 }

@@ -4,7 +4,8 @@ use epochcost_simulator::profile::{ComputeOrigin, FunctionDevice, ModelCost};
 use epochcost_systems::Device;
 use serde::Serialize;
 
-use super::view::Fact;
+use super::table::{Cell, Table};
+use super::view::{Fact, Shown};
 use crate::format;
 use crate::results::{ComputeRecord, ConstantRecord, SimulationRecord};
 
@@ -12,54 +13,50 @@ use crate::results::{ComputeRecord, ConstantRecord, SimulationRecord};
 #[derive(Debug, Serialize)]
 pub(super) struct SimulationView {
     pub facts: Vec<Fact>,
-    pub compute: Vec<ComputeLine>,
-    pub constants: Vec<ConstantLine>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct ComputeLine {
-    pub profile: String,
-    pub origin: &'static str,
-    pub model: String,
-    pub device: &'static str,
-    pub step: String,
-    pub evaluation: String,
-    pub parallel: String,
-    pub memory: String,
-    pub fit: String,
-    pub source: String,
-    pub date: String,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct ConstantLine {
-    pub path: String,
-    pub value: String,
-    pub range: String,
-    pub source: String,
-    pub date: String,
-    pub stated: bool,
+    pub compute: Shown,
+    pub constants: Shown,
 }
 
 impl SimulationView {
     pub(super) fn of(record: &SimulationRecord) -> Self {
-        let costs = |known: &ComputeRecord| -> Vec<ComputeLine> {
-            known
-                .costs
-                .iter()
-                .map(|cost| compute(known, cost))
-                .collect()
-        };
+        let columns = [
+            "model:",
+            "on:",
+            "training step:",
+            "evaluation:",
+            "sped up by vCPUs",
+            "memory:",
+            "fit:",
+            "profile:",
+            "source…",
+        ];
+        let mut compute = Table::new("Compute profiles that the rows use", &columns);
+        for known in &record.compute {
+            let costs = known.costs.iter();
+            costs.for_each(|cost| compute.row(compute_cells(known, cost)));
+        }
+        let columns = ["constant:", "value", "source…"];
+        let mut constants = Table::new("Constants of the platform profile", &columns);
+        let known = record.constants.iter();
+        known.for_each(|known| constants.row(constant(known)));
+        constants.notes.push(
+            "A path ends in the unit; bandwidths are bytes per second, by memory size in MB. Below \
+             a value stands the range that its sources give, where they differ."
+                .to_owned(),
+        );
         Self {
             facts: facts(record),
-            compute: record.compute.iter().flat_map(costs).collect(),
-            constants: record.constants.iter().map(constant).collect(),
+            compute: compute.into(),
+            constants: constants.into(),
         }
     }
 }
 
 fn facts(record: &SimulationRecord) -> Vec<Fact> {
-    let fact = |name, value| Fact { name, value };
+    let fact = |name: &str, value| Fact {
+        name: name.to_owned(),
+        value,
+    };
     let switch = |on: bool, yes: &str, no: &str| if on { yes } else { no }.to_owned();
     // Profiles and the functions' device.
     let mut facts = vec![fact(
@@ -121,36 +118,30 @@ fn origin(origin: ComputeOrigin) -> &'static str {
     }
 }
 
-fn compute(known: &ComputeRecord, cost: &ModelCost) -> ComputeLine {
-    ComputeLine {
-        profile: known.name.clone(),
-        origin: origin(known.origin),
-        model: cost.model.clone(),
-        device: match cost.device {
-            Device::Cpu => "CPU",
-            Device::Cuda => "GPU",
-        },
-        step: line(cost.fixed_s * 1e3, cost.sample_s * 1e3, "ms"),
-        evaluation: line(0.0, cost.evaluate_sample_s * 1e3, "ms"),
-        parallel: match cost.device {
-            Device::Cpu => format::percent(cost.parallel),
-            Device::Cuda => format::UNKNOWN.into(),
-        },
-        memory: line(cost.fixed_mb, cost.sample_mb, "MB"),
-        fit: cost.fit.as_ref().map_or_else(
-            || format::UNKNOWN.into(),
-            |fit| {
-                format!(
-                    "R² {}, at most {} off, {} points",
-                    format::number(fit.r_squared),
-                    format::percent(fit.largest_error),
-                    fit.points
-                )
-            },
-        ),
-        source: cost.source.trim().to_owned(),
-        date: cost.date.clone(),
-    }
+fn compute_cells(known: &ComputeRecord, cost: &ModelCost) -> Vec<Cell> {
+    let fit = cost.fit.as_ref().map(|fit| {
+        format!(
+            "R² {}, at most {} off, {} points",
+            format::number(fit.r_squared),
+            format::percent(fit.largest_error),
+            fit.points
+        )
+    });
+    let (device, parallel) = match cost.device {
+        Device::Cpu => ("CPU", Some(cost.parallel)),
+        Device::Cuda => ("GPU", None),
+    };
+    vec![
+        Cell::text(&cost.model),
+        Cell::text(device),
+        Cell::text(line(cost.fixed_s * 1e3, cost.sample_s * 1e3, "ms")),
+        Cell::text(line(0.0, cost.evaluate_sample_s * 1e3, "ms")),
+        Cell::of(parallel, format::percent),
+        Cell::text(line(cost.fixed_mb, cost.sample_mb, "MB")),
+        Cell::text(fit.unwrap_or_else(|| format::UNKNOWN.into())),
+        Cell::text(&known.name).above(origin(known.origin)),
+        Cell::text(cost.source.trim()).above(&cost.date),
+    ]
 }
 
 /// Returns what a batch of b takes: a fixed part, and one per sample.
@@ -167,7 +158,7 @@ fn line(fixed: f64, sample: f64, unit: &str) -> String {
     }
 }
 
-fn constant(known: &ConstantRecord) -> ConstantLine {
+fn constant(known: &ConstantRecord) -> Vec<Cell> {
     let range = match (known.low, known.high) {
         (None, None) => String::new(),
         (low, high) => {
@@ -175,12 +166,13 @@ fn constant(known: &ConstantRecord) -> ConstantLine {
             format!("{} to {}", end(low), end(high))
         }
     };
-    ConstantLine {
-        path: known.path.clone(),
-        value: format::exact(known.value),
-        range,
-        source: known.source.trim().to_owned(),
-        date: known.date.clone().unwrap_or_default(),
-        stated: known.stated,
-    }
+    let source = known.source.trim();
+    vec![
+        Cell::text(&known.path),
+        Cell::of(Some(known.value), format::exact).above(range),
+        match known.stated {
+            true => Cell::badge("fair", source),
+            false => Cell::text(source).above(known.date.clone().unwrap_or_default()),
+        },
+    ]
 }

@@ -10,16 +10,13 @@ use super::charts::{Chart, Labelled};
 use super::downloads::Download;
 use super::notes;
 use super::provenance::{self, Provenance};
-use super::rows::{
-    self, BillLine, EpochLine, StageLine, SummaryLine, TrafficLine, TrialLine, fidelity_differs,
-    summary_line, traffic_line,
-};
+use super::rows;
 use super::simulation::SimulationView;
-use super::usage::{UsageLine, usage_lines};
+use super::table::Table;
+use super::usage::usage;
 use crate::analysis::Analysis;
 use crate::analysis::answer::Answer;
-use crate::analysis::findings::is_too_short;
-use crate::analysis::names::{legend, system_title};
+use crate::analysis::names::system_title;
 use crate::analysis::summary::{Excluded, RowSummary, Summary, Verdict};
 use crate::analysis::warnings::Warning;
 use crate::claims::{ClaimKind, Metric, VerdictKind};
@@ -40,17 +37,9 @@ pub(super) struct View {
     pub tag: &'static str,
     pub headline: String,
     pub strip: Vec<StripItem>,
-    /// Headings of the metrics in `summary`.
-    pub columns: Vec<String>,
-    /// Whether of any row it is known if its replicas are identical.
-    pub has_replicas: bool,
-    /// Whether rows differ in their fidelity or precision.
-    pub has_fidelity: bool,
-    /// Meaning of the marks behind names and figures.
-    pub marks: Vec<String>,
-    /// Columns of `summary` after those that name the row.
-    pub span: usize,
-    pub summary: Vec<SummaryLine>,
+    pub summary: Shown,
+    /// Settings of each row.
+    pub settings: Vec<Fact>,
     pub charts: Vec<Chart>,
     pub timelines: Vec<Chart>,
     /// Rows whose timeline is in the trace alone.
@@ -66,13 +55,12 @@ pub(super) struct View {
     /// Claims that options of the command exclude, in a sentence; empty without.
     pub excluded: String,
     pub excluded_claims: Vec<Excluded>,
-    pub epochs: Vec<EpochLine>,
-    pub stages: Vec<StageLine>,
-    /// Empty where nothing is known of what processes used.
-    pub usage: Vec<UsageLine>,
-    pub bills: Vec<BillLine>,
-    pub traffic: Vec<TrafficLine>,
-    pub trials: Vec<TrialLine>,
+    pub epochs: Shown,
+    pub stages: Shown,
+    pub usage: Shown,
+    pub costs: Shown,
+    pub traffic: Shown,
+    pub trials: Shown,
     pub warnings: Vec<WarningLine>,
     /// Number of warnings, and of their kinds, in words.
     pub warnings_title: String,
@@ -85,8 +73,25 @@ pub(super) struct View {
     pub interval: &'static str,
 }
 
+/// A table, and itself as Markdown.
 #[derive(Debug, Serialize)]
-pub(super) struct StripItem {
+pub(super) struct Shown {
+    #[serde(flatten)]
+    pub table: Table,
+    pub markdown: String,
+}
+
+impl From<Table> for Shown {
+    fn from(table: Table) -> Self {
+        Self {
+            markdown: table.markdown(),
+            table,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct StripItem {
     pub class: &'static str,
     pub sign: &'static str,
     pub word: String,
@@ -142,7 +147,7 @@ pub(super) struct WarningLine {
 
 #[derive(Debug, Serialize)]
 pub(super) struct Fact {
-    pub name: &'static str,
+    pub name: String,
     pub value: String,
 }
 
@@ -164,7 +169,6 @@ impl View {
         let provenance = Provenance::of_platform(&manifest.platform);
         let names: Vec<String> = labelled.iter().map(|row| row.name.to_owned()).collect();
         let summary = &analysis.summary;
-        let summaries = || labelled.iter().zip(&summary.rows);
         let lines = |of_kind: &dyn Fn(ClaimKind) -> bool| -> Vec<VerdictLine> {
             let verdicts = notes::grouped(&summary.verdicts, |verdict| verdict).into_iter();
             verdicts
@@ -172,24 +176,11 @@ impl View {
                 .map(|verdict| verdict_line(verdict, &names, &summary.rows))
                 .collect()
         };
-        let target = summary.target_accuracy;
-        let mut columns = rows::columns(target);
-        let mut lines_of_rows: Vec<SummaryLine> = summaries()
-            .map(|(row, known)| summary_line(row, known))
-            .collect();
-        let chance: &[&str] = if is_too_short(&summary.rows, target) {
-            &["train loss", "accuracy"]
-        } else {
-            &[]
-        };
-        leave_out_unknown(&mut columns, &mut lines_of_rows, chance);
-        let has_fidelity = fidelity_differs(&summary.rows);
-        let texts = lines_of_rows.iter().flat_map(|line| {
-            let figures = line.figures.iter().map(|cell| cell.text.as_str());
-            figures.chain([line.name.as_str()])
+        let settings = names.iter().zip(&summary.rows).map(|(name, row)| Fact {
+            name: name.clone(),
+            value: format!("{}: {}", row.described(), rows::setting(row)),
         });
-        let marks = legend(texts);
-        let has_replicas = lines_of_rows.iter().any(|line| line.replicas != UNKNOWN);
+        let settings = settings.collect();
         Self {
             title: manifest.experiment.clone(),
             run_id: manifest.run_id.clone(),
@@ -203,12 +194,8 @@ impl View {
             answer: sentences(&summary.answer),
             agreements: agreements(analysis),
             strip: strip(analysis),
-            span: columns.len() + 1 + usize::from(has_replicas),
-            columns,
-            has_replicas,
-            has_fidelity,
-            marks,
-            summary: lines_of_rows,
+            summary: rows::summary(labelled, &summary.rows, summary.target_accuracy).into(),
+            settings,
             // Figures, and the tables of details.
             charts: charts.all,
             timelines: charts.timelines,
@@ -220,14 +207,12 @@ impl View {
             checks_hold: summary.counts.checks_hold().unwrap_or_default(),
             excluded: excluded(&summary.excluded),
             excluded_claims: summary.excluded.clone(),
-            epochs: labelled.iter().flat_map(rows::epoch_lines).collect(),
-            stages: labelled.iter().map(rows::stage_line).collect(),
-            usage: labelled.iter().flat_map(usage_lines).collect(),
-            bills: labelled.iter().flat_map(rows::bill_lines).collect(),
-            traffic: summaries()
-                .map(|(row, known)| traffic_line(row, known))
-                .collect(),
-            trials: labelled.iter().flat_map(rows::trial_lines).collect(),
+            epochs: rows::epochs(labelled).into(),
+            stages: rows::stages(labelled).into(),
+            usage: usage(labelled).into(),
+            costs: rows::costs(labelled).into(),
+            traffic: rows::traffic(labelled, &summary.rows).into(),
+            trials: rows::trials(labelled).into(),
             // What the figures stand on.
             warnings: analysis.warnings().iter().map(warning_line).collect(),
             warnings_title: warnings_title(analysis.warnings()),
@@ -236,22 +221,6 @@ impl View {
             downloads: Vec::new(),
             money: provenance::money(manifest),
             interval: provenance::interval(manifest),
-        }
-    }
-}
-
-/// Leaves out columns that have no figure in any row (of a simulation without training, loss
-/// and accuracy), and those of `chance`.
-fn leave_out_unknown(columns: &mut Vec<String>, lines: &mut [SummaryLine], chance: &[&str]) {
-    for place in (0..columns.len()).rev() {
-        let mut cells = lines.iter().filter_map(|line| line.figures.get(place));
-        let is_known = cells.any(|cell| !cell.exact.is_empty());
-        if lines.is_empty() || (is_known && !chance.contains(&&*columns[place])) {
-            continue;
-        }
-        columns.remove(place);
-        for line in lines.iter_mut().filter(|line| place < line.figures.len()) {
-            line.figures.remove(place);
         }
     }
 }

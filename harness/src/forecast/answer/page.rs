@@ -3,7 +3,7 @@
 use super::ranges::{Chance, Range};
 use super::{Answer, Choice};
 use crate::format::{count, duration, usd};
-use crate::report::{Cell, Section, Sheet, TimeAndCost, time_cost};
+use crate::report::{Cell, Section, Table, TimeAndCost, time_cost};
 
 impl Answer {
     /// Returns the answer in sentences.
@@ -13,7 +13,7 @@ impl Answer {
 
     /// Returns the settings that nothing is both faster and cheaper than.
     pub(in crate::forecast) fn section(&self) -> Section {
-        let mut sheet = Sheet::new(
+        let mut table = Table::new(
             "Settings that nothing is both faster and cheaper than",
             &[
                 "setting:",
@@ -32,7 +32,7 @@ impl Answer {
                     format!("{} to {}", text(r.p5), text(r.p95))
                 })
             };
-            sheet.row(vec![
+            table.row(vec![
                 Cell::text(&choice.what),
                 Cell::text(self.mark(choice)),
                 Cell::of(Some(choice.price.seconds), duration),
@@ -64,7 +64,7 @@ impl Answer {
             charts: time_cost("frontier", &points, caption.into(), words)
                 .into_iter()
                 .collect(),
-            tables: vec![sheet],
+            tables: vec![table],
             notes: vec![format!(
                 "Of {} settings, {} are possible; {} samples each. A setting keeps the goal if 95 % \
                  of the draws of all ranges do. Two settings tie if the one that is behind is ahead \

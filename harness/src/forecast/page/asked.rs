@@ -4,12 +4,12 @@ use super::Estimate;
 use crate::forecast::uncertainty::Percentiles;
 use crate::forecast::{Forecast, text};
 use crate::format::{self, count, number};
-use crate::report::{Cell, Section, Sheet};
+use crate::report::{Cell, Section, Table};
 
 impl Forecast {
     pub(super) fn cheapest_sizes(&self) -> Option<Section> {
         let found = self.cheapest_memory.as_ref()?;
-        let mut sheet = Sheet::new(
+        let mut table = Table::new(
             "The cheapest memory size of each row's functions",
             &[
                 "row:",
@@ -24,7 +24,7 @@ impl Forecast {
         for cheapest in found {
             let estimate = cheapest.estimate.as_ref();
             let of = |of: fn(&Estimate) -> f64| Cell::of(estimate.map(of), number);
-            sheet.row(vec![
+            table.row(vec![
                 Cell::text(&cheapest.id),
                 Cell::of(cheapest.memory_mb.map(f64::from), count),
                 of(|e| e.seconds_per_epoch),
@@ -37,7 +37,7 @@ impl Forecast {
         Some(Section {
             id: "memory".into(),
             title: "Cheapest memory".into(),
-            tables: vec![sheet],
+            tables: vec![table],
             notes: vec![format!(
                 "By the {} cost model, on a grid of 64 MB, over sizes that are feasible.",
                 self.account.as_str()
@@ -48,13 +48,13 @@ impl Forecast {
 
     pub(super) fn limits(&self) -> Option<Section> {
         let (found, up_to) = self.limits.as_ref().zip(self.limits_up_to)?;
-        let mut sheet = Sheet::new("How far each row scales", &["row:", "workers", "then…"]);
+        let mut table = Table::new("How far each row scales", &["row:", "workers", "then…"]);
         for boundary in found {
             let line = text::limit(boundary, up_to);
             let then = line
                 .split_once("; ")
                 .map_or(line.as_str(), |(_, then)| then);
-            sheet.row(vec![
+            table.row(vec![
                 Cell::text(&boundary.id),
                 Cell::whole(boundary.feasible_up_to),
                 Cell::text(then),
@@ -63,7 +63,7 @@ impl Forecast {
         Some(Section {
             id: "limits".into(),
             title: "Limits".into(),
-            tables: vec![sheet],
+            tables: vec![table],
             notes: vec![
                 "Most workers that are possible, with batch size, batches per worker, epochs and \
                  memory as they are."
@@ -75,7 +75,7 @@ impl Forecast {
 
     pub(super) fn intervals(&self) -> Option<Section> {
         let found = self.uncertainty.as_ref()?;
-        let mut sheet = Sheet::new(
+        let mut table = Table::new(
             "Percentiles over samples of the constants' ranges",
             &[
                 "row:", "s/epoch", "total s", "$ paper", "$ full", "feasible",
@@ -90,7 +90,7 @@ impl Forecast {
                     text.unwrap_or_else(|| format::UNKNOWN.into()),
                 )
             };
-            sheet.row(vec![
+            table.row(vec![
                 Cell::text(&row.id),
                 cell(row.seconds_per_epoch),
                 cell(row.seconds),
@@ -102,7 +102,7 @@ impl Forecast {
         Some(Section {
             id: "uncertainty".into(),
             title: "Uncertainty".into(),
-            tables: vec![sheet],
+            tables: vec![table],
             notes: vec![format!(
                 "Median (5th to 95th percentile) over {} samples of seed {}; compute times have no \
                  ranges.",
@@ -115,7 +115,7 @@ impl Forecast {
     /// What the figures are worth.
     pub(super) fn origin(&self) -> Section {
         let simulation = &self.simulation;
-        let mut constants = Sheet::new(
+        let mut constants = Table::new(
             &format!(
                 "Every constant of the platform profile {}",
                 simulation.profile
@@ -136,7 +136,7 @@ impl Forecast {
                 Cell::text(constant.date.clone().unwrap_or_default()),
             ]);
         }
-        let mut compute = Sheet::new(
+        let mut compute = Table::new(
             "Compute profiles",
             &[
                 "profile:", "numbers:", "model:", "device:", "s/sample", "s/step",

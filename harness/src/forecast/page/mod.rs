@@ -9,7 +9,7 @@ use super::{Forecast, alone, text};
 use crate::analysis::names::system_title;
 use crate::format::{self, bytes, count, duration, number, usd};
 use crate::report::{
-    COST_NAMES, Cell, Chart, Page, Parts, Section, Sheet, TimeAndCost, cost_parts, stacked,
+    COST_NAMES, Cell, Chart, Page, Parts, Section, Table, TimeAndCost, cost_parts, stacked,
     time_cost,
 };
 
@@ -82,11 +82,12 @@ impl Forecast {
                 )
             )],
             sections,
+            ..Page::default()
         }
     }
 
     fn figures(&self) -> Section {
-        let mut sheet = Sheet::new(
+        let mut table = Table::new(
             "Every row of the experiment",
             &[
                 "row:",
@@ -121,17 +122,15 @@ impl Forecast {
                 Cell::text(if row.on_frontier { "yes" } else { "" }),
                 Cell::text(why.unwrap_or_default()),
             ];
-            sheet.classed_row(class, cells);
+            table.classed_row(class, cells);
         }
-        if self.rows.iter().all(|row| why_not(row).is_none()) {
-            sheet.without_last_column();
-        }
+        table.without_silent();
         let account = self.account.as_str();
         Section {
             id: "rows".into(),
             title: "Time and cost".into(),
             charts: self.time_cost(),
-            tables: vec![sheet],
+            tables: vec![table],
             notes: vec![format!(
                 "On the frontier: nothing of the same model is both faster and cheaper by the {account} \
                  cost model{}.",
@@ -212,11 +211,11 @@ impl Forecast {
             })
             .collect();
         let heading: Vec<&str> = std::iter::once("row:").chain(STAGES).collect();
-        let mut sheet = Sheet::new("Every stage in figures", &heading);
-        sheet.is_folded = true;
+        let mut table = Table::new("Every stage in figures", &heading);
+        table.is_folded = true;
         for (row, estimate) in self.estimated() {
             let cells = of(estimate).map(|value| Cell::of(value, number));
-            sheet.row(std::iter::once(Cell::text(&row.id)).chain(cells).collect());
+            table.row(std::iter::once(Cell::text(&row.id)).chain(cells).collect());
         }
         let caption = "Seconds per worker and epoch, summed over its functions: those that run in \
                        parallel each count, so that the sum may pass the wall time of the epoch."
@@ -228,14 +227,14 @@ impl Forecast {
             charts: stacked(words, caption, &STAGES, &parts, format::seconds)
                 .into_iter()
                 .collect(),
-            tables: vec![sheet],
+            tables: vec![table],
             notes: Vec::new(),
         }
     }
 
     fn bills(&self) -> Section {
         let mut parts = Vec::new();
-        let mut sheet = Sheet::new(
+        let mut table = Table::new(
             "Every line of both bills",
             &[
                 "row:",
@@ -247,7 +246,7 @@ impl Forecast {
                 "cost",
             ],
         );
-        sheet.is_folded = true;
+        table.is_folded = true;
         for (row, estimate) in self.estimated() {
             let [_, full] = &estimate.bills;
             let items = full.items.iter();
@@ -258,7 +257,7 @@ impl Forecast {
             });
             for bill in &estimate.bills {
                 for item in &bill.items {
-                    sheet.row(vec![
+                    table.row(vec![
                         Cell::text(&row.id),
                         Cell::text(bill.cost_model.as_str()),
                         Cell::text(&item.dimension),
@@ -284,13 +283,13 @@ impl Forecast {
             charts: stacked(words, caption, &COST_NAMES, &parts, usd)
                 .into_iter()
                 .collect(),
-            tables: vec![sheet],
+            tables: vec![table],
             notes: Vec::new(),
         }
     }
 
     fn traffic(&self) -> Section {
-        let mut sheet = Sheet::new(
+        let mut table = Table::new(
             "Traffic of the exchange, and memory",
             &[
                 "row:",
@@ -310,7 +309,7 @@ impl Forecast {
             let whole = |value: u64| Cell::of(Some(value as f64), count);
             let size = |value: u64| Cell::of(Some(value as f64), bytes);
             let smallest = row.smallest_memory_mb.map(f64::from);
-            sheet.row(vec![
+            table.row(vec![
                 Cell::text(&row.id),
                 whole(row.samples as u64),
                 whole(traffic.puts),
@@ -326,7 +325,7 @@ impl Forecast {
         Section {
             id: "traffic".into(),
             title: "Traffic and memory".into(),
-            tables: vec![sheet],
+            tables: vec![table],
             notes: vec![
                 "Samples are of all workers and epochs. The smallest functions have the memory and \
                  the time."

@@ -4,7 +4,7 @@ use super::compare::{Comparison, Figures, RowComparison};
 use super::show::{STAGES, numbers};
 use crate::analysis::names::system_title;
 use crate::format::{self, number, seconds, usd};
-use crate::report::{Cell, Page, Parts, Section, Sheet, stacked};
+use crate::report::{Cell, Page, Parts, Section, Table, stacked};
 
 /// Share of the recorded figure within which a simulated one is called near.
 const NEAR: f64 = 0.1;
@@ -88,6 +88,7 @@ impl Comparison {
                     .into(),
             ],
             sections: vec![self.figures(), self.stages()],
+            ..Page::default()
         }
     }
 
@@ -116,8 +117,8 @@ impl Comparison {
         }
     }
 
-    fn table(&self) -> Sheet {
-        let mut sheet = Sheet::new(
+    fn table(&self) -> Table {
+        let mut table = Table::new(
             "Every row, recorded and simulated",
             &[
                 "row:",
@@ -133,30 +134,28 @@ impl Comparison {
             ],
         );
         for row in &self.rows {
-            sheet.row(cells(row));
+            table.row(cells(row));
         }
-        if self.rows.iter().all(|row| row.note.is_none()) {
-            sheet.without_last_column();
-        }
-        sheet
+        table.without_silent();
+        table
     }
 
     fn stages(&self) -> Section {
         let heading: Vec<&str> = ["row:", "figures:"].into_iter().chain(STAGES).collect();
-        let mut sheet = Sheet::new("Seconds by stage, per worker", &heading);
+        let mut table = Table::new("Seconds by stage, per worker", &heading);
         for row in &self.rows {
             for (what, figures) in [("recorded", &row.recorded), ("simulated", &row.simulated)] {
                 let Some(figures) = figures else { continue };
                 let values = numbers(figures).into_iter().take(STAGES.len());
                 let values = values.map(|value| Cell::of(Some(value), number));
                 let texts = [Cell::text(&row.id), Cell::text(what)];
-                sheet.row(texts.into_iter().chain(values).collect());
+                table.row(texts.into_iter().chain(values).collect());
             }
         }
         Section {
             id: "stages".into(),
             title: "Stages".into(),
-            tables: vec![sheet],
+            tables: vec![table],
             ..Section::default()
         }
     }

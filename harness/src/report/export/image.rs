@@ -136,11 +136,6 @@ fn without_class(tag: &str) -> (String, &str) {
     found.unwrap_or_else(|| (tag.to_owned(), ""))
 }
 
-/// Returns the width and the height of a chart, whole pixels.
-pub(super) fn pixels(svg: &str) -> [u32; 2] {
-    size(svg).map(|text| text.parse::<f64>().unwrap_or(0.0).ceil() as u32)
-}
-
 /// Returns the width and the height of the view box.
 fn size(open: &str) -> [&str; 2] {
     let inside = open.split_once("viewBox='").map_or("", |(_, rest)| rest);

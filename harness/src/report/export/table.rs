@@ -1,9 +1,8 @@
-//! A table as CSV with exact figures, and as Markdown and LaTeX with rounded ones.
+//! A table as CSV with exact figures, and as LaTeX with rounded ones.
 
 use crate::analysis::names::{MARKS, legend};
-use crate::report::cell::Cell;
 use crate::report::chart::Data;
-use crate::report::markdown_cell;
+use crate::report::table::{Cell, Class, Column, Line, Table};
 use crate::ui::visible;
 
 /// Rows of a table that floats; more go over several pages.
@@ -30,150 +29,62 @@ const CHARACTER: f64 = 0.013;
 /// Share of the text's width between two columns.
 const SEPARATION: f64 = 0.03;
 
-/// A table.
-pub(in crate::report) struct Table {
-    /// Meaning.
-    pub caption: String,
-    /// Names of the columns.
-    pub heading: Vec<String>,
-    /// Columns of text, before those of figures.
-    pub texts: usize,
-    /// Cells by row.
-    pub rows: Vec<Vec<Cell>>,
-    /// Unit of each row's figures; empty where columns have units.
-    pub units: Vec<String>,
-}
-
-/// Units of the exact figures of columns, by the beginning of their names; other names say it
-/// themselves, or are of counts.
-const UNITS: [(&str, &str); 7] = [
-    ("cost ", "USD"),
-    ("total cost", "USD"),
-    ("unit price", "USD"),
-    ("with everything billed", "USD"),
-    ("peak memory", "MB"),
-    ("exchanged", "bytes"),
-    ("accuracy", "share"),
-];
-
-/// Returns the name of a column of exact figures, with their unit.
-fn with_unit(name: &str) -> String {
-    let known = UNITS
-        .iter()
-        .find(|(start, _)| format!("{name} ").starts_with(start));
-    match known {
-        Some((_, unit)) if !name.contains(unit) => format!("{name} ({unit})"),
-        _ => name.to_owned(),
+/// Returns a heading with the unit of the exact figures below it.
+fn with_unit(column: &Column) -> String {
+    match column.unit {
+        "" => column.name.clone(),
+        unit => format!("{} ({unit})", column.name),
     }
 }
 
 impl Table {
-    /// Returns a table of a name and figures.
-    pub fn of_cells<'a>(
-        caption: &str,
-        heading: impl IntoIterator<Item = &'a str>,
-        rows: impl Iterator<Item = (String, Vec<Cell>)>,
-    ) -> Self {
-        let named = |(name, cells): (String, Vec<Cell>)| {
-            let name = Cell {
-                text: name,
-                exact: String::new(),
-            };
-            std::iter::once(name).chain(cells).collect()
+    /// Returns the figures behind a chart.
+    pub(in crate::report) fn of_data(data: &Data) -> Self {
+        let cells = |row: &Vec<String>| Line {
+            cells: row.iter().map(Cell::text).collect(),
+            ..Line::default()
         };
-        Self {
-            caption: caption.to_owned(),
-            heading: heading.into_iter().map(str::to_owned).collect(),
-            texts: 1,
-            rows: rows.map(named).collect(),
-            units: Vec::new(),
-        }
+        let columns: Vec<&str> = data.heading.iter().map(String::as_str).collect();
+        Self::new("", &columns).with_lines(data.rows.iter().map(cells))
     }
 
-    /// Returns the figures behind a chart.
-    pub fn of_data(caption: &str, data: &Data) -> Self {
-        let cell = |text: &String| Cell {
-            text: text.clone(),
-            exact: String::new(),
-        };
-        Self {
-            caption: caption.to_owned(),
-            heading: data.heading.clone(),
-            texts: 1,
-            rows: (data.rows.iter())
-                .map(|row| row.iter().map(cell).collect())
-                .collect(),
-            units: Vec::new(),
-        }
+    /// Returns the lines that are no figures to compare with.
+    fn own_lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| !line.follows)
+    }
+
+    /// Returns the columns that people read, with their places.
+    fn shown(&self) -> impl Iterator<Item = (usize, &Column)> {
+        let columns = self.columns.iter().enumerate();
+        columns.filter(|(_, column)| column.class != Class::Data)
     }
 
     /// Returns it as CSV: every digit of the figures, nothing where one is unknown. Units stand in
-    /// the names of columns, or in a column of their own, as what marks mean does.
-    pub fn csv(&self) -> String {
+    /// the names of columns, and what marks mean in a column of their own.
+    pub(in crate::report) fn csv(&self) -> String {
         let row = |cells: Vec<String>| cells.join(",") + "\n";
         let is_marked = !self.legend().is_empty();
-        let heading = self.heading.iter().enumerate().map(|(column, name)| {
-            quoted(&if column < self.texts {
-                name.clone()
-            } else {
-                with_unit(name)
-            })
-        });
-        let units = (!self.units.is_empty()).then(|| "unit".to_owned());
+        let heading = self.columns.iter().map(|column| quoted(&with_unit(column)));
         let notes = is_marked.then(|| "note".to_owned());
-        let mut text = row(heading.chain(units).chain(notes).collect());
-        for (index, cells) in self.rows.iter().enumerate() {
-            let unit = self.units.get(index).map(|unit| quoted(unit));
-            let notes = legend(cells.iter().map(|cell| cell.text.as_str()));
+        let mut text = row(heading.chain(notes).collect());
+        for line in self.own_lines() {
+            let notes = legend(line.cells.iter().map(|cell| cell.text.as_str()));
             let notes = notes.iter().map(|note| note.chars().skip(2).collect());
             let notes = quoted(&notes.collect::<Vec<String>>().join(" "));
-            let cells = cells.iter().enumerate().map(|(column, cell)| {
-                let is_unknown = column >= self.texts && cell.exact.is_empty() && cell.text == "–";
-                match (cell.exact.as_str(), is_unknown) {
+            let cells = self.columns.iter().zip(&line.cells).map(|(column, cell)| {
+                match (cell.exact.as_str(), column.is_figure() && cell.is_unknown()) {
                     (_, true) => String::new(),
                     ("", false) => quoted(&unmarked(&cell.text)),
                     (exact, false) => exact.to_owned(),
                 }
             });
-            let notes = is_marked.then_some(notes);
-            text.push_str(&row(cells.chain(unit).chain(notes).collect()));
-        }
-        text
-    }
-
-    /// Returns the meanings of its marks, a sentence each.
-    fn legend(&self) -> Vec<String> {
-        let cells = self.rows.iter().flatten();
-        legend(cells.map(|cell| cell.text.as_str()))
-    }
-
-    /// Returns it as a table of Markdown.
-    pub fn markdown(&self) -> String {
-        let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-        let mut text = row(self
-            .heading
-            .iter()
-            .map(|name| markdown_cell(name))
-            .collect());
-        let rules = (0..self.heading.len()).map(|column| {
-            let rule = if column < self.texts { "---" } else { "--:" };
-            rule.to_owned()
-        });
-        text.push_str(&row(rules.collect()));
-        for cells in &self.rows {
-            text.push_str(&row(cells
-                .iter()
-                .map(|cell| markdown_cell(&cell.text))
-                .collect()));
-        }
-        for note in self.legend() {
-            text.push_str(&format!("\n{note}\n"));
+            text.push_str(&row(cells.chain(is_marked.then_some(notes)).collect()));
         }
         text
     }
 
     /// Returns it as rows of text over several pages, without a caption.
-    pub fn long_latex(&self) -> String {
+    pub(in crate::report) fn long_latex(&self) -> String {
         format!("{ONE_COLUMN}{}{LAST_COLUMN}", self.rows_of_latex())
     }
 
@@ -182,25 +93,37 @@ impl Table {
         let columns = self.column_types(0.97, if is_wide { SHORT } else { LONG });
         let rule = |name: &str| format!("  \\{name}rule\n");
         let mut text = format!("\\begin{{longtable}}{{{columns}}}\n{}", rule("top"));
-        text.push_str(&latex_row("  ", self.heading.iter()));
+        text.push_str(&self.latex_heading("  "));
         text.push_str(&format!("{}  \\endhead\n", rule("mid")));
-        for cells in &self.rows {
-            text.push_str(&latex_row("  ", cells.iter().map(|cell| &cell.text)));
-        }
+        text.push_str(&self.latex_lines("  "));
         text.push_str(&format!("{}\\end{{longtable}}\n", rule("bottom")));
         text
     }
 
+    fn latex_heading(&self, indent: &str) -> String {
+        latex_row(indent, self.shown().map(|(_, column)| column.name.as_str()))
+    }
+
+    fn latex_lines(&self, indent: &str) -> String {
+        let cells = |line: &Line| {
+            let cells = self
+                .shown()
+                .map(|(place, _)| line.cells[place].text.as_str());
+            latex_row(indent, cells)
+        };
+        self.own_lines().map(cells).collect()
+    }
+
     /// Returns it for a paper, with its caption: a floating table that is no wider than the
     /// text, or, with many rows, one over several pages.
-    pub fn latex(&self, citation: &str) -> String {
+    pub(in crate::report) fn latex(&self, citation: &str) -> String {
         let needs = "% Needs \\usepackage{array,booktabs,graphicx,longtable}.\n";
         let head = format!("% {}\n{needs}", citation.replace('\n', " "));
         let marks = self.legend().into_iter();
         let marks: String = marks.map(|mark| format!(" {mark}")).collect();
         let stop = if marks.is_empty() { "" } else { "." };
         let caption = latex_text(&format!("{}{stop}{marks}", self.caption));
-        if self.rows.len() > MOST_FLOATING {
+        if self.own_lines().count() > MOST_FLOATING {
             let table = self.rows_of_latex();
             let (begin, rest) = table.split_once('\n').unwrap_or((&table, ""));
             return format!(
@@ -209,11 +132,9 @@ impl Table {
         }
         let columns = self.column_types(0.95, LONG);
         let mut body = format!("  \\begin{{tabular}}{{{columns}}}\n    \\toprule\n");
-        body.push_str(&latex_row("    ", self.heading.iter()));
+        body.push_str(&self.latex_heading("    "));
         body.push_str("    \\midrule\n");
-        for cells in &self.rows {
-            body.push_str(&latex_row("    ", cells.iter().map(|cell| &cell.text)));
-        }
+        body.push_str(&self.latex_lines("    "));
         body.push_str("    \\bottomrule\n  \\end{tabular}");
         if self.shares().iter().sum::<f64>() > 1.0 {
             body = format!("  \\resizebox{{\\linewidth}}{{!}}{{%\n{body}}}");
@@ -223,30 +144,26 @@ impl Table {
         )
     }
 
-    /// Returns the width of the widest cell of each column in characters.
-    fn widths(&self) -> Vec<usize> {
-        let widest = |column: usize| {
-            let cells = self.rows.iter().filter_map(|cells| cells.get(column));
-            let cells = cells.map(|cell| cell.text.chars().count());
-            let own = self
-                .heading
-                .get(column)
-                .map_or(0, |name| name.chars().count());
-            cells.chain([own]).max().unwrap_or(0)
+    /// Returns the width of the widest cell of each column that people read, in characters, and
+    /// whether its cells are figures.
+    fn widths(&self) -> Vec<(usize, bool)> {
+        let widest = |(place, column): (usize, &Column)| {
+            let cells = self.own_lines().map(|line| line.cells[place].text.as_str());
+            let texts = cells.chain([column.name.as_str()]);
+            let widest = texts.map(|text| text.chars().count()).max();
+            (widest.unwrap_or(0), column.is_figure())
         };
-        (0..self.heading.len()).map(widest).collect()
+        self.shown().map(widest).collect()
     }
 
     /// Returns the share of the text's width that each column takes, as far as it is one
     /// line: long texts are wrapped, and count little.
     fn shares(&self) -> Vec<f64> {
-        let shares = self.widths().into_iter().enumerate();
-        shares
-            .map(|(column, width)| {
-                let is_wrapped = column < self.texts && width > LONG;
-                CHARACTER * if is_wrapped { LONG } else { width } as f64 + SEPARATION
-            })
-            .collect()
+        let share = |(width, is_figure): (usize, bool)| {
+            let shown = if is_figure { width } else { width.min(LONG) };
+            CHARACTER * shown as f64 + SEPARATION
+        };
+        self.widths().into_iter().map(share).collect()
     }
 
     /// Returns the types of the columns: text left, figures right, long texts in paragraphs
@@ -254,34 +171,31 @@ impl Table {
     /// Texts of more than `longest` characters are long.
     fn column_types(&self, available: f64, longest: usize) -> String {
         let widths = self.widths();
-        let is_long = |column: usize| column < self.texts && widths[column] > longest;
-        let fixed: f64 = (self.shares().iter().enumerate())
-            .filter(|(column, _)| !is_long(*column))
+        let is_long = |(width, is_figure): &(usize, bool)| !is_figure && *width > longest;
+        let shares = widths.iter().zip(self.shares());
+        let fixed: f64 = (shares.filter(|(width, _)| !is_long(width)))
             .map(|(_, share)| share)
             .sum();
         // Twice as long a text does not get twice the width.
-        let weight = |column: usize| (widths[column] as f64).sqrt();
-        let weights: f64 = (0..widths.len())
-            .filter(|one| is_long(*one))
-            .map(weight)
-            .sum();
-        let separations = (0..widths.len()).filter(|one| is_long(*one)).count() as f64 * SEPARATION;
-        let rest = (available - fixed - separations).max(0.3);
-        (0..widths.len())
-            .map(|column| match (is_long(column), column < self.texts) {
-                (true, _) => {
-                    let share = rest * weight(column) / weights;
-                    format!(">{{\\raggedright\\arraybackslash}}p{{{share:.2}\\linewidth}}")
-                }
-                (false, true) => "l".to_owned(),
-                (false, false) => "r".to_owned(),
-            })
-            .collect()
+        let weight = |width: usize| (width as f64).sqrt();
+        let long: Vec<f64> = (widths.iter().filter(|width| is_long(width)))
+            .map(|(width, _)| weight(*width))
+            .collect();
+        let rest = (available - fixed - long.len() as f64 * SEPARATION).max(0.3);
+        let of = |width: &(usize, bool)| match (is_long(width), width.1) {
+            (true, _) => {
+                let share = rest * weight(width.0) / long.iter().sum::<f64>();
+                format!(">{{\\raggedright\\arraybackslash}}p{{{share:.2}\\linewidth}}")
+            }
+            (false, false) => "l".to_owned(),
+            (false, true) => "r".to_owned(),
+        };
+        widths.iter().map(of).collect()
     }
 }
 
 /// Returns a row of LaTeX.
-fn latex_row<'a>(indent: &str, cells: impl Iterator<Item = &'a String>) -> String {
+fn latex_row<'a>(indent: &str, cells: impl Iterator<Item = &'a str>) -> String {
     let cells: Vec<String> = cells.map(|cell| breakable(&latex_text(cell))).collect();
     format!("{indent}{} \\\\\n", cells.join(" & "))
 }
@@ -384,11 +298,14 @@ mod tests {
             Cell::of(Some(1.0 / 3.0), format::usd),
             Cell::of(None, format::usd),
         ];
-        Table::of_cells(
-            "Cost & time",
-            ["system", "cost", "rest"],
-            [("A, \"b\"_1".to_owned(), cells)].into_iter(),
-        )
+        let mut table = Table::new("Cost & time", &["system:", "cost", "rest"]);
+        table.columns[1].unit = "USD";
+        table.row(
+            std::iter::once(Cell::text("A, \"b\"_1"))
+                .chain(cells)
+                .collect(),
+        );
+        table
     }
 
     #[test]
@@ -398,10 +315,6 @@ mod tests {
             text,
             "system,cost (USD),rest\n\"A, \"\"b\"\"_1\",0.3333333333333333,\n"
         );
-        let mut table = table();
-        table.units.push("ms".to_owned());
-        assert!(table.csv().starts_with("system,cost (USD),rest,unit\n"));
-        assert!(table.csv().ends_with("0.3333333333333333,,ms\n"));
     }
 
     #[test]
@@ -431,14 +344,12 @@ mod tests {
             let texts = texts.iter().map(Cell::text);
             texts.chain([Cell::of(Some(1.5), format::number)]).collect()
         };
-        let heading = (0..=texts.len()).map(|column| format!("c{column}"));
-        Table {
-            caption: "Any".to_owned(),
-            heading: heading.collect(),
-            texts: texts.len(),
-            rows: (0..rows).map(cells).collect(),
-            units: Vec::new(),
-        }
+        let columns: Vec<&str> = std::iter::repeat_n("c:", texts.len())
+            .chain(["c"])
+            .collect();
+        let mut table = Table::new("Any", &columns);
+        (0..rows).for_each(|row| table.row(cells(row)));
+        table
     }
 
     /// Returns how many cells end before the last one.

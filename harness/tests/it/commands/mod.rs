@@ -48,7 +48,6 @@ const NOT_RUN: [(&str, &str); 17] = [
     ("--limits", "searches for up to four minutes"),
     ("--uncertainty", "simulates every row often"),
     ("--cheapest-memory", "simulates every row often"),
-    ("--png", "needs a program that draws"),
     ("--measure", "builds the worker and measures"),
 ];
 

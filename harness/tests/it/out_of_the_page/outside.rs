@@ -2,53 +2,6 @@
 
 use super::*;
 
-/// A machine without a program that draws says what to install; one with a program gets a
-/// picture beside every image.
-#[test]
-fn figures_are_drawn_by_a_program_of_the_machine() {
-    let directory = tempfile::tempdir().unwrap();
-    let (run, out) = (directory.path().join("run"), directory.path().join("out"));
-    written(&run, fixture::CLAIMS);
-    let programs = directory.path().join("bin");
-    fs::create_dir(&programs).unwrap();
-    let drawn = || {
-        program()
-            .arg("report")
-            .arg(&run)
-            .arg("--figures")
-            .arg(&out)
-            .arg("--png")
-            .env("PATH", &programs)
-            .output()
-            .unwrap()
-    };
-    let lacking = drawn();
-    let message = String::from_utf8_lossy(&lacking.stderr).into_owned();
-    assert_eq!(lacking.status.code(), Some(5), "{message}");
-    assert!(
-        message.contains("apt-get install librsvg2-bin"),
-        "{message}"
-    );
-
-    let stand_in = programs.join("rsvg-convert");
-    fs::write(&stand_in, "#!/bin/sh\necho \"$5\" > \"$4\"\n").unwrap();
-    let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
-    fs::set_permissions(&stand_in, mode).unwrap();
-    let ended = drawn();
-    let message = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(3), "{message}");
-    let of_kind = |kind: &str| {
-        let entries = fs::read_dir(&out).unwrap().flatten();
-        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
-        let names = names.filter_map(|name| name.strip_suffix(kind).map(str::to_owned));
-        let mut names: Vec<String> = names.collect();
-        names.sort();
-        names
-    };
-    assert_eq!(of_kind(".png"), of_kind(".svg"));
-    assert!(of_kind(".png").len() > 6);
-}
-
 /// A document of LaTeX that takes the appendix in.
 const PAPER: &str = r"\documentclass{article}
 \usepackage[T1]{fontenc}
