@@ -23,7 +23,7 @@ pub use claim::{Band, Claim, paper_of};
 pub use estimate::Estimate;
 pub use explanation::{Audited, Computed, Evidence, Explanation, Observed};
 pub use kind::ClaimKind;
-pub use metric::{COLUMNS, COMPARED, Column, Format, Metric, Quantity};
+pub use metric::{COLUMNS, COMPARED, Format, Metric, MetricColumn, Quantity};
 pub use policy::{Conditions, tolerance};
 pub use prediction::{Known, Prediction};
 pub use scale::{RATIO_UNITS, Scale};

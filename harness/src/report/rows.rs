@@ -7,15 +7,15 @@ use crate::analysis::findings::is_too_short;
 use crate::analysis::names::MINIMUM;
 use crate::analysis::summary::{RowSummary, TrafficMeans};
 use crate::analysis::{RowAnalysis, TrialAnalysis};
-use crate::claims::{self, COLUMNS, Estimate, Metric};
+use crate::claims::{COLUMNS, Estimate, Format, Metric, MetricColumn};
 use crate::cost::Bill;
 use crate::format;
 
 /// Text of a loss that is not a finite number.
-pub(super) const DIVERGED: &str = "diverged";
+const DIVERGED: &str = "diverged";
 
 /// Seconds and cost of a row on one basis, and of its whole trial.
-pub(super) struct Spent {
+struct Spent {
     /// Seconds per epoch, or to the target accuracy.
     pub seconds: Estimate,
     /// Cost for the same, with everything billed.
@@ -30,7 +30,7 @@ pub(super) struct Spent {
 
 impl Spent {
     /// Returns what a row takes to the target accuracy, or per epoch where there is none.
-    pub(super) fn of(summary: &RowSummary, row: &RowAnalysis) -> Self {
+    fn of(summary: &RowSummary, row: &RowAnalysis) -> Self {
         let per_epoch = |usd: Option<f64>| usd.map(|usd| usd / summary.epochs as f64);
         let (seconds, usd, paper_usd) = match summary.seconds_to_target {
             Some(seconds) => (
@@ -56,7 +56,7 @@ impl Spent {
 }
 
 /// Returns dollars with everything billed, marked where they hold a minimum charge.
-pub(super) fn marked(row: &RowSummary, usd: Option<f64>, format: fn(f64) -> String) -> String {
+fn marked(row: &RowSummary, usd: Option<f64>, format: fn(f64) -> String) -> String {
     let text = format::or_unknown(usd, format);
     if row.instance_minimum && usd.is_some() {
         text + MINIMUM
@@ -104,7 +104,7 @@ pub(super) fn summary(
 fn summary_line(labelled: &Labelled<'_>, row: &RowSummary, has_target: bool) -> Line {
     let mut trials = labelled.row.succeeded();
     let may_differ = trials.any(|trial| trial.trial.replicas_may_differ.is_some());
-    let figure = |column: &claims::Column| {
+    let figure = |column: &MetricColumn| {
         let estimate = labelled.row.estimate(column.metric);
         match column.metric {
             Metric::TrainLoss if row.diverged_trials > 0 => Cell::text(DIVERGED),
@@ -124,13 +124,13 @@ fn summary_line(labelled: &Labelled<'_>, row: &RowSummary, has_target: bool) -> 
         cells.push(Cell::with(spent.total_usd, total));
     }
     cells.extend(COLUMNS.iter().map(figure));
-    cells.push(Cell::text(match row.replicas_identical {
-        Some(false) if may_differ => match row.staleness {
-            Some(epochs) => format!("no, by design; gradients {epochs:.2} epochs old"),
-            None => "no, by design".into(),
-        },
+    let replicas = Cell::text(match row.replicas_identical {
+        Some(false) if may_differ => "no, by design".into(),
         known => format::yes(known),
-    }));
+    });
+    let stale = row.staleness.filter(|_| may_differ);
+    let stale = stale.map(|epochs| format!("gradients {epochs:.2} epochs old"));
+    cells.push(replicas.above(stale.unwrap_or_default()));
     cells.push(Cell::with(Some(row.trials as f64), row.outcomes()));
     let instead = row.infeasible.as_ref();
     Line {
@@ -145,33 +145,36 @@ fn summary_line(labelled: &Labelled<'_>, row: &RowSummary, has_target: bool) -> 
 }
 
 fn columns(target: Option<f64>) -> Vec<Column> {
-    let basis = match target {
-        Some(target) => format!("to {}", format::goal(target)),
-        None => "per epoch".to_owned(),
+    let (basis, short) = match target.map(format::goal) {
+        Some(target) => (format!("to {target}"), format!(" to {target}")),
+        None => ("per epoch".to_owned(), "/epoch".to_owned()),
     };
     let mut columns = vec![
         Column::of("system:"),
-        Column::of("fidelity:"),
-        Column::figure(format!("seconds {basis}"), ""),
-        Column::figure(format!("cost {basis}"), "USD"),
-        Column::figure(format!("cost {basis}, paper's formula"), "USD"),
+        Column::of("fidelity:").in_terminal("", 1),
+        Column::figure(format!("seconds {basis}"), "").in_terminal(format!("s{short}"), 10),
+        Column::figure(format!("cost {basis}"), "USD").in_terminal(format!("cost{short}"), 10),
+        Column::figure(format!("cost {basis}, paper's formula"), "USD")
+            .in_terminal(format!("paper's cost{short}"), 4),
     ];
     if target.is_some() {
-        columns.push(Column::figure("total seconds", ""));
-        columns.push(Column::figure("total cost", "USD"));
+        columns.push(Column::figure("total seconds", "").in_terminal("total s", 5));
+        columns.push(Column::figure("total cost", "USD").in_terminal("", 5));
     }
-    let unit = |column: &claims::Column| match column.format {
-        claims::Format::Percent => "share",
-        _ => column.metric.unit(),
-    };
-    columns.extend((COLUMNS.iter()).map(|column| Column::figure(column.title, unit(column))));
-    columns.push(Column::of("replicas identical:"));
-    columns.push(Column::of("trials"));
+    columns.extend(COLUMNS.iter().map(|column| {
+        let unit = match column.format {
+            Format::Percent => "share",
+            _ => column.metric.unit(),
+        };
+        Column::figure(column.title, unit).in_terminal(column.short, column.keep)
+    }));
+    columns.push(Column::of("replicas identical:").in_terminal("identical", 3));
+    columns.push(Column::of("trials").in_terminal("", 9));
     columns
 }
 
 /// Returns whether rows follow different descriptions, or compute in different precisions.
-pub(super) fn fidelity_differs(rows: &[RowSummary]) -> bool {
+fn fidelity_differs(rows: &[RowSummary]) -> bool {
     let first = rows.first().map(RowSummary::described);
     rows.iter().any(|row| Some(row.described()) != first)
 }

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::markdown_cell;
-use crate::analysis::names::legend;
+use crate::analysis::names::{MINIMUM, legend};
 use crate::format::{self, UNKNOWN};
 
 /// A table of a page, or alone.
@@ -38,6 +38,12 @@ pub struct Column {
     /// Unit of the exact figures; empty where the heading says it, or there is none.
     #[serde(skip)]
     pub unit: &'static str,
+    /// Heading in a terminal, if it is a shorter one.
+    #[serde(skip)]
+    pub short: String,
+    /// Rank in a terminal: columns of the lowest are left out first where it is too narrow.
+    #[serde(skip)]
+    pub keep: u8,
 }
 
 /// What the cells of a column are; also the class of the pages' style.
@@ -92,6 +98,25 @@ impl Column {
             name: name.into(),
             class: Class::Figure,
             unit,
+            short: String::new(),
+            keep: 0,
+        }
+    }
+
+    /// Gives it a heading and a rank for terminals.
+    pub fn in_terminal(self, short: impl Into<String>, keep: u8) -> Self {
+        Self {
+            short: short.into(),
+            keep,
+            ..self
+        }
+    }
+
+    /// Returns the heading in a terminal.
+    pub fn short(&self) -> &str {
+        match self.short.as_str() {
+            "" => &self.name,
+            short => short,
         }
     }
 
@@ -103,9 +128,8 @@ impl Column {
             (None, None) => (name, Class::Figure),
         };
         Self {
-            name: name.to_owned(),
             class,
-            unit: "",
+            ..Self::figure(name, "")
         }
     }
 
@@ -168,6 +192,67 @@ impl Table {
     pub fn without_silent(&mut self) {
         let is_silent = |cells: &[&Cell]| cells.iter().all(|cell| cell.text.is_empty());
         self.retain(|column, cells| column.class != Class::Long || !is_silent(cells));
+    }
+
+    /// Returns it as text that is no wider than `width`, and the headings of the columns that it
+    /// leaves out for that.
+    pub fn text(&self, width: Option<usize>) -> (String, Vec<String>) {
+        let mut table = self.clone();
+        let mut left_out = Vec::new();
+        loop {
+            let text = table.aligned();
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            let fits = width.is_none_or(|width| widest.unwrap_or(0) <= width);
+            if fits || table.columns.len() < 4 {
+                return (text, left_out);
+            }
+            // Columns that belong together have one rank; the first names the line.
+            let ranks = table.columns.iter().skip(1).map(|column| column.keep);
+            let least = ranks.min().unwrap_or(0);
+            let mut place = table.columns.len();
+            let mut out = Vec::new();
+            table.retain(|column, _| {
+                place -= 1;
+                let is_kept = place == 0 || column.keep != least;
+                if !is_kept {
+                    out.push(column.short().to_owned());
+                }
+                is_kept
+            });
+            left_out.extend(out.into_iter().rev());
+        }
+    }
+
+    /// Returns it as text: figures lean to the right.
+    fn aligned(&self) -> String {
+        let column = |(place, column): (usize, &Column)| -> Vec<String> {
+            let cells = self.lines.iter().map(|line| line.cells[place].text.clone());
+            let mut cells: Vec<String> = [column.short().to_owned()]
+                .into_iter()
+                .chain(cells)
+                .collect();
+            // A mark stands behind a column of figures, so that their digits line up.
+            if column.is_figure() && cells.iter().any(|cell| cell.ends_with(MINIMUM)) {
+                let unmarked = cells.iter_mut().filter(|cell| !cell.ends_with(MINIMUM));
+                unmarked.for_each(|cell| cell.push_str("  "));
+            }
+            let width = cells.iter().map(|cell| cell.chars().count()).max();
+            let pad = |cell: String| {
+                let fill = " ".repeat(width.unwrap_or(0) - cell.chars().count());
+                match column.is_figure() {
+                    true => fill + &cell,
+                    false => cell + &fill,
+                }
+            };
+            cells.into_iter().map(pad).collect()
+        };
+        let columns: Vec<Vec<String>> = self.columns.iter().enumerate().map(column).collect();
+        let line = |place: usize| {
+            let cells: Vec<&str> = columns.iter().map(|cells| cells[place].as_str()).collect();
+            cells.join("  ").trim_end().to_owned()
+        };
+        let lines: Vec<String> = (0..=self.lines.len()).map(line).collect();
+        lines.join("\n")
     }
 
     /// Returns the meanings of the marks in its cells, a sentence each.
@@ -290,6 +375,27 @@ mod tests {
             ("why", Class::Long),
         ];
         assert_eq!(columns, wanted);
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_the_columns_of_the_highest_ranks() {
+        let mut table = Table::new("c", &["row:", "a long name", "b", "c"]);
+        table.columns[1] = Column::figure("a long name", "").in_terminal("a", 2);
+        table.columns[2].keep = 1;
+        table.columns[3].keep = 3;
+        table.row(vec![
+            Cell::text("r"),
+            Cell::whole(12),
+            Cell::whole(3),
+            Cell::text("1 ‡"),
+        ]);
+        let text = "row   a  b  c\nr    12  3  1 ‡";
+        assert_eq!(table.text(None), (text.replace("  c", "  c  "), vec![]));
+        let (text, left_out) = table.text(Some(12));
+        assert_eq!(
+            (text.as_str(), left_out),
+            ("row   a  c\nr    12  1 ‡", vec!["b".to_owned()])
+        );
     }
 
     #[test]

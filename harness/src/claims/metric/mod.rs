@@ -101,13 +101,17 @@ pub enum Quantity {
     MemoryMb,
 }
 
-/// A column of the report's table of rows.
+/// A column of the table of rows.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub struct MetricColumn {
     /// The metric that it shows.
     pub metric: Metric,
     /// The heading.
     pub title: &'static str,
+    /// The heading in a terminal.
+    pub short: &'static str,
+    /// Rank in a terminal: columns of the lowest are left out first where it is too narrow.
+    pub keep: u8,
     /// How its values are written.
     pub format: Format,
 }
@@ -127,12 +131,31 @@ pub enum Format {
 
 /// The metrics of the report's table of rows, in the order of its columns, behind seconds and
 /// cost.
-pub const COLUMNS: [Column; 4] = [
-    column(Metric::PeakMemoryMb, "peak memory", Format::Megabytes),
-    column(Metric::Bytes, "exchanged", Format::Bytes),
-    column(Metric::TrainLoss, "train loss", Format::Number),
-    column(Metric::Accuracy, "accuracy", Format::Percent),
+pub const COLUMNS: [MetricColumn; 6] = [
+    column(COMPUTE, ["compute seconds", "compute s"], 5, Format::Number),
+    column(
+        Metric::Synchronise,
+        ["synchronise seconds", "sync s"],
+        6,
+        Format::Number,
+    ),
+    column(
+        Metric::PeakMemoryMb,
+        ["peak memory", "memory"],
+        2,
+        Format::Megabytes,
+    ),
+    column(Metric::Bytes, ["exchanged", "exchanged"], 7, Format::Bytes),
+    column(Metric::TrainLoss, ["train loss", "loss"], 2, Format::Number),
+    column(
+        Metric::Accuracy,
+        ["accuracy", "accuracy"],
+        8,
+        Format::Percent,
+    ),
 ];
+
+const COMPUTE: Metric = Metric::Stage(Stage::ComputeGradients, Quantity::Seconds);
 
 /// The metrics that `epochcost compare` compares, in the order in which it
 /// shows them. Each one more widens the intervals of all others.
@@ -329,10 +352,17 @@ impl Metric {
     }
 }
 
-const fn column(metric: Metric, title: &'static str, format: Format) -> Column {
-    Column {
+const fn column(
+    metric: Metric,
+    [title, short]: [&'static str; 2],
+    keep: u8,
+    format: Format,
+) -> MetricColumn {
+    MetricColumn {
         metric,
         title,
+        short,
+        keep,
         format,
     }
 }

@@ -250,7 +250,7 @@ fn seconds_and_dollars_of_a_line_have_one_basis() {
     let (words, twin, per_epoch, line) = heading("[]");
     assert_eq!(
         words[..4],
-        ["system", "s/epoch", "$/epoch", "paper's $/epoch"]
+        ["system", "s/epoch", "cost/epoch", "paper's cost/epoch"]
     );
     assert!(
         twin.contains("| seconds per epoch | cost per epoch |"),
@@ -263,9 +263,14 @@ fn seconds_and_dollars_of_a_line_have_one_basis() {
     let (words, twin, _, _) = heading(fixture::CLAIMS);
     assert_eq!(
         words[..4],
-        ["system", "s to 30 %", "$ to 30 %", "paper's $ to 30 %"]
+        [
+            "system",
+            "s to 30 %",
+            "cost to 30 %",
+            "paper's cost to 30 %"
+        ]
     );
-    assert_eq!(words[4..6], ["total s", "total $"]);
+    assert_eq!(words[4..6], ["total s", "total cost"]);
     assert!(
         !words.iter().any(|word| word.contains("epoch")),
         "{words:?}"
@@ -350,7 +355,7 @@ fn a_table_fits_the_terminal() {
         let text = report::terminal_table(&analysis, Some(width));
         assert!(widest(&text) <= width, "{width}: {text}");
         assert!(
-            text.contains("s/epoch") && text.contains("$/epoch"),
+            text.contains("s/epoch") && text.contains("cost/epoch"),
             "{text}"
         );
         assert!(text.contains("--wide also shows"), "{text}");
