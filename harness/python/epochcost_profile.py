@@ -631,7 +631,7 @@ def _ranks():
 
 
 _EPOCHS = re.compile(r"((n|num|max|total)_?)?(train_)?epochs|niter")
-_STEPS = re.compile(r"max_?(train_)?(steps|iters|iterations)|(num|total)_?train(ing)?_steps")
+_STEPS = re.compile(r"max_?(train_)?(steps|iters|iterations)|(num|total)_?train(ing)?_steps|train_(num_)?steps")
 _HOLDERS = re.compile("self|args|opts?|options|flags|config|cfg|hparams|hps|params|trainer|training_args", re.I)
 
 
