@@ -9,6 +9,7 @@ program imports torch, which is never imported here. Any other framework calls `
 Nothing in here fails the program: a mistake becomes a line `problem`.
 """
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -147,8 +148,8 @@ class _Steps:
         self.pending = False
         self.looking = False
         self.axis = 0
-        # Type of the training loader's data set, and the samples of an epoch.
-        self.dataset = None, None
+        # Type of the training loader's data set, the samples that an epoch draws, and those of the data set.
+        self.dataset = None, None, None
         self.graph = False
         self.held = None
         self.full = False
@@ -282,7 +283,7 @@ class _Steps:
             trainable=scalars,
             parameters=whole,
             statistics=statistics,
-            epoch_samples=self.called if self.full else self.dataset[1],
+            epoch_samples=self.called if self.full else self.epoch_samples(epochs),
             dtype=str(largest.dtype).replace("torch.", "") if largest is not None else None,
             trainable_bytes=trainable_bytes,
             optimizer_bytes=optimizer_bytes,
@@ -297,6 +298,15 @@ class _Steps:
             threads=threads() if threads else None,
         )
         self.explain()
+
+    def epoch_samples(self, epochs):
+        """Returns the samples of an epoch: of one of the program's, else each sample once."""
+        _, drawn, stored = self.dataset
+        if epochs is None and drawn and stored and drawn > stored:
+            # Draws with replacement, as many as the loop never needs.
+            _say("note", f"the loader draws {drawn} of {stored} samples; an epoch is taken as {stored}")
+            return stored
+        return drawn
 
     def explain(self):
         """Says where the samples of a step come from, and what speaks against them."""
@@ -328,16 +338,20 @@ class _Steps:
         if batch is None or not sys.modules["torch"].is_grad_enabled():
             return
         # Some programs make their data set anew for each epoch.
-        dataset = type(getattr(iterator, "_dataset", None)), _epoch_samples(iterator)
+        dataset = type(getattr(iterator, "_dataset", None)), *_epoch_samples(iterator)
         if self.count == 0 and self.dataset != dataset:
             # The last one before the first step is the training's.
             self.dataset, self.loaded = dataset, 0
         if dataset == self.dataset:
-            stated = getattr(getattr(iterator, "_index_sampler", None), "batch_size", None)
-            if not isinstance(stated, int):
-                value = _tensor(batch)
-                stated = value.shape[0] if value is not None else 0
-            self.loaded += stated
+            index = getattr(iterator, "_index_sampler", None)
+            stated, value = getattr(index, "batch_size", None), _tensor(batch)
+            if isinstance(stated, int):
+                # The last batch of an epoch has what is left.
+                yielded = getattr(iterator, "_num_yielded", 0)
+                left = (_length(getattr(index, "sampler", None)) or 0) - stated * (yielded - 1)
+                self.loaded += min(stated, left) if yielded and left > 0 else stated
+            else:
+                self.loaded += value.shape[0] if value is not None else 0
 
     def trains(self, module):
         """Returns whether a module holds parameters of an optimizer."""
@@ -487,17 +501,20 @@ def _whole(modules, trainable):
 
 
 def _epoch_samples(loader):
-    """Returns the samples of an epoch of a data loader's iterator; none where it does not know them."""
+    """Returns the samples that an epoch of a data loader's iterator draws, and those of its dataset; none
+    where they are not known."""
     sampler = getattr(getattr(loader, "_index_sampler", None), "sampler", None)
-    if getattr(sampler, "num_replicas", 1) > 1:
-        # That of one rank.
-        sampler = None
-    for source in (sampler, getattr(loader, "_dataset", None)):
-        try:
-            return len(source)
-        except (TypeError, NotImplementedError, AttributeError):
-            continue
-    return None
+    stored = _length(getattr(loader, "_dataset", None))
+    # A distributed sampler draws those of one rank.
+    drawn = None if getattr(sampler, "num_replicas", 1) > 1 else _length(sampler)
+    return stored if drawn is None else drawn, stored
+
+
+def _length(values):
+    try:
+        return len(values)
+    except (TypeError, NotImplementedError, AttributeError):
+        return None
 
 
 def _state_bytes(optimizers):
@@ -548,6 +565,10 @@ def _operations():
                 if hasattr(torch.ops.aten, operator):
                     known[getattr(torch.ops.aten, operator)] = functools.partial(_recurrent, factor)
         counter = Counter(display=False, custom_mapping=known)
+        # Totals only: PyTorch's tracker of modules fails programs that call `autograd.grad`. Operators of
+        # higher order are run even where they cannot be counted.
+        counter.mod_tracker, counter.skip_unsupported = contextlib.nullcontext(), True
+        counter.mod_tracker.parents = ("Global",)
         # Compiled graphs hide their operators.
         if "torch._dynamo" in sys.modules and hasattr(torch.compiler, "set_stance"):
             counter.stance = torch.compiler.set_stance("force_eager")
@@ -610,7 +631,7 @@ def _ranks():
 
 
 _EPOCHS = re.compile(r"((n|num|max|total)_?)?(train_)?epochs|niter")
-_STEPS = re.compile(r"max_?(train_)?(steps|iters|iterations)|(num|total)_?train(ing)?_steps")
+_STEPS = re.compile(r"max_?(train_)?(steps|iters|iterations)|(num|total)_?train(ing)?_steps|train_(num_)?steps")
 _HOLDERS = re.compile("self|args|opts?|options|flags|config|cfg|hparams|hps|params|trainer|training_args", re.I)
 
 
@@ -660,13 +681,14 @@ def _product_rate():
             a = torch.ones(_SIDE, _SIDE, dtype=torch.float32, device="cpu")
             best = None
             for _ in range(_PRODUCTS):
-                began, queued = time.perf_counter(), _queued()
+                # Of this thread alone: waits for a core are in no product.
+                began = time.thread_time()
                 torch.mm(a, a)
-                seconds = time.perf_counter() - began - (_queued() - queued)
+                seconds = time.thread_time() - began
                 best = seconds if best is None else min(best, seconds)
     finally:
         torch.set_num_threads(threads)
-    return 2 * _SIDE**3 / best
+    return 2 * _SIDE**3 / best if best else None
 
 
 _steps = _Steps()

@@ -169,6 +169,7 @@ fn an_unchanged_training_is_profiled_and_planned() {
         ("statistics", 6.0),
         ("trainable_bytes", 80.0),
         ("optimizer_bytes", 80.0),
+        ("flops_per_sample", 1000.0),
     ] {
         assert_eq!(model[field].as_f64(), Some(value), "{field}: {model}");
     }
@@ -188,8 +189,11 @@ fn an_unchanged_training_is_profiled_and_planned() {
         "{text}"
     );
 
-    // Its loader knows an epoch's samples; it ends by steps that nothing names, so epochs are asked for.
+    // Its data set knows an epoch's samples, of which its loader draws many more; it ends by steps that
+    // nothing names, so epochs are asked for.
     assert_eq!(model["epoch_samples"].as_f64(), Some(6400.0), "{model}");
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("draws 10000000000 of 6400"), "{notes}");
     let planned = |arguments: &[&str]| {
         program()
             .args(["plan", "mine-plan.yaml", "--json"])

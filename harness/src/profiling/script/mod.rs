@@ -40,6 +40,8 @@ const BATCH: &str = "{batch}";
 const WIDE: f64 = 0.2;
 /// Ratio of the most samples of a step to the fewest from which they are said to vary.
 const VARIED: f64 = 1.5;
+/// Ratio of the mean step to the median from which something is said to run between some steps only.
+const UNEVEN: f64 = 1.25;
 /// Share of waits for a core from which a machine counts as shared.
 const SHARED: f64 = 0.05;
 
@@ -583,6 +585,15 @@ fn doubts(
                 point.steps
             ));
         }
+    }
+    let uneven = points.iter().map(|point| point.mean_s / point.step_s);
+    let uneven = uneven.fold(0.0, f64::max);
+    if uneven > UNEVEN {
+        doubts.push(format!(
+            "the mean of steps is {uneven:.2} times their median, and the profile has the median: \
+             other programs on this machine, or what the program does between some steps only \
+             (rollouts, generation), take the rest, which plans leave out"
+        ));
     }
     let waited = |point: &Point| point.queue_s / (point.step_s + point.queue_s);
     let most = points.iter().max_by(|a, b| waited(a).total_cmp(&waited(b)));

@@ -24,6 +24,8 @@ pub(super) struct Point {
     /// Interval of that median at 95 %; of all steps where they are too few for one.
     pub(super) low_s: f64,
     pub(super) high_s: f64,
+    /// Mean seconds of the passes: longer than their median by what runs between some steps only.
+    pub(super) mean_s: f64,
     /// Median seconds of a whole step.
     pub(super) whole_s: f64,
     /// Median seconds of the optimizer.
@@ -60,6 +62,7 @@ impl Point {
             step_s: median(&passes)?,
             low_s,
             high_s,
+            mean_s: passes.iter().sum::<f64>() / passes.len() as f64,
             whole_s: median(&all(&|step| step[0]))?,
             optimizer_s: median(&all(&|step| step[1]))?,
             data_s: median(&all(&|step| step[2]))?,

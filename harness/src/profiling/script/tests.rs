@@ -58,6 +58,7 @@ fn measured(device: Device) -> Measured {
         step_s,
         low_s: step_s,
         high_s: step_s,
+        mean_s: step_s,
         whole_s: step_s,
         optimizer_s: 0.0,
         data_s: 0.0,
@@ -204,9 +205,11 @@ fn doubts_are_raised_by_what_was_measured() {
     points[0].high_s *= 2.0;
     points[1].samples = 16;
     points[2].queue_s = 0.3;
+    points[1].mean_s *= 1.5;
     let found = doubts(&points).join("\n");
     assert!(found.contains("idle machine"), "{found}");
     assert!(found.contains("waited for a core"), "{found}");
+    assert!(found.contains("1.50 times their median"), "{found}");
     assert!(
         found.contains("at --batch 32 a step has 16 samples"),
         "{found}"

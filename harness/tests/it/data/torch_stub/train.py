@@ -36,7 +36,8 @@ class Whole(torch.nn.Module):
 
 model = Whole()
 optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad])
-loader = torch.utils.data.DataLoader(range(options.data), options.batch // 2)
+# Draws with replacement, as many as the loop may ever need.
+loader = torch.utils.data.DataLoader(range(options.data), options.batch // 2, sampler=range(10**10))
 
 
 def batches():

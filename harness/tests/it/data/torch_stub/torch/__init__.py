@@ -5,6 +5,10 @@ __version__ = "0.0-stub"
 float32 = "torch.float32"
 
 
+class ops:
+    aten = None
+
+
 class Tensor:
     def __init__(self, *shape, requires_grad=False):
         self.shape = shape
