@@ -290,7 +290,7 @@ fn a_cpu_in_a_gpus_place_is_marked_where_it_stands() {
     let analysis = analysed(&run);
     let out = directory.path().join("figures");
     fs::create_dir(&out).unwrap();
-    report::write_figures(&run, &analysis, &out, None).unwrap();
+    report::write_figures(&run, &analysis, &out).unwrap();
     let read = |name: &str| fs::read_to_string(name).unwrap();
     let of_run = |name: &str| fs::read_to_string(run.path().join(name)).unwrap();
     let means = "computed on a CPU in place of its GPU";
