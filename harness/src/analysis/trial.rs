@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    Evaluation, GpuUsage, Host, Job, PaperAccount, PurposeTraffic, StageSeconds, StepRecord, Waits,
-    find,
+    Evaluation, GpuUsage, Host, Job, PurposeTraffic, StageSeconds, StepRecord, Waits, find,
 };
 
 use super::clock::{Milestone, covered_s, milestones};
 use super::columns::{Columns, machine_epochs};
 use super::usage::Usages;
-use crate::cost::{self, Bill, Pace, PriceBook, Usage, queue_service};
+use crate::cost::{self, Bill, Pace, PriceBook, Usage};
 use crate::metering::Invocation;
 use crate::results::{EvaluationRow, ResultsError, TrialRow};
 use crate::rows::Row;
@@ -119,21 +118,13 @@ impl TrialAnalysis {
         }
         // Bills.
         let usage = Usage {
-            paper_account: system.map_or(PaperAccount::Comparison, |system| {
-                system.deployment().paper_account
-            }),
-            queue_service: queue_service(&row.job),
-            tensor_store_hosts: system.map_or(1, |system| {
-                system.deployment().tensor_store_hosts(row.job.workers)
-            }),
-            instance_type: &row.instance_type,
-            function_price,
             invocations: invocations.iter().collect(),
             transitions: trial.transitions,
             traffic,
             waits,
             pace,
             wall_s: trial.wall_s,
+            ..Usage::none_of(&row.job, &row.instance_type, function_price)
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
         // Epochs, and the columns of the comparison's table.

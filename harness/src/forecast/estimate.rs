@@ -8,12 +8,12 @@ use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{
     Infeasible, Options, Simulated, Simulation, SimulationError, refused, simulate,
 };
-use epochcost_systems::{ChannelTraffic, Host, PaperAccount, StageSeconds, find};
+use epochcost_systems::{ChannelTraffic, Host, StageSeconds, find};
 use serde::Serialize;
 
 use crate::analysis::summary::StageMeans;
 use crate::analysis::{covered_s, machine_epochs, pace};
-use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage, queue_service};
+use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage};
 use crate::error::Error;
 use crate::metering::Invocation;
 use crate::platform::sim::{CLASSES_ABOVE, invocation, package_mb, unusable};
@@ -207,21 +207,17 @@ fn figures(
         std::iter::repeat_n(call, *alike as usize)
     });
     let usage = Usage {
-        paper_account: system.map_or(PaperAccount::Comparison, |system| {
-            system.deployment().paper_account
-        }),
-        queue_service: queue_service(job),
-        tensor_store_hosts: system.map_or(1, |system| {
-            system.deployment().tensor_store_hosts(job.workers)
-        }),
-        instance_type: &row.instance_type,
-        function_price: simulation.profile.function_price.as_deref(),
         invocations: each.collect(),
         transitions: simulated.transitions,
         traffic,
         waits: totals.waits,
         pace: pace_of(&simulation.profile),
         wall_s: simulated.wall_s,
+        ..Usage::none_of(
+            job,
+            &row.instance_type,
+            simulation.profile.function_price.as_deref(),
+        )
     };
     let moved = |of: fn(&ChannelTraffic) -> Traffic| {
         let purposes = [traffic.exchange, traffic.dataset, traffic.state];

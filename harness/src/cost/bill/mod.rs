@@ -1,12 +1,14 @@
 use std::collections::BTreeMap;
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Host, PaperAccount, Polls, PurposeTraffic, QueueService, Waits, find};
+use epochcost_systems::{
+    Host, Job, PaperAccount, Polls, PurposeTraffic, QueueService, Waits, find,
+};
 use serde::{Deserialize, Serialize};
 
 use super::formula::ARM;
 use super::instances::gpus;
-use super::{PriceBook, PriceBookError};
+use super::{PriceBook, PriceBookError, queue_service};
 use crate::metering::Invocation;
 use crate::rows::Row;
 
@@ -111,6 +113,28 @@ pub struct Usage<'a> {
     pub pace: Option<Pace>,
     /// Time from the first worker's start to the last one's end, seconds.
     pub wall_s: f64,
+}
+
+impl<'a> Usage<'a> {
+    /// Returns the usage of a trial of a job that used nothing yet, by its system's deployment.
+    pub fn none_of(job: &Job, instance_type: &'a str, function_price: Option<&'a str>) -> Self {
+        let deployment = find(&job.system).map(|system| system.deployment());
+        Self {
+            paper_account: (deployment.as_ref())
+                .map_or(PaperAccount::Comparison, |of| of.paper_account),
+            queue_service: queue_service(job),
+            tensor_store_hosts: (deployment.as_ref())
+                .map_or(1, |of| of.tensor_store_hosts(job.workers)),
+            instance_type,
+            function_price,
+            invocations: Vec::new(),
+            transitions: 0,
+            traffic: PurposeTraffic::default(),
+            waits: Waits::default(),
+            pace: None,
+            wall_s: 0.0,
+        }
+    }
 }
 
 /// One line of a bill.
