@@ -61,14 +61,14 @@ fn a_comparison_is_a_page_with_the_figures_of_its_json() {
     }
     let rows = compared["comparison"]["rows"].as_array().unwrap();
     let tables = text.matches("<table class=\"sortable\"").count();
-    assert_eq!(tables, rows.len());
+    assert_eq!(tables, 1 + rows.len(), "that of both runs, and one of each row");
     // Metrics that are the same are named, all others have a line.
     let metrics = rows
         .iter()
         .flat_map(|row| row["metrics"].as_array().unwrap());
     let changed = metrics.filter(|metric| metric["change"] != "same").count();
     assert!(changed > 2 * 2, "{changed}");
-    assert_eq!(text.matches("<td class=\"change\">").count(), changed);
+    assert_eq!(text.matches("<span class=\"badge ").count(), changed);
 }
 
 /// Text as pages escape it.
