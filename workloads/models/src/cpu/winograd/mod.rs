@@ -9,8 +9,8 @@
 //! weight is the adjoint, `Gᵀ [(A dY Aᵀ) ⊙ (Bᵀ d B)] G`.
 //!
 //! The transforms add and subtract and multiply by nothing but ½, yet their sums are of
-//! greater values than the results, so that rounding errors are about twice those of plain
-//! sums (`docs/performance.md`). An infinite value comes out as an infinite one or as NaN,
+//! greater values than the results: rounding errors of the weight's gradient are 1.3 to 1.7
+//! times those of plain sums (`docs/performance.md`). An infinite value comes out as an infinite one or as NaN,
 //! in all outputs of the tiles that it lies in.
 
 mod convolve;
