@@ -153,7 +153,7 @@ mod with_clients {
     #[test]
     fn a_row_without_a_price_is_infeasible_and_names_it() {
         let directory = directory();
-        let shipped = include_str!("../../prices/us-east-1-2026-11-21.yaml");
+        let shipped = include_str!("../prices/us-east-1-2026-11-21.yaml");
         let without = shipped.replace("ec2/g4dn.xlarge", "ec2/g9.mega");
         std::fs::write(directory.path().join("book.yaml"), without).unwrap();
         let arguments = [
