@@ -464,7 +464,7 @@ fn the_answer_keeps_the_goal_and_nothing_that_does_is_better() {
 }
 
 /// Ten pairs of deadline and budget: the chance that the answer says is that of fresh draws, within
-/// two standard errors of both. Minutes of computing; its record is results/records/2026-11-25-plan-chances.csv.
+/// two standard errors of both. Half a minute of computing; its record is results/records/2026-11-26-plan-chances.csv.
 #[test]
 #[ignore = "minutes of simulation; run by hand"]
 fn the_said_chance_is_that_of_fresh_draws() {
