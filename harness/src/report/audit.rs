@@ -53,7 +53,7 @@ fn section(paper: Paper, findings: &[&Finding]) -> Section {
 /// Returns a check with every figure that differs.
 fn differing(group: &Group<'_>) -> Table {
     let mut table = Table::new(
-        &format!("{}: {}", group.item, group.check),
+        format!("{}: {}", group.item, group.check),
         &[
             "of:",
             "printed",
@@ -85,7 +85,7 @@ fn differing(group: &Group<'_>) -> Table {
 fn others(title: &str, groups: &[Group<'_>]) -> Table {
     let count: usize = groups.iter().map(|group| group.findings.len()).sum();
     let mut table = Table::new(
-        &format!("{count} figures that {title}"),
+        format!("{count} figures that {title}"),
         &["check:", "of:", "printed", "computed", "remark…"],
     );
     table.is_folded = true;

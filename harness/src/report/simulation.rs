@@ -170,9 +170,10 @@ fn constant(known: &ConstantRecord) -> Vec<Cell> {
     vec![
         Cell::text(&known.path),
         Cell::of(Some(known.value), format::exact).above(range),
-        match known.stated {
-            true => Cell::badge("fair", source),
-            false => Cell::text(source).above(known.date.clone().unwrap_or_default()),
+        if known.stated {
+            Cell::badge("fair", source)
+        } else {
+            Cell::text(source).above(known.date.clone().unwrap_or_default())
         },
     ]
 }

@@ -239,9 +239,10 @@ impl Table {
             let width = cells.iter().map(|cell| cell.chars().count()).max();
             let pad = |cell: String| {
                 let fill = " ".repeat(width.unwrap_or(0) - cell.chars().count());
-                match column.is_figure() {
-                    true => fill + &cell,
-                    false => cell + &fill,
+                if column.is_figure() {
+                    fill + &cell
+                } else {
+                    cell + &fill
                 }
             };
             cells.into_iter().map(pad).collect()

@@ -116,7 +116,7 @@ impl Forecast {
     pub(super) fn origin(&self) -> Section {
         let simulation = &self.simulation;
         let mut constants = Table::new(
-            &format!(
+            format!(
                 "Every constant of the platform profile {}",
                 simulation.profile
             ),

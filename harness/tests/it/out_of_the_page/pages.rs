@@ -61,7 +61,11 @@ fn a_comparison_is_a_page_with_the_figures_of_its_json() {
     }
     let rows = compared["comparison"]["rows"].as_array().unwrap();
     let tables = text.matches("<table class=\"sortable\"").count();
-    assert_eq!(tables, 1 + rows.len(), "that of both runs, and one of each row");
+    assert_eq!(
+        tables,
+        1 + rows.len(),
+        "that of both runs, and one of each row"
+    );
     // Metrics that are the same are named, all others have a line.
     let metrics = rows
         .iter()
