@@ -140,7 +140,8 @@ impl Column {
 }
 
 impl Table {
-    /// Returns an empty table; columns are named as [`Column::of`] reads them.
+    /// Returns an empty table; columns are of figures unless their names end with `:` (text) or
+    /// `…` (long text).
     pub fn new(caption: impl Into<String>, columns: &[&str]) -> Self {
         Self {
             caption: caption.into(),
