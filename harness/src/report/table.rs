@@ -1,5 +1,5 @@
-//! A table: its columns, and lines of cells. HTML is a component of the pages' templates; text
-//! forms are beside [`super::export`].
+//! A table: its columns, and lines of cells; as Markdown and as text. HTML is a component of the
+//! pages' templates, CSV and LaTeX are in `export`.
 
 use serde::Serialize;
 
