@@ -147,6 +147,9 @@ mod with_clients {
         assert!((of_rows(&two) / of_rows(&one) - 2.0).abs() < 1e-9);
         // The network's first and last hour is paid for once.
         assert!(usd(&two) < 2.0 * usd(&one) && usd(&two) > 2.0 * of_rows(&one));
+        // Those that an undecided claim may add are in the bound.
+        let adds = plan(&["--trials", "1", "--set", "most_trials=2"]);
+        assert_eq!(usd(&adds), usd(&two));
     }
 
     /// A missing price is named, and is not 0: its row cannot be planned, and the others are.

@@ -331,7 +331,10 @@ fn on_cloud(
     else {
         return Ok(None);
     };
+    // Undecided claims may add trials where the file says so.
+    let adds = (experiment.most_trials > experiment.trials).then_some(experiment.most_trials);
     let trials = request.trials.unwrap_or(experiment.trials);
+    let trials = trials.max(adds.unwrap_or_default());
     let used = cloud::usage(platform, experiment, rows, trials, output);
     cloud::on_cloud(platform, &used, prices)
 }
@@ -356,7 +359,8 @@ pub(crate) fn usage(
         return Err(Error::NothingSelected("no simulation".into()));
     };
     let (_, rows) = planned(&simulated, stands, prices)?;
-    let (platform, trials) = (experiment.platform, experiment.trials);
+    // What is announced and what expires cover the trials that undecided claims may add.
+    let (platform, trials) = (experiment.platform, experiment.most_trials);
     Ok(cloud::usage(platform, experiment, &rows, trials, output))
 }
 
