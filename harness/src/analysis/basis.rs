@@ -49,7 +49,6 @@ fn of_constants(row: &RowAnalysis, record: &SimulationRecord, is_sampled: bool) 
 fn of_compute(row: &RowAnalysis, record: &SimulationRecord) -> Option<Fit> {
     let used = row.planned.compute.as_ref()?;
     let to: Option<&FittedTo> = cost_of(row, record).and_then(|cost| cost.fitted_to.as_ref());
-    // Runs of earlier versions do not say which figures a profile stands on.
     let is_fitted = to.is_some() || used.origin == ComputeOrigin::Published;
     is_fitted.then(|| Fit {
         what: format!("compute profile {}", used.profile),

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use epochcost_systems::{PurposeTraffic, StepRecord, Waits};
+use epochcost_systems::{StepRecord, Totals};
 
 use super::trial::stated;
 use crate::cost::{self, PriceBook, PriceBookError, Usage};
@@ -71,18 +71,15 @@ fn bills_until(
     let calls: Vec<Invocation> = (usage.invocations.iter())
         .filter_map(|call| cut(call, at_s))
         .collect();
-    let (mut traffic, mut waits) = (PurposeTraffic::default(), Waits::default());
-    for step in steps.iter().filter(|step| step.started_s < at_s) {
-        traffic += step.traffic;
-        waits += step.waits.unwrap_or_default();
-    }
+    let begun = Totals::of(steps.iter().filter(|step| step.started_s < at_s));
     // A workflow's transitions have no times of their own: they follow its calls.
-    let share = calls.len() as f64 / usage.invocations.len().max(1) as f64;
+    let all: u64 = usage.invocations.iter().map(|call| call.alike).sum();
+    let share = calls.iter().map(|call| call.alike).sum::<u64>() as f64 / all.max(1) as f64;
     let until = Usage {
         invocations: calls.iter().collect(),
         transitions: (usage.transitions as f64 * share).ceil() as u64,
-        traffic,
-        waits,
+        traffic: begun.traffic,
+        waits: begun.waits,
         wall_s: (at_s - trial.started_s).clamp(0.0, usage.wall_s),
         ..usage.clone()
     };

@@ -100,7 +100,7 @@ fn of_peers(
         return Ok(Columns::default());
     };
     let of_batches = usage.invocations.iter().filter(|call| call.batch.is_some());
-    let functions = of_batches.count() as f64 / machine_epochs(job);
+    let functions = of_batches.map(|call| call.alike).sum::<u64>() as f64 / machine_epochs(job);
     let rate = cost::peer_function_rate_usd(memory_mb, usage.function_price, prices)?;
     let instance = cost::instance_usd(seconds, usage.instance_type, prices)?;
     let peer = rate * functions * seconds + instance;
@@ -118,8 +118,11 @@ fn of_peers(
 /// none where workers compute theirs in one long invocation.
 fn mean_batch_s(invocations: &[&Invocation]) -> Option<f64> {
     let of_batches = invocations.iter().filter(|call| call.batch.is_some());
-    let seconds: Vec<f64> = of_batches.map(|call| call.duration_ms / 1e3).collect();
-    (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
+    let (seconds, calls) = of_batches.fold((0.0, 0), |(seconds, calls), call| {
+        let alike = call.duration_ms / 1e3 * call.alike as f64;
+        (seconds + alike, calls + call.alike)
+    });
+    (calls > 0).then(|| seconds / calls as f64)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use epochcost_systems::Job;
 
 use super::columns::machine_epochs;
-use super::trial::{TrialAnalysis, seconds_per_epoch, total_seconds};
+use super::trial::{TrialAnalysis, seconds_per_epoch};
 use crate::claims::{Metric, Quantity};
 
 impl TrialAnalysis {
@@ -27,9 +27,10 @@ impl TrialAnalysis {
             // Other times.
             Metric::SecondsPerEpoch => seconds_per_epoch(&self.epochs),
             Metric::GradientAveraging => function("average_gradients")
-                .and_then(|seconds| per_worker_epoch(total_seconds(seconds) - seconds.wait)),
-            Metric::ModelUpdate => function("update_model")
-                .and_then(|seconds| per_worker_epoch(total_seconds(seconds))),
+                .and_then(|seconds| per_worker_epoch(seconds.total() - seconds.wait)),
+            Metric::ModelUpdate => {
+                function("update_model").and_then(|seconds| per_worker_epoch(seconds.total()))
+            }
             Metric::SecondsPerBatch => self.columns.seconds_per_batch,
             Metric::TotalSeconds => self.columns.total_seconds,
             // The accuracy to reach stands in the claim, not in the metric.

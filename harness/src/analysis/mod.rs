@@ -53,7 +53,6 @@ pub use clock::{Milestone, covered_s};
 pub use columns::Columns;
 pub(crate) use columns::machine_epochs;
 pub use rules::{Circumstances, Fit, Rests, decide};
-pub(crate) use trial::total_seconds;
 pub use trial::{EpochAnalysis, TrialAnalysis};
 pub use usage::Usages;
 pub(crate) use work::{epochs_are_alike, samples_per_epoch};

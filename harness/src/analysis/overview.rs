@@ -44,14 +44,14 @@ pub struct Overview {
     pub platform: Option<String>,
     /// Number of items that there were to choose from.
     pub catalogue: usize,
-    /// Which statements of each paper hold. Since 2.1.
+    /// Which statements of each paper hold.
     #[serde(default)]
     pub answer: Answer,
     /// Verdicts over all items.
     pub counts: Counts,
-    /// Statements of papers that are confirmed independently. Since 2.0.
+    /// Statements of papers that are confirmed independently.
     pub agreements: Agreements,
-    /// Comparison with the recorded reproduction; null where there is none. Since 2.0.
+    /// Comparison with the recorded reproduction; null where there is none.
     #[serde(default)]
     pub record: Option<RecordComparison>,
     /// Every item that was asked for.
@@ -75,17 +75,17 @@ pub struct ItemOverview {
     pub run: Option<PathBuf>,
     /// The run's id.
     pub run_id: Option<String>,
-    /// SHA-256 of the run's resolved experiment. Since 2.0.
+    /// SHA-256 of the run's resolved experiment.
     #[serde(default)]
     pub experiment_sha256: Option<String>,
-    /// Commit of the sources that it was run in; null outside a repository. Since 2.0.
+    /// Commit of the sources that it was run in; null outside a repository.
     #[serde(default)]
     pub commit: Option<String>,
     /// Platform that it ran on or would run on; null if its file is invalid.
     pub platform: Option<String>,
     /// The platform profile of a simulated run.
     pub profile: Option<String>,
-    /// Size of the run directory, bytes; null without a run. Since 2.2.
+    /// Size of the run directory, bytes; null without a run.
     #[serde(default)]
     pub bytes: Option<u64>,
     /// What it was reduced by, as `--set` takes it.

@@ -5,9 +5,6 @@ use crate::platform::{Site, site_of};
 use crate::profiles;
 use crate::results::Manifest;
 
-/// Minor version of the run directory's format from which steps record their polls.
-const RECORDS_WAITS: u32 = 8;
-
 /// Returns the pace of the services that bills are about, those of the default profile; none if
 /// it cannot be read.
 pub fn of_services() -> Option<Pace> {
@@ -22,10 +19,6 @@ pub fn of_services() -> Option<Pace> {
 /// the run had others. Services of a local run, and those of a simulation of one
 /// machine that everything shares, answer at this machine's pace.
 pub fn of_run(manifest: &Manifest) -> Option<Pace> {
-    // Earlier versions recorded no times of polls.
-    if manifest.schema_version.minor < RECORDS_WAITS {
-        return None;
-    }
     let is_local = match &manifest.simulation {
         Some(record) => {
             let mut constants = record.constants.iter();

@@ -25,24 +25,24 @@ pub struct Summary {
     pub run_id: String,
     /// Platform that it ran on.
     pub platform: String,
-    /// The platform profile of a simulated run. Since 1.1.
+    /// The platform profile of a simulated run.
     #[serde(default)]
     pub profile: Option<String>,
-    /// The sentences that begin every report of the run. Since 2.1.
+    /// The sentences that begin every report of the run.
     #[serde(default)]
     pub answer: Answer,
-    /// Test accuracy, in 0..=1, that a claim requires. Since 2.1.
+    /// Test accuracy, in 0..=1, that a claim requires.
     #[serde(default)]
     pub target_accuracy: Option<f64>,
-    /// Claims that options of the command exclude: they have no verdict. Since 2.1.
+    /// Claims that options of the command exclude: they have no verdict.
     #[serde(default)]
     pub excluded: Vec<Excluded>,
-    /// Warnings for readers of the results, by kind. Since 2.1.
+    /// Warnings for readers of the results, by kind.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// Number of verdicts by kind of claim and of verdict. Since 2.0.
+    /// Number of verdicts by kind of claim and of verdict.
     pub counts: Counts,
-    /// Statements of papers that the run confirms independently. Since 2.0.
+    /// Statements of papers that the run confirms independently.
     pub agreements: Agreements,
     /// One for each system × model × setting, in the experiment's order.
     pub rows: Vec<RowSummary>,
@@ -63,16 +63,16 @@ pub struct RowSummary {
     pub dataset: String,
     /// The description followed.
     pub fidelity: Fidelity,
-    /// Precision of its matrix products; absent if `fp32`. Since 2.3.
+    /// Precision of its matrix products; absent if `fp32`.
     #[serde(default, skip_serializing_if = "Precision::is_default")]
     pub precision: Precision,
     /// Platform that it ran on.
     pub platform: String,
     /// What served its channels, `embedded` or `real`; null of a simulation.
-    /// Since 1.3.
+    ///
     #[serde(default)]
     pub services: Option<String>,
-    /// What computed on tensors in Redis; null but of real services. Since 1.3.
+    /// What computed on tensors in Redis; null but of real services.
     #[serde(default)]
     pub tensor_store: Option<TensorStoreChoice>,
     /// Data-parallel replicas.
@@ -87,14 +87,14 @@ pub struct RowSummary {
     pub trials: usize,
     /// Trials that failed.
     pub failed_trials: usize,
-    /// Those of them that a claim about `completed` expected to fail. Since 2.2.
+    /// Those of them that a claim about `completed` expected to fail.
     #[serde(default, skip_serializing_if = "is_none")]
     pub failed_as_expected: usize,
     /// The limit that makes the row impossible: it has no trials and no
-    /// figures. Since 1.1.
+    /// figures.
     #[serde(default)]
     pub infeasible: Option<String>,
-    /// Source of a simulated row's compute time. Since 1.1.
+    /// Source of a simulated row's compute time.
     #[serde(default)]
     pub compute: Option<ComputeUsed>,
     /// Memory size of its functions; null on instances.
@@ -109,18 +109,18 @@ pub struct RowSummary {
     #[serde(serialize_with = "count")]
     pub billed_ms: Option<f64>,
     /// Invocations that the account's limits refused, over all trials that ended,
-    /// failed ones included; null where nothing refuses any. Since 1.5.
+    /// failed ones included; null where nothing refuses any.
     #[serde(default)]
     pub throttles: Option<u64>,
     /// Failed invocations that were called again, over all trials that did not fail. Since
     /// 2.1.
     #[serde(default)]
-    pub retries: usize,
+    pub retries: u64,
     /// Trials that did not fail and have such invocations: their times include them. Since
     /// 2.1.
     #[serde(default)]
     pub retried_trials: usize,
-    /// Trials in which a loss was not a finite number. Since 2.1.
+    /// Trials in which a loss was not a finite number.
     #[serde(default)]
     pub diverged_trials: usize,
     /// Peak resident memory of a sandbox.
@@ -131,13 +131,13 @@ pub struct RowSummary {
     /// Cost with everything counted.
     pub cost_full_usd: Option<f64>,
     /// Seconds to the first evaluation with the target accuracy; null without a
-    /// target, its mean where a trial does not get there. Since 2.1.
+    /// target, its mean where a trial does not get there.
     #[serde(default)]
     pub seconds_to_target: Option<Estimate>,
-    /// Cost by the paper's formula to that evaluation. Since 2.1.
+    /// Cost by the paper's formula to that evaluation.
     #[serde(default)]
     pub cost_to_target_paper_usd: Option<f64>,
-    /// Cost with everything counted to that evaluation. Since 2.1.
+    /// Cost with everything counted to that evaluation.
     #[serde(default)]
     pub cost_to_target_full_usd: Option<f64>,
     /// The exchange's traffic over workers and epochs.
@@ -155,16 +155,16 @@ pub struct RowSummary {
     /// Test accuracy after the last evaluated epoch, in 0..=1.
     pub accuracy: Option<f64>,
     /// Epochs by which the gradients of others that a step used were older than
-    /// it; null where peers wait for each other. Since 1.4.
+    /// it; null where peers wait for each other.
     #[serde(default)]
     pub staleness: Option<f64>,
     /// Whether all replicas held the same bits after every step.
     pub replicas_identical: Option<bool>,
     /// Whether it stands for a GPU and was computed on a CPU: its seconds and dollars are
-    /// not a GPU's. Since 2.4.
+    /// not a GPU's.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cpu_for_gpu: bool,
-    /// Whether `cost_full_usd` holds the minimum charge of an instance, 60 s. Since 2.4.
+    /// Whether `cost_full_usd` holds the minimum charge of an instance, 60 s.
     #[serde(default, skip_serializing_if = "is_false")]
     pub instance_minimum: bool,
     /// The verdicts on this row.
@@ -180,7 +180,7 @@ pub struct Answer {
     /// are of this machine.
     pub cheapest: String,
     /// What a run on this machine shows; over several runs, which statements of each paper
-    /// hold. Since 2.4.
+    /// hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// Which conclusions of the paper hold, do not, and cannot be told.
@@ -355,17 +355,17 @@ impl TrafficMeans {
 pub struct Verdict {
     /// The claim.
     pub claim: String,
-    /// Whose statement it is. Since 2.0.
+    /// Whose statement it is.
     pub kind: ClaimKind,
-    /// The claims that a consequence follows from. Since 2.0.
+    /// The claims that a consequence follows from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<String>,
     /// What it is counted as among the agreements: verdicts with the same
-    /// statement are one. Since 2.0.
+    /// statement are one.
     pub statement: String,
     /// The row; null if the claim selects none.
     pub row: Option<String>,
-    /// Whether the claim ranks two rows, and gives no value. Since 1.2.
+    /// Whether the claim ranks two rows, and gives no value.
     #[serde(default)]
     pub ranking: bool,
     /// What was observed; null where nothing that is recorded is the published
@@ -375,7 +375,7 @@ pub struct Verdict {
     pub unit: String,
     /// Publication.
     pub source: Option<String>,
-    /// The cell of a published table, `FILE:LINE:COLUMN`. Since 1.2.
+    /// The cell of a published table, `FILE:LINE:COLUMN`.
     #[serde(default)]
     pub cell: Option<Cell>,
     /// The published value.
@@ -393,27 +393,27 @@ pub struct Verdict {
     /// The verdict that the claim expects.
     pub expect: Option<VerdictKind>,
     /// Since when the claim stands as it is, by the ledger; null of a claim
-    /// without a ledger. Since 2.0.
+    /// without a ledger.
     #[serde(default)]
     pub predicted: Option<Predicted>,
-    /// Changes of its kind, metric, band or expectation. Since 2.0.
+    /// Changes of its kind, metric, band or expectation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// Figures that support the claim's explanation. Since 2.0.
+    /// Figures that support the claim's explanation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// Agreement of a simulated ranking over draws of the profile's constants; left out of
-    /// every other verdict. Since 2.0.
+    /// every other verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draws: Option<Agreement>,
     /// Rows of which further trials could decide it: those of a figure measured on this
-    /// machine whose interval crosses an edge of the band. Since 2.0.
+    /// machine whose interval crosses an edge of the band.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided_rows: Vec<String>,
     /// Reason, in a sentence.
     pub reason: String,
     /// What accounts for the distance between published and observed, as far
-    /// as rows of the run show it. Since 1.2.
+    /// as rows of the run show it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Effect>,
 }

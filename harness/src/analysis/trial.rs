@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    Evaluation, GpuUsage, Host, Job, PurposeTraffic, StageSeconds, StepRecord, Waits, find,
+    Evaluation, GpuUsage, Host, Job, PurposeTraffic, StageSeconds, StepRecord, Totals, find,
 };
 
 use super::clock::{Milestone, covered_s, milestones};
@@ -98,30 +98,23 @@ impl TrialAnalysis {
         function_price: Option<&str>,
         pace: Option<Pace>,
     ) -> Result<Self, ResultsError> {
-        // Sums over steps; seconds of functions that only coordinate are no worker's.
-        let mut seconds = StageSeconds::default();
-        let mut functions: BTreeMap<String, StageSeconds> = BTreeMap::new();
-        let mut traffic = PurposeTraffic::default();
-        let mut waits = Waits::default();
-        let mut used = Usages::default();
+        let totals = Totals::of(steps);
         let system = find(&row.job.system);
         let coordinators =
             system.map_or_else(Vec::new, |system| system.deployment().coordinators());
-        for step in steps {
-            if !coordinators.contains(&step.function.as_str()) {
-                seconds += step.seconds;
-                used.add(step);
-            }
-            *functions.entry(step.function.clone()).or_default() += step.seconds;
-            traffic += step.traffic;
-            waits += step.waits.unwrap_or_default();
-        }
+        let seconds = totals.of_workers(&coordinators);
+        let mut used = Usages::default();
+        let by_workers = |step: &&StepRecord| !coordinators.contains(&step.function.as_str());
+        steps
+            .iter()
+            .filter(by_workers)
+            .for_each(|step| used.add(step));
         // Bills.
         let usage = Usage {
             invocations: invocations.iter().collect(),
             transitions: trial.transitions,
-            traffic,
-            waits,
+            traffic: totals.traffic,
+            waits: totals.waits,
             pace,
             wall_s: trial.wall_s,
             ..Usage::none_of(&row.job, &row.instance_type, function_price)
@@ -143,18 +136,22 @@ impl TrialAnalysis {
             epochs,
             began_s: steps.iter().map(|step| step.started_s).reduce(f64::min),
             milestones: milestones(&usage, steps, &trial, prices)?,
-            functions,
+            functions: totals.seconds,
             columns,
             replicas_identical: replicas_identical(steps, &row.job),
             traffic_matches: trial
                 .closed_form
-                .map(|form| matches(form, traffic.exchange.total(), &row.job)),
+                .map(|form| matches(form, totals.traffic.exchange.total(), &row.job)),
             trial,
             invocations,
             seconds,
             usage: used,
-            staleness: mean(steps.iter().filter_map(|step| step.staleness)),
-            traffic,
+            staleness: mean(
+                steps
+                    .iter()
+                    .filter_map(|step| Some((step.staleness?, step.alike))),
+            ),
+            traffic: totals.traffic,
             paper,
             full,
         })
@@ -169,10 +166,8 @@ impl TrialAnalysis {
     /// without any.
     pub fn billed_ms(&self) -> Option<f64> {
         (!self.invocations.is_empty()).then(|| {
-            self.invocations
-                .iter()
-                .map(|call| call.billed_ms as f64)
-                .sum()
+            let each = |call: &Invocation| (call.billed_ms * call.alike) as f64;
+            self.invocations.iter().map(each).sum()
         })
     }
 
@@ -203,7 +198,8 @@ impl TrialAnalysis {
 
     /// Returns the CPU time of all invocations, ms, if every one is known.
     pub fn cpu_ms(&self) -> Option<f64> {
-        let known: Option<Vec<f64>> = self.invocations.iter().map(|call| call.cpu_ms).collect();
+        let each = |call: &Invocation| Some(call.cpu_ms? * call.alike as f64);
+        let known: Option<Vec<f64>> = self.invocations.iter().map(each).collect();
         known
             .filter(|values| !values.is_empty())
             .map(|values| values.iter().sum())
@@ -218,7 +214,7 @@ impl TrialAnalysis {
     }
 
     /// Returns the number of failed invocations after which the same work was called again.
-    pub fn retries(&self) -> usize {
+    pub fn retries(&self) -> u64 {
         let work = |call: &Invocation| {
             let function = call.function.clone();
             (function, call.rank, call.epoch, call.batch)
@@ -232,12 +228,18 @@ impl TrialAnalysis {
                     && call.started_s >= failed.started_s
             })
         });
-        called_again.count()
+        called_again.map(|failed| failed.alike).sum()
+    }
+
+    /// Returns the number of invocations and instances.
+    pub fn calls(&self) -> u64 {
+        self.invocations.iter().map(|call| call.alike).sum()
     }
 
     /// Returns the number of cold starts.
-    pub fn cold_starts(&self) -> usize {
-        self.invocations.iter().filter(|call| call.cold).count()
+    pub fn cold_starts(&self) -> u64 {
+        let cold = self.invocations.iter().filter(|call| call.cold);
+        cold.map(|call| call.alike).sum()
     }
 
     /// Returns what the trial had taken at the end of the first evaluation with an accuracy
@@ -294,15 +296,6 @@ fn matches(form: Traffic, metered: Traffic, job: &Job) -> bool {
     comparable(form) == comparable(metered)
 }
 
-/// Returns the seconds of all stages of a step, which follow one another.
-pub(crate) fn total_seconds(seconds: &StageSeconds) -> f64 {
-    seconds.fetch_dataset
-        + seconds.compute_gradients
-        + seconds.synchronise()
-        + seconds.update_model
-        + seconds.detect_convergence
-}
-
 pub(super) fn seconds_per_epoch(epochs: &[EpochAnalysis]) -> Option<f64> {
     let covered = covered_s(epochs.iter().map(|epoch| (epoch.began_s, epoch.ended_s)));
     (!epochs.is_empty()).then(|| covered / epochs.len() as f64)
@@ -321,7 +314,7 @@ fn epochs(steps: &[StepRecord], trial: &TrialRow) -> Vec<EpochAnalysis> {
         .into_iter()
         .map(|(epoch, steps)| {
             let starts = steps.iter().map(|step| step.started_s);
-            let ends = (steps.iter()).map(|step| step.started_s + total_seconds(&step.seconds));
+            let ends = steps.iter().map(|step| step.ended_s());
             let evaluation = evaluations.get(&epoch);
             let mut trained =
                 (steps.iter()).filter(|step| training.contains(step.function.as_str()));
@@ -332,13 +325,18 @@ fn epochs(steps: &[StepRecord], trial: &TrialRow) -> Vec<EpochAnalysis> {
                 epoch,
                 began_s: starts.fold(f64::INFINITY, f64::min),
                 ended_s: ends.fold(f64::NEG_INFINITY, f64::max),
-                train_loss: mean(steps.iter().filter_map(|step| step.loss)).filter(|_| !diverged),
+                train_loss: mean(
+                    steps
+                        .iter()
+                        .filter_map(|step| Some((step.loss?, step.alike))),
+                )
+                .filter(|_| !diverged),
                 test_loss: evaluation
                     .map(|row| row.evaluation.loss)
                     .filter(|loss| loss.is_finite()),
                 accuracy: evaluation.map(|row| row.evaluation.accuracy()),
                 evaluated_s: evaluation.map(|row| row.at_s),
-                steps: steps.len(),
+                steps: steps.iter().map(|step| step.alike as usize).sum(),
             }
         })
         .collect()
@@ -362,9 +360,12 @@ fn peak_memory_mb<'a>(calls: impl Iterator<Item = &'a Invocation>) -> Option<u32
     calls.filter_map(|call| call.peak_memory_mb).max()
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
-    (count > 0).then(|| sum / f64::from(count))
+/// Returns the mean of values, each with its weight.
+fn mean(values: impl Iterator<Item = (f64, u64)>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), (value, alike)| {
+        (sum + value * alike as f64, count + alike)
+    });
+    (count > 0).then(|| sum / count as f64)
 }
 
 /// Compares the digests that workers took of their parameters at the same

@@ -14,7 +14,7 @@ struct Used {
     wall_s: f64,
     /// Sum over steps of the most that was resident behind the stage.
     resident_mb: f64,
-    steps: u32,
+    steps: f64,
 }
 
 impl Usages {
@@ -22,10 +22,11 @@ impl Usages {
     pub(super) fn add(&mut self, step: &StepRecord) {
         for (stage, usage) in &step.usage {
             let used = self.0.entry(*stage).or_default();
-            used.cpu_s += usage.cpu_s;
-            used.wall_s += step.seconds.of(*stage);
-            used.resident_mb += usage.resident_mb;
-            used.steps += 1;
+            let alike = step.alike as f64;
+            used.cpu_s += usage.cpu_s * alike;
+            used.wall_s += step.seconds.of(*stage) * alike;
+            used.resident_mb += usage.resident_mb * alike;
+            used.steps += alike;
         }
     }
 
@@ -40,7 +41,7 @@ impl Usages {
     /// over steps.
     pub fn memory_mb(&self, stage: Stage) -> Option<f64> {
         let used = self.0.get(&stage)?;
-        Some(used.resident_mb / f64::from(used.steps))
+        Some(used.resident_mb / used.steps)
     }
 
     /// Returns whether nothing is known, as in a simulation.
@@ -65,6 +66,7 @@ mod tests {
                     "detect_convergence": 0.0},
                 "usage": {"put": {"cpu_s": cpu_s, "resident_mb": resident_mb}},
                 "traffic": epochcost_systems::PurposeTraffic::default(),
+                "waits": epochcost_systems::Waits::default(),
                 "loss": null, "update_density": null, "staleness": null,
                 "parameters_digest": null,
             }))

@@ -196,7 +196,7 @@ fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
                 &format!("{run} of {planned} trials were run"),
             );
         }
-        let retries: usize = row.succeeded().map(TrialAnalysis::retries).sum();
+        let retries: u64 = row.succeeded().map(TrialAnalysis::retries).sum();
         if retries > 0 {
             let trials = row.succeeded().filter(|trial| trial.retries() > 0).count();
             let text = format!(

@@ -33,7 +33,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Audited<'a> {
     schema_version: SchemaVersion,
-    /// What the findings come to, a sentence each. Since 1.2.
+    /// What the findings come to, a sentence each.
     answer: Vec<String>,
     findings: &'a [Finding],
 }

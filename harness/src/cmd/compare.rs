@@ -95,7 +95,7 @@ struct Compared<'a> {
     before: Side<'a>,
     after: Side<'a>,
     threshold_percent: f64,
-    /// Time, cost and everything else, a sentence each. Since 1.1.
+    /// Time, cost and everything else, a sentence each.
     answer: [String; 3],
     comparison: &'a Comparison,
 }

@@ -1,6 +1,5 @@
 //! One setting in virtual time: its seconds, dollars, traffic and memory.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use epochcost_channels::Traffic;
@@ -189,25 +188,14 @@ fn figures(
     prices: &PriceBook,
 ) -> Result<Estimate, ResultsError> {
     let job = &simulation.job;
-    let system = find(&job.system);
+    let coordinators =
+        find(&job.system).map_or_else(Vec::new, |system| system.deployment().coordinators());
     let totals = simulated.totals;
     let traffic = totals.traffic;
-    let calls: Vec<(Invocation, u64)> = (simulated.invocations.into_iter())
-        .map(|call| {
-            let alike = call.alike;
-            (invocation(call), alike)
-        })
-        .collect();
-    let functions = || {
-        let calls = calls.iter().map(|(call, _)| call);
-        calls.filter(|call| call.host == Host::Function)
-    };
-    let each = calls.iter().flat_map(|(call, alike)| {
-        // What is alike is billed as often, and kept once.
-        std::iter::repeat_n(call, *alike as usize)
-    });
+    let calls: Vec<Invocation> = simulated.invocations.into_iter().map(invocation).collect();
+    let functions = || calls.iter().filter(|call| call.host == Host::Function);
     let usage = Usage {
-        invocations: each.collect(),
+        invocations: calls.iter().collect(),
         transitions: simulated.transitions,
         traffic,
         waits: totals.waits,
@@ -229,15 +217,9 @@ fn figures(
     Ok(Estimate {
         seconds_per_epoch: seconds / totals.epochs.len().max(1) as f64,
         seconds: simulated.wall_s,
-        stage_seconds: stages(
-            &totals.seconds,
-            &system.map_or_else(Vec::new, |s| s.deployment().coordinators()),
-            job,
-        ),
-        billed_ms: (calls.iter())
-            .map(|(call, alike)| call.billed_ms * alike)
-            .sum(),
-        peak_memory_mb: peak_mb(calls.iter().map(|(call, _)| call)),
+        stage_seconds: stages(totals.of_workers(&coordinators), job),
+        billed_ms: calls.iter().map(|call| call.billed_ms * call.alike).sum(),
+        peak_memory_mb: peak_mb(calls.iter()),
         function_peak_memory_mb: peak_mb(functions()),
         cost_paper_usd,
         cost_full_usd,
@@ -267,18 +249,8 @@ pub(super) fn pace_of(profile: &Profile<f64>) -> Option<Pace> {
     profile.host.as_ref().and_then(|_| pace::of_services())
 }
 
-/// Seconds per worker and epoch, without those who only wait for workers.
-fn stages(
-    by_function: &BTreeMap<String, StageSeconds>,
-    coordinators: &[&str],
-    job: &epochcost_systems::Job,
-) -> StageMeans {
-    let mut seconds = StageSeconds::default();
-    for (function, of_function) in by_function {
-        if !coordinators.contains(&function.as_str()) {
-            seconds += *of_function;
-        }
-    }
+/// Seconds per worker and epoch.
+fn stages(seconds: StageSeconds, job: &epochcost_systems::Job) -> StageMeans {
     let mean = |seconds: f64| Some(seconds / machine_epochs(job));
     StageMeans {
         fetch_dataset: mean(seconds.fetch_dataset),

@@ -43,13 +43,13 @@ pub(super) struct Boundary {
     pub(super) feasible_up_to: usize,
     /// Fewest workers with which it was seen to fail; null if nothing was met. One more than
     /// `feasible_up_to`, unless the time was over before the sizes between both were tried.
-    /// Since 1.4.
+    ///
     pub(super) fails_at: Option<usize>,
     /// What it meets there; null if nothing was met.
     pub(super) then: Option<Obstacle>,
     /// Why other sizes were not simulated; null if the boundary is exact.
     pub(super) not_simulated: Option<String>,
-    /// Whether the time was over before the search was. Since 1.4.
+    /// Whether the time was over before the search was.
     pub(super) is_cut: bool,
 }
 

@@ -113,14 +113,14 @@ pub struct Forecast {
     /// Whether rows train different numbers of samples, so that the frontier
     /// compares seconds and dollars per sample.
     frontier_by_sample: bool,
-    /// Where to train under the goal, if there is one. Since 1.2.
+    /// Where to train under the goal, if there is one.
     answer: Option<Answer>,
     /// What every figure stands on.
     simulation: SimulationRecord,
     /// What the platform profiles miss by, in sentences.
     #[serde(skip)]
     misses: Vec<String>,
-    /// Compute profiles that were named and that no row uses. Since 1.2.
+    /// Compute profiles that were named and that no row uses.
     unused_compute: Vec<UnusedCompute>,
     /// One for each system and combination of swept values.
     rows: Vec<PlannedRow>,
@@ -128,7 +128,7 @@ pub struct Forecast {
     cheapest_memory: Option<Vec<Cheapest>>,
     /// How far rows scale, if it was asked for.
     limits: Option<Vec<Boundary>>,
-    /// Seconds of real time that their search was given. Since 1.4.
+    /// Seconds of real time that their search was given.
     limits_within_s: Option<f64>,
     /// Intervals, if they were asked for.
     uncertainty: Option<Uncertainty>,

@@ -25,7 +25,7 @@ pub(super) struct PlannedRow {
     pub(super) batch_size: usize,
     pub(super) batches_per_worker: usize,
     pub(super) epochs: usize,
-    /// Samples that all its workers train on, over all epochs. Since 1.2.
+    /// Samples that all its workers train on, over all epochs.
     pub(super) samples: usize,
     /// Memory size of its functions; null on instances.
     pub(super) memory_mb: Option<u32>,

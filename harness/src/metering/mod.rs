@@ -7,7 +7,7 @@ pub mod report_line;
 use std::cmp::Reverse;
 use std::fmt;
 
-use epochcost_systems::{Evaluation, Host, Record};
+use epochcost_systems::{Evaluation, Host, Record, weight};
 use serde::{Deserialize, Serialize};
 
 /// One invocation of a function, or one instance process.
@@ -22,6 +22,10 @@ pub struct Invocation {
     pub function: String,
     /// The worker or peer it worked for.
     pub rank: usize,
+    /// Number of invocations that were alike, this one included: in a simulation one stands for
+    /// those of the ranks up to its own.
+    #[serde(default = "weight::one", skip_serializing_if = "weight::is_one")]
+    pub alike: u64,
     /// The epoch it started at.
     pub epoch: usize,
     /// The mini-batch, if it worked on one.

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use epochcost_systems::StepRecord;
 
-use crate::analysis::total_seconds;
 use crate::metering::Invocation;
 
-/// One worker or peer of a trial.
+/// One worker or peer of a trial, or several that are alike.
 #[derive(Debug)]
 pub(super) struct Worker<'a> {
-    pub rank: usize,
+    rank: usize,
+    /// Workers that are alike, those of the ranks up to its own.
+    pub alike: u64,
     /// Calls that do not overlap; a worker whose functions run in parallel has several.
     pub lanes: Vec<Vec<Call<'a>>>,
 }
@@ -23,7 +24,27 @@ pub(super) struct Call<'a> {
     pub steps: Vec<&'a StepRecord>,
 }
 
+impl Worker<'_> {
+    /// Returns its name: its rank, or those for which it stands.
+    pub(super) fn name(&self) -> String {
+        name(self.rank, self.alike)
+    }
+}
+
+/// Returns the name of the last of so many workers that are alike.
+fn name(rank: usize, alike: u64) -> String {
+    match alike {
+        1 => format!("worker {rank}"),
+        _ => format!("workers {} to {rank}", rank as u64 + 1 - alike),
+    }
+}
+
 impl Call<'_> {
+    /// Returns the name of its worker, or of those for which it stands.
+    pub(super) fn worker(&self) -> String {
+        name(self.invocation.rank, self.invocation.alike)
+    }
+
     /// Returns the seconds of init before the invocation's start; 0 where warm
     /// or unknown.
     pub(super) fn init_s(&self) -> f64 {
@@ -61,6 +82,7 @@ pub(super) fn workers<'a>(
     }
     let workers = ranks.into_iter().map(|(rank, calls)| Worker {
         rank,
+        alike: (calls.iter().map(|call| call.invocation.alike).max()).unwrap_or(1),
         lanes: lanes(calls),
     });
     (workers.collect(), orphans)
@@ -117,11 +139,6 @@ fn lanes(calls: Vec<Call<'_>>) -> Vec<Vec<Call<'_>>> {
     lanes
 }
 
-/// Returns the end of a step, which lasts as long as its stages together.
-pub(super) fn ended_s(step: &StepRecord) -> f64 {
-    step.started_s + total_seconds(&step.seconds)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +150,7 @@ mod tests {
             host: Host::Function,
             function: "f".into(),
             rank: 0,
+            alike: 1,
             epoch: 0,
             batch,
             sandbox: id.into(),
@@ -153,6 +171,7 @@ mod tests {
         StepRecord {
             function: "f".into(),
             rank: 0,
+            alike: 1,
             epoch: 0,
             batch,
             started_s,
@@ -161,7 +180,7 @@ mod tests {
             loss: None,
             update_density: None,
             staleness: None,
-            waits: None,
+            waits: epochcost_systems::Waits::default(),
             usage: Default::default(),
             parameters_digest: None,
         }

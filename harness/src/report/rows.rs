@@ -394,10 +394,7 @@ fn trial_line(labelled: &Labelled<'_>, trial: &TrialAnalysis) -> Line {
         Cell::of(Some(trial.trial.wall_s), format::seconds),
         Cell::of(metric(Metric::CostFullUsd), format::usd),
         Cell::of(trial.cpu_ms(), |ms| format::seconds(ms / 1e3)),
-        Cell::with(
-            Some(cold as f64),
-            format!("{cold} of {}", trial.invocations.len()),
-        ),
+        Cell::with(Some(cold as f64), format!("{cold} of {}", trial.calls())),
         loss(metric(Metric::TrainLoss), trial.trial.diverged.is_some()),
         Cell::of(metric(Metric::Accuracy), format::percent),
         Cell::text(failure.map_or_else(|| outcome(trial), |why| format!("failed: {why}"))),

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use super::activity::{Call, workers};
 use super::charts::{Labelled, STAGES};
 use super::samples::Sample;
-use crate::analysis::total_seconds;
 use crate::results::{ResultsError, RunDirectory};
 
 /// Slices of a file: about 8 MB, which opens at once.
@@ -106,7 +105,7 @@ fn of_sample(
     let mut slices: Vec<(usize, usize, Slice)> = Vec::new();
     for worker in &workers {
         *pid += 1;
-        let name = format!("{}, worker {}", labelled.name, worker.rank);
+        let name = format!("{}, {}", labelled.name, worker.name());
         names.extend(process(*pid, name, &trial.to_string()));
         for (lane, calls) in worker.lanes.iter().enumerate() {
             names.push(metadata(
@@ -232,7 +231,7 @@ fn of_step(step: &StepRecord, begin_ns: i64, end_ns: i64) -> Vec<Slice> {
         name: format!("epoch {}{batch}", step.epoch),
         cat: "step",
         from_ns: begin_ns,
-        to_ns: after(begin_ns, total_seconds(&step.seconds)),
+        to_ns: after(begin_ns, step.seconds.total()),
         args: json!({"loss": step.loss, "exchange": traffic}),
     }];
     let end_ns = slices[0].to_ns;

@@ -6,23 +6,23 @@ use std::fs;
 use std::path::Path;
 
 use super::{
-    Checksums, INVOCATIONS, InvocationRow, Manifest, PlannedRow, ResultsError, TRIALS, TrialId,
-    TrialRow, jsonl,
+    INVOCATIONS, InvocationRow, Manifest, PlannedRow, ResultsError, TRIALS, TrialId, TrialRow,
+    jsonl,
 };
 use crate::hash::sha256_hex;
 use crate::metering::{Invocation, TrialOutcome};
 
-/// Reads a file, and refuses one with another hash than `sha256`, if that is known.
-pub(super) fn read_checked(path: &Path, sha256: Option<&str>) -> Result<Vec<u8>, ResultsError> {
+/// Reads a file, and refuses one with another hash than `sha256`.
+pub(super) fn read_checked(path: &Path, sha256: &str) -> Result<Vec<u8>, ResultsError> {
     let content = fs::read(path).map_err(ResultsError::read(path))?;
-    let found = sha256.map(|stated| (stated, sha256_hex(&content)));
-    match found {
-        Some((stated, found)) if stated != found => Err(ResultsError::Damaged {
-            place: path.display().to_string(),
-            reason: format!("its SHA-256 is {found}, and was {stated} when it was written"),
-        }),
-        _ => Ok(content),
+    let found = sha256_hex(&content);
+    if found == sha256 {
+        return Ok(content);
     }
+    Err(ResultsError::Damaged {
+        place: path.display().to_string(),
+        reason: format!("its SHA-256 is {found}, and was {sha256} when it was written"),
+    })
 }
 
 /// Refuses a line that was cut off.
@@ -87,7 +87,6 @@ fn foreign(
 ) -> Option<String> {
     let id = &trial.id;
     let planned = rows.iter().find(|row| row.row.id == id.row);
-    let unsealed = trial.events_sha256.is_none();
     if planned.is_none_or(|row| id.trial >= row.trials.max(row.most_trials)) {
         Some(format!("the plan has no {id}"))
     } else if let Some(first) = first {
@@ -101,8 +100,6 @@ fn foreign(
             "{id} made {} invocations, and invocations.jsonl has {found}",
             trial.invocations
         ))
-    } else if unsealed && manifest.schema_version.checksums() == Checksums::Required {
-        Some(format!("{id} has no checksum of its events"))
     } else {
         None
     }

@@ -69,6 +69,9 @@ const USAGES: [Field<StageUsage, f64>; 2] = [
     ("resident_mb", |u| &mut u.resident_mb),
 ];
 
+/// Columns that every file has.
+const IDENTIFYING: [&str; 5] = ["function", "rank", "epoch", "batch", "started_s"];
+
 fn usage_column(stage: Stage, name: &str) -> String {
     format!("{}_{name}", stage.as_str())
 }
@@ -93,7 +96,7 @@ pub(super) fn write(
 
 /// Reads the steps back, in the order in which they were written. A file with another hash
 /// than `sha256` is refused before it is decoded.
-pub(super) fn read(path: &Path, sha256: Option<&str>) -> Result<Vec<StepRecord>, ResultsError> {
+pub(super) fn read(path: &Path, sha256: &str) -> Result<Vec<StepRecord>, ResultsError> {
     let content = read_checked(path, sha256)?;
     let damaged = |reason: String| ResultsError::Damaged {
         place: path.display().to_string(),
@@ -103,29 +106,42 @@ pub(super) fn read(path: &Path, sha256: Option<&str>) -> Result<Vec<StepRecord>,
     steps(&table).map_err(damaged)
 }
 
-/// Every field of the steps as a column.
+/// Every field of the steps as a column, but for those that no step has or counted.
 fn columns(trial: &TrialId, steps: &[&StepRecord]) -> Vec<Column> {
     let mut columns = identity_columns(trial, steps);
-    // Nested fields, a column each.
-    for (stage, seconds) in STAGES {
-        let values = reals(steps, |step| Some(*seconds(&mut step.seconds.clone())));
-        columns.push(column(format!("{stage}_s"), values));
+    if steps.iter().any(|step| step.alike > 1) {
+        columns.push(column("alike", wholes(steps, |step| Some(step.alike))));
     }
-    for (kind, polls) in WAITS {
-        let requests = wholes(steps, |step| Some(polls(&mut step.waits?).requests));
-        columns.push(column(format!("wait_{kind}_requests"), requests));
-        for (name, value) in POLL_SECONDS {
-            let values = reals(steps, |step| Some(*value(polls(&mut step.waits?))));
-            columns.push(column(format!("wait_{kind}_{name}"), values));
-        }
-    }
+    // What may be unknown.
+    let digests = texts(steps, |step| step.parameters_digest.clone());
+    let mut known = vec![
+        column("loss", reals(steps, |step| step.loss)),
+        column("update_density", reals(steps, |step| step.update_density)),
+        column("staleness", reals(steps, |step| step.staleness)),
+        column("parameters_digest", digests),
+    ];
     for stage in Stage::ALL {
         for (name, value) in USAGES {
             let values = reals(steps, |step| {
                 let usage = step.usage.get(&stage);
                 usage.map(|usage| *value(&mut usage.clone()))
             });
-            columns.push(column(usage_column(stage, name), values));
+            known.push(column(usage_column(stage, name), values));
+        }
+    }
+    columns.extend(known.into_iter().filter(|column| column.values.any_known()));
+    // Nested fields, a column each.
+    let mut counts = Vec::new();
+    for (stage, seconds) in STAGES {
+        let values = reals(steps, |step| Some(*seconds(&mut step.seconds.clone())));
+        counts.push(column(format!("{stage}_s"), values));
+    }
+    for (kind, polls) in WAITS {
+        let requests = wholes(steps, |step| Some(polls(&mut step.waits.clone()).requests));
+        counts.push(column(format!("wait_{kind}_requests"), requests));
+        for (name, value) in POLL_SECONDS {
+            let values = reals(steps, |step| Some(*value(polls(&mut step.waits.clone()))));
+            counts.push(column(format!("wait_{kind}_{name}"), values));
         }
     }
     for (purpose, channels) in PURPOSES {
@@ -134,14 +150,19 @@ fn columns(trial: &TrialId, steps: &[&StepRecord]) -> Vec<Column> {
                 let values = wholes(steps, |step| {
                     Some(*value(traffic(channels(&mut step.traffic.clone()))))
                 });
-                columns.push(column(format!("{purpose}_{channel}_{count}"), values));
+                counts.push(column(format!("{purpose}_{channel}_{count}"), values));
             }
         }
     }
+    columns.extend(
+        counts
+            .into_iter()
+            .filter(|column| column.values.any_counts()),
+    );
     columns
 }
 
-/// The columns that identify a step, and those of its training figures.
+/// The columns that identify a step; they are always there.
 fn identity_columns(trial: &TrialId, steps: &[&StepRecord]) -> Vec<Column> {
     let batch = |step: &StepRecord| step.batch.map(|batch| batch as u64);
     vec![
@@ -152,13 +173,6 @@ fn identity_columns(trial: &TrialId, steps: &[&StepRecord]) -> Vec<Column> {
         column("epoch", wholes(steps, |step| Some(step.epoch as u64))),
         column("batch", wholes(steps, batch)),
         column("started_s", reals(steps, |step| Some(step.started_s))),
-        column("loss", reals(steps, |step| step.loss)),
-        column("update_density", reals(steps, |step| step.update_density)),
-        column("staleness", reals(steps, |step| step.staleness)),
-        column(
-            "parameters_digest",
-            texts(steps, |step| step.parameters_digest.clone()),
-        ),
     ]
 }
 
@@ -179,38 +193,41 @@ fn reals(steps: &[&StepRecord], value: impl Fn(&StepRecord) -> Option<f64>) -> V
     Values::Real(steps.iter().map(|step| value(step)).collect())
 }
 
-/// The steps of a table; the error names a column that is missing or of another type.
+/// The steps of a table; the error names a column that is missing or of another type. What no
+/// step used has no column.
 fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
-    let found = |name: &str| {
-        let values = table.values(name);
-        values.ok_or_else(|| format!("there is no column `{name}`"))
+    let needed = |name: &str| match table.values(name) {
+        Some(_) => Ok(()),
+        None => Err(format!("there is no column `{name}`")),
     };
-    let text = |name: &str| match found(name)? {
-        Values::Text(values) => Ok(values),
-        _ => Err(format!("column `{name}` does not hold text")),
-    };
-    let whole = |name: &str| match found(name)? {
-        Values::Whole(values) => Ok(values),
-        _ => Err(format!("column `{name}` does not hold whole numbers")),
-    };
-    let real = |name: &str| match found(name)? {
-        Values::Real(values) => Ok(values),
-        _ => Err(format!("column `{name}` does not hold numbers")),
-    };
-    // Runs of earlier versions do not have these columns.
-    let later = |name: &str| match table.values(name) {
-        Some(_) => real(name).cloned(),
+    let text = |name: &str| match table.values(name) {
         None => Ok(vec![None; table.rows()]),
+        Some(Values::Text(values)) => Ok(values.clone()),
+        Some(_) => Err(format!("column `{name}` does not hold text")),
+    };
+    let whole = |name: &str| match table.values(name) {
+        None => Ok(vec![None; table.rows()]),
+        Some(Values::Whole(values)) => Ok(values.clone()),
+        Some(_) => Err(format!("column `{name}` does not hold whole numbers")),
+    };
+    let real = |name: &str| match table.values(name) {
+        None => Ok(vec![None; table.rows()]),
+        Some(Values::Real(values)) => Ok(values.clone()),
+        Some(_) => Err(format!("column `{name}` does not hold numbers")),
     };
     // Columns that identify a step.
+    for name in IDENTIFYING {
+        needed(name)?;
+    }
     let (functions, digests) = (text("function")?, text("parameters_digest")?);
     let (ranks, epochs, batches) = (whole("rank")?, whole("epoch")?, whole("batch")?);
     let (starts, losses, densities) = (real("started_s")?, real("loss")?, real("update_density")?);
-    let stalenesses = later("staleness")?;
+    let (stalenesses, alike) = (real("staleness")?, whole("alike")?);
     let mut steps: Vec<StepRecord> = (0..table.rows())
         .map(|i| StepRecord {
             function: functions[i].clone().unwrap_or_default(),
             rank: ranks[i].unwrap_or_default() as usize,
+            alike: alike[i].unwrap_or(1),
             epoch: epochs[i].unwrap_or_default() as usize,
             batch: batches[i].map(|batch| batch as usize),
             started_s: starts[i].unwrap_or_default(),
@@ -220,7 +237,7 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
             usage: StageUsages::new(),
             update_density: densities[i],
             staleness: stalenesses[i],
-            waits: None,
+            waits: Waits::default(),
             parameters_digest: digests[i].clone(),
         })
         .collect();
@@ -231,27 +248,21 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
         }
     }
     for (kind, polls) in WAITS {
-        let name = format!("wait_{kind}_requests");
-        if table.values(&name).is_none() {
-            continue;
-        }
-        for (step, requests) in steps.iter_mut().zip(whole(&name)?) {
-            if let Some(requests) = requests {
-                polls(step.waits.get_or_insert_default()).requests = *requests;
-            }
+        for (step, requests) in steps
+            .iter_mut()
+            .zip(whole(&format!("wait_{kind}_requests"))?)
+        {
+            polls(&mut step.waits).requests = requests.unwrap_or_default();
         }
         for (name, value) in POLL_SECONDS {
             for (step, seconds) in steps.iter_mut().zip(real(&format!("wait_{kind}_{name}"))?) {
-                if let (Some(waits), Some(seconds)) = (&mut step.waits, seconds) {
-                    *value(polls(waits)) = *seconds;
-                }
+                *value(polls(&mut step.waits)) = seconds.unwrap_or_default();
             }
         }
     }
     for stage in Stage::ALL {
         for (name, value) in USAGES {
-            let values = later(&usage_column(stage, name))?;
-            for (step, used) in steps.iter_mut().zip(values) {
+            for (step, used) in steps.iter_mut().zip(real(&usage_column(stage, name))?) {
                 if let Some(used) = used {
                     *value(step.usage.entry(stage).or_default()) = used;
                 }

@@ -9,12 +9,10 @@ use serde::de::DeserializeOwned;
 
 use super::check::read_checked;
 use super::lock::LOCK;
-use super::manifest::Checksums;
 use super::seal::{UNSEALED, check_file};
 use super::{
-    FileHash, HEAD, MANIFEST, Manifest, ResultsError, SCHEMA_VERSION, SchemaVersion, older, whole,
+    FileHash, HEAD, MANIFEST, Manifest, ResultsError, SCHEMA_VERSION, SchemaVersion, whole,
 };
-use crate::claims::Claim;
 
 /// Empties a directory that holds no more than a program writes before its manifest: a run
 /// that was cut off there has nothing to go on with.
@@ -58,31 +56,20 @@ pub(super) struct Head<'a> {
     pub(super) path: &'a Path,
     /// Hashes by the manifest.
     pub(super) hashes: &'a [FileHash],
-    /// Whether each file must have one.
-    pub(super) checksums: Checksums,
 }
 
 impl Head<'_> {
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, ResultsError> {
         let hash = self.hashes.iter().find(|hash| hash.name == name);
-        if hash.is_none() && self.checksums == Checksums::Required {
-            return Err(ResultsError::Damaged {
-                place: self.path.join(MANIFEST).display().to_string(),
-                reason: format!("`files` has no checksum of {name}"),
-            });
-        }
-        read_checked(&self.path.join(name), hash.map(|hash| hash.sha256.as_str()))
+        let hash = hash.ok_or_else(|| ResultsError::Damaged {
+            place: self.path.join(MANIFEST).display().to_string(),
+            reason: format!("`files` has no checksum of {name}"),
+        })?;
+        read_checked(&self.path.join(name), &hash.sha256)
     }
 
     pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, ResultsError> {
         parsed(&self.path.join(name), &self.read(name)?)
-    }
-
-    /// Reads claims, those of earlier versions too.
-    pub(super) fn claims(&self, name: &str) -> Result<Vec<Claim>, ResultsError> {
-        let mut claims: serde_json::Value = self.json(name)?;
-        older::claims(&mut claims);
-        in_form(&self.path.join(name), claims)
     }
 }
 
@@ -95,23 +82,11 @@ pub(super) fn open_manifest(path: &Path) -> Result<Manifest, ResultsError> {
     if !file.is_file() {
         return Err(ResultsError::NotARun(path.to_path_buf()));
     }
-    let (manifest, is_sealed) = read_sealed::<Manifest>(path, &file, SCHEMA_VERSION)?;
-    if !is_sealed && manifest.schema_version.checksums() == Checksums::Required {
-        return Err(unsealed(&file));
-    }
-    Ok(manifest)
+    read_sealed(path, &file, SCHEMA_VERSION)
 }
 
-/// Returns the error of a file that ends without its checksum.
-pub(super) fn unsealed(file: &Path) -> ResultsError {
-    ResultsError::Damaged {
-        place: file.display().to_string(),
-        reason: UNSEALED.to_owned(),
-    }
-}
-
-/// Reads a file with a version and, at its end, a checksum: returns its value and whether it
-/// has a checksum. `path` is the directory, `known` the newest version that can be read.
+/// Reads a file with a version and, at its end, a checksum. `path` is the directory, `known` the
+/// newest version that can be read.
 ///
 /// # Errors
 /// When the checksum is not that of the text, the version is newer than `known` or of another
@@ -120,7 +95,7 @@ pub(super) fn read_sealed<T: DeserializeOwned>(
     path: &Path,
     file: &Path,
     known: SchemaVersion,
-) -> Result<(T, bool), ResultsError> {
+) -> Result<T, ResultsError> {
     /// The one field that every version has.
     #[derive(serde::Deserialize)]
     struct Head {
@@ -128,10 +103,11 @@ pub(super) fn read_sealed<T: DeserializeOwned>(
     }
 
     let text = fs::read(file).map_err(ResultsError::read(file))?;
-    let is_sealed = check_file(&text).map_err(|reason| ResultsError::Damaged {
+    let damaged = |reason| ResultsError::Damaged {
         place: file.display().to_string(),
         reason,
-    })?;
+    };
+    let is_sealed = check_file(&text).map_err(damaged)?;
     let found = parsed::<Head>(file, &text)?.schema_version;
     if (found.major, found.minor) > (known.major, known.minor) {
         return Err(ResultsError::TooNew {
@@ -147,7 +123,13 @@ pub(super) fn read_sealed<T: DeserializeOwned>(
             known: known.major,
         });
     }
-    Ok((parsed(file, &text)?, is_sealed))
+    // What does not parse is reported as that: its reason says more.
+    let read = parsed(file, &text)?;
+    if is_sealed {
+        Ok(read)
+    } else {
+        Err(damaged(UNSEALED.to_owned()))
+    }
 }
 
 /// Returns a value as it is once it was written and read: floats may differ in
@@ -157,17 +139,6 @@ pub(super) fn as_read<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, R
     let read = text.and_then(|text| serde_json::from_slice(&text));
     read.map_err(|error| ResultsError::Damaged {
         place: "the plan".into(),
-        reason: error.to_string(),
-    })
-}
-
-/// Gives a value that was read from `path` its type.
-pub(super) fn in_form<T: DeserializeOwned>(
-    path: &Path,
-    value: serde_json::Value,
-) -> Result<T, ResultsError> {
-    serde_json::from_value(value).map_err(|error| ResultsError::Damaged {
-        place: path.display().to_string(),
         reason: error.to_string(),
     })
 }

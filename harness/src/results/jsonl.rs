@@ -8,9 +8,9 @@ use epochcost_datasets::flush;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::ResultsError;
 use super::seal::{UNSEALED, open_line, seal_line};
 use super::whole::{replace, sync_directory};
-use super::{Checksums, ResultsError};
 
 /// Appends `rows`, each with its checksum, and waits until they are on the disk.
 pub(super) fn append<T: Serialize>(
@@ -48,22 +48,16 @@ pub(super) fn append<T: Serialize>(
 ///
 /// A last line without its line end was cut off while it was written: it is
 /// left out, and the second value reports it.
-pub(super) fn read<T: DeserializeOwned>(
-    path: &Path,
-    checksums: Checksums,
-) -> Result<(Vec<T>, bool), ResultsError> {
-    let (rows, is_cut) = read_numbered(path, checksums)?;
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<(Vec<T>, bool), ResultsError> {
+    let (rows, is_cut) = read_numbered(path)?;
     Ok((rows.into_iter().map(|(_, row)| row).collect(), is_cut))
 }
 
 /// Reads every row with the number of its line.
-pub(super) fn read_numbered<T: DeserializeOwned>(
-    path: &Path,
-    checksums: Checksums,
-) -> Result<Numbered<T>, ResultsError> {
+pub(super) fn read_numbered<T: DeserializeOwned>(path: &Path) -> Result<Numbered<T>, ResultsError> {
     let mut rows = Vec::new();
     let is_cut = each_line(path, |number, line| {
-        rows.push((number, parse(path, number, line, checksums)?));
+        rows.push((number, parse(path, number, line)?));
         Ok(())
     })?;
     Ok((rows, is_cut))
@@ -74,12 +68,11 @@ pub(super) fn read_numbered<T: DeserializeOwned>(
 /// left alone.
 pub(super) fn retain<T: DeserializeOwned>(
     path: &Path,
-    checksums: Checksums,
     keep: impl Fn(&T) -> bool,
 ) -> Result<(), ResultsError> {
     let (mut kept, mut drops) = (Vec::new(), false);
     let is_cut = each_line(path, |number, line| {
-        if keep(&parse(path, number, line, checksums)?) {
+        if keep(&parse(path, number, line)?) {
             kept.extend_from_slice(line);
             kept.push(b'\n');
         } else {
@@ -123,12 +116,7 @@ fn each_line(
     Ok(false)
 }
 
-fn parse<T: DeserializeOwned>(
-    path: &Path,
-    number: usize,
-    line: &[u8],
-    checksums: Checksums,
-) -> Result<T, ResultsError> {
+fn parse<T: DeserializeOwned>(path: &Path, number: usize, line: &[u8]) -> Result<T, ResultsError> {
     let damaged = |reason| ResultsError::Damaged {
         place: place(path, number),
         reason,
@@ -136,7 +124,7 @@ fn parse<T: DeserializeOwned>(
     let (row, is_sealed) = open_line(line).map_err(damaged)?;
     // What does not parse is reported as that: its reason says more.
     let parsed = serde_json::from_slice(&row).map_err(|error| damaged(in_one_line(&error)))?;
-    if !is_sealed && checksums == Checksums::Required {
+    if !is_sealed {
         return Err(damaged(UNSEALED.to_owned()));
     }
     Ok(parsed)
@@ -161,22 +149,34 @@ mod tests {
 
     use super::*;
 
-    const ABSENT: Checksums = Checksums::Optional;
+    fn row(number: u32) -> serde_json::Value {
+        serde_json::json!({ "a": number })
+    }
+
+    /// Returns a file with these rows.
+    fn file(directory: &Path, numbers: &[u32]) -> std::path::PathBuf {
+        let path = directory.join("rows.jsonl");
+        append(&path, numbers.iter().copied().map(row)).unwrap();
+        path
+    }
+
+    type Rows = Vec<serde_json::Value>;
 
     #[test]
     fn a_line_cut_off_is_left_out_and_reported() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rows.jsonl");
-        assert_eq!(read::<u32>(&path, ABSENT).unwrap(), (vec![], false));
-        append(&path, [1, 2]).unwrap();
-        append(&path, [3]).unwrap();
-        assert_eq!(read::<u32>(&path, ABSENT).unwrap(), (vec![1, 2, 3], false));
-        let mut text = std::fs::read(&path).unwrap();
-        text.extend(b"45");
-        std::fs::write(&path, &text).unwrap();
-        assert_eq!(read::<u32>(&path, ABSENT).unwrap(), (vec![1, 2, 3], true));
-        std::fs::write(&path, b"1\nx\n3\n").unwrap();
-        let error = read::<u32>(&path, ABSENT).unwrap_err().to_string();
+        let absent = directory.path().join("absent.jsonl");
+        assert_eq!(read(&absent).unwrap(), (Rows::new(), false));
+        let path = file(directory.path(), &[1, 2]);
+        append(&path, [row(3)]).unwrap();
+        let all: Rows = [1, 2, 3].map(row).into();
+        assert_eq!(read(&path).unwrap(), (all.clone(), false));
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, whole.clone() + "{\"a\":4").unwrap();
+        assert_eq!(read(&path).unwrap(), (all, true));
+        let second = whole.lines().nth(1).unwrap();
+        std::fs::write(&path, whole.replace(second, "x")).unwrap();
+        let error = read::<serde_json::Value>(&path).unwrap_err().to_string();
         assert!(
             error.contains("line 2") && !error.contains("line 1"),
             "{error}"
@@ -186,34 +186,31 @@ mod tests {
     #[test]
     fn lines_are_dropped_by_one_rename_and_only_if_there_are_any() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rows.jsonl");
-        std::fs::write(&path, b"1\n2\n3\n").unwrap();
-        let before = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
+        let path = file(directory.path(), &[1, 2, 3]);
+        let whole = std::fs::read_to_string(&path).unwrap();
         let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
-        retain(&path, ABSENT, |_: &u32| true).unwrap();
+        let before = inode();
+        retain(&path, |_: &serde_json::Value| true).unwrap();
         assert_eq!(inode(), before, "nothing was cut");
         // The name of the old file holds its content until the new one is whole.
         let old = File::open(&path).unwrap();
-        retain(&path, ABSENT, |row: &u32| *row != 2).unwrap();
+        retain(&path, |other: &serde_json::Value| *other != row(2)).unwrap();
         assert_ne!(inode(), before);
-        assert_eq!(std::io::read_to_string(old).unwrap(), "1\n2\n3\n");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n3\n");
-        std::fs::write(&path, b"1\n3\n4").unwrap();
-        retain(&path, ABSENT, |_: &u32| true).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n3\n");
+        assert_eq!(std::io::read_to_string(old).unwrap(), whole);
+        let kept: Rows = vec![row(1), row(3)];
+        assert_eq!(read(&path).unwrap(), (kept.clone(), false));
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text + "{").unwrap();
+        retain(&path, |_: &serde_json::Value| true).unwrap();
+        assert_eq!(read(&path).unwrap(), (kept, false));
     }
 
     #[test]
-    fn a_row_is_refused_without_its_checksum_where_each_has_one() {
+    fn a_row_is_refused_without_its_checksum() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rows.jsonl");
-        append(&path, [serde_json::json!({"a": 1})]).unwrap();
-        std::fs::write(directory.path().join("plain.jsonl"), b"{\"a\":1}\n").unwrap();
-        let rows = read::<serde_json::Value>(&path, Checksums::Required).unwrap();
-        assert_eq!(rows.0, [serde_json::json!({"a": 1})]);
         let plain = directory.path().join("plain.jsonl");
-        assert!(read::<serde_json::Value>(&plain, ABSENT).is_ok());
-        let error = read::<serde_json::Value>(&plain, Checksums::Required).unwrap_err();
+        std::fs::write(&plain, b"{\"a\":1}\n").unwrap();
+        let error = read::<serde_json::Value>(&plain).unwrap_err();
         assert!(error.to_string().contains("plain.jsonl, line 1"), "{error}");
     }
 }

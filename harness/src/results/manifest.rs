@@ -25,20 +25,7 @@ pub struct SchemaVersion {
 }
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion {
-    major: 1,
-    minor: 12,
-};
-
-/// Whether lines and files need the checksum that runs before 1.10 do not have. One that is
-/// there is always compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Checksums {
-    /// What has none is refused.
-    Required,
-    /// What has none is read.
-    Optional,
-}
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
 
 /// Returns the command line; what is not UTF-8 in it is replaced.
 pub fn command_line() -> Vec<String> {
@@ -57,8 +44,7 @@ pub struct Manifest {
     pub run_id: String,
     /// The experiment's id.
     pub experiment: String,
-    /// Path of its file; one that begins with `shipped:` is inside the program. Since 1.11.
-    #[serde(default)]
+    /// Path of its file; one that begins with `shipped:` is inside the program.
     pub experiment_file: Option<String>,
     /// `local`, `sim` or `aws`.
     pub platform: String,
@@ -78,11 +64,9 @@ pub struct Manifest {
     pub datasets: Vec<DatasetRecord>,
     /// The seed of every trial number, from trial 0.
     pub seeds: Vec<u64>,
-    /// Profiles and constants of a simulation; null of other runs. Since 1.1.
-    #[serde(default)]
+    /// Profiles and constants of a simulation; null of other runs.
     pub simulation: Option<SimulationRecord>,
-    /// Hashes of the other files that are written before the first trial. Since 1.10.
-    #[serde(default)]
+    /// Hashes of the other files that are written before the first trial.
     pub files: Vec<FileHash>,
 }
 
@@ -138,13 +122,11 @@ pub struct Machine {
     /// CPUs that this process may use.
     pub cores: usize,
     /// CPUs' worth of time that a control group around this process allows; null without such
-    /// a limit. Since 1.12.
-    #[serde(default)]
+    /// a limit.
     pub cpu_quota: Option<f64>,
-    /// Memory that this process may use, bytes: before 1.12, the machine's.
+    /// Memory that this process may use, bytes.
     pub memory_bytes: Option<u64>,
-    /// The NVIDIA GPUs' names, by their driver. Since 1.6.
-    #[serde(default)]
+    /// The NVIDIA GPUs' names, by their driver.
     pub gpus: Vec<String>,
     /// Kernel release.
     pub kernel: Option<String>,
@@ -153,8 +135,7 @@ pub struct Machine {
     /// Limits of functions, and how the platform enforces them.
     pub limits: Vec<Limit>,
     /// The real servers that trials ran on; none where services are embedded.
-    /// Since 1.3.
-    #[serde(default)]
+    ///
     pub servers: Vec<Server>,
 }
 
@@ -190,27 +171,15 @@ pub struct PlannedRow {
     pub row: Row,
     /// Trials asked for.
     pub trials: usize,
-    /// Trials at most, where a claim cannot be decided after `trials`; before 1.9, not more
-    /// than those. Since 1.9.
-    #[serde(default)]
+    /// Trials at most, where a claim cannot be decided after `trials`.
     pub most_trials: usize,
     /// Why the platform cannot run it at all; it is then reported as infeasible.
     pub infeasible: Option<String>,
-    /// Source of its compute time; null unless it is simulated. Since 1.1.
-    #[serde(default)]
+    /// Source of its compute time; null unless it is simulated.
     pub compute: Option<ComputeUsed>,
 }
 
 impl SchemaVersion {
-    /// Returns whether runs of this version have checksums of everything that is read again.
-    pub(super) fn checksums(self) -> Checksums {
-        if (self.major, self.minor) >= (1, 10) {
-            Checksums::Required
-        } else {
-            Checksums::Optional
-        }
-    }
-
     /// Returns it as text: `major.minor`.
     pub fn text(self) -> String {
         format!("{}.{}", self.major, self.minor)

@@ -14,7 +14,6 @@ mod head;
 mod jsonl;
 mod lock;
 mod manifest;
-mod older;
 mod open;
 mod output;
 mod parquet;
@@ -39,7 +38,6 @@ use crate::hash::sha256_of;
 use crate::metering::TrialOutcome;
 use crate::rows::TrialPlan;
 use lock::Lock;
-use manifest::Checksums;
 use output::{make_empty, make_unused};
 
 pub use currency::Makings;
@@ -246,11 +244,7 @@ impl RunDirectory {
         let outcome = failed.as_ref().unwrap_or(outcome);
         let mut row = TrialRow::new(plan, outcome);
         let steps: Vec<&StepRecord> = rows::steps(outcome).collect();
-        row.events_sha256 = Some(events::write(
-            &self.path.join(&row.events),
-            &row.id,
-            &steps,
-        )?);
+        row.events_sha256 = events::write(&self.path.join(&row.events), &row.id, &steps)?;
         let calls = outcome
             .invocations
             .iter()
@@ -276,7 +270,7 @@ impl RunDirectory {
     /// # Errors
     /// When `draws.jsonl` is damaged.
     pub fn draws(&self) -> Result<Vec<RowDraws>, ResultsError> {
-        Ok(jsonl::read(&self.file(DRAWS), self.checksums())?.0)
+        Ok(jsonl::read(&self.file(DRAWS))?.0)
     }
 
     /// Returns the trials that need not be run again. A failed trial counts as
@@ -293,7 +287,7 @@ impl RunDirectory {
     /// # Errors
     /// When `trials.jsonl` is damaged.
     pub fn trials(&self) -> Result<Vec<TrialRow>, ResultsError> {
-        Ok(jsonl::read(&self.file(TRIALS), self.checksums())?.0)
+        Ok(jsonl::read(&self.file(TRIALS))?.0)
     }
 
     /// Returns every invocation, in the order in which they ended.
@@ -301,7 +295,7 @@ impl RunDirectory {
     /// # Errors
     /// When `invocations.jsonl` is damaged.
     pub fn invocations(&self) -> Result<Vec<InvocationRow>, ResultsError> {
-        Ok(jsonl::read(&self.file(INVOCATIONS), self.checksums())?.0)
+        Ok(jsonl::read(&self.file(INVOCATIONS))?.0)
     }
 
     /// Returns the steps of a trial, in the order in which they were recorded.
@@ -310,7 +304,7 @@ impl RunDirectory {
     /// When its file of events is missing or damaged.
     pub fn steps(&self, trial: &TrialRow) -> Result<Vec<StepRecord>, ResultsError> {
         let path = self.path.join(&trial.events);
-        events::read(&path, trial.events_sha256.as_deref())
+        events::read(&path, &trial.events_sha256)
     }
 
     /// Returns where it is.
@@ -362,10 +356,6 @@ impl RunDirectory {
     /// When it could not be written.
     pub fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ResultsError> {
         self.write(name, &pretty(&self.file(name), value)?)
-    }
-
-    fn checksums(&self) -> Checksums {
-        self.manifest.schema_version.checksums()
     }
 
     fn file(&self, name: &str) -> PathBuf {

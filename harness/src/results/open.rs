@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::check::{self, read_checked};
 use super::head::{Head, as_read, open_manifest};
 use super::lock::Lock;
-use super::manifest::Checksums;
 use super::{
     Build, DRAWS, INVOCATIONS, InvocationRow, NewRun, ResultsError, RowDraws, RunDirectory, TRIALS,
     TrialId, TrialRow, jsonl, whole,
@@ -32,12 +31,9 @@ impl RunDirectory {
         let head = Head {
             path,
             hashes: &manifest.files,
-            checksums: manifest.schema_version.checksums(),
         };
         // The experiment is not needed here, but others read it.
-        if head.checksums == Checksums::Required {
-            head.read("experiment.yaml")?;
-        }
+        head.read("experiment.yaml")?;
         let prices = path.join("prices.yaml");
         let damaged = |reason| ResultsError::Damaged {
             place: prices.display().to_string(),
@@ -48,7 +44,7 @@ impl RunDirectory {
         let mut directory = Self {
             machine: head.json("machine.json")?,
             rows: head.json("plan.json")?,
-            claims: head.claims("claims.json")?,
+            claims: head.json("claims.json")?,
             prices: PriceBook::parse("prices.yaml", &text)
                 .map_err(|error| damaged(error.to_string()))?,
             warnings: Vec::new(),
@@ -56,9 +52,8 @@ impl RunDirectory {
             lock: None,
             manifest,
         };
-        let checksums = directory.checksums();
-        let (_, trials_cut) = jsonl::read::<TrialRow>(&directory.file(TRIALS), checksums)?;
-        let (_, calls_cut) = jsonl::read::<InvocationRow>(&directory.file(INVOCATIONS), checksums)?;
+        let (_, trials_cut) = jsonl::read::<TrialRow>(&directory.file(TRIALS))?;
+        let (_, calls_cut) = jsonl::read::<InvocationRow>(&directory.file(INVOCATIONS))?;
         for (cut, file) in [(trials_cut, TRIALS), (calls_cut, INVOCATIONS)] {
             if cut {
                 directory.warnings.push(format!(
@@ -92,13 +87,12 @@ impl RunDirectory {
     /// that does not belong to the others.
     pub fn open_whole(path: &Path) -> Result<Self, ResultsError> {
         let directory = Self::open(path)?;
-        let checksums = directory.checksums();
         let file = |name: &str| directory.file(name);
-        let (trials, is_cut) = jsonl::read_numbered(&file(TRIALS), checksums)?;
+        let (trials, is_cut) = jsonl::read_numbered(&file(TRIALS))?;
         check::whole(&file(TRIALS), trials.len(), is_cut)?;
-        let (calls, is_cut) = jsonl::read_numbered(&file(INVOCATIONS), checksums)?;
+        let (calls, is_cut) = jsonl::read_numbered(&file(INVOCATIONS))?;
         check::whole(&file(INVOCATIONS), calls.len(), is_cut)?;
-        let (draws, is_cut) = jsonl::read_numbered::<RowDraws>(&file(DRAWS), checksums)?;
+        let (draws, is_cut) = jsonl::read_numbered::<RowDraws>(&file(DRAWS))?;
         check::whole(&file(DRAWS), draws.len(), is_cut)?;
         directory.check(&trials, &calls)?;
         Ok(directory)
@@ -112,11 +106,10 @@ impl RunDirectory {
     /// As [`RunDirectory::open_whole`].
     pub fn open_cut(path: &Path) -> Result<Self, ResultsError> {
         let directory = Self::open(path)?;
-        let checksums = directory.checksums();
-        let (trials, _) = jsonl::read_numbered::<TrialRow>(&directory.file(TRIALS), checksums)?;
+        let (trials, _) = jsonl::read_numbered::<TrialRow>(&directory.file(TRIALS))?;
         let finished: BTreeSet<&TrialId> = trials.iter().map(|(_, row)| &row.id).collect();
         let calls = directory.file(INVOCATIONS);
-        let (mut calls, _) = jsonl::read_numbered::<InvocationRow>(&calls, checksums)?;
+        let (mut calls, _) = jsonl::read_numbered::<InvocationRow>(&calls)?;
         calls.retain(|(_, call)| finished.contains(&call.trial));
         directory.check(&trials, &calls)?;
         directory.draws()?;
@@ -140,14 +133,13 @@ impl RunDirectory {
         directory.lock = Some(Arc::new(lock));
         whole::sweep(path);
         whole::sweep(&path.join("events"));
-        let checksums = directory.checksums();
         let finished = directory.finished_trials()?;
-        jsonl::retain(&directory.file(TRIALS), checksums, |_: &TrialRow| true)?;
+        jsonl::retain(&directory.file(TRIALS), |_: &TrialRow| true)?;
         let calls = directory.file(INVOCATIONS);
-        jsonl::retain(&calls, checksums, |call: &InvocationRow| {
+        jsonl::retain(&calls, |call: &InvocationRow| {
             finished.contains(&call.trial)
         })?;
-        jsonl::retain(&directory.file(DRAWS), checksums, |_: &RowDraws| true)?;
+        jsonl::retain(&directory.file(DRAWS), |_: &RowDraws| true)?;
         Ok(directory)
     }
 
@@ -159,7 +151,7 @@ impl RunDirectory {
     ) -> Result<(), ResultsError> {
         check::trials(&self.path, trials, calls, &self.rows, &self.manifest)?;
         for (_, trial) in trials {
-            read_checked(&self.file(&trial.events), trial.events_sha256.as_deref())?;
+            read_checked(&self.file(&trial.events), &trial.events_sha256)?;
         }
         Ok(())
     }

@@ -41,6 +41,28 @@ impl Values {
         }
     }
 
+    /// Returns whether any is another than 0.
+    pub(super) fn any_counts(&self) -> bool {
+        match self {
+            Self::Text(_) => false,
+            Self::Whole(values) => values
+                .iter()
+                .any(|whole| whole.is_some_and(|whole| whole > 0)),
+            Self::Real(values) => values
+                .iter()
+                .any(|real| real.is_some_and(|real| real != 0.0)),
+        }
+    }
+
+    /// Returns whether any is known.
+    pub(super) fn any_known(&self) -> bool {
+        match self {
+            Self::Text(values) => values.iter().any(Option::is_some),
+            Self::Whole(values) => values.iter().any(Option::is_some),
+            Self::Real(values) => values.iter().any(Option::is_some),
+        }
+    }
+
     fn dtype(&self) -> ArrowDataType {
         match self {
             // Readers know this type of text longer than that of views.
@@ -65,11 +87,8 @@ impl Values {
     /// No rows yet, of the type that a file states for a column.
     fn empty(dtype: &ArrowDataType) -> Option<Self> {
         match dtype {
-            ArrowDataType::Utf8View | ArrowDataType::LargeUtf8 | ArrowDataType::Utf8 => {
-                Some(Self::Text(Vec::new()))
-            }
-            // Runs before 1.12 have unsigned ones.
-            ArrowDataType::UInt64 | ArrowDataType::Int64 => Some(Self::Whole(Vec::new())),
+            ArrowDataType::LargeUtf8 => Some(Self::Text(Vec::new())),
+            ArrowDataType::Int64 => Some(Self::Whole(Vec::new())),
             ArrowDataType::Float64 => Some(Self::Real(Vec::new())),
             _ => None,
         }
@@ -84,16 +103,9 @@ impl Values {
                 values.extend(array.iter().map(|text| text.map(str::to_owned)));
             }
             Self::Whole(values) => {
-                if let Some(unsigned) = array.downcast_ref::<PrimitiveArray<u64>>() {
-                    values.extend(unsigned.iter().map(Option::<&u64>::copied));
-                } else {
-                    let signed = array.downcast_ref::<PrimitiveArray<i64>>()?;
-                    values.extend(
-                        signed
-                            .iter()
-                            .map(|whole| whole.map(|whole| whole.cast_unsigned())),
-                    );
-                }
+                let array = array.downcast_ref::<PrimitiveArray<i64>>()?;
+                let unsigned = |whole: Option<&i64>| whole.map(|whole| whole.cast_unsigned());
+                values.extend(array.iter().map(unsigned));
             }
             Self::Real(values) => {
                 let array = array.downcast_ref::<PrimitiveArray<f64>>()?;

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::head::{in_form, read_sealed, unsealed};
+use super::head::read_sealed;
 use super::seal::seal_file;
 use super::whole::replace;
-use super::{ResultsError, SchemaVersion, older};
+use super::{ResultsError, SchemaVersion};
 use crate::claims::Claim;
 
 /// The file's name.
 const FILE: &str = "reproduction.json";
 
 /// The version that this program writes.
-pub const REPRODUCTION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
+pub const REPRODUCTION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
 
 /// Several runs that are reported on one page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,16 +105,7 @@ impl Reproduction {
     /// # Errors
     /// When its format is another one, or the file is damaged.
     pub fn read(directory: &Path) -> Result<Self, ResultsError> {
-        let file = directory.join(FILE);
-        let (mut read, is_sealed) =
-            read_sealed::<serde_json::Value>(directory, &file, REPRODUCTION_VERSION)?;
-        if !is_sealed && read["schema_version"]["minor"].as_u64() >= Some(2) {
-            return Err(unsealed(&file));
-        }
-        for item in read["items"].as_array_mut().into_iter().flatten() {
-            older::claims(&mut item["claims"]);
-        }
-        in_form(&file, read)
+        read_sealed(directory, &directory.join(FILE), REPRODUCTION_VERSION)
     }
 
     /// Writes it into a directory, whole or not at all.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::iter::repeat_n;
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{Evaluation, GpuUsage, Host, Record, Replicas, StepRecord, find};
@@ -72,39 +73,35 @@ pub struct TrialRow {
     /// State transitions of workflows.
     pub transitions: u64,
     /// Invocations that were refused because too many ran; null where nothing
-    /// refuses any. Since 1.5.
-    #[serde(default)]
+    /// refuses any.
     pub throttles: Option<u64>,
     /// The exchange's traffic by the system's closed form, in the counts that
     /// do not depend on timing; null if the system states none.
     pub closed_form: Option<Traffic>,
     /// What was used of GPUs, one per task that computed on one; none where there was no GPU, or
-    /// its driver reports nothing. Since 1.6.
-    #[serde(default)]
+    /// its driver reports nothing.
     pub gpus: Vec<GpuUsage>,
-    /// What CloudWatch recorded of the trial, beside its log; of AWS alone. Since 1.7.
-    #[serde(default)]
+    /// What CloudWatch recorded of the trial, beside its log; of AWS alone.
     pub cloudwatch: Vec<CloudWatchMetric>,
     /// Why replicas need not be bit-identical; null if they must be.
     pub replicas_may_differ: Option<String>,
     /// Epoch in which a loss was first not a finite number: training diverged; null if
-    /// none was. Since 1.9.
+    /// none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diverged: Option<usize>,
     /// Mini-batch of that epoch; null where the step was a whole epoch, or
-    /// an evaluation found it. Since 1.10.
+    /// an evaluation found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diverged_batch: Option<usize>,
-    /// How often each injected fault of the row happened, in their order. Since 1.11.
+    /// How often each injected fault of the row happened, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<usize>,
     /// Every evaluation, in order.
     pub evaluations: Vec<EvaluationRow>,
     /// The file of its events, from the run directory.
     pub events: String,
-    /// SHA-256 of that file. Since 1.10.
-    #[serde(default)]
-    pub events_sha256: Option<String>,
+    /// SHA-256 of that file.
+    pub events_sha256: String,
     /// Reason of the failure; none if it succeeded.
     pub failure: Option<String>,
     /// Warnings for readers of the results.
@@ -122,7 +119,7 @@ pub struct EvaluationRow {
     pub at_s: f64,
     /// The result on the test split.
     pub evaluation: Evaluation,
-    /// The result on the validation split, where there is one. Since 1.9.
+    /// The result on the validation split, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Evaluation>,
 }
@@ -168,7 +165,8 @@ impl TrialRow {
                  did not report are left out"
             )
         }));
-        let sent: Vec<&StepRecord> = steps(outcome).collect();
+        let sent = steps(outcome).flat_map(|step| repeat_n(step, step.alike as usize));
+        let sent: Vec<&StepRecord> = sent.collect();
         let bound = system.and_then(|system| system.bind(job).ok());
         Self {
             seed: job.seed,
@@ -193,7 +191,7 @@ impl TrialRow {
             faults: outcome.faults(plan.row.faults.len()),
             evaluations: outcome.records.iter().filter_map(evaluation).collect(),
             events: format!("events/{}.parquet", id.file_stem()),
-            events_sha256: None,
+            events_sha256: String::new(),
             failure: outcome.failure.clone(),
             warnings,
             id,

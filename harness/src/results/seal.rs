@@ -120,7 +120,7 @@ mod tests {
             let mut sealed = text.to_vec();
             seal(&mut sealed);
             assert!(open(&sealed).unwrap());
-            assert!(!open(text).unwrap(), "an object of an earlier version");
+            assert!(!open(text).unwrap(), "an object without one");
             let read: serde_json::Value = serde_json::from_slice(&sealed).unwrap();
             assert_eq!(read["sha256"].as_str().unwrap(), sha256_hex(text));
             for bit in 0..8 * sealed.len() {

@@ -35,11 +35,10 @@ pub struct SimulationRecord {
     pub real_compute: bool,
     /// Whether every trial but the first stands on a sample of the constants' ranges.
     pub sample: bool,
-    /// Published cells, `FILE:LINE:COLUMN`, that no constant was fitted to. Since 1.8.
+    /// Published cells, `FILE:LINE:COLUMN`, that no constant was fitted to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_out: Vec<String>,
-    /// Draws of the constants that rankings are judged over; 0 in runs before 1.8.
-    #[serde(default)]
+    /// Draws of the constants that rankings are judged over.
     pub draws: u32,
 }
 
@@ -60,7 +59,7 @@ pub struct ConstantRecord {
     pub date: Option<String>,
     /// Whether the experiment states it in the place of the profile.
     pub stated: bool,
-    /// Published figures that the value was fitted to. Since 1.8.
+    /// Published figures that the value was fitted to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted_to: Option<FittedTo>,
 }

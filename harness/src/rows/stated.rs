@@ -13,8 +13,8 @@ use serde::{Serialize, Serializer};
 pub struct StatedConstant {
     /// Value, in the unit that the constant's name ends in.
     pub value: f64,
-    /// What the value rests on; none in plans of earlier versions and where a
-    /// file gives a bare number, which the experiment's check refuses.
+    /// What the value rests on; none where a file gives a bare number, which the experiment's
+    /// check refuses.
     pub basis: Option<Basis>,
 }
 

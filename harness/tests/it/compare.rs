@@ -72,7 +72,6 @@ fn copied(run: &Path) -> TempDir {
     }
     let directory = tempfile::tempdir().unwrap();
     copy(run, directory.path());
-    fixture::unsealed(directory.path());
     directory
 }
 
@@ -114,6 +113,7 @@ fn a_shaped_network_is_not_compared_with_one_that_is_left_as_it_is() {
         },
     });
     fs::write(&path, plan.to_string()).unwrap();
+    fixture::reseal(shaped.path());
     let compared = compared(usual(), shaped.path());
     let (other, same) = ("not comparable", "same");
     assert_eq!(
@@ -136,6 +136,7 @@ fn edit(run: &Path, file: &str, before: &str, after: &str) {
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains(before), "{before} in {file}");
     fs::write(&path, text.replace(before, after)).unwrap();
+    fixture::reseal(run);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use epochcost::claims::Claim;
+use epochcost::hash::sha256_hex;
 use epochcost::metering::{Invocation, TrialOutcome};
 use epochcost::results::{DatasetRecord, FileHash, Limit, NewRun, PlannedRow, RunDirectory};
 use epochcost::rows::{Row, TrialPlan};
@@ -230,6 +231,7 @@ fn step(job: &Job, rank: usize, epoch: usize, batch: usize, place: f64, slower: 
     StepRecord {
         function: "worker".into(),
         rank,
+        alike: 1,
         epoch,
         batch: Some(batch),
         started_s: 1000.0 + done * (2.0 + place * 0.4) * slower,
@@ -238,7 +240,7 @@ fn step(job: &Job, rank: usize, epoch: usize, batch: usize, place: f64, slower: 
         loss: Some(2.3 - 0.12 * done - 0.03 * place),
         // What MLLess sends whole; the other systems do not tell.
         update_density: (job.system == "mlless").then_some(1.0),
-        waits: Some(Default::default()),
+        waits: Default::default(),
         staleness: None,
         usage: Default::default(),
         parameters_digest: Some(format!("{}-{epoch}-{batch}", job.system)),
@@ -252,6 +254,7 @@ fn invocation(rank: usize, host: Host, wall_s: f64, place: f64) -> Invocation {
         host,
         function: "worker".into(),
         rank,
+        alike: 1,
         epoch: 0,
         batch: None,
         sandbox: format!("sandbox-{rank}"),
@@ -296,31 +299,36 @@ pub fn finished(path: &Path, claims: &str) -> RunDirectory {
     run
 }
 
-/// Turns a run into one of format 1.9, which has no checksums: what is edited by hand is then
+/// Gives everything in a run that was edited by hand the checksum of what it is now, so that it is
 /// judged by its content.
-pub fn unsealed(run: &Path) {
-    let manifest = run.join("manifest.json");
-    let mut text: serde_json::Value =
-        serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
-    text["schema_version"]["minor"] = 9.into();
-    for field in ["files", "sha256"] {
-        text.as_object_mut().unwrap().remove(field);
-    }
-    fs::write(&manifest, serde_json::to_vec_pretty(&text).unwrap()).unwrap();
+pub fn reseal(run: &Path) {
     for name in ["trials.jsonl", "invocations.jsonl", "draws.jsonl"] {
         let file = run.join(name);
         let Ok(text) = fs::read_to_string(&file) else {
             continue;
         };
-        let lines = text.lines().map(|line| {
-            let (own, _) = line.rsplit_once(",\"sha256\":\"").unwrap();
-            let own = format!("{own}}}");
-            match own.split_once("\"events_sha256\":\"") {
-                Some((before, after)) => before.to_owned() + after.split_once("\",").unwrap().1,
-                None => own,
-            }
+        let lines = text.split_inclusive('\n').map(|line| {
+            let Some((own, _)) = line.rsplit_once(",\"sha256\":\"") else {
+                return line.to_owned();
+            };
+            let hash = sha256_hex(format!("{own}}}").as_bytes());
+            format!("{own},\"sha256\":\"{hash}\"}}\n")
         });
-        let text: String = lines.map(|line| line + "\n").collect();
-        fs::write(&file, text).unwrap();
+        fs::write(&file, lines.collect::<String>()).unwrap();
     }
+    let manifest = run.join("manifest.json");
+    let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(&fs::read(&manifest).unwrap())
+    else {
+        return;
+    };
+    let fields = value.as_object_mut().unwrap();
+    fields.remove("sha256");
+    for file in fields["files"].as_array_mut().unwrap() {
+        let content = fs::read(run.join(file["name"].as_str().unwrap())).unwrap();
+        file["sha256"] = sha256_hex(&content).into();
+    }
+    let text = serde_json::to_string_pretty(&value).unwrap() + "\n";
+    let own = text.strip_suffix("\n}\n").unwrap();
+    let hash = sha256_hex(text.as_bytes());
+    fs::write(&manifest, format!("{own},\n  \"sha256\": \"{hash}\"\n}}\n")).unwrap();
 }

@@ -98,11 +98,11 @@ fn changed(file: &str, change: impl Fn(&str) -> String) -> TempDir {
             }
         }
     }
-    fixture::unsealed(copy.path());
     let path = copy.path().join(file);
     let text = fs::read_to_string(&path).unwrap();
     assert_ne!(change(&text), text, "{file}");
     fs::write(&path, change(&text)).unwrap();
+    fixture::reseal(copy.path());
     copy
 }
 

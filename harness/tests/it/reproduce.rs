@@ -347,12 +347,12 @@ fn what_is_stale_is_set_aside_and_run_anew() {
     let name = aside[0].file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("20") && name.ends_with("-a"), "{name}");
 
-    fixture::unsealed(&scene.path("out/one/a"));
     let manifest = scene.path("out/one/a/manifest.json");
     let text = fs::read_to_string(&manifest).unwrap();
     let mut changed: Value = serde_json::from_str(&text).unwrap();
     changed["epochcost"]["sha256"] = "00".into();
     fs::write(&manifest, changed.to_string()).unwrap();
+    fixture::reseal(&scene.path("out/one/a"));
     let text = scene.reproduce(&[], 3);
     assert!(text.contains("another build of epochcost"), "{text}");
     assert_eq!(set_aside(&scene, "one/a").len(), 2);
@@ -418,12 +418,12 @@ fn one_changed_verdict_changes_page_twin_summary_and_exit_code() {
     }
     assert_eq!(scene.summary()["exit_code"], 0);
 
-    fixture::unsealed(&scene.path("out/one/b"));
     edit(
         &scene.path("out/one/b/claims.json"),
         "\"published\": 6.0",
         "\"published\": 7.0",
     );
+    fixture::reseal(&scene.path("out/one/b"));
     let output = scene.ends(&["report", "out"], 3);
     assert!(printed(&output).contains("one/b: not reproduced"));
     for page in ["html", "md"].map(|extension| scene.page(extension)) {
@@ -441,6 +441,7 @@ fn one_changed_verdict_changes_page_twin_summary_and_exit_code() {
         "\"published\": 7.0",
         "\"expect\": \"not_reproduced\", \"published\": 7.0",
     );
+    fixture::reseal(&scene.path("out/one/b"));
     scene.ends(&["report", "out"], 0);
     assert_eq!(scene.summary()["counts"]["unexpected"], 0);
 }

@@ -34,7 +34,7 @@ mod trial;
 
 pub use error::SimulationError;
 pub use limits::{Infeasible, Limit};
-pub use model::{Invocation, MakeCompute, Options, Simulated, Simulation, Totals};
+pub use model::{Invocation, MakeCompute, Options, Simulated, Simulation};
 pub use population::simulated_workers;
 pub use probe::{Operation, Probe, ProbeClient, probe};
 pub use recorded::Recorded;

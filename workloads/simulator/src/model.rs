@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use epochcost_systems::{
-    Compute, Fault, Host, InvokedTask, Job, PurposeTraffic, Record, Result, Sizes, Stage,
-    StageSeconds, StepRecord, Waits,
+    Compute, Fault, Host, InvokedTask, Job, Record, Result, Sizes, Totals, weight,
 };
 use serde::{Deserialize, Serialize};
 
@@ -98,55 +97,8 @@ pub struct Invocation {
     /// The error, if it failed.
     pub error: Option<String>,
     /// Number of invocations that are alike, this one included.
-    #[serde(default = "one")]
+    #[serde(default = "weight::one")]
     pub alike: u64,
-}
-
-fn one() -> u64 {
-    1
-}
-
-/// Sums over all steps of a trial.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Totals {
-    /// Steps that ended.
-    pub steps: u64,
-    /// Seconds per function and stage.
-    pub seconds: BTreeMap<String, StageSeconds>,
-    /// All traffic, sent and received.
-    pub traffic: PurposeTraffic,
-    /// Polls that found nothing.
-    #[serde(default)]
-    pub waits: Waits,
-    /// First start and last end of the steps of each epoch, seconds.
-    #[serde(default)]
-    pub epochs: BTreeMap<usize, (f64, f64)>,
-}
-
-impl Totals {
-    /// Adds a step that ended, as often as there are steps alike.
-    pub(crate) fn note(&mut self, step: &StepRecord, alike: u64) {
-        self.steps += alike;
-        let mut seconds = step.seconds;
-        let mut end_s = step.started_s;
-        for stage in Stage::ALL {
-            end_s += step.seconds.of(stage);
-            seconds.add(stage, step.seconds.of(stage) * (alike - 1) as f64);
-        }
-        match self.seconds.get_mut(&step.function) {
-            Some(sum) => *sum += seconds,
-            None => {
-                self.seconds.insert(step.function.clone(), seconds);
-            }
-        }
-        self.traffic += step.traffic.times(alike);
-        self.waits += step.waits.unwrap_or_default().times(alike);
-        let epoch = self.epochs.entry(step.epoch);
-        let (first, last) = epoch.or_insert((f64::INFINITY, f64::NEG_INFINITY));
-        *first = first.min(step.started_s);
-        *last = last.max(end_s);
-    }
 }
 
 /// The outcome of a simulation.

@@ -214,9 +214,7 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
         }
         PaperAccount::PeerToPeer => charge_phases(&mut ledger, usage)?,
     }
-    let hours: f64 = of(usage, Host::Instance)
-        .map(|call| call.duration_ms / 3.6e6)
-        .sum();
+    let hours = sum(usage, Host::Instance, |call| call.duration_ms / 3.6e6);
     ledger.charge(&ec2(usage.instance_type), hours)?;
     Ok(Bill {
         cost_model: CostModel::Paper,
@@ -246,12 +244,11 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
     let seconds = |call: &Invocation| call.billed_ms as f64 / 1e3;
     charge_functions(&mut ledger, usage, seconds, 1024.0)?;
     if usage.function_price.is_none() {
-        ledger.charge("lambda_request", of(usage, Host::Function).count() as f64)?;
+        ledger.charge("lambda_request", sum(usage, Host::Function, |_| 1.0))?;
     }
     ledger.charge("state_transition", usage.transitions as f64)?;
-    let instance_hours: f64 = of(usage, Host::Instance)
-        .map(|call| ec2_hours(call.billed_ms as f64 / 1e3))
-        .sum();
+    let hours = |call: &Invocation| ec2_hours(call.billed_ms as f64 / 1e3);
+    let instance_hours = sum(usage, Host::Instance, hours);
     ledger.charge(&ec2(usage.instance_type), instance_hours)?;
     charge_objects(&mut ledger, usage)?;
     charge_queue(&mut ledger, usage)?;
@@ -327,12 +324,11 @@ fn charge_functions(
     seconds: impl Fn(&Invocation) -> f64,
     mb_per_gb: f64,
 ) -> Result<(), PriceBookError> {
-    let calls = of(usage, Host::Function);
     match usage.function_price {
-        Some(dimension) => ledger.charge(dimension, calls.map(seconds).sum()),
+        Some(dimension) => ledger.charge(dimension, sum(usage, Host::Function, seconds)),
         None => {
             let gb = |call: &Invocation| f64::from(call.memory_mb.unwrap_or(0)) / mb_per_gb;
-            let gb_seconds = calls.map(|call| seconds(call) * gb(call)).sum();
+            let gb_seconds = sum(usage, Host::Function, |call| seconds(call) * gb(call));
             ledger.charge(gb_second(usage.paper_account), gb_seconds)
         }
     }
@@ -354,8 +350,8 @@ fn charge_phases(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Price
     for call in of(usage, Host::Function).filter(|call| call.batch.is_some()) {
         let gb = f64::from(call.memory_mb.unwrap_or(0)) / 1024.0;
         let (count, sum_gb, slowest_s) = phases.entry((call.rank, call.epoch)).or_default();
-        *count += 1.0;
-        *sum_gb += gb;
+        *count += call.alike as f64;
+        *sum_gb += gb * call.alike as f64;
         *slowest_s = slowest_s.max(call.duration_ms / 1e3);
     }
     let phases = phases.values();
@@ -438,6 +434,13 @@ fn of<'a>(usage: &'a Usage<'_>, host: Host) -> impl Iterator<Item = &'a Invocati
         .iter()
         .copied()
         .filter(move |call| call.host == host)
+}
+
+/// Returns the sum of `each` over the calls on `host`, as often as there are alike.
+fn sum(usage: &Usage<'_>, host: Host, each: impl Fn(&Invocation) -> f64) -> f64 {
+    of(usage, host)
+        .map(|call| each(call) * call.alike as f64)
+        .sum()
 }
 
 fn ec2(instance_type: &str) -> String {

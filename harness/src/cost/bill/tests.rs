@@ -9,6 +9,7 @@ fn call(host: Host, duration_ms: f64, billed_ms: u64, memory_mb: Option<u32>) ->
         host,
         function: "worker".into(),
         rank: 0,
+        alike: 1,
         epoch: 0,
         batch: None,
         sandbox: "s".into(),

@@ -59,23 +59,23 @@ const MOST_LIKELY: usize = 6;
 pub(super) struct Answer {
     /// What was asked for.
     goal: Goal,
-    /// What is trained, and who said so. Since 1.5.
+    /// What is trained, and who said so.
     question: Question,
     /// Samples that are trained.
     samples: usize,
     /// Settings that were searched.
     searched: usize,
     /// Settings among them that were simulated, or are impossible by their sizes. Bounds of time
-    /// and dollars rule out the others. Since 1.3.
+    /// and dollars rule out the others.
     simulated: usize,
     /// Settings among the simulated ones that are possible.
     possible: usize,
     /// The best that keeps the goal in 95 % of the draws; null if nothing does.
     answer: Option<Choice>,
-    /// The setting that keeps the goal in the most draws, where none keeps it in 95 %. Since 1.5.
+    /// The setting that keeps the goal in the most draws, where none keeps it in 95 %.
     likeliest: Option<Choice>,
     /// The best of the frontier that keeps the goal, where it is ahead of the answer and takes fewer
-    /// optimizer steps than the experiment. Since 1.5.
+    /// optimizer steps than the experiment.
     fewer_steps: Option<Choice>,
     /// The best of another system, host or place.
     runner_up: Option<Choice>,
@@ -107,18 +107,18 @@ pub(super) struct Choice {
     place: String,
     /// Mini-batches of a worker in an epoch.
     batches_per_worker: usize,
-    /// Optimizer steps per epoch: fewer, larger ones may learn less. Since 1.5.
+    /// Optimizer steps per epoch: fewer, larger ones may learn less.
     steps_per_epoch: usize,
     #[serde(flatten)]
     price: Price,
-    /// Prices of its place that were assumed. Since 1.5.
+    /// Prices of its place that were assumed.
     assumed_prices: Vec<AssumedPrice>,
     /// Whether the whole was simulated; otherwise it is carried on from its first steps.
     is_whole: bool,
     /// The 5th and 95th percentile over draws of all ranges; null if it was not drawn.
     seconds_range: Option<Range>,
     usd_range: Option<Range>,
-    /// Draws that keep the goal; null if it was not drawn. Since 1.5.
+    /// Draws that keep the goal; null if it was not drawn.
     chance: Option<Chance>,
     /// Whether it keeps the goal and ties with the answer.
     is_tie: bool,

@@ -124,7 +124,7 @@ pub struct Mark {
     /// Operations that take as long as its step on the reference GPU.
     pub flops_per_sample: f64,
     /// The best settings of the user's own model; null for models of the papers, which have those
-    /// of the nearest cell. Since 1.1.
+    /// of the nearest cell.
     pub own: Option<Cell>,
 }
 
@@ -146,7 +146,7 @@ pub struct Map {
     pub models: Vec<Mark>,
     /// The map in sentences.
     pub sentences: Vec<String>,
-    /// What the platform profiles miss by, in sentences. Since 1.2.
+    /// What the platform profiles miss by, in sentences.
     pub misses: Vec<String>,
 }
 

@@ -5,6 +5,8 @@
 //! simulated run, on the run's machine and with its settings, has steps of the
 //! recorded median: found by simulating.
 
+use std::iter::repeat_n;
+
 use epochcost_simulator::profile::{ModelCost, median};
 use epochcost_systems::{Device, Job, StageSeconds, StepRecord};
 
@@ -82,6 +84,7 @@ pub(super) async fn cost(plan: &Replay, row: &RowAnalysis) -> Result<ModelCost, 
 impl Observed {
     fn of(trials: &[Trial<'_>], job: &Job) -> Self {
         let steps = trials.iter().flat_map(|trial| trial.steps);
+        let steps = steps.flat_map(|step| repeat_n(step, step.alike as usize));
         let mut computed: Vec<&StepRecord> = steps
             .filter(|step| step.seconds.compute_gradients > 0.0)
             .collect();
@@ -193,7 +196,7 @@ impl Trial<'_> {
     /// computed a gradient in it; `of_batches`, of one mini-batch.
     fn first_steps(&self, of_batches: bool) -> impl Iterator<Item = StageSeconds> + '_ {
         let cold = self.invocations.iter().filter(|call| call.cold);
-        cold.filter_map(move |call| {
+        cold.flat_map(move |call| {
             let of_call = self.steps.iter().filter(|step| {
                 step.function == call.function
                     && step.rank == call.rank
@@ -201,9 +204,12 @@ impl Trial<'_> {
                     && step.started_s >= call.started_s - CLOCKS_S
                     && step.started_s <= call.ended_s
             });
-            let first = of_call.min_by(|a, b| a.started_s.total_cmp(&b.started_s))?;
-            let computes = first.seconds.compute_gradients > 0.0;
-            (computes && (first.batch.is_some() || !of_batches)).then_some(first.seconds)
+            let first = of_call.min_by(|a, b| a.started_s.total_cmp(&b.started_s));
+            let computes = |first: &&StepRecord| first.seconds.compute_gradients > 0.0;
+            let first = first.filter(computes);
+            let first = first.filter(|first| first.batch.is_some() || !of_batches);
+            let seconds = first.into_iter().map(|first| first.seconds);
+            seconds.flat_map(|seconds| repeat_n(seconds, call.alike as usize))
         })
     }
 
@@ -215,7 +221,8 @@ impl Trial<'_> {
         let seconds = |step: &StepRecord| step.seconds.detect_convergence;
         let longest = self.steps.iter().map(seconds).fold(0.0, f64::max);
         let evaluating = self.steps.iter().filter(move |step| {
-            job.evaluates_after(step.epoch) && step.rank == 0 && seconds(step) > 0.1 * longest
+            let is_first = step.rank as u64 + 1 == step.alike;
+            job.evaluates_after(step.epoch) && is_first && seconds(step) > 0.1 * longest
         });
         evaluating.map(move |step| seconds(step) / samples)
     }

@@ -201,6 +201,7 @@ fn invocation(
         host: Host::Instance,
         function: function.to_owned(),
         rank,
+        alike: 1,
         epoch: 0,
         batch: None,
         sandbox: format!("instance-{rank}"),

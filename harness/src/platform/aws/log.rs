@@ -137,6 +137,7 @@ impl Seen {
             host: Host::Function,
             function: task.function,
             rank: task.rank,
+            alike: 1,
             epoch: task.epoch,
             batch: task.batch,
             sandbox: self.stream.clone(),

@@ -66,6 +66,7 @@ impl Instances {
             host: HostKind::Instance,
             function: task.function.clone(),
             rank: task.rank,
+            alike: 1,
             epoch: task.epoch,
             batch: task.batch,
             sandbox: format!("instance-{}", task.rank),

@@ -224,6 +224,7 @@ impl Sandbox {
             host: HostKind::Function,
             function: task.function.clone(),
             rank: task.rank,
+            alike: 1,
             epoch: task.epoch,
             batch: task.batch,
             sandbox: self.id.clone(),

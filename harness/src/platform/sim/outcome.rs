@@ -12,9 +12,7 @@ pub(super) fn of(simulated: Simulated) -> TrialOutcome {
     TrialOutcome {
         started_s: 0.0,
         wall_s: simulated.wall_s,
-        invocations: (simulated.invocations.into_iter())
-            .flat_map(each_invocation)
-            .collect(),
+        invocations: simulated.invocations.into_iter().map(invocation).collect(),
         records: simulated.records,
         transitions: simulated.transitions,
         // Virtual callers wait for their turn.
@@ -23,24 +21,6 @@ pub(super) fn of(simulated: Simulated) -> TrialOutcome {
         failure: limit.or(simulated.failure),
         warnings: Vec::new(),
     }
-}
-
-/// Returns the invocations for which one stands, by rank: the ranks up to its own.
-fn each_invocation(call: epochcost_simulator::Invocation) -> impl Iterator<Item = Invocation> {
-    let (last, alike) = (call.task.rank, call.alike);
-    let one = invocation(call);
-    (0..alike).map(move |others| match alike - 1 - others {
-        0 => one.clone(),
-        before => {
-            let rank = last - before as usize;
-            Invocation {
-                request_id: format!("{}-{rank}", one.request_id),
-                sandbox: format!("{}-{rank}", one.sandbox),
-                rank,
-                ..one.clone()
-            }
-        }
-    })
 }
 
 /// Returns an invocation with the time that would be billed: whole milliseconds begun,
@@ -53,6 +33,7 @@ pub(crate) fn invocation(call: epochcost_simulator::Invocation) -> Invocation {
         host: call.host,
         function: call.task.function,
         rank: call.task.rank,
+        alike: call.alike,
         epoch: call.task.epoch,
         batch: call.task.batch,
         sandbox: format!("sandbox-{:08}", call.sandbox),

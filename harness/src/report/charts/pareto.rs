@@ -255,7 +255,7 @@ fn gradients_usd(labelled: &Labelled<'_>) -> Option<f64> {
             let charged_s: f64 = trial
                 .invocations
                 .iter()
-                .map(|call| call.duration_ms / 1e3)
+                .map(|call| call.duration_ms / 1e3 * call.alike as f64)
                 .sum();
             let share = trial.seconds.compute_gradients / charged_s;
             (charged_s > 0.0).then(|| trial.paper.total_usd() * share.min(1.0) / epochs)

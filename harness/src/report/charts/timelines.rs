@@ -4,7 +4,7 @@ use epochcost_systems::{StepRecord, find};
 
 use super::{Chart, Labelled, STAGES, every_size};
 use crate::format;
-use crate::report::activity::{Call, Worker, ended_s, workers};
+use crate::report::activity::{Call, Worker, workers};
 use crate::report::chart::{Lane, Piece, Span, Timeline, timeline};
 use crate::report::samples::Sample;
 
@@ -99,7 +99,7 @@ impl Window {
         let first = of_epoch()
             .map(|step| step.started_s)
             .min_by(f64::total_cmp)?;
-        let to = of_epoch().map(ended_s).max_by(f64::total_cmp)?;
+        let to = of_epoch().map(StepRecord::ended_s).max_by(f64::total_cmp)?;
         let length = to - first;
         let from = if first - start > length {
             first - 0.1 * length
@@ -135,7 +135,7 @@ fn shown<'a, 'w>(workers: &'w [Worker<'a>], window: &Window) -> &'w [Worker<'a>]
 /// Returns the lanes of a worker that the window reaches. A function that only
 /// coordinates (MLLess's supervisor) is named for itself.
 fn lanes(worker: &Worker<'_>, window: &Window, coordinators: &[&str]) -> Vec<Lane> {
-    let mut name = format!("worker {}", worker.rank);
+    let mut name = worker.name();
     let inside = |calls: &Vec<Call<'_>>| -> Lane {
         let calls = calls.iter().filter(|call| call.began_s() < window.to);
         let function = |call: &Call<'_>| call.invocation.function.clone();
@@ -202,9 +202,9 @@ fn title(call: &Call<'_>) -> String {
         (false, _) => "warm".into(),
     };
     format!(
-        "{}, worker {}{batch}: {}, {start}, billed {}",
+        "{}, {}{batch}: {}, {start}, billed {}",
         invocation.function,
-        invocation.rank,
+        call.worker(),
         format::seconds(invocation.duration_ms / 1e3),
         format::seconds(invocation.billed_ms as f64 / 1e3)
     )
@@ -227,6 +227,11 @@ fn caption(
             .flat_map(|worker| worker.lanes.iter().flatten());
         calls.filter(|call| call.began_s() < window.to)
     };
+    let alike = |is: &dyn Fn(&Call<'_>) -> bool| -> u64 {
+        let calls = calls().filter(|call| is(call));
+        calls.map(|call| call.invocation.alike).sum()
+    };
+    let count = |workers: &[Worker<'_>]| -> u64 { workers.iter().map(|one| one.alike).sum() };
     let failed = match sample.trial.trial.failure {
         Some(_) => ", which failed",
         None => "",
@@ -235,12 +240,15 @@ fn caption(
         "Epoch {} of trial {}{failed}: {} workers, {} {what}, {} cold starts.",
         window.epoch + 1,
         sample.trial.trial.id.trial,
-        workers.len(),
-        calls().count(),
-        calls().filter(|call| is_cold(call)).count(),
+        count(workers),
+        alike(&|_| true),
+        alike(&is_cold),
     );
+    if workers.iter().any(|worker| worker.alike > 1) {
+        caption.push_str(" Workers that are alike are drawn once.");
+    }
     if shown.len() < workers.len() {
-        caption.push_str(&format!(" The first {} workers are drawn.", shown.len()));
+        caption.push_str(&format!(" The first {} workers are drawn.", count(shown)));
     }
     if window.from > window.start {
         let cut = format::seconds(window.from - window.start);

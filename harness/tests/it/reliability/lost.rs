@@ -29,11 +29,11 @@ fn a_missing_file_is_named_with_exit_code_2() {
 #[test]
 fn a_duration_that_cannot_be_is_refused() {
     let scene = Scene::finished();
-    fixture::unsealed(&scene.run());
     let file = scene.file("invocations.jsonl");
     let whole = fs::read_to_string(&file).unwrap();
     let negative = whole.replacen("\"duration_ms\":", "\"duration_ms\":-", 1);
     fs::write(&file, negative).unwrap();
+    fixture::reseal(&scene.run());
     refused(
         &scene.report(),
         &["invocations.jsonl, line 1", "duration_ms"],

@@ -14,7 +14,6 @@ fn a_run_that_was_cut_off_goes_on() {
     let plan = fixture::plan("spirt", 0);
     run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
         .unwrap();
-    fixture::unsealed(run.path());
     let trials = run.path().join("trials.jsonl");
     let mut text = fs::read(&trials).unwrap();
     text.extend_from_within(..100);
@@ -24,6 +23,7 @@ fn a_run_that_was_cut_off_goes_on() {
         .unwrap()
         .replace(r#""trial":0"#, r#""trial":1"#);
     fs::write(&calls, fs::read_to_string(&calls).unwrap() + &orphans).unwrap();
+    fixture::reseal(run.path());
 
     let path = directory.path();
     let busy = RunDirectory::resume(path, &fixture::new_run("[]", 2)).unwrap_err();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use epochcost_systems::{
     ArithmeticMeter, Compute, Fault, Faults, HookedCompute, Outcome, Record, Recorder, Requests,
-    Result as SystemResult, Sizes, StepRecord, System, SystemError, Task, World,
+    Result as SystemResult, Sizes, System, SystemError, Task, Totals, World,
 };
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
@@ -26,7 +26,7 @@ use crate::channels::channels;
 use crate::compute::{Computed, ModelledCompute};
 use crate::engine::{Engine, Handle, locked};
 use crate::gpus::Gpus;
-use crate::model::{Invocation, MakeCompute, Totals};
+use crate::model::{Invocation, MakeCompute};
 use crate::population::Population;
 use crate::profile::{ModelCost, Profile};
 use crate::recorded::Recorded;
@@ -233,26 +233,18 @@ impl Records {
 }
 
 impl Recorder for Records {
-    /// Counts a step as often as there are workers for which its worker stands, and keeps one
-    /// for each of them.
+    /// Notes for how many workers a step's worker stands.
     fn record(&self, record: Record) {
-        let Record::Step(step) = record else {
+        let Record::Step(mut step) = record else {
             locked(&self.kept).push(record);
             return;
         };
-        let members = self.population.members(step.rank);
+        step.alike = self.population.stands_for(step.rank);
         let mut totals = locked(&self.totals);
-        totals.note(&step, members.len() as u64);
+        totals.note(&step);
         (self.progress)(totals.steps);
         if self.keeps_steps {
-            let mut kept = locked(&self.kept);
-            for rank in members {
-                let step = StepRecord {
-                    rank,
-                    ..(*step).clone()
-                };
-                kept.push(Record::Step(Box::new(step)));
-            }
+            locked(&self.kept).push(Record::Step(step));
         }
     }
 }

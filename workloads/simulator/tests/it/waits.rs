@@ -31,7 +31,7 @@ fn waits(system: &str, settings: Value, simulates_every_poll: bool) -> (Waits, P
     let (mut waits, mut traffic) = (Waits::default(), PurposeTraffic::default());
     for record in &simulated.records {
         if let Record::Step(step) = record {
-            waits += step.waits.unwrap();
+            waits += step.waits;
             traffic += step.traffic;
         }
     }

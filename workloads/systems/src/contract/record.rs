@@ -3,7 +3,7 @@ use std::ops::AddAssign;
 use epochcost_channels::Traffic;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{StageUsages, Task};
+use crate::{StageUsages, Task, weight};
 
 /// A line of a worker's log that starts with this carries one [`Record`] as JSON.
 pub const RECORD_PREFIX: &str = "EPOCHCOST\t";
@@ -153,6 +153,27 @@ impl StageSeconds {
     /// The paper's "synchronise" stage: serialise, put, wait, get, aggregate.
     pub fn synchronise(&self) -> f64 {
         self.serialise + self.put + self.wait + self.get + self.aggregate
+    }
+}
+
+impl StageSeconds {
+    /// Returns the seconds of all stages, which follow one another.
+    pub fn total(&self) -> f64 {
+        self.fetch_dataset
+            + self.compute_gradients
+            + self.synchronise()
+            + self.update_model
+            + self.detect_convergence
+    }
+
+    /// Returns the seconds of so many workers that are alike.
+    #[must_use]
+    pub fn times(self, alike: u64) -> Self {
+        let mut all = Self::default();
+        for stage in Stage::ALL {
+            all.add(stage, self.of(stage) * alike as f64);
+        }
+        all
     }
 }
 
@@ -306,6 +327,10 @@ pub struct StepRecord {
     pub function: String,
     /// The worker or peer.
     pub rank: usize,
+    /// Number of workers that did the same at the same time, this one included: in a simulation
+    /// one stands for those of the ranks up to its own.
+    #[serde(default = "weight::one", skip_serializing_if = "weight::is_one")]
+    pub alike: u64,
     /// The epoch.
     pub epoch: usize,
     /// The mini-batch, if the step is about one.
@@ -319,10 +344,8 @@ pub struct StepRecord {
     pub usage: StageUsages,
     /// Traffic that it sent and received.
     pub traffic: PurposeTraffic,
-    /// Polls of its waits, part of its traffic; null in results of versions that
-    /// did not record them.
-    #[serde(default)]
-    pub waits: Option<Waits>,
+    /// Polls of its waits, part of its traffic.
+    pub waits: Waits,
     /// Mean training loss of the mini-batch, before the update.
     pub loss: Option<f64>,
     /// Share of the gradient's entries that were sent (1 without a filter).
@@ -332,6 +355,13 @@ pub struct StepRecord {
     pub staleness: Option<f64>,
     /// xxh3 of the parameters after the update, in hexadecimal.
     pub parameters_digest: Option<String>,
+}
+
+impl StepRecord {
+    /// Returns the end of its stages, which follow one another, seconds.
+    pub fn ended_s(&self) -> f64 {
+        self.started_s + self.seconds.total()
+    }
 }
 
 /// Loss and accuracy on the test split or the validation split.

@@ -450,6 +450,7 @@ impl World {
         self.recorder.record(Record::Step(Box::new(StepRecord {
             function: self.task.function.clone(),
             rank: self.task.rank,
+            alike: 1,
             epoch: step.epoch,
             batch: step.batch,
             started_s: step.started.as_secs_f64(),
@@ -460,7 +461,7 @@ impl World {
                 dataset: dataset.since(&before.dataset),
                 state: state.since(&before.state),
             },
-            waits: Some(waits),
+            waits,
             loss: step.loss,
             update_density: step.update_density,
             staleness: step.staleness,

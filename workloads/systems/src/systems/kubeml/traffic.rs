@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use epochcost_channels::Traffic;
 
@@ -23,14 +23,15 @@ fn parallelism(job: &Job, settings: &Settings, steps: &[&StepRecord]) -> Vec<usi
     if settings.is_static {
         return vec![job.workers; job.epochs];
     }
-    let mut ranks: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let mut ranks: BTreeMap<usize, BTreeMap<usize, usize>> = BTreeMap::new();
     for step in steps.iter().filter(|step| step.function == TRAIN) {
-        ranks.entry(step.epoch).or_default().insert(step.rank);
+        let of_epoch = ranks.entry(step.epoch).or_default();
+        of_epoch.insert(step.rank, step.alike as usize);
     }
     if ranks.is_empty() {
         vec![job.workers; job.epochs]
     } else {
-        ranks.values().map(BTreeSet::len).collect()
+        ranks.values().map(|alike| alike.values().sum()).collect()
     }
 }
 

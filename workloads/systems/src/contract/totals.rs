@@ -1,0 +1,63 @@
+//! Sums over the steps of a trial.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::record::{PurposeTraffic, StageSeconds, StepRecord, Waits};
+
+/// Sums over all steps of a trial, each as often as there are workers alike.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Steps that ended.
+    pub steps: u64,
+    /// Seconds per function and stage.
+    pub seconds: BTreeMap<String, StageSeconds>,
+    /// All traffic, sent and received.
+    pub traffic: PurposeTraffic,
+    /// Polls that found nothing.
+    pub waits: Waits,
+    /// First start and last end of the steps of each epoch, seconds.
+    pub epochs: BTreeMap<usize, (f64, f64)>,
+}
+
+impl Totals {
+    /// Adds a step that ended.
+    pub fn note(&mut self, step: &StepRecord) {
+        self.steps += step.alike;
+        let seconds = step.seconds.times(step.alike);
+        match self.seconds.get_mut(&step.function) {
+            Some(sum) => *sum += seconds,
+            None => {
+                self.seconds.insert(step.function.clone(), seconds);
+            }
+        }
+        self.traffic += step.traffic.times(step.alike);
+        self.waits += step.waits.times(step.alike);
+        let epoch = self.epochs.entry(step.epoch);
+        let (first, last) = epoch.or_insert((f64::INFINITY, f64::NEG_INFINITY));
+        *first = first.min(step.started_s);
+        *last = last.max(step.ended_s());
+    }
+
+    /// Returns the sums over `steps`.
+    pub fn of<'r>(steps: impl IntoIterator<Item = &'r StepRecord>) -> Self {
+        let mut totals = Self::default();
+        for step in steps {
+            totals.note(step);
+        }
+        totals
+    }
+
+    /// Returns the seconds of all functions but `coordinators`, whose time is no worker's.
+    pub fn of_workers(&self, coordinators: &[&str]) -> StageSeconds {
+        let mut sum = StageSeconds::default();
+        for (function, seconds) in &self.seconds {
+            if !coordinators.contains(&function.as_str()) {
+                sum += *seconds;
+            }
+        }
+        sum
+    }
+}
