@@ -2,6 +2,7 @@
 //! harness again.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod alike;
 mod audit;
 mod bad_input;
 mod browser;
