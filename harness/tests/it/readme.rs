@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::epochcost;
 
-const RECORD: &str = "results/records/2026-11-25-answer.json";
+const RECORD: &str = "results/records/2026-11-26-answer.json";
 const EXPERIMENT: &str = "experiments/cost-performance/answer.yaml";
 
 fn root() -> PathBuf {
