@@ -124,7 +124,8 @@ pub struct Mark {
 pub fn marks(findings: &[Finding]) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     for finding in findings {
-        let is_its = |mark: &Mark| (&mark.paper, &mark.statement) == (&finding.paper, &finding.statement);
+        let is_its =
+            |mark: &Mark| (&mark.paper, &mark.statement) == (&finding.paper, &finding.statement);
         let index = marks.iter().position(is_its).unwrap_or_else(|| {
             marks.push(Mark {
                 paper: finding.paper.clone(),
@@ -145,7 +146,9 @@ pub fn marks(findings: &[Finding]) -> Vec<Mark> {
         mark.counted += usize::from(finding.outcome != Outcome::CannotBeChecked);
         mark.outcome = match (mark.outcome, finding.outcome) {
             (Outcome::Differs, _) | (_, Outcome::Differs) => Outcome::Differs,
-            (Outcome::CannotBeChecked, _) | (_, Outcome::CannotBeChecked) => Outcome::CannotBeChecked,
+            (Outcome::CannotBeChecked, _) | (_, Outcome::CannotBeChecked) => {
+                Outcome::CannotBeChecked
+            }
             (Outcome::Agrees, Outcome::Agrees) => Outcome::Agrees,
         };
     }
@@ -156,7 +159,10 @@ impl Comparison {
     fn of(compared: &Compared) -> Self {
         let side = |side: &crate::formula::Side| Side {
             value: side.value,
-            unit: side.unit.as_ref().map_or(String::new(), |unit| unit.name().to_owned()),
+            unit: side
+                .unit
+                .as_ref()
+                .map_or(String::new(), |unit| unit.name().to_owned()),
             row: side.row.clone(),
         };
         let (holds, is_rounding) = match compared.holds {
@@ -189,7 +195,14 @@ impl Finding {
             _ => Outcome::Differs,
         };
         let row = match instance.at.as_slice() {
-            [] => instance.inputs.first().map_or("", |input| &input.name).to_owned(),
+            // Without a free key, the first cell names it.
+            [] => {
+                let inputs = || instance.inputs.iter().map(|input| input.name.as_str());
+                let cell = inputs().find(|name| name.contains('['));
+                cell.or_else(|| inputs().next())
+                    .unwrap_or_default()
+                    .to_owned()
+            }
             at => {
                 let values: Vec<&str> = at.iter().map(|(_, value)| value.as_str()).collect();
                 values.join(", ")
@@ -197,7 +210,8 @@ impl Finding {
         };
         let mut why = statement.why.clone();
         if instance.is_unlike() {
-            why = Some("one side is wall time, the other a sum of times that passed at once".into());
+            why =
+                Some("one side is wall time, the other a sum of times that passed at once".into());
         }
         Ok(Self {
             row,
@@ -233,7 +247,10 @@ impl Finding {
             weight: statement.weight,
             says: statement.says.clone(),
             source: statement.source.clone(),
-            formula: statement.formula.as_ref().map(|formula| formula.text().to_owned()),
+            formula: statement
+                .formula
+                .as_ref()
+                .map(|formula| formula.text().to_owned()),
             row: String::new(),
             compared: Vec::new(),
             inputs: Vec::new(),
@@ -245,10 +262,15 @@ impl Finding {
 
     /// Returns how many times the one side is the other, as a distance from equality.
     pub(super) fn distance(&self) -> Option<f64> {
-        let ratios = self.compared.iter().map(|one| one.ratio.filter(|ratio| *ratio > 0.0));
+        let ratios = self
+            .compared
+            .iter()
+            .map(|one| one.ratio.filter(|ratio| *ratio > 0.0));
         let distances = ratios.map(|ratio| ratio.map(|ratio| ratio.ln().abs()));
         // One true comparison is enough, so that the nearest counts.
-        distances.min_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal)).flatten()
+        distances
+            .min_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal))
+            .flatten()
     }
 }
 

@@ -61,18 +61,25 @@ pub fn read(named: &[PathBuf], published: Option<&Path>) -> Result<Vec<Paper>, A
     if wanted.is_empty() {
         wanted = known;
     }
-    let papers = wanted.iter().map(|folder| Paper::read(folder, published, &prices));
+    let papers = wanted
+        .iter()
+        .map(|folder| Paper::read(folder, published, &prices));
     Ok(papers.collect::<Result<_, _>>()?)
 }
 
 fn unknown(name: &Path, known: &[PathBuf]) -> AuditError {
-    let names = known.iter().filter_map(|folder| folder.file_name()?.to_str());
+    let names = known
+        .iter()
+        .filter_map(|folder| folder.file_name()?.to_str());
     let names: Vec<&str> = names.collect();
     let shown = name.display().to_string();
     let remedy = if name.is_dir() {
         format!("the folder has no {PAPER}")
     } else {
-        format!("{}, or name a folder with {PAPER}", did_you_mean(&shown, &names))
+        format!(
+            "{}, or name a folder with {PAPER}",
+            did_you_mean(&shown, &names)
+        )
     };
     AuditError::Unknown {
         name: shown,
@@ -97,20 +104,27 @@ pub fn audit(papers: &[Paper]) -> Result<Vec<Finding>, AuditError> {
 /// Returns a finding for each instance of a statement; one, if it has no formula.
 fn of_statement(paper: &Paper, statement: &Statement) -> Result<Vec<Finding>, PublishedError> {
     let Some(formula) = &statement.formula else {
-        return Ok(vec![Finding::unsaid(paper, statement, statement.why.clone())?]);
+        return Ok(vec![Finding::unsaid(
+            paper,
+            statement,
+            statement.why.clone(),
+        )?]);
     };
     match formula.instances(&paper.grid) {
         Ok(instances) => {
             let findings = instances.iter();
-            findings.map(|one| Finding::of(paper, statement, one)).collect()
+            findings
+                .map(|one| Finding::of(paper, statement, one))
+                .collect()
         }
-        Err(error) if error.is_unprinted => {
-            Ok(vec![Finding::unsaid(paper, statement, Some(error.problem))?])
-        }
+        Err(error) if error.is_unprinted => Ok(vec![Finding::unsaid(
+            paper,
+            statement,
+            Some(error.problem),
+        )?]),
         Err(error) => Err(PublishedError::Formula {
             place: statement.formula_at.clone(),
             error,
         }),
     }
 }
-

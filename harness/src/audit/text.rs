@@ -42,9 +42,8 @@ impl Group<'_> {
 pub(crate) fn groups<'a>(findings: &[&'a Finding], outcome: Outcome) -> Vec<Group<'a>> {
     let owned: Vec<Finding> = findings.iter().map(|finding| (*finding).clone()).collect();
     let with = marks(&owned).into_iter().map(|mark| {
-        let is_its = |finding: &&&Finding| {
-            finding.outcome == outcome && finding.statement == mark.statement
-        };
+        let is_its =
+            |finding: &&&Finding| finding.outcome == outcome && finding.statement == mark.statement;
         let findings = findings.iter().filter(is_its).copied().collect();
         Group { mark, findings }
     });
@@ -55,7 +54,10 @@ pub(crate) fn groups<'a>(findings: &[&'a Finding], outcome: Outcome) -> Vec<Grou
 pub(crate) fn by_paper(findings: &[Finding]) -> Vec<(&str, Vec<&Finding>)> {
     let mut papers: Vec<(&str, Vec<&Finding>)> = Vec::new();
     for finding in findings {
-        match papers.iter_mut().find(|(_, own)| own[0].paper == finding.paper) {
+        match papers
+            .iter_mut()
+            .find(|(_, own)| own[0].paper == finding.paper)
+        {
             Some((_, own)) => own.push(finding),
             None => papers.push((&finding.cite, vec![finding])),
         }
@@ -65,7 +67,12 @@ pub(crate) fn by_paper(findings: &[Finding]) -> Vec<(&str, Vec<&Finding>)> {
 
 /// Returns how many differ, agree and cannot be checked.
 pub(crate) fn counted(findings: &[&Finding]) -> String {
-    let count = |outcome| findings.iter().filter(|finding| finding.outcome == outcome).count();
+    let count = |outcome| {
+        findings
+            .iter()
+            .filter(|finding| finding.outcome == outcome)
+            .count()
+    };
     format!(
         "{} figures: {} differ, {} agree, {} cannot be checked",
         findings.len(),
@@ -83,7 +90,10 @@ pub(crate) fn figure(value: f64, unit: &str) -> String {
             let decimals = (3.0 - size.log10().floor()).clamp(0.0, 12.0) as usize;
             format!("{value:.decimals$}")
         }
-        _ => format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+        _ => format!("{value:.4}")
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned(),
     };
     match unit {
         "" => text,
@@ -104,7 +114,10 @@ pub(crate) fn stated(value: f64, unit: &str) -> String {
 
 /// Returns one side, with the row that it is of.
 pub(crate) fn side(side: &super::Side) -> String {
-    let row = side.row.as_ref().map_or(String::new(), |row| format!(" ({row})"));
+    let row = side
+        .row
+        .as_ref()
+        .map_or(String::new(), |row| format!(" ({row})"));
     format!("{}{row}", stated(side.value, &side.unit))
 }
 
@@ -131,7 +144,12 @@ fn comparisons(finding: &Finding) -> String {
         };
         let off = Some(difference(one)).filter(|off| !off.is_empty());
         let off = off.map_or(String::new(), |off| format!(" ({off})"));
-        format!("{holds}{} {} {}{off}", side(&one.left), one.op, side(&one.right))
+        format!(
+            "{holds}{} {} {}{off}",
+            side(&one.left),
+            one.op,
+            side(&one.right)
+        )
     });
     each.collect::<Vec<_>>().join(", ")
 }
@@ -139,7 +157,14 @@ fn comparisons(finding: &Finding) -> String {
 /// Returns every input with its place.
 pub(crate) fn inputs(finding: &Finding) -> String {
     let inputs = finding.inputs.iter();
-    let inputs = inputs.map(|input| format!("{} {} ({})", input.name, stated(input.value, ""), input.place));
+    let inputs = inputs.map(|input| {
+        format!(
+            "{} {} ({})",
+            input.name,
+            stated(input.value, ""),
+            input.place
+        )
+    });
     inputs.collect::<Vec<_>>().join(", ")
 }
 
@@ -152,7 +177,11 @@ pub(crate) fn remarks(finding: &Finding) -> impl Iterator<Item = &str> {
 /// Returns what the findings come to: how many figures differ, the furthest of them, and the
 /// sentences that the paper's own figures contradict.
 pub fn sentences(findings: &[Finding]) -> Vec<String> {
-    let differs = |own: &[&Finding]| own.iter().filter(|one| one.outcome == Outcome::Differs).count();
+    let differs = |own: &[&Finding]| {
+        own.iter()
+            .filter(|one| one.outcome == Outcome::Differs)
+            .count()
+    };
     let of_papers: Vec<String> = by_paper(findings)
         .iter()
         .map(|(cite, own)| format!("{} of {} in {cite}", differs(own), own.len()))
@@ -165,19 +194,29 @@ pub fn sentences(findings: &[Finding]) -> Vec<String> {
         of_papers.join(", ")
     )];
     sentences.extend(furthest(findings));
-    let fallen = marks(findings).into_iter().filter(|mark| {
-        mark.weight > 0 && mark.outcome == Outcome::Differs
-    });
+    let fallen = marks(findings)
+        .into_iter()
+        .filter(|mark| mark.weight > 0 && mark.outcome == Outcome::Differs);
     let fallen: Vec<String> = fallen
         .map(|mark| {
-            let Mark { says, cite, place, held, counted, .. } = mark;
+            let Mark {
+                says,
+                cite,
+                place,
+                held,
+                counted,
+                ..
+            } = mark;
             format!("{says} ({cite}, {place}: {held} of {counted})")
         })
         .collect();
     sentences.push(if fallen.is_empty() {
         "No sentence is contradicted.".to_owned()
     } else {
-        format!("Sentences that the paper's own figures contradict: {}.", fallen.join("; "))
+        format!(
+            "Sentences that the paper's own figures contradict: {}.",
+            fallen.join("; ")
+        )
     });
     sentences
 }
@@ -204,7 +243,10 @@ fn furthest(findings: &[Finding]) -> Option<String> {
 /// statement. With `all`, every figure that agrees has a line of its own.
 pub fn plain(findings: &[Finding], all: bool) -> String {
     let sentences = sentences(findings);
-    let mut lines: Vec<String> = sentences.iter().map(|sentence| wrapped("", sentence)).collect();
+    let mut lines: Vec<String> = sentences
+        .iter()
+        .map(|sentence| wrapped("", sentence))
+        .collect();
     lines.push(String::new());
     for (cite, own) in by_paper(findings) {
         lines.push(format!("{cite} ({})", counted(&own)));
@@ -221,8 +263,13 @@ pub fn plain(findings: &[Finding], all: bool) -> String {
 }
 
 fn detailed(group: &Group<'_>) -> Vec<String> {
-    let held = group.held().map_or(String::new(), |held| format!(" ({held})"));
-    let mut lines = vec![wrapped("  differs  ", &format!("{}{held}", group.heading()))];
+    let held = group
+        .held()
+        .map_or(String::new(), |held| format!(" ({held})"));
+    let mut lines = vec![wrapped(
+        "  differs  ",
+        &format!("{}{held}", group.heading()),
+    )];
     lines.extend(group.formula().map(|formula| wrapped("    ", formula)));
     for finding in &group.findings {
         let text = format!("{}: {}", finding.row, comparisons(finding));
@@ -241,7 +288,10 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
     for group in groups {
         let count = group.findings.len();
         let is_near = |finding: &&&Finding| {
-            finding.compared.iter().any(|one| one.holds == Some(true) && one.within_rounding == Some(false))
+            finding
+                .compared
+                .iter()
+                .any(|one| one.holds == Some(true) && one.within_rounding == Some(false))
         };
         let beyond = match group.findings.iter().filter(is_near).count() {
             0 => String::new(),
@@ -255,12 +305,23 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
         lines.push(wrapped("    ", &heading));
         if all {
             // Every figure with a line of its own.
-            let compared = group.findings.iter().filter(|finding| !finding.compared.is_empty());
+            let compared = group
+                .findings
+                .iter()
+                .filter(|finding| !finding.compared.is_empty());
             lines.extend(compared.map(|finding| {
-                wrapped("      - ", &format!("{}: {}", finding.row, comparisons(finding)))
+                wrapped(
+                    "      - ",
+                    &format!("{}: {}", finding.row, comparisons(finding)),
+                )
             }));
         }
-        lines.extend(group.remarks().iter().map(|text| wrapped("      => ", text)));
+        lines.extend(
+            group
+                .remarks()
+                .iter()
+                .map(|text| wrapped("      => ", text)),
+        );
     }
     lines
 }
@@ -304,7 +365,11 @@ fn markdown_group(group: &Group<'_>) -> String {
     }
     text.push_str("\n\n| of | result | inputs |\n| --- | --- | --- |\n");
     for finding in &group.findings {
-        let row = if finding.row.is_empty() { &finding.statement } else { &finding.row };
+        let row = if finding.row.is_empty() {
+            &finding.statement
+        } else {
+            &finding.row
+        };
         text.push_str(&format!(
             "| {} | {} | {} |\n",
             escaped(row),

@@ -50,13 +50,15 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         probe_file(path)?;
     }
     let published = args.published.as_deref();
-    let papers = audit::read(&args.papers, published).map_err(|error| match (error, published) {
-        (AuditError::Published(error), Some(_)) => Error::Usage {
-            problem: chain(&error),
-            remedy: "--published names a directory with the tables of experiments/published/".to_owned(),
-        },
-        (error, _) => error.into(),
-    })?;
+    let papers =
+        audit::read(&args.papers, published).map_err(|error| match (error, published) {
+            (AuditError::Published(error), Some(_)) => Error::Usage {
+                problem: chain(&error),
+                remedy: "--published names a directory with the tables of experiments/published/"
+                    .to_owned(),
+            },
+            (error, _) => error.into(),
+        })?;
     let findings = audit::audit(&papers)?;
     output.text(if args.markdown {
         audit::text::markdown(&findings)

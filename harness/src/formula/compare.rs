@@ -121,7 +121,8 @@ fn holds(op: Op, (left, a): (&Value, f64), (right, b): (&Value, f64), factor: f6
     let reach = left.reach + right.reach * factor;
     // A last digit may be rounded or cut at exactly half a unit.
     let is_rounding = difference <= reach * (1.0 + BINARY) || is_equal;
-    let is_percent = |value: &Value| matches!(&value.measure, Measure::Of(unit) if unit.is_percent());
+    let is_percent =
+        |value: &Value| matches!(&value.measure, Measure::Of(unit) if unit.is_percent());
     let percent = is_percent(left) && is_percent(right);
     let share = |most: f64| difference <= b.abs() * most;
     let either = |is_so: bool| if is_so { Holds::Yes } else { Holds::No };

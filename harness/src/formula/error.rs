@@ -64,7 +64,13 @@ impl fmt::Display for FormulaError {
         let width = self.span.end.saturating_sub(self.span.start).max(1);
         // Tabs and line breaks would move the caret away from its part.
         let line: String = (self.text.chars())
-            .map(|character| if character.is_control() { ' ' } else { character })
+            .map(|character| {
+                if character.is_control() {
+                    ' '
+                } else {
+                    character
+                }
+            })
             .collect();
         writeln!(f, "column {}: {}", self.column(), self.problem)?;
         writeln!(f, "  {line}")?;

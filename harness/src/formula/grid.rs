@@ -171,12 +171,16 @@ impl Grid {
     pub(super) fn find(&self, table: Option<&str>, name: &str) -> Vec<usize> {
         let is_its = |own: &str| table.map_or(own != KNOWN, |table| own == table);
         let is_it = |column: &Column| column.name == name && is_its(&column.table);
-        (0..self.columns.len()).filter(|index| is_it(&self.columns[*index])).collect()
+        (0..self.columns.len())
+            .filter(|index| is_it(&self.columns[*index]))
+            .collect()
     }
 
     /// Returns whether a column has that key.
     pub(super) fn has_key(&self, key: &str) -> bool {
-        self.columns.iter().any(|column| column.keys.iter().any(|own| own == key))
+        self.columns
+            .iter()
+            .any(|column| column.keys.iter().any(|own| own == key))
     }
 
     /// Returns every name that a formula may use.

@@ -80,7 +80,11 @@ impl Formula {
             let trend = clauses.iter().flatten().find(|one| is_trend(one));
             if let Some(one) = chain.and_then(|pairs| pairs.first()).or(trend) {
                 let problem = "one of several cannot be a chain or a trend";
-                return Err(resolver.error(one.span, problem, "compare two sums on each side of `or`"));
+                return Err(resolver.error(
+                    one.span,
+                    problem,
+                    "compare two sums on each side of `or`",
+                ));
             }
             let together: Vec<Comparison> = clauses.into_iter().flatten().collect();
             all = evaluator.instances(&together, &mut scope)?;
@@ -89,7 +93,11 @@ impl Formula {
                 let own = evaluator.instances(std::slice::from_ref(comparison), &mut scope)?;
                 if own.is_empty() {
                     let problem = "there is no instance: no row has all of its cells";
-                    return Err(resolver.error(comparison.span, problem, "name rows that are printed"));
+                    return Err(resolver.error(
+                        comparison.span,
+                        problem,
+                        "name rows that are printed",
+                    ));
                 }
                 all.extend(own);
             }
@@ -167,8 +175,16 @@ impl<'g> Evaluator<'g> {
     ) -> Result<Vec<Instance>, FormulaError> {
         let mut free: Vec<usize> = any.iter().flat_map(|one| one.free.clone()).collect();
         let mut seen = Vec::new();
-        free.retain(|index| !seen.contains(index) && { seen.push(*index); true });
-        let count: usize = free.iter().map(|index| scope.domain(*index).len().max(1)).product();
+        free.retain(|index| {
+            !seen.contains(index) && {
+                seen.push(*index);
+                true
+            }
+        });
+        let count: usize = free
+            .iter()
+            .map(|index| scope.domain(*index).len().max(1))
+            .product();
         if count > MOST {
             let problem = format!("{count} instances are too many");
             let span = any.first().map(|one| one.span).unwrap_or_default();
@@ -185,16 +201,27 @@ impl<'g> Evaluator<'g> {
                 })
                 .collect();
             let trend = match any {
-                [Comparison { judged: Judged::Trend { is_rising, variable, of }, span, .. }] => {
-                    Some((*is_rising, *variable, of, *span))
-                }
+                [
+                    Comparison {
+                        judged:
+                            Judged::Trend {
+                                is_rising,
+                                variable,
+                                of,
+                            },
+                        span,
+                        ..
+                    },
+                ] => Some((*is_rising, *variable, of, *span)),
                 _ => None,
             };
             if let Some((is_rising, variable, of, span)) = trend {
                 let op = if is_rising { Op::Less } else { Op::More };
                 let steps = evaluator.steps(variable, of, scope)?;
                 for pair in steps.windows(2) {
-                    let [(from, left, inputs), (to, right, others)] = pair else { continue };
+                    let [(from, left, inputs), (to, right, others)] = pair else {
+                        continue;
+                    };
                     let sides = [(left, from), (right, to)];
                     let sides = sides.map(|(value, row)| (value.clone(), Some(row.clone())));
                     let mut at = at.clone();
@@ -256,7 +283,11 @@ impl<'g> Evaluator<'g> {
         let mut domain = scope.domain(variable);
         let number = |value: &String| value.parse::<f64>().ok();
         if domain.iter().all(|value| number(value).is_some()) {
-            domain.sort_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(std::cmp::Ordering::Equal));
+            domain.sort_by(|a, b| {
+                number(a)
+                    .partial_cmp(&number(b))
+                    .unwrap_or(std::cmp::Ordering::Equal)
+            });
         }
         let mut steps = Vec::new();
         for value in domain {
@@ -286,18 +317,30 @@ impl<'g> Evaluator<'g> {
                     return Ok(None);
                 };
                 let others = std::mem::take(&mut self.inputs);
-                if !own.is_empty() && own == others && left.number.total_cmp(&right.number).is_eq() {
+                if !own.is_empty() && own == others && left.number.total_cmp(&right.number).is_eq()
+                {
                     return Ok(None);
                 }
                 ([(left, None), (right, None)], *op, [own, others].concat())
             }
-            Judged::Best { is_max, variable, of, value } => {
+            Judged::Best {
+                is_max,
+                variable,
+                of,
+                value,
+            } => {
                 let mut steps = self.steps(*variable, of, scope)?;
                 let Some(own) = steps.iter().position(|(at, ..)| at == value) else {
                     return Ok(None);
                 };
                 let (at, own, mut inputs) = steps.remove(own);
-                let order = |a: &f64, b: &f64| if *is_max { a.total_cmp(b) } else { b.total_cmp(a) };
+                let order = |a: &f64, b: &f64| {
+                    if *is_max {
+                        a.total_cmp(b)
+                    } else {
+                        b.total_cmp(a)
+                    }
+                };
                 let best = steps
                     .into_iter()
                     .max_by(|(_, a, _), (_, b, _)| order(&a.number, &b.number));

@@ -67,12 +67,18 @@ pub(super) struct Expr {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    Number { value: f64, half_digit: f64 },
+    Number {
+        value: f64,
+        half_digit: f64,
+    },
     Reference(Reference),
     Negative(Box<Expr>),
     Binary(Sign, Box<Expr>, Box<Expr>),
     /// `ceil`, or `floor`.
-    Rounded { is_up: bool, of: Box<Expr> },
+    Rounded {
+        is_up: bool,
+        of: Box<Expr>,
+    },
     Fold(Fold, Key, Box<Expr>),
     Share(Box<Clause>),
 }
@@ -108,7 +114,12 @@ pub(super) enum Clause {
     /// `rising`, or `falling`.
     Trend { is_rising: bool, key: Key, of: Expr },
     /// `argmax`, or `argmin`.
-    Best { is_max: bool, key: Key, of: Expr, value: Set },
+    Best {
+        is_max: bool,
+        key: Key,
+        of: Expr,
+        value: Set,
+    },
 }
 
 /// A whole formula: clauses that hold together, or of which one holds.
@@ -182,7 +193,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn error(&self, span: Span, problem: impl Into<String>, remedy: impl Into<String>) -> FormulaError {
+    fn error(
+        &self,
+        span: Span,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> FormulaError {
         FormulaError::new(self.text, span, problem, remedy)
     }
 
@@ -251,11 +267,17 @@ impl<'a> Parser<'a> {
             return None;
         }
         let rest = self.chars[self.at..].iter();
-        Some(rest.take_while(|c| c.is_alphanumeric() || **c == '_').collect())
+        Some(
+            rest.take_while(|c| c.is_alphanumeric() || **c == '_')
+                .collect(),
+        )
     }
 
     fn name(&mut self, what: &str) -> Parsed<Key> {
-        let Some(name) = self.word().filter(|word| !RESERVED.contains(&word.as_str())) else {
+        let Some(name) = self
+            .word()
+            .filter(|word| !RESERVED.contains(&word.as_str()))
+        else {
             return Err(self.expected(what));
         };
         let start = self.at;
@@ -296,7 +318,12 @@ impl<'a> Parser<'a> {
             let (key, of) = self.over()?;
             self.need("=")?;
             let value = self.set(&['\n'])?;
-            return Ok(Clause::Best { is_max, key, of, value });
+            return Ok(Clause::Best {
+                is_max,
+                key,
+                of,
+                value,
+            });
         }
         let first = self.sum()?;
         let mut rest = Vec::new();
@@ -394,7 +421,9 @@ impl<'a> Parser<'a> {
             let before = at.checked_sub(1).and_then(|before| chars.get(before));
             let is_exponent = matches!(before, Some('e' | 'E'));
             chars.get(at).is_some_and(|c| {
-                c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E') || is_exponent && matches!(c, '-' | '+')
+                c.is_ascii_digit()
+                    || matches!(c, '.' | 'e' | 'E')
+                    || is_exponent && matches!(c, '-' | '+')
             })
         };
         while is_part(self.at, &self.chars) {
@@ -404,7 +433,11 @@ impl<'a> Parser<'a> {
         let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
         let value = value.ok_or_else(|| {
             let problem = format!("`{text}` is no number");
-            self.error(self.since(start), problem, "write it like 1200, 0.5 or 1.5e-3")
+            self.error(
+                self.since(start),
+                problem,
+                "write it like 1200, 0.5 or 1.5e-3",
+            )
         })?;
         Ok(Kind::Number {
             value,
@@ -419,14 +452,20 @@ impl<'a> Parser<'a> {
             self.need(")")?;
             return Ok(Kind::Rounded { is_up, of });
         }
-        if let Some(fold) = self.function(&[("max", Fold::Max), ("min", Fold::Min), ("sum", Fold::Sum)]) {
+        if let Some(fold) =
+            self.function(&[("max", Fold::Max), ("min", Fold::Min), ("sum", Fold::Sum)])
+        {
             let (key, of) = self.over()?;
             return Ok(Kind::Fold(fold, key, Box::new(of)));
         }
         if self.function(&[("share", ())]).is_some() {
             self.depth += 1;
             if self.depth > DEEPEST {
-                return Err(self.error(self.here(), "parentheses are too deep", "write one `share`"));
+                return Err(self.error(
+                    self.here(),
+                    "parentheses are too deep",
+                    "write one `share`",
+                ));
             }
             let clause = self.clause()?;
             self.depth -= 1;
@@ -490,7 +529,9 @@ impl<'a> Parser<'a> {
     /// Takes `name:` if it comes next.
     fn set_name(&mut self) -> Option<String> {
         let start = self.at;
-        let word = self.word().filter(|word| !RESERVED.contains(&word.as_str()))?;
+        let word = self
+            .word()
+            .filter(|word| !RESERVED.contains(&word.as_str()))?;
         self.at += word.chars().count();
         if self.take(":") {
             return Some(word);
@@ -514,8 +555,13 @@ impl<'a> Parser<'a> {
         }
         let is_end = |c: &char| *c == '|' || ends.contains(c);
         // Outside brackets a value ends where the next clause begins.
-        let rest: String = self.chars[self.at..].iter().take_while(|c| !is_end(c)).collect();
-        let joints = [" and ", " or "].into_iter().filter_map(|joint| rest.find(joint));
+        let rest: String = self.chars[self.at..]
+            .iter()
+            .take_while(|c| !is_end(c))
+            .collect();
+        let joints = [" and ", " or "]
+            .into_iter()
+            .filter_map(|joint| rest.find(joint));
         let rest = match joints.min() {
             Some(joint) if !ends.contains(&']') => &rest[..joint],
             _ => &rest,

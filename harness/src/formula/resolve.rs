@@ -34,12 +34,18 @@ pub(super) enum Axis {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Number(Value),
-    Cell { column: usize, axes: Vec<Axis> },
+    Cell {
+        column: usize,
+        axes: Vec<Axis>,
+    },
     /// The value of a numeric key.
     KeyNumber(usize, Span),
     Negative(Box<Node>),
     Binary(Sign, Box<Node>, Box<Node>, Span),
-    Rounded { is_up: bool, of: Box<Node> },
+    Rounded {
+        is_up: bool,
+        of: Box<Node>,
+    },
     Fold(Fold, usize, Box<Node>),
     Share(Box<Comparison>),
 }
@@ -47,8 +53,17 @@ pub(super) enum Node {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Judged {
     Pair(Node, Op, Node),
-    Best { is_max: bool, variable: usize, of: Node, value: String },
-    Trend { is_rising: bool, variable: usize, of: Node },
+    Best {
+        is_max: bool,
+        variable: usize,
+        of: Node,
+        value: String,
+    },
+    Trend {
+        is_rising: bool,
+        variable: usize,
+        of: Node,
+    },
 }
 
 /// What becomes a comparison of two numbers for each value of its free variables.
@@ -92,7 +107,12 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    pub fn error(&self, span: Span, problem: impl Into<String>, remedy: impl Into<String>) -> FormulaError {
+    pub fn error(
+        &self,
+        span: Span,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> FormulaError {
         FormulaError::new(&self.text, span, problem, remedy)
     }
 
@@ -142,7 +162,12 @@ impl<'a> Resolver<'a> {
                 };
                 Ok(vec![self.comparison(judged, key.span.to(of.span))])
             }
-            Clause::Best { is_max, key, of, value } => {
+            Clause::Best {
+                is_max,
+                key,
+                of,
+                value,
+            } => {
                 let (variable, node) = self.over(key, of)?;
                 let [wanted] = value.values.as_slice() else {
                     let remedy = "name one value, or write two clauses";
@@ -300,7 +325,13 @@ impl<'a> Resolver<'a> {
     fn alone(&mut self, reference: &Reference, span: Span) -> Resolved<Node> {
         let grid = self.grid;
         if let Some(derived) = grid.derived(&reference.name) {
-            return self.derived(&reference.name, &derived.sum.clone(), &derived.text, reference, span);
+            return self.derived(
+                &reference.name,
+                &derived.sum.clone(),
+                &derived.text,
+                reference,
+                span,
+            );
         }
         let no_sets = |resolver: &Self| match reference.sets.first() {
             None => Ok(()),
@@ -344,8 +375,9 @@ impl<'a> Resolver<'a> {
         }
         let bound = self.bound.iter().rev().find(|(own, _)| own == key);
         let free = || {
-            let mut free = (0..self.variables.len())
-                .filter(|index| self.variables[*index].key == key && !self.variables[*index].is_bound);
+            let mut free = (0..self.variables.len()).filter(|index| {
+                self.variables[*index].key == key && !self.variables[*index].is_bound
+            });
             match (free.next(), free.next()) {
                 (Some(one), None) => Some(one),
                 _ => None,
@@ -420,7 +452,10 @@ impl<'a> Resolver<'a> {
     }
 
     fn key_of_values(&self, set: &Set, columns: &[usize], name: &str) -> Resolved<(String, Set)> {
-        let columns: Vec<_> = columns.iter().map(|index| &self.grid.columns()[*index]).collect();
+        let columns: Vec<_> = columns
+            .iter()
+            .map(|index| &self.grid.columns()[*index])
+            .collect();
         let values: Vec<String> = set
             .values
             .iter()
@@ -429,7 +464,9 @@ impl<'a> Resolver<'a> {
         let mut keys: Vec<&str> = Vec::new();
         for key in columns.iter().flat_map(|column| &column.keys) {
             let holds = |value: &String| {
-                columns.iter().any(|column| column.values_of(key).contains(value))
+                columns
+                    .iter()
+                    .any(|column| column.values_of(key).contains(value))
             };
             if !keys.contains(&key.as_str()) && values.iter().all(holds) {
                 keys.push(key);
@@ -450,9 +487,9 @@ impl<'a> Resolver<'a> {
                 },
             )),
             [] => {
-                let all = columns.iter().flat_map(|column| {
-                    column.keys.iter().flat_map(|key| column.values_of(key))
-                });
+                let all = columns
+                    .iter()
+                    .flat_map(|column| column.keys.iter().flat_map(|key| column.values_of(key)));
                 let mut known: Vec<&str> = all.map(String::as_str).collect();
                 known.sort_unstable();
                 known.dedup();
@@ -470,7 +507,11 @@ impl<'a> Resolver<'a> {
                 Err(self.error(set.span, problem, remedy))
             }
             several => {
-                let problem = format!("`{}` is a value of {}", values.join("|"), several.join(" and "));
+                let problem = format!(
+                    "`{}` is a value of {}",
+                    values.join("|"),
+                    several.join(" and ")
+                );
                 let remedy = format!("write `{}: {}`", several[0], values.join("|"));
                 Err(self.error(set.span, problem, remedy))
             }
@@ -491,7 +532,10 @@ impl<'a> Resolver<'a> {
         let mut axes = Vec::new();
         for key in &keys {
             let is_its = |(known, _): &&(String, Set)| known == key;
-            let set = own.iter().find(is_its).or_else(|| self.around.iter().find(is_its));
+            let set = own
+                .iter()
+                .find(is_its)
+                .or_else(|| self.around.iter().find(is_its));
             let set = set.map(|(_, set)| set.clone());
             axes.push(self.axis(key, index, set.as_ref())?);
         }
@@ -503,7 +547,8 @@ impl<'a> Resolver<'a> {
 
     fn axis(&mut self, key: &str, column: usize, set: Option<&Set>) -> Resolved<Axis> {
         let all = self.grid.columns()[column].values_of(key);
-        let is_in = |value: &&String| set.is_none_or(|set| set.values.contains(value) != set.is_not);
+        let is_in =
+            |value: &&String| set.is_none_or(|set| set.values.contains(value) != set.is_not);
         let domain: Vec<String> = all.iter().filter(is_in).cloned().collect();
         if let Some(set) = set
             && let ([value], false, None) = (set.values.as_slice(), set.is_not, &set.name)
@@ -528,7 +573,9 @@ impl<'a> Resolver<'a> {
         }
         let (label, identity) = match set {
             None => (key.to_owned(), key.to_owned()),
-            Some(Set { name: Some(name), .. }) => (name.clone(), format!("{key}: {name}")),
+            Some(Set {
+                name: Some(name), ..
+            }) => (name.clone(), format!("{key}: {name}")),
             Some(set) => {
                 let mut values = set.values.clone();
                 values.sort_unstable();

@@ -8,7 +8,8 @@ use super::*;
 fn table(grid: &mut Grid, name: &str, text: &str) {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let (keys, columns) = lines.next().unwrap().split_once('|').unwrap();
-    let words = |text: &str| -> Vec<String> { text.split(',').map(|w| w.trim().to_owned()).collect() };
+    let words =
+        |text: &str| -> Vec<String> { text.split(',').map(|w| w.trim().to_owned()).collect() };
     let keys = words(keys);
     let rows: Vec<Vec<String>> = lines.map(words).collect();
     for (index, column) in words(columns).into_iter().enumerate() {
@@ -123,10 +124,16 @@ fn chains_trends_and_the_best_are_comparisons_of_two_numbers() {
     held("rising(batch, minutes)", [2, 2]);
     held("falling(batch, sizes.usd)", [1, 2]);
     let steps = instances("rising(batch, minutes)");
-    assert_eq!(steps[1].at, [("batch".to_owned(), "128 to 1024".to_owned())]);
+    assert_eq!(
+        steps[1].at,
+        [("batch".to_owned(), "128 to 1024".to_owned())]
+    );
     held("argmin(framework, seconds) = gpu", [2, 2]);
     held("argmax(framework, costs.share) = gpu", [2, 2]);
-    held("argmax(framework, seconds) = gpu and argmin(batch, sizes.usd) = 128", [1, 3]);
+    held(
+        "argmax(framework, seconds) = gpu and argmin(batch, sizes.usd) = 128",
+        [1, 3],
+    );
     let best = &instances("argmax(framework, seconds[small]) = gpu")[0].any[0];
     assert_eq!((best.left.value, best.right.value), (5.0, 20.0));
     assert_eq!(best.right.row.as_deref(), Some("two"));
@@ -143,8 +150,14 @@ fn functions_go_over_a_key() {
     held("share(seconds < 45) >= 1/2", [1, 1]);
     held("share(seconds < 45) > 5/6", [0, 1]);
     // What was read is what was chosen.
-    let [one] = &instances("max(batch, sizes.usd) = 0.6")[..] else { panic!() };
-    let read: Vec<&str> = one.inputs.iter().map(|input| input.place.as_str()).collect();
+    let [one] = &instances("max(batch, sizes.usd) = 0.6")[..] else {
+        panic!()
+    };
+    let read: Vec<&str> = one
+        .inputs
+        .iter()
+        .map(|input| input.place.as_str())
+        .collect();
     assert_eq!(read, ["sizes:4:usd"]);
 }
 
@@ -154,22 +167,34 @@ fn derived_quantities_take_the_sets_of_their_reference() {
     held("price[one] > price[gpu]", [2, 2]);
     held("argmax(framework, price[large]) = one", [1, 1]);
     let wrong = error("price[three] > 0");
-    assert_eq!((wrong.column(), wrong.text.as_str()), (7, "price[three] > 0"));
+    assert_eq!(
+        (wrong.column(), wrong.text.as_str()),
+        (7, "price[three] > 0")
+    );
 }
 
 #[test]
 fn equality_is_to_the_digits_or_to_one_percent_by_what_is_compared() {
     // A lone number: to its digits.
     held("seconds[small, two] / seconds[small, gpu] = 4.0", [1, 1]);
-    held("seconds[small, two] / seconds[large, one] * 26.3 = speedup", [1, 1]);
-    held("seconds[small, two] / seconds[large, one] * 30 = speedup", [0, 1]);
+    held(
+        "seconds[small, two] / seconds[large, one] * 26.3 = speedup",
+        [1, 1],
+    );
+    held(
+        "seconds[small, two] / seconds[large, one] * 30 = speedup",
+        [0, 1],
+    );
     held("4.2 = seconds[small, two] / 5", [0, 1]);
     // Products: within 1 %, which the mark says.
     let nearly = &instances("costs.usd[large, two] * 1000 = seconds[large, two] * 29.65")[0];
     assert_eq!(nearly.any[0].holds, Holds::Yes);
     let nearly = &instances("sizes.count[64] * 64 * minutes[64] = minutes[64] * samples")[0];
     assert_eq!(nearly.any[0].holds, Holds::Yes);
-    held("seconds[small, one] * 1.009 = seconds[small, one] * 1.0", [1, 1]);
+    held(
+        "seconds[small, one] * 1.009 = seconds[small, one] * 1.0",
+        [1, 1],
+    );
     // Counts and set-ups: exactly.
     held("sizes.count[128] * 128 = samples", [1, 1]);
     held("sizes.count[1024] * 1024 = samples", [0, 1]);
@@ -179,13 +204,20 @@ fn equality_is_to_the_digits_or_to_one_percent_by_what_is_compared() {
     held("costs.share[small, one] ~ costs.share[small, two]", [1, 1]);
     held("costs.share[small, one] ~ costs.share[large, one]", [0, 1]);
     held("seconds[small, one] * 1.09 ~ seconds[small, one]", [1, 1]);
-    held("seconds[small, one] * 1.2 ~ seconds[small, one] * 1.0", [0, 1]);
+    held(
+        "seconds[small, one] * 1.2 ~ seconds[small, one] * 1.0",
+        [0, 1],
+    );
 }
 
 #[test]
 fn nearly_is_beyond_rounding_and_within_one_percent() {
     let mut grid = Grid::default();
-    table(&mut grid, "t", "k | a(USD), b(s)\n x, 1.0000, 1.0050\n y, 1.0000, 1.0200\n z, 1.00, 1.0001");
+    table(
+        &mut grid,
+        "t",
+        "k | a(USD), b(s)\n x, 1.0000, 1.0050\n y, 1.0000, 1.0200\n z, 1.00, 1.0001",
+    );
     let formula = Formula::parse("a = b * 1").unwrap();
     let error = formula.instances(&grid).unwrap_err();
     assert!(error.problem.contains("USD and s"), "{error}");
@@ -199,17 +231,26 @@ fn nearly_is_beyond_rounding_and_within_one_percent() {
 #[test]
 fn units_convert_and_unlike_ones_are_refused() {
     held("minutes[64] * 5 > seconds[large, two]", [1, 1]);
-    held("minutes[64] + seconds[small, one] > seconds[large, two]", [1, 1]);
+    held(
+        "minutes[64] + seconds[small, one] > seconds[large, two]",
+        [1, 1],
+    );
     held("seconds[small, one] + minutes[64] = 70", [1, 1]);
     let wrong = error("seconds[small] < costs.usd[small]");
-    assert_eq!((wrong.column(), wrong.problem.as_str()), (1, "s and USD are unlike units"));
+    assert_eq!(
+        (wrong.column(), wrong.problem.as_str()),
+        (1, "s and USD are unlike units")
+    );
     let wrong = error("4 < seconds + sizes.bytes[64]");
     assert_eq!(wrong.column(), 5, "{wrong}");
     // Products are not checked.
     held("seconds[small, one] * costs.usd[small, one] = 3.00", [1, 1]);
     let mut grid = Grid::default();
     table(&mut grid, "t", "k | wall(s), all(s summed)\n x, 10, 40");
-    let all = Formula::parse("wall < all").unwrap().instances(&grid).unwrap();
+    let all = Formula::parse("wall < all")
+        .unwrap()
+        .instances(&grid)
+        .unwrap();
     assert!(all[0].is_unlike() && !all[0].holds());
     assert_eq!(all[0].any[0].holds, Holds::Unlike);
 }
@@ -220,28 +261,83 @@ fn errors_give_column_caret_and_remedy() {
         ("seconds <", 10, "ends too early", "a number or a name"),
         ("secnods < 3", 1, "no `secnods`", "did you mean `seconds`"),
         ("seconds < 3 andd 4", 13, "`a` is not expected", "the end"),
-        ("seconds < 3 and batches = 3 or batches = 4", 29, "mixed", "two statements"),
-        ("seconds[smal] < 3", 9, "no row `smal`", "did you mean `small`"),
-        ("seconds[small, large] < 3", 16, "two sets of `model`", "`|`"),
+        (
+            "seconds < 3 and batches = 3 or batches = 4",
+            29,
+            "mixed",
+            "two statements",
+        ),
+        (
+            "seconds[smal] < 3",
+            9,
+            "no row `smal`",
+            "did you mean `small`",
+        ),
+        (
+            "seconds[small, large] < 3",
+            16,
+            "two sets of `model`",
+            "`|`",
+        ),
         ("seconds[small|one] < 3", 9, "different keys", "comma"),
         ("usd < 3", 1, "several tables", "`costs.usd` or `sizes.usd`"),
         ("costs.minutes < 3", 1, "no `minutes` in `costs`", "minutes"),
-        ("max(batches, seconds) < 3", 5, "no key `batches`", "did you mean `batch`"),
-        ("max(batch, seconds) < 3", 5, "nothing in it has the key `batch`", "leave the key"),
-        ("argmax(framework, seconds) = three", 30, "`three` is no framework", "gpu"),
-        ("argmax(framework, seconds) = one|two", 30, "no best", "one value"),
-        ("workers[small] = 4", 9, "`workers` has no keys", "leave the brackets out"),
+        (
+            "max(batches, seconds) < 3",
+            5,
+            "no key `batches`",
+            "did you mean `batch`",
+        ),
+        (
+            "max(batch, seconds) < 3",
+            5,
+            "nothing in it has the key `batch`",
+            "leave the key",
+        ),
+        (
+            "argmax(framework, seconds) = three",
+            30,
+            "`three` is no framework",
+            "gpu",
+        ),
+        (
+            "argmax(framework, seconds) = one|two",
+            30,
+            "no best",
+            "one value",
+        ),
+        (
+            "workers[small] = 4",
+            9,
+            "`workers` has no keys",
+            "leave the brackets out",
+        ),
         ("seconds / (workers - 4) < 3", 1, "division by 0", "0"),
         ("1.5.2 < seconds", 1, "`1.5.2` is no number", "1200"),
         ("seconds['small] < 3", 9, "quotation", "close it"),
         ("seconds[small < 3", 18, "ends too early", "`]`"),
         ("framework < 3", 1, "no one value", "`framework`"),
-        ("framework * seconds < 3", 1, "`one` is no number", "numbers"),
+        (
+            "framework * seconds < 3",
+            1,
+            "`one` is no number",
+            "numbers",
+        ),
         ("batches[gpu] = 3", 1, "no instance", "printed"),
         ("seconds[not small|large] < 3", 9, "empty", "one value"),
         ("seconds = seconds", 1, "no instance", "printed"),
-        ("seconds[f: one, small] < seconds[f: two, small]", 34, "`f` names two sets", "another name"),
-        ("rising(batch, minutes) or seconds < 3", 8, "cannot be a chain or a trend", "two sums"),
+        (
+            "seconds[f: one, small] < seconds[f: two, small]",
+            34,
+            "`f` names two sets",
+            "another name",
+        ),
+        (
+            "rising(batch, minutes) or seconds < 3",
+            8,
+            "cannot be a chain or a trend",
+            "two sums",
+        ),
     ] {
         let error = error(text);
         assert_eq!(error.column(), column, "{error}");
@@ -260,13 +356,20 @@ fn errors_give_column_caret_and_remedy() {
 fn a_quantity_made_of_itself_is_refused() {
     let mut grid = grid();
     grid.add_derived("round", "1 + round").unwrap();
-    let error = Formula::parse("round < 3").unwrap().instances(&grid).unwrap_err();
+    let error = Formula::parse("round < 3")
+        .unwrap()
+        .instances(&grid)
+        .unwrap_err();
     assert!(error.problem.contains("made of itself"), "{error}");
 }
 
 #[test]
 fn depth_is_limited_and_not_the_stack() {
-    for text in ["(".repeat(100_000), "-".repeat(100_000), "share(".repeat(100_000)] {
+    for text in [
+        "(".repeat(100_000),
+        "-".repeat(100_000),
+        "share(".repeat(100_000),
+    ] {
         let error = Formula::parse(&text).unwrap_err();
         assert!(error.problem.contains("too"), "{}", error.problem);
     }
@@ -276,7 +379,8 @@ fn depth_is_limited_and_not_the_stack() {
 fn numbers_of_notes_have_one_value() {
     let grid = grid();
     let at = [("model".to_owned(), "small".to_owned())];
-    let value = |text: &str, at: &[(String, String)]| value_at(text, &grid, at).map(|(value, _)| value);
+    let value =
+        |text: &str, at: &[(String, String)]| value_at(text, &grid, at).map(|(value, _)| value);
     assert_eq!(value("seconds[one] + 1", &at).unwrap(), 11.0);
     let error = value("seconds[one]", &[]).unwrap_err();
     assert!(error.problem.contains("2 values"), "{error}");
@@ -289,9 +393,12 @@ fn sums() -> impl Strategy<Value = (String, f64)> {
     let number = (1u32..1000).prop_map(|n| (n.to_string(), f64::from(n)));
     number.prop_recursive(5, 40, 2, |inner| {
         prop_oneof![
-            (inner.clone(), inner.clone()).prop_map(|((a, x), (b, y))| (format!("({a} + {b})"), x + y)),
-            (inner.clone(), inner.clone()).prop_map(|((a, x), (b, y))| (format!("({a} - {b})"), x - y)),
-            (inner.clone(), inner.clone()).prop_map(|((a, x), (b, y))| (format!("{a} * {b}"), x * y)),
+            (inner.clone(), inner.clone())
+                .prop_map(|((a, x), (b, y))| (format!("({a} + {b})"), x + y)),
+            (inner.clone(), inner.clone())
+                .prop_map(|((a, x), (b, y))| (format!("({a} - {b})"), x - y)),
+            (inner.clone(), inner.clone())
+                .prop_map(|((a, x), (b, y))| (format!("{a} * {b}"), x * y)),
             inner.prop_map(|(a, x)| (format!("-({a})"), -x)),
         ]
     })
@@ -306,7 +413,13 @@ fn of(cells: &[(u32, u32)]) -> Grid {
     let mut grid = Grid::default();
     let rows = cells.iter().enumerate();
     let rows: Vec<String> = rows
-        .map(|(row, (a, b))| format!("r{row}, {}, {}", f64::from(*a) / 100.0, f64::from(*b) / 100.0))
+        .map(|(row, (a, b))| {
+            format!(
+                "r{row}, {}, {}",
+                f64::from(*a) / 100.0,
+                f64::from(*b) / 100.0
+            )
+        })
         .collect();
     table(&mut grid, "t", &format!("k | a, b\n{}", rows.join("\n")));
     grid
@@ -314,7 +427,9 @@ fn of(cells: &[(u32, u32)]) -> Grid {
 
 fn marks(text: &str, grid: &Grid) -> Vec<(String, bool)> {
     let all = Formula::parse(text).unwrap().instances(grid).unwrap();
-    all.iter().map(|one| (one.at[0].1.clone(), one.holds())).collect()
+    all.iter()
+        .map(|one| (one.at[0].1.clone(), one.holds()))
+        .collect()
 }
 
 proptest! {

@@ -51,7 +51,9 @@ impl Unit {
 
     fn base(&self) -> (&str, f64) {
         let known = CONVERTED.iter().find(|(name, ..)| *name == self.0);
-        known.map_or((&self.0, 1.0), |(_, dimension, factor)| (dimension, *factor))
+        known.map_or((&self.0, 1.0), |(_, dimension, factor)| {
+            (dimension, *factor)
+        })
     }
 
     /// Returns what a number in `other` is multiplied by to be in this unit; `None` if the

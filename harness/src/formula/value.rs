@@ -64,7 +64,11 @@ impl Value {
         Self {
             is_exact: number.is_setup,
             is_lone: !number.is_setup,
-            reach: if number.is_setup { 0.0 } else { number.cell.half_digit },
+            reach: if number.is_setup {
+                0.0
+            } else {
+                number.cell.half_digit
+            },
             source: Some((name.to_owned(), number.cell.place.clone())),
             ..Self::of_cell(&number.cell)
         }
@@ -85,7 +89,9 @@ impl Value {
     /// Returns it as one side of a comparison: a literal alone has the digits it is written in.
     pub fn as_side(self) -> Self {
         Self {
-            reach: self.reach.max(if self.is_lone { self.literal } else { 0.0 }),
+            reach: self
+                .reach
+                .max(if self.is_lone { self.literal } else { 0.0 }),
             ..self
         }
     }
@@ -125,7 +131,12 @@ pub(super) struct Evaluator<'a> {
 type Evaluated = Result<Option<Value>, FormulaError>;
 
 impl Evaluator<'_> {
-    pub fn error(&self, span: Span, problem: impl Into<String>, remedy: impl Into<String>) -> FormulaError {
+    pub fn error(
+        &self,
+        span: Span,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> FormulaError {
         FormulaError::new(self.text, span, problem, remedy)
     }
 
@@ -234,7 +245,13 @@ impl Evaluator<'_> {
         })
     }
 
-    fn binary(&self, sign: Sign, left: Value, right: Value, span: Span) -> Result<Value, FormulaError> {
+    fn binary(
+        &self,
+        sign: Sign,
+        left: Value,
+        right: Value,
+        span: Span,
+    ) -> Result<Value, FormulaError> {
         let (a, b) = (left.number, right.number);
         let is_exact = left.is_exact && right.is_exact;
         let (number, reach, measure) = match sign {
@@ -246,7 +263,11 @@ impl Evaluator<'_> {
                         "add quantities of one kind",
                     )
                 })?;
-                let number = if sign == Sign::Plus { a + b * factor } else { a - b * factor };
+                let number = if sign == Sign::Plus {
+                    a + b * factor
+                } else {
+                    a - b * factor
+                };
                 let measure = match (left.measure, right.measure) {
                     (Measure::Product, _) | (_, Measure::Product) => Measure::Product,
                     (Measure::Pure, other) | (other, _) => other,
@@ -268,7 +289,11 @@ impl Evaluator<'_> {
                     _ => Measure::Product,
                 };
                 let quotient = a / b;
-                (quotient, (left.reach + quotient.abs() * right.reach) / b.abs(), measure)
+                (
+                    quotient,
+                    (left.reach + quotient.abs() * right.reach) / b.abs(),
+                    measure,
+                )
             }
         };
         if !number.is_finite() {
@@ -310,7 +335,13 @@ impl Evaluator<'_> {
                 (Some(best), _) => {
                     let order = next.number.total_cmp(&best.number);
                     let is_max = fold == Fold::Max;
-                    if order == if is_max { Ordering::Greater } else { Ordering::Less } {
+                    if order
+                        == if is_max {
+                            Ordering::Greater
+                        } else {
+                            Ordering::Less
+                        }
+                    {
                         read.clone_from(&self.inputs);
                         next
                     } else {

@@ -2,7 +2,9 @@
 
 use super::page::{Page, Section};
 use super::table::{Cell, Table};
-use crate::audit::text::{Group, by_paper, counted, difference, groups, inputs, remarks, sentences, side};
+use crate::audit::text::{
+    Group, by_paper, counted, difference, groups, inputs, remarks, sentences, side,
+};
 use crate::audit::{Comparison, Finding, Outcome};
 
 /// Returns the findings as a page: what differs statement by statement, the rest folded away.
@@ -63,9 +65,17 @@ fn differing(group: &Group<'_>) -> Table {
         row.push(Cell::text(inputs(finding)));
         table.row(row);
     }
-    table.notes.extend(group.formula().map(|formula| format!("As a formula: {formula}.")));
-    table.notes.extend(group.held().map(|held| format!("It {held}.")));
-    table.notes.extend(group.remarks().iter().map(|remark| (*remark).to_owned()));
+    table.notes.extend(
+        group
+            .formula()
+            .map(|formula| format!("As a formula: {formula}.")),
+    );
+    table
+        .notes
+        .extend(group.held().map(|held| format!("It {held}.")));
+    table
+        .notes
+        .extend(group.remarks().iter().map(|remark| (*remark).to_owned()));
     table
 }
 

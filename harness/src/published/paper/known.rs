@@ -76,7 +76,10 @@ fn requests(
             let Some((writes, reads)) = traffic(system, model, setups) else {
                 continue;
             };
-            let at = vec![grid.canonical(model).to_owned(), grid.canonical(system).to_owned()];
+            let at = vec![
+                grid.canonical(model).to_owned(),
+                grid.canonical(system).to_owned(),
+            ];
             let place = format!("closed form of {system}");
             puts.insert(at.clone(), cell(writes, "count", &place));
             gets.insert(at, cell(reads, "count", &place));
@@ -90,7 +93,13 @@ fn requests(
 fn traffic(system: &str, model: &str, setups: &BTreeMap<String, String>) -> Option<(f64, f64)> {
     let known = find(system)?;
     let sizes = find_model(model)?.sizes;
-    let count = |field: &str| setups.get(field)?.parse::<usize>().ok().filter(|count| *count > 0);
+    let count = |field: &str| {
+        setups
+            .get(field)?
+            .parse::<usize>()
+            .ok()
+            .filter(|count| *count > 0)
+    };
     let (workers, batch_size) = (count("workers")?, count("batch_size")?);
     let train_samples = count("data.train_samples")?;
     let dataset = epochcost_datasets::find(setups.get("dataset.name")?).ok()?;
@@ -98,7 +107,9 @@ fn traffic(system: &str, model: &str, setups: &BTreeMap<String, String>) -> Opti
         trial: String::new(),
         system: system.to_owned(),
         fidelity: Fidelity::Paper,
-        settings: known.settings(Fidelity::Paper, &serde_json::Map::new()).ok()?,
+        settings: known
+            .settings(Fidelity::Paper, &serde_json::Map::new())
+            .ok()?,
         model: model.to_owned(),
         data: DataPlan {
             dataset: dataset.name.to_owned(),
@@ -118,6 +129,9 @@ fn traffic(system: &str, model: &str, setups: &BTreeMap<String, String>) -> Opti
         device: Device::Cpu,
         attack: None,
     };
-    let traffic = known.bind(&job).and_then(|known| known.traffic(sizes)).ok()?;
+    let traffic = known
+        .bind(&job)
+        .and_then(|known| known.traffic(sizes))
+        .ok()?;
     Some((traffic.puts as f64, traffic.gets as f64))
 }

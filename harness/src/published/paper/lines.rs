@@ -130,14 +130,20 @@ pub(super) fn statements(table: &Table) -> Result<Vec<Statement>, PublishedError
             let reason = format!("there is no kind {kind:?}: write {}", listed(&names));
             return Err(refused(row, "kind", reason));
         };
-        let weight = row.text("weight")?.parse::<u8>().ok().filter(|weight| *weight <= 3);
+        let weight = row
+            .text("weight")?
+            .parse::<u8>()
+            .ok()
+            .filter(|weight| *weight <= 3);
         let formula_at = row.content_of("formula");
         let formula = match optional("formula")? {
             None => None,
-            Some(text) => Some(Formula::parse(&text).map_err(|error| PublishedError::Formula {
-                place: formula_at.clone(),
-                error,
-            })?),
+            Some(text) => Some(
+                Formula::parse(&text).map_err(|error| PublishedError::Formula {
+                    place: formula_at.clone(),
+                    error,
+                })?,
+            ),
         };
         let why = optional("why")?;
         if formula.is_none() && why.is_none() {
@@ -148,7 +154,8 @@ pub(super) fn statements(table: &Table) -> Result<Vec<Statement>, PublishedError
             id: row.text("id")?.to_owned(),
             place: row.text("place")?.to_owned(),
             kind: *kind,
-            weight: weight.ok_or_else(|| refused(row, "weight", "write 0, 1, 2 or 3".to_owned()))?,
+            weight: weight
+                .ok_or_else(|| refused(row, "weight", "write 0, 1, 2 or 3".to_owned()))?,
             reading_of: optional("reading_of")?,
             says: row.text("says")?.to_owned(),
             formula,
@@ -163,7 +170,10 @@ pub(super) fn statements(table: &Table) -> Result<Vec<Statement>, PublishedError
             && !ids.contains(other.as_str())
         {
             let known: Vec<&str> = ids.iter().copied().collect();
-            let reason = format!("there is no statement {other:?}: {}", did_you_mean(other, &known));
+            let reason = format!(
+                "there is no statement {other:?}: {}",
+                did_you_mean(other, &known)
+            );
             return Err(refused(row, "reading_of", reason));
         }
     }
@@ -179,7 +189,9 @@ pub(super) fn refuse_repeated(statements: &[Statement]) -> Result<(), PublishedE
             let words: Vec<&str> = formula.text().split_whitespace().collect();
             words.join(" ")
         });
-        let repeated = ids.insert(&statement.id, statement).map(|other| ("name", other));
+        let repeated = ids
+            .insert(&statement.id, statement)
+            .map(|other| ("name", other));
         let repeated = repeated.or_else(|| {
             let other = formulas.insert(text?, statement)?;
             Some(("formula", other))
@@ -206,7 +218,10 @@ pub(super) fn notes(
     let mut all = Vec::new();
     for row in table.rows() {
         let about = row.text("about")?;
-        let (id, rows) = match about.strip_suffix(']').and_then(|about| about.split_once('[')) {
+        let (id, rows) = match about
+            .strip_suffix(']')
+            .and_then(|about| about.split_once('['))
+        {
             Some((id, rows)) => (id, rows.split(',').map(|one| one.trim()).collect()),
             None => (about, Vec::new()),
         };
@@ -226,7 +241,10 @@ pub(super) fn notes(
         };
         all.push(Note {
             about: id.to_owned(),
-            rows: rows.into_iter().map(|one| grid.canonical(one).to_owned()).collect(),
+            rows: rows
+                .into_iter()
+                .map(|one| grid.canonical(one).to_owned())
+                .collect(),
             when,
             text: row.text("note")?.to_owned(),
             place: row.content_of("note"),

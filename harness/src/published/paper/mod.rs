@@ -143,15 +143,24 @@ impl Paper {
                 let text = &file.follows[&id];
                 let formula = Formula::parse(text);
                 let formula = formula.map_err(|error| reader.formula(&origin, error))?;
-                statements.push(Statement::follows(id, &file.place, formula, reader.place(&origin)));
+                statements.push(Statement::follows(
+                    id,
+                    &file.place,
+                    formula,
+                    reader.place(&origin),
+                ));
             }
         }
-        statements.extend(reader.optional("statements.csv")?.map_or(Ok(Vec::new()), |table| {
-            lines::statements(&table)
-        })?);
+        statements.extend(
+            reader
+                .optional("statements.csv")?
+                .map_or(Ok(Vec::new()), |table| lines::statements(&table))?,
+        );
         lines::refuse_repeated(&statements)?;
         let notes = reader.optional("notes.csv")?;
-        let notes = notes.map_or(Ok(Vec::new()), |table| lines::notes(&table, &statements, &grid))?;
+        let notes = notes.map_or(Ok(Vec::new()), |table| {
+            lines::notes(&table, &statements, &grid)
+        })?;
         let name = folder.file_name().unwrap_or_default();
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
@@ -196,7 +205,9 @@ impl<'a> Reader<'a> {
             node = node.and_then(|node| node.get(field));
         }
         let entries = node.map_or(&[][..], |node| node.entries()).iter();
-        entries.map(|entry| (entry.key.clone(), entry.node.origin.clone())).collect()
+        entries
+            .map(|entry| (entry.key.clone(), entry.node.origin.clone()))
+            .collect()
     }
 
     fn place(&self, origin: &Origin) -> String {
@@ -239,22 +250,31 @@ impl<'a> Reader<'a> {
 
     /// Returns the path of a table's file.
     fn path(&self, file: &str) -> PathBuf {
-        let shared = file.strip_prefix("../").and_then(|file| file.strip_prefix(DIRECTORY));
-        match (shared.and_then(|file| file.strip_prefix('/')), self.published) {
+        let shared = file
+            .strip_prefix("../")
+            .and_then(|file| file.strip_prefix(DIRECTORY));
+        match (
+            shared.and_then(|file| file.strip_prefix('/')),
+            self.published,
+        ) {
             (Some(name), Some(directory)) => directory.join(name),
-            _ => self.folder.join(file),
+            (Some(name), None) => {
+                let above = self.folder.parent().unwrap_or(Path::new(""));
+                above.join(DIRECTORY).join(name)
+            }
+            (None, _) => self.folder.join(file),
         }
     }
 
     fn optional(&self, file: &str) -> Result<Option<Table>, PublishedError> {
         let path = self.folder.join(file);
-        shipped::is_file(&path).then(|| Table::read(&path)).transpose()
+        shipped::is_file(&path).then(|| read(&path)).transpose()
     }
 
     /// Adds the columns of a printed table.
     fn table(&self, name: &str, grid: &mut Grid) -> Result<(), PublishedError> {
         let file = &self.file.tables[name];
-        let table = Table::read(&self.path(&file.file))?;
+        let table = read(&self.path(&file.file))?;
         let keys: Vec<String> = file.keys.iter().chain(file.fixed.keys()).cloned().collect();
         let printed: Vec<&str> = file.keys.iter().map(String::as_str).collect();
         table.refuse_repeated(&printed)?;
@@ -266,7 +286,11 @@ impl<'a> Reader<'a> {
                 for key in &file.keys {
                     at.push(grid.canonical(row.text(key)?).to_owned());
                 }
-                at.extend(file.fixed.values().map(|value| grid.canonical(value).to_owned()));
+                at.extend(
+                    file.fixed
+                        .values()
+                        .map(|value| grid.canonical(value).to_owned()),
+                );
                 made.name_values(&at);
                 if row.text(column)?.is_empty() {
                     continue;
@@ -289,14 +313,19 @@ impl<'a> Reader<'a> {
                 let quantity = row.number(column)?;
                 let cell = Cell {
                     value: quantity.value,
-                    half_digit: if stated.setup { 0.0 } else { quantity.half_digit },
+                    half_digit: if stated.setup {
+                        0.0
+                    } else {
+                        quantity.half_digit
+                    },
                     unit: Unit::named(unit),
                     place: quantity.place,
                 };
                 if made.insert(at, cell).is_some() {
                     return Err(PublishedError::Table {
                         place: row.cell(column),
-                        reason: "two rows have the same keys under `names:` of paper.yaml".to_owned(),
+                        reason: "two rows have the same keys under `names:` of paper.yaml"
+                            .to_owned(),
                     });
                 }
             }
@@ -309,7 +338,9 @@ impl<'a> Reader<'a> {
     fn numbers(&self, grid: &mut Grid) -> Result<BTreeMap<String, String>, PublishedError> {
         let mut fields = BTreeMap::new();
         for (file, is_setup) in [("setups.csv", true), ("quoted.csv", false)] {
-            let Some(table) = self.optional(file)? else { continue };
+            let Some(table) = self.optional(file)? else {
+                continue;
+            };
             for row in table.rows() {
                 let (name, text) = (row.text("name")?, row.text("value")?);
                 if is_setup && !row.text("field")?.is_empty() {
@@ -332,9 +363,13 @@ impl<'a> Reader<'a> {
             let path = format!("quoted.{name}");
             let cell: places::Cell = text.parse().map_err(|_| {
                 let problem = format!("`{text}` is no cell");
-                self.refused(&path, problem, "write FILE:LINE:COLUMN, the column by its name")
+                self.refused(
+                    &path,
+                    problem,
+                    "write FILE:LINE:COLUMN, the column by its name",
+                )
             })?;
-            let table = Table::read(&self.path(&format!("../{DIRECTORY}/{}", cell.file)))?;
+            let table = read(&self.path(&format!("../{DIRECTORY}/{}", cell.file)))?;
             let cell = quoted(table.row_of(&cell)?, &cell.column)?;
             let number = Number {
                 cell,
@@ -347,6 +382,16 @@ impl<'a> Reader<'a> {
         }
         Ok(fields)
     }
+}
+
+/// Reads a table; the name of a shipped one is its path below this program's files.
+fn read(path: &Path) -> Result<Table, PublishedError> {
+    let shown = path.display().to_string();
+    let text = shipped::read_to_string(path).map_err(|source| PublishedError::Io {
+        path: shown.clone(),
+        source,
+    })?;
+    Table::parse(shown.strip_prefix(shipped::ROOT).unwrap_or(&shown), &text)
 }
 
 /// Returns a number with the unit of its row.
