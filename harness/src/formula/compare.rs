@@ -2,8 +2,9 @@
 
 use super::error::{FormulaError, Span};
 use super::parse::Op;
+use super::quantity::{Measure, Value};
 use super::unit::Unit;
-use super::value::{Evaluator, Measure, Value};
+use super::value::Evaluator;
 
 /// Up to this share, `=` holds nearly where rounding does not explain a difference.
 pub const NEARLY: f64 = 0.01;

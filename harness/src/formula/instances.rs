@@ -4,8 +4,9 @@ use super::compare::{Compared, Holds};
 use super::error::FormulaError;
 use super::grid::Grid;
 use super::parse::{Formula, Op, sum};
+use super::quantity::Value;
 use super::resolve::{Comparison, Judged, Node, Resolver, Variable};
-use super::value::{Evaluator, Input, Value};
+use super::value::{Evaluator, Input};
 
 /// Assignments of values to free keys, beyond which a formula is refused.
 const MOST: usize = 100_000;

@@ -22,6 +22,7 @@ mod error;
 mod grid;
 mod instances;
 mod parse;
+mod quantity;
 mod resolve;
 mod unit;
 mod value;

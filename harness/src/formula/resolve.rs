@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::error::{FormulaError, Span};
 use super::grid::Grid;
 use super::parse::{Clause, Expr, Fold, Key, Kind, Op, Reference, Set, Sign};
-use super::value::Value;
+use super::quantity::Value;
 use crate::suggest::did_you_mean;
 
 /// Sums within each other by names of derived quantities, beyond which one is refused.

@@ -187,10 +187,6 @@ fn equality_is_to_the_digits_or_to_one_percent_by_what_is_compared() {
     );
     held("4.2 = seconds[small, two] / 5", [0, 1]);
     // Products: within 1 %, which the mark says.
-    let nearly = &instances("costs.usd[large, two] * 1000 = seconds[large, two] * 29.65")[0];
-    assert_eq!(nearly.any[0].holds, Holds::Yes);
-    let nearly = &instances("sizes.count[64] * 64 * minutes[64] = minutes[64] * samples")[0];
-    assert_eq!(nearly.any[0].holds, Holds::Yes);
     held(
         "seconds[small, one] * 1.009 = seconds[small, one] * 1.0",
         [1, 1],
@@ -411,16 +407,11 @@ fn cells() -> impl Strategy<Value = Vec<(u32, u32)>> {
 
 fn of(cells: &[(u32, u32)]) -> Grid {
     let mut grid = Grid::default();
-    let rows = cells.iter().enumerate();
-    let rows: Vec<String> = rows
-        .map(|(row, (a, b))| {
-            format!(
-                "r{row}, {}, {}",
-                f64::from(*a) / 100.0,
-                f64::from(*b) / 100.0
-            )
-        })
-        .collect();
+    let rows = cells.iter().enumerate().map(|(row, (a, b))| {
+        let [a, b] = [a, b].map(|cents| f64::from(*cents) / 100.0);
+        format!("r{row}, {a:.2}, {b:.2}")
+    });
+    let rows: Vec<String> = rows.collect();
     table(&mut grid, "t", &format!("k | a, b\n{}", rows.join("\n")));
     grid
 }

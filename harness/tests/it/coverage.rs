@@ -4,12 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::experiment::{Experiment, Options, yaml_files};
-use epochcost::published::Table;
+use epochcost::experiment::{Experiment, Options};
 use epochcost_systems::{Fidelity, find};
 use serde_json::Map;
-
-use crate::support::epochcost;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

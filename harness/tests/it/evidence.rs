@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use epochcost::audit::{self, audit};
 use epochcost::claims::{Audited, Claim, Computed, Evidence, Observed};
-use epochcost::cost::PriceBook;
 use epochcost::experiment::{Experiment, Options, yaml_files};
 use epochcost::published::number;
 use serde_json::Value;

@@ -360,7 +360,7 @@ fn papers_are_chosen_by_name() {
     assert!(
         String::from_utf8(unknown.stderr)
             .unwrap()
-            .contains("did you mean `p2p`")
+            .contains("there are cost-performance, kubeml, p2p")
     );
     let plain = epochcost(&["audit", "cost-performance"]);
     let plain = String::from_utf8(plain.stdout).unwrap();
