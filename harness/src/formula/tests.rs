@@ -24,7 +24,7 @@ fn table(grid: &mut Grid, name: &str, text: &str) {
             if !text.is_empty() {
                 let cell = Cell {
                     value: text.parse().unwrap(),
-                    half_digit: half_digit(text),
+                    half_digit: if is_exact { 0.0 } else { half_digit(text) },
                     unit: unit.clone(),
                     place: format!("{name}:{}:{column}", line + 2),
                 };

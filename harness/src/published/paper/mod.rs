@@ -311,13 +311,12 @@ impl<'a> Reader<'a> {
                     _ => "",
                 };
                 let quantity = row.number(column)?;
+                // Whole numbers of things are exact; 1.2e6 parameters are not.
+                let is_whole = stated.is_counted() && quantity.half_digit <= 0.5;
+                let is_counted = stated.setup || is_whole;
                 let cell = Cell {
                     value: quantity.value,
-                    half_digit: if stated.setup {
-                        0.0
-                    } else {
-                        quantity.half_digit
-                    },
+                    half_digit: if is_counted { 0.0 } else { quantity.half_digit },
                     unit: Unit::named(unit),
                     place: quantity.place,
                 };
