@@ -92,7 +92,7 @@ impl Evaluator<'_> {
         span: Span,
     ) -> Result<Compared, FormulaError> {
         let ((left, left_row), (right, right_row)) = (left, right);
-        let (left, right) = (left.as_side(), right.as_side());
+        let (left, right) = (left.into_side(), right.into_side());
         let sides = |holds, ratio| Compared {
             left: Side::of(&left, left_row.clone()),
             op,

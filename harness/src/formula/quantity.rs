@@ -70,7 +70,7 @@ impl Value {
     }
 
     /// Returns it as one side of a comparison: a literal alone has the digits it is written in.
-    pub fn as_side(self) -> Self {
+    pub fn into_side(self) -> Self {
         Self {
             reach: self
                 .reach
