@@ -33,6 +33,7 @@ dataset: {name: synthetic-mnist, train: 128, test: 32}
 model: lenet5
 workers: 2
 batch_size: 32
+epochs: 1
 systems: [allreduce]
 """
 BINARIES = None

@@ -72,11 +72,14 @@ pub(super) fn of_run(
 fn learned(rows: &[RowSummary], names: &[String], target: f64) -> String {
     let has_passed = |row: &RowSummary| {
         let reached = row.seconds_to_target.and_then(|seconds| seconds.mean);
-        reached.is_some() && row.accuracy.is_some_and(|accuracy| accuracy >= target)
+        let accuracy = row.mean(Metric::Accuracy);
+        reached.is_some() && accuracy.is_some_and(|accuracy| accuracy >= target)
     };
     let what = format!("passed {} test accuracy", format::goal(target));
     let passed = rows.iter().filter(|row| has_passed(row));
-    let accuracies: Vec<f64> = passed.filter_map(|row| row.accuracy).collect();
+    let accuracies: Vec<f64> = passed
+        .filter_map(|row| row.mean(Metric::Accuracy))
+        .collect();
     let what = match range(&accuracies) {
         Some([low, high]) if low == high => format!("{what} ({})", format::percent(low)),
         Some([low, high]) => {
@@ -85,7 +88,7 @@ fn learned(rows: &[RowSummary], names: &[String], target: f64) -> String {
         }
         None => what,
     };
-    let why = |row: &RowSummary| match row.accuracy {
+    let why = |row: &RowSummary| match row.mean(Metric::Accuracy) {
         Some(accuracy) => format::percent(accuracy),
         None => ending(row).to_owned(),
     };

@@ -30,17 +30,14 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{Host, Stage, StageSeconds, find};
+use epochcost_systems::{Host, StageSeconds, find};
 
 use self::answer::{Answer, target};
 use self::counts::{Agreements, Counts};
-use self::summary::{
-    Excluded, RowSummary, SUMMARY_VERSION, StageMeans, Summary, SynchroniseMeans, TrafficMeans,
-    Verdict,
-};
+use self::summary::{Excluded, RowSummary, SUMMARY_VERSION, Summary, TrafficMeans, Verdict};
 use self::verdicts::Judge;
 use self::warnings::Warning;
-use crate::claims::{Claim, Estimate, Metric, Quantity, ratio};
+use crate::claims::{Claim, Estimate, Metric, ratio};
 use crate::exit::Exit;
 use crate::metering::Invocation;
 use crate::platform::{Figures, figures_of};
@@ -423,8 +420,6 @@ fn row_summary(
     target: Option<f64>,
 ) -> RowSummary {
     let (plan, job) = (&row.planned.row, &row.planned.row.job);
-    let mean = |metric| row.estimate(metric).mean;
-    let seconds = |stage| mean(Metric::Stage(stage, Quantity::Seconds));
     let failed_trials = row.trials.len() - row.succeeded().count();
     RowSummary {
         // What the row is.
@@ -453,22 +448,7 @@ fn row_summary(
         compute: row.planned.compute.clone(),
         memory_mb: row.on_functions().then_some(plan.memory_mb),
         // Time, usage and cost.
-        seconds_per_epoch: row.estimate(Metric::SecondsPerEpoch),
-        stage_seconds: StageMeans {
-            fetch_dataset: seconds(Stage::FetchDataset),
-            compute_gradients: seconds(Stage::ComputeGradients),
-            synchronise: mean(Metric::Synchronise),
-            update_model: seconds(Stage::UpdateModel),
-            detect_convergence: seconds(Stage::DetectConvergence),
-        },
-        synchronise_seconds: SynchroniseMeans {
-            serialise: seconds(Stage::Serialise),
-            put: seconds(Stage::Put),
-            wait: seconds(Stage::Wait),
-            get: seconds(Stage::Get),
-            aggregate: seconds(Stage::Aggregate),
-        },
-        billed_ms: mean(Metric::BilledMs),
+        figures: figures(row),
         throttles: row
             .trials
             .iter()
@@ -479,9 +459,6 @@ fn row_summary(
         diverged_trials: (row.trials.iter())
             .filter(|trial| trial.trial.diverged.is_some())
             .count(),
-        peak_memory_mb: mean(Metric::PeakMemoryMb),
-        cost_paper_usd: mean(Metric::CostPaperUsd),
-        cost_full_usd: mean(Metric::CostFullUsd),
         seconds_to_target: target.map(|target| row.seconds_to(target)),
         cost_to_target_paper_usd: target.and_then(|target| row.paper_usd_to(target).mean),
         cost_to_target_full_usd: target.and_then(|target| row.usd_to(target).mean),
@@ -491,10 +468,6 @@ fn row_summary(
         traffic_matches: all(row, |trial| trial.traffic_matches),
         dataset_traffic: traffic(row, |trial| trial.traffic.dataset.total()),
         state_traffic: traffic(row, |trial| trial.traffic.state.total()),
-        // Learning.
-        train_loss: mean(Metric::TrainLoss),
-        accuracy: mean(Metric::Accuracy),
-        staleness: mean(Metric::Staleness),
         replicas_identical: all(row, |trial| trial.replicas_identical),
         cpu_for_gpu: work::is_cpu_for_gpu(row),
         instance_minimum: work::holds_minimum(row),
@@ -504,6 +477,15 @@ fn row_summary(
             .cloned()
             .collect(),
     }
+}
+
+/// Returns the estimates of all metrics that trials of the row have, by name.
+fn figures(row: &RowAnalysis) -> BTreeMap<String, Estimate> {
+    let of = |metric: Metric| {
+        let estimate = row.estimate(metric);
+        (estimate.n > 0).then(|| (metric.name().to_owned(), estimate))
+    };
+    Metric::ALL.into_iter().filter_map(of).collect()
 }
 
 fn traffic(row: &RowAnalysis, purpose: impl Fn(&TrialAnalysis) -> Traffic) -> TrafficMeans {

@@ -1,5 +1,7 @@
 //! `summary.json`: the contract with programs that read results.
 
+use std::collections::BTreeMap;
+
 use epochcost_channels::Traffic;
 use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize, Serializer};
@@ -14,7 +16,7 @@ use crate::results::{ComputeUsed, SchemaVersion};
 use crate::rows::{Precision, TensorStoreChoice};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 4 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 3, minor: 0 };
 
 /// A run in figures. What is not available is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,7 +71,6 @@ pub struct RowSummary {
     /// Platform that it ran on.
     pub platform: String,
     /// What served its channels, `embedded` or `real`; null of a simulation.
-    ///
     #[serde(default)]
     pub services: Option<String>,
     /// What computed on tensors in Redis; null but of real services.
@@ -99,37 +100,21 @@ pub struct RowSummary {
     pub compute: Option<ComputeUsed>,
     /// Memory size of its functions; null on instances.
     pub memory_mb: Option<u32>,
-    /// Wall seconds of an epoch.
-    pub seconds_per_epoch: Estimate,
-    /// Seconds by stage, per worker and epoch.
-    pub stage_seconds: StageMeans,
-    /// The five parts of `stage_seconds.synchronise`.
-    pub synchronise_seconds: SynchroniseMeans,
-    /// Billed milliseconds over workers and epochs.
-    #[serde(serialize_with = "count")]
-    pub billed_ms: Option<f64>,
+    /// Every metric that its trials have, by name, per trial and in the metric's own unit.
+    pub figures: BTreeMap<String, Estimate>,
     /// Invocations that the account's limits refused, over all trials that ended,
     /// failed ones included; null where nothing refuses any.
     #[serde(default)]
     pub throttles: Option<u64>,
-    /// Failed invocations that were called again, over all trials that did not fail. Since
-    /// 2.1.
+    /// Failed invocations that were called again, over all trials that did not fail.
     #[serde(default)]
     pub retries: u64,
-    /// Trials that did not fail and have such invocations: their times include them. Since
-    /// 2.1.
+    /// Trials that did not fail and have such invocations: their times include them.
     #[serde(default)]
     pub retried_trials: usize,
     /// Trials in which a loss was not a finite number.
     #[serde(default)]
     pub diverged_trials: usize,
-    /// Peak resident memory of a sandbox.
-    #[serde(serialize_with = "count")]
-    pub peak_memory_mb: Option<f64>,
-    /// Cost by the paper's formula.
-    pub cost_paper_usd: Option<f64>,
-    /// Cost with everything counted.
-    pub cost_full_usd: Option<f64>,
     /// Seconds to the first evaluation with the target accuracy; null without a
     /// target, its mean where a trial does not get there.
     #[serde(default)]
@@ -150,14 +135,6 @@ pub struct RowSummary {
     pub dataset_traffic: TrafficMeans,
     /// Traffic of checkpoints, statistics and logs.
     pub state_traffic: TrafficMeans,
-    /// Mean training loss of the last epoch.
-    pub train_loss: Option<f64>,
-    /// Test accuracy after the last evaluated epoch, in 0..=1.
-    pub accuracy: Option<f64>,
-    /// Epochs by which the gradients of others that a step used were older than
-    /// it; null where peers wait for each other.
-    #[serde(default)]
-    pub staleness: Option<f64>,
     /// Whether all replicas held the same bits after every step.
     pub replicas_identical: Option<bool>,
     /// Whether it stands for a GPU and was computed on a CPU: its seconds and dollars are
@@ -218,6 +195,11 @@ fn is_none(count: &usize) -> bool {
 }
 
 impl RowSummary {
+    /// Returns the mean of a metric; none if no trial has it.
+    pub fn mean(&self, metric: Metric) -> Option<f64> {
+        self.figures.get(metric.name())?.mean
+    }
+
     /// Returns the fidelity, and the precision where it is not `fp32`.
     pub fn described(&self) -> String {
         let fidelity = self.fidelity.as_str();
@@ -250,36 +232,6 @@ impl RowSummary {
         }
         text
     }
-}
-
-/// Seconds by stage, in the paper's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StageMeans {
-    /// Getting training data from the store.
-    pub fetch_dataset: Option<f64>,
-    /// Forward and backward.
-    pub compute_gradients: Option<f64>,
-    /// Serialise, put, wait, get, aggregate.
-    pub synchronise: Option<f64>,
-    /// The optimizer step.
-    pub update_model: Option<f64>,
-    /// Evaluation and the decision to stop.
-    pub detect_convergence: Option<f64>,
-}
-
-/// The parts of synchronising.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SynchroniseMeans {
-    /// Turning gradients into bytes and back.
-    pub serialise: Option<f64>,
-    /// Sending.
-    pub put: Option<f64>,
-    /// Waiting for others.
-    pub wait: Option<f64>,
-    /// Fetching what others sent.
-    pub get: Option<f64>,
-    /// Reducing.
-    pub aggregate: Option<f64>,
 }
 
 /// Mean traffic of a trial.

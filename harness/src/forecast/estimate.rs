@@ -10,7 +10,6 @@ use epochcost_simulator::{
 use epochcost_systems::{ChannelTraffic, Host, StageSeconds, find};
 use serde::Serialize;
 
-use crate::analysis::summary::StageMeans;
 use crate::analysis::{covered_s, machine_epochs, pace};
 use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage};
 use crate::error::Error;
@@ -37,6 +36,21 @@ impl<T> Outcome<T> {
             Self::Infeasible(_) | Self::Failed(_) => None,
         }
     }
+}
+
+/// Seconds by stage, in the paper's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct StageMeans {
+    /// Getting training data from the store.
+    pub(super) fetch_dataset: Option<f64>,
+    /// Forward and backward.
+    pub(super) compute_gradients: Option<f64>,
+    /// Serialise, put, wait, get, aggregate.
+    pub(super) synchronise: Option<f64>,
+    /// The optimizer step.
+    pub(super) update_model: Option<f64>,
+    /// Evaluation and the decision to stop.
+    pub(super) detect_convergence: Option<f64>,
 }
 
 /// What a setting is expected to take. Means nothing but simulated figures.

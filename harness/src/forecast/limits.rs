@@ -43,7 +43,6 @@ pub(super) struct Boundary {
     pub(super) feasible_up_to: usize,
     /// Fewest workers with which it was seen to fail; null if nothing was met. One more than
     /// `feasible_up_to`, unless the time was over before the sizes between both were tried.
-    ///
     pub(super) fails_at: Option<usize>,
     /// What it meets there; null if nothing was met.
     pub(super) then: Option<Obstacle>,

@@ -6,10 +6,10 @@ use epochcost_kernels::hash;
 use epochcost_simulator::Simulation;
 use serde::Serialize;
 
+use super::estimate::StageMeans;
 use super::estimate::{Estimate, Outcome, estimate};
 use super::parallel;
 use super::rows::Candidate;
-use crate::analysis::summary::StageMeans;
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::rows;

@@ -35,7 +35,10 @@ impl Worker<'_> {
 fn name(rank: usize, alike: u64) -> String {
     match alike {
         1 => format!("worker {rank}"),
-        _ => format!("workers {} to {rank}", rank as u64 + 1 - alike),
+        _ => format!(
+            "workers {} to {rank}",
+            (rank as u64 + 1).saturating_sub(alike)
+        ),
     }
 }
 

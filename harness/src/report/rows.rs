@@ -39,9 +39,9 @@ impl Spent {
                 summary.cost_to_target_paper_usd,
             ),
             None => (
-                summary.seconds_per_epoch,
-                per_epoch(summary.cost_full_usd),
-                per_epoch(summary.cost_paper_usd),
+                row.estimate(Metric::SecondsPerEpoch),
+                per_epoch(summary.mean(Metric::CostFullUsd)),
+                per_epoch(summary.mean(Metric::CostPaperUsd)),
             ),
         };
         let walls: Vec<f64> = row.succeeded().map(|trial| trial.trial.wall_s).collect();
@@ -50,7 +50,7 @@ impl Spent {
             usd,
             paper_usd,
             total_s: Estimate::of(&walls).mean,
-            total_usd: summary.cost_full_usd,
+            total_usd: summary.mean(Metric::CostFullUsd),
         }
     }
 }
@@ -128,7 +128,7 @@ fn summary_line(labelled: &Labelled<'_>, row: &RowSummary, has_target: bool) -> 
         Some(false) if may_differ => "no, by design".into(),
         known => format::yes(known),
     });
-    let stale = row.staleness.filter(|_| may_differ);
+    let stale = row.mean(Metric::Staleness).filter(|_| may_differ);
     let stale = stale.map(|epochs| format!("gradients {epochs:.2} epochs old"));
     cells.push(replicas.above(stale.unwrap_or_default()));
     cells.push(Cell::with(Some(row.trials as f64), row.outcomes()));

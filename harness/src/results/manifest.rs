@@ -135,7 +135,6 @@ pub struct Machine {
     /// Limits of functions, and how the platform enforces them.
     pub limits: Vec<Limit>,
     /// The real servers that trials ran on; none where services are embedded.
-    ///
     pub servers: Vec<Server>,
 }
 

@@ -87,7 +87,8 @@ impl Values {
     /// No rows yet, of the type that a file states for a column.
     fn empty(dtype: &ArrowDataType) -> Option<Self> {
         match dtype {
-            ArrowDataType::LargeUtf8 => Some(Self::Text(Vec::new())),
+            // The reader takes every type of text as views.
+            ArrowDataType::Utf8View => Some(Self::Text(Vec::new())),
             ArrowDataType::Int64 => Some(Self::Whole(Vec::new())),
             ArrowDataType::Float64 => Some(Self::Real(Vec::new())),
             _ => None,

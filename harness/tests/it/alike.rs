@@ -28,15 +28,12 @@ memory_mb: 3008
 trials: 1
 simulation: {profile: aws-us-east-1-2024, compute: [stated-flops], limits: false}
 systems:
-  - {name: allreduce, system: allreduce, settings: {merged_timeout_s: null}}
   - {name: scatterreduce, system: scatterreduce, settings: {finds_by: name}}
   - {name: spirt, system: spirt}
   - {name: mlless, system: mlless}
   - {name: gpu-baseline, system: gpu_baseline}
   - {name: p2p, system: p2p}
   - {name: p2p-lambda, system: p2p_lambda}
-  - {name: kubeml, system: kubeml}
-  - {name: kubeml-elastic, system: kubeml, settings: {static: false}}
 ";
 
 /// Returns a step for each of the workers for which one stands.
@@ -115,5 +112,5 @@ fn figures_of_workers_that_are_alike_are_those_of_each_of_them() {
             .sum();
         assert!(workers >= WORKERS as u64, "{}: {workers}", row.id);
     }
-    assert!(checked > 200, "{checked} figures");
+    assert!(checked > 150, "{checked} figures");
 }

@@ -71,7 +71,9 @@ fn a_verdict_says_what_each_cause_changes() {
     let seconds = |id: &str| {
         let rows = summary["rows"].as_array().unwrap().iter();
         let row = rows.filter(|row| row["id"] == id).collect::<Vec<_>>()[0];
-        row["seconds_per_epoch"]["mean"].as_f64().unwrap()
+        row["figures"]["seconds_per_epoch"]["mean"]
+            .as_f64()
+            .unwrap()
     };
     let causes = summary["verdicts"][0]["causes"].as_array().unwrap();
     assert_eq!(causes.len(), 2);

@@ -116,7 +116,12 @@ fn a_row_without_a_compute_time_is_listed_and_the_others_are_planned_and_simulat
     let run: Value = serde_json::from_str(&ended_well(directory.path(), &run)).unwrap();
     let rows = run["rows"].as_array().unwrap();
     assert_eq!(rows[0]["infeasible"], Value::Null);
-    assert!(rows[0]["cost_full_usd"].as_f64().unwrap() > 0.0);
+    assert!(
+        rows[0]["figures"]["cost_full_usd"]["mean"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
     let reason = rows[1]["infeasible"].as_str().unwrap();
     assert!(
         reason.contains("what a step of mobilenet costs"),

@@ -119,7 +119,7 @@ fn a_plan_has_the_figures_of_a_simulated_run() {
         };
         equal(
             &estimate["seconds_per_epoch"],
-            &row["seconds_per_epoch"]["mean"],
+            &row["figures"]["seconds_per_epoch"]["mean"],
         );
         for field in [
             "cost_paper_usd",
@@ -127,12 +127,12 @@ fn a_plan_has_the_figures_of_a_simulated_run() {
             "billed_ms",
             "peak_memory_mb",
         ] {
-            equal(&estimate[field], &row[field]);
+            equal(&estimate[field], &row["figures"][field]["mean"]);
         }
         for stage in ["compute_gradients", "synchronise"] {
             equal(
                 &estimate["stage_seconds"][stage],
-                &row["stage_seconds"][stage],
+                &row["figures"][stage]["mean"],
             );
         }
         for count in [

@@ -41,7 +41,7 @@ fn regions() -> Vec<String> {
 
 /// Variable with the number of steps from one kill to the next, by default 1. Tests begin at
 /// different steps, so that with 3 each step is that of one of them.
-const EVERY_VARIABLE: &str = "EPOCHCOST_KILL_EVERY";
+const EVERY_VARIABLE: &str = "TEST_KILL_EVERY";
 
 /// Kills a process after one step after another, until one completes; after each, what is paid
 /// by the second or the hour has an end of its own, and `then` must leave nothing behind. The

@@ -160,7 +160,7 @@ fn tables_sort_by_mouse_and_by_keyboard() {
     let mut by_cost: Vec<Option<f64>> = page
         .rows()
         .iter()
-        .map(|row| row["cost_full_usd"].as_f64())
+        .map(|row| row["figures"]["cost_full_usd"]["mean"].as_f64())
         .map(without_last_digits)
         .collect();
     let unsorted = by_cost.clone();

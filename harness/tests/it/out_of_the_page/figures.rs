@@ -43,7 +43,7 @@ fn figures_and_tables_stand_alone() {
     // Every digit of the summary.
     let summary: Value =
         serde_json::from_slice(&fs::read(run.join("summary.json")).unwrap()).unwrap();
-    let exact = summary["rows"][3]["cost_full_usd"].to_string();
+    let exact = summary["rows"][3]["figures"]["cost_full_usd"]["mean"].to_string();
     assert!(read("table-summary.csv").contains(&exact), "{exact}");
     let data = read("time-cost.csv");
     assert!(

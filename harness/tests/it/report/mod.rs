@@ -36,7 +36,7 @@ fn a_run_becomes_a_summary() {
     let analysis = analysed(&run);
     let text = fs::read_to_string(run.path().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(summary["schema_version"]["major"], 2);
+    assert_eq!(summary["schema_version"]["major"], 3);
     let rows = summary["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 5);
     let fields = [
@@ -52,20 +52,22 @@ fn a_run_becomes_a_summary() {
         "trials",
         "failed_trials",
         "memory_mb",
-        "seconds_per_epoch",
-        "stage_seconds",
-        "billed_ms",
-        "peak_memory_mb",
-        "cost_paper_usd",
-        "cost_full_usd",
+        "figures",
         "traffic",
-        "train_loss",
-        "accuracy",
         "replicas_identical",
         "verdicts",
     ];
     for field in fields {
         assert!(rows[0].get(field).is_some(), "{field} is missing");
+    }
+    // Every metric that a trial has, and no other.
+    let analysed = &analysis.rows[0];
+    for metric in Metric::ALL {
+        let figure = &rows[0]["figures"][metric.name()];
+        let known = analysed.estimate(metric).mean;
+        let mean = figure["mean"].as_f64();
+        let is_same = |(a, b): (f64, f64)| (a - b).abs() <= 1e-12 * b.abs();
+        assert!(mean.zip(known).map_or(mean == known, is_same), "{metric:?}");
     }
     let allreduce = &rows[3];
     assert_eq!(allreduce["system"], "allreduce");
@@ -78,16 +80,18 @@ fn a_run_becomes_a_summary() {
     assert_eq!(allreduce["dataset_traffic"]["gets"], 24);
     assert_eq!(allreduce["traffic_matches"], true);
     assert_eq!(allreduce["replicas_identical"], true);
-    assert_eq!(allreduce["accuracy"], f64::from(200 + 120 + 60) / 512.0);
+    let accuracy = &allreduce["figures"]["accuracy"]["mean"];
+    assert_eq!(*accuracy, f64::from(200 + 120 + 60) / 512.0);
     assert_eq!(allreduce["memory_mb"], 2048);
     assert_eq!(rows[4]["memory_mb"], serde_json::Value::Null);
-    assert!(allreduce["seconds_per_epoch"]["ci95"].is_array());
+    assert!(allreduce["figures"]["seconds_per_epoch"]["ci95"].is_array());
     let mlless = &rows[1];
     assert_eq!(
         (&mlless["trials"], &mlless["failed_trials"]),
         (&2.into(), &1.into())
     );
-    assert_eq!(mlless["seconds_per_epoch"]["ci95"], serde_json::Value::Null);
+    let interval = &mlless["figures"]["seconds_per_epoch"]["ci95"];
+    assert_eq!(*interval, serde_json::Value::Null);
     assert_eq!(analysis.exit_status(), Exit::Failed);
 }
 
@@ -224,16 +228,16 @@ fn seconds_and_dollars_are_by_the_trials_clock_where_epochs_overlap() {
             "{found} for {expected}"
         );
     };
-    is(row.seconds_per_epoch.mean, 40.0);
+    is(row.mean(Metric::SecondsPerEpoch), 40.0);
     is(row.seconds_to_target.unwrap().mean, 20.0);
     is(
         row.cost_to_target_paper_usd,
-        row.cost_paper_usd.unwrap() / 4.0,
+        row.mean(Metric::CostPaperUsd).unwrap() / 4.0,
     );
     // A quarter of the time, and requests that are not divided by it.
     let (until, whole) = (
         row.cost_to_target_full_usd.unwrap(),
-        row.cost_full_usd.unwrap(),
+        row.mean(Metric::CostFullUsd).unwrap(),
     );
     assert!(
         until > whole / 4.0 && until < whole / 3.5,
@@ -267,7 +271,11 @@ fn replicas_that_differ_and_traffic_that_differs_are_seen() {
     );
     assert_eq!(row(2).replicas_identical, None, "one worker told nothing");
     assert_eq!(
-        (row(0).trials, row(0).accuracy, row(0).traffic.puts),
+        (
+            row(0).trials,
+            row(0).mean(Metric::Accuracy),
+            row(0).traffic.puts
+        ),
         (0, None, None)
     );
     assert!(

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use epochcost::claims::Metric;
 use epochcost::report;
 use epochcost::results::{RunDirectory, TrialId};
 
@@ -239,7 +240,7 @@ fn seconds_and_dollars_of_a_line_have_one_basis() {
             .map(str::trim)
             .filter(|word| !word.is_empty());
         let row = &analysis.summary.rows[4];
-        let per_epoch = row.cost_full_usd.unwrap() / row.epochs as f64;
+        let per_epoch = row.mean(Metric::CostFullUsd).unwrap() / row.epochs as f64;
         (
             words.map(str::to_owned).collect::<Vec<_>>(),
             first(&twin, "| system |"),
