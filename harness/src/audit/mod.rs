@@ -9,7 +9,7 @@ pub mod text;
 use std::path::{Path, PathBuf};
 
 use crate::cost::{PriceBook, PriceBookError};
-use crate::published::{PAPER, Paper, PublishedError, Statement, folders};
+use crate::published::{PAPER, Paper, PublishedError, Statement};
 use crate::results::SchemaVersion;
 use crate::shipped;
 use crate::suggest::did_you_mean;
@@ -45,21 +45,21 @@ pub enum AuditError {
 /// When a paper is unknown, or a file of it is damaged.
 pub fn read(named: &[PathBuf], published: Option<&Path>) -> Result<Vec<Paper>, AuditError> {
     let prices = PriceBook::shipped()?;
-    let known = folders(&shipped::shipped_experiments())?;
+    let shipped = |name: &str| shipped::shipped_experiments().join(name);
     let mut wanted: Vec<PathBuf> = Vec::new();
     for name in named {
-        let is_its = |folder: &&PathBuf| folder.file_name() == Some(name.as_os_str());
-        let folder = match known.iter().find(is_its) {
-            Some(folder) => folder.clone(),
+        let known = names().into_iter().find(|known| name == Path::new(known));
+        let folder = match known {
+            Some(known) => shipped(known),
             None if name.join(PAPER).is_file() => name.clone(),
-            None => return Err(unknown(name, &known)),
+            None => return Err(unknown(name)),
         };
         if !wanted.contains(&folder) {
             wanted.push(folder);
         }
     }
     if wanted.is_empty() {
-        wanted = known;
+        wanted = names().into_iter().map(shipped).collect();
     }
     let papers = wanted
         .iter()
@@ -67,18 +67,25 @@ pub fn read(named: &[PathBuf], published: Option<&Path>) -> Result<Vec<Paper>, A
     Ok(papers.collect::<Result<_, _>>()?)
 }
 
-fn unknown(name: &Path, known: &[PathBuf]) -> AuditError {
-    let names = known
-        .iter()
-        .filter_map(|folder| folder.file_name()?.to_str());
-    let names: Vec<&str> = names.collect();
+/// Returns the names of the shipped papers.
+pub fn names() -> Vec<&'static str> {
+    let papers = shipped::files().iter().filter_map(|(file, _)| {
+        let folder = file.strip_suffix(PAPER)?.strip_suffix('/')?;
+        folder.rsplit('/').next()
+    });
+    let mut names: Vec<&str> = papers.collect();
+    names.sort_unstable();
+    names
+}
+
+fn unknown(name: &Path) -> AuditError {
     let shown = name.display().to_string();
     let remedy = if name.is_dir() {
         format!("the folder has no {PAPER}")
     } else {
         format!(
             "{}, or name a folder with {PAPER}",
-            did_you_mean(&shown, &names)
+            did_you_mean(&shown, &names())
         )
     };
     AuditError::Unknown {

@@ -298,9 +298,10 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
             near => format!(", {near} of them within 1 % but beyond rounding"),
         };
         let noun = if count == 1 { "figure" } else { "figures" };
-        let heading = match group.findings[0].compared.is_empty() {
-            true => group.heading(),
-            false => format!("{} ({count} {noun}{beyond})", group.heading()),
+        let heading = if group.findings[0].compared.is_empty() {
+            group.heading()
+        } else {
+            format!("{} ({count} {noun}{beyond})", group.heading())
         };
         lines.push(wrapped("    ", &heading));
         if all {

@@ -1,7 +1,9 @@
 //! `audit`: the papers' statements, by their own figures.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, PossibleValue, TypedValueParser};
 use serde::Serialize;
 
 use crate::audit::{self, AUDIT_VERSION, AuditError, Finding, Mark};
@@ -15,9 +17,9 @@ use crate::ui::Output;
 /// `audit`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Papers to check: cost-performance, p2p, kubeml, or a folder with paper.yaml; all shipped
-    /// ones, if none is named.
-    #[arg(value_name = "PAPER")]
+    /// Papers to check: a shipped one, or a folder with paper.yaml; all shipped ones, if none is
+    /// named.
+    #[arg(value_name = "PAPER", value_parser = PaperParser)]
     papers: Vec<PathBuf>,
     /// Read the published tables from here instead of those built in.
     #[arg(long, value_name = "DIR")]
@@ -28,6 +30,27 @@ pub struct Args {
     /// Also write the audit as a page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+/// Takes any path, and offers the names of shipped papers to help and completion.
+#[derive(Clone, Debug)]
+struct PaperParser;
+
+impl TypedValueParser for PaperParser {
+    type Value = PathBuf;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<PathBuf, clap::Error> {
+        PathBufValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(audit::names().into_iter().map(PossibleValue::new)))
+    }
 }
 
 /// What `--json` prints.

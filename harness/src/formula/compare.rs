@@ -138,9 +138,10 @@ fn holds(op: Op, (left, a): (&Value, f64), (right, b): (&Value, f64), factor: f6
         Op::Equal => {
             let to_the_digits = left.is_lone || right.is_lone || percent;
             let is_exact = left.is_exact && right.is_exact;
-            match !to_the_digits && !is_exact && share(NEARLY) {
-                true => Holds::Nearly,
-                false => Holds::No,
+            if !to_the_digits && !is_exact && share(NEARLY) {
+                Holds::Nearly
+            } else {
+                Holds::No
             }
         }
     }

@@ -103,17 +103,15 @@ impl Formula {
                 all.extend(own);
             }
         }
-        match all.is_empty() {
-            false => Ok(all),
-            true => {
-                let span = super::Span {
-                    start: 0,
-                    end: self.text.chars().count(),
-                };
-                let problem = "there is no instance: no row has all of its cells";
-                Err(resolver.error(span, problem, "name rows that are printed"))
-            }
+        if all.is_empty() {
+            let span = super::Span {
+                start: 0,
+                end: self.text.chars().count(),
+            };
+            let problem = "there is no instance: no row has all of its cells";
+            return Err(resolver.error(span, problem, "name rows that are printed"));
         }
+        Ok(all)
     }
 }
 

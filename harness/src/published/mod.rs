@@ -12,7 +12,7 @@ use thiserror::Error;
 
 pub use self::columns::{COLUMNS, Columns};
 pub use self::ledger::{LEDGER, Ledger, line_for};
-pub use self::paper::{Kind, Note, PAPER, Paper, Statement, When, folders};
+pub use self::paper::{Kind, Note, PAPER, Paper, Statement, When};
 pub use self::table::{Quantity, Row, Table};
 use crate::claims::Cell;
 use crate::formula::FormulaError;

@@ -83,34 +83,6 @@ struct ColumnFile {
     setup: bool,
 }
 
-/// Returns the folders of papers below a directory, by name.
-///
-/// # Errors
-/// When the directory cannot be read.
-pub fn folders(directory: &Path) -> Result<Vec<PathBuf>, PublishedError> {
-    if shipped::is_shipped(directory) {
-        let files = shipped::paths_below(directory).into_iter();
-        let papers = files.filter(|file| file.ends_with(PAPER));
-        let folders = papers.filter_map(|file| file.parent().map(Path::to_owned));
-        let mut folders: Vec<PathBuf> = folders.collect();
-        folders.sort();
-        return Ok(folders);
-    }
-    let failed = |source| PublishedError::Io {
-        path: directory.display().to_string(),
-        source,
-    };
-    let mut folders = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.join(PAPER).is_file() {
-            folders.push(path);
-        }
-    }
-    folders.sort();
-    Ok(folders)
-}
-
 impl Paper {
     /// Reads a paper's folder; `published` is the directory of tables that papers share, if it
     /// is not the one beside the folder.
