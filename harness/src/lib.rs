@@ -17,10 +17,10 @@
 //! | 7 | `run` | runs from preparation to report, and reproductions of many |
 //! | 6 | `forecast`, `profiling` | plans and replays in virtual time; compute profiles of this machine |
 //! | 5 | `report`, `error` | pages and tables from results; every error of a verb |
-//! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' arithmetic; experiments from YAML to rows |
-//! | 3 | `results`, `published`, `format`, `platform` | run directories; published tables; numbers as text; where trials run |
+//! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' statements by their own figures; experiments from YAML to rows |
+//! | 3 | `results`, `published`, `format`, `platform` | run directories; papers and published tables; numbers as text; where trials run |
 //! | 2 | `claims`, `cost`, `profiles` | the language of claims; prices and bills; shipped profiles |
-//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `chain`, `download`, `yaml`, `capacity` | rows and trials; what a trial reports; exit codes; output; hashes; causes of errors; downloads; YAML files with the place of each value; CPU time and memory of this process |
+//! | 1 | `rows`, `metering`, `exit`, `ui`, `hash`, `chain`, `download`, `yaml`, `capacity`, `formula` | rows and trials; what a trial reports; exit codes; output; hashes; causes of errors; downloads; YAML files with the place of each value; CPU time and memory of this process; the language of statements |
 //! | 0 | `suggest`, `shipped` | nearest names; files inside this program |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -39,6 +39,7 @@ pub mod exit;
 pub mod experiment;
 pub mod forecast;
 pub mod format;
+pub mod formula;
 pub mod hash;
 pub mod metering;
 pub mod platform;

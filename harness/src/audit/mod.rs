@@ -1,72 +1,23 @@
-//! Audit of the papers' own arithmetic, recomputed from their own inputs.
+//! Audit of the papers' own figures: their formulas, evaluated over the cells that they print.
 //!
-//! Every check is a function from the published tables to findings. A finding
-//! holds the inputs with the cells that they stand in, the formula, what it
-//! gives, what is printed, and what the difference means for the paper's
-//! conclusion, which is computed as well.
+//! Everything that is specific to a paper is in its folder; this module turns the instances of
+//! its statements into findings.
 
-mod communication;
 mod finding;
-mod kubeml;
-mod p2p;
-mod p2p_costs;
-mod p2p_sentences;
-mod parameters;
-mod published;
-mod ranking;
-mod sentences;
-mod table2;
-mod table2_costs;
-mod table3;
 pub mod text;
 
-use clap::ValueEnum;
-use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 use crate::cost::{PriceBook, PriceBookError};
-use crate::published::PublishedError;
+use crate::published::{PAPER, Paper, PublishedError, Statement};
 use crate::results::SchemaVersion;
+use crate::shipped;
+use crate::suggest::did_you_mean;
 
-pub use finding::{Finding, Input, Outcome, Printed, Statement, TOLERANCE};
-pub use published::Published;
+pub use finding::{Comparison, Finding, Mark, Outcome, Side, marks};
 
 /// The version of what `audit --json` prints.
-pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
-
-/// A paper, by the name of its directory under `experiments/`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Paper {
-    /// Barrak et al. 2025, "Cost-Performance Analysis".
-    CostPerformance,
-    /// Barrak et al. 2023, "Exploring the Impact of Serverless Computing on
-    /// Peer To Peer Training Machine Learning".
-    P2p,
-    /// Petrescu et al. 2023, "Toward Competitive Serverless Deep Learning".
-    Kubeml,
-}
-
-impl Paper {
-    /// Every paper.
-    pub const ALL: [Self; 3] = [Self::CostPerformance, Self::P2p, Self::Kubeml];
-
-    /// Returns authors and year.
-    pub fn cited(self) -> &'static str {
-        match self {
-            Self::CostPerformance => "Barrak et al. 2025",
-            Self::P2p => "Barrak et al. 2023",
-            Self::Kubeml => "Petrescu et al. 2023",
-        }
-    }
-}
-
-/// What the checks work on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sources<'a> {
-    pub(crate) published: &'a Published,
-    /// List prices, for what the papers take from AWS without saying how much.
-    pub(crate) prices: &'a PriceBook,
-}
+pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 0 };
 
 /// Why an audit could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -74,84 +25,113 @@ pub enum AuditError {
     /// The published figures are unusable.
     #[error(transparent)]
     Published(#[from] PublishedError),
-    /// A list price is missing.
+    /// List prices are unusable.
     #[error(transparent)]
     Prices(#[from] PriceBookError),
-    /// A system's closed form is needed and is not there.
-    #[error("failed to count the requests of {0}")]
-    ClosedForm(&'static str),
-    /// A model is needed that no description exists of.
-    #[error("failed to find the layers of {0}")]
-    Model(&'static str),
+    /// A paper is named that is not there.
+    #[error("there is no paper `{name}`\n  = help: {remedy}")]
+    Unknown {
+        /// Name or folder, as given.
+        name: String,
+        /// Known names, or what is missing.
+        remedy: String,
+    },
 }
 
-type Findings = Result<Vec<Finding>, AuditError>;
+/// Reads papers: those named, by the names of shipped ones or as folders, or all shipped ones.
+/// `published` is the directory of the tables that papers share, if it is not the shipped one.
+///
+/// # Errors
+/// When a paper is unknown, or a file of it is damaged.
+pub fn read(named: &[PathBuf], published: Option<&Path>) -> Result<Vec<Paper>, AuditError> {
+    let prices = PriceBook::shipped()?;
+    let shipped = |name: &str| shipped::shipped_experiments().join(name);
+    let mut wanted: Vec<PathBuf> = Vec::new();
+    for name in named {
+        let known = names().into_iter().find(|known| name == Path::new(known));
+        let folder = match known {
+            Some(known) => shipped(known),
+            None if name.join(PAPER).is_file() => name.clone(),
+            None => return Err(unknown(name)),
+        };
+        if !wanted.contains(&folder) {
+            wanted.push(folder);
+        }
+    }
+    if wanted.is_empty() {
+        wanted = names().into_iter().map(shipped).collect();
+    }
+    let papers = wanted
+        .iter()
+        .map(|folder| Paper::read(folder, published, &prices));
+    Ok(papers.collect::<Result<_, _>>()?)
+}
 
-/// Returns every check of a paper, in the order of the paper's items.
-fn checks(paper: Paper) -> &'static [fn(Sources<'_>) -> Findings] {
-    match paper {
-        Paper::CostPerformance => &[
-            parameters::cost_performance,
-            table2::epoch,
-            table2::totals,
-            table2_costs::functions,
-            table2_costs::multiples,
-            table2_costs::requests,
-            table2::parallel,
-            table3::header,
-            table3::epochs,
-            communication::filter,
-            communication::filter_against_table3,
-            communication::in_database,
-            communication::caption,
-            sentences::accuracy,
-            sentences::convergence,
-            sentences::larger_models,
-            sentences::more_workers,
-            sentences::machines,
-        ],
-        Paper::P2p => &[
-            parameters::p2p,
-            parameters::p2p_small_models,
-            parameters::p2p_sizes,
-            p2p::cpu,
-            p2p::updates,
-            p2p::batch_times,
-            p2p::batches,
-            p2p_costs::rates,
-            p2p_costs::serverless,
-            p2p_costs::instances,
-            p2p_costs::ratio,
-            p2p::time_saved,
-            p2p_sentences::stages,
-            p2p_sentences::savings,
-            p2p_sentences::drawn,
-        ],
-        Paper::Kubeml => &[
-            kubeml::ratios,
-            kubeml::small_batches,
-            kubeml::merge,
-            kubeml::drawn,
-        ],
+/// Returns the names of the shipped papers.
+pub fn names() -> Vec<&'static str> {
+    let papers = shipped::files().iter().filter_map(|(file, _)| {
+        let folder = file.strip_suffix(PAPER)?.strip_suffix('/')?;
+        folder.rsplit('/').next()
+    });
+    let mut names: Vec<&str> = papers.collect();
+    names.sort_unstable();
+    names
+}
+
+fn unknown(name: &Path) -> AuditError {
+    let shown = name.display().to_string();
+    let remedy = if name.is_dir() {
+        format!("the folder has no {PAPER}")
+    } else {
+        format!(
+            "{}, or name a folder with {PAPER}",
+            did_you_mean(&shown, &names())
+        )
+    };
+    AuditError::Unknown {
+        name: shown,
+        remedy,
     }
 }
 
-/// Runs every check of these papers.
+/// Evaluates every statement of these papers.
 ///
 /// # Errors
-/// When a published figure or a price that a check needs is missing or is no
-/// number.
-pub fn audit(
-    papers: &[Paper],
-    published: &Published,
-    prices: &PriceBook,
-) -> Result<Vec<Finding>, AuditError> {
-    let sources = Sources { published, prices };
+/// When a formula or a note cannot be evaluated, with its place.
+pub fn audit(papers: &[Paper]) -> Result<Vec<Finding>, AuditError> {
     let mut findings = Vec::new();
     for paper in papers {
-        for check in checks(*paper) {
-            findings.extend(check(sources)?);
+        for statement in &paper.statements {
+            findings.extend(of_statement(paper, statement)?);
         }
     }
     Ok(findings)
+}
+
+/// Returns a finding for each instance of a statement; one, if it has no formula.
+fn of_statement(paper: &Paper, statement: &Statement) -> Result<Vec<Finding>, PublishedError> {
+    let Some(formula) = &statement.formula else {
+        return Ok(vec![Finding::unsaid(
+            paper,
+            statement,
+            statement.why.clone(),
+        )?]);
+    };
+    match formula.instances(&paper.grid) {
+        Ok(instances) => {
+            let findings = instances.iter();
+            findings
+                .map(|one| Finding::of(paper, statement, one))
+                .collect()
+        }
+        Err(error) if error.is_unprinted => Ok(vec![Finding::unsaid(
+            paper,
+            statement,
+            Some(error.problem),
+        )?]),
+        Err(error) => Err(PublishedError::Formula {
+            place: statement.formula_at.clone(),
+            error,
+        }),
+    }
 }

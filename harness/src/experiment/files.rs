@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::published::PAPER;
 use crate::shipped;
 
 /// Name of the directory of validations (`epochcost validate`), which are no experiments.
@@ -19,8 +20,8 @@ pub struct UnreadableDirectory {
     pub source: std::io::Error,
 }
 
-/// Returns every `.yaml` file below a directory, sorted, without those of a directory
-/// `validation`.
+/// Returns every experiment's file below a directory, sorted: `.yaml` files, without those of a
+/// directory `validation` and the `paper.yaml` of papers' folders.
 ///
 /// # Errors
 /// When a directory cannot be read.
@@ -32,7 +33,7 @@ pub fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory>
         }
         if path.is_dir() {
             files.extend(yaml_files(&path)?);
-        } else if is_yaml(&path) && !is_validation(&path) {
+        } else if is_yaml(&path) && !is_validation(&path) && !path.ends_with(PAPER) {
             files.push(path);
         }
     }

@@ -3,6 +3,7 @@
 
 mod columns;
 mod ledger;
+mod paper;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -11,9 +12,12 @@ use thiserror::Error;
 
 pub use self::columns::{COLUMNS, Columns};
 pub use self::ledger::{LEDGER, Ledger, line_for};
+pub use self::paper::{Kind, Note, PAPER, Paper, Statement, When};
 pub use self::table::{Quantity, Row, Table};
 use crate::claims::Cell;
+use crate::formula::FormulaError;
 use crate::shipped;
+use crate::yaml::error::ExperimentError;
 
 /// The directory's name.
 pub const DIRECTORY: &str = "published";
@@ -50,6 +54,17 @@ pub enum PublishedError {
         file: String,
         /// What is missing.
         missing: String,
+    },
+    /// `paper.yaml` is damaged.
+    #[error(transparent)]
+    Paper(#[from] ExperimentError),
+    /// A formula cannot be read or evaluated.
+    #[error("failed to evaluate the formula at {place}: {error}")]
+    Formula {
+        /// File, line and column at which the formula begins.
+        place: String,
+        /// What is wrong with it.
+        error: FormulaError,
     },
     /// A cell is not a number.
     #[error("failed to read {place}: {column} is {text:?}, and must be a finite number")]

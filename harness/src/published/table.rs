@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::PublishedError;
 use crate::claims::Cell;
+use crate::formula::half_digit;
 use crate::shipped;
 
 /// One file: rows of cells under names.
@@ -22,6 +23,8 @@ struct Line {
     cells: Vec<String>,
     /// Start of each cell, counted in characters from 1.
     columns: Vec<usize>,
+    /// Text of the line, or of its first line if a cell goes on.
+    raw: String,
 }
 
 /// A row of a table.
@@ -138,6 +141,7 @@ impl Table {
                 number,
                 cells: record.iter().map(|cell| cell.trim().to_owned()).collect(),
                 columns: columns(raw),
+                raw: raw.to_owned(),
             });
         }
         Ok(Self {
@@ -178,13 +182,20 @@ impl Table {
     /// # Errors
     /// When the line or column is not there, or the cell holds no finite number.
     pub fn number(&self, cell: &Cell) -> Result<f64, PublishedError> {
+        Ok(self.row_of(cell)?.number(&cell.column)?.value)
+    }
+
+    /// Returns the row of a cell, whose file this is.
+    ///
+    /// # Errors
+    /// When the line is not there.
+    pub fn row_of(&self, cell: &Cell) -> Result<Row<'_>, PublishedError> {
         let mut rows = self.rows();
         let row = rows.find(|row| row.line.number == cell.line);
-        let row = row.ok_or_else(|| PublishedError::Missing {
+        row.ok_or_else(|| PublishedError::Missing {
             file: self.file.clone(),
             missing: format!("there are no figures in line {}", cell.line),
-        })?;
-        Ok(row.number(&cell.column)?.value)
+        })
     }
 
     /// Returns every row, from the top.
@@ -277,6 +288,16 @@ impl<'a> Row<'a> {
         self.place(self.index(name).unwrap_or_default())
     }
 
+    /// Returns the place of a cell's text, behind the quotation mark if there is one:
+    /// `file:line:character`.
+    pub fn content_of(self, name: &str) -> String {
+        let index = self.index(name).unwrap_or_default();
+        let start = self.line.columns.get(index).copied().unwrap_or(1);
+        let is_quoted = self.line.raw.chars().nth(start - 1) == Some('"');
+        let start = start + usize::from(is_quoted);
+        format!("{}:{}:{start}", self.table.file, self.line.number)
+    }
+
     /// Returns the error of a row that names the same thing as an earlier one.
     fn is_repeated(self, first: Row<'_>, what: &str) -> PublishedError {
         PublishedError::Table {
@@ -330,18 +351,6 @@ fn columns(line: &str) -> Vec<usize> {
         }
     }
     starts
-}
-
-/// Half a unit of the last digit of a decimal number.
-fn half_digit(text: &str) -> f64 {
-    let (digits, exponent) = match text.split_once(['e', 'E']) {
-        Some((digits, exponent)) => (digits, exponent.parse().unwrap_or(0)),
-        None => (text, 0),
-    };
-    let decimals = digits
-        .split_once('.')
-        .map_or(0, |(_, decimals)| decimals.len());
-    0.5 * 10f64.powi(exponent - i32::try_from(decimals).unwrap_or(i32::MAX))
 }
 
 #[cfg(test)]

@@ -1,32 +1,33 @@
-//! The audit of the papers' arithmetic as a page.
+//! The audit of the papers' figures as a page.
 
 use super::page::{Page, Section};
 use super::table::{Cell, Table};
 use crate::audit::text::{
-    Group, by_paper, counted, difference, distinct, figure, groups, inputs, sentences, stated,
-    statements,
+    Group, by_paper, counted, difference, groups, inputs, remarks, sentences, side,
 };
-use crate::audit::{Finding, Outcome, Paper};
+use crate::audit::{Comparison, Finding, Outcome};
 
-/// Returns the findings as a page: what differs check by check, the rest folded away.
+/// Returns the findings as a page: what differs statement by statement, the rest folded away.
 pub fn audit_page(findings: &[Finding]) -> Page {
     Page {
-        title: "Audit of the papers' arithmetic".into(),
-        about: "figures recomputed from the papers' own inputs".into(),
+        title: "Audit of the papers' figures".into(),
+        about: "the papers' statements as formulas over the figures that they print".into(),
         answer: sentences(findings),
         notes: vec![
-            "A figure differs where neither the rounding of its printed digits nor 1 % explains the \
-             gap. Inputs name the file, line and column that they were transcribed to."
+            "An equality holds within the rounding of the printed digits, or within 1 %; a figure of \
+             the text, to its digits. Inputs name the file, line and column that they were \
+             transcribed to."
                 .into(),
         ],
         sections: by_paper(findings)
-            .map(|(paper, own)| section(paper, &own))
+            .into_iter()
+            .map(|(cite, own)| section(cite, &own))
             .collect(),
         ..Page::default()
     }
 }
 
-fn section(paper: Paper, findings: &[&Finding]) -> Section {
+fn section(cite: &str, findings: &[&Finding]) -> Section {
     let mut tables: Vec<Table> = groups(findings, Outcome::Differs)
         .iter()
         .map(differing)
@@ -40,44 +41,41 @@ fn section(paper: Paper, findings: &[&Finding]) -> Section {
             tables.push(others(title, &groups));
         }
     }
-    let title = paper.cited();
     Section {
-        id: title.to_lowercase().replace(['.', ' '], "-"),
-        title: title.into(),
+        id: cite.to_lowercase().replace(['.', ' '], "-"),
+        title: cite.into(),
         tables,
         notes: vec![format!("{}.", counted(findings))],
         ..Section::default()
     }
 }
 
-/// Returns a check with every figure that differs.
+/// Returns a statement with every figure that differs.
 fn differing(group: &Group<'_>) -> Table {
     let mut table = Table::new(
-        format!("{}: {}", group.item, group.check),
-        &[
-            "of:",
-            "printed",
-            "computed",
-            "printed is:",
-            "inputs…",
-            "remark…",
-        ],
+        group.heading(),
+        &["of:", "left", "right", "left is:", "inputs…"],
     );
     table.is_titled = true;
     for finding in &group.findings {
-        let [printed, computed] = both(finding);
-        let off = finding.ratio.map_or_else(String::new, difference);
-        table.row(vec![
-            Cell::text(&finding.row),
-            printed,
-            computed,
-            Cell::text(off.trim_start_matches(": ").replace(" it", "")),
-            Cell::text(said(finding)),
-            Cell::text(finding.explanation.clone().unwrap_or_default()),
-        ]);
+        let off = finding.compared.iter().map(difference).collect::<Vec<_>>();
+        let mut row = vec![Cell::text(&finding.row)];
+        row.extend(both(finding));
+        row.push(Cell::text(off.join(", ").replace(" it", "")));
+        row.push(Cell::text(inputs(finding)));
+        table.row(row);
     }
-    table.notes.push(format!("Computed as {}.", group.formula));
-    table.notes.extend(consequences(group));
+    table.notes.extend(
+        group
+            .formula()
+            .map(|formula| format!("As a formula: {formula}.")),
+    );
+    table
+        .notes
+        .extend(group.held().map(|held| format!("It {held}.")));
+    table
+        .notes
+        .extend(group.remarks().iter().map(|remark| (*remark).to_owned()));
     table
 }
 
@@ -86,49 +84,28 @@ fn others(title: &str, groups: &[Group<'_>]) -> Table {
     let count: usize = groups.iter().map(|group| group.findings.len()).sum();
     let mut table = Table::new(
         format!("{count} figures that {title}"),
-        &["check:", "of:", "printed", "computed", "remark…"],
+        &["statement:", "of:", "left", "right", "remark…"],
     );
     table.is_folded = true;
     for group in groups {
         for finding in &group.findings {
-            let [printed, computed] = both(finding);
-            let mut remarks = statements(finding);
-            remarks.extend(finding.explanation.clone());
-            table.row(vec![
-                Cell::text(format!("{}: {}", group.item, group.check)),
-                Cell::text(&finding.row),
-                printed,
-                computed,
-                Cell::text(remarks.join("; ")),
-            ]);
+            let mut row = vec![Cell::text(group.heading()), Cell::text(&finding.row)];
+            row.extend(both(finding));
+            row.push(Cell::text(remarks(finding).collect::<Vec<_>>().join("; ")));
+            table.row(row);
         }
-        table.notes.extend(consequences(group));
     }
     table
 }
 
-/// Returns the printed and the computed figure.
+/// Returns both sides of what is compared.
 fn both(finding: &Finding) -> [Cell; 2] {
-    let unit = finding.unit;
-    let printed = finding.printed.as_ref().map(|printed| printed.value);
-    let of_printed = |value: f64| format!("{} {unit}", stated(value)).trim_end().to_owned();
+    let join = |text: fn(&Comparison) -> String| {
+        let each = finding.compared.iter().map(text);
+        Cell::text(each.collect::<Vec<_>>().join(", "))
+    };
     [
-        Cell::of(printed, of_printed),
-        Cell::of(finding.computed, |value| figure(value, unit)),
+        join(|one| side(&one.left)),
+        join(|one| format!("{} {}", one.op, side(&one.right))),
     ]
-}
-
-/// Returns what the figures are compared with and computed from.
-fn said(finding: &Finding) -> String {
-    let mut parts = statements(finding);
-    parts.extend(Some(inputs(finding)).filter(|text| !text.is_empty()));
-    parts.join("; ")
-}
-
-fn consequences(group: &Group<'_>) -> Vec<String> {
-    let texts = distinct(&group.findings, |finding| finding.consequence.as_ref());
-    texts
-        .iter()
-        .map(|text| format!("{}: {text}.", group.item))
-        .collect()
 }

@@ -155,7 +155,7 @@ impl Node {
     }
 
     /// Returns the origin of the field of a dotted path, or of the innermost field around it.
-    pub(super) fn origin_at(&self, path: &str) -> Origin {
+    pub fn origin_at(&self, path: &str) -> Origin {
         let (mut node, mut rest) = (self, path);
         while !rest.is_empty() {
             let (segment, behind) = rest.split_once('.').unwrap_or((rest, ""));

@@ -42,6 +42,12 @@ fn completions_survive_a_closed_pipe() {
 }
 
 #[test]
+fn completions_know_the_names_of_papers() {
+    let script = text(&ends(&["completions", "zsh"], 0));
+    assert!(script.contains("(cost-performance kubeml p2p)"), "{script}");
+}
+
+#[test]
 fn an_error_is_json_where_results_are() {
     let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("no.yaml");

@@ -230,8 +230,8 @@ fn an_audit_is_a_page_with_every_finding() {
         );
     }
     for finding in findings {
-        if let Some(consequence) = finding["consequence"].as_str() {
-            assert!(page.contains(&escaped(consequence)), "{consequence}");
+        for note in finding["notes"].as_array().unwrap() {
+            assert!(page.contains(&escaped(note.as_str().unwrap())), "{note}");
         }
     }
 }

@@ -1,0 +1,584 @@
+//! From a text to the tree of a formula.
+
+use super::error::{FormulaError, Span};
+
+/// Parentheses within each other, beyond which a formula is refused.
+const DEEPEST: usize = 40;
+
+/// Words with a meaning of their own.
+const RESERVED: [&str; 3] = ["and", "or", "not"];
+
+/// A comparison of two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    More,
+    /// `>=`
+    AtLeast,
+    /// `=`
+    Equal,
+    /// `~`
+    About,
+}
+
+impl Op {
+    /// Signs, the longer ones first.
+    const ALL: [(&'static str, Self); 6] = [
+        ("<=", Self::AtMost),
+        (">=", Self::AtLeast),
+        ("<", Self::Less),
+        (">", Self::More),
+        ("=", Self::Equal),
+        ("~", Self::About),
+    ];
+
+    /// Returns the sign as formulas write it.
+    pub fn sign(self) -> &'static str {
+        let mut all = Self::ALL.iter();
+        all.find(|(_, op)| *op == self).map_or("", |(sign, _)| sign)
+    }
+}
+
+/// A function over all values of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fold {
+    Max,
+    Min,
+    Sum,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    Plus,
+    Minus,
+    Times,
+    Over,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Expr {
+    pub kind: Kind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    Number {
+        value: f64,
+        half_digit: f64,
+    },
+    Reference(Reference),
+    Negative(Box<Expr>),
+    Binary(Sign, Box<Expr>, Box<Expr>),
+    /// `ceil`, or `floor`.
+    Rounded {
+        is_up: bool,
+        of: Box<Expr>,
+    },
+    Fold(Fold, Key, Box<Expr>),
+    Share(Box<Clause>),
+}
+
+/// `table.name(argument)[set, set]`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Reference {
+    pub table: Option<String>,
+    pub name: String,
+    pub sets: Vec<Set>,
+}
+
+/// `name: not A|B`; a lone value may be the name of a variable.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Set {
+    pub name: Option<String>,
+    pub is_not: bool,
+    pub values: Vec<String>,
+    pub span: Span,
+}
+
+/// A word with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Key {
+    pub name: String,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Clause {
+    /// Two sums or a chain of more.
+    Compared(Expr, Vec<(Op, Expr)>),
+    /// `rising`, or `falling`.
+    Trend { is_rising: bool, key: Key, of: Expr },
+    /// `argmax`, or `argmin`.
+    Best {
+        is_max: bool,
+        key: Key,
+        of: Expr,
+        value: Set,
+    },
+}
+
+/// A whole formula: clauses that hold together, or of which one holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Formula {
+    pub(super) text: String,
+    pub(super) clauses: Vec<Clause>,
+    pub(super) is_or: bool,
+}
+
+impl Formula {
+    /// Reads a formula.
+    ///
+    /// # Errors
+    /// When the text is none, with the column and the remedy.
+    pub fn parse(text: &str) -> Result<Self, FormulaError> {
+        let mut parser = Parser::new(text);
+        let mut clauses = vec![parser.clause()?];
+        let mut joined: Option<bool> = None;
+        // All words between clauses are the same.
+        while let Some((is_or, span)) = parser.joint() {
+            if joined.is_some_and(|before| before != is_or) {
+                return Err(FormulaError::new(
+                    text,
+                    span,
+                    "`and` and `or` are mixed",
+                    "write two statements, or one with `and` alone or `or` alone",
+                ));
+            }
+            joined = Some(is_or);
+            clauses.push(parser.clause()?);
+        }
+        parser.finish("`and`, `or`, an operator or the end of the formula")?;
+        Ok(Self {
+            text: text.to_owned(),
+            clauses,
+            is_or: joined == Some(true),
+        })
+    }
+
+    /// Returns the text that it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Reads a sum, the language of derived quantities and of numbers in notes.
+pub(super) fn sum(text: &str) -> Result<Expr, FormulaError> {
+    let mut parser = Parser::new(text);
+    let sum = parser.sum()?;
+    parser.finish("an operator or the end of the sum")?;
+    Ok(sum)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    chars: Vec<char>,
+    at: usize,
+    depth: usize,
+}
+
+type Parsed<T> = Result<T, FormulaError>;
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            chars: text.chars().collect(),
+            at: 0,
+            depth: 0,
+        }
+    }
+
+    fn error(
+        &self,
+        span: Span,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> FormulaError {
+        FormulaError::new(self.text, span, problem, remedy)
+    }
+
+    fn here(&self) -> Span {
+        Span {
+            start: self.at,
+            end: self.at + 1,
+        }
+    }
+
+    fn since(&self, start: usize) -> Span {
+        Span {
+            start,
+            end: self.at.max(start + 1),
+        }
+    }
+
+    /// Returns the error of a character that does not fit.
+    fn expected(&self, what: &str) -> FormulaError {
+        let problem = match self.chars.get(self.at) {
+            Some(found) => format!("`{found}` is not expected here"),
+            None => "the formula ends too early".to_owned(),
+        };
+        self.error(self.here(), problem, format!("write {what}"))
+    }
+
+    fn skip(&mut self) {
+        while self.chars.get(self.at).is_some_and(|c| c.is_whitespace()) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.skip();
+        self.chars.get(self.at).copied()
+    }
+
+    /// Takes a sign if it comes next.
+    fn take(&mut self, sign: &str) -> bool {
+        self.skip();
+        let length = sign.chars().count();
+        let next = self.chars.get(self.at..self.at + length);
+        let is_next = next.is_some_and(|next| sign.chars().eq(next.iter().copied()));
+        self.at += if is_next { length } else { 0 };
+        is_next
+    }
+
+    fn need(&mut self, sign: &str) -> Parsed<()> {
+        if self.take(sign) {
+            return Ok(());
+        }
+        Err(self.expected(&format!("`{sign}`")))
+    }
+
+    fn finish(&mut self, what: &str) -> Parsed<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.expected(what)),
+        }
+    }
+
+    /// Returns the word that comes next, without taking it.
+    fn word(&mut self) -> Option<String> {
+        let first = self.peek()?;
+        if !(first.is_alphabetic() || first == '_') {
+            return None;
+        }
+        let rest = self.chars[self.at..].iter();
+        Some(
+            rest.take_while(|c| c.is_alphanumeric() || **c == '_')
+                .collect(),
+        )
+    }
+
+    fn name(&mut self, what: &str) -> Parsed<Key> {
+        let Some(name) = self
+            .word()
+            .filter(|word| !RESERVED.contains(&word.as_str()))
+        else {
+            return Err(self.expected(what));
+        };
+        let start = self.at;
+        self.at += name.chars().count();
+        Ok(Key {
+            name,
+            span: self.since(start),
+        })
+    }
+
+    /// Takes one of these words if an opening parenthesis follows it.
+    fn function<T: Copy>(&mut self, known: &[(&str, T)]) -> Option<T> {
+        let word = self.word()?;
+        let (_, found) = known.iter().find(|(name, _)| *name == word)?;
+        let start = self.at;
+        self.at += word.chars().count();
+        if self.take("(") {
+            return Some(*found);
+        }
+        self.at = start;
+        None
+    }
+
+    /// Takes `and` or `or`; returns whether it is `or`.
+    fn joint(&mut self) -> Option<(bool, Span)> {
+        let word = self.word().filter(|word| word == "and" || word == "or")?;
+        let start = self.at;
+        self.at += word.chars().count();
+        Some((word == "or", self.since(start)))
+    }
+
+    fn clause(&mut self) -> Parsed<Clause> {
+        if let Some(is_rising) = self.function(&[("rising", true), ("falling", false)]) {
+            let (key, of) = self.over()?;
+            return Ok(Clause::Trend { is_rising, key, of });
+        }
+        if let Some(is_max) = self.function(&[("argmax", true), ("argmin", false)]) {
+            let (key, of) = self.over()?;
+            self.need("=")?;
+            let value = self.set(&['\n'])?;
+            return Ok(Clause::Best {
+                is_max,
+                key,
+                of,
+                value,
+            });
+        }
+        let first = self.sum()?;
+        let mut rest = Vec::new();
+        while let Some(op) = self.op() {
+            rest.push((op, self.sum()?));
+        }
+        if rest.is_empty() {
+            return Err(self.expected("a comparison: `<`, `<=`, `>`, `>=`, `=` or `~`"));
+        }
+        Ok(Clause::Compared(first, rest))
+    }
+
+    fn op(&mut self) -> Option<Op> {
+        let mut all = Op::ALL.into_iter();
+        all.find(|(sign, _)| self.take(sign)).map(|(_, op)| op)
+    }
+
+    /// Reads `key, sum)`.
+    fn over(&mut self) -> Parsed<(Key, Expr)> {
+        let key = self.name("the key that this goes over")?;
+        self.need(",")?;
+        let of = self.sum()?;
+        self.need(")")?;
+        Ok((key, of))
+    }
+
+    fn sum(&mut self) -> Parsed<Expr> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            let remedy = "give a part of it a name under `derived:` of paper.yaml";
+            return Err(self.error(self.here(), "parentheses are too deep", remedy));
+        }
+        let mut left = self.product()?;
+        loop {
+            let sign = match self.peek() {
+                Some('+') => Sign::Plus,
+                Some('-') => Sign::Minus,
+                _ => break,
+            };
+            self.at += 1;
+            left = binary(sign, left, self.product()?);
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Parsed<Expr> {
+        let mut left = self.atom()?;
+        loop {
+            let sign = match self.peek() {
+                Some('*') => Sign::Times,
+                Some('/') => Sign::Over,
+                _ => return Ok(left),
+            };
+            self.at += 1;
+            left = binary(sign, left, self.atom()?);
+        }
+    }
+
+    fn atom(&mut self) -> Parsed<Expr> {
+        let first = self.peek();
+        let start = self.at;
+        let kind = match first {
+            Some('-') => {
+                self.at += 1;
+                self.depth += 1;
+                if self.depth > DEEPEST {
+                    return Err(self.error(self.here(), "too many signs", "write one `-`"));
+                }
+                let of = self.atom()?;
+                self.depth -= 1;
+                Kind::Negative(Box::new(of))
+            }
+            Some('(') => {
+                self.at += 1;
+                let inner = self.sum()?;
+                self.need(")")?;
+                return Ok(Expr {
+                    span: self.since(start),
+                    ..inner
+                });
+            }
+            Some(digit) if digit.is_ascii_digit() => self.number()?,
+            _ => self.named()?,
+        };
+        Ok(Expr {
+            kind,
+            span: self.since(start),
+        })
+    }
+
+    fn number(&mut self) -> Parsed<Kind> {
+        let start = self.at;
+        let is_part = |at: usize, chars: &[char]| {
+            let before = at.checked_sub(1).and_then(|before| chars.get(before));
+            let is_exponent = matches!(before, Some('e' | 'E'));
+            chars.get(at).is_some_and(|c| {
+                c.is_ascii_digit()
+                    || matches!(c, '.' | 'e' | 'E')
+                    || is_exponent && matches!(c, '-' | '+')
+            })
+        };
+        while is_part(self.at, &self.chars) {
+            self.at += 1;
+        }
+        let text: String = self.chars[start..self.at].iter().collect();
+        let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
+        let value = value.ok_or_else(|| {
+            let problem = format!("`{text}` is no number");
+            self.error(
+                self.since(start),
+                problem,
+                "write it like 1200, 0.5 or 1.5e-3",
+            )
+        })?;
+        Ok(Kind::Number {
+            value,
+            half_digit: super::half_digit(&text),
+        })
+    }
+
+    /// Reads a function or a reference.
+    fn named(&mut self) -> Parsed<Kind> {
+        if let Some(is_up) = self.function(&[("ceil", true), ("floor", false)]) {
+            let of = Box::new(self.sum()?);
+            self.need(")")?;
+            return Ok(Kind::Rounded { is_up, of });
+        }
+        if let Some(fold) =
+            self.function(&[("max", Fold::Max), ("min", Fold::Min), ("sum", Fold::Sum)])
+        {
+            let (key, of) = self.over()?;
+            return Ok(Kind::Fold(fold, key, Box::new(of)));
+        }
+        if self.function(&[("share", ())]).is_some() {
+            self.depth += 1;
+            if self.depth > DEEPEST {
+                return Err(self.error(
+                    self.here(),
+                    "parentheses are too deep",
+                    "write one `share`",
+                ));
+            }
+            let clause = self.clause()?;
+            self.depth -= 1;
+            self.need(")")?;
+            return Ok(Kind::Share(Box::new(clause)));
+        }
+        self.reference().map(Kind::Reference)
+    }
+
+    fn reference(&mut self) -> Parsed<Reference> {
+        let first = self.name("a number or a name")?.name;
+        let (table, mut name) = if self.take(".") {
+            (Some(first), self.name("the name of a column")?.name)
+        } else {
+            (None, first)
+        };
+        // An argument is part of the name: `time_to_accuracy(0.8)`.
+        if self.take("(") {
+            let start = self.at;
+            self.skip();
+            self.number()?;
+            let argument: String = self.chars[start..self.at].iter().collect();
+            self.need(")")?;
+            name = format!("{name}({})", argument.trim());
+        }
+        let mut sets = Vec::new();
+        if self.take("[") {
+            loop {
+                sets.push(self.set(&[',', ']'])?);
+                if !self.take(",") {
+                    break;
+                }
+            }
+            self.need("]")?;
+        }
+        Ok(Reference { table, name, sets })
+    }
+
+    /// Reads a set that ends before one of these characters or at the end of the text.
+    fn set(&mut self, ends: &[char]) -> Parsed<Set> {
+        self.skip();
+        let start = self.at;
+        let name = self.set_name();
+        let is_not = self.word().is_some_and(|word| word == "not");
+        self.at += if is_not { "not".len() } else { 0 };
+        let mut values = Vec::new();
+        loop {
+            values.push(self.value(ends)?);
+            if !self.take("|") {
+                break;
+            }
+        }
+        Ok(Set {
+            name,
+            is_not,
+            values,
+            span: self.since(start),
+        })
+    }
+
+    /// Takes `name:` if it comes next.
+    fn set_name(&mut self) -> Option<String> {
+        let start = self.at;
+        let word = self
+            .word()
+            .filter(|word| !RESERVED.contains(&word.as_str()))?;
+        self.at += word.chars().count();
+        if self.take(":") {
+            return Some(word);
+        }
+        self.at = start;
+        None
+    }
+
+    /// Reads a printed name, in quotation marks if it holds a comma.
+    fn value(&mut self, ends: &[char]) -> Parsed<String> {
+        let start = self.at;
+        if let Some(quote @ ('\'' | '"')) = self.peek() {
+            let open = self.at;
+            let rest = &self.chars[open + 1..];
+            let Some(length) = rest.iter().position(|c| *c == quote) else {
+                let remedy = format!("close it with {quote}");
+                return Err(self.error(self.since(open), "the quotation does not end", remedy));
+            };
+            self.at = open + length + 2;
+            return Ok(rest[..length].iter().collect());
+        }
+        let is_end = |c: &char| *c == '|' || ends.contains(c);
+        // Outside brackets a value ends where the next clause begins.
+        let rest: String = self.chars[self.at..]
+            .iter()
+            .take_while(|c| !is_end(c))
+            .collect();
+        let joints = [" and ", " or "]
+            .into_iter()
+            .filter_map(|joint| rest.find(joint));
+        let rest = match joints.min() {
+            Some(joint) if !ends.contains(&']') => &rest[..joint],
+            _ => &rest,
+        };
+        self.at += rest.chars().count();
+        if rest.trim().is_empty() {
+            self.at = start;
+            self.skip();
+            return Err(self.expected("the printed name of a row"));
+        }
+        Ok(rest.trim().to_owned())
+    }
+}
+
+fn binary(sign: Sign, left: Expr, right: Expr) -> Expr {
+    Expr {
+        span: left.span.to(right.span),
+        kind: Kind::Binary(sign, Box::new(left), Box::new(right)),
+    }
+}

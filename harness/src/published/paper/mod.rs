@@ -1,0 +1,384 @@
+//! A paper as a folder: `paper.yaml`, its printed tables, its sentences, set-ups and notes.
+
+mod known;
+mod lines;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+pub use self::lines::{Kind, Note, Statement, When};
+use super::table::{Row, Table};
+use super::{DIRECTORY, PublishedError};
+use crate::claims::{self as places, Metric};
+use crate::cost::PriceBook;
+use crate::formula::{Cell, Column, Formula, FormulaError, Grid, Number, Unit};
+use crate::shipped;
+use crate::yaml::decode::decode;
+use crate::yaml::document::{Document, Origin, Place};
+
+/// The file that makes a folder a paper.
+pub const PAPER: &str = "paper.yaml";
+
+/// A paper, read.
+#[derive(Clone, Debug)]
+pub struct Paper {
+    /// The folder's name.
+    pub name: String,
+    /// Authors and year.
+    pub cite: String,
+    /// What its formulas name.
+    pub grid: Grid,
+    /// What follows within its tables, and its sentences, each in the order of its file.
+    pub statements: Vec<Statement>,
+    /// Remarks on statements.
+    pub notes: Vec<Note>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PaperFile {
+    cite: String,
+    /// Names that experiments use, each with those that the paper prints, the first for all.
+    #[serde(default)]
+    names: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    tables: BTreeMap<String, TableFile>,
+    /// Figures of the text that stand in a shared table: `FILE:LINE:COLUMN`, the unit of the
+    /// row in its column `unit`.
+    #[serde(default)]
+    quoted: BTreeMap<String, String>,
+    /// Names of sums that several formulas use.
+    #[serde(default)]
+    derived: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableFile {
+    /// Table, figure or section.
+    place: String,
+    /// Below the folder, or `../published/`.
+    file: String,
+    keys: Vec<String>,
+    /// Keys that the table does not print, with the one value of all its rows.
+    #[serde(default)]
+    fixed: BTreeMap<String, String>,
+    columns: BTreeMap<String, ColumnFile>,
+    /// What cells follow from others, by name.
+    #[serde(default)]
+    follows: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ColumnFile {
+    unit: Option<String>,
+    /// A key, and the unit for each of its values or `else`.
+    unit_by: BTreeMap<String, BTreeMap<String, String>>,
+    /// The file's column that holds the unit of each row.
+    unit_in: Option<String>,
+    /// Whether the column holds settings, which are exact.
+    setup: bool,
+}
+
+impl Paper {
+    /// Reads a paper's folder; `published` is the directory of tables that papers share, if it
+    /// is not the one beside the folder.
+    ///
+    /// # Errors
+    /// When a file is missing or damaged, or a formula cannot be evaluated; with the place.
+    pub fn read(
+        folder: &Path,
+        published: Option<&Path>,
+        prices: &PriceBook,
+    ) -> Result<Self, PublishedError> {
+        let reader = Reader::open(folder, published)?;
+        let mut grid = Grid::default();
+        reader.names(&mut grid)?;
+        for (name, _) in reader.entries("tables") {
+            reader.table(&name, &mut grid)?;
+        }
+        let setups = reader.numbers(&mut grid)?;
+        known::add(&mut grid, &reader.file.names, &setups, prices);
+        grid.add_unprinted(Metric::ALL.iter().map(|metric| metric.name().to_owned()));
+        for (name, origin) in reader.entries("derived") {
+            let text = &reader.file.derived[&name];
+            let added = grid.add_derived(&name, text);
+            added.map_err(|error| reader.formula(&origin, error))?;
+        }
+        let mut statements = Vec::new();
+        for (table, _) in reader.entries("tables") {
+            let file = &reader.file.tables[&table];
+            for (id, origin) in reader.entries(&format!("tables.{table}.follows")) {
+                let text = &file.follows[&id];
+                let formula = Formula::parse(text);
+                let formula = formula.map_err(|error| reader.formula(&origin, error))?;
+                statements.push(Statement::follows(
+                    id,
+                    &file.place,
+                    formula,
+                    reader.place(&origin),
+                ));
+            }
+        }
+        statements.extend(
+            reader
+                .optional("statements.csv")?
+                .map_or(Ok(Vec::new()), |table| lines::statements(&table))?,
+        );
+        lines::refuse_repeated(&statements)?;
+        let notes = reader.optional("notes.csv")?;
+        let notes = notes.map_or(Ok(Vec::new()), |table| {
+            lines::notes(&table, &statements, &grid)
+        })?;
+        let name = folder.file_name().unwrap_or_default();
+        Ok(Self {
+            name: name.to_string_lossy().into_owned(),
+            cite: reader.file.cite,
+            grid,
+            statements,
+            notes,
+        })
+    }
+}
+
+/// A folder while it is read.
+struct Reader<'a> {
+    folder: &'a Path,
+    published: Option<&'a Path>,
+    document: Document,
+    file: PaperFile,
+}
+
+impl<'a> Reader<'a> {
+    fn open(folder: &'a Path, published: Option<&'a Path>) -> Result<Self, PublishedError> {
+        let path = folder.join(PAPER);
+        let text = shipped::read_to_string(&path).map_err(|source| PublishedError::Io {
+            path: path.display().to_string(),
+            source,
+        })?;
+        let document = Document::parse(&path, text)?;
+        document.refuse_repeated()?;
+        let file = decode(&document, &document.root)?;
+        Ok(Self {
+            folder,
+            published,
+            document,
+            file,
+        })
+    }
+
+    /// Returns the fields of a map of `paper.yaml` in its order, with the places of the values.
+    fn entries(&self, path: &str) -> Vec<(String, Origin)> {
+        let mut node = Some(&self.document.root);
+        for field in path.split('.') {
+            node = node.and_then(|node| node.get(field));
+        }
+        let entries = node.map_or(&[][..], |node| node.entries()).iter();
+        entries
+            .map(|entry| (entry.key.clone(), entry.node.origin.clone()))
+            .collect()
+    }
+
+    fn place(&self, origin: &Origin) -> String {
+        let file = self.document.file.display();
+        match &origin.place {
+            Place::Line { line, column } => format!("{file}:{line}:{column}"),
+            Place::Option(option) => option.clone(),
+        }
+    }
+
+    fn refused(&self, path: &str, problem: String, remedy: impl Into<String>) -> PublishedError {
+        let origin = self.document.root.origin_at(path);
+        self.document.error(origin, problem, remedy).into()
+    }
+
+    fn formula(&self, origin: &Origin, error: FormulaError) -> PublishedError {
+        PublishedError::Formula {
+            place: self.place(origin),
+            error,
+        }
+    }
+
+    /// Makes the names of one thing equal: those that are printed, and that of experiments.
+    fn names(&self, grid: &mut Grid) -> Result<(), PublishedError> {
+        let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+        for (name, printed) in &self.file.names {
+            for one in printed {
+                if let Some(other) = known.insert(one, name) {
+                    let problem = format!("`{one}` is a name of `{other}` and of `{name}`");
+                    let path = format!("names.{name}");
+                    return Err(self.refused(&path, problem, "keep one of the two"));
+                }
+            }
+            let mut all = printed.clone();
+            all.push(name.clone());
+            grid.add_names(&all);
+        }
+        Ok(())
+    }
+
+    /// Returns the path of a table's file.
+    fn path(&self, file: &str) -> PathBuf {
+        let shared = file
+            .strip_prefix("../")
+            .and_then(|file| file.strip_prefix(DIRECTORY));
+        match (
+            shared.and_then(|file| file.strip_prefix('/')),
+            self.published,
+        ) {
+            (Some(name), Some(directory)) => directory.join(name),
+            (Some(name), None) => {
+                let above = self.folder.parent().unwrap_or(Path::new(""));
+                above.join(DIRECTORY).join(name)
+            }
+            (None, _) => self.folder.join(file),
+        }
+    }
+
+    fn optional(&self, file: &str) -> Result<Option<Table>, PublishedError> {
+        let path = self.folder.join(file);
+        shipped::is_file(&path).then(|| read(&path)).transpose()
+    }
+
+    /// Adds the columns of a printed table.
+    fn table(&self, name: &str, grid: &mut Grid) -> Result<(), PublishedError> {
+        let file = &self.file.tables[name];
+        let table = read(&self.path(&file.file))?;
+        let keys: Vec<String> = file.keys.iter().chain(file.fixed.keys()).cloned().collect();
+        let printed: Vec<&str> = file.keys.iter().map(String::as_str).collect();
+        table.refuse_repeated(&printed)?;
+        for (column, stated) in &file.columns {
+            let mut made = Column::new(name, column, &keys, stated.setup || stated.is_counted());
+            let by = stated.unit_by.iter().next();
+            for row in table.rows() {
+                let mut at = Vec::new();
+                for key in &file.keys {
+                    at.push(grid.canonical(row.text(key)?).to_owned());
+                }
+                at.extend(
+                    file.fixed
+                        .values()
+                        .map(|value| grid.canonical(value).to_owned()),
+                );
+                made.name_values(&at);
+                if row.text(column)?.is_empty() {
+                    continue;
+                }
+                let unit = match (&stated.unit, &stated.unit_in, by) {
+                    (Some(unit), ..) => unit,
+                    (_, Some(column), _) => row.text(column)?,
+                    (_, _, Some((key, units))) => {
+                        let Some(index) = keys.iter().position(|own| own == key) else {
+                            let path = format!("tables.{name}.columns.{column}.unit_by");
+                            let problem = format!("the table has no key `{key}`");
+                            return Err(self.refused(&path, problem, "name one of `keys`"));
+                        };
+                        let is_it = |value: &&String| grid.canonical(value) == at[index];
+                        let own = units.keys().find(is_it).and_then(|value| units.get(value));
+                        own.or_else(|| units.get("else")).map_or("", String::as_str)
+                    }
+                    _ => "",
+                };
+                let quantity = row.number(column)?;
+                // Whole numbers of things are exact; 1.2e6 parameters are not.
+                let is_whole = stated.is_counted() && quantity.half_digit <= 0.5;
+                let is_counted = stated.setup || is_whole;
+                let cell = Cell {
+                    value: quantity.value,
+                    half_digit: if is_counted { 0.0 } else { quantity.half_digit },
+                    unit: Unit::named(unit),
+                    place: quantity.place,
+                };
+                if made.insert(at, cell).is_some() {
+                    return Err(PublishedError::Table {
+                        place: row.cell(column),
+                        reason: "two rows have the same keys under `names:` of paper.yaml"
+                            .to_owned(),
+                    });
+                }
+            }
+            grid.add_column(made);
+        }
+        Ok(())
+    }
+
+    /// Adds set-ups and quoted numbers; returns set-ups by the field of experiments.
+    fn numbers(&self, grid: &mut Grid) -> Result<BTreeMap<String, String>, PublishedError> {
+        let mut fields = BTreeMap::new();
+        for (file, is_setup) in [("setups.csv", true), ("quoted.csv", false)] {
+            let Some(table) = self.optional(file)? else {
+                continue;
+            };
+            for row in table.rows() {
+                let (name, text) = (row.text("name")?, row.text("value")?);
+                if is_setup && !row.text("field")?.is_empty() {
+                    fields.insert(row.text("field")?.to_owned(), text.to_owned());
+                }
+                // A set-up may be a word, or left open.
+                if is_setup && text.parse::<f64>().is_err() {
+                    continue;
+                }
+                let cell = quoted(row, "value")?;
+                if !grid.add_number(name, Number { cell, is_setup }) {
+                    return Err(PublishedError::Table {
+                        place: row.cell("name"),
+                        reason: format!("`{name}` has two values: remove or rename one"),
+                    });
+                }
+            }
+        }
+        for (name, text) in &self.file.quoted {
+            let path = format!("quoted.{name}");
+            let cell: places::Cell = text.parse().map_err(|_| {
+                let problem = format!("`{text}` is no cell");
+                self.refused(
+                    &path,
+                    problem,
+                    "write FILE:LINE:COLUMN, the column by its name",
+                )
+            })?;
+            let table = read(&self.path(&format!("../{DIRECTORY}/{}", cell.file)))?;
+            let cell = quoted(table.row_of(&cell)?, &cell.column)?;
+            let number = Number {
+                cell,
+                is_setup: false,
+            };
+            if !grid.add_number(name, number) {
+                let problem = format!("`{name}` has two values");
+                return Err(self.refused(&path, problem, "remove or rename one"));
+            }
+        }
+        Ok(fields)
+    }
+}
+
+/// Reads a table; the name of a shipped one is its path below this program's files.
+fn read(path: &Path) -> Result<Table, PublishedError> {
+    let shown = path.display().to_string();
+    let text = shipped::read_to_string(path).map_err(|source| PublishedError::Io {
+        path: shown.clone(),
+        source,
+    })?;
+    Table::parse(shown.strip_prefix(shipped::ROOT).unwrap_or(&shown), &text)
+}
+
+/// Returns a number with the unit of its row.
+fn quoted(row: Row<'_>, column: &str) -> Result<Cell, PublishedError> {
+    let quantity = row.number(column)?;
+    Ok(Cell {
+        value: quantity.value,
+        half_digit: quantity.half_digit,
+        unit: Unit::named(row.text("unit")?),
+        place: quantity.place,
+    })
+}
+
+impl ColumnFile {
+    fn is_counted(&self) -> bool {
+        let unit = self.unit.as_deref().and_then(Unit::named);
+        unit.is_some_and(|unit| unit.is_count())
+    }
+}
