@@ -113,7 +113,7 @@ fn errors_are_in_the_words_of_experiments() {
         ),
         (
             "models: [&a {x: s}, &b {x: t}, {<<: *a, <<: *b}]",
-            "own.yaml:1:42: <<: duplicate key `<<`; merge both by one key",
+            "own.yaml:1:41: <<: duplicate key `<<`; merge both by one key",
         ),
         ("name: a\n---\nname: b", "remove the line `---`"),
         ("name:", "found nothing; give text"),
