@@ -225,9 +225,11 @@ class _Steps:
                 kind=kind,
                 apart=self.apart + self.before_it,
             )
+        self.counted_step(samples, kind)
+        # A product of matrices is no step's.
         if self.count <= _WARM_UP:
             self.warm_up()
-        self.counting(samples, kind)
+        self.count_next()
         self.clear()
         self.restart()
         self.before_it = 0.0
@@ -244,17 +246,19 @@ class _Steps:
         did = self.calls if _compiles() else self.modules, shapes
         return self.kinds.setdefault(did, len(self.kinds))
 
-    def counting(self, samples, kind):
+    def counted_step(self, samples, kind):
+        """Reports the step's operations, if they were counted."""
+        own = self.counted.setdefault(kind, []) if self.count > 1 else []
+        if self.operations:
+            flops = self.bounded(_counted(self.operations) or 0)
+            self.operations = None
+            own.append(flops / (samples or 1))
+            if flops:
+                _report("work", flops=flops, samples=samples, kind=kind)
+
+    def count_next(self):
         """Has the operations of the second and third step counted, and those of others where steps differ."""
-        if self.count > 1:
-            own = self.counted.setdefault(kind, [])
-            if self.operations:
-                flops = self.bounded(_counted(self.operations) or 0)
-                own.append(flops / (samples or 1))
-                if flops:
-                    _report("work", flops=flops, samples=samples, kind=kind)
         differ = any(not own or max(own) > 1.01 * min(own) for own in self.counted.values())
-        self.operations = None
         if self.count < _WARM_UP or differ and self.left > 0 and self.draws.random() < 0.5:
             self.operations = _operations()
             self.left = self.left - 1 if self.operations else 0
