@@ -44,6 +44,8 @@ const UNEVEN: f64 = 1.25;
 const ASIDE: f64 = 0.05;
 /// Difference of steps to those whose operations were counted from which these are in doubt.
 const UNCOUNTED: f64 = 0.05;
+/// Epochs from which a whole number of them may be chance.
+const MANY: f64 = 100.0;
 /// Share of waits for a core from which a machine counts as shared.
 const SHARED: f64 = 0.05;
 
@@ -207,12 +209,14 @@ impl Work {
             (None, None) => return work,
         };
         // The last step of an epoch may have what is left.
+        let usual = epochcost_simulator::profile::median(&observed.samples);
+        let sizes = [samples as f64, usual.unwrap_or(samples as f64)];
         let epochs = known.map(|known| {
-            let whole = steps / (known / per_step).ceil();
-            match whole.fract() {
-                0.0 => whole,
-                _ => steps * per_step / known,
-            }
+            let mut whole = sizes
+                .map(|size| steps / (known / (size * ranks)).ceil())
+                .into_iter();
+            let whole = whole.find(|epochs| epochs.fract() == 0.0 && *epochs < MANY);
+            whole.unwrap_or(steps * per_step / known)
         });
         if let Some(epochs) =
             epochs.filter(|epochs| (epochs - epochs.round()).abs() < 0.05 && *epochs > 0.5)
