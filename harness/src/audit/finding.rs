@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::format;
-use crate::formula::{Compared, FormulaError, Holds, Input, Instance, value_at};
+use crate::formula::{Compared, FormulaError, Input, Instance, value_at};
 use crate::published::{Kind, Note, Paper, PublishedError, Statement, When};
 
 /// What came of a statement, or of one instance of it.
@@ -16,46 +16,6 @@ pub enum Outcome {
     Differs,
     /// The paper does not print what it would be told from.
     CannotBeChecked,
-}
-
-/// One side of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Side {
-    /// The number, in its own unit.
-    pub value: f64,
-    /// Unit; empty for numbers without one and for products.
-    pub unit: String,
-    /// The row that a function over a key chose.
-    pub row: Option<String>,
-}
-
-/// Two numbers, compared.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
-    /// The first.
-    pub left: Side,
-    /// `<`, `<=`, `>`, `>=`, `=` or `~`.
-    pub op: &'static str,
-    /// The second.
-    pub right: Side,
-    /// The left one over the right one, in one unit.
-    pub ratio: Option<f64>,
-    /// Whether it is true; null if it is judged in neither reading of a time.
-    pub holds: Option<bool>,
-    /// Of `=` and `~`: whether rounding of the printed digits explains the whole difference.
-    pub within_rounding: Option<bool>,
-}
-
-/// One number of those that a formula reads.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Source {
-    /// Column with the values of its keys, or name.
-    pub name: String,
-    /// Value.
-    pub value: f64,
-    /// `file:line:column` of a published figure, the column by its name, or where else it
-    /// comes from.
-    pub place: String,
 }
 
 /// One instance of a statement, judged by the paper's own figures.
@@ -83,9 +43,9 @@ pub struct Finding {
     /// Values of the free keys.
     pub row: String,
     /// What is compared: one, but for `or`; none without a formula.
-    pub compared: Vec<Comparison>,
+    pub compared: Vec<Compared>,
     /// The numbers that were read.
-    pub inputs: Vec<Source>,
+    pub inputs: Vec<Input>,
     /// What came of it.
     pub outcome: Outcome,
     /// Why it cannot be checked, or not all of it.
@@ -155,90 +115,24 @@ pub fn marks(findings: &[Finding]) -> Vec<Mark> {
     marks
 }
 
-impl Comparison {
-    fn of(compared: &Compared) -> Self {
-        let side = |side: &crate::formula::Side| Side {
-            value: side.value,
-            unit: side
-                .unit
-                .as_ref()
-                .map_or(String::new(), |unit| unit.name().to_owned()),
-            row: side.row.clone(),
-        };
-        let (holds, is_rounding) = match compared.holds {
-            Holds::Yes => (Some(true), Some(true)),
-            Holds::Nearly => (Some(true), Some(false)),
-            Holds::No => (Some(false), Some(false)),
-            Holds::Unlike => (None, None),
-        };
-        Self {
-            left: side(&compared.left),
-            op: compared.op.sign(),
-            right: side(&compared.right),
-            ratio: compared.ratio,
-            holds,
-            within_rounding: is_rounding.filter(|_| compared.op.sign() == "="),
-        }
-    }
-}
-
 impl Finding {
-    /// Creates the finding on one instance.
-    pub(super) fn of(
+    /// Creates the finding on one instance of a statement, or on a statement that no printed
+    /// figure tells.
+    pub(super) fn new(
         paper: &Paper,
         statement: &Statement,
-        instance: &Instance,
-    ) -> Result<Self, PublishedError> {
-        let outcome = match (instance.holds(), instance.is_unlike()) {
-            (true, _) => Outcome::Agrees,
-            (_, true) => Outcome::CannotBeChecked,
-            _ => Outcome::Differs,
-        };
-        let row = match instance.at.as_slice() {
-            // Without a free key, the first cell names it.
-            [] => {
-                let inputs = || instance.inputs.iter().map(|input| input.name.as_str());
-                let cell = inputs().find(|name| name.contains('['));
-                cell.or_else(|| inputs().next())
-                    .unwrap_or_default()
-                    .to_owned()
-            }
-            at => {
-                let values: Vec<&str> = at.iter().map(|(_, value)| value.as_str()).collect();
-                values.join(", ")
-            }
-        };
-        let mut why = statement.why.clone();
-        if instance.is_unlike() {
-            why =
-                Some("one side is wall time, the other a sum of times that passed at once".into());
-        }
-        Ok(Self {
-            row,
-            compared: instance.any.iter().map(Comparison::of).collect(),
-            inputs: instance.inputs.iter().map(Source::of).collect(),
-            notes: notes(paper, statement, outcome, Some(instance))?,
-            outcome,
-            why,
-            ..Self::empty(paper, statement)
-        })
-    }
-
-    /// Creates the finding on a statement that no printed figure tells.
-    pub(super) fn unsaid(
-        paper: &Paper,
-        statement: &Statement,
+        instance: Option<&Instance>,
         why: Option<String>,
     ) -> Result<Self, PublishedError> {
+        let is_unlike = instance.is_some_and(Instance::is_unlike);
+        let outcome = match instance {
+            Some(instance) if instance.holds() => Outcome::Agrees,
+            Some(_) if !is_unlike => Outcome::Differs,
+            _ => Outcome::CannotBeChecked,
+        };
+        let unlike = "one side is wall time, the other a sum of times that passed at once";
+        let formula = statement.formula.as_ref();
         Ok(Self {
-            notes: notes(paper, statement, Outcome::CannotBeChecked, None)?,
-            why,
-            ..Self::empty(paper, statement)
-        })
-    }
-
-    fn empty(paper: &Paper, statement: &Statement) -> Self {
-        Self {
             paper: paper.name.clone(),
             cite: paper.cite.clone(),
             place: statement.place.clone(),
@@ -247,17 +141,18 @@ impl Finding {
             weight: statement.weight,
             says: statement.says.clone(),
             source: statement.source.clone(),
-            formula: statement
-                .formula
-                .as_ref()
-                .map(|formula| formula.text().to_owned()),
-            row: String::new(),
-            compared: Vec::new(),
-            inputs: Vec::new(),
-            outcome: Outcome::CannotBeChecked,
-            why: None,
-            notes: Vec::new(),
-        }
+            formula: formula.map(|formula| formula.text().to_owned()),
+            row: instance.map_or(String::new(), row),
+            compared: instance.map_or(Vec::new(), |instance| instance.any.clone()),
+            inputs: instance.map_or(Vec::new(), |instance| instance.inputs.clone()),
+            outcome,
+            why: if is_unlike {
+                Some(unlike.to_owned())
+            } else {
+                why
+            },
+            notes: notes(paper, statement, outcome, instance)?,
+        })
     }
 
     /// Returns how many times the one side is the other, as a distance from equality.
@@ -274,14 +169,21 @@ impl Finding {
     }
 }
 
-impl Source {
-    fn of(input: &Input) -> Self {
-        Self {
-            name: input.name.clone(),
-            value: input.value,
-            place: input.place.clone(),
-        }
+/// Returns the values of the free keys; without one, the first cell that was read.
+fn row(instance: &Instance) -> String {
+    let values: Vec<&str> = instance
+        .at
+        .iter()
+        .map(|(_, value)| value.as_str())
+        .collect();
+    if !values.is_empty() {
+        return values.join(", ");
     }
+    let inputs = || instance.inputs.iter().map(|input| &input.name);
+    let cell = inputs().find(|name| name.contains('['));
+    cell.or_else(|| inputs().next())
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// Returns the notes on an instance, with the values of their formulas.
@@ -320,7 +222,7 @@ fn filled(paper: &Paper, note: &Note, at: &[(String, String)]) -> Result<String,
                 reason: "a brace is opened and not closed".to_owned(),
             });
         };
-        let (value, _) = value_at(formula, &paper.grid, at).map_err(failed)?;
+        let value = value_at(formula, &paper.grid, at).map_err(failed)?;
         text.push_str(before);
         text.push_str(&noted(value));
         rest = behind;

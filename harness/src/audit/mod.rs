@@ -14,7 +14,7 @@ use crate::results::SchemaVersion;
 use crate::shipped;
 use crate::suggest::did_you_mean;
 
-pub use finding::{Comparison, Finding, Mark, Outcome, Side, marks};
+pub use finding::{Finding, Mark, Outcome, marks};
 
 /// The version of what `audit --json` prints.
 pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 0 };
@@ -108,27 +108,18 @@ pub fn audit(papers: &[Paper]) -> Result<Vec<Finding>, AuditError> {
     Ok(findings)
 }
 
-/// Returns a finding for each instance of a statement; one, if it has no formula.
+/// Returns a finding for each instance of a statement; one, if nothing printed tells it.
 fn of_statement(paper: &Paper, statement: &Statement) -> Result<Vec<Finding>, PublishedError> {
+    let unsaid = |why| Ok(vec![Finding::new(paper, statement, None, why)?]);
     let Some(formula) = &statement.formula else {
-        return Ok(vec![Finding::unsaid(
-            paper,
-            statement,
-            statement.why.clone(),
-        )?]);
+        return unsaid(statement.why.clone());
     };
     match formula.instances(&paper.grid) {
-        Ok(instances) => {
-            let findings = instances.iter();
-            findings
-                .map(|one| Finding::of(paper, statement, one))
-                .collect()
-        }
-        Err(error) if error.is_unprinted => Ok(vec![Finding::unsaid(
-            paper,
-            statement,
-            Some(error.problem),
-        )?]),
+        Ok(instances) => instances
+            .iter()
+            .map(|one| Finding::new(paper, statement, Some(one), statement.why.clone()))
+            .collect(),
+        Err(error) if error.is_unprinted => unsaid(Some(error.problem)),
         Err(error) => Err(PublishedError::Formula {
             place: statement.formula_at.clone(),
             error,

@@ -1,7 +1,8 @@
-//! Findings as people read them: plain text of at most 100 columns, and Markdown.
+//! Findings as people read them: plain text of at most 100 columns.
 
-use super::{Comparison, Finding, Mark, Outcome, marks};
+use super::{Finding, Mark, Outcome, marks};
 use crate::format::{self, wrapped};
+use crate::formula::{Compared, Op, Side};
 
 /// Findings of one outcome and statement.
 pub(crate) struct Group<'a> {
@@ -113,7 +114,7 @@ pub(crate) fn stated(value: f64, unit: &str) -> String {
 }
 
 /// Returns one side, with the row that it is of.
-pub(crate) fn side(side: &super::Side) -> String {
+pub(crate) fn side(side: &Side) -> String {
     let row = side
         .row
         .as_ref()
@@ -123,7 +124,7 @@ pub(crate) fn side(side: &super::Side) -> String {
 
 /// Returns how far the left side is from the right one; nothing where they are equal in four
 /// digits.
-pub(crate) fn difference(compared: &Comparison) -> String {
+pub(crate) fn difference(compared: &Compared) -> String {
     match compared.ratio.map(|ratio| (ratio, (ratio - 1.0) * 100.0)) {
         Some((ratio, _)) if !(0.5..=2.0).contains(&ratio) => {
             format!("{} times it", format::number(ratio))
@@ -147,7 +148,7 @@ fn comparisons(finding: &Finding) -> String {
         format!(
             "{holds}{} {} {}{off}",
             side(&one.left),
-            one.op,
+            one.op.sign(),
             side(&one.right)
         )
     });
@@ -224,7 +225,8 @@ pub fn sentences(findings: &[Finding]) -> Vec<String> {
 /// Returns the equality whose sides are furthest apart.
 fn furthest(findings: &[Finding]) -> Option<String> {
     let is_equality = |one: &&Finding| {
-        one.outcome == Outcome::Differs && one.compared.iter().all(|compared| compared.op == "=")
+        one.outcome == Outcome::Differs
+            && one.compared.iter().all(|compared| compared.op == Op::Equal)
     };
     let off = findings.iter().filter(is_equality);
     let off = off.filter_map(|one| Some((one, one.distance()?)));
@@ -325,61 +327,4 @@ fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
         );
     }
     lines
-}
-
-/// Returns the findings as Markdown: one table per statement.
-pub fn markdown(findings: &[Finding]) -> String {
-    let mut text = String::from("# Audit of the papers' figures\n\n");
-    for sentence in sentences(findings) {
-        text.push_str(&format!("- {}\n", escaped(&sentence)));
-    }
-    for (cite, own) in by_paper(findings) {
-        text.push_str(&format!("\n## {cite}\n\n{}.\n", counted(&own)));
-        for (outcome, title) in [
-            (Outcome::Differs, "Differs"),
-            (Outcome::Agrees, "Agrees"),
-            (Outcome::CannotBeChecked, "Cannot be checked"),
-        ] {
-            let groups = groups(&own, outcome);
-            if !groups.is_empty() {
-                text.push_str(&format!("\n### {title}\n"));
-            }
-            for group in &groups {
-                text.push_str(&markdown_group(group));
-            }
-        }
-    }
-    text
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('|', "\\|")
-}
-
-fn markdown_group(group: &Group<'_>) -> String {
-    let mut text = format!("\n**{}**", escaped(&group.heading()));
-    if let Some(formula) = group.formula() {
-        text.push_str(&format!(": `{formula}`"));
-    }
-    if let Some(held) = group.held() {
-        text.push_str(&format!(", {held}"));
-    }
-    text.push_str("\n\n| of | result | inputs |\n| --- | --- | --- |\n");
-    for finding in &group.findings {
-        let row = if finding.row.is_empty() {
-            &finding.statement
-        } else {
-            &finding.row
-        };
-        text.push_str(&format!(
-            "| {} | {} | {} |\n",
-            escaped(row),
-            comparisons(finding),
-            escaped(&inputs(finding)),
-        ));
-    }
-    for remark in group.remarks() {
-        text.push_str(&format!("\n{}\n", escaped(remark)));
-    }
-    text
 }

@@ -84,7 +84,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         })?;
     let findings = audit::audit(&papers)?;
     output.text(if args.markdown {
-        audit::text::markdown(&findings)
+        report::audit_page(&findings).markdown()
     } else {
         audit::text::plain(&findings, output.verbosity > 0)
     });

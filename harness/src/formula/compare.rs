@@ -1,8 +1,10 @@
 //! How two numbers are compared.
 
+use serde::Serialize;
+
 use super::error::{FormulaError, Span};
 use super::parse::Op;
-use super::quantity::{Measure, Value};
+use super::quantity::Value;
 use super::unit::Unit;
 use super::value::Evaluator;
 
@@ -18,34 +20,19 @@ const ABOUT_POINTS: f64 = 1.0;
 /// Share by which binary fractions may miss an equality.
 const BINARY: f64 = 1e-9;
 
-/// What came of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
-    /// It is true; of `=`, within the rounding of the printed digits.
-    Yes,
-    /// `=` is true within 1 %, and beyond rounding.
-    Nearly,
-    /// It is false.
-    No,
-    /// One side is wall time and the other a sum of times: it is judged in neither reading.
-    Unlike,
-}
-
 /// One side of a comparison.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// The number, in its own unit.
     pub value: f64,
-    /// How far rounding may have moved it.
-    pub reach: f64,
-    /// Its unit, if it has one that is known.
-    pub unit: Option<Unit>,
-    /// The row that a function chose, of `argmax`, `argmin`, `rising` and `falling`.
+    /// Unit; empty for numbers without one, for counts and for products.
+    pub unit: String,
+    /// The row that `argmax`, `argmin`, `rising` or `falling` chose.
     pub row: Option<String>,
 }
 
 /// Two numbers, compared.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// The first.
     pub left: Side,
@@ -55,94 +42,89 @@ pub struct Compared {
     pub right: Side,
     /// The left one over the right one in one unit, if that is a number.
     pub ratio: Option<f64>,
-    /// What came of it.
-    pub holds: Holds,
+    /// Whether it is true; `None` where one side is wall time and the other a sum of times: it
+    /// is judged in neither reading.
+    pub holds: Option<bool>,
+    /// Of `=`: whether rounding of the printed digits explains the whole difference.
+    pub within_rounding: Option<bool>,
 }
 
 impl Side {
     fn of(value: &Value, row: Option<String>) -> Self {
+        let unit = value.unit().filter(|unit| !unit.is_count());
         Self {
             value: value.number,
-            reach: value.reach,
-            unit: match &value.measure {
-                Measure::Of(unit) if !unit.is_count() => Some(unit.clone()),
-                _ => None,
-            },
+            unit: unit.map_or(String::new(), |unit| unit.name().to_owned()),
             row,
         }
     }
 }
 
-impl Compared {
-    /// Returns whether it is true.
-    pub fn is_true(&self) -> bool {
-        matches!(self.holds, Holds::Yes | Holds::Nearly)
-    }
-}
+/// A value with the row that it is of, if a function chose one.
+pub(super) type Chosen = (Value, Option<String>);
 
 impl Evaluator<'_> {
-    /// Compares two values, each with the row that it is of.
+    /// Compares two values.
     ///
     /// # Errors
     /// When their units are unlike.
     pub(super) fn compared(
         &self,
-        [left, right]: [(Value, Option<String>); 2],
+        (left, left_row): Chosen,
         op: Op,
+        (right, right_row): Chosen,
         span: Span,
     ) -> Result<Compared, FormulaError> {
-        let ((left, left_row), (right, right_row)) = (left, right);
-        let (left, right) = (left.into_side(), right.into_side());
-        let sides = |holds, ratio| Compared {
-            left: Side::of(&left, left_row.clone()),
+        let mut compared = Compared {
+            left: Side::of(&left, left_row),
             op,
-            right: Side::of(&right, right_row.clone()),
-            ratio,
-            holds,
+            right: Side::of(&right, right_row),
+            ratio: None,
+            holds: None,
+            within_rounding: None,
         };
         let factor = match left.factor_from(&right) {
             Ok(factor) => factor,
-            Err((own, theirs)) if own.is_other_reading(theirs) => {
-                return Ok(sides(Holds::Unlike, None));
-            }
+            Err((own, theirs)) if own.is_other_reading(theirs) => return Ok(compared),
             Err((own, theirs)) => {
                 let problem = format!("{} and {} are unlike units", own.name(), theirs.name());
                 return Err(self.error(span, problem, "compare quantities of one kind"));
             }
         };
-        let (a, b) = (left.number, right.number * factor);
-        let ratio = Some(a / b).filter(|ratio| ratio.is_finite());
-        Ok(sides(holds(op, (&left, a), (&right, b), factor), ratio))
+        let ratio = left.number / (right.number * factor);
+        compared.ratio = Some(ratio).filter(|ratio| ratio.is_finite());
+        let (holds, is_rounding) = holds(op, &left, &right, factor);
+        compared.holds = Some(holds);
+        compared.within_rounding = (op == Op::Equal).then_some(is_rounding);
+        Ok(compared)
     }
 }
 
-fn holds(op: Op, (left, a): (&Value, f64), (right, b): (&Value, f64), factor: f64) -> Holds {
+/// Returns whether a comparison is true, and whether rounding explains the whole difference.
+fn holds(op: Op, left: &Value, right: &Value, factor: f64) -> (bool, bool) {
+    let (a, b) = (left.number, right.number * factor);
     let (difference, size) = ((a - b).abs(), a.abs().max(b.abs()));
     let is_equal = difference <= size * BINARY * 1e-3;
-    let reach = left.reach + right.reach * factor;
+    // A literal alone has the digits it is written in.
+    let reach = |side: &Value| side.reach.max(side.own_digit.unwrap_or(0.0));
     // A last digit may be rounded or cut at exactly half a unit.
-    let is_rounding = difference <= reach * (1.0 + BINARY) || is_equal;
-    let is_percent =
-        |value: &Value| matches!(&value.measure, Measure::Of(unit) if unit.is_percent());
-    let percent = is_percent(left) && is_percent(right);
+    let is_rounding =
+        difference <= (reach(left) + reach(right) * factor) * (1.0 + BINARY) || is_equal;
+    let both = |is_so: fn(&Value) -> bool| is_so(left) && is_so(right);
+    let percent = both(|side| side.unit().is_some_and(Unit::is_percent));
     let share = |most: f64| difference <= b.abs() * most;
-    let either = |is_so: bool| if is_so { Holds::Yes } else { Holds::No };
-    match op {
-        Op::Less => either(a < b && !is_equal),
-        Op::AtMost => either(a < b || is_equal),
-        Op::More => either(a > b && !is_equal),
-        Op::AtLeast => either(a > b || is_equal),
-        Op::About if percent => either(is_rounding || difference <= ABOUT_POINTS),
-        Op::About => either(is_rounding || share(ABOUT)),
-        Op::Equal if is_rounding => Holds::Yes,
+    let holds = match op {
+        Op::Less => a < b && !is_equal,
+        Op::AtMost => a < b || is_equal,
+        Op::More => a > b && !is_equal,
+        Op::AtLeast => a > b || is_equal,
+        Op::About if percent => is_rounding || difference <= ABOUT_POINTS,
+        Op::About => is_rounding || share(ABOUT),
         Op::Equal => {
-            let to_the_digits = left.is_lone || right.is_lone || percent;
-            let is_exact = left.is_exact && right.is_exact;
-            if !to_the_digits && !is_exact && share(NEARLY) {
-                Holds::Nearly
-            } else {
-                Holds::No
-            }
+            let is_lone = left.own_digit.is_some() || right.own_digit.is_some();
+            let to_the_digits = is_lone || percent || both(|side| side.is_exact);
+            is_rounding || !to_the_digits && share(NEARLY)
         }
-    }
+    };
+    (holds, is_rounding)
 }

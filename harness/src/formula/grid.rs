@@ -90,19 +90,13 @@ pub struct Number {
     pub is_setup: bool,
 }
 
-/// A quantity that a paper's formulas name, made of others.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Derived {
-    pub text: String,
-    pub sum: Expr,
-}
-
 /// All that the formulas of one paper name.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     columns: Vec<Column>,
     numbers: BTreeMap<String, Number>,
-    derived: BTreeMap<String, Derived>,
+    /// Sums that have a name.
+    derived: BTreeMap<String, Expr>,
     /// Other printed names of a value, with the one that stands for all.
     aliases: BTreeMap<String, String>,
     unprinted: Vec<String>,
@@ -124,9 +118,7 @@ impl Grid {
     /// # Errors
     /// When the text is no sum.
     pub fn add_derived(&mut self, name: &str, text: &str) -> Result<(), FormulaError> {
-        let sum = sum(text)?;
-        let text = text.to_owned();
-        self.derived.insert(name.to_owned(), Derived { text, sum });
+        self.derived.insert(name.to_owned(), sum(text)?);
         Ok(())
     }
 
@@ -158,7 +150,7 @@ impl Grid {
         self.numbers.get(name)
     }
 
-    pub(super) fn derived(&self, name: &str) -> Option<&Derived> {
+    pub(super) fn derived(&self, name: &str) -> Option<&Expr> {
         self.derived.get(name)
     }
 

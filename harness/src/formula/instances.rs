@@ -1,12 +1,14 @@
 //! The instances of a formula: its comparisons for all values of its free keys.
 
-use super::compare::{Compared, Holds};
+use std::cmp::Ordering;
+
+use super::compare::{Chosen, Compared};
 use super::error::FormulaError;
 use super::grid::Grid;
 use super::parse::{Formula, Op, sum};
-use super::quantity::Value;
-use super::resolve::{Comparison, Judged, Node, Resolver, Variable};
-use super::value::{Evaluator, Input};
+use super::quantity::{Input, Value, read};
+use super::resolve::{Comparison, Judged, Resolver, Variable};
+use super::value::Evaluator;
 
 /// Assignments of values to free keys, beyond which a formula is refused.
 const MOST: usize = 100_000;
@@ -25,12 +27,12 @@ pub struct Instance {
 impl Instance {
     /// Returns whether it is true.
     pub fn holds(&self) -> bool {
-        self.any.iter().any(Compared::is_true)
+        self.any.iter().any(|one| one.holds == Some(true))
     }
 
     /// Returns whether it is undecided: not true, and one comparison cannot be judged.
     pub fn is_unlike(&self) -> bool {
-        !self.holds() && self.any.iter().any(|one| one.holds == Holds::Unlike)
+        !self.holds() && self.any.iter().any(|one| one.holds.is_none())
     }
 }
 
@@ -59,6 +61,10 @@ impl<'a> Scope<'a> {
     pub fn set(&mut self, variable: usize, value: Option<String>) {
         self.values[variable] = value;
     }
+
+    fn label(&self, variable: usize) -> String {
+        self.variables[variable].label.clone()
+    }
 }
 
 impl Formula {
@@ -70,46 +76,30 @@ impl Formula {
         let mut resolver = Resolver::new(grid, &self.text);
         let mut clauses = Vec::new();
         for clause in &self.clauses {
-            clauses.push(resolver.clause(clause)?);
+            let pairs = resolver.clause(clause)?;
+            if self.is_or && (pairs.len() > 1 || pairs.iter().any(Comparison::is_trend)) {
+                let problem = "one of several cannot be a chain or a trend";
+                let remedy = "compare two sums on each side of `or`";
+                return Err(resolver.error(pairs[0].span, problem, remedy));
+            }
+            clauses.extend(pairs);
         }
-        let mut evaluator = Evaluator::new(grid, &self.text);
+        let evaluator = Evaluator {
+            grid,
+            text: &self.text,
+        };
         let mut scope = Scope::new(&resolver.variables);
         let mut all = Vec::new();
-        if self.is_or {
-            let chain = clauses.iter().find(|pairs| pairs.len() > 1);
-            let is_trend = |one: &Comparison| matches!(one.judged, Judged::Trend { .. });
-            let trend = clauses.iter().flatten().find(|one| is_trend(one));
-            if let Some(one) = chain.and_then(|pairs| pairs.first()).or(trend) {
-                let problem = "one of several cannot be a chain or a trend";
-                return Err(resolver.error(
-                    one.span,
-                    problem,
-                    "compare two sums on each side of `or`",
-                ));
+        // Either one comparison of all is to be true, or each.
+        let together = if self.is_or { clauses.len() } else { 1 };
+        for any in clauses.chunks(together) {
+            let own = evaluator.instances(any, &mut scope)?;
+            if own.is_empty() {
+                let span = any[0].span.to(any[together - 1].span);
+                let problem = "there is no instance: no row has all of its cells";
+                return Err(resolver.error(span, problem, "name rows that are printed"));
             }
-            let together: Vec<Comparison> = clauses.into_iter().flatten().collect();
-            all = evaluator.instances(&together, &mut scope)?;
-        } else {
-            for comparison in clauses.iter().flatten() {
-                let own = evaluator.instances(std::slice::from_ref(comparison), &mut scope)?;
-                if own.is_empty() {
-                    let problem = "there is no instance: no row has all of its cells";
-                    return Err(resolver.error(
-                        comparison.span,
-                        problem,
-                        "name rows that are printed",
-                    ));
-                }
-                all.extend(own);
-            }
-        }
-        if all.is_empty() {
-            let span = super::Span {
-                start: 0,
-                end: self.text.chars().count(),
-            };
-            let problem = "there is no instance: no row has all of its cells";
-            return Err(resolver.error(span, problem, "name rows that are printed"));
+            all.extend(own);
         }
         Ok(all)
     }
@@ -119,11 +109,7 @@ impl Formula {
 ///
 /// # Errors
 /// When the text is no sum, a name is unknown, or the sum has no value or several.
-pub fn value_at(
-    text: &str,
-    grid: &Grid,
-    at: &[(String, String)],
-) -> Result<(f64, Option<super::Unit>), FormulaError> {
+pub fn value_at(text: &str, grid: &Grid, at: &[(String, String)]) -> Result<f64, FormulaError> {
     let expr = sum(text)?;
     let mut resolver = Resolver::new(grid, text);
     let (node, free) = resolver.sum(&expr)?;
@@ -136,15 +122,14 @@ pub fn value_at(
             variable.domain = vec![value.clone()];
         }
     }
-    let mut evaluator = Evaluator::new(grid, text);
-    let mut scope = Scope::new(&resolver.variables);
+    let evaluator = Evaluator { grid, text };
     let mut found: Vec<Value> = Vec::new();
-    evaluator.each(&free, &mut scope, &mut |evaluator, scope| {
+    each(&free, &mut Scope::new(&resolver.variables), &mut |scope| {
         found.extend(evaluator.value(&node, scope)?);
         Ok(())
     })?;
     match found.as_slice() {
-        [one] => Ok((one.number, one.named_unit())),
+        [one] => Ok(one.number),
         several => {
             let problem = match several.len() {
                 0 => "it has no value: a cell is empty".to_owned(),
@@ -155,209 +140,151 @@ pub fn value_at(
     }
 }
 
-type Each<'e, 'g> = dyn FnMut(&mut Evaluator<'g>, &mut Scope<'_>) -> Result<(), FormulaError> + 'e;
+type Each<'e> = dyn FnMut(&mut Scope<'_>) -> Result<(), FormulaError> + 'e;
 
-impl<'g> Evaluator<'g> {
-    pub(super) fn new(grid: &'g Grid, text: &'g str) -> Self {
-        Self {
-            grid,
-            text,
-            inputs: Vec::new(),
-        }
+/// Calls `done` with each assignment of values to these variables.
+fn each(free: &[usize], scope: &mut Scope<'_>, done: &mut Each<'_>) -> Result<(), FormulaError> {
+    let Some((first, rest)) = free.split_first() else {
+        return done(scope);
+    };
+    for value in scope.domain(*first) {
+        scope.set(*first, Some(value));
+        each(rest, scope, done)?;
     }
+    scope.set(*first, None);
+    Ok(())
+}
 
+/// Two numbers with what was read for them, and the step of a trend that they are of.
+struct Pair {
+    compared: Compared,
+    inputs: Vec<Input>,
+    step: Option<(String, String)>,
+}
+
+impl Evaluator<'_> {
     /// Returns the instances of comparisons of which one must be true.
     pub(super) fn instances(
-        &mut self,
+        &self,
         any: &[Comparison],
         scope: &mut Scope<'_>,
     ) -> Result<Vec<Instance>, FormulaError> {
-        let mut free: Vec<usize> = any.iter().flat_map(|one| one.free.clone()).collect();
-        let mut seen = Vec::new();
-        free.retain(|index| {
-            !seen.contains(index) && {
-                seen.push(*index);
-                true
+        let mut free: Vec<usize> = Vec::new();
+        for index in any.iter().flat_map(|one| &one.free) {
+            if !free.contains(index) {
+                free.push(*index);
             }
-        });
-        let count: usize = free
-            .iter()
-            .map(|index| scope.domain(*index).len().max(1))
-            .product();
+        }
+        let sizes = free.iter().map(|index| scope.domain(*index).len().max(1));
+        let count: usize = sizes.product();
         if count > MOST {
             let problem = format!("{count} instances are too many");
-            let span = any.first().map(|one| one.span).unwrap_or_default();
-            return Err(self.error(span, problem, "name rows in brackets"));
+            return Err(self.error(any[0].span, problem, "name rows in brackets"));
         }
-        let outer = std::mem::take(&mut self.inputs);
         let mut found = Vec::new();
-        self.each(&free, scope, &mut |evaluator, scope| {
-            let at: Vec<(String, String)> = free
-                .iter()
-                .filter_map(|index| {
-                    let value = scope.value(*index)?.to_owned();
-                    Some((scope.variables[*index].label.clone(), value))
-                })
-                .collect();
-            let trend = match any {
-                [
-                    Comparison {
-                        judged:
-                            Judged::Trend {
-                                is_rising,
-                                variable,
-                                of,
-                            },
-                        span,
-                        ..
-                    },
-                ] => Some((*is_rising, *variable, of, *span)),
-                _ => None,
-            };
-            if let Some((is_rising, variable, of, span)) = trend {
-                let op = if is_rising { Op::Less } else { Op::More };
-                let steps = evaluator.steps(variable, of, scope)?;
-                for pair in steps.windows(2) {
-                    let [(from, left, inputs), (to, right, others)] = pair else {
-                        continue;
-                    };
-                    let sides = [(left, from), (right, to)];
-                    let sides = sides.map(|(value, row)| (value.clone(), Some(row.clone())));
-                    let mut at = at.clone();
-                    let label = scope.variables[variable].label.clone();
-                    at.push((label, format!("{from} to {to}")));
-                    found.push(Instance {
-                        at,
-                        any: vec![evaluator.compared(sides, op, span)?],
-                        inputs: [inputs.clone(), others.clone()].concat(),
-                    });
-                }
+        each(&free, scope, &mut |scope| {
+            let value =
+                |index: &usize| Some((scope.label(*index), scope.value(*index)?.to_owned()));
+            let at: Vec<(String, String)> = free.iter().filter_map(value).collect();
+            if let [one] = any {
+                found.extend(self.pairs(one, scope)?.into_iter().map(|pair| Instance {
+                    at: at.iter().cloned().chain(pair.step).collect(),
+                    any: vec![pair.compared],
+                    inputs: pair.inputs,
+                }));
                 return Ok(());
             }
-            evaluator.inputs.clear();
-            let mut all = Vec::new();
+            let mut instance = Instance {
+                at,
+                any: Vec::new(),
+                inputs: Vec::new(),
+            };
             for comparison in any {
                 // An instance with an empty cell does not exist.
-                let Some(compared) = evaluator.pair(comparison, scope)? else {
+                let Some(pair) = self.pairs(comparison, scope)?.pop() else {
                     return Ok(());
                 };
-                all.push(compared);
+                instance.any.push(pair.compared);
+                read(&mut instance.inputs, &pair.inputs);
             }
-            found.push(Instance {
-                at,
-                any: all,
-                inputs: evaluator.inputs.clone(),
-            });
+            found.push(instance);
             Ok(())
         })?;
-        self.inputs = outer;
         Ok(found)
     }
 
-    /// Calls `done` with each assignment of values to these variables.
-    fn each(
-        &mut self,
-        free: &[usize],
-        scope: &mut Scope<'_>,
-        done: &mut Each<'_, 'g>,
-    ) -> Result<(), FormulaError> {
-        let Some((first, rest)) = free.split_first() else {
-            return done(self, scope);
-        };
-        for value in scope.domain(*first) {
-            scope.set(*first, Some(value));
-            self.each(rest, scope, done)?;
-        }
-        scope.set(*first, None);
-        Ok(())
-    }
-
-    /// Returns the value of each step of a key, numbers in their order, with what it read.
-    fn steps(
-        &mut self,
-        variable: usize,
-        of: &Node,
-        scope: &mut Scope<'_>,
-    ) -> Result<Vec<(String, Value, Vec<Input>)>, FormulaError> {
-        let mut domain = scope.domain(variable);
-        let number = |value: &String| value.parse::<f64>().ok();
-        if domain.iter().all(|value| number(value).is_some()) {
-            domain.sort_by(|a, b| {
-                number(a)
-                    .partial_cmp(&number(b))
-                    .unwrap_or(std::cmp::Ordering::Equal)
-            });
-        }
-        let mut steps = Vec::new();
-        for value in domain {
-            self.inputs.clear();
-            scope.set(variable, Some(value.clone()));
-            if let Some(found) = self.value(of, scope)? {
-                steps.push((value, found, self.inputs.clone()));
-            }
-        }
-        scope.set(variable, None);
-        Ok(steps)
-    }
-
-    /// Returns the two numbers of a comparison; `None` if a cell is empty or both are one cell.
-    fn pair(
-        &mut self,
+    /// Returns the pairs of numbers of a comparison: one, but for trends; none if a cell is empty
+    /// or both sides are one cell.
+    fn pairs(
+        &self,
         comparison: &Comparison,
         scope: &mut Scope<'_>,
-    ) -> Result<Option<Compared>, FormulaError> {
-        let before = std::mem::take(&mut self.inputs);
-        let (sides, op, inputs) = match &comparison.judged {
+    ) -> Result<Vec<Pair>, FormulaError> {
+        let pair = |left: Chosen, op, right: Chosen, step| {
+            let mut inputs = left.0.inputs.clone();
+            read(&mut inputs, &right.0.inputs);
+            Ok(Pair {
+                compared: self.compared(left, op, right, comparison.span)?,
+                inputs,
+                step,
+            })
+        };
+        match &comparison.judged {
             Judged::Pair(left, op, right) => {
-                let left = self.value(left, scope)?;
-                let own = std::mem::take(&mut self.inputs);
-                let right = self.value(right, scope)?;
-                let (Some(left), Some(right)) = (left, right) else {
-                    return Ok(None);
+                let (Some(left), Some(right)) =
+                    (self.value(left, scope)?, self.value(right, scope)?)
+                else {
+                    return Ok(Vec::new());
                 };
-                let others = std::mem::take(&mut self.inputs);
-                if !own.is_empty() && own == others && left.number.total_cmp(&right.number).is_eq()
-                {
-                    return Ok(None);
+                let is_one_cell = !left.inputs.is_empty()
+                    && left.inputs == right.inputs
+                    && left.number == right.number;
+                if is_one_cell {
+                    return Ok(Vec::new());
                 }
-                ([(left, None), (right, None)], *op, [own, others].concat())
+                Ok(vec![pair((left, None), *op, (right, None), None)?])
             }
             Judged::Best {
                 is_max,
-                variable,
-                of,
+                over,
                 value,
             } => {
-                let mut steps = self.steps(*variable, of, scope)?;
-                let Some(own) = steps.iter().position(|(at, ..)| at == value) else {
-                    return Ok(None);
-                };
-                let (at, own, mut inputs) = steps.remove(own);
-                let order = |a: &f64, b: &f64| {
-                    if *is_max {
-                        a.total_cmp(b)
-                    } else {
-                        b.total_cmp(a)
-                    }
-                };
-                let best = steps
+                let (own, mut rivals): (Vec<_>, Vec<_>) = self
+                    .steps(over, scope)?
                     .into_iter()
-                    .max_by(|(_, a, _), (_, b, _)| order(&a.number, &b.number));
-                let Some((rival, best, others)) = best else {
-                    return Ok(None);
+                    .partition(|(at, _)| at == value);
+                rivals.sort_by(|(_, a), (_, b)| match is_max {
+                    true => a.number.total_cmp(&b.number),
+                    false => b.number.total_cmp(&a.number),
+                });
+                let (Some((at, own)), Some((rival, best))) = (own.into_iter().next(), rivals.pop())
+                else {
+                    return Ok(Vec::new());
                 };
-                inputs.extend(others);
                 let op = if *is_max { Op::More } else { Op::Less };
-                ([(own, Some(at)), (best, Some(rival))], op, inputs)
+                Ok(vec![pair((own, Some(at)), op, (best, Some(rival)), None)?])
             }
-            Judged::Trend { .. } => return Ok(None),
-        };
-        self.inputs = before;
-        for input in inputs {
-            if !self.inputs.contains(&input) {
-                self.inputs.push(input);
+            Judged::Trend { is_rising, over } => {
+                let op = if *is_rising { Op::Less } else { Op::More };
+                let mut steps = self.steps(over, scope)?;
+                // Numbers in their order; other values in that of the table.
+                let number = |(at, _): &(String, Value)| at.parse::<f64>().ok();
+                if steps.iter().all(|step| number(step).is_some()) {
+                    steps.sort_by(|a, b| {
+                        number(a).partial_cmp(&number(b)).unwrap_or(Ordering::Equal)
+                    });
+                }
+                let pairs = steps.windows(2).map(|two| {
+                    let [from, to] = [&two[0], &two[1]];
+                    let step = (
+                        scope.label(over.variable),
+                        format!("{} to {}", from.0, to.0),
+                    );
+                    let side = |(at, value): &(String, Value)| (value.clone(), Some(at.clone()));
+                    pair(side(from), op, side(to), Some(step))
+                });
+                pairs.collect()
             }
         }
-        self.compared(sides, op, comparison.span).map(Some)
     }
 }

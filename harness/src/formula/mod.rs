@@ -27,13 +27,13 @@ mod resolve;
 mod unit;
 mod value;
 
-pub use self::compare::{Compared, Holds, Side};
+pub use self::compare::{Compared, Side};
 pub use self::error::{FormulaError, Span};
 pub use self::grid::{Cell, Column, Grid, KNOWN, Number};
 pub use self::instances::{Instance, value_at};
 pub use self::parse::{Formula, Op};
+pub use self::quantity::Input;
 pub use self::unit::Unit;
-pub use self::value::Input;
 
 /// Returns half a unit of the last digit of a decimal number.
 pub fn half_digit(text: &str) -> f64 {

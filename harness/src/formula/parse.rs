@@ -1,5 +1,7 @@
 //! From a text to the tree of a formula.
 
+use serde::{Serialize, Serializer};
+
 use super::error::{FormulaError, Span};
 
 /// Parentheses within each other, beyond which a formula is refused.
@@ -43,6 +45,12 @@ impl Op {
     }
 }
 
+impl Serialize for Op {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.sign())
+    }
+}
+
 /// A function over all values of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fold {
@@ -79,8 +87,15 @@ pub(super) enum Kind {
         is_up: bool,
         of: Box<Expr>,
     },
-    Fold(Fold, Key, Box<Expr>),
+    Fold(Fold, Box<Over>),
     Share(Box<Clause>),
+}
+
+/// `(key, sum)`: what a function goes over.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Over {
+    pub key: Key,
+    pub of: Expr,
 }
 
 /// `table.name(argument)[set, set]`.
@@ -112,13 +127,12 @@ pub(super) enum Clause {
     /// Two sums or a chain of more.
     Compared(Expr, Vec<(Op, Expr)>),
     /// `rising`, or `falling`.
-    Trend { is_rising: bool, key: Key, of: Expr },
+    Trend { is_rising: bool, over: Over },
     /// `argmax`, or `argmin`.
     Best {
         is_max: bool,
-        key: Key,
-        of: Expr,
-        value: Set,
+        over: Over,
+        value: Key,
     },
 }
 
@@ -311,17 +325,21 @@ impl<'a> Parser<'a> {
 
     fn clause(&mut self) -> Parsed<Clause> {
         if let Some(is_rising) = self.function(&[("rising", true), ("falling", false)]) {
-            let (key, of) = self.over()?;
-            return Ok(Clause::Trend { is_rising, key, of });
+            let over = self.over()?;
+            return Ok(Clause::Trend { is_rising, over });
         }
         if let Some(is_max) = self.function(&[("argmax", true), ("argmin", false)]) {
-            let (key, of) = self.over()?;
+            let over = self.over()?;
             self.need("=")?;
-            let value = self.set(&['\n'])?;
+            self.skip();
+            let start = self.at;
+            let value = Key {
+                name: self.value(false)?,
+                span: self.since(start),
+            };
             return Ok(Clause::Best {
                 is_max,
-                key,
-                of,
+                over,
                 value,
             });
         }
@@ -342,21 +360,28 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads `key, sum)`.
-    fn over(&mut self) -> Parsed<(Key, Expr)> {
+    fn over(&mut self) -> Parsed<Over> {
         let key = self.name("the key that this goes over")?;
         self.need(",")?;
         let of = self.sum()?;
         self.need(")")?;
-        Ok((key, of))
+        Ok(Over { key, of })
     }
 
-    fn sum(&mut self) -> Parsed<Expr> {
+    /// Reads what may be within others of its kind, up to a depth.
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.depth += 1;
         if self.depth > DEEPEST {
             let remedy = "give a part of it a name under `derived:` of paper.yaml";
-            return Err(self.error(self.here(), "parentheses are too deep", remedy));
+            return Err(self.error(self.here(), "parentheses or signs are too deep", remedy));
         }
-        let mut left = self.product()?;
+        let found = read(self)?;
+        self.depth -= 1;
+        Ok(found)
+    }
+
+    fn sum(&mut self) -> Parsed<Expr> {
+        let mut left = self.nested(Self::product)?;
         loop {
             let sign = match self.peek() {
                 Some('+') => Sign::Plus,
@@ -364,9 +389,8 @@ impl<'a> Parser<'a> {
                 _ => break,
             };
             self.at += 1;
-            left = binary(sign, left, self.product()?);
+            left = binary(sign, left, self.nested(Self::product)?);
         }
-        self.depth -= 1;
         Ok(left)
     }
 
@@ -389,13 +413,7 @@ impl<'a> Parser<'a> {
         let kind = match first {
             Some('-') => {
                 self.at += 1;
-                self.depth += 1;
-                if self.depth > DEEPEST {
-                    return Err(self.error(self.here(), "too many signs", "write one `-`"));
-                }
-                let of = self.atom()?;
-                self.depth -= 1;
-                Kind::Negative(Box::new(of))
+                Kind::Negative(Box::new(self.nested(Self::atom)?))
             }
             Some('(') => {
                 self.at += 1;
@@ -455,20 +473,10 @@ impl<'a> Parser<'a> {
         if let Some(fold) =
             self.function(&[("max", Fold::Max), ("min", Fold::Min), ("sum", Fold::Sum)])
         {
-            let (key, of) = self.over()?;
-            return Ok(Kind::Fold(fold, key, Box::new(of)));
+            return Ok(Kind::Fold(fold, Box::new(self.over()?)));
         }
         if self.function(&[("share", ())]).is_some() {
-            self.depth += 1;
-            if self.depth > DEEPEST {
-                return Err(self.error(
-                    self.here(),
-                    "parentheses are too deep",
-                    "write one `share`",
-                ));
-            }
-            let clause = self.clause()?;
-            self.depth -= 1;
+            let clause = self.nested(Self::clause)?;
             self.need(")")?;
             return Ok(Kind::Share(Box::new(clause)));
         }
@@ -493,30 +501,24 @@ impl<'a> Parser<'a> {
         }
         let mut sets = Vec::new();
         if self.take("[") {
-            loop {
-                sets.push(self.set(&[',', ']'])?);
-                if !self.take(",") {
-                    break;
-                }
+            sets.push(self.set()?);
+            while self.take(",") {
+                sets.push(self.set()?);
             }
             self.need("]")?;
         }
         Ok(Reference { table, name, sets })
     }
 
-    /// Reads a set that ends before one of these characters or at the end of the text.
-    fn set(&mut self, ends: &[char]) -> Parsed<Set> {
+    fn set(&mut self) -> Parsed<Set> {
         self.skip();
         let start = self.at;
         let name = self.set_name();
         let is_not = self.word().is_some_and(|word| word == "not");
         self.at += if is_not { "not".len() } else { 0 };
-        let mut values = Vec::new();
-        loop {
-            values.push(self.value(ends)?);
-            if !self.take("|") {
-                break;
-            }
+        let mut values = vec![self.value(true)?];
+        while self.take("|") {
+            values.push(self.value(true)?);
         }
         Ok(Set {
             name,
@@ -540,9 +542,9 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// Reads a printed name, in quotation marks if it holds a comma.
-    fn value(&mut self, ends: &[char]) -> Parsed<String> {
-        let start = self.at;
+    /// Reads a printed name, in quotation marks if it holds a comma. Outside brackets it ends
+    /// where the next clause begins.
+    fn value(&mut self, is_in_brackets: bool) -> Parsed<String> {
         if let Some(quote @ ('\'' | '"')) = self.peek() {
             let open = self.at;
             let rest = &self.chars[open + 1..];
@@ -553,25 +555,18 @@ impl<'a> Parser<'a> {
             self.at = open + length + 2;
             return Ok(rest[..length].iter().collect());
         }
-        let is_end = |c: &char| *c == '|' || ends.contains(c);
-        // Outside brackets a value ends where the next clause begins.
-        let rest: String = self.chars[self.at..]
-            .iter()
-            .take_while(|c| !is_end(c))
-            .collect();
-        let joints = [" and ", " or "]
-            .into_iter()
-            .filter_map(|joint| rest.find(joint));
-        let rest = match joints.min() {
-            Some(joint) if !ends.contains(&']') => &rest[..joint],
+        let ends = if is_in_brackets { "|,]" } else { "|" };
+        let rest = self.chars[self.at..].iter();
+        let rest: String = rest.take_while(|c| !ends.contains(**c)).collect();
+        let joints = [" and ", " or "].map(|joint| rest.find(joint));
+        let rest = match joints.into_iter().flatten().min() {
+            Some(joint) if !is_in_brackets => &rest[..joint],
             _ => &rest,
         };
-        self.at += rest.chars().count();
         if rest.trim().is_empty() {
-            self.at = start;
-            self.skip();
             return Err(self.expected("the printed name of a row"));
         }
+        self.at += rest.chars().count();
         Ok(rest.trim().to_owned())
     }
 }

@@ -1,7 +1,21 @@
 //! A number with its unit and printed digits.
 
+use serde::Serialize;
+
 use super::grid::{Cell, Number};
 use super::unit::Unit;
+
+/// A number that a formula reads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Input {
+    /// Column with the values of its keys, or name.
+    pub name: String,
+    /// The number.
+    pub value: f64,
+    /// `file:line:column` of a published figure, the column by its name, or where else it comes
+    /// from.
+    pub place: String,
+}
 
 /// What is known of a number's unit.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,69 +36,63 @@ pub(super) struct Value {
     pub measure: Measure,
     /// Whether all that it is made of is counted or set.
     pub is_exact: bool,
-    /// Whether it is a literal or a quoted number alone, with its own digits.
-    pub is_lone: bool,
-    /// Name and place of a number that stands alone.
-    pub source: Option<(String, String)>,
-    /// Half of the last digit of a literal, which is exact within a sum.
-    pub literal: f64,
+    /// Of a literal or a quoted number alone, half of its last digit. Within a sum a literal is
+    /// exact.
+    pub own_digit: Option<f64>,
+    /// What was read for it, each number once.
+    pub inputs: Vec<Input>,
 }
 
 impl Value {
     pub fn literal(number: f64, half_digit: f64) -> Self {
         Self {
+            own_digit: Some(half_digit),
+            ..Self::computed(number)
+        }
+    }
+
+    /// Creates an exact number without a unit.
+    pub fn computed(number: f64) -> Self {
+        Self {
             number,
             reach: 0.0,
             measure: Measure::Pure,
             is_exact: true,
-            is_lone: true,
-            source: None,
-            literal: half_digit,
+            own_digit: None,
+            inputs: Vec::new(),
         }
     }
 
     pub fn of_number(name: &str, number: &Number) -> Self {
         Self {
             is_exact: number.is_setup,
-            is_lone: !number.is_setup,
             reach: if number.is_setup {
                 0.0
             } else {
                 number.cell.half_digit
             },
-            source: Some((name.to_owned(), number.cell.place.clone())),
-            ..Self::of_cell(&number.cell)
+            own_digit: (!number.is_setup).then_some(number.cell.half_digit),
+            ..Self::of_cell(name.to_owned(), &number.cell)
         }
     }
 
-    pub fn of_cell(cell: &Cell) -> Self {
+    pub fn of_cell(name: String, cell: &Cell) -> Self {
         Self {
             number: cell.value,
             reach: cell.half_digit,
             measure: cell.unit.clone().map_or(Measure::Pure, Measure::Of),
             is_exact: false,
-            is_lone: false,
-            source: None,
-            literal: 0.0,
-        }
-    }
-
-    /// Returns it as one side of a comparison: a literal alone has the digits it is written in.
-    pub fn into_side(self) -> Self {
-        Self {
-            reach: self
-                .reach
-                .max(if self.is_lone { self.literal } else { 0.0 }),
-            ..self
+            own_digit: None,
+            inputs: vec![Input {
+                name,
+                value: cell.value,
+                place: cell.place.clone(),
+            }],
         }
     }
 
     /// Returns its unit, if it is a quantity.
-    pub fn named_unit(&self) -> Option<Unit> {
-        self.unit().cloned()
-    }
-
-    fn unit(&self) -> Option<&Unit> {
+    pub fn unit(&self) -> Option<&Unit> {
         match &self.measure {
             Measure::Of(unit) => Some(unit),
             _ => None,
@@ -99,6 +107,15 @@ impl Value {
         match (self.unit(), other.unit()) {
             (Some(own), Some(theirs)) => own.factor_from(theirs).ok_or((own, theirs)),
             _ => Ok(1.0),
+        }
+    }
+}
+
+/// Adds numbers that were read, each once.
+pub(super) fn read(inputs: &mut Vec<Input>, more: &[Input]) {
+    for input in more {
+        if !inputs.contains(input) {
+            inputs.push(input.clone());
         }
     }
 }

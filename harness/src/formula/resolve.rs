@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::error::{FormulaError, Span};
 use super::grid::Grid;
-use super::parse::{Clause, Expr, Fold, Key, Kind, Op, Reference, Set, Sign};
+use super::parse::{self, Clause, Expr, Fold, Kind, Op, Reference, Set, Sign};
 use super::quantity::Value;
 use crate::suggest::did_you_mean;
 
@@ -31,6 +31,13 @@ pub(super) enum Axis {
     Variable(usize),
 }
 
+/// A sum for each value of the key that a function goes over.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Over {
+    pub variable: usize,
+    pub of: Node,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Number(Value),
@@ -46,7 +53,7 @@ pub(super) enum Node {
         is_up: bool,
         of: Box<Node>,
     },
-    Fold(Fold, usize, Box<Node>),
+    Fold(Fold, Box<Over>),
     Share(Box<Comparison>),
 }
 
@@ -55,14 +62,12 @@ pub(super) enum Judged {
     Pair(Node, Op, Node),
     Best {
         is_max: bool,
-        variable: usize,
-        of: Node,
+        over: Over,
         value: String,
     },
     Trend {
         is_rising: bool,
-        variable: usize,
-        of: Node,
+        over: Over,
     },
 }
 
@@ -75,18 +80,28 @@ pub(super) struct Comparison {
     pub span: Span,
 }
 
+impl Comparison {
+    pub fn is_trend(&self) -> bool {
+        matches!(self.judged, Judged::Trend { .. })
+    }
+}
+
 /// A formula's names, as far as they are known.
 pub(super) struct Resolver<'a> {
     pub grid: &'a Grid,
-    text: String,
+    text: &'a str,
     pub variables: Vec<Variable>,
+    /// Names within a share are its own: the first variable that it may refer to.
+    first: usize,
     /// Sets that the formula gives a name.
     named: HashMap<String, Set>,
     /// Keys that functions around the current place go over.
     bound: Vec<(String, usize)>,
     /// Sets on the names of derived quantities around the current place.
     around: Vec<(String, Set)>,
-    depth: usize,
+    /// References to derived quantities around the current place: the place of the outermost,
+    /// which all in it has, and their number.
+    derived: (Option<Span>, usize),
     /// Whether keys' numbers are looked up: not before all references are known.
     has_keys: bool,
 }
@@ -94,15 +109,16 @@ pub(super) struct Resolver<'a> {
 type Resolved<T> = Result<T, FormulaError>;
 
 impl<'a> Resolver<'a> {
-    pub fn new(grid: &'a Grid, text: &str) -> Self {
+    pub fn new(grid: &'a Grid, text: &'a str) -> Self {
         Self {
             grid,
-            text: text.to_owned(),
+            text,
             variables: Vec::new(),
+            first: 0,
             named: HashMap::new(),
             bound: Vec::new(),
             around: Vec::new(),
-            depth: 0,
+            derived: (None, 0),
             has_keys: true,
         }
     }
@@ -113,119 +129,88 @@ impl<'a> Resolver<'a> {
         problem: impl Into<String>,
         remedy: impl Into<String>,
     ) -> FormulaError {
-        FormulaError::new(&self.text, span, problem, remedy)
+        FormulaError::new(self.text, self.derived.0.unwrap_or(span), problem, remedy)
+    }
+
+    /// Resolves twice: keys' numbers are those of the variables that all references make.
+    fn twice<T>(&mut self, resolve: impl Fn(&mut Self) -> Resolved<T>) -> Resolved<T> {
+        let before = std::mem::replace(&mut self.has_keys, false);
+        resolve(self)?;
+        self.has_keys = true;
+        let found = resolve(self);
+        self.has_keys = before;
+        found
     }
 
     /// Returns the comparisons of a clause; of a chain, one for each pair.
     pub fn clause(&mut self, clause: &Clause) -> Resolved<Vec<Comparison>> {
-        let mut sets = Vec::new();
-        named_sets(clause, &mut sets);
-        for set in sets {
-            let Some(name) = &set.name else { continue };
-            let before = self.named.insert(name.clone(), set.clone());
-            if before.is_some_and(|before| !same(&before, &set)) {
-                let problem = format!("`{name}` names two sets");
-                return Err(self.error(set.span, problem, "give one of them another name"));
-            }
-        }
-        // Keys' numbers are those of the variables that all references make.
-        self.has_keys = false;
-        self.comparisons(clause)?;
-        self.has_keys = true;
-        let found = self.comparisons(clause)?;
-        self.pruned(found)
+        self.twice(|resolver| resolver.comparisons(clause))
+    }
+
+    /// Returns a sum with its free variables: a number of a note.
+    pub fn sum(&mut self, expr: &Expr) -> Resolved<(Node, Vec<usize>)> {
+        let node = self.twice(|resolver| resolver.node(expr))?;
+        let free = self.free(&[&node]);
+        Ok((node, free))
     }
 
     fn comparisons(&mut self, clause: &Clause) -> Resolved<Vec<Comparison>> {
-        match clause {
+        let (judged, span) = match clause {
             Clause::Compared(first, rest) => {
                 let mut all = Vec::new();
                 let mut before = first;
                 for (op, next) in rest {
                     let (left, right) = (self.node(before)?, self.node(next)?);
-                    let span = before.span.to(next.span);
                     all.push(Comparison {
+                        free: self.free(&[&left, &right]),
                         judged: Judged::Pair(left, *op, right),
-                        free: Vec::new(),
-                        span,
+                        span: before.span.to(next.span),
                     });
                     before = next;
                 }
-                Ok(all)
+                return Ok(all);
             }
-            Clause::Trend { is_rising, key, of } => {
-                let (variable, node) = self.over(key, of)?;
-                let judged = Judged::Trend {
-                    is_rising: *is_rising,
-                    variable,
-                    of: node,
-                };
-                Ok(vec![self.comparison(judged, key.span.to(of.span))])
+            Clause::Trend { is_rising, over } => {
+                let is_rising = *is_rising;
+                let span = over.key.span.to(over.of.span);
+                let over = self.over(over)?;
+                (Judged::Trend { is_rising, over }, span)
             }
             Clause::Best {
                 is_max,
-                key,
-                of,
+                over,
                 value,
             } => {
-                let (variable, node) = self.over(key, of)?;
-                let [wanted] = value.values.as_slice() else {
-                    let remedy = "name one value, or write two clauses";
-                    return Err(self.error(value.span, "one of several is no best", remedy));
-                };
-                let wanted = self.grid.canonical(wanted).to_owned();
-                let domain = &self.variables[variable].domain;
-                if value.is_not || !domain.contains(&wanted) {
+                let (key, span) = (&over.key, over.key.span.to(value.span));
+                let over = self.over(over)?;
+                let wanted = self.grid.canonical(&value.name).to_owned();
+                let domain = &self.variables[over.variable].domain;
+                if !domain.contains(&wanted) {
                     let known: Vec<&str> = domain.iter().map(String::as_str).collect();
                     let problem = format!("`{wanted}` is no {}", key.name);
                     return Err(self.error(value.span, problem, did_you_mean(&wanted, &known)));
                 }
                 let judged = Judged::Best {
                     is_max: *is_max,
-                    variable,
-                    of: node,
+                    over,
                     value: wanted,
                 };
-                Ok(vec![self.comparison(judged, key.span.to(value.span))])
+                (judged, span)
             }
-        }
+        };
+        let (Judged::Best { over, .. } | Judged::Trend { over, .. }) = &judged else {
+            return Ok(Vec::new());
+        };
+        let free = self.free(&[&over.of]);
+        Ok(vec![Comparison { judged, free, span }])
     }
 
-    fn comparison(&self, judged: Judged, span: Span) -> Comparison {
-        Comparison {
-            judged,
-            free: Vec::new(),
-            span,
-        }
-    }
-
-    /// Returns the comparisons with the free variables of each.
-    fn pruned(&self, mut found: Vec<Comparison>) -> Resolved<Vec<Comparison>> {
-        for comparison in &mut found {
-            let mut used = Vec::new();
-            match &comparison.judged {
-                Judged::Pair(left, _, right) => {
-                    left.variables(&mut used);
-                    right.variables(&mut used);
-                }
-                Judged::Best { of, .. } | Judged::Trend { of, .. } => of.variables(&mut used),
-            }
-            used.retain(|index| !self.variables[*index].is_bound);
-            comparison.free = used;
-        }
-        Ok(found)
-    }
-
-    /// Returns a sum with its free variables: a number of a note, or a derived quantity.
-    pub fn sum(&mut self, expr: &Expr) -> Resolved<(Node, Vec<usize>)> {
-        self.has_keys = false;
-        self.node(expr)?;
-        self.has_keys = true;
-        let node = self.node(expr)?;
-        let mut used = Vec::new();
-        node.variables(&mut used);
-        used.retain(|index| !self.variables[*index].is_bound);
-        Ok((node, used))
+    /// Returns the variables of nodes that no function goes over.
+    fn free(&self, nodes: &[&Node]) -> Vec<usize> {
+        let mut found = Vec::new();
+        nodes.iter().for_each(|node| node.variables(&mut found));
+        found.retain(|index| !self.variables[*index].is_bound);
+        found
     }
 
     fn node(&mut self, expr: &Expr) -> Resolved<Node> {
@@ -234,16 +219,14 @@ impl<'a> Resolver<'a> {
             Kind::Negative(of) => Node::Negative(Box::new(self.node(of)?)),
             Kind::Binary(sign, left, right) => {
                 let (left, right) = (self.node(left)?, self.node(right)?);
-                Node::Binary(*sign, Box::new(left), Box::new(right), expr.span)
+                let span = self.derived.0.unwrap_or(expr.span);
+                Node::Binary(*sign, Box::new(left), Box::new(right), span)
             }
             Kind::Rounded { is_up, of } => Node::Rounded {
                 is_up: *is_up,
                 of: Box::new(self.node(of)?),
             },
-            Kind::Fold(fold, key, of) => {
-                let (variable, of) = self.over(key, of)?;
-                Node::Fold(*fold, variable, Box::new(of))
-            }
+            Kind::Fold(fold, over) => Node::Fold(*fold, Box::new(self.over(over)?)),
             Kind::Share(clause) => self.share(clause, expr.span)?,
             Kind::Reference(reference) => self.reference(reference, expr.span)?,
         })
@@ -251,29 +234,31 @@ impl<'a> Resolver<'a> {
 
     /// Returns the share of instances for which a clause holds: its variables are its own.
     fn share(&mut self, clause: &Clause, span: Span) -> Resolved<Node> {
-        let before = self.variables.len();
-        // Variables outside are out of reach, so that each one inside is new.
-        let mut inner = Resolver::new(self.grid, &self.text);
-        inner.depth = self.depth;
-        inner.around.clone_from(&self.around);
-        let found = inner.clause(clause)?;
-        let [comparison] = found.as_slice() else {
-            let remedy = "compare two sums, or write a share for each pair";
-            return Err(self.error(span, "a share is of one comparison", remedy));
-        };
-        let mut comparison = comparison.clone();
-        comparison.shift(before);
-        let own = inner.variables.into_iter().map(|variable| Variable {
-            is_bound: true,
-            identity: format!("share {before} {}", variable.identity),
-            ..variable
-        });
-        self.variables.extend(own);
-        Ok(Node::Share(Box::new(comparison)))
+        let own = self.variables.len();
+        let first = std::mem::replace(&mut self.first, own);
+        let outer = (
+            std::mem::take(&mut self.named),
+            std::mem::take(&mut self.bound),
+        );
+        let found = self.clause(clause);
+        (self.named, self.bound) = outer;
+        self.first = first;
+        let mut found = found?;
+        for variable in &mut self.variables[own..] {
+            variable.is_bound = true;
+        }
+        match (found.pop(), found.is_empty()) {
+            (Some(comparison), true) => Ok(Node::Share(Box::new(comparison))),
+            _ => {
+                let remedy = "compare two sums, or write a share for each pair";
+                Err(self.error(span, "a share is of one comparison", remedy))
+            }
+        }
     }
 
     /// Returns a sum with the variable of the key that a function goes over.
-    fn over(&mut self, key: &Key, of: &Expr) -> Resolved<(usize, Node)> {
+    fn over(&mut self, over: &parse::Over) -> Resolved<Over> {
+        let key = &over.key;
         if !self.grid.has_key(&key.name) {
             let keys = self.grid.columns().iter().flat_map(|column| &column.keys);
             let mut known: Vec<&str> = keys.map(String::as_str).collect();
@@ -287,19 +272,19 @@ impl<'a> Resolver<'a> {
             label: key.name.clone(),
             key: key.name.clone(),
             domain: Vec::new(),
-            identity: format!("bound {variable}"),
+            identity: String::new(),
             is_bound: true,
         });
         self.bound.push((key.name.clone(), variable));
-        let node = self.node(of);
+        let of = self.node(&over.of);
         self.bound.pop();
-        let node = node?;
+        let of = of?;
         if self.has_keys && self.variables[variable].domain.is_empty() {
             let problem = format!("nothing in it has the key `{}`", key.name);
             let remedy = "leave the key out of a reference in it";
             return Err(self.error(key.span, problem, remedy));
         }
-        Ok((variable, node))
+        Ok(Over { variable, of })
     }
 
     fn reference(&mut self, reference: &Reference, span: Span) -> Resolved<Node> {
@@ -325,30 +310,20 @@ impl<'a> Resolver<'a> {
     fn alone(&mut self, reference: &Reference, span: Span) -> Resolved<Node> {
         let grid = self.grid;
         if let Some(derived) = grid.derived(&reference.name) {
-            return self.derived(
-                &reference.name,
-                &derived.sum.clone(),
-                &derived.text,
-                reference,
-                span,
-            );
+            return self.derived(derived, reference, span);
         }
-        let no_sets = |resolver: &Self| match reference.sets.first() {
-            None => Ok(()),
-            Some(set) => {
-                let problem = format!("`{}` has no keys", reference.name);
-                Err(resolver.error(set.span, problem, "leave the brackets out"))
-            }
-        };
-        if let Some(number) = grid.number(&reference.name) {
-            no_sets(self)?;
-            return Ok(Node::Number(Value::of_number(&reference.name, number)));
+        let number = grid.number(&reference.name);
+        if number.is_none() && !grid.has_key(&reference.name) {
+            return Err(self.unknown(reference, span));
         }
-        if grid.has_key(&reference.name) {
-            no_sets(self)?;
-            return self.key_number(&reference.name, span);
+        if let Some(set) = reference.sets.first() {
+            let problem = format!("`{}` has no keys", reference.name);
+            return Err(self.error(set.span, problem, "leave the brackets out"));
         }
-        Err(self.unknown(reference, span))
+        match number {
+            Some(number) => Ok(Node::Number(Value::of_number(&reference.name, number))),
+            None => self.key_number(&reference.name, span),
+        }
     }
 
     fn unknown(&self, reference: &Reference, span: Span) -> FormulaError {
@@ -374,18 +349,17 @@ impl<'a> Resolver<'a> {
             return Ok(Node::Number(Value::literal(1.0, 0.0)));
         }
         let bound = self.bound.iter().rev().find(|(own, _)| own == key);
-        let free = || {
-            let mut free = (0..self.variables.len()).filter(|index| {
-                self.variables[*index].key == key && !self.variables[*index].is_bound
-            });
-            match (free.next(), free.next()) {
-                (Some(one), None) => Some(one),
-                _ => None,
-            }
+        let is_its = |index: &usize| {
+            let variable = &self.variables[*index];
+            variable.key == key && !variable.is_bound
         };
-        match bound.map(|(_, index)| *index).or_else(free) {
-            Some(index) => Ok(Node::KeyNumber(index, span)),
-            None => {
+        let mut free = (self.first..self.variables.len()).filter(is_its);
+        let bound = bound.map(|(_, index)| *index);
+        match (bound, free.next(), free.next()) {
+            (Some(index), ..) | (None, Some(index), None) => {
+                Ok(Node::KeyNumber(index, self.derived.0.unwrap_or(span)))
+            }
+            _ => {
                 let problem = format!("`{key}` has no one value here");
                 let remedy = format!("leave the key `{key}` out of exactly one kind of reference");
                 Err(self.error(span, problem, remedy))
@@ -394,37 +368,26 @@ impl<'a> Resolver<'a> {
     }
 
     /// Returns the sum of a derived quantity, with the sets of its reference on all in it.
-    fn derived(
-        &mut self,
-        name: &str,
-        sum: &Expr,
-        text: &str,
-        reference: &Reference,
-        span: Span,
-    ) -> Resolved<Node> {
-        if self.depth >= DEEPEST {
+    fn derived(&mut self, sum: &Expr, reference: &Reference, span: Span) -> Resolved<Node> {
+        let name = &reference.name;
+        if self.derived.1 >= DEEPEST {
             let problem = format!("`{name}` is made of itself");
             return Err(self.error(span, problem, "make it of printed quantities"));
         }
         let mut columns = Vec::new();
         self.columns(sum, &mut columns, 0);
-        let before = self.around.len();
         for set in &reference.sets {
-            let (key, set) = self.key_of(set, &columns, &reference.name)?;
-            self.around.insert(0, (key, set));
+            let own = self.key_of(set, &columns, name)?;
+            self.around.insert(0, own);
         }
-        let own = std::mem::replace(&mut self.text, text.to_owned());
-        self.depth += 1;
+        let (outer, depth) = self.derived;
+        self.derived = (outer.or(Some(span)), depth + 1);
         let node = self.node(sum);
-        self.depth -= 1;
-        self.text = own;
-        self.around.drain(..self.around.len() - before);
-        node.map_err(|inner| {
-            let problem = format!("in `{name}`, {}", inner.problem);
-            FormulaError {
-                is_unprinted: inner.is_unprinted,
-                ..self.error(span, problem, inner.remedy)
-            }
+        self.derived = (outer, depth);
+        self.around.drain(..reference.sets.len());
+        node.map_err(|inner| FormulaError {
+            problem: format!("in `{name}`, {}", inner.problem),
+            ..inner
         })
     }
 
@@ -433,8 +396,8 @@ impl<'a> Resolver<'a> {
         expr.visit(&mut |reference| {
             let own = self.grid.find(reference.table.as_deref(), &reference.name);
             match self.grid.derived(&reference.name) {
-                Some(derived) if own.is_empty() && depth < DEEPEST => {
-                    self.columns(&derived.sum, found, depth + 1);
+                Some(sum) if own.is_empty() && depth < DEEPEST => {
+                    self.columns(sum, found, depth + 1);
                 }
                 _ => found.extend(own),
             }
@@ -442,16 +405,19 @@ impl<'a> Resolver<'a> {
     }
 
     /// Returns a set with the key that its values are of.
-    fn key_of(&self, set: &Set, columns: &[usize], name: &str) -> Resolved<(String, Set)> {
-        // A lone value may be the name that another set has.
-        let lone = match (&set.name, set.is_not, set.values.as_slice()) {
-            (None, false, [value]) => self.named.get(value),
-            _ => None,
+    fn key_of(&mut self, set: &Set, columns: &[usize], name: &str) -> Resolved<(String, Set)> {
+        if let Some(label) = &set.name {
+            let first = self.named.entry(label.clone()).or_insert(set.clone());
+            if (first.is_not, &first.values) != (set.is_not, &set.values) {
+                let problem = format!("`{label}` names two sets");
+                return Err(self.error(set.span, problem, "give one of them another name"));
+            }
+        }
+        // A lone value may be the name that a set before it has.
+        let set = match (&set.name, set.is_not, set.values.as_slice()) {
+            (None, false, [value]) => self.named.get(value).unwrap_or(set),
+            _ => set,
         };
-        self.key_of_values(lone.unwrap_or(set), columns, name)
-    }
-
-    fn key_of_values(&self, set: &Set, columns: &[usize], name: &str) -> Resolved<(String, Set)> {
         let columns: Vec<_> = columns
             .iter()
             .map(|index| &self.grid.columns()[*index])
@@ -479,13 +445,13 @@ impl<'a> Resolver<'a> {
             keys = vec![meant];
         }
         match keys.as_slice() {
-            [key] => Ok((
-                (*key).to_owned(),
-                Set {
+            [key] => {
+                let set = Set {
                     values,
                     ..set.clone()
-                },
-            )),
+                };
+                Ok(((*key).to_owned(), set))
+            }
             [] => {
                 let all = columns
                     .iter()
@@ -582,40 +548,21 @@ impl<'a> Resolver<'a> {
                 (key.to_owned(), format!("{key} {} {values:?}", set.is_not))
             }
         };
-        let mut known = self.variables.iter();
-        let known = known.position(|variable| variable.identity == identity);
-        Ok(Axis::Variable(known.unwrap_or_else(|| {
-            self.variables.push(Variable {
-                label,
-                key: key.to_owned(),
-                domain,
-                identity,
-                is_bound: false,
-            });
-            self.variables.len() - 1
-        })))
-    }
-}
-
-/// Returns whether two sets are the same but for their places.
-fn same(one: &Set, other: &Set) -> bool {
-    (one.is_not, &one.values) == (other.is_not, &other.values)
-}
-
-/// Collects the sets of a clause that have a name.
-fn named_sets(clause: &Clause, found: &mut Vec<Set>) {
-    let mut collect = |reference: &Reference| {
-        let named = reference.sets.iter().filter(|set| set.name.is_some());
-        found.extend(named.cloned());
-    };
-    match clause {
-        Clause::Compared(first, rest) => {
-            first.visit(&mut collect);
-            for (_, sum) in rest {
-                sum.visit(&mut collect);
+        let is_it = |variable: &Variable| variable.identity == identity && !variable.is_bound;
+        let known = self.variables[self.first..].iter().position(is_it);
+        Ok(Axis::Variable(match known {
+            Some(index) => self.first + index,
+            None => {
+                self.variables.push(Variable {
+                    label,
+                    key: key.to_owned(),
+                    domain,
+                    identity,
+                    is_bound: false,
+                });
+                self.variables.len() - 1
             }
-        }
-        Clause::Trend { of, .. } | Clause::Best { of, .. } => of.visit(&mut collect),
+        }))
     }
 }
 
@@ -625,7 +572,8 @@ impl Expr {
         match &self.kind {
             Kind::Number { .. } | Kind::Share(_) => {}
             Kind::Reference(reference) => visit(reference),
-            Kind::Negative(of) | Kind::Rounded { of, .. } | Kind::Fold(_, _, of) => of.visit(visit),
+            Kind::Negative(of) | Kind::Rounded { of, .. } => of.visit(visit),
+            Kind::Fold(_, over) => over.of.visit(visit),
             Kind::Binary(_, left, right) => {
                 left.visit(visit);
                 right.visit(visit);
@@ -650,51 +598,11 @@ impl Node {
                     add(*index);
                 }
             }),
-            Self::Negative(of) | Self::Rounded { of, .. } | Self::Fold(_, _, of) => {
-                of.variables(found);
-            }
+            Self::Negative(of) | Self::Rounded { of, .. } => of.variables(found),
+            Self::Fold(_, over) => over.of.variables(found),
             Self::Binary(_, left, right, _) => {
                 left.variables(found);
                 right.variables(found);
-            }
-        }
-    }
-
-    fn shift(&mut self, by: usize) {
-        match self {
-            Self::Number(_) => {}
-            Self::KeyNumber(index, _) => *index += by,
-            Self::Cell { axes, .. } => axes.iter_mut().for_each(|axis| {
-                if let Axis::Variable(index) = axis {
-                    *index += by;
-                }
-            }),
-            Self::Negative(of) | Self::Rounded { of, .. } => of.shift(by),
-            Self::Fold(_, index, of) => {
-                *index += by;
-                of.shift(by);
-            }
-            Self::Binary(_, left, right, _) => {
-                left.shift(by);
-                right.shift(by);
-            }
-            Self::Share(comparison) => comparison.shift(by),
-        }
-    }
-}
-
-impl Comparison {
-    /// Moves its variables behind others.
-    fn shift(&mut self, by: usize) {
-        self.free.iter_mut().for_each(|index| *index += by);
-        match &mut self.judged {
-            Judged::Pair(left, _, right) => {
-                left.shift(by);
-                right.shift(by);
-            }
-            Judged::Best { variable, of, .. } | Judged::Trend { variable, of, .. } => {
-                *variable += by;
-                of.shift(by);
             }
         }
     }

@@ -6,26 +6,13 @@ use super::error::{FormulaError, Span};
 use super::grid::Grid;
 use super::instances::Scope;
 use super::parse::{Fold, Sign};
-use super::quantity::{Measure, Value, product};
-use super::resolve::{Axis, Node};
-
-/// A number that a formula reads.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Input {
-    /// What it is called.
-    pub name: String,
-    /// The number.
-    pub value: f64,
-    /// Where it stands.
-    pub place: String,
-}
+use super::quantity::{Measure, Value, product, read};
+use super::resolve::{Axis, Node, Over};
 
 /// Evaluates nodes over a grid.
 pub(super) struct Evaluator<'a> {
     pub grid: &'a Grid,
     pub text: &'a str,
-    /// What was read, each place once.
-    pub inputs: Vec<Input>,
 }
 
 type Evaluated = Result<Option<Value>, FormulaError>;
@@ -40,41 +27,20 @@ impl Evaluator<'_> {
         FormulaError::new(self.text, span, problem, remedy)
     }
 
-    fn read(&mut self, name: &str, value: f64, place: &str) {
-        let is_known = |input: &Input| input.place == place && input.name == name;
-        if !self.inputs.iter().any(is_known) {
-            self.inputs.push(Input {
-                name: name.to_owned(),
-                value,
-                place: place.to_owned(),
-            });
-        }
-    }
-
     /// Returns a node's value; `None` where a cell is empty.
-    pub fn value(&mut self, node: &Node, scope: &mut Scope<'_>) -> Evaluated {
+    pub fn value(&self, node: &Node, scope: &mut Scope<'_>) -> Evaluated {
         match node {
-            Node::Number(value) => {
-                if let Some((name, place)) = &value.source {
-                    self.read(name, value.number, place);
-                }
-                Ok(Some(value.clone()))
-            }
+            Node::Number(value) => Ok(Some(value.clone())),
             Node::Cell { column, axes } => Ok(self.cell(*column, axes, scope)),
             Node::KeyNumber(variable, span) => {
-                let value = scope.value(*variable);
-                let number = value.and_then(|value| value.parse::<f64>().ok());
-                match (number, value) {
-                    (_, None) => Ok(None),
-                    (Some(number), _) => Ok(Some(Value {
-                        is_lone: false,
-                        ..Value::literal(number, 0.0)
-                    })),
-                    (None, Some(value)) => {
-                        let problem = format!("`{value}` is no number");
-                        Err(self.error(*span, problem, "use a key whose values are numbers"))
-                    }
-                }
+                let Some(value) = scope.value(*variable) else {
+                    return Ok(None);
+                };
+                let number = value.parse::<f64>().map_err(|_| {
+                    let problem = format!("`{value}` is no number");
+                    self.error(*span, problem, "use a key whose values are numbers")
+                })?;
+                Ok(Some(Value::computed(number)))
             }
             Node::Negative(of) => Ok(self.value(of, scope)?.map(|value| Value {
                 number: -value.number,
@@ -92,56 +58,44 @@ impl Evaluator<'_> {
                 Value {
                     number,
                     reach: 0.0,
-                    is_lone: false,
+                    own_digit: None,
                     ..value
                 }
             })),
             Node::Binary(sign, left, right, span) => {
-                let (left, right) = (self.value(left, scope)?, self.value(right, scope)?);
-                match (left, right) {
+                match (self.value(left, scope)?, self.value(right, scope)?) {
                     (Some(left), Some(right)) => self.binary(*sign, left, right, *span).map(Some),
                     _ => Ok(None),
                 }
             }
-            Node::Fold(fold, variable, of) => self.fold(*fold, *variable, of, scope),
+            Node::Fold(fold, over) => self.fold(*fold, over, scope),
             Node::Share(comparison) => {
-                let (mut held, mut all) = (0.0, 0.0);
-                for instance in self.instances(std::slice::from_ref(&**comparison), scope)? {
-                    all += 1.0;
-                    held += if instance.holds() { 1.0 } else { 0.0 };
-                    for input in instance.inputs {
-                        self.read(&input.name, input.value, &input.place);
-                    }
+                let all = self.instances(std::slice::from_ref(&**comparison), scope)?;
+                let held = all.iter().filter(|instance| instance.holds()).count();
+                let mut share = Value::computed(held as f64 / all.len() as f64);
+                for instance in &all {
+                    read(&mut share.inputs, &instance.inputs);
                 }
-                let share = Value {
-                    is_lone: false,
-                    ..Value::literal(held / all, 0.0)
-                };
-                Ok((all > 0.0).then_some(share))
+                Ok((!all.is_empty()).then_some(share))
             }
         }
     }
 
-    fn cell(&mut self, column: usize, axes: &[Axis], scope: &Scope<'_>) -> Option<Value> {
-        let grid = self.grid;
-        let column = &grid.columns()[column];
-        let at: Option<Vec<String>> = axes
-            .iter()
-            .map(|axis| match axis {
-                Axis::Fixed(value) => Some(value.clone()),
-                Axis::Variable(index) => scope.value(*index).map(str::to_owned),
-            })
-            .collect();
-        let at = at?;
+    fn cell(&self, column: usize, axes: &[Axis], scope: &Scope<'_>) -> Option<Value> {
+        let column = &self.grid.columns()[column];
+        let at = axes.iter().map(|axis| match axis {
+            Axis::Fixed(value) => Some(value.clone()),
+            Axis::Variable(index) => scope.value(*index).map(str::to_owned),
+        });
+        let at: Vec<String> = at.collect::<Option<_>>()?;
         let cell = column.cell(&at)?;
         let name = match at.join(", ") {
             at if at.is_empty() => column.name.clone(),
             at => format!("{}[{at}]", column.name),
         };
-        self.read(&name, cell.value, &cell.place);
         Some(Value {
             is_exact: column.is_exact,
-            ..Value::of_cell(cell)
+            ..Value::of_cell(name, cell)
         })
     }
 
@@ -153,32 +107,23 @@ impl Evaluator<'_> {
         span: Span,
     ) -> Result<Value, FormulaError> {
         let (a, b) = (left.number, right.number);
-        let is_exact = left.is_exact && right.is_exact;
         let (number, reach, measure) = match sign {
             Sign::Plus | Sign::Minus => {
                 let factor = left.factor_from(&right).map_err(|(own, theirs)| {
-                    self.error(
-                        span,
-                        format!("{} and {} are unlike units", own.name(), theirs.name()),
-                        "add quantities of one kind",
-                    )
+                    let problem = format!("{} and {} are unlike units", own.name(), theirs.name());
+                    self.error(span, problem, "add quantities of one kind")
                 })?;
-                let number = if sign == Sign::Plus {
-                    a + b * factor
-                } else {
-                    a - b * factor
-                };
+                let signed = if sign == Sign::Plus { factor } else { -factor };
                 let measure = match (left.measure, right.measure) {
                     (Measure::Product, _) | (_, Measure::Product) => Measure::Product,
                     (Measure::Pure, other) | (other, _) => other,
                 };
-                (number, left.reach + right.reach * factor, measure)
+                (a + b * signed, left.reach + right.reach * factor, measure)
             }
-            Sign::Times => (
-                a * b,
-                a.abs() * right.reach + b.abs() * left.reach,
-                product(left.measure, right.measure),
-            ),
+            Sign::Times => {
+                let reach = a.abs() * right.reach + b.abs() * left.reach;
+                (a * b, reach, product(left.measure, right.measure))
+            }
             Sign::Over if b == 0.0 => {
                 let remedy = "leave out the row that is 0";
                 return Err(self.error(span, "a division by 0", remedy));
@@ -189,71 +134,58 @@ impl Evaluator<'_> {
                     _ => Measure::Product,
                 };
                 let quotient = a / b;
-                (
-                    quotient,
-                    (left.reach + quotient.abs() * right.reach) / b.abs(),
-                    measure,
-                )
+                let reach = (left.reach + quotient.abs() * right.reach) / b.abs();
+                (quotient, reach, measure)
             }
         };
         if !number.is_finite() {
             return Err(self.error(span, "the result is too large", "use smaller numbers"));
         }
+        let mut inputs = left.inputs;
+        read(&mut inputs, &right.inputs);
         Ok(Value {
             number,
             reach,
             measure,
-            is_exact,
-            is_lone: false,
-            source: None,
-            literal: 0.0,
+            is_exact: left.is_exact && right.is_exact,
+            own_digit: None,
+            inputs,
         })
     }
 
     /// Returns the largest, the smallest or the sum; of the first two with what it alone read.
-    fn fold(&mut self, fold: Fold, variable: usize, of: &Node, scope: &mut Scope<'_>) -> Evaluated {
+    fn fold(&self, fold: Fold, over: &Over, scope: &mut Scope<'_>) -> Evaluated {
         let mut found: Option<Value> = None;
-        let before = self.inputs.clone();
-        let mut read = before.clone();
-        for value in scope.domain(variable) {
-            if fold != Fold::Sum {
-                self.inputs.clone_from(&before);
-            }
-            scope.set(variable, Some(value));
-            let next = self.value(of, scope)?;
-            scope.set(variable, None);
-            let Some(next) = next else { continue };
+        for (_, next) in self.steps(over, scope)? {
             found = Some(match (found, fold) {
-                (None, _) => {
-                    read.clone_from(&self.inputs);
-                    next
-                }
-                (Some(sum), Fold::Sum) => {
-                    read.clone_from(&self.inputs);
-                    self.binary(Sign::Plus, sum, next, Span::default())?
-                }
-                (Some(best), _) => {
-                    let order = next.number.total_cmp(&best.number);
-                    let is_max = fold == Fold::Max;
-                    if order
-                        == if is_max {
-                            Ordering::Greater
-                        } else {
-                            Ordering::Less
-                        }
-                    {
-                        read.clone_from(&self.inputs);
-                        next
-                    } else {
-                        best
-                    }
-                }
+                (None, _) => next,
+                (Some(sum), Fold::Sum) => self.binary(Sign::Plus, sum, next, Span::default())?,
+                (Some(best), _) => match (next.number.total_cmp(&best.number), fold) {
+                    (Ordering::Greater, Fold::Max) | (Ordering::Less, Fold::Min) => next,
+                    _ => best,
+                },
             });
         }
-        self.inputs = read;
         Ok(found.map(|value| Value {
-            is_lone: false,
+            own_digit: None,
             ..value
         }))
+    }
+
+    /// Returns the value for each value of a key, where it has one.
+    pub fn steps(
+        &self,
+        over: &Over,
+        scope: &mut Scope<'_>,
+    ) -> Result<Vec<(String, Value)>, FormulaError> {
+        let mut steps = Vec::new();
+        for at in scope.domain(over.variable) {
+            scope.set(over.variable, Some(at.clone()));
+            if let Some(value) = self.value(&over.of, scope)? {
+                steps.push((at, value));
+            }
+        }
+        scope.set(over.variable, None);
+        Ok(steps)
     }
 }

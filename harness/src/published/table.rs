@@ -203,30 +203,6 @@ impl Table {
         self.lines.iter().map(|line| Row { table: self, line })
     }
 
-    /// Returns the row with these texts in these columns.
-    ///
-    /// # Errors
-    /// [`PublishedError::Missing`] if there is none, [`PublishedError::Table`] if there are two.
-    pub fn row(&self, wanted: &[(&str, &str)]) -> Result<Row<'_>, PublishedError> {
-        let is_it = |row: &Row<'_>| {
-            let mut all = wanted.iter();
-            all.all(|(name, text)| row.text(name).is_ok_and(|cell| cell == *text))
-        };
-        let mut found = self.rows().filter(is_it);
-        let texts = || {
-            let texts = wanted.iter().map(|(name, text)| format!("{name} {text:?}"));
-            texts.collect::<Vec<String>>().join(", ")
-        };
-        let first = found.next().ok_or_else(|| PublishedError::Missing {
-            file: self.file.clone(),
-            missing: format!("there is no row with {}", texts()),
-        })?;
-        match found.next() {
-            None => Ok(first),
-            Some(second) => Err(second.is_repeated(first, &texts())),
-        }
-    }
-
     /// Refuses two rows with the same texts in these columns.
     ///
     /// # Errors
@@ -405,17 +381,11 @@ mod tests {
             "{columns}"
         );
         let table = Table::parse("t.csv", "a,b\r\nx,1\r\ny,2\r\nx,1\r\n").unwrap();
-        for error in [
-            table.refuse_repeated(&["a", "b"]).unwrap_err(),
-            table.row(&[("a", "x")]).unwrap_err(),
-        ] {
-            let error = error.to_string();
-            assert!(
-                error.contains("t.csv:4:1") && error.contains("line 2"),
-                "{error}"
-            );
-        }
-        assert!(table.row(&[("a", "y")]).is_ok());
+        let error = table.refuse_repeated(&["a", "b"]).unwrap_err().to_string();
+        assert!(
+            error.contains("t.csv:4:1") && error.contains("line 2"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@ use super::table::{Cell, Table};
 use crate::audit::text::{
     Group, by_paper, counted, difference, groups, inputs, remarks, sentences, side,
 };
-use crate::audit::{Comparison, Finding, Outcome};
+use crate::audit::{Finding, Outcome};
+use crate::formula::Compared;
 
 /// Returns the findings as a page: what differs statement by statement, the rest folded away.
 pub fn audit_page(findings: &[Finding]) -> Page {
@@ -100,12 +101,12 @@ fn others(title: &str, groups: &[Group<'_>]) -> Table {
 
 /// Returns both sides of what is compared.
 fn both(finding: &Finding) -> [Cell; 2] {
-    let join = |text: fn(&Comparison) -> String| {
+    let join = |text: fn(&Compared) -> String| {
         let each = finding.compared.iter().map(text);
         Cell::text(each.collect::<Vec<_>>().join(", "))
     };
     [
         join(|one| side(&one.left)),
-        join(|one| format!("{} {}", one.op, side(&one.right))),
+        join(|one| format!("{} {}", one.op.sign(), side(&one.right))),
     ]
 }

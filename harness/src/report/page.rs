@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::chart::{Bar, Bars, Look, Mark, Scatter, Segment, bars, scatter};
 use super::charts::{Chart, MOST_LOOKS, every_size};
 use super::provenance::Provenance;
-use super::render;
 use super::table::Table;
 use super::view::StripItem;
+use super::{markdown_cell, render};
 use crate::format;
 use crate::results::{ResultsError, write_whole};
 
@@ -33,6 +33,27 @@ pub struct Page {
     pub notes: Vec<String>,
     /// Sections, in their order.
     pub sections: Vec<Section>,
+}
+
+impl Page {
+    /// Returns its texts and tables as Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = format!("# {}\n\n", self.title);
+        for sentence in &self.answer {
+            text.push_str(&format!("- {}\n", markdown_cell(sentence)));
+        }
+        for section in &self.sections {
+            text.push_str(&format!("\n## {}\n", markdown_cell(&section.title)));
+            for note in &section.notes {
+                text.push_str(&format!("\n{}\n", markdown_cell(note)));
+            }
+            for table in &section.tables {
+                let caption = markdown_cell(&table.caption);
+                text.push_str(&format!("\n**{caption}**\n\n{}", table.markdown()));
+            }
+        }
+        text
+    }
 }
 
 /// A section of a page.
