@@ -209,7 +209,7 @@ fn doubts_are_raised_by_what_was_measured() {
     let found = doubts(&points).join("\n");
     assert!(found.contains("idle machine"), "{found}");
     assert!(found.contains("waited for a core"), "{found}");
-    assert!(found.contains("1.50 times their median"), "{found}");
+    assert!(found.contains("1.50 times what the profile has"), "{found}");
     assert!(
         found.contains("at --batch 32 a step has 16 samples"),
         "{found}"
