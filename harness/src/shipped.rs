@@ -140,6 +140,20 @@ pub fn experiment(named: &Path) -> PathBuf {
     found.unwrap_or_else(|| named.to_owned())
 }
 
+/// Returns the directory of experiments that a user named: that of its path, if there is one;
+/// else the shipped one of that name (`experiments`, `cost-performance`).
+pub fn directory(named: &Path) -> Option<PathBuf> {
+    if named.is_dir() {
+        return Some(named.to_owned());
+    }
+    let name = named.to_str()?;
+    let known = [name.to_owned(), format!("{EXPERIMENTS}/{name}")];
+    let mut candidates = known
+        .iter()
+        .map(|name| PathBuf::from(format!("{ROOT}{name}")));
+    candidates.find(|candidate| is_directory(candidate))
+}
+
 /// Returns the name of an experiment: its path below `experiments`, without extension.
 pub fn id(named: &Path) -> Option<&str> {
     let name = named.to_str()?;
