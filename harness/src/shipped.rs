@@ -146,12 +146,12 @@ pub fn directory(named: &Path) -> Option<PathBuf> {
     if named.is_dir() {
         return Some(named.to_owned());
     }
-    let name = named.to_str()?;
-    let known = [name.to_owned(), format!("{EXPERIMENTS}/{name}")];
-    let mut candidates = known
-        .iter()
-        .map(|name| PathBuf::from(format!("{ROOT}{name}")));
-    candidates.find(|candidate| is_directory(candidate))
+    let shipped = if named == Path::new(EXPERIMENTS) {
+        shipped_experiments()
+    } else {
+        shipped_experiments().join(id(named)?)
+    };
+    is_directory(&shipped).then_some(shipped)
 }
 
 /// Returns the name of an experiment: its path below `experiments`, without extension.
