@@ -43,6 +43,17 @@ impl Op {
         let mut all = Self::ALL.iter();
         all.find(|(_, op)| *op == self).map_or("", |(sign, _)| sign)
     }
+
+    /// Returns the sign of what holds where this does not.
+    pub fn opposite(self) -> &'static str {
+        match self {
+            Self::Less => Self::AtLeast.sign(),
+            Self::AtMost => Self::More.sign(),
+            Self::More => Self::AtMost.sign(),
+            Self::AtLeast => Self::Less.sign(),
+            Self::Equal | Self::About => "≠",
+        }
+    }
 }
 
 impl Serialize for Op {
