@@ -105,8 +105,11 @@ pub fn tick_labels(ticks: &[f64], format: impl Fn(f64) -> String) -> Vec<String>
     }
     let steps = ticks.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     let step = steps.fold(f64::INFINITY, f64::min);
-    // One digit more than the step's first: steps are 1, 2, 2.5 or 5 of something.
-    let decimals = (1.0 - step.log10().floor()).clamp(0.0, 15.0) as usize;
+    let is_whole = |decimals: &usize| {
+        let scaled = step * 10f64.powi(*decimals as i32);
+        scaled > 0.5 && (scaled - scaled.round()).abs() < 1e-3 * scaled
+    };
+    let decimals = (0..15).find(is_whole).unwrap_or(15);
     ticks
         .iter()
         .map(|tick| format!("{tick:.decimals$}"))
