@@ -9,8 +9,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{RowAnalysis, TrialAnalysis};
+use crate::claims::own::{self, Place};
 use crate::claims::{Claim, Estimate, Metric, Scale, VerdictKind, fill, matches};
+use crate::formula::Formula;
 use crate::results::PlannedRow;
+use crate::rows::Row;
+
+pub use crate::claims::own::Figure;
 
 /// Percent of the draws that must agree for a ranking to be reproduced.
 const REPRODUCED_PERCENT: usize = 95;
@@ -33,9 +38,6 @@ pub struct Agreement {
     pub interval: Option<[f64; 2]>,
 }
 
-/// A figure that draws keep: a metric, and the accuracy that it waits for.
-pub type Figure = (Metric, Option<f64>);
-
 impl Agreement {
     /// Counts the draws in which the ratio of two rows' values lies in the claim's band.
     pub fn count(claim: &Claim, values: &[Option<f64>], divisors: &[Option<f64>]) -> Self {
@@ -53,6 +55,20 @@ impl Agreement {
             agree,
             without_figure: draws - ratios.len(),
             share: agree as f64 / draws.max(1) as f64,
+            interval: Estimate::of_samples(&ratios).ci95,
+        }
+    }
+
+    /// Counts the draws in which a formula holds, each with the ratio that it compares first.
+    pub fn over(found: impl Iterator<Item = Option<(bool, f64)>>) -> Self {
+        let found: Vec<Option<(bool, f64)>> = found.collect();
+        let ratios: Vec<f64> = found.iter().flatten().map(|(_, ratio)| *ratio).collect();
+        let agree = found.iter().flatten().filter(|(holds, _)| *holds).count();
+        Self {
+            draws: found.len(),
+            agree,
+            without_figure: found.len() - ratios.len(),
+            share: agree as f64 / found.len().max(1) as f64,
             interval: Estimate::of_samples(&ratios).ci95,
         }
     }
@@ -148,11 +164,20 @@ fn figure(claim: &Claim) -> Option<Figure> {
     let metric = claim
         .metric
         .filter(|_| claim.over.is_some() && is_limited)?;
-    let is_of_training = matches!(
+    (!is_of_training(metric)).then_some((metric, claim.target))
+}
+
+fn is_of_training(metric: Metric) -> bool {
+    matches!(
         metric,
         Metric::TrainLoss | Metric::Accuracy | Metric::ReplicasIdentical
-    );
-    (!is_of_training).then_some((metric, claim.target))
+    )
+}
+
+/// Returns whether a formula compares rows there by figures that constants can change.
+pub(super) fn is_drawn(place: &Place) -> bool {
+    let is_trained = |(_, (metric, _)): &(&str, Figure)| is_of_training(*metric);
+    place.rows().len() > 1 && !place.reads().iter().any(is_trained)
 }
 
 /// Returns the figure of the row that a ranking divides by.
@@ -171,6 +196,23 @@ pub fn figures(claims: &[Claim], rows: &[PlannedRow]) -> BTreeMap<usize, Vec<Fig
         }
     };
     for claim in claims.iter().filter(|claim| claim.not_run.is_none()) {
+        if let Some(formula) = &claim.formula {
+            let of_run: Vec<&Row> = rows.iter().map(|row| &row.row).collect();
+            let places =
+                Formula::parse(formula).and_then(|formula| own::planned(&formula, &of_run));
+            for place in places
+                .unwrap_or_default()
+                .iter()
+                .filter(|place| is_drawn(place))
+            {
+                for (id, figure) in place.reads() {
+                    if let Some(row) = of_run.iter().position(|own| own.id == id) {
+                        want(row, figure);
+                    }
+                }
+            }
+            continue;
+        }
         let (Some(figure), Some(over)) = (figure(claim), &claim.over) else {
             continue;
         };

@@ -65,6 +65,18 @@ impl Column {
         }
     }
 
+    /// Makes a value of a key known.
+    pub fn name_value(&mut self, key: &str, value: &str) {
+        if let Some(index) = self.keys.iter().position(|own| own == key) {
+            self.values[index].push(value.to_owned());
+        }
+    }
+
+    /// Returns whether a value of a key is known.
+    pub fn has_value(&self, value: &str) -> bool {
+        self.values.iter().flatten().any(|known| known == value)
+    }
+
     /// Returns the cell under these values, if it is not empty.
     pub fn cell(&self, at: &[String]) -> Option<&Cell> {
         self.cells.get(at)
