@@ -253,9 +253,12 @@ impl Evaluator<'_> {
                     .steps(over, scope)?
                     .into_iter()
                     .partition(|(at, _)| at == value);
-                rivals.sort_by(|(_, a), (_, b)| match is_max {
-                    true => a.number.total_cmp(&b.number),
-                    false => b.number.total_cmp(&a.number),
+                rivals.sort_by(|(_, a), (_, b)| {
+                    if *is_max {
+                        a.number.total_cmp(&b.number)
+                    } else {
+                        b.number.total_cmp(&a.number)
+                    }
                 });
                 let (Some((at, own)), Some((rival, best))) = (own.into_iter().next(), rivals.pop())
                 else {
