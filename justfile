@@ -85,7 +85,7 @@ bench-store *ARGS:
 
 # Validate every experiment file and show what it expands to.
 check:
-    cargo run --release -- check experiments/*.yaml experiments/*/*.yaml
+    cargo run --release -- check experiments
 
 # Formatting, Clippy and the documentation, warnings denied.
 lint:

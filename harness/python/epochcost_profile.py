@@ -13,6 +13,7 @@ import contextlib
 import functools
 import importlib.util
 import os
+import random
 import re
 import sys
 import time
@@ -23,6 +24,8 @@ PIPE = "EPOCHCOST_PROFILE_PIPE"
 
 # Steps that are not timed: the first one, and two with their operations counted.
 _WARM_UP = 3
+# Steps at most whose operations are counted, where steps differ.
+_COUNTED = 14
 # Backward passes without an optimizer after which the program is told that its steps are not seen.
 _UNSEEN = 50
 # Side of the matrices whose product measures the machine.
@@ -125,18 +128,24 @@ class _Steps:
         self.count = 0
         self.last = None
         self.began = None
-        # Seconds since the last step: in the optimizer, waiting for data, and not in training.
+        # Seconds since the last step: in the optimizer, waiting for data, and, since the step began and
+        # before, not in training.
         self.optimizing = 0.0
         self.waiting = 0.0
         self.apart = 0.0
+        self.before_it = 0.0
         # Waits for a core: at the end of the last step, and in the optimizer or for data since.
         self.last_queued = 0.0
         self.began_queued = 0.0
         self.elsewhere_queued = 0.0
         self.device = "cpu"
         self.operations = None
-        # Operations per sample of the counted steps, with the samples and the total.
-        self.counted = []
+        # Numbers of the kinds of steps, and operations per sample of those that were counted.
+        self.kinds = {}
+        self.counted = {}
+        self.left = _COUNTED
+        # Own draws, which leave the program's as they are.
+        self.draws = random.Random(1)
         # Seconds and samples of evaluations that were not reported yet.
         self.evaluation = [0.0, 0]
         self.before_mb = None
@@ -158,7 +167,7 @@ class _Steps:
     def clear(self):
         """Forgets what was taken since the last step."""
         self.root = None
-        self.calls = self.called = self.loaded = 0
+        self.calls = self.called = self.loaded = self.modules = 0
         # Distinct inputs of the step, kept alive so that no address is used twice.
         self.inputs = {}
         self.shape = None
@@ -197,7 +206,7 @@ class _Steps:
         if optimizer is not self.main:
             return
         self.count += 1
-        samples = self.loaded or self.called or None
+        samples, kind = self.loaded or self.called or None, self.kind()
         if self.evaluation[1]:
             _report("evaluation", seconds=self.evaluation[0], samples=self.evaluation[1])
             self.evaluation = [0.0, 0]
@@ -212,34 +221,58 @@ class _Steps:
                 queue=max(0.0, queued - self.last_queued - self.elsewhere_queued),
                 samples=samples,
                 peak_mb=self.peak_mb(),
-                warm=1 if self.count <= _WARM_UP else None,
+                warm=1 if self.count <= _WARM_UP or self.operations else None,
+                kind=kind,
+                apart=self.apart + self.before_it,
             )
+        self.counted_step(samples, kind)
+        # A product of matrices is no step's.
         if self.count <= _WARM_UP:
-            self.warm_up(samples)
+            self.warm_up()
+        self.count_next()
         self.clear()
         self.restart()
+        self.before_it = 0.0
 
     def restart(self):
         """Has the next step begin now."""
         self.optimizing = self.waiting = self.elsewhere_queued = self.apart = 0.0
         self.last, self.last_queued = self.now(), _queued()
 
-    def warm_up(self, samples):
+    def kind(self):
+        """Returns the number of the step's kind: of as many calls, on inputs that differ in the batch at most."""
+        shapes = tuple(tuple(value.shape)[1:] for value in self.inputs.values())
+        # Compiled modules call none of theirs, but where operations are counted.
+        did = self.calls if _compiles() else self.modules, shapes
+        return self.kinds.setdefault(did, len(self.kinds))
+
+    def counted_step(self, samples, kind):
+        """Reports the step's operations, if they were counted."""
+        own = self.counted.setdefault(kind, []) if self.count > 1 else []
+        if self.operations:
+            flops = self.bounded(_counted(self.operations) or 0)
+            self.operations = None
+            own.append(flops / (samples or 1))
+            if flops:
+                _report("work", flops=flops, samples=samples, kind=kind)
+
+    def count_next(self):
+        """Has the operations of the second and third step counted, and those of others where steps differ."""
+        differ = any(not own or max(own) > 1.01 * min(own) for own in self.counted.values())
+        if self.count < _WARM_UP or differ and self.left > 0 and self.draws.random() < 0.5:
+            self.operations = _operations()
+            self.left = self.left - 1 if self.operations else 0
+
+    def warm_up(self):
         """Does what the first steps are for."""
         if self.count > 1:
-            self.counted.append((_counted(self.operations), samples))
             same = self.held and self.called and not self.loaded and self.held.keys() == self.inputs.keys()
-            self.full = bool(same)
-        self.operations = _operations() if self.count < _WARM_UP else None
+            # One may take the last step's batch once more, as a delayed update of an actor does.
+            self.full = bool(same) and (self.full or self.count == 2)
         # Kept for one step more: an input at the same address is the same one.
         self.held = self.inputs if self.count < _WARM_UP else None
         if self.count == _WARM_UP:
             self.describe()
-            known = [(flops / (samples or 1), flops, samples) for flops, samples in self.counted if flops]
-            if known:
-                # What runs in one of them only, as every hundredth step and the first, is no step's.
-                _, flops, samples = min(known)
-                _report("work", flops=self.bounded(flops), samples=samples)
             if self.device == "cpu":
                 rate = _product_rate()
                 if rate:
@@ -253,12 +286,13 @@ class _Steps:
         if any(not value.is_floating_point() for value in self.inputs.values()):
             rows = sum(value.numel() for value in self.inputs.values())
         bound = 6 * rows * _weights(self.roots)
-        _say(
-            "note",
-            f"operators that were seen and not counted: {', '.join(sorted(_uncounted)[:6])}. Counted: "
-            f"{flops:.3g} per step; 6 x weights x rows is {bound:.3g}; the larger one is taken, and both may "
-            "be too low: predictions for GPUs are a lower bound",
-        )
+        if self.count == _WARM_UP:
+            _say(
+                "note",
+                f"operators that were seen and not counted: {', '.join(sorted(_uncounted)[:6])}. Counted: "
+                f"{flops:.3g} per step; 6 x weights x rows is {bound:.3g}; the larger one is taken, and both may "
+                "be too low: predictions for GPUs are a lower bound",
+            )
         return max(flops, bound)
 
     def describe(self):
@@ -363,12 +397,15 @@ class _Steps:
 
     def call(self, original, module, inputs, keywords):
         """Calls an outermost module."""
-        if not self.optimizers or self.failed or not self.trains(module):
+        torch = sys.modules["torch"]
+        # A trace would have the shapes that are read here.
+        if not self.optimizers or self.failed or torch.jit.is_tracing() or not self.trains(module):
             return original(module, *inputs, **keywords)
-        is_training = sys.modules["torch"].is_grad_enabled()
+        is_training = torch.is_grad_enabled()
+        self.modules += 1
         if not is_training and getattr(module, "training", True):
             return original(module, *inputs, **keywords)
-        before = _snapshot(self.operations)
+        before = _snapshot(self.operations), self.modules - 1
         began = self.now()
         if is_training:
             self.takes(module, inputs, keywords)
@@ -434,7 +471,8 @@ class _Steps:
         if value is not None and len(value.shape) > self.axis:
             self.evaluation[0] += seconds
             self.evaluation[1] += value.shape[self.axis]
-        _restore(self.operations, before)
+        counts, self.modules = before
+        _restore(self.operations, counts)
         self.set_apart(seconds)
 
     @_guarded
@@ -446,6 +484,7 @@ class _Steps:
             self.apart += seconds
         else:
             self.loaded = 0
+            self.before_it += self.now() - self.last
             self.restart()
 
 
@@ -531,6 +570,7 @@ def _state_bytes(optimizers):
 
 # Operators with products of matrices that no counter knew.
 _uncounted = set()
+_LIGHT = "aten", "prim", "prims", "c10d", "_c10d_functional", "profiler", "higher_order", "torchvision"
 _HEAVY = re.compile("rnn|lstm|gru|conv|sparse|fft|ctc_loss")
 
 
@@ -554,7 +594,7 @@ def _operations():
                 name = str(packet)
                 if packet not in self.flop_registry:
                     space = name.split(".", 1)[0]
-                    own = space not in ("aten", "prim", "prims", "c10d", "_c10d_functional", "profiler", "higher_order")
+                    own = space not in _LIGHT
                     if own or (_HEAVY.search(name) and "thnn" not in name):
                         _uncounted.add(name)
                 return super()._count_flops(packet, out, arguments, keywords)
@@ -577,6 +617,12 @@ def _operations():
     except Exception as error:
         _say("note", f"operations were not counted: {error!r}")
         return None
+
+
+def _compiles():
+    """Returns whether the program compiles anything."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return bool(getattr(dynamo, "counters", {}).get("frames"))
 
 
 def _snapshot(counter):
@@ -720,6 +766,7 @@ def _on_modules(module):
     def called(self, *inputs, **keywords):
         if not _steps.inside:
             return _steps.call(original, self, inputs, keywords)
+        _steps.modules += 1
         if _steps.pending or _steps.looking:
             _steps.nested(self, inputs, keywords)
         return original(self, *inputs, **keywords)

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use super::Selection;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::experiment::{Experiment, describe, expanded};
+use crate::experiment::{Experiment, describe, expanded, yaml_files};
 use crate::forecast::{price_book, priced};
+use crate::shipped;
 use crate::ui::{Output, eprint_line};
 
 /// `check`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to check.
+    /// What to check; of a directory, every experiment below it.
     #[command(flatten)]
     selection: Selection,
     /// The price book of its bills, as for `run`.
@@ -29,7 +30,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let prices = price_book(args.prices.as_deref())?;
     let mut failed: Option<Error> = None;
     let mut experiments = Vec::new();
-    for file in &args.selection.experiments {
+    for file in &files(&args.selection.experiments)? {
         let load = || -> Result<Experiment, Error> {
             let experiment = Experiment::load(file, &options)?;
             priced(&experiment, Some(&prices))?;
@@ -52,4 +53,24 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     }
     output.json(&experiments.iter().map(expanded).collect::<Vec<_>>());
     failed.map_or(Ok(Exit::Done), Err)
+}
+
+/// Returns what was named, with the experiments below it in place of a directory.
+fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in named {
+        if !path.is_dir() || shipped::is_file(&shipped::experiment(path)) {
+            files.push(path.clone());
+            continue;
+        }
+        let below = yaml_files(path)?;
+        if below.is_empty() {
+            return Err(Error::NothingSelected(format!(
+                "there is no experiment below {}",
+                path.display()
+            )));
+        }
+        files.extend(below);
+    }
+    Ok(files)
 }

@@ -8,6 +8,7 @@ use epochcost_simulator::profile::{ComputeProfile, Constant, Profile};
 use super::document::{Document, Origin, Place};
 use super::error::{Diagnostic, ExperimentError};
 use super::files::yaml_files;
+use crate::published::PAPER;
 use crate::shipped;
 use crate::suggest::nearest;
 
@@ -31,14 +32,14 @@ pub fn read(named: &Path) -> Result<Document, ExperimentError> {
         }
         other => other,
     })?;
-    match profile(&document) {
+    match other_kind(&document) {
         None => Ok(document),
         Some((kind, remedy)) => {
             let origin = Origin {
                 place: Place::Line { line: 1, column: 1 },
                 path: String::new(),
             };
-            let problem = format!("this file is a {kind} profile, not an experiment");
+            let problem = format!("this file is a {kind}, not an experiment");
             Err(Diagnostic::new(&file, &document.text, origin, problem, remedy).into())
         }
     }
@@ -76,14 +77,40 @@ fn remedy(named: &Path) -> String {
     format!("{first} `epochcost list experiments` shows all names")
 }
 
-/// Returns the kind of a profile that was given as an experiment, and what to do.
-fn profile(document: &Document) -> Option<(&'static str, String)> {
-    let is_experiment = ["systems", "system", "dataset", "platform"]
-        .iter()
-        .any(|field| document.root.get(field).is_some());
-    if is_experiment || document.root.get("about").is_none() {
+/// Returns the kind of another YAML file that was given as an experiment, and what to do.
+fn other_kind(document: &Document) -> Option<(&'static str, String)> {
+    let has = |field: &str| document.root.get(field).is_some();
+    if ["systems", "system", "dataset", "platform"]
+        .into_iter()
+        .any(has)
+    {
         return None;
     }
+    let file = document.file.display();
+    if document.file.ends_with(PAPER) {
+        let folder = document.file.parent().unwrap_or(&document.file).display();
+        let remedy = format!(
+            "`epochcost audit {folder}` evaluates it, `epochcost check {folder}` checks its experiments"
+        );
+        return Some(("paper", remedy));
+    }
+    if has("targets") && has("fit") {
+        return Some(("validation", format!("`epochcost validate {file}` runs it")));
+    }
+    if has("host") && has("hardware") {
+        let remedy =
+            format!("`epochcost plan EXPERIMENT --deadline 2h --place {file}` searches there");
+        return Some(("place", remedy));
+    }
+    if has("about") {
+        profile(document)
+    } else {
+        None
+    }
+}
+
+/// Returns the kind of a profile, and what to do with it.
+fn profile(document: &Document) -> Option<(&'static str, String)> {
     let file = document.file.display();
     if serde_yaml::from_str::<ComputeProfile>(&document.text).is_ok() {
         let stem = document.file.file_stem().unwrap_or_default();
@@ -95,11 +122,11 @@ fn profile(document: &Document) -> Option<(&'static str, String)> {
         } else {
             format!("`epochcost plan EXPERIMENT --compute {file}` plans with it")
         };
-        return Some(("compute", remedy));
+        return Some(("compute profile", remedy));
     }
     let is_platform = serde_yaml::from_str::<Profile<Constant>>(&document.text).is_ok();
     is_platform.then(|| {
         let remedy = format!("`epochcost plan EXPERIMENT --profile {file}` plans with it");
-        ("platform", remedy)
+        ("platform profile", remedy)
     })
 }

@@ -32,8 +32,15 @@ pub(super) fn parse(text: &str) -> Result<Spanned<Parsed>, Refused> {
         with_snippet: false,
         reject_unsupported_tags: true,
     };
-    let parsed = serde_yaml::from_str_with_options(text, options);
+    let parsed = serde_yaml::from_str_with_options(text, options.clone());
     let parsed = parsed.map_err(|error| syntax(&error))?;
+    // Merged keys are gone from what is parsed: as an ordinary key a second one is a duplicate.
+    if text.matches("<<").nth(1).is_some() {
+        let mut unmerged = options;
+        unmerged.merge_keys = serde_yaml::MergeKeyPolicy::AsOrdinary;
+        serde_yaml::from_str_with_options::<Spanned<Parsed>>(text, unmerged)
+            .map_err(|error| syntax(&error))?;
+    }
     let lines: Vec<Option<Vec<char>>> = text.lines().map(suspect).collect();
     plain_numbers(&parsed, &lines)?;
     Ok(parsed)
@@ -62,7 +69,11 @@ fn syntax(error: &serde_yaml::Error) -> Refused {
         serde_yaml::Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("a key");
             path = key.to_owned();
-            (format!("duplicate key `{key}`"), "keep one of the two")
+            let remedy = match key {
+                "<<" => "merge both by one key, the stronger first: `<<: [*a, *b]`",
+                _ => "keep one of the two",
+            };
+            (format!("duplicate key `{key}`"), remedy)
         }
         serde_yaml::Error::UnsupportedTag { tag, .. } => (
             format!("unknown tag `{tag}`"),

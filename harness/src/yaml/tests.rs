@@ -111,6 +111,10 @@ fn errors_are_in_the_words_of_experiments() {
             "name: a\nname: b",
             "own.yaml:2:1: name: duplicate key `name`; keep one of the two",
         ),
+        (
+            "models: [&a {x: s}, &b {x: t}, {<<: *a, <<: *b}]",
+            "own.yaml:1:41: <<: duplicate key `<<`; merge both by one key",
+        ),
         ("name: a\n---\nname: b", "remove the line `---`"),
         ("name:", "found nothing; give text"),
         ("name: [", "own.yaml:1"),
@@ -126,4 +130,15 @@ fn errors_are_in_the_words_of_experiments() {
             assert!(!problem.contains(foreign), "{text}: {problem}");
         }
     }
+}
+
+#[test]
+fn maps_are_merged_the_first_first() {
+    let text = "models: [&a {x: s}, &b {x: t, y: u}, {<<: [*a, *b]}, {<<: *b, x: v}]";
+    let read = read("own.yaml", text, |_: &mut Sample| Ok(())).unwrap();
+    let of = |model: usize, key: &str| read.models[model][key].as_str();
+    assert_eq!(
+        [of(2, "x"), of(2, "y"), of(3, "x"), of(3, "y")],
+        ["s", "u", "v", "u"]
+    );
 }

@@ -119,3 +119,37 @@ fn a_plan_finds_its_profile_from_anywhere_and_a_profile_names_its_plan() {
     let said = ends(directory.path(), "check platform.yaml", 2);
     assert!(said.contains("a platform profile"), "{said}");
 }
+
+/// A list of all YAML files below `experiments` once ended at the first that is none.
+#[test]
+fn a_directory_is_all_its_experiments_and_other_files_say_what_they_are() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let directory = tempfile::tempdir().unwrap();
+    let checked = |argument: &str, code| ends(directory.path(), &format!("check {argument}"), code);
+    let folder = format!("{root}/experiments/p2p");
+    checked(&folder, 0);
+    for (file, kind, verb) in [
+        ("experiments/p2p/paper.yaml", "paper", "epochcost audit"),
+        (
+            "experiments/validation/compute-spread.yaml",
+            "validation",
+            "epochcost validate",
+        ),
+        ("harness/places/lambda-arm.yaml", "place", "--place"),
+        (
+            "harness/profiles/laptop.yaml",
+            "platform profile",
+            "--profile",
+        ),
+    ] {
+        let said = checked(&format!("{root}/{file}"), 2);
+        let problem = format!("this file is a {kind}, not an experiment");
+        assert!(said.contains(&problem) && said.contains(verb), "{said}");
+    }
+    fs::create_dir(directory.path().join("empty")).unwrap();
+    let said = checked("empty", 4);
+    assert!(
+        said.contains("there is no experiment below empty"),
+        "{said}"
+    );
+}

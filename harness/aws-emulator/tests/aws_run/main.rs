@@ -258,14 +258,14 @@ fn a_kill_after_any_journaled_step_leaves_nothing() {
 
 /// Shared: two buckets, four roles, an instance profile, the network in four
 /// parts, the switch and three endpoints; of the trial: a host of each of three peers and one of the queue,
-/// nine functions with their log groups, and a state machine. After every seventh
+/// nine functions with their log groups, and a state machine. After every eleventh
 /// line: each takes seconds.
 #[test]
 fn a_kill_of_a_run_with_hosts_of_services_leaves_nothing() {
     let Some(cloud) = Cloud::start_with_services() else {
         return;
     };
-    kill_after_each(&cloud, "spirt", 15 + 4 + 2 * 9 + 1, 7);
+    kill_after_each(&cloud, "spirt", 15 + 4 + 2 * 9 + 1, 11);
 }
 
 /// Runs a system again and again: each run is killed after `stride` lines of its

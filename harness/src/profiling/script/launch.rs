@@ -1,5 +1,6 @@
 //! One run of the user's program, until it has taken enough steps.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
@@ -8,12 +9,13 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use epochcost_environment::profiled;
+use epochcost_simulator::profile::median;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::lines::{Described, Line, Step, parse};
+use super::lines::{Described, Line, Step, Work, parse};
 use crate::ui::eprint_line;
 
 /// The module that reports PyTorch's steps.
@@ -63,14 +65,20 @@ pub(super) struct Observed {
     /// Seconds of each counted step: whole, in the optimizer, waiting for data, and, of the
     /// rest, for a core.
     pub(super) steps: Vec<[f64; 4]>,
+    /// Kind of each counted step.
+    pub(super) kinds: Vec<u64>,
+    /// Steps of each kind, all but the first, which may do what no other does.
+    pub(super) seen: BTreeMap<u64, f64>,
+    /// Seconds beside each counted step, of evaluation as it seems.
+    pub(super) apart: Vec<f64>,
     /// Samples of each step that named them.
     pub(super) samples: Vec<f64>,
     /// Most memory, MB.
     pub(super) peak_mb: Option<f64>,
     /// The model, if the program described it.
     pub(super) model: Option<Described>,
-    /// Operations of one step, and its samples.
-    pub(super) flops: Option<(f64, Option<f64>)>,
+    /// Steps whose operations were counted.
+    pub(super) work: Vec<Work>,
     /// Seconds and samples of evaluations.
     pub(super) evaluation: [f64; 2],
     /// Steps until the program ended by itself, warm-up among them.
@@ -79,6 +87,65 @@ pub(super) struct Observed {
     pub(super) rate: Option<f64>,
     /// Remarks.
     pub(super) notes: Vec<String>,
+}
+
+/// Ratio of the most samples of a step to the fewest from which they vary.
+const VARIED: f64 = 1.5;
+
+impl Observed {
+    /// Returns the fewest and the most samples of a step, where they vary.
+    pub(super) fn varied(&self) -> Option<(f64, f64)> {
+        let least = self.samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.samples.iter().copied().fold(0.0, f64::max);
+        (most > VARIED * least).then_some((least, most))
+    }
+
+    /// Returns the samples of a step: their median, or their mean where they vary.
+    pub(super) fn typical_samples(&self) -> Option<f64> {
+        match self.varied() {
+            Some(_) => Some(self.samples.iter().sum::<f64>() / self.samples.len() as f64),
+            None => median(&self.samples),
+        }
+    }
+
+    /// Returns how many steps of a kind there were.
+    pub(super) fn seen(&self, kind: u64) -> f64 {
+        self.seen.get(&kind).copied().unwrap_or(0.0)
+    }
+
+    /// Returns the mean operations of a step and its samples, each kind as often as it was seen.
+    pub(super) fn operations(&self) -> Option<(f64, Option<f64>)> {
+        let is_seen = self.work.iter().any(|work| self.seen(work.kind) > 0.0);
+        let (mut total, mut flops, mut samples) = (0.0, 0.0, Some(0.0));
+        for work in &self.work {
+            let counted = self.work.iter().filter(|other| other.kind == work.kind);
+            let weight = if is_seen {
+                self.seen(work.kind) / counted.count() as f64
+            } else {
+                1.0
+            };
+            total += weight;
+            flops += weight * work.flops;
+            samples = samples
+                .zip(work.samples)
+                .map(|(sum, own)| sum + weight * own);
+        }
+        (total > 0.0).then(|| (flops / total, samples.map(|samples| samples / total)))
+    }
+
+    /// Returns the ratio of mean passes to those of kinds of steps whose operations were counted.
+    pub(super) fn beyond_counted(&self) -> Option<f64> {
+        let mean = |is_one: &dyn Fn(u64) -> bool| {
+            let steps = self.steps.iter().zip(&self.kinds);
+            let passes: Vec<f64> = steps
+                .filter(|(_, kind)| is_one(**kind))
+                .map(|([whole, optimizer, data, queue], _)| whole - optimizer - data - queue)
+                .collect();
+            (!passes.is_empty()).then(|| passes.iter().sum::<f64>() / passes.len() as f64)
+        };
+        let counted = mean(&|kind| self.work.iter().any(|work| work.kind == kind))?;
+        Some(mean(&|_| true)? / counted)
+    }
 }
 
 /// Why a run gave nothing.
@@ -314,6 +381,7 @@ struct Reading {
     /// End of the step before.
     last: Option<Instant>,
     skipped: usize,
+    first_is_over: bool,
     /// Steps, warm-up among them.
     taken: usize,
     counting_since: Option<Instant>,
@@ -331,6 +399,7 @@ impl Reading {
             process: None,
             last: None,
             skipped: 0,
+            first_is_over: false,
             taken: 0,
             counting_since: None,
             others: 0,
@@ -361,7 +430,7 @@ impl Reading {
             }
             Line::Step(step) => self.step(at, step),
             Line::Model(model) => self.observed.model = Some(*model),
-            Line::Work(flops, samples) => self.observed.flops = Some((flops, samples)),
+            Line::Work(work) => self.observed.work.push(work),
             Line::Evaluation(seconds, samples) => {
                 self.observed.evaluation[0] += seconds;
                 self.observed.evaluation[1] += samples;
@@ -386,6 +455,10 @@ impl Reading {
         let counted = self.last.map(|last| at.duration_since(last).as_secs_f64());
         self.last = Some(at);
         self.taken += 1;
+        if self.first_is_over {
+            *self.observed.seen.entry(step.kind).or_default() += 1.0;
+        }
+        self.first_is_over = true;
         if self.observed.steps.is_empty() {
             // Those of the warm-up only as long as there are no others.
             self.observed.samples.clear();
@@ -409,6 +482,8 @@ impl Reading {
         self.counting_since.get_or_insert(at);
         let parts = [seconds, step.optimizer_s, step.data_s, step.queue_s];
         self.observed.steps.push(parts);
+        self.observed.kinds.push(step.kind);
+        self.observed.apart.push(step.apart_s);
     }
 
     /// Returns what was observed, or why that is not enough.
@@ -544,6 +619,23 @@ mod tests {
         }
         assert_eq!(reading.observed.steps, [[2.0, 0.0, 0.0, 0.0]]);
         assert_eq!((reading.others, reading.faults.len()), (1, 1));
+    }
+
+    /// Two kinds alternate after the first step; of a third nothing was counted.
+    #[test]
+    fn operations_are_the_mean_of_kinds_as_often_as_they_were_seen() {
+        let mut reading = reading(100);
+        let lines = "step seconds=9 kind=0 warm=1;work flops=999 samples=8 kind=0;\
+                     step seconds=1 kind=1 warm=1;work flops=10 samples=8 kind=1;work flops=14 samples=8 kind=1;\
+                     step seconds=1 kind=2;work flops=6 samples=4 kind=2;\
+                     step seconds=1 kind=1;step seconds=1 kind=1;step seconds=4 kind=3";
+        for line in lines.split(';') {
+            reading.takes(Instant::now(), line);
+        }
+        // Twice the time of one of a kind that was counted in one of two steps.
+        assert_eq!(reading.observed.beyond_counted(), Some(2.0));
+        assert_eq!(reading.observed.operations(), Some((10.5, Some(7.0))));
+        assert_eq!(Observed::default().operations(), None);
     }
 
     #[test]

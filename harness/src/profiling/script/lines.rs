@@ -18,8 +18,8 @@ pub(super) enum Line {
     Step(Step),
     /// The trained model.
     Model(Box<Described>),
-    /// Floating-point operations of one step, and its samples.
-    Work(f64, Option<f64>),
+    /// Floating-point operations of one step.
+    Work(Work),
     /// Seconds and samples of forward passes between steps, in evaluation mode.
     Evaluation(f64, f64),
     /// Operations per second of a product of two matrices on one thread.
@@ -47,6 +47,19 @@ pub(super) struct Step {
     pub(super) peak_mb: Option<f64>,
     /// Whether it was slowed down by being looked at.
     pub(super) is_warm_up: bool,
+    /// Seconds that are not in the step: of evaluation, as it seems.
+    pub(super) apart_s: f64,
+    /// Number of what it does: steps of the same kind do the same.
+    pub(super) kind: u64,
+}
+
+/// Operations of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Work {
+    pub(super) flops: f64,
+    pub(super) samples: Option<f64>,
+    /// Kind of the step.
+    pub(super) kind: u64,
 }
 
 /// A model as its program describes it.
@@ -106,6 +119,8 @@ const WORDS: [(&str, &[&str]); 6] = [
             "samples",
             "peak_mb",
             "warm",
+            "kind",
+            "apart",
         ],
     ),
     (
@@ -130,7 +145,7 @@ const WORDS: [(&str, &[&str]); 6] = [
             "planned_by",
         ],
     ),
-    ("work", &["flops", "samples"]),
+    ("work", &["flops", "samples", "kind"]),
     ("evaluation", &["seconds", "samples"]),
     ("rate", &["flops_per_s"]),
 ];
@@ -162,6 +177,7 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
     let number = |name: &str| number(text, &values, name);
     let owned = |name: &str| values.get(name).map(|value| (*value).to_owned());
     let needed = |name: &str| number(name)?.ok_or_else(|| format!("{text:?} has no `{name}=`"));
+    let kind = || Ok::<_, String>(number("kind")?.unwrap_or(0.0) as u64);
     let line = match word {
         "begin" => Line::Begin,
         "step" => Line::Step(checked(
@@ -174,9 +190,15 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
                 samples: number("samples")?,
                 peak_mb: number("peak_mb")?,
                 is_warm_up: number("warm")?.is_some_and(|warm| warm > 0.0),
+                apart_s: number("apart")?.unwrap_or(0.0),
+                kind: kind()?,
             },
         )?),
-        "work" => Line::Work(needed("flops")?, number("samples")?),
+        "work" => Line::Work(Work {
+            flops: needed("flops")?,
+            samples: number("samples")?,
+            kind: kind()?,
+        }),
         "evaluation" => Line::Evaluation(needed("seconds")?, needed("samples")?),
         "rate" => Line::Rate(needed("flops_per_s")?),
         _ => Line::Model(Box::new(Described {
@@ -285,7 +307,15 @@ mod tests {
             ..Step::default()
         };
         assert_eq!(line("step seconds=0.5 samples=8 warm=1"), Line::Step(step));
-        assert_eq!(line("work flops=1e9\n"), Line::Work(1e9, None));
+        let work = |samples, kind| {
+            Line::Work(Work {
+                flops: 1e9,
+                samples,
+                kind,
+            })
+        };
+        assert_eq!(line("work flops=1e9\n"), work(None, 0));
+        assert_eq!(line("work flops=1e9 samples=8 kind=2"), work(Some(8.0), 2));
         assert_eq!(line("note a = b"), Line::Note("a = b".into()));
         let reported = parse("rate process=12 flops_per_s=2").unwrap();
         assert_eq!(

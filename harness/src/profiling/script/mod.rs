@@ -38,10 +38,14 @@ use crate::ui::Output;
 const BATCH: &str = "{batch}";
 /// An interval of a median that is wider than so much of it was not measured on a quiet machine.
 const WIDE: f64 = 0.2;
-/// Ratio of the most samples of a step to the fewest from which they are said to vary.
-const VARIED: f64 = 1.5;
 /// Ratio of the mean step to the median from which something is said to run between some steps only.
 const UNEVEN: f64 = 1.25;
+/// Share of a step from which evaluation beside most steps is said.
+const ASIDE: f64 = 0.05;
+/// Difference of steps to those whose operations were counted from which these are in doubt.
+const UNCOUNTED: f64 = 0.05;
+/// Epochs from which a whole number of them may be chance.
+const MANY: f64 = 100.0;
 /// Share of waits for a core from which a machine counts as shared.
 const SHARED: f64 = 0.05;
 
@@ -204,7 +208,16 @@ impl Work {
             (None, Some(steps)) => (steps, by.to_owned()),
             (None, None) => return work,
         };
-        let epochs = known.map(|known| steps * per_step / known);
+        // The last step of an epoch may have what is left.
+        let usual = epochcost_simulator::profile::median(&observed.samples);
+        let sizes = [samples as f64, usual.unwrap_or(samples as f64)];
+        let epochs = known.map(|known| {
+            let mut whole = sizes
+                .map(|size| steps / (known / (size * ranks)).ceil())
+                .into_iter();
+            let whole = whole.find(|epochs| epochs.fract() == 0.0 && *epochs < MANY);
+            whole.unwrap_or(steps * per_step / known)
+        });
         if let Some(epochs) =
             epochs.filter(|epochs| (epochs - epochs.round()).abs() < 0.05 && *epochs > 0.5)
         {
@@ -484,10 +497,11 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     let of_all = |of: fn(&Observed) -> Option<f64>| observed.iter().find_map(|seen| of(seen));
     let first = &all[0];
     Ok(Measured {
-        flops_per_sample: first.0.flops.map(|(flops, samples)| {
+        flops_per_sample: first.0.operations().map(|(flops, samples)| {
             // Of as many samples as the counted steps have.
-            let found = epochcost_simulator::profile::median(&first.0.samples);
-            let scale = found
+            let scale = first
+                .0
+                .typical_samples()
                 .zip(samples)
                 .map_or(1.0, |(found, counted)| found / counted);
             flops * scale / first.1.samples as f64
@@ -533,8 +547,8 @@ async fn one(
         what: format!("{what}: {problem}"),
         remedy,
     })?;
-    let reported = epochcost_simulator::profile::median(&observed.samples);
-    let found = reported.or(batch.map(|batch| batch as f64));
+    let found = observed.typical_samples();
+    let found = found.or(batch.map(|batch| batch as f64));
     let found = found.map(|samples| (samples * plan.samples_factor).round() as usize);
     let index = plan.batches.iter().position(|known| Some(*known) == batch);
     let samples = plan.samples.get(index.unwrap_or(0)).copied().or(found);
@@ -590,9 +604,29 @@ fn doubts(
     let uneven = uneven.fold(0.0, f64::max);
     if uneven > UNEVEN {
         doubts.push(format!(
-            "the mean of steps is {uneven:.2} times their median, and the profile has the median: \
-             other programs on this machine, or what the program does between some steps only \
-             (rollouts, generation), take the rest, which plans leave out"
+            "the mean of steps is {uneven:.2} times what the profile has, which are medians: other \
+             programs on this machine, or what the program does between some steps only, take the \
+             rest, which plans leave out"
+        ));
+    }
+    let apart = (observed.iter().zip(points)).find_map(|(seen, point)| {
+        let apart = epochcost_simulator::profile::median(&seen.apart)?;
+        (apart > ASIDE * point.whole_s).then_some((apart, point.whole_s))
+    });
+    if let Some((apart, whole)) = apart {
+        doubts.push(format!(
+            "{} before or in most steps, beside the {} of each, go with calls of the model in evaluation \
+             mode without gradients: they are taken for evaluation. If they are training (rollouts, \
+             generation), steps take so much longer, and need more operations",
+            seconds(apart),
+            seconds(whole)
+        ));
+    }
+    let beyond = observed.first().and_then(|seen| seen.beyond_counted());
+    if let Some(beyond) = beyond.filter(|ratio| (ratio - 1.0).abs() > UNCOUNTED) {
+        doubts.push(format!(
+            "steps are of several kinds, and take {beyond:.2} times as long as those whose operations \
+             were counted: predictions for GPUs may be wrong by so much. More --steps count more"
         ));
     }
     let waited = |point: &Point| point.queue_s / (point.step_s + point.queue_s);
@@ -630,12 +664,10 @@ fn doubts(
         ));
     }
     for (point, seen) in points.iter().zip(observed) {
-        let least = seen.samples.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = seen.samples.iter().copied().fold(0.0, f64::max);
-        if most > VARIED * least && plan.samples.is_empty() {
+        if let Some((least, most)) = seen.varied().filter(|_| plan.samples.is_empty()) {
             doubts.push(format!(
-                "steps have {least} to {most} samples: the profile has their median, {}, and the \
-                 median time of steps, which need not belong together",
+                "steps have {least} to {most} samples: the profile has their mean, {}, and the mean \
+                 time of steps",
                 point.samples
             ));
         }

@@ -1,5 +1,7 @@
 //! Reduction of a program's steps to points, each with the interval of its median.
 
+use std::collections::BTreeMap;
+
 use epochcost_simulator::profile::{Line, median, parallel_share};
 use serde::Serialize;
 use statrs::distribution::{Binomial, DiscreteCDF};
@@ -8,6 +10,8 @@ use super::launch::Observed;
 
 /// Probability that a median lies in its interval.
 const CONFIDENCE: f64 = 0.95;
+/// Fewest steps of a kind of several whose median is taken.
+const FEWEST: usize = 6;
 
 /// The steps of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,13 +22,14 @@ pub(super) struct Point {
     pub(super) threads: usize,
     /// Counted steps.
     pub(super) steps: usize,
-    /// Median seconds of a step's passes, without the optimizer, waits for data and, on one
-    /// thread, waits for a core that others used.
+    /// Seconds of a step's passes, without the optimizer, waits for data and, on one thread,
+    /// waits for a core that others used: of steps of one kind their median, of several kinds the
+    /// mean of these.
     pub(super) step_s: f64,
-    /// Interval of that median at 95 %; of all steps where they are too few for one.
+    /// Its interval at 95 %; of all steps where they are too few for one.
     pub(super) low_s: f64,
     pub(super) high_s: f64,
-    /// Mean seconds of the passes: longer than their median by what runs between some steps only.
+    /// Mean seconds of the passes: longer by what runs between some steps only.
     pub(super) mean_s: f64,
     /// Median seconds of a whole step.
     pub(super) whole_s: f64,
@@ -54,12 +59,12 @@ impl Point {
             passes if passes > 0.0 => passes,
             _ => *whole,
         });
-        let (low_s, high_s) = interval(&passes)?;
+        let [step_s, low_s, high_s] = typical(observed, &passes)?;
         Some(Self {
             samples,
             threads,
             steps: passes.len(),
-            step_s: median(&passes)?,
+            step_s,
             low_s,
             high_s,
             mean_s: passes.iter().sum::<f64>() / passes.len() as f64,
@@ -70,6 +75,46 @@ impl Point {
             peak_mb: observed.peak_mb,
         })
     }
+}
+
+/// Returns the seconds of a step and their interval: the median of each kind of steps, as often as it
+/// was seen; the mean of all kinds with too few, and of all steps where samples vary.
+fn typical(observed: &Observed, passes: &[f64]) -> Option<[f64; 3]> {
+    let mut kinds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (kind, seconds) in observed.kinds.iter().zip(passes) {
+        kinds.entry(*kind).or_default().push(*seconds);
+    }
+    passes.first()?;
+    let varies = observed.varied().is_some();
+    if kinds.len() < 2 && !varies {
+        let (low, high) = interval(passes)?;
+        return Some([median(passes)?, low, high]);
+    }
+    let (mut sums, mut total) = ([0.0; 3], 0.0);
+    let mut add = |weight: f64, values: [f64; 3]| {
+        total += weight;
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum += weight * value;
+        }
+    };
+    let (mut rest, mut of_rest) = (Vec::new(), 0.0);
+    for (kind, seconds) in kinds {
+        if varies || seconds.len() < FEWEST {
+            rest.extend(seconds);
+            of_rest += observed.seen(kind);
+        } else {
+            let (low, high) = interval(&seconds)?;
+            add(observed.seen(kind), [median(&seconds)?, low, high]);
+        }
+    }
+    if !rest.is_empty() {
+        let count = rest.len() as f64;
+        let mean = rest.iter().sum::<f64>() / count;
+        let squares: f64 = rest.iter().map(|s| (s - mean).powi(2)).sum();
+        let error = 2.0 * squares.sqrt() / count;
+        add(of_rest.max(1.0), [mean, mean - error, mean + error]);
+    }
+    Some(sums.map(|sum| sum / total))
 }
 
 /// Returns the interval of a median by order statistics, which assumes no distribution: the
@@ -147,6 +192,35 @@ mod tests {
             peak_mb: Some(100.0),
             ..Observed::default()
         }
+    }
+
+    /// Every fifth step takes three times as long.
+    #[test]
+    fn kinds_of_steps_count_as_often_as_they_were_seen() {
+        let kind = |step: usize| u64::from(step.is_multiple_of(5));
+        let steps: Vec<f64> = (0..20)
+            .map(|step| [1.0, 3.0][kind(step) as usize])
+            .collect();
+        let mut observed = observed(&steps);
+        observed.kinds = (0..20).map(kind).collect();
+        observed.seen = [(0, 24.0), (1, 6.0)].into();
+        let point = Point::of(&observed, 8, 1).unwrap();
+        assert!((point.step_s - 1.4).abs() < 1e-9, "{point:?}");
+        assert!(
+            (point.low_s - 1.4).abs() < 1e-9 && (point.high_s - 1.4).abs() < 1e-9,
+            "{point:?}"
+        );
+        // Where samples vary, the mean.
+        observed.samples = vec![8.0, 2.0];
+        let mean = Point::of(&observed, 5, 1).unwrap().step_s;
+        assert!((mean - 1.4).abs() < 1e-9, "{mean}");
+        observed.samples.clear();
+        // Where each step is of its own kind, their mean.
+        observed.kinds = (0..20).collect();
+        observed.seen = (0..20).map(|kind| (kind, 1.0)).collect();
+        let point = Point::of(&observed, 8, 1).unwrap();
+        assert!((point.step_s - 1.4).abs() < 1e-9, "{point:?}");
+        assert!(point.low_s < 1.2 && point.high_s > 1.6, "{point:?}");
     }
 
     #[test]

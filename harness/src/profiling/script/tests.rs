@@ -209,7 +209,7 @@ fn doubts_are_raised_by_what_was_measured() {
     let found = doubts(&points).join("\n");
     assert!(found.contains("idle machine"), "{found}");
     assert!(found.contains("waited for a core"), "{found}");
-    assert!(found.contains("1.50 times their median"), "{found}");
+    assert!(found.contains("1.50 times what the profile has"), "{found}");
     assert!(
         found.contains("at --batch 32 a step has 16 samples"),
         "{found}"
@@ -260,6 +260,18 @@ fn the_work_is_that_of_the_program() {
         work(model(Some(80.0), Some(14.0), None), Some(20)),
         (Some(80.0), Some(2.0))
     );
+    // Eleven steps per epoch, the last of four samples.
+    assert_eq!(
+        work(model(Some(84.0), None, None), Some(22)),
+        (Some(84.0), Some(2.0))
+    );
+    let observed = Observed {
+        ended_after: Some(22),
+        samples: vec![8.0, 8.0, 2.0],
+        ..Observed::default()
+    };
+    let of_mean = Work::of(&observed, &model(Some(84.0), None, None), 6);
+    assert_eq!(of_mean.epochs, Some(2.0));
     assert_eq!(
         work(model(Some(80.0), None, None), Some(3)),
         (Some(24.0), Some(1.0))

@@ -78,6 +78,21 @@ fn training_that_diverges_is_an_outcome_with_its_step() {
     }
 }
 
+/// A function that dies while it evaluates, of three that share the test split.
+#[test]
+fn an_accuracy_over_a_part_of_the_split_says_so() {
+    let scene = Scene::new(
+        "schema: 1\nname: part\ndataset: {name: synthetic-mnist, train: 128, test: 50}\nmodel: lenet5\n\
+         workers: 3\nbatch_size: 8\nepochs: 2\nevaluate: every_epoch\nsystems:\n  - system: kubeml\n    \
+         settings: {document_samples: 8, k: 2}\n    faults: [{rank: 1, epoch: 1, batch: 0, kind: crash, \
+         stage: fetch_dataset, function: validate}]\n",
+    );
+    let output = scene.epochcost(&["run", "sizes.yaml", "--out", "run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let said = "the accuracy is that over 34 of 50 test samples";
+    assert!(scene.read("report.md").contains(said));
+}
+
 const RETRIES: &str = r#"[
   {"kind": "own", "claim": "it is called again", "select": {"system": "scatterreduce"}, "metric": "retries",
    "at_least": 1, "expect": "holds"}

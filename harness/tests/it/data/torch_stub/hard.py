@@ -12,6 +12,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--batch", type=int, default=8)
 parser.add_argument("--epochs", type=int, default=40)
 parser.add_argument("--full", action="store_true", help="every step takes one graph")
+parser.add_argument("--delayed", action="store_true", help="every second batch trains an actor, too")
 args = parser.parse_args()
 
 columns, lines = os.get_terminal_size(0)
@@ -39,6 +40,16 @@ while args.full:
     model(nodes, edges)
     time.sleep(0.002)
     optimizer.step()
+actor = Discriminator()
+later = torch.optim.SGD(actor.parameters()) if args.delayed else None
+for step in range(10_000 if args.delayed else 0):
+    batch = torch.Tensor(8, 7)
+    model(batch)
+    time.sleep(0.002)
+    optimizer.step()
+    if step % 2:
+        actor(batch)
+        later.step()
 for epoch in range(args.epochs):
     for batch in torch.utils.data.DataLoader(range(2 * args.batch), args.batch):
         for _ in range(batch):

@@ -4,11 +4,14 @@ import argparse
 import time
 
 import torch
+from torch.utils import flop_counter
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--batch", type=int, default=4)
 parser.add_argument("--steps", type=int, default=100_000)
 parser.add_argument("--data", type=int, default=6_400)
+parser.add_argument("--every", type=int, default=100_000, help="one of so many steps does more")
+parser.add_argument("--rollouts", action="store_true", help="calls in evaluation mode before each step")
 options = parser.parse_args()
 
 
@@ -47,9 +50,19 @@ def batches():
 
 
 batch = batches()
-for _ in range(options.steps):
+for step in range(options.steps):
+    if options.rollouts:
+        model.training = False
+        time.sleep(0.01)
+        with torch.no_grad():
+            model(torch.Tensor(1, 7))
+        model.training = True
     # Two micro-batches: a step has the samples of both.
     for _ in range(2):
         model(torch.Tensor(next(batch), 7))
+    if step % options.every == 0:
+        model(torch.Tensor(2, 7))
+        flop_counter.add(4000)
+        time.sleep(0.04)
     time.sleep(0.004 + 0.001 * options.batch)
     optimizer.step()

@@ -1,1 +1,1 @@
-from . import data
+from . import data, flop_counter
