@@ -140,6 +140,20 @@ pub fn experiment(named: &Path) -> PathBuf {
     found.unwrap_or_else(|| named.to_owned())
 }
 
+/// Returns the directory of experiments that a user named: that of its path, if there is one;
+/// else the shipped one of that name (`experiments`, `cost-performance`).
+pub fn directory(named: &Path) -> Option<PathBuf> {
+    if named.is_dir() {
+        return Some(named.to_owned());
+    }
+    let shipped = if named == Path::new(EXPERIMENTS) {
+        shipped_experiments()
+    } else {
+        shipped_experiments().join(id(named)?)
+    };
+    is_directory(&shipped).then_some(shipped)
+}
+
 /// Returns the name of an experiment: its path below `experiments`, without extension.
 pub fn id(named: &Path) -> Option<&str> {
     let name = named.to_str()?;

@@ -59,11 +59,12 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
 fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in named {
-        if !path.is_dir() || shipped::is_file(&shipped::experiment(path)) {
+        let is_file = shipped::is_file(&shipped::experiment(path));
+        let Some(directory) = shipped::directory(path).filter(|_| !is_file) else {
             files.push(path.clone());
             continue;
-        }
-        let below = yaml_files(path)?;
+        };
+        let below = yaml_files(&directory)?;
         if below.is_empty() {
             return Err(Error::NothingSelected(format!(
                 "there is no experiment below {}",

@@ -128,6 +128,7 @@ fn a_directory_is_all_its_experiments_and_other_files_say_what_they_are() {
     let checked = |argument: &str, code| ends(directory.path(), &format!("check {argument}"), code);
     let folder = format!("{root}/experiments/p2p");
     checked(&folder, 0);
+    checked("p2p", 0);
     for (file, kind, verb) in [
         ("experiments/p2p/paper.yaml", "paper", "epochcost audit"),
         (
