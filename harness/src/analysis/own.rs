@@ -8,9 +8,9 @@ use super::rules::ONE_SEED;
 use super::summary::Verdict;
 use super::verdicts::{Judge, crosses, verdict, within};
 use super::{RowAnalysis, leads};
-use crate::claims::own::{self, Figure, Place};
+use crate::claims::own::{self, Figure, OverRows, Place};
 use crate::claims::{Band, Claim, Estimate, Metric, RATIO_UNITS, VerdictKind, ratio};
-use crate::formula::{Compared, Formula, Op};
+use crate::formula::{Compared, Instance, Op};
 use crate::platform::{Site, site_of};
 use crate::rows::Row;
 
@@ -47,149 +47,119 @@ impl Told {
     }
 }
 
-/// A formula over the rows of a run.
-struct Worlds<'a> {
-    rows: &'a [RowAnalysis],
-    formula: Formula,
-    /// Its places in each trial and in each draw.
-    trials: Vec<Vec<Place>>,
-    draws: Vec<Vec<Place>>,
-}
-
-impl<'a> Worlds<'a> {
-    fn row(&self, id: &str) -> Option<&'a RowAnalysis> {
-        self.rows.iter().find(|row| row.planned.row.id == id)
-    }
-
-    /// Returns the formula's places where rows have these figures.
-    fn world(&self, value: impl Fn(&RowAnalysis, Figure) -> Option<f64>) -> Vec<Place> {
-        let places = own::places(&self.formula, &planned(self.rows), |row, figure| {
-            value(self.row(&row.id)?, figure)
-        });
-        places.unwrap_or_default()
-    }
-
-    /// Returns what is compared in one place and one part of the formula, world by world.
-    fn compared<'w>(
-        worlds: &'w [Vec<Place>],
-        place: &'w Place,
-        (instance, part): (usize, usize),
-    ) -> impl Iterator<Item = (&'w Compared, &'w Place)> {
-        worlds.iter().filter_map(move |world| {
-            let own = world.iter().find(|own| own.at == place.at)?;
-            Some((own.all.get(instance)?.any.get(part)?, own))
-        })
-    }
+/// One of a formula's places, in every world.
+struct Judged<'a> {
+    place: &'a Place,
+    /// Rows that are read, each once.
+    rows: Vec<&'a RowAnalysis>,
+    /// The place in each trial that has its figures.
+    trials: Vec<&'a Place>,
+    /// Whether it holds in each draw, with the ratio that it compares first.
+    draws: Vec<Option<(bool, f64)>>,
 }
 
 impl Judge<'_> {
     /// Returns a verdict for each place of a formula, or one that says that there is none.
     pub fn judge_formula(&self, claim: &Claim, formula: &str) -> Vec<Verdict> {
-        let planned = Formula::parse(formula).and_then(|formula| {
-            let places = own::planned(&formula, &planned(self.rows))?;
-            Ok((formula, places))
-        });
-        let (formula, places) = match planned {
-            Ok(planned) => planned,
+        let rows: Vec<&Row> = self.rows.iter().map(|row| &row.planned.row).collect();
+        let mut over = match OverRows::new(formula, &rows) {
+            Ok(over) => over,
             Err(error) => {
                 let nothing = Estimate::default();
-                return vec![verdict(
-                    claim,
-                    None,
-                    nothing,
-                    VerdictKind::NotRun,
-                    error.problem,
-                )];
+                let kind = VerdictKind::NotRun;
+                return vec![verdict(claim, None, nothing, kind, error.problem)];
             }
         };
-        let mut worlds = Worlds {
-            rows: self.rows,
-            formula,
-            trials: Vec::new(),
-            draws: Vec::new(),
-        };
+        let row = |id: &str| self.rows.iter().find(|row| row.planned.row.id == id);
+        // Its places in each trial.
         let trials = self.rows.iter().flat_map(|row| &row.trials);
         let numbers: BTreeSet<usize> = trials.map(|trial| trial.trial.id.trial).collect();
-        worlds.trials = numbers
+        let trials: Vec<Vec<Option<Place>>> = numbers
             .into_iter()
-            .map(|number| worlds.world(|row, figure| row.of_trial(figure, number)))
+            .filter_map(|number| {
+                let world = over.world(|id, figure| row(id)?.of_trial(figure, number));
+                world.ok()
+            })
             .collect();
-        if places.iter().any(agreement::is_drawn) {
-            worlds.draws = (0..self.draws() as usize)
-                .map(|draw| {
-                    worlds.world(|row, (metric, target)| {
-                        *row.draws.as_ref()?.values(metric, target)?.get(draw)?
-                    })
-                })
-                .collect();
+        // What each place comes to in each draw.
+        let mut draws = vec![Vec::new(); over.places.len()];
+        if over.places.iter().any(agreement::is_drawn) {
+            for draw in 0..self.draws() as usize {
+                let world = over.world(|id, (metric, target)| {
+                    let values = row(id)?.draws.as_ref()?.values(metric, target)?;
+                    *values.get(draw)?
+                });
+                let mut world = world.unwrap_or_default().into_iter();
+                for found in &mut draws {
+                    let first = |place: &Place| place.all.first()?.any.first()?.ratio;
+                    let place = world.next().flatten();
+                    found.push(place.and_then(|place| Some((place.holds(), first(&place)?))));
+                }
+            }
         }
-        let judged = places
-            .iter()
-            .map(|place| self.judge_place(claim, place, &worlds));
+        let places = over.places.iter().enumerate().zip(draws);
+        let judged = places.map(|((index, place), draws)| {
+            let judged = Judged {
+                place,
+                rows: place.rows().into_iter().filter_map(row).collect(),
+                trials: trials
+                    .iter()
+                    .filter_map(|world| world[index].as_ref())
+                    .collect(),
+                draws,
+            };
+            self.judge_place(claim, &judged)
+        });
         judged.collect()
     }
 
-    fn judge_place(&self, claim: &Claim, place: &Place, worlds: &Worlds<'_>) -> Verdict {
-        let ids = place.rows();
-        let rows: Vec<&RowAnalysis> = ids.iter().filter_map(|id| worlds.row(id)).collect();
-        let reads = place.reads();
-        let metric = reads.first().map(|(_, (metric, _))| *metric);
+    fn judge_place(&self, claim: &Claim, judged: &Judged<'_>) -> Verdict {
+        let rows = &judged.rows;
+        let reads = judged.place.reads();
         let mut draws = None;
-        let told = match self.obstacle_of(place, &rows, worlds) {
+        let told = match self.obstacle_of(&reads, rows) {
             Some((kind, reason)) => Told::without_figure(kind, reason),
             None => {
-                let mut told = self.compare_place(place, &rows, worlds);
-                if let Some(agreement) = self.agreement(place, &rows, worlds) {
+                let mut told = self.compare_place(judged);
+                if let Some(agreement) = self.agreement(judged) {
                     draws = agreement.clone().ok();
                     (told.kind, told.reason) = agreement::verdict(agreement);
                 }
-                if let Some(reason) = self.incomparable_place(&reads, &rows) {
+                if let Some(reason) = self.incomparable_place(&reads, rows) {
                     (told.kind, told.reason) = (VerdictKind::Undecided, reason);
                     told.is_open = false;
                 }
                 told
             }
         };
-        let own = verdict(
-            claim,
-            ids.first().map(|id| (*id).to_owned()),
-            told.observed,
-            told.kind.for_kind(claim.kind),
-            told.reason,
-        );
+        let ids = rows.iter().map(|row| row.planned.row.id.clone());
+        let is_open = told.is_open && told.kind == VerdictKind::Undecided;
+        let kind = told.kind.for_kind(claim.kind);
         Verdict {
-            ranking: rows.len() > 1,
-            metric,
+            ranking: reads.len() > 1,
+            metric: reads.first().map(|(_, (metric, _))| *metric),
             unit: told.unit,
             band: [told.band.low, told.band.high],
             draws: draws.filter(|_| told.observed.mean.is_some()),
-            undecided_rows: ids
-                .iter()
-                .filter(|_| told.is_open && told.kind == VerdictKind::Undecided)
-                .map(|id| (*id).to_owned())
-                .collect(),
-            ..own
+            undecided_rows: ids.clone().filter(|_| is_open).collect(),
+            ..verdict(claim, ids.clone().next(), told.observed, kind, told.reason)
         }
     }
 
     /// Returns what keeps a place from being judged at all.
     fn obstacle_of(
         &self,
-        place: &Place,
+        reads: &[(&str, Figure)],
         rows: &[&RowAnalysis],
-        worlds: &Worlds<'_>,
     ) -> Option<(VerdictKind, String)> {
         if let Some(why) = rows.iter().find_map(|row| row.planned.infeasible.clone()) {
             return Some((VerdictKind::Infeasible, why));
         }
         let lacks = |(id, figure): &(&str, Figure)| {
-            let row = worlds.row(id)?;
-            row.observe_figure(*figure)
-                .mean
-                .is_none()
-                .then_some((row, *figure))
+            let row = rows.iter().find(|row| row.planned.row.id == *id)?;
+            let is_lacking = row.observe_figure(*figure).mean.is_none();
+            is_lacking.then_some((row, *figure))
         };
-        let reads = place.reads();
         let (row, (metric, target)) = reads.iter().find_map(lacks)?;
         Some(self.missing(Some(metric), target, row))
     }
@@ -200,7 +170,7 @@ impl Judge<'_> {
         reads: &[(&str, Figure)],
         rows: &[&RowAnalysis],
     ) -> Option<String> {
-        if rows.len() < 2 {
+        if reads.len() < 2 {
             return None;
         }
         let has = |is_so: fn(Metric) -> bool| reads.iter().any(|(_, (metric, _))| is_so(*metric));
@@ -217,58 +187,41 @@ impl Judge<'_> {
     }
 
     /// Returns the draws in which a ranking holds; none where it is not judged over draws.
-    fn agreement(
-        &self,
-        place: &Place,
-        rows: &[&RowAnalysis],
-        worlds: &Worlds<'_>,
-    ) -> Option<Result<Agreement, String>> {
-        if self.draws() == 0 || !agreement::is_drawn(place) {
+    fn agreement(&self, judged: &Judged<'_>) -> Option<Result<Agreement, String>> {
+        if self.draws() == 0 || !agreement::is_drawn(judged.place) {
             return None;
         }
-        for row in rows {
-            let id = &row.planned.row.id;
-            let Some(drawn) = &row.draws else {
-                return Some(Err(format!("there are no draws of {id}")));
-            };
-            if let Some(refused) = &drawn.refused {
-                return Some(Err(format!("{id} has no draws: {refused}")));
-            }
-        }
-        let found = |world: &Vec<Place>| {
-            let own = world.iter().find(|own| own.at == place.at)?;
-            let ratio = own.all.first()?.any.first()?.ratio?;
-            (own.all.len() == place.all.len()).then_some((own.holds(), ratio))
-        };
-        Some(Ok(Agreement::over(worlds.draws.iter().map(found))))
+        let mut reads = judged.place.reads().into_iter();
+        let lacking = reads.find_map(|(id, figure)| {
+            let row = judged.rows.iter().find(|row| row.planned.row.id == id)?;
+            agreement::values(row, figure).err()
+        });
+        Some(match lacking {
+            Some(reason) => Err(reason),
+            None => Ok(Agreement::over(judged.draws.iter().copied())),
+        })
     }
 
     /// Compares the figures of a place: each instance must hold, and of its parts one.
-    fn compare_place(&self, place: &Place, rows: &[&RowAnalysis], worlds: &Worlds<'_>) -> Told {
-        let all = place
-            .all
-            .iter()
-            .enumerate()
-            .filter_map(|(instance, parts)| {
-                let parts = 0..parts.any.len();
-                let told =
-                    parts.map(|part| self.compare_part(place, (instance, part), rows, worlds));
-                told.max_by_key(Told::support)
-            });
+    fn compare_place(&self, judged: &Judged<'_>) -> Told {
+        let all = judged.place.all.iter().enumerate();
+        let all = all.filter_map(|(instance, parts)| {
+            let told = (0..parts.any.len()).map(|part| self.compare_part(judged, (instance, part)));
+            told.max_by_key(Told::support)
+        });
         let worst = all.min_by_key(Told::support);
         worst.unwrap_or_else(|| Told::without_figure(VerdictKind::NotRun, "nothing is compared"))
     }
 
-    fn compare_part(
-        &self,
-        place: &Place,
-        part: (usize, usize),
-        rows: &[&RowAnalysis],
-        worlds: &Worlds<'_>,
-    ) -> Told {
-        let pairs: Vec<_> = Worlds::compared(&worlds.trials, place, part).collect();
-        let Some((first, of_first)) = pairs.first() else {
-            return Told::without_figure(VerdictKind::NotRun, "the rows have no trial in common");
+    fn compare_part(&self, judged: &Judged<'_>, (instance, part): (usize, usize)) -> Told {
+        let rows = &judged.rows;
+        let both: Vec<(&Compared, &Instance)> = (judged.trials.iter())
+            .filter_map(|place| place.all.get(instance))
+            .filter_map(|instance| Some((instance.any.get(part)?, instance)))
+            .collect();
+        let Some((first, of_first)) = both.first() else {
+            let reason = "no trial of all these rows has the figures, or one divides by 0";
+            return Told::without_figure(VerdictKind::NotRun, reason);
         };
         // A leading accuracy is counted in test images.
         if let Some(lead) = lead(first, of_first, rows) {
@@ -280,7 +233,7 @@ impl Judge<'_> {
             };
         }
         let is_sampled = rows.iter().any(|row| row.is_sampled);
-        let both = pairs.iter().map(|(compared, _)| sides(compared));
+        let both = both.iter().map(|(compared, _)| sides(compared));
         let is_against_number = first.left.reads == 0 || first.right.reads == 0;
         let (observed, limit, op) = match (first.left.reads, first.right.reads) {
             (0, _) => (
@@ -357,10 +310,6 @@ impl RowAnalysis {
     }
 }
 
-fn planned(rows: &[RowAnalysis]) -> Vec<&Row> {
-    rows.iter().map(|row| &row.planned.row).collect()
-}
-
 /// Returns both numbers of a comparison in the unit of the left one.
 fn sides(compared: &Compared) -> (f64, f64) {
     let (left, right) = (&compared.left, &compared.right);
@@ -396,22 +345,22 @@ fn band(op: Op, limit: f64) -> Band {
 
 /// Returns the test images by which one row leads another, where a part asks for a lead: of
 /// accuracies, and of no less than none.
-fn lead(compared: &Compared, place: &Place, rows: &[&RowAnalysis]) -> Option<Estimate> {
-    let [one, other] = rows else { return None };
-    let is_accuracy = |(_, (metric, _)): &(&str, Figure)| *metric == Metric::Accuracy;
-    let is_of_two = compared.left.reads == 1 && compared.right.reads == 1;
-    if !is_of_two || !place.reads().iter().all(is_accuracy) {
+fn lead(compared: &Compared, instance: &Instance, rows: &[&RowAnalysis]) -> Option<Estimate> {
+    let reads = own::reads(std::slice::from_ref(instance));
+    let [(one, (Metric::Accuracy, _)), (other, (Metric::Accuracy, _))] = reads.as_slice() else {
+        return None;
+    };
+    if (compared.left.reads, compared.right.reads) != (1, 1) {
         return None;
     }
-    let value = |row: &RowAnalysis| {
-        let inputs = place.all.iter().flat_map(|instance| &instance.inputs);
-        let mut own = inputs.filter(|input| input.place == row.planned.row.id);
-        own.next().map(|input| input.value)
-    };
     let (leader, behind, least) = match compared.op {
         Op::AtLeast | Op::More => (one, other, compared.right.value),
         Op::AtMost | Op::Less => (other, one, compared.left.value),
         Op::Equal | Op::About => return None,
     };
-    (least >= value(behind)?).then(|| leads::between(leader, behind))
+    let mut inputs = instance.inputs.iter();
+    let of_behind = inputs.find(|input| input.place == *behind)?.value;
+    let row = |id: &str| rows.iter().find(|row| row.planned.row.id == id);
+    let asks_for_lead = least >= of_behind;
+    asks_for_lead.then(|| Some(leads::between(row(leader)?, row(behind)?)))?
 }

@@ -1,9 +1,11 @@
 //! Checks and findings: formulas over the rows of the experiment that they stand in.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::metric::Metric;
-use crate::formula::{Cell, Column, Formula, FormulaError, Grid, Instance, Unit};
+use crate::formula::{
+    Cell, Column, Formula, FormulaError, Grid, Instance, ResolvedFormula, Span, Unit,
+};
 use crate::rows::Row;
 
 /// The key of rows by their ids, and the name of their table.
@@ -40,16 +42,7 @@ impl Place {
 
     /// Returns the rows and figures that are read, each once.
     pub fn reads(&self) -> Vec<(&str, Figure)> {
-        let mut reads = Vec::new();
-        for input in self.all.iter().flat_map(|instance| &instance.inputs) {
-            let name = input.name.split('[').next().unwrap_or_default();
-            if let Some(figure) = figure(name)
-                && !reads.contains(&(input.place.as_str(), figure))
-            {
-                reads.push((input.place.as_str(), figure));
-            }
-        }
-        reads
+        reads(&self.all)
     }
 
     /// Returns the rows that are read, each once.
@@ -64,6 +57,20 @@ impl Place {
     }
 }
 
+/// Returns the rows and figures that instances read, each once.
+pub fn reads(instances: &[Instance]) -> Vec<(&str, Figure)> {
+    let mut reads = Vec::new();
+    for input in instances.iter().flat_map(|instance| &instance.inputs) {
+        let name = input.name.split('[').next().unwrap_or_default();
+        if let Some(figure) = figure(name)
+            && !reads.contains(&(input.place.as_str(), figure))
+        {
+            reads.push((input.place.as_str(), figure));
+        }
+    }
+    reads
+}
+
 /// Returns the figure of that name: `bytes`, `time_to_accuracy(0.8)`.
 fn figure(name: &str) -> Option<Figure> {
     let (name, target) = match name.split_once('(') {
@@ -76,33 +83,141 @@ fn figure(name: &str) -> Option<Figure> {
     (target.is_some() == has_target && is_share).then_some((metric, target))
 }
 
-/// Returns a formula's places over rows with these figures. Rows that it names and that are not
-/// there have none: options of the command leave rows out.
-///
-/// # Errors
-/// When a name is no metric, or no row has all that is compared.
-pub fn places<'r>(
-    formula: &Formula,
-    rows: &[&'r Row],
-    value: impl Fn(&'r Row, Figure) -> Option<f64>,
-) -> Result<Vec<Place>, FormulaError> {
-    evaluated(formula, rows, true, value)
+/// A formula whose names are resolved over rows.
+pub struct OverRows {
+    formula: ResolvedFormula,
+    grid: Grid,
+    /// Places where rows have every figure.
+    pub places: Vec<Place>,
+    /// Cells that some place reads.
+    reads: Vec<Read>,
 }
 
-/// Returns a formula's places over rows that have every figure.
-///
-/// # Errors
-/// As [`places`].
-pub fn planned(formula: &Formula, rows: &[&Row]) -> Result<Vec<Place>, FormulaError> {
-    places(formula, rows, |_, _| Some(1.0))
+/// A cell of the grid: a figure of a row.
+struct Read {
+    row: String,
+    figure: Figure,
+    column: usize,
+    at: Vec<String>,
+    unit: Option<Unit>,
 }
 
-/// Checks that a formula compares what rows have, and names these rows alone.
-///
-/// # Errors
-/// When a name is no metric or row, or nothing is compared.
-pub fn checked(formula: &Formula, rows: &[&Row]) -> Result<(), FormulaError> {
-    evaluated(formula, rows, false, |_, _| Some(1.0)).map(|_| ())
+impl OverRows {
+    /// Reads a formula and resolves its names over rows. Rows that it names and that are not
+    /// there have no figure: options of the command leave rows out.
+    ///
+    /// # Errors
+    /// When the text is no formula, a name is no metric, or no row has all that is compared.
+    pub fn new(formula: &str, rows: &[&Row]) -> Result<Self, FormulaError> {
+        Self::resolved(formula, rows, true)
+    }
+
+    /// Checks that a formula compares what rows have, and names these rows alone.
+    ///
+    /// # Errors
+    /// When the text is no formula, a name is no metric or row, or nothing is compared.
+    pub fn check(formula: &str, rows: &[&Row]) -> Result<(), FormulaError> {
+        let over = Self::resolved(formula, rows, false)?;
+        if over.reads.is_empty() {
+            return Err(FormulaError {
+                text: formula.to_owned(),
+                span: Span::default(),
+                problem: "it reads no figure of a row".into(),
+                remedy: "name a metric: `bytes[allreduce] <= 1000`".into(),
+                is_unprinted: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn resolved(formula: &str, rows: &[&Row], may_be_left_out: bool) -> Result<Self, FormulaError> {
+        let formula = Formula::parse(formula)?;
+        let keys = Keys::new(&formula, rows);
+        let mut grid = Grid::default();
+        let mut cells = Vec::new();
+        for (column, (name, figure)) in columns(&formula).into_iter().enumerate() {
+            let unit = Unit::named(figure.0.unit());
+            let mut of_name = Column::new(ROW, &name, &keys.names, true);
+            for row in rows {
+                let read = Read {
+                    row: row.id.clone(),
+                    figure,
+                    column,
+                    at: keys.of(row),
+                    unit: unit.clone(),
+                };
+                of_name.insert(read.at.clone(), read.cell(1.0));
+                cells.push(read);
+            }
+            if may_be_left_out {
+                for (name, value) in formula.values() {
+                    if !of_name.has_value(&value) {
+                        of_name.name_value(keys.of_absent(name.as_deref(), &value), &value);
+                    }
+                }
+            }
+            grid.add_column(of_name);
+        }
+        let formula = formula.resolve(&grid)?;
+        let mut places: Vec<Place> = Vec::new();
+        for instance in formula.instances(&grid)? {
+            match places.iter_mut().find(|place| place.at == instance.at) {
+                Some(place) => place.all.push(instance),
+                None => places.push(Place {
+                    at: instance.at.clone(),
+                    all: vec![instance],
+                }),
+            }
+        }
+        let known = places.iter().flat_map(Place::reads);
+        let known: HashSet<(&str, &str)> = known
+            .map(|(row, (metric, _))| (row, metric.name()))
+            .collect();
+        cells.retain(|read| known.contains(&(read.row.as_str(), read.figure.0.name())));
+        Ok(Self {
+            formula,
+            grid,
+            places,
+            reads: cells,
+        })
+    }
+
+    /// Returns each place where rows have these figures; none where one is missing.
+    ///
+    /// # Errors
+    /// When one cannot be computed, as a division by 0.
+    pub fn world(
+        &mut self,
+        value: impl Fn(&str, Figure) -> Option<f64>,
+    ) -> Result<Vec<Option<Place>>, FormulaError> {
+        for read in &self.reads {
+            let cell = value(&read.row, read.figure).map(|value| read.cell(value));
+            if let Some(column) = self.grid.column_mut(read.column) {
+                column.set(&read.at, cell);
+            }
+        }
+        let mut own: HashMap<Vec<(String, String)>, Vec<Instance>> = HashMap::new();
+        for instance in self.formula.instances(&self.grid)? {
+            own.entry(instance.at.clone()).or_default().push(instance);
+        }
+        let place = |place: &Place| {
+            let all = own.remove(&place.at)?;
+            let at = place.at.clone();
+            (all.len() == place.all.len()).then_some(Place { at, all })
+        };
+        Ok(self.places.iter().map(place).collect())
+    }
+}
+
+impl Read {
+    fn cell(&self, value: f64) -> Cell {
+        Cell {
+            value,
+            half_digit: 0.0,
+            unit: self.unit.clone(),
+            place: self.row.clone(),
+        }
+    }
 }
 
 /// Returns the figure that a formula names first.
@@ -172,52 +287,6 @@ impl Keys {
             None => FIELDS[1],
         }
     }
-}
-
-fn evaluated<'r>(
-    formula: &Formula,
-    rows: &[&'r Row],
-    may_be_left_out: bool,
-    value: impl Fn(&'r Row, Figure) -> Option<f64>,
-) -> Result<Vec<Place>, FormulaError> {
-    let keys = Keys::new(formula, rows);
-    let mut grid = Grid::default();
-    for (name, figure) in columns(formula) {
-        let mut column = Column::new(ROW, &name, &keys.names, true);
-        for row in rows {
-            let at = keys.of(row);
-            column.name_values(&at);
-            if let Some(value) = value(row, figure) {
-                let cell = Cell {
-                    value,
-                    half_digit: 0.0,
-                    unit: Unit::named(figure.0.unit()),
-                    place: row.id.clone(),
-                };
-                column.insert(at, cell);
-            }
-        }
-        if may_be_left_out {
-            for (name, value) in formula.values() {
-                if !column.has_value(&value) {
-                    column.name_value(keys.of_absent(name.as_deref(), &value), &value);
-                }
-            }
-        }
-        grid.add_column(column);
-    }
-    let mut places: Vec<Place> = Vec::new();
-    for instance in formula.instances(&grid)? {
-        let known = places.iter_mut().find(|place| place.at == instance.at);
-        match known {
-            Some(place) => place.all.push(instance),
-            None => places.push(Place {
-                at: instance.at.clone(),
-                all: vec![instance],
-            }),
-        }
-    }
-    Ok(places)
 }
 
 /// Returns the figures that a formula names; every metric, so that an error can suggest one, if

@@ -5,9 +5,8 @@ use epochcost_systems::{Device, Evaluate};
 
 use super::document::Document;
 use super::{Experiment, Options};
-use crate::claims::own::{self, Place};
+use crate::claims::own::{OverRows, Place};
 use crate::claims::{Claim, Metric, Quantity, fill, matches};
-use crate::formula::Formula;
 use crate::rows::{Row, device};
 
 /// Marks every claim of `experiment` that could be judged without `options`, and
@@ -47,7 +46,7 @@ fn obstacle(experiment: &Experiment, claim: &Claim) -> Option<&'static str> {
     let impossible = experiment.impossible.iter().map(|row| &row.row);
     let rows: Vec<&Row> = experiment.rows.iter().chain(impossible).collect();
     if let Some(formula) = &claim.formula {
-        let places = Formula::parse(formula).and_then(|formula| own::planned(&formula, &rows));
+        let places = OverRows::new(formula, &rows).map(|over| over.places);
         let places = places.unwrap_or_default();
         if places.is_empty() {
             return Some("no row is left that the claim is about");

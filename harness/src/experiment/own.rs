@@ -5,7 +5,8 @@ use serde::Deserialize;
 use super::decode::decode;
 use super::document::{Document, Node, Origin, Value};
 use super::error::ExperimentError;
-use crate::claims::{Claim, ClaimKind, VerdictKind, own};
+use crate::claims::own::{self, OverRows};
+use crate::claims::{Claim, ClaimKind, VerdictKind};
 use crate::formula::{Formula, FormulaError};
 use crate::rows::Row;
 
@@ -107,8 +108,8 @@ pub(super) fn check(
             .filter(|claim| claim.kind == kind && claim.formula.is_some());
         for (node, claim) in items(document, field)?.iter().zip(own) {
             let formula = claim.formula.as_deref().unwrap_or_default();
-            let found = Formula::parse(formula).and_then(|formula| own::checked(&formula, rows));
-            found.map_err(|error| refused(document, node.origin_of("formula"), &error))?;
+            OverRows::check(formula, rows)
+                .map_err(|error| refused(document, node.origin_of("formula"), &error))?;
         }
     }
     Ok(())

@@ -46,9 +46,7 @@ impl Op {
         let mut all = Self::ALL.iter();
         all.find(|(_, op)| *op == self).map_or("", |(sign, _)| sign)
     }
-}
 
-impl Op {
     /// Returns it for sides that change places.
     pub fn mirrored(self) -> Self {
         match self {
