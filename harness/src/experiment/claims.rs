@@ -79,7 +79,8 @@ fn check_together(
 
 fn claim(document: &Document, node: &Node, own: &[OwnModel]) -> Result<Claim, ExperimentError> {
     let claim: Claim = decode(document, node)?;
-    if !claim.kind.is_of_paper() || claim.formula.is_some() {
+    let is_own = claim.formula.is_some() || claim.since.is_some();
+    if is_own || !claim.kind.is_of_paper() {
         let problem = "what no paper says is no claim of a file";
         let remedy = "write a formula under `findings`, or under `checks`";
         return Err(document.error(node.origin_of("kind"), problem, remedy));
