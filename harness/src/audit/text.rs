@@ -135,22 +135,22 @@ pub(crate) fn difference(compared: &Compared) -> String {
     }
 }
 
-/// Returns what is compared, with whether it is so.
+/// Returns the right side with the sign of what it is to the left one.
+pub(crate) fn right(compared: &Compared) -> String {
+    let sign = match compared.holds {
+        Some(true) | None => compared.op.sign(),
+        Some(false) => compared.op.opposite(),
+    };
+    format!("{sign} {}", side(&compared.right))
+}
+
+/// Returns what is compared, as it is.
 fn comparisons(finding: &Finding) -> String {
     let each = finding.compared.iter().map(|one| {
-        let holds = match one.holds {
-            Some(true) => "",
-            Some(false) => "not ",
-            None => "not judged: ",
-        };
+        let unjudged = one.holds.map_or("not judged: ", |_| "");
         let off = Some(difference(one)).filter(|off| !off.is_empty());
         let off = off.map_or(String::new(), |off| format!(" ({off})"));
-        format!(
-            "{holds}{} {} {}{off}",
-            side(&one.left),
-            one.op.sign(),
-            side(&one.right)
-        )
+        format!("{unjudged}{} {}{off}", side(&one.left), right(one))
     });
     each.collect::<Vec<_>>().join(", ")
 }
@@ -176,8 +176,15 @@ pub(crate) fn remarks(finding: &Finding) -> impl Iterator<Item = &str> {
 }
 
 /// Returns what the findings come to: how many figures differ, the furthest of them, and the
-/// sentences that the paper's own figures contradict.
+/// sentences that the paper's own figures contradict, each for itself.
 pub fn sentences(findings: &[Finding]) -> Vec<String> {
+    let (mut sentences, fallen) = (summary(findings), fallen(findings));
+    sentences.extend(fallen);
+    sentences
+}
+
+/// Returns the sentences before the list of those that are contradicted.
+fn summary(findings: &[Finding]) -> Vec<String> {
     let differs = |own: &[&Finding]| {
         own.iter()
             .filter(|one| one.outcome == Outcome::Differs)
@@ -195,31 +202,31 @@ pub fn sentences(findings: &[Finding]) -> Vec<String> {
         of_papers.join(", ")
     )];
     sentences.extend(furthest(findings));
+    sentences.push(match fallen(findings).len() {
+        0 => "No sentence is contradicted by its paper's own figures.".to_owned(),
+        1 => "One sentence is contradicted by its paper's own figures:".to_owned(),
+        many => format!("{many} sentences are contradicted by their paper's own figures:"),
+    });
+    sentences
+}
+
+/// Returns the sentences that the paper's own figures contradict.
+fn fallen(findings: &[Finding]) -> Vec<String> {
     let fallen = marks(findings)
         .into_iter()
         .filter(|mark| mark.weight > 0 && mark.outcome == Outcome::Differs);
-    let fallen: Vec<String> = fallen
-        .map(|mark| {
-            let Mark {
-                says,
-                cite,
-                place,
-                held,
-                counted,
-                ..
-            } = mark;
-            format!("{says} ({cite}, {place}: {held} of {counted})")
-        })
-        .collect();
-    sentences.push(if fallen.is_empty() {
-        "No sentence is contradicted.".to_owned()
-    } else {
-        format!(
-            "Sentences that the paper's own figures contradict: {}.",
-            fallen.join("; ")
-        )
-    });
-    sentences
+    let text = |mark: Mark| {
+        let Mark {
+            says,
+            cite,
+            place,
+            held,
+            counted,
+            ..
+        } = mark;
+        format!("{says} ({cite}, {place}: holds for {held} of {counted})")
+    };
+    fallen.map(text).collect()
 }
 
 /// Returns the equality whose sides are furthest apart.
@@ -244,11 +251,9 @@ fn furthest(findings: &[Finding]) -> Option<String> {
 /// Returns the findings as plain text: what differs in full, the rest in one line per
 /// statement. With `all`, every figure that agrees has a line of its own.
 pub fn plain(findings: &[Finding], all: bool) -> String {
-    let sentences = sentences(findings);
-    let mut lines: Vec<String> = sentences
-        .iter()
-        .map(|sentence| wrapped("", sentence))
-        .collect();
+    let summary = summary(findings).into_iter();
+    let mut lines: Vec<String> = summary.map(|sentence| wrapped("", &sentence)).collect();
+    lines.extend(fallen(findings).iter().map(|text| wrapped("- ", text)));
     lines.push(String::new());
     for (cite, own) in by_paper(findings) {
         lines.push(format!("{cite} ({})", counted(&own)));

@@ -117,6 +117,9 @@ pub struct Forecast {
     answer: Option<Answer>,
     /// What every figure stands on.
     simulation: SimulationRecord,
+    /// Region and day of the prices.
+    #[serde(skip)]
+    priced: String,
     /// What the platform profiles miss by, in sentences.
     #[serde(skip)]
     misses: Vec<String>,
@@ -203,6 +206,7 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,
         experiment: experiment.name.clone(),
+        priced: format!("{}, {}", prices.region(), prices.date()),
         misses: match &answer {
             None => misses::sentences(stands, std::iter::empty()),
             Some(answer) => answer.misses(stands, &places::laid(request.places, stands)?.sites),

@@ -402,6 +402,7 @@ fn stands_on(plan: &Forecast) -> String {
             simulation.constants.len(),
             if simulation.limits { "on" } else { "off" }
         ),
+        format!("prices: {}", plan.priced),
     ];
     for compute in &simulation.compute {
         let costs = compute.costs.iter();

@@ -57,6 +57,17 @@ impl Op {
             Self::Equal | Self::About => self,
         }
     }
+
+    /// Returns the sign of what holds where this does not.
+    pub fn opposite(self) -> &'static str {
+        match self {
+            Self::Less => Self::AtLeast.sign(),
+            Self::AtMost => Self::More.sign(),
+            Self::More => Self::AtMost.sign(),
+            Self::AtLeast => Self::Less.sign(),
+            Self::Equal | Self::About => "≠",
+        }
+    }
 }
 
 impl Serialize for Op {

@@ -3,7 +3,7 @@
 use super::page::{Page, Section};
 use super::table::{Cell, Table};
 use crate::audit::text::{
-    Group, by_paper, counted, difference, groups, inputs, remarks, sentences, side,
+    Group, by_paper, counted, difference, groups, inputs, remarks, right, sentences, side,
 };
 use crate::audit::{Finding, Outcome};
 use crate::formula::Compared;
@@ -105,8 +105,5 @@ fn both(finding: &Finding) -> [Cell; 2] {
         let each = finding.compared.iter().map(text);
         Cell::text(each.collect::<Vec<_>>().join(", "))
     };
-    [
-        join(|one| side(&one.left)),
-        join(|one| format!("{} {}", one.op.sign(), side(&one.right))),
-    ]
+    [join(|one| side(&one.left)), join(right)]
 }

@@ -42,18 +42,19 @@ pub(super) fn by_origin(overview: &Overview) -> Vec<(How, Counts)> {
     How::OF_ITEMS.into_iter().filter_map(counted).collect()
 }
 
-/// Returns the independent agreements with the papers, a sentence for each origin of figures.
+/// Returns the independent agreements with the papers, a sentence for each origin of figures
+/// that stand beside statements of a paper.
 pub(super) fn agreements(overview: &Overview) -> String {
     let origins = by_origin(overview).into_iter().map(|(origin, _)| origin);
     let sentences: Vec<String> = origins
         .filter(|origin| *origin != How::NotRun)
-        .map(|origin| {
+        .filter_map(|origin| {
             let items = overview.items.iter().filter(|item| item.origin() == origin);
             let claims = items.flat_map(|item| &item.claims);
-            let agrees = |claim: &&JudgedClaim| {
-                let verdict = &claim.verdict;
-                verdict.kind == ClaimKind::Published && verdict.verdict == VerdictKind::Reproduced
-            };
+            let is_published = |claim: &&JudgedClaim| claim.verdict.kind == ClaimKind::Published;
+            let mut claims = claims.filter(is_published).peekable();
+            claims.peek()?;
+            let agrees = |claim: &&JudgedClaim| claim.verdict.verdict == VerdictKind::Reproduced;
             let names: Vec<&String> = claims.filter(agrees).map(|c| &c.verdict.claim).collect();
             let of_origin = |all: &[String]| -> Vec<String> {
                 let own = all.iter().filter(|claim| names.contains(claim));
@@ -67,7 +68,7 @@ pub(super) fn agreements(overview: &Overview) -> String {
                 How::Measured => "Measured",
                 _ => "Simulated",
             };
-            format!("{origin} figures: {}", own.sentence())
+            Some(format!("{origin} figures: {}", own.sentence()))
         })
         .collect();
     sentences.join(" ")

@@ -109,7 +109,10 @@ pub fn terminal_overview(overview: &Overview) -> String {
         .map(|kind| format!("{} {kind}", class_and_sign(kind).1));
     let legend: Vec<String> = legend.collect();
     text.push_str(&format!("\n{}", legend.join("  ")));
-    text.push_str(&format!("\n{}", agreements(overview)));
+    let agreements = agreements(overview);
+    if !agreements.is_empty() {
+        text.push_str(&format!("\n{agreements}"));
+    }
     for misses in overview.misses() {
         text.push_str(&format!("\n{}", wrapped("", &misses)));
     }

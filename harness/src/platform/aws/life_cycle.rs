@@ -11,9 +11,10 @@ use epochcost_systems::Device;
 
 use super::account::{self, AwsCloud, training};
 use super::prices::Book;
-use super::{Aws, Budget, ConsentedRun, Programs, RunningPrices, check_programs, tear_down_runs};
+use super::{Aws, Budget, ConsentedRun, Programs, RunningPrices, tear_down_runs};
 use crate::metering::TrialOutcome;
-use crate::platform::local::{self, worker};
+use crate::platform::local;
+use crate::platform::local::worker::{self, Worker};
 use crate::platform::{
     Cloud, Estimates, Factory, Finding, Leftover, Platform, PlatformError, PlatformOptions,
     Prepared, Progress, Site, SpendingConsent, TrialData,
@@ -43,6 +44,7 @@ impl Factory for AwsFactory {
     fn open(&self, options: PlatformOptions) -> Result<Box<dyn Platform>, PlatformError> {
         Ok(Box::new(OnAws {
             options,
+            worker: None,
             stage: Stage::Open,
         }))
     }
@@ -51,6 +53,8 @@ impl Factory for AwsFactory {
 /// AWS, for one experiment.
 struct OnAws {
     options: PlatformOptions,
+    /// Kept, so that the path that it was read by stays that of the file that was checked.
+    worker: Option<Worker>,
     stage: Stage,
 }
 
@@ -77,7 +81,7 @@ impl OnAws {
     async fn agree(
         &self,
         plans: &[TrialPlan],
-        worker: PathBuf,
+        worker: &Path,
         consent: &SpendingConsent,
         output: Output,
     ) -> Result<ConsentedRun, PlatformError> {
@@ -104,8 +108,7 @@ impl OnAws {
             let mut answer = String::new();
             stdin().lock().read_line(&mut answer).ok().map(|_| answer)
         };
-        let programs = Programs { worker, module };
-        check_programs(&trainings, &programs).await?;
+        let programs = Programs::read(&trainings, worker, module.as_deref()).await?;
         ConsentedRun::ask(trainings, programs, worst_usd, &budget, answer).await
     }
 
@@ -192,12 +195,12 @@ impl Platform for OnAws {
         output: Output,
     ) -> Result<Prepared, PlatformError> {
         let (worker, description) = worker::find_and_describe().await?;
-        let consented = self
-            .agree(plans, worker.path.clone(), consent, output)
-            .await?;
+        let consented = self.agree(plans, worker.program(), consent, output).await?;
+        let program = worker.program().to_owned();
+        self.worker = Some(worker);
         self.stage = Stage::Consented(Box::new(consented));
         Ok(Prepared {
-            worker: Some(worker.path),
+            worker: Some(program),
             infeasible: (plans.iter())
                 .map(|plan| without_cuda(&plan.row, description.built_with_cuda))
                 .collect(),

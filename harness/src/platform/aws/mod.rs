@@ -16,13 +16,13 @@ mod spending;
 mod teardown;
 mod trial;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use epochcost_aws::deployment::{self, AROUND_TRIAL_S, Package, Training};
-use epochcost_aws::resource::{Kind, ObjectSpec};
+use epochcost_aws::resource::{Architecture, Kind, ObjectSpec};
 use epochcost_aws::services::MODULE_KEY;
 use epochcost_aws::{
-    Approval, AwsError, Cause, Clients, Consent, Journal, RunId, Scope, provision, workers,
+    Approval, AwsError, Cause, Clients, Consent, Journal, RunId, Scope, package, provision, workers,
 };
 use epochcost_systems::SystemError;
 use jiff::{SignedDuration, Timestamp};
@@ -56,7 +56,6 @@ struct Budget {
 }
 
 /// A run that the user agreed to, of which nothing exists yet.
-#[derive(Debug)]
 struct ConsentedRun {
     clients: Clients,
     scope: Scope,
@@ -66,13 +65,47 @@ struct ConsentedRun {
     budget: Budget,
 }
 
-/// Programs that are uploaded.
-#[derive(Clone, Debug)]
+/// Programs that are uploaded, as they were checked: a file that is replaced meanwhile changes
+/// nothing.
 struct Programs {
     /// The worker.
-    worker: PathBuf,
+    worker: Vec<u8>,
+    /// The processor that it was built for.
+    architecture: Architecture,
     /// The tensor store's Redis module, where a row needs it.
-    module: Option<PathBuf>,
+    module: Option<Vec<u8>>,
+}
+
+impl Programs {
+    /// Reads `worker` and `module`, and refuses what would not start on AWS, before anyone is
+    /// asked for money.
+    ///
+    /// # Errors
+    /// [`PlatformError::Worker`] with the remedy; [`PlatformError::Io`].
+    async fn read(
+        rows: &[Training],
+        worker: &Path,
+        module: Option<&Path>,
+    ) -> Result<Self, PlatformError> {
+        let worker = read("the worker", worker).await?;
+        let checked = package::check(&worker, has_instances(rows)?).map_err(unfit)?;
+        let module = match module {
+            None => None,
+            Some(module) => Some(read("the Redis module", module).await?),
+        };
+        if let Some(module) = &module {
+            package::check_library(module).map_err(unfit)?;
+        }
+        Ok(Self {
+            worker,
+            architecture: checked.architecture,
+            module,
+        })
+    }
+}
+
+fn unfit(error: package::PackageError) -> PlatformError {
+    PlatformError::Worker(error.to_string())
 }
 
 impl ConsentedRun {
@@ -130,27 +163,20 @@ impl ConsentedRun {
             programs,
             budget,
         } = self;
-        let unfit =
-            |error: epochcost_aws::package::PackageError| PlatformError::Worker(error.to_string());
-        let binary = read("the worker", &programs.worker).await?;
-        let has_instances = has_instances(&rows)?;
-        let checked = epochcost_aws::package::check(&binary, has_instances).map_err(unfit)?;
-        let package = epochcost_aws::package::archive(&binary).map_err(unfit)?;
+        let package = package::archive(&programs.worker).map_err(unfit)?;
         let path = directory.join(format!("{JOURNAL_PREFIX}{}.jsonl", scope.run));
         let mut journal = Journal::begin(&path, scope.clone())?;
         let mut code = vec![ObjectSpec {
             key: PACKAGE_KEY.to_owned(),
             body: package.into(),
         }];
-        if has_instances {
+        if has_instances(&rows)? {
             code.push(ObjectSpec {
                 key: workers::WORKER_KEY.to_owned(),
-                body: binary.into(),
+                body: programs.worker.into(),
             });
         }
-        if let Some(module) = &programs.module {
-            let module = read("the Redis module", module).await?;
-            epochcost_aws::package::check_library(&module).map_err(unfit)?;
+        if let Some(module) = programs.module {
             code.push(ObjectSpec {
                 key: MODULE_KEY.to_owned(),
                 body: module.into(),
@@ -171,7 +197,7 @@ impl ConsentedRun {
             approval,
             rows,
             package: Package {
-                architecture: checked.architecture,
+                architecture: programs.architecture,
                 key: PACKAGE_KEY.to_owned(),
                 storage_mb: 0,
                 environment: Default::default(),
@@ -187,19 +213,6 @@ impl ConsentedRun {
 fn has_instances(rows: &[Training]) -> Result<bool, PlatformError> {
     let counts: Result<Vec<u64>, SystemError> = rows.iter().map(Training::instances).collect();
     Ok(counts.map_err(unusable)?.iter().any(|count| *count > 0))
-}
-
-/// Refuses programs that would not start on AWS, before anyone is asked for money.
-async fn check_programs(rows: &[Training], programs: &Programs) -> Result<(), PlatformError> {
-    let unfit =
-        |error: epochcost_aws::package::PackageError| PlatformError::Worker(error.to_string());
-    let worker = read("the worker", &programs.worker).await?;
-    epochcost_aws::package::check(&worker, has_instances(rows)?).map_err(unfit)?;
-    if let Some(module) = &programs.module {
-        let module = read("the Redis module", module).await?;
-        epochcost_aws::package::check_library(&module).map_err(unfit)?;
-    }
-    Ok(())
 }
 
 async fn read(what: &str, path: &Path) -> Result<Vec<u8>, PlatformError> {

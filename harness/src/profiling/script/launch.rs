@@ -89,6 +89,8 @@ pub(super) struct Observed {
     pub(super) notes: Vec<String>,
 }
 
+/// Kinds of steps counted once from which on their operations are a sample of what varies.
+const SAMPLED: usize = 4;
 /// Ratio of the most samples of a step to the fewest from which they vary.
 const VARIED: f64 = 1.5;
 
@@ -131,6 +133,39 @@ impl Observed {
                 .map(|(sum, own)| sum + weight * own);
         }
         (total > 0.0).then(|| (flops / total, samples.map(|samples| samples / total)))
+    }
+
+    /// Returns how far the operations of a sample may be off, relative to them: twice the standard
+    /// error of their mean, by the spread within kinds of steps and among kinds counted once.
+    pub(super) fn operations_error(&self) -> Option<f64> {
+        let mut kinds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for work in &self.work {
+            let own = kinds.entry(work.kind).or_default();
+            own.push(work.flops / work.samples.unwrap_or(1.0));
+        }
+        let (mut once, mut groups) = ((0.0, Vec::new()), Vec::new());
+        for (kind, own) in kinds {
+            if own.len() == 1 {
+                once.0 += self.seen(kind);
+                once.1.extend(own);
+            } else {
+                groups.push((self.seen(kind), own));
+            }
+        }
+        // Two or three kinds are what a program does in turn, and more are a sample.
+        if once.1.len() >= SAMPLED {
+            groups.push(once);
+        }
+        let total: f64 = groups.iter().map(|(steps, _)| steps).sum();
+        let (mut mean, mut variance) = (0.0, 0.0);
+        for (steps, own) in groups {
+            let (share, counted) = (steps / total, own.len() as f64);
+            let middle = own.iter().sum::<f64>() / counted;
+            let squares: f64 = own.iter().map(|one| (one - middle).powi(2)).sum();
+            mean += share * middle;
+            variance += share.powi(2) * squares / (counted * (counted - 1.0));
+        }
+        (mean > 0.0).then(|| 2.0 * variance.sqrt() / mean)
     }
 
     /// Returns the ratio of mean passes to those of kinds of steps whose operations were counted.
@@ -636,6 +671,34 @@ mod tests {
         assert_eq!(reading.observed.beyond_counted(), Some(2.0));
         assert_eq!(reading.observed.operations(), Some((10.5, Some(7.0))));
         assert_eq!(Observed::default().operations(), None);
+    }
+
+    #[test]
+    fn operations_that_vary_are_known_as_far_as_their_sample_tells() {
+        let error = |lines: &str| {
+            let mut reading = reading(100);
+            for line in lines.split(';') {
+                reading.takes(Instant::now(), line);
+            }
+            reading.observed.operations_error()
+        };
+        let step = |kind: u64, flops: f64| {
+            format!("step seconds=1 kind={kind};work flops={flops} samples=2 kind={kind};")
+        };
+        let first = "step seconds=1 kind=9 warm=1;";
+        // Every step of its own size: a mean of 25 a sample, known to 2 x 12.9 / sqrt(4).
+        let sizes: String = (0..4)
+            .map(|n| step(n, f64::from(n as u32 + 1) * 20.0))
+            .collect();
+        let found = error(&format!("{first}{sizes}")).unwrap();
+        assert!((found - 12.909_944 / 25.0).abs() < 1e-6, "{found}");
+        // What a program does in turn is counted as often as it is seen.
+        assert_eq!(
+            error(&format!("{first}{}{}", step(0, 20.0), step(1, 60.0))),
+            None
+        );
+        let same: String = (0..5).map(|_| step(3, 20.0)).collect();
+        assert_eq!(error(&format!("{first}{same}")), Some(0.0));
     }
 
     #[test]

@@ -629,6 +629,14 @@ fn doubts(
              were counted: predictions for GPUs may be wrong by so much. More --steps count more"
         ));
     }
+    let error = observed.first().and_then(|seen| seen.operations_error());
+    if let Some(error) = error.filter(|error| *error > UNCOUNTED) {
+        doubts.push(format!(
+            "steps differ in their operations, and some were counted: their mean is known to ± {}, and so \
+             are predictions for GPUs. More --steps count more",
+            percent(error)
+        ));
+    }
     let waited = |point: &Point| point.queue_s / (point.step_s + point.queue_s);
     let most = points.iter().max_by(|a, b| waited(a).total_cmp(&waited(b)));
     if let Some(most) = most.filter(|most| waited(most) > SHARED) {

@@ -1,5 +1,5 @@
 use super::svg::shortened;
-use super::ticks::{bounded_ticks, labels_fit, linear_ticks, log_ticks};
+use super::ticks::{bounded_ticks, labels_fit, linear_ticks, log_ticks, tick_labels};
 use super::{About, Look, Size, Svg, text_width};
 
 const TOP: f64 = 26.0;
@@ -142,15 +142,11 @@ pub fn lines(chart: &Lines<'_>, size: Size) -> Option<String> {
     };
     let mut svg = Svg::new(size, about);
     // Grid and axes.
-    for tick in y_ticks {
-        let y = frame.y(tick);
+    let labels = tick_labels(&y_ticks, chart.y.format);
+    for (tick, label) in y_ticks.iter().zip(&labels) {
+        let y = frame.y(*tick);
         svg.line([frame.left, y, frame.right, y], "grid");
-        svg.text(
-            [frame.left - 8.0, y + 4.0],
-            "end",
-            "t m",
-            &(chart.y.format)(tick),
-        );
+        svg.text([frame.left - 8.0, y + 4.0], "end", "t m", label);
     }
     for tick in x_ticks {
         let (x, text) = (frame.x(tick), (chart.x.format)(tick));
@@ -285,9 +281,8 @@ fn frame(
         0.0
     });
     let (y, y_ticks) = vertical(&chart.y, y_low, y_high, height);
-    let labels = y_ticks
-        .iter()
-        .map(|tick| text_width(&(chart.y.format)(*tick)));
+    let labels = tick_labels(&y_ticks, chart.y.format);
+    let labels = labels.iter().map(|label| text_width(label));
     let mut frame = Frame {
         x: Range {
             ends: [0.0, 1.0],

@@ -95,6 +95,27 @@ fn multiples(low: f64, high: f64, factors: &[f64]) -> Vec<f64> {
         .collect()
 }
 
+/// Returns the labels of ticks: as the axis writes its figures, with more digits where two numbers
+/// would read alike.
+pub fn tick_labels(ticks: &[f64], format: impl Fn(f64) -> String) -> Vec<String> {
+    let labels: Vec<String> = ticks.iter().map(|tick| format(*tick)).collect();
+    let are_alike = labels.windows(2).any(|pair| pair[0] == pair[1]);
+    if !are_alike || labels.iter().any(|label| label.parse::<f64>().is_err()) {
+        return labels;
+    }
+    let steps = ticks.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    let step = steps.fold(f64::INFINITY, f64::min);
+    let is_whole = |decimals: &usize| {
+        let scaled = step * 10f64.powi(*decimals as i32);
+        scaled > 0.5 && (scaled - scaled.round()).abs() < 1e-3 * scaled
+    };
+    let decimals = (0..15).find(is_whole).unwrap_or(15);
+    ticks
+        .iter()
+        .map(|tick| format!("{tick:.decimals$}"))
+        .collect()
+}
+
 /// Returns whether labels centred on their places stand clear of each other.
 pub fn labels_fit(places: impl Iterator<Item = (f64, String)>) -> bool {
     let mut last = f64::NEG_INFINITY;
@@ -151,6 +172,19 @@ mod tests {
         assert!(short.labelled.len() >= 4, "{:?}", short.labelled);
         let few = log_ticks(0.8, 3e4, |ticks| ticks.len() <= 5);
         assert_eq!(few.labelled, [1.0, 10.0, 100.0, 1e3, 1e4]);
+    }
+
+    /// A loss that hardly moved once had four ticks at 2.31.
+    #[test]
+    fn ticks_read_differently() {
+        let ticks = linear_ticks(2.3081, 2.3097);
+        let labels = tick_labels(&ticks, crate::format::number);
+        assert_eq!(labels[..2], ["2.3080", "2.3085"]);
+        assert_eq!(
+            tick_labels(&[1.0, 2.0], crate::format::number),
+            ["1.00", "2.00"]
+        );
+        assert_eq!(tick_labels(&[0.0, 0.1], |_| "0 s".into()), ["0 s", "0 s"]);
     }
 
     #[test]
