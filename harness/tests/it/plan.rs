@@ -615,3 +615,15 @@ fn an_instance_type_is_one_of_the_price_book_that_is_given() {
     fs::write(directory.path().join("book.yaml"), book).unwrap();
     plan_in(directory.path(), &["--prices", "book.yaml"]);
 }
+
+#[test]
+fn a_plan_names_the_region_and_day_of_its_prices() {
+    let book = include_str!("../../prices/us-east-1-2026-11-21.yaml");
+    let elsewhere = book.replacen("region: us-east-1", "region: eu-west-1", 1);
+    let directory = directory(EXPERIMENT);
+    fs::write(directory.path().join("book.yaml"), elsewhere).unwrap();
+    let plain = plan_in(directory.path(), &[]);
+    assert!(plain.contains("\nprices: us-east-1, 2026-11-21"), "{plain}");
+    let other = plan_in(directory.path(), &["--prices", "book.yaml"]);
+    assert!(other.contains("\nprices: eu-west-1, 2026-11-21"), "{other}");
+}

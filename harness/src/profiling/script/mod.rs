@@ -8,6 +8,7 @@ mod carry;
 mod file;
 mod launch;
 mod lines;
+mod observed;
 mod points;
 mod profile;
 mod text;
@@ -22,8 +23,9 @@ use epochcost_simulator::profile::ComputeProfile;
 use epochcost_systems::{Device, find_model};
 use serde::Serialize;
 
-use self::launch::{Bench, Failure, Launch, Observed};
+use self::launch::{Bench, Failure, Launch};
 use self::lines::Described;
+use self::observed::Observed;
 use self::points::{Fitted, Point};
 use self::profile::profile;
 use self::text::text;

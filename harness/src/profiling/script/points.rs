@@ -6,7 +6,7 @@ use epochcost_simulator::profile::{Line, median, parallel_share};
 use serde::Serialize;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use super::launch::Observed;
+use super::observed::Observed;
 
 /// Probability that a median lies in its interval.
 const CONFIDENCE: f64 = 0.95;

@@ -9,6 +9,7 @@ use epochcost::results::RunDirectory;
 
 use super::analysed;
 use crate::fixture;
+use crate::support::epochcost;
 
 #[test]
 fn verdicts_compare_only_what_can_be_compared() {
@@ -123,4 +124,9 @@ fn checks_are_one_line_and_no_reproductions() {
     assert_eq!(conclusions, "No statement of a paper is tested here.");
     let printed = report::terminal_table(&analysis, None);
     assert_eq!(printed.matches("checks hold").count(), 1, "{printed}");
+    let path = run.path().to_string_lossy();
+    let overview = epochcost(directory.path(), &["report", &path, "--out", "overview"]);
+    let printed = String::from_utf8_lossy(&overview.stdout);
+    assert!(printed.contains("is tested here"), "{printed}");
+    assert!(!printed.contains("independent agreements"), "{printed}");
 }
