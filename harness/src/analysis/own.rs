@@ -220,7 +220,7 @@ impl Judge<'_> {
             .filter_map(|instance| Some((instance.any.get(part)?, instance)))
             .collect();
         let Some((first, of_first)) = both.first() else {
-            let reason = "no trial of all these rows has the figures, or one divides by 0";
+            let reason = "no trial of all these rows has the figures, or a formula divides by 0";
             return Told::without_figure(VerdictKind::NotRun, reason);
         };
         // A leading accuracy is counted in test images.
@@ -234,27 +234,28 @@ impl Judge<'_> {
         }
         let is_sampled = rows.iter().any(|row| row.is_sampled);
         let both = both.iter().map(|(compared, _)| sides(compared));
-        let is_against_number = first.left.reads == 0 || first.right.reads == 0;
-        let (observed, limit, op) = match (first.left.reads, first.right.reads) {
-            (0, _) => (
-                of(both.map(|(_, right)| right), is_sampled),
-                first.left.value,
-                first.op.mirrored(),
-            ),
-            (_, 0) => (
-                of(both.map(|(left, _)| left), is_sampled),
-                first.right.value,
-                first.op,
-            ),
-            _ => {
-                let both: Vec<(f64, f64)> = both.collect();
-                let observed = if is_sampled {
-                    ratio::of_draws(&both)
-                } else {
-                    ratio::paired(&both)
-                };
-                (observed, 1.0, first.op)
-            }
+        let both: Vec<(f64, f64)> = both.collect();
+        let (is_left_stated, is_right_stated) = (first.left.reads == 0, first.right.reads == 0);
+        // Nothing is a multiple of 0: what is compared with it is their difference.
+        let is_over_zero = both.iter().all(|(_, right)| *right == 0.0);
+        let own = first.left.unit.as_str();
+        let (observed, limit, op, unit) = if is_left_stated {
+            let values = both.iter().map(|(_, right)| *right);
+            let (limit, op) = (first.left.value, first.op.mirrored());
+            (of(values, is_sampled), limit, op, first.right.unit.as_str())
+        } else if is_right_stated {
+            let values = both.iter().map(|(left, _)| *left);
+            (of(values, is_sampled), first.right.value, first.op, own)
+        } else if is_over_zero {
+            let values = both.iter().map(|(left, right)| left - right);
+            (of(values, is_sampled), 0.0, first.op, own)
+        } else {
+            let ratios = if is_sampled {
+                ratio::of_draws(&both)
+            } else {
+                ratio::paired(&both)
+            };
+            (ratios, 1.0, first.op, RATIO_UNITS[0])
         };
         let band = band(op, limit);
         let (mut kind, mut reason) = within(band, observed, is_sampled);
@@ -262,23 +263,13 @@ impl Judge<'_> {
         if is_strict && observed.mean == Some(limit) {
             (kind, reason) = (VerdictKind::NotReproduced, "the two are equal".into());
         }
-        let unit = if is_against_number {
-            let side = if first.left.reads == 0 {
-                &first.right
-            } else {
-                &first.left
-            };
-            side.unit.clone()
-        } else {
-            RATIO_UNITS[0].to_owned()
-        };
         let is_here = site_of(&self.manifest.platform) == Some(Site::ThisMachine);
         Told {
             kind,
             reason,
             observed,
             band,
-            unit,
+            unit: unit.to_owned(),
             is_open: is_here && crosses(band, observed),
         }
     }

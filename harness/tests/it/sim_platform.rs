@@ -205,7 +205,7 @@ fn impossible_rows_are_results() {
         words[1]["verdict"], "infeasible",
         "a divisor that cannot be run"
     );
-    scene.run("without-limits", &["--set", "simulation.limits=false"], 0);
+    scene.run("without-limits", &["--set", "simulation.limits=false"], 3);
 }
 
 #[test]
