@@ -9,8 +9,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{RowAnalysis, TrialAnalysis};
+use crate::claims::own::{OverRows, Place};
 use crate::claims::{Claim, Estimate, Metric, Scale, VerdictKind, fill, matches};
 use crate::results::PlannedRow;
+use crate::rows::Row;
+
+pub use crate::claims::own::Figure;
 
 /// Percent of the draws that must agree for a ranking to be reproduced.
 const REPRODUCED_PERCENT: usize = 95;
@@ -33,26 +37,29 @@ pub struct Agreement {
     pub interval: Option<[f64; 2]>,
 }
 
-/// A figure that draws keep: a metric, and the accuracy that it waits for.
-pub type Figure = (Metric, Option<f64>);
-
 impl Agreement {
     /// Counts the draws in which the ratio of two rows' values lies in the claim's band.
     pub fn count(claim: &Claim, values: &[Option<f64>], divisors: &[Option<f64>]) -> Self {
         let scale = claim.scale().unwrap_or(Scale::NONE);
-        let pairs = values.iter().zip(divisors);
-        let ratios: Vec<f64> = pairs
-            .filter_map(|(value, divisor)| Some(scale.apply((*value)? / (*divisor)?)))
-            .filter(|ratio| ratio.is_finite())
-            .collect();
-        let draws = values.len().max(divisors.len());
         let band = claim.band();
-        let agree = ratios.iter().filter(|ratio| band.contains(**ratio)).count();
+        let found = |draw: usize| {
+            let (value, divisor) = (values.get(draw)?, divisors.get(draw)?);
+            let ratio = scale.apply((*value)? / (*divisor)?);
+            ratio.is_finite().then(|| (band.contains(ratio), ratio))
+        };
+        Self::over((0..values.len().max(divisors.len())).map(found))
+    }
+
+    /// Counts the draws in which a formula holds, each with the ratio that it compares first.
+    pub fn over(found: impl Iterator<Item = Option<(bool, f64)>>) -> Self {
+        let found: Vec<Option<(bool, f64)>> = found.collect();
+        let ratios: Vec<f64> = found.iter().flatten().map(|(_, ratio)| *ratio).collect();
+        let agree = found.iter().flatten().filter(|(holds, _)| *holds).count();
         Self {
-            draws,
+            draws: found.len(),
             agree,
-            without_figure: draws - ratios.len(),
-            share: agree as f64 / draws.max(1) as f64,
+            without_figure: found.len() - ratios.len(),
+            share: agree as f64 / found.len().max(1) as f64,
             interval: Estimate::of_samples(&ratios).ci95,
         }
     }
@@ -125,19 +132,24 @@ pub fn verdict(agreement: Result<Agreement, String>) -> (VerdictKind, String) {
 pub fn of(claim: &Claim, rows: &[&RowAnalysis], draws: u32) -> Option<Result<Agreement, String>> {
     let figure = figure(claim).filter(|_| draws > 0)?;
     let [row, divisor] = rows else { return None };
-    let values = |row: &RowAnalysis, (metric, target): Figure| {
-        let id = &row.planned.row.id;
-        let drawn = row.draws.clone();
-        let drawn = drawn.ok_or_else(|| format!("there are no draws of {id}"))?;
-        if let Some(refused) = &drawn.refused {
-            return Err(format!("{id} has no draws: {refused}"));
-        }
-        let found = drawn.values(metric, target).map(<[_]>::to_vec);
-        found.ok_or_else(|| format!("the draws of {id} do not have this figure"))
-    };
     let both = values(row, figure);
     let both = both.and_then(|own| Ok((own, values(divisor, divisor_of(claim, figure))?)));
-    Some(both.map(|(own, divisor)| Agreement::count(claim, &own, &divisor)))
+    Some(both.map(|(own, divisor)| Agreement::count(claim, own, divisor)))
+}
+
+/// Returns a row's figure in each draw, or why it has none.
+pub(super) fn values(
+    row: &RowAnalysis,
+    (metric, target): Figure,
+) -> Result<&[Option<f64>], String> {
+    let id = &row.planned.row.id;
+    let drawn = row.draws.as_ref();
+    let drawn = drawn.ok_or_else(|| format!("there are no draws of {id}"))?;
+    if let Some(refused) = &drawn.refused {
+        return Err(format!("{id} has no draws: {refused}"));
+    }
+    let found = drawn.values(metric, target);
+    found.ok_or_else(|| format!("the draws of {id} do not have this figure"))
 }
 
 /// Returns the figure that a ranking compares, unless constants cannot change it: losses,
@@ -148,11 +160,21 @@ fn figure(claim: &Claim) -> Option<Figure> {
     let metric = claim
         .metric
         .filter(|_| claim.over.is_some() && is_limited)?;
-    let is_of_training = matches!(
+    (!is_of_training(metric)).then_some((metric, claim.target))
+}
+
+fn is_of_training(metric: Metric) -> bool {
+    matches!(
         metric,
         Metric::TrainLoss | Metric::Accuracy | Metric::ReplicasIdentical
-    );
-    (!is_of_training).then_some((metric, claim.target))
+    )
+}
+
+/// Returns whether a formula compares figures there, and ones that constants can change.
+pub(super) fn is_drawn(place: &Place) -> bool {
+    let is_trained = |(_, (metric, _)): &(&str, Figure)| is_of_training(*metric);
+    let reads = place.reads();
+    reads.len() > 1 && !reads.iter().any(is_trained)
 }
 
 /// Returns the figure of the row that a ranking divides by.
@@ -171,6 +193,21 @@ pub fn figures(claims: &[Claim], rows: &[PlannedRow]) -> BTreeMap<usize, Vec<Fig
         }
     };
     for claim in claims.iter().filter(|claim| claim.not_run.is_none()) {
+        if let Some(formula) = &claim.formula {
+            let of_run: Vec<&Row> = rows.iter().map(|row| &row.row).collect();
+            let places = OverRows::new(formula, &of_run).map(|over| over.places);
+            let places = places.unwrap_or_default();
+            for (id, figure) in places
+                .iter()
+                .filter(|place| is_drawn(place))
+                .flat_map(Place::reads)
+            {
+                if let Some(row) = of_run.iter().position(|own| own.id == id) {
+                    want(row, figure);
+                }
+            }
+            continue;
+        }
         let (Some(figure), Some(over)) = (figure(claim), &claim.over) else {
             continue;
         };

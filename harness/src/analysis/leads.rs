@@ -21,7 +21,12 @@ pub(super) fn of(claim: &Claim, rows: &[&RowAnalysis]) -> Option<Estimate> {
         && claim.published.is_none()
         && claim.at_least.is_some_and(|least| least >= equal)
         && claim.at_most.is_none();
-    asks_for_lead.then(|| Estimate::of(&leads(leader, other)))
+    asks_for_lead.then(|| between(leader, other))
+}
+
+/// Returns the test images by which a row leads another.
+pub(super) fn between(leader: &RowAnalysis, other: &RowAnalysis) -> Estimate {
+    Estimate::of(&leads(leader, other))
 }
 
 /// Returns the images by which `leader` leads in each trial that both have.

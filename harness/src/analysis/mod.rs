@@ -16,6 +16,7 @@ pub(crate) mod findings;
 mod leads;
 pub(crate) mod names;
 pub mod overview;
+mod own;
 pub mod pace;
 pub mod record;
 mod rules;

@@ -7,6 +7,10 @@ use super::leads;
 use super::verdicts::compare;
 use crate::claims::{Claim, Estimate, Metric, VerdictKind, paper_of};
 
+/// Reason for which one training decides no ranking by learning.
+pub(super) const ONE_SEED: &str =
+    "one seed: how far training differs from seed to seed is not known";
+
 /// What decides a verdict beside the claim and the observed value.
 #[derive(Clone, Debug, Default)]
 pub struct Circumstances {
@@ -91,8 +95,7 @@ fn compared(claim: &Claim, observed: Estimate, at: &Circumstances) -> (VerdictKi
     // Another processor's rounding can turn what one seed says.
     let is_by_learning = claim.metric == Some(Metric::TimeToAccuracy);
     if is_by_learning && claim.is_ranking() && at.is_one_seed {
-        let reason = "one seed: how far training differs from seed to seed is not known";
-        return (VerdictKind::Undecided, reason.into());
+        return (VerdictKind::Undecided, ONE_SEED.into());
     }
     match (&at.decided, at.lead) {
         (Some(decided), _) => decided.clone(),

@@ -8,7 +8,7 @@ use super::leads;
 use super::rules::{Circumstances, decide, incomparable};
 use super::summary::{Change, Predicted, Verdict};
 use crate::claims::{
-    Cause, Claim, Estimate, Metric, Prediction, Scale, Selector, VerdictKind, fill, matches,
+    Band, Cause, Claim, Estimate, Metric, Prediction, Scale, Selector, VerdictKind, fill, matches,
 };
 use crate::platform::{Site, site_of};
 use crate::results::{Manifest, SimulationRecord};
@@ -24,6 +24,9 @@ impl Judge<'_> {
     /// Returns one verdict for each row that the claim selects, or one that
     /// says that there is none.
     pub fn judge(&self, claim: &Claim) -> Vec<Verdict> {
+        if let Some(formula) = &claim.formula {
+            return self.judge_formula(claim, formula);
+        }
         if let Some(reason) = &claim.not_run {
             let nothing = Estimate::default();
             return vec![verdict(
@@ -70,7 +73,7 @@ impl Judge<'_> {
         };
         // More trials decide nothing where the figures cannot be compared.
         let is_open = kind == VerdictKind::Undecided
-            && crosses(claim, observed)
+            && crosses(claim.band(), observed)
             && incomparable(claim, observed, &at).is_none()
             && site_of(&self.manifest.platform) == Some(Site::ThisMachine);
         let ids = rows.iter().map(|row| row.planned.row.id.clone());
@@ -148,7 +151,8 @@ impl Judge<'_> {
                 _ => row.observe_divisor(claim).mean.is_none(),
             };
             let of = rows.iter().enumerate().find(lacks);
-            return Some(self.missing(claim, of.map_or(row, |(_, row)| row)));
+            let row = of.map_or(row, |(_, row)| row);
+            return Some(self.missing(claim.metric, claim.target, row));
         }
         None
     }
@@ -175,7 +179,7 @@ impl Judge<'_> {
 
     /// Returns the one machine whose seconds these are, if they are of no
     /// cloud.
-    fn one_machine(&self) -> Option<String> {
+    pub(super) fn one_machine(&self) -> Option<String> {
         match (site_of(&self.manifest.platform), self.simulation()) {
             (Some(Site::ThisMachine), _) => Some("this machine and its loopback network".into()),
             (_, Some(record)) if record.is_one_host() => {
@@ -190,7 +194,7 @@ impl Judge<'_> {
     }
 
     /// Returns how many draws rankings are judged over; 0 without draws.
-    fn draws(&self) -> u32 {
+    pub(super) fn draws(&self) -> u32 {
         self.simulation().map_or(0, |record| record.draws)
     }
 
@@ -204,11 +208,16 @@ impl Judge<'_> {
         found.is_none_or(|record| record.generated)
     }
 
-    /// Returns why a row does not have the claim's figure.
-    fn missing(&self, claim: &Claim, row: &RowAnalysis) -> (VerdictKind, String) {
+    /// Returns why a row does not have a figure.
+    pub(super) fn missing(
+        &self,
+        metric: Option<Metric>,
+        target: Option<f64>,
+        row: &RowAnalysis,
+    ) -> (VerdictKind, String) {
         let trains = self.simulation().is_none_or(|record| record.real_compute);
-        let is_learned = claim.metric.is_some_and(Metric::is_learned);
-        let reason = match (row.trials.len(), row.succeeded().count(), claim.target) {
+        let is_learned = metric.is_some_and(Metric::is_learned);
+        let reason = match (row.trials.len(), row.succeeded().count(), target) {
             (0, ..) => "no trial of this row was run".into(),
             (run, 0, _) => format!("{run} of {run} trials of this row failed"),
             _ if is_learned && !trains => {
@@ -238,10 +247,10 @@ fn not_reached(row: &RowAnalysis, target: f64) -> (VerdictKind, String) {
     (VerdictKind::Undecided, reason)
 }
 
-/// Returns whether the 95 % interval of the observed value lies neither inside the claim's
-/// band nor wholly beside it.
-fn crosses(claim: &Claim, observed: Estimate) -> bool {
-    let (band, Some([low, high])) = (claim.band(), observed.ci95) else {
+/// Returns whether the 95 % interval of the observed value lies neither inside the band nor
+/// wholly beside it.
+pub(super) fn crosses(band: Band, observed: Estimate) -> bool {
+    let Some([low, high]) = observed.ci95 else {
         return false;
     };
     let is_inside = band.contains(low) && band.contains(high);
@@ -256,11 +265,28 @@ pub(super) fn compare(
     observed: Estimate,
     is_sampled: bool,
 ) -> (VerdictKind, String) {
-    let (Some(mean), band) = (observed.mean, claim.band()) else {
+    let found = within(claim.band(), observed, is_sampled);
+    let (VerdictKind::NotReproduced, Some(mean)) = (found.0, observed.mean) else {
+        return found;
+    };
+    // A ratio of 1 says that the two are equal, in whatever unit it is given.
+    let equal = claim.scale().unwrap_or(Scale::NONE).apply(1.0);
+    let same_side = |published: f64| (published > equal) == (mean > equal) && mean != equal;
+    if claim.over.is_some() && claim.published.is_some_and(same_side) {
+        let reason = found
+            .1
+            .replacen("outside", "the same side of 1, outside", 1);
+        return (VerdictKind::DirectionOnly, reason);
+    }
+    found
+}
+
+/// Compares an observed value with a band.
+pub(super) fn within(band: Band, observed: Estimate, is_sampled: bool) -> (VerdictKind, String) {
+    let Some(mean) = observed.mean else {
         return (VerdictKind::NotRun, "the figure was not recorded".into());
     };
-    let inside = band.contains(mean);
-    if crosses(claim, observed) {
+    if crosses(band, observed) {
         let reason = if is_sampled {
             "the ranges of the profile's constants reach across an edge of the band"
         } else {
@@ -272,19 +298,10 @@ pub(super) fn compare(
         1 => "one trial, so without an interval".to_owned(),
         n => format!("{n} trials"),
     };
-    if inside {
+    if band.contains(mean) {
         return (
             VerdictKind::Reproduced,
             format!("inside the band ({trials})"),
-        );
-    }
-    // A ratio of 1 says that the two are equal, in whatever unit it is given.
-    let equal = claim.scale().unwrap_or(Scale::NONE).apply(1.0);
-    let same_side = |published: f64| (published > equal) == (mean > equal) && mean != equal;
-    if claim.over.is_some() && claim.published.is_some_and(same_side) {
-        return (
-            VerdictKind::DirectionOnly,
-            format!("the same side of 1, outside the band ({trials})"),
         );
     }
     (
@@ -293,7 +310,7 @@ pub(super) fn compare(
     )
 }
 
-fn verdict(
+pub(super) fn verdict(
     claim: &Claim,
     row: Option<String>,
     observed: Estimate,

@@ -128,13 +128,8 @@ impl ClaimError {
                                   there is none, leave the explanation out: the verdict is then \
                                   reported as unexplained"
                 .into(),
-            Self::Superfluous { kind, .. } if kind.is_of_paper() => {
-                "leave the field out; `of` is for consequences alone".into()
-            }
             Self::Superfluous { .. } => {
-                "leave the field out, or make it `kind: published`: what a paper prints is not \
-                 this project's own"
-                    .into()
+                "leave the field out; `of` is for consequences alone".into()
             }
             Self::Lacking {
                 kind: ClaimKind::Consequence,
@@ -144,8 +139,7 @@ impl ClaimError {
                 .into(),
             Self::Lacking { .. } => {
                 "a published claim names its `source`, and a value its `published` figure and \
-                 `cell`; a claim that no paper makes is `kind: own`, or `kind: check` for an \
-                 invariant"
+                 `cell`"
                     .into()
             }
             Self::Expect { kind, .. } => {
@@ -189,8 +183,9 @@ impl Claim {
         if self.cell.is_some() && self.published.is_none() {
             return Err(ClaimError::Cell(name()));
         }
-        let agreement = [VerdictKind::Reproduced, VerdictKind::Holds];
-        let expects_less = self.expect.is_some_and(|kind| !agreement.contains(&kind));
+        let expects_less = self
+            .expect
+            .is_some_and(|kind| kind != VerdictKind::Reproduced);
         match &self.explanation {
             Some(_) if !expects_less => return Err(ClaimError::Explanation(name())),
             Some(explanation) if explanation.evidence.is_empty() => {
@@ -213,29 +208,22 @@ impl Claim {
     fn validate_kind(&self) -> Result<(), ClaimError> {
         let (claim, kind) = (self.claim.clone(), self.kind);
         let is_value = !self.is_ranking() || self.published.is_some();
-        // Each field that says whose statement it is: whether it is given, and
-        // whether the kind must have it (some) or cannot have it (none).
-        let of_paper = kind.is_of_paper();
         let is_published = kind == ClaimKind::Published;
-        let must = |needed: bool| of_paper.then_some(needed);
+        // Each field that depends on it: whether it is given, and whether it must be.
         let fields = [
-            ("source", self.source.is_some(), must(true)),
-            ("published", self.published.is_some(), must(is_value)),
-            ("cell", self.cell.is_some(), must(is_value && is_published)),
-            ("put_in", self.put_in.is_some(), must(false)),
-            ("statement", self.statement.is_some(), must(false)),
-            (
-                "of",
-                !self.of.is_empty(),
-                (kind == ClaimKind::Consequence).then_some(true),
-            ),
+            ("source", self.source.is_some(), true),
+            ("published", self.published.is_some(), is_value),
+            ("cell", self.cell.is_some(), is_value && is_published),
+            ("of", !self.of.is_empty(), !is_published),
         ];
-        for (field, is_given, rule) in fields {
-            match (is_given, rule) {
-                (true, None) => return Err(ClaimError::Superfluous { claim, kind, field }),
-                (false, Some(true)) => return Err(ClaimError::Lacking { claim, kind, field }),
-                _ => {}
+        for (field, is_given, is_needed) in fields {
+            if is_needed && !is_given {
+                return Err(ClaimError::Lacking { claim, kind, field });
             }
+        }
+        if is_published && !self.of.is_empty() {
+            let field = "of";
+            return Err(ClaimError::Superfluous { claim, kind, field });
         }
         match self.expect.filter(|expect| !expect.can_be_of(kind)) {
             Some(expect) => Err(ClaimError::Expect {
@@ -320,7 +308,6 @@ mod tests {
 
     const PUBLISHED: &str = r#""claim":"c","kind":"published","source":"A, Table 1",
         "cell":"a.csv:2:x","select":{"system":"spirt"},"metric":"accuracy""#;
-    const OWN: &str = r#""claim":"c","kind":"own","select":{},"metric":"accuracy""#;
 
     fn checked(base: &str, rest: &str) -> Result<(), ClaimError> {
         claim(&format!("{{{base}{rest}}}")).validate()
@@ -328,15 +315,15 @@ mod tests {
 
     #[test]
     fn a_ratio_of_two_metrics_has_two_rows_and_one_unit() {
-        let stages =
-            r#""claim":"c","kind":"own","select":{},"metric":"compute_gradients","at_least":1"#;
+        let stages = r#""claim":"c","kind":"published","source":"A, Table 1","cell":"a.csv:2:x",
+            "published":1,"select":{},"metric":"compute_gradients","at_least":1"#;
         let with = |rest: &str| checked(stages, rest);
         assert_eq!(with(r#","over":{},"over_metric":"put""#), Ok(()));
         let refused = Err(ClaimError::OverMetric("c".into()));
         assert_eq!(with(r#","over_metric":"put""#), refused);
         assert_eq!(with(r#","over":{},"over_metric":"put_memory_mb""#), refused);
         let learned = r#","at_least":1,"over":{},"over_metric":"validation_accuracy""#;
-        assert_eq!(checked(OWN, learned), refused);
+        assert_eq!(checked(PUBLISHED, learned), refused);
     }
 
     #[test]
@@ -368,19 +355,9 @@ mod tests {
             Ok(()) => "",
             Err(other) => panic!("{other}"),
         };
-        // An own finding quotes no paper.
-        assert_eq!(field(OWN, r#","at_least":1"#), "");
-        assert_eq!(
-            field(OWN, r#","at_least":1,"source":"A, Table 1""#),
-            "source"
-        );
-        assert_eq!(field(OWN, r#","published":1,"tolerance":0.1"#), "published");
-        assert_eq!(field(OWN, r#","at_least":1,"of":"d""#), "of");
-        let check = OWN.replace("own", "check");
-        assert_eq!(field(&check, r#","at_least":1,"put_in":"p""#), "put_in");
         // A published value names its cell, a ranking its source alone.
-        let ranking = OWN.replace("own", "published");
-        assert_eq!(field(&ranking, r#","over":{},"at_most":1"#), "source");
+        let ranking = r#""claim":"c","kind":"published","select":{},"metric":"accuracy""#;
+        assert_eq!(field(ranking, r#","over":{},"at_most":1"#), "source");
         let sourced = format!(r#"{ranking},"source":"A, Table 1""#);
         assert_eq!(field(&sourced, r#","over":{},"at_most":1"#), "");
         assert_eq!(field(&sourced, r#","at_most":1"#), "published");
@@ -397,29 +374,17 @@ mod tests {
     }
 
     #[test]
-    fn only_a_paper_is_reproduced() {
-        let expects = |base: &str, kind: &str| {
-            let rest = if base == OWN {
-                r#","at_least":1"#
-            } else {
-                r#","published":1,"tolerance":0"#
-            };
-            checked(base, &format!(r#"{rest},"expect":"{kind}""#))
+    fn what_a_paper_prints_neither_holds_nor_fails() {
+        let expects = |kind: &str| {
+            let rest = r#","published":1,"tolerance":0"#;
+            checked(PUBLISHED, &format!(r#"{rest},"expect":"{kind}""#))
         };
-        for (base, allowed, refused) in [
-            (
-                OWN,
-                "holds",
-                ["reproduced", "not_reproduced", "by_construction"],
-            ),
-            (PUBLISHED, "not_reproduced", ["holds", "fails", "fails"]),
-        ] {
-            assert_eq!(expects(base, allowed), Ok(()));
-            assert_eq!(expects(base, "undecided"), Ok(()));
-            for kind in refused {
-                let error = expects(base, kind).unwrap_err();
-                assert!(matches!(error, ClaimError::Expect { .. }), "{error}");
-            }
+        for kind in ["not_reproduced", "undecided"] {
+            assert_eq!(expects(kind), Ok(()));
+        }
+        for kind in ["holds", "fails"] {
+            let error = expects(kind).unwrap_err();
+            assert!(matches!(error, ClaimError::Expect { .. }), "{error}");
         }
     }
 

@@ -20,13 +20,19 @@ use super::verdict::VerdictKind;
 /// The observed value is `metric` of the selected row; with `over`, it is that
 /// divided by `metric` of the row that `over` selects, so that rankings and
 /// factors ("13 times faster") are claims like any other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The claim, in one sentence; unique in its experiment.
     pub claim: String,
     /// Whose statement it is.
     pub kind: ClaimKind,
+    /// Of a check or a finding, what must hold of rows: it then has no other terms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formula: Option<String>,
+    /// Of a finding that does not hold, the commit since which it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// The claims of the same experiment that a consequence follows from, by
     /// their sentences.
     #[serde(
@@ -231,7 +237,7 @@ fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
 }
 
 /// An interval that may be open to either side.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Band {
     /// The lower end.

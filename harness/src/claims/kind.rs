@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 
 /// Whose statement a claim repeats. It decides which verdicts the claim can have
 /// and where it is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimKind {
     /// A figure or a ranking that a paper prints.
+    #[default]
     Published,
     /// A published figure that is another claim's figure times constants: shown
     /// with that claim, and counted with it.

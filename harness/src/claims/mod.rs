@@ -9,6 +9,7 @@ mod estimate;
 mod explanation;
 mod kind;
 mod metric;
+pub mod own;
 mod policy;
 mod prediction;
 pub mod ratio;

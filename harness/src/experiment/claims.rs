@@ -2,9 +2,8 @@
 
 use epochcost_systems as systems;
 
-use super::decode::{decode, decode_with};
+use super::decode::decode;
 use super::document::{Document, Node, Value};
-use super::each;
 use super::error::ExperimentError;
 use crate::chain::chain;
 use crate::claims::{Claim, ClaimKind, Selector, fill, matches, tolerance};
@@ -79,7 +78,13 @@ fn check_together(
 }
 
 fn claim(document: &Document, node: &Node, own: &[OwnModel]) -> Result<Claim, ExperimentError> {
-    let claim: Claim = decode_with(document, node, &each::FIELDS)?;
+    let claim: Claim = decode(document, node)?;
+    let is_own = claim.formula.is_some() || claim.since.is_some();
+    if is_own || !claim.kind.is_of_paper() {
+        let problem = "what no paper says is no claim of a file";
+        let remedy = "write a formula under `findings`, or under `checks`";
+        return Err(document.error(node.origin_of("kind"), problem, remedy));
+    }
     claim.validate().map_err(|error| {
         let origin = match error.field() {
             Some(field) => node.origin_of(field),

@@ -5,6 +5,7 @@ use epochcost_systems::{Device, Evaluate};
 
 use super::document::Document;
 use super::{Experiment, Options};
+use crate::claims::own::{OverRows, Place};
 use crate::claims::{Claim, Metric, Quantity, fill, matches};
 use crate::rows::{Row, device};
 
@@ -44,6 +45,20 @@ fn obstacle(experiment: &Experiment, claim: &Claim) -> Option<&'static str> {
     }
     let impossible = experiment.impossible.iter().map(|row| &row.row);
     let rows: Vec<&Row> = experiment.rows.iter().chain(impossible).collect();
+    if let Some(formula) = &claim.formula {
+        let places = OverRows::new(formula, &rows).map(|over| over.places);
+        let places = places.unwrap_or_default();
+        if places.is_empty() {
+            return Some("no row is left that the claim is about");
+        }
+        let obstacle = |place: &Place| {
+            let of = |id| rows.iter().find(|row| row.id == id).map(|row| vec![*row]);
+            let mut reads = place.reads().into_iter();
+            reads.find_map(|(id, (metric, _))| without_figure(experiment, metric, &of(id)?))
+        };
+        let obstacles: Option<Vec<_>> = places.iter().map(obstacle).collect();
+        return obstacles?.first().copied();
+    }
     // Rows that the claim selects, and what they are divided by.
     let mut selected: Vec<&Row> = rows.clone();
     selected.retain(|row| matches(&claim.select, row));
@@ -59,8 +74,15 @@ fn obstacle(experiment: &Experiment, claim: &Claim) -> Option<&'static str> {
             return Some("the row that the claim compares with is left out");
         }
     }
-    // Figures that the rows do not have.
-    let metric = claim.metric?;
+    without_figure(experiment, claim.metric?, &selected)
+}
+
+/// Returns why none of these rows has a figure.
+fn without_figure(
+    experiment: &Experiment,
+    metric: Metric,
+    selected: &[&Row],
+) -> Option<&'static str> {
     let simulation = experiment.simulation.as_ref();
     if simulation.is_some_and(|simulation| !simulation.real_compute) && needs_training(metric) {
         return Some("nothing is trained in virtual time");

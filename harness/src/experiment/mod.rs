@@ -11,12 +11,12 @@ mod check;
 mod claims;
 pub mod data;
 mod describe;
-mod each;
 mod excluded;
 pub mod expand;
 mod files;
 pub mod named;
 pub mod overrides;
+mod own;
 mod possible;
 mod quick;
 pub mod raw;
@@ -147,6 +147,12 @@ impl Experiment {
         let file = document.clone();
         let mut experiment = Self::from_document(document, options)?;
         excluded::mark(&mut experiment, file, options);
+        // Options and the quick form leave rows out that formulas name.
+        if options.given().is_empty() && !options.quick {
+            let impossible = experiment.impossible.iter().map(|other| &other.row);
+            let rows: Vec<&Row> = experiment.rows.iter().chain(impossible).collect();
+            own::check(&experiment.document, &experiment.claims, &rows)?;
+        }
         let own = &experiment.models;
         claims::check_cells(&experiment.document, &experiment.claims, own)?;
         claims::add_history(&experiment.document, &mut experiment.claims)?;
@@ -209,11 +215,8 @@ impl Experiment {
         } else {
             rows(&checker, options.keeps_impossible)?
         };
-        let all: Vec<&Row> = (rows.iter())
-            .chain(impossible.iter().map(|other| &other.row))
-            .collect();
-        each::expand(&mut document, &all)?;
-        let claims = claims::claims(&document, &header.models)?;
+        let mut claims = claims::claims(&document, &header.models)?;
+        own::read(&document, &mut claims)?;
         if lists_none && !claims::need_no_rows(&claims) {
             expand::expand(&document)?;
         }
@@ -321,7 +324,7 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
         entries.retain(|entry| !read_elsewhere(&entry.key));
     }
     let elsewhere: Vec<&str> = Training::common_fields()
-        .chain(["systems", "sweep", "claims", "quick"])
+        .chain(["systems", "sweep", "claims", "checks", "findings", "quick"])
         .collect();
     let header: Header = decode_with(document, &node, &elsewhere)?;
     if header.schema != SCHEMA {
@@ -396,8 +399,10 @@ fn own_models(document: &Document, models: &[OwnModel]) -> Result<(), Experiment
 }
 
 fn read_elsewhere(field: &str) -> bool {
-    matches!(field, "systems" | "sweep" | "claims")
-        || Training::common_fields().any(|common| common == field)
+    matches!(
+        field,
+        "systems" | "sweep" | "claims" | "checks" | "findings"
+    ) || Training::common_fields().any(|common| common == field)
 }
 
 /// Returns the rows that can be run, and those that cannot.

@@ -29,6 +29,9 @@ pub struct Side {
     pub unit: String,
     /// The row that `argmax`, `argmin`, `rising` or `falling` chose.
     pub row: Option<String>,
+    /// Numbers that were read for it; none of a number that the formula itself states.
+    #[serde(skip)]
+    pub reads: usize,
 }
 
 /// Two numbers, compared.
@@ -56,6 +59,7 @@ impl Side {
             value: value.number,
             unit: unit.map_or(String::new(), |unit| unit.name().to_owned()),
             row,
+            reads: value.inputs.len(),
         }
     }
 }

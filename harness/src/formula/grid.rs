@@ -65,6 +65,26 @@ impl Column {
         }
     }
 
+    /// Makes a value of a key known.
+    pub fn name_value(&mut self, key: &str, value: &str) {
+        if let Some(index) = self.keys.iter().position(|own| own == key) {
+            self.values[index].push(value.to_owned());
+        }
+    }
+
+    /// Returns whether a value of a key is known.
+    pub fn has_value(&self, value: &str) -> bool {
+        self.values.iter().flatten().any(|known| known == value)
+    }
+
+    /// Gives a cell a number, or empties it.
+    pub fn set(&mut self, at: &[String], cell: Option<Cell>) {
+        match cell {
+            Some(cell) => self.cells.insert(at.to_vec(), cell),
+            None => self.cells.remove(at),
+        };
+    }
+
     /// Returns the cell under these values, if it is not empty.
     pub fn cell(&self, at: &[String]) -> Option<&Cell> {
         self.cells.get(at)
@@ -143,6 +163,11 @@ impl Grid {
     /// Returns all columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    /// Returns a column, by its place among all.
+    pub fn column_mut(&mut self, index: usize) -> Option<&mut Column> {
+        self.columns.get_mut(index)
     }
 
     /// Returns the number of that name.

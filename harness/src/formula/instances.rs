@@ -67,14 +67,32 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// A formula whose names are resolved over the columns of a grid, whatever their cells hold.
+#[derive(Clone, Debug)]
+pub struct ResolvedFormula {
+    text: String,
+    variables: Vec<Variable>,
+    comparisons: Vec<Comparison>,
+    /// Comparisons of which one is to be true: all of them, or each.
+    together: usize,
+}
+
 impl Formula {
     /// Returns the instances over a grid.
     ///
     /// # Errors
     /// When a name is unknown, units are unlike, or there is no instance.
     pub fn instances(&self, grid: &Grid) -> Result<Vec<Instance>, FormulaError> {
+        self.resolve(grid)?.instances(grid)
+    }
+
+    /// Resolves the names over a grid.
+    ///
+    /// # Errors
+    /// When a name is unknown.
+    pub fn resolve(&self, grid: &Grid) -> Result<ResolvedFormula, FormulaError> {
         let mut resolver = Resolver::new(grid, &self.text);
-        let mut clauses = Vec::new();
+        let mut comparisons = Vec::new();
         for clause in &self.clauses {
             let pairs = resolver.clause(clause)?;
             if self.is_or && (pairs.len() > 1 || pairs.iter().any(Comparison::is_trend)) {
@@ -82,22 +100,39 @@ impl Formula {
                 let remedy = "compare two sums on each side of `or`";
                 return Err(resolver.error(pairs[0].span, problem, remedy));
             }
-            clauses.extend(pairs);
+            comparisons.extend(pairs);
         }
+        Ok(ResolvedFormula {
+            text: self.text.clone(),
+            variables: resolver.variables,
+            together: if self.is_or {
+                comparisons.len().max(1)
+            } else {
+                1
+            },
+            comparisons,
+        })
+    }
+}
+
+impl ResolvedFormula {
+    /// Returns the instances over a grid with the columns and keys of the resolution.
+    ///
+    /// # Errors
+    /// When units are unlike, or there is no instance.
+    pub fn instances(&self, grid: &Grid) -> Result<Vec<Instance>, FormulaError> {
         let evaluator = Evaluator {
             grid,
             text: &self.text,
         };
-        let mut scope = Scope::new(&resolver.variables);
+        let mut scope = Scope::new(&self.variables);
         let mut all = Vec::new();
-        // Either one comparison of all is to be true, or each.
-        let together = if self.is_or { clauses.len() } else { 1 };
-        for any in clauses.chunks(together) {
+        for any in self.comparisons.chunks(self.together) {
             let own = evaluator.instances(any, &mut scope)?;
             if own.is_empty() {
-                let span = any[0].span.to(any[together - 1].span);
+                let span = any[0].span.to(any[self.together - 1].span);
                 let problem = "there is no instance: no row has all of its cells";
-                return Err(resolver.error(span, problem, "name rows that are printed"));
+                return Err(evaluator.error(span, problem, "name rows that are printed"));
             }
             all.extend(own);
         }

@@ -30,7 +30,7 @@ mod value;
 pub use self::compare::{Compared, Side};
 pub use self::error::{FormulaError, Span};
 pub use self::grid::{Cell, Column, Grid, KNOWN, Number};
-pub use self::instances::{Instance, value_at};
+pub use self::instances::{Instance, ResolvedFormula, value_at};
 pub use self::parse::{Formula, Op};
 pub use self::quantity::Input;
 pub use self::unit::Unit;

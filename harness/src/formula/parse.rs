@@ -1,5 +1,8 @@
 //! From a text to the tree of a formula.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+
 use serde::{Serialize, Serializer};
 
 use super::error::{FormulaError, Span};
@@ -42,6 +45,17 @@ impl Op {
     pub fn sign(self) -> &'static str {
         let mut all = Self::ALL.iter();
         all.find(|(_, op)| *op == self).map_or("", |(sign, _)| sign)
+    }
+
+    /// Returns it for sides that change places.
+    pub fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::More,
+            Self::AtMost => Self::AtLeast,
+            Self::More => Self::Less,
+            Self::AtLeast => Self::AtMost,
+            Self::Equal | Self::About => self,
+        }
     }
 
     /// Returns the sign of what holds where this does not.
@@ -185,6 +199,48 @@ impl Formula {
         })
     }
 
+    /// Returns the names that it refers to, each once.
+    pub fn names(&self) -> Vec<String> {
+        self.collected(|reference, found| found.push(reference.name.clone()))
+    }
+
+    /// Returns the values in its brackets with the names of their sets, each once.
+    pub fn values(&self) -> Vec<(Option<String>, String)> {
+        self.collected(|reference, found| {
+            for set in &reference.sets {
+                found.extend(
+                    set.values
+                        .iter()
+                        .map(|value| (set.name.clone(), value.clone())),
+                );
+            }
+        })
+    }
+
+    fn collected<T: Clone + Eq + Hash>(&self, collect: impl Fn(&Reference, &mut Vec<T>)) -> Vec<T> {
+        let mut found = Vec::new();
+        for clause in &self.clauses {
+            clause.visit(&mut |reference| collect(reference, &mut found));
+        }
+        let mut known = HashSet::new();
+        found.retain(|one| known.insert(one.clone()));
+        found
+    }
+
+    /// Returns a column and the number that it is not to be below, if that is all it says.
+    pub fn at_least(&self) -> Option<(&str, f64)> {
+        let [Clause::Compared(first, rest)] = self.clauses.as_slice() else {
+            return None;
+        };
+        match (&first.kind, rest.as_slice()) {
+            (Kind::Reference(reference), [(Op::AtLeast, limit)]) => match limit.kind {
+                Kind::Number { value, .. } => Some((&reference.name, value)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Returns the text that it was read from.
     pub fn text(&self) -> &str {
         &self.text
@@ -197,6 +253,35 @@ pub(super) fn sum(text: &str) -> Result<Expr, FormulaError> {
     let sum = parser.sum()?;
     parser.finish("an operator or the end of the sum")?;
     Ok(sum)
+}
+
+impl Expr {
+    /// Calls `visit` with every reference.
+    pub fn visit(&self, visit: &mut dyn FnMut(&Reference)) {
+        match &self.kind {
+            Kind::Number { .. } => {}
+            Kind::Reference(reference) => visit(reference),
+            Kind::Negative(of) | Kind::Rounded { of, .. } => of.visit(visit),
+            Kind::Fold(_, over) => over.of.visit(visit),
+            Kind::Share(clause) => clause.visit(visit),
+            Kind::Binary(_, left, right) => {
+                left.visit(visit);
+                right.visit(visit);
+            }
+        }
+    }
+}
+
+impl Clause {
+    fn visit(&self, visit: &mut dyn FnMut(&Reference)) {
+        match self {
+            Self::Compared(first, rest) => {
+                first.visit(visit);
+                rest.iter().for_each(|(_, sum)| sum.visit(visit));
+            }
+            Self::Trend { over, .. } | Self::Best { over, .. } => over.of.visit(visit),
+        }
+    }
 }
 
 struct Parser<'a> {

@@ -566,22 +566,6 @@ impl<'a> Resolver<'a> {
     }
 }
 
-impl Expr {
-    /// Calls `visit` with every reference, but for those of shares, whose names are their own.
-    fn visit(&self, visit: &mut dyn FnMut(&Reference)) {
-        match &self.kind {
-            Kind::Number { .. } | Kind::Share(_) => {}
-            Kind::Reference(reference) => visit(reference),
-            Kind::Negative(of) | Kind::Rounded { of, .. } => of.visit(visit),
-            Kind::Fold(_, over) => over.of.visit(visit),
-            Kind::Binary(_, left, right) => {
-                left.visit(visit);
-                right.visit(visit);
-            }
-        }
-    }
-}
-
 impl Node {
     /// Collects the variables of all references, each once.
     fn variables(&self, found: &mut Vec<usize>) {

@@ -27,14 +27,11 @@ memory_mb: 3008
 trials: TRIALS
 simulation: {profile: aws-us-east-1, draws: 60}
 systems: SYSTEMS
-claims:
-  - {kind: own, claim: close, select: {system: scatterreduce}, over: {system: allreduce}, metric: synchronise, at_most: 1.0,
-     expect: EXPECTED}
-  - {kind: own, claim: far, select: {system: allreduce}, over: {system: spirt}, metric: bytes, at_least: 1.0e-9,
-     expect: holds}
-  - {kind: own, claim: wrong, select: {system: allreduce}, over: {system: spirt}, metric: bytes, at_most: 1.0e-9,
-     expect: fails}
-  - {kind: own, claim: value, select: {system: allreduce}, metric: bytes, at_least: 0}
+findings:
+  - {says: close, formula: \"synchronise[scatterreduce] <= synchronise[allreduce]\"EXPECTED}
+  - {says: far, formula: \"bytes[allreduce] >= 1.0e-9 * bytes[spirt]\"}
+  - {says: wrong, formula: \"bytes[allreduce] <= 1.0e-9 * bytes[spirt]\", fails_since: abc1234}
+  - {says: value, formula: \"bytes[allreduce] >= 0\"}
 ";
 
 const SYSTEMS: &str = "[spirt, scatterreduce, allreduce]";
@@ -53,12 +50,11 @@ memory_mb: 1769
 trials: 2
 simulation: {real_compute: true, draws: 60}
 systems: [mlless, allreduce, kubeml]
-claims:
-  - {kind: own, claim: sent, select: {system: mlless}, over: {system: allreduce}, metric: bytes, at_most: 1000}
-  - {kind: own, claim: timed, select: {system: mlless}, over: {system: kubeml}, metric: seconds_per_epoch, at_most: 1000}
-  - {kind: own, claim: reached, select: {system: kubeml}, over: {system: allreduce}, metric: time_to_accuracy, target: 0,
-     at_most: 1000}
-  - {kind: own, claim: learned, select: {system: mlless}, over: {system: allreduce}, metric: train_loss, at_least: 0}
+findings:
+  - {says: sent, formula: \"bytes[mlless] <= 1000 * bytes[allreduce]\"}
+  - {says: timed, formula: \"seconds_per_epoch[mlless] <= 1000 * seconds_per_epoch[kubeml]\"}
+  - {says: reached, formula: \"time_to_accuracy(0)[kubeml] <= 1000 * time_to_accuracy(0)[allreduce]\"}
+  - {says: learned, formula: \"train_loss[mlless] >= 0 * train_loss[allreduce]\"}
 ";
 
 struct Scene(tempfile::TempDir);
@@ -93,10 +89,14 @@ impl Scene {
 }
 
 fn experiment(systems: &str, trials: usize, expected: &str) -> String {
+    let expected = match expected {
+        "holds" => String::new(),
+        other => format!(", {other}_since: abc1234"),
+    };
     EXPERIMENT
         .replace("SYSTEMS", systems)
         .replace("TRIALS", &trials.to_string())
-        .replace("EXPECTED", expected)
+        .replace("EXPECTED", &expected)
 }
 
 fn verdicts(run: &Path) -> Vec<Value> {

@@ -8,15 +8,14 @@ use crate::support::program;
 
 /// Two rows of one system, and a claim on the loss of the first, which follows from the seeds of the trials
 /// and not from the machine: 2.2955, 2.3152 and 2.3318.
-fn experiment(band: &str, most: &str) -> String {
+fn experiment(limit: &str, most: &str) -> String {
     format!(
         "schema: 1\nname: noise\nplatform: local\nseed: 7\ntrials: 2\n{most}\
          dataset: {{name: synthetic-mnist, train: 64, test: 10, seed: 1}}\n\
          model: lenet5\nworkers: 2\nbatch_size: 8\nbatches_per_worker: 1\nepochs: 1\n\
          evaluate: never\nmemory_mb: 1024\nsystems:\n  \
          - {{system: gpu_baseline, name: a}}\n  - {{system: gpu_baseline, name: b}}\n\
-         claims:\n  - {{kind: own, claim: little is learned, select: {{row: a}}, \
-         metric: train_loss, {band}}}\n"
+         findings:\n  - {{says: little is learned, formula: \"train_loss[a] >= {limit}}}\n"
     )
 }
 
@@ -49,7 +48,10 @@ fn run(text: &str) -> (Value, usize) {
 /// does not compare runs no further trials.
 #[test]
 fn a_claim_in_doubt_gets_as_many_trials_as_there_may_be() {
-    let (summary, trials) = run(&experiment("at_least: 2.305", "most_trials: 3\n"));
+    let (summary, trials) = run(&experiment(
+        "2.305\", undecided_since: abc1234",
+        "most_trials: 3\n",
+    ));
     assert_eq!(trials, 3 + 2);
     let verdict = &summary["verdicts"][0];
     assert_eq!(verdict["verdict"], "undecided");
@@ -58,7 +60,7 @@ fn a_claim_in_doubt_gets_as_many_trials_as_there_may_be() {
 
 #[test]
 fn a_claim_that_is_decided_gets_none() {
-    let (summary, trials) = run(&experiment("at_least: 0", "most_trials: 8\n"));
+    let (summary, trials) = run(&experiment("0\"", "most_trials: 8\n"));
     assert_eq!(trials, 4);
     assert_eq!(summary["verdicts"][0]["verdict"], "holds");
     assert!(summary["verdicts"][0].get("undecided_rows").is_none());

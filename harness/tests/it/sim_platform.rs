@@ -172,10 +172,11 @@ fn samples_have_an_interval_and_repetitions_have_none_to_speak_of() {
 
 #[test]
 fn impossible_rows_are_results() {
-    let claims = "  - {kind: own, claim: c, select: {row: small}, metric: puts, at_least: 1, expect: infeasible}\n\
-                  \x20 - {kind: own, claim: d, select: {row: published}, over: {row: many}, metric: puts, at_least: 1}\n";
-    let scene = Scene::new(&format!("{CLAIMED}{claims}"));
-    let (run, output) = scene.run("run", &[], 0);
+    let findings = "findings:\n  - {says: c, formula: \"puts[small] >= 1\"}\n\
+                    \x20 - {says: d, formula: \"puts[published] >= puts[many]\"}\n";
+    let experiment = CLAIMED.replace("claims:\n", findings);
+    let scene = Scene::new(&experiment);
+    let (run, output) = scene.run("run", &[], 3);
     let table = String::from_utf8(output.stdout).unwrap();
     let summary = json(&run.join("summary.json"));
     let rows = summary["rows"].as_array().unwrap();
@@ -211,9 +212,10 @@ fn impossible_rows_are_results() {
 fn what_was_put_in_is_never_reproduced() {
     let claims = "
   - {kind: published, claim: time, select: {row: published}, metric: seconds_per_epoch, published: 29, tolerance: 1, source: \"Barrak et al. 2025, Table 2\", cell: \"t.csv:2:seconds\"}
-  - {kind: own, claim: money, select: {row: published}, metric: cost_paper_usd, at_least: 0}
   - {kind: published, claim: counts, select: {row: published}, metric: puts, published: 10, tolerance: 0, source: \"Barrak et al. 2025, Table 2\", cell: \"t.csv:2:puts\"}
   - {kind: published, claim: fitted, select: {row: published}, metric: gets, published: 16, at_least: 0, source: \"Barrak et al. 2025, Table 2\", cell: \"t.csv:2:gets\", put_in: it was fitted}
+findings:
+  - {says: money, formula: \"cost_paper_usd[published] >= 0\"}
 ";
     // The profile whose S3 is fitted to the paper.
     let fitted = CLAIMED.replace("simulation:\n", "simulation:\n  profile: aws-us-east-1\n");
@@ -227,7 +229,7 @@ fn what_was_put_in_is_never_reproduced() {
             .collect()
     };
     let put_in = "by_construction";
-    assert_eq!(words(&run), [put_in, "holds", "reproduced", put_in]);
+    assert_eq!(words(&run), [put_in, "reproduced", put_in, "holds"]);
     let compute = json(&run.join("plan.json"))[0]["compute"].clone();
     assert_eq!(compute["profile"], "published-cost-performance");
     assert_eq!(compute["origin"], "published");
@@ -242,9 +244,9 @@ fn what_was_put_in_is_never_reproduced() {
         assumed,
     ];
     let (fitted, _) = scene.run("fitted", &stated[..2], 0);
-    assert_eq!(words(&fitted), [put_in, "holds", "reproduced", put_in]);
+    assert_eq!(words(&fitted), [put_in, "reproduced", put_in, "holds"]);
     let (run, _) = scene.run("stated", &stated, 0);
-    assert_eq!(words(&run), ["reproduced", "holds", "reproduced", put_in]);
+    assert_eq!(words(&run), ["reproduced", "reproduced", put_in, "holds"]);
 }
 
 #[test]

@@ -29,7 +29,9 @@ fn files() -> Vec<File> {
         let head = text.split("\nclaims:").next().unwrap().to_owned();
         let experiment = Experiment::load(&path, &Options::default());
         let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));
+        // Formulas have no terms that could be changed so.
         let mut claims = experiment.claims;
+        claims.retain(|claim| claim.formula.is_none());
         for claim in &mut claims {
             claim.history.clear();
         }

@@ -120,7 +120,8 @@ pub(super) fn sweeps(
 /// Returns the metric of time that most claims compare rows by.
 fn claimed(claims: &[Claim]) -> Metric {
     let of = |metric: Metric| {
-        let compared = claims.iter().filter(|claim| claim.over.is_some());
+        let is_compared = |claim: &&Claim| claim.over.is_some() || claim.formula.is_some();
+        let compared = claims.iter().filter(is_compared);
         compared
             .filter(|claim| claim.metric == Some(metric))
             .count()

@@ -34,7 +34,8 @@ claims:
   - {kind: published, source: \"a paper, Table 1\", cell: \"t.csv:2:seconds\", claim: an epoch of ScatterReduce takes 86 s, select: {system: scatterreduce}, metric: seconds_per_epoch, published: 86, tolerance: 0.1, expect: not_reproduced}
   - {kind: published, source: \"a paper, Table 1\", cell: \"t.csv:2:usd\", claim: an epoch of ScatterReduce costs 0.01 USD, select: {system: scatterreduce}, metric: cost_paper_usd, published: 0.01, tolerance: 0.1, expect: not_reproduced}
   - {kind: published, source: \"a paper, Table 1\", claim: AllReduce puts less than ScatterReduce, select: {system: allreduce}, over: {system: scatterreduce, model: mobilenet}, metric: puts, at_most: 1, put_in: the closed form}
-  - {kind: own, claim: the GPU takes less than an hour, select: {system: gpu_baseline}, metric: seconds_per_epoch, at_most: 3600}
+findings:
+  - {says: the GPU takes less than an hour, formula: \"seconds_per_epoch[gpu_baseline] <= 3600\"}
 ";
 
 /// A page with the directory that it reports of.
@@ -139,7 +140,7 @@ pub fn shipped() -> &'static [Page] {
     static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
     PAGES.get_or_init(|| {
         // Draws decide rankings, and no chart shows them.
-        let sweep = ["--set", "claims=[]"];
+        let sweep = ["--set", "claims=[]", "--set", "findings=[]"];
         let files: [(&str, &[&str]); 23] = [
             ("smoke", &["--platform", "sim"]),
             ("own-model", &[]),

@@ -27,8 +27,8 @@ epochs: 2
 evaluate: EVALUATE
 optimizer: {sgd: {learning_rate: 1.0e+30}}
 systems: [allreduce, gpu_baseline]
-claims:
-  - {kind: own, claim: it diverges, select: {system: allreduce}, metric: diverged, at_least: 1, expect: holds}
+findings:
+  - {says: it diverges, formula: \"diverged[allreduce] >= 1\"}
 ";
 
 fn summary(scene: &Scene) -> Value {

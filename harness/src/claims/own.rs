@@ -1,0 +1,304 @@
+//! Checks and findings: formulas over the rows of the experiment that they stand in.
+
+use std::collections::{HashMap, HashSet};
+
+use super::metric::Metric;
+use crate::formula::{
+    Cell, Column, Formula, FormulaError, Grid, Instance, ResolvedFormula, Span, Unit,
+};
+use crate::rows::Row;
+
+/// The key of rows by their ids, and the name of their table.
+const ROW: &str = "row";
+
+/// The keys of rows by what they are.
+const FIELDS: [&str; 7] = [
+    "system",
+    "model",
+    "dataset",
+    "fidelity",
+    "workers",
+    "batch_size",
+    "memory_mb",
+];
+
+/// A figure of a row: a metric, and the accuracy that it waits for.
+pub type Figure = (Metric, Option<f64>);
+
+/// The values of a formula's free keys, with what is compared there.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Values of the free keys, each under its name.
+    pub at: Vec<(String, String)>,
+    /// Instances, in the order of the formula: each must hold.
+    pub all: Vec<Instance>,
+}
+
+impl Place {
+    /// Returns whether every instance holds.
+    pub fn holds(&self) -> bool {
+        self.all.iter().all(Instance::holds)
+    }
+
+    /// Returns the rows and figures that are read, each once.
+    pub fn reads(&self) -> Vec<(&str, Figure)> {
+        reads(&self.all)
+    }
+
+    /// Returns the rows that are read, each once.
+    pub fn rows(&self) -> Vec<&str> {
+        let mut rows = Vec::new();
+        for (row, _) in self.reads() {
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        rows
+    }
+}
+
+/// Returns the rows and figures that instances read, each once.
+pub fn reads(instances: &[Instance]) -> Vec<(&str, Figure)> {
+    let mut reads = Vec::new();
+    for input in instances.iter().flat_map(|instance| &instance.inputs) {
+        let name = input.name.split('[').next().unwrap_or_default();
+        if let Some(figure) = figure(name)
+            && !reads.contains(&(input.place.as_str(), figure))
+        {
+            reads.push((input.place.as_str(), figure));
+        }
+    }
+    reads
+}
+
+/// Returns the figure of that name: `bytes`, `time_to_accuracy(0.8)`.
+fn figure(name: &str) -> Option<Figure> {
+    let (name, target) = match name.split_once('(') {
+        Some((name, target)) => (name, Some(target.strip_suffix(')')?.parse().ok()?)),
+        None => (name, None),
+    };
+    let metric = Metric::named(name)?;
+    let has_target = metric == Metric::TimeToAccuracy;
+    let is_share = target.is_none_or(|target| (0.0..=1.0).contains(&target));
+    (target.is_some() == has_target && is_share).then_some((metric, target))
+}
+
+/// A formula whose names are resolved over rows.
+pub struct OverRows {
+    formula: ResolvedFormula,
+    grid: Grid,
+    /// Places where rows have every figure.
+    pub places: Vec<Place>,
+    /// Cells that some place reads.
+    reads: Vec<Read>,
+}
+
+/// A cell of the grid: a figure of a row.
+struct Read {
+    row: String,
+    figure: Figure,
+    column: usize,
+    at: Vec<String>,
+    unit: Option<Unit>,
+}
+
+impl OverRows {
+    /// Reads a formula and resolves its names over rows. Rows that it names and that are not
+    /// there have no figure: options of the command leave rows out.
+    ///
+    /// # Errors
+    /// When the text is no formula, a name is no metric, or no row has all that is compared.
+    pub fn new(formula: &str, rows: &[&Row]) -> Result<Self, FormulaError> {
+        Self::resolved(formula, rows, true)
+    }
+
+    /// Checks that a formula compares what rows have, and names these rows alone.
+    ///
+    /// # Errors
+    /// When the text is no formula, a name is no metric or row, or nothing is compared.
+    pub fn check(formula: &str, rows: &[&Row]) -> Result<(), FormulaError> {
+        let over = Self::resolved(formula, rows, false)?;
+        if over.reads.is_empty() {
+            return Err(FormulaError {
+                text: formula.to_owned(),
+                span: Span::default(),
+                problem: "it reads no figure of a row".into(),
+                remedy: "name a metric: `bytes[allreduce] <= 1000`".into(),
+                is_unprinted: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn resolved(formula: &str, rows: &[&Row], may_be_left_out: bool) -> Result<Self, FormulaError> {
+        let formula = Formula::parse(formula)?;
+        let keys = Keys::new(&formula, rows);
+        let mut grid = Grid::default();
+        let mut cells = Vec::new();
+        for (column, (name, figure)) in columns(&formula).into_iter().enumerate() {
+            let unit = Unit::named(figure.0.unit());
+            let mut of_name = Column::new(ROW, &name, &keys.names, true);
+            for row in rows {
+                let read = Read {
+                    row: row.id.clone(),
+                    figure,
+                    column,
+                    at: keys.of(row),
+                    unit: unit.clone(),
+                };
+                of_name.insert(read.at.clone(), read.cell(1.0));
+                cells.push(read);
+            }
+            if may_be_left_out {
+                for (name, value) in formula.values() {
+                    if !of_name.has_value(&value) {
+                        of_name.name_value(keys.of_absent(name.as_deref(), &value), &value);
+                    }
+                }
+            }
+            grid.add_column(of_name);
+        }
+        let formula = formula.resolve(&grid)?;
+        let mut places: Vec<Place> = Vec::new();
+        for instance in formula.instances(&grid)? {
+            match places.iter_mut().find(|place| place.at == instance.at) {
+                Some(place) => place.all.push(instance),
+                None => places.push(Place {
+                    at: instance.at.clone(),
+                    all: vec![instance],
+                }),
+            }
+        }
+        let known = places.iter().flat_map(Place::reads);
+        let known: HashSet<(&str, &str)> = known
+            .map(|(row, (metric, _))| (row, metric.name()))
+            .collect();
+        cells.retain(|read| known.contains(&(read.row.as_str(), read.figure.0.name())));
+        Ok(Self {
+            formula,
+            grid,
+            places,
+            reads: cells,
+        })
+    }
+
+    /// Returns each place where rows have these figures; none where one is missing.
+    ///
+    /// # Errors
+    /// When one cannot be computed, as a division by 0.
+    pub fn world(
+        &mut self,
+        value: impl Fn(&str, Figure) -> Option<f64>,
+    ) -> Result<Vec<Option<Place>>, FormulaError> {
+        for read in &self.reads {
+            let cell = value(&read.row, read.figure).map(|value| read.cell(value));
+            if let Some(column) = self.grid.column_mut(read.column) {
+                column.set(&read.at, cell);
+            }
+        }
+        let mut own: HashMap<Vec<(String, String)>, Vec<Instance>> = HashMap::new();
+        for instance in self.formula.instances(&self.grid)? {
+            own.entry(instance.at.clone()).or_default().push(instance);
+        }
+        let place = |place: &Place| {
+            let all = own.remove(&place.at)?;
+            let at = place.at.clone();
+            (all.len() == place.all.len()).then_some(Place { at, all })
+        };
+        Ok(self.places.iter().map(place).collect())
+    }
+}
+
+impl Read {
+    fn cell(&self, value: f64) -> Cell {
+        Cell {
+            value,
+            half_digit: 0.0,
+            unit: self.unit.clone(),
+            place: self.row.clone(),
+        }
+    }
+}
+
+/// Returns the figure that a formula names first.
+pub fn first_figure(formula: &Formula) -> Option<Figure> {
+    figure(formula.names().first()?)
+}
+
+/// Returns the accuracy that a formula requires.
+pub fn least_accuracy(formula: &Formula) -> Option<f64> {
+    let (name, least) = formula.at_least()?;
+    (name == Metric::Accuracy.name()).then_some(least)
+}
+
+/// What cells are looked up by: ids of rows where brackets hold one, or else what rows are.
+struct Keys {
+    names: Vec<String>,
+    by_id: bool,
+    is_repeated: bool,
+}
+
+impl Keys {
+    fn new(formula: &Formula, rows: &[&Row]) -> Self {
+        let values = formula.values();
+        let is_field = |(name, _): &(Option<String>, String)| {
+            name.as_deref().is_some_and(|name| FIELDS.contains(&name))
+        };
+        let is_id = |(_, value): &(Option<String>, String)| rows.iter().any(|row| row.id == *value);
+        let mut keys = Self {
+            names: vec![ROW.to_owned()],
+            by_id: !values.iter().any(is_field) && (values.is_empty() || values.iter().any(is_id)),
+            is_repeated: false,
+        };
+        if !keys.by_id {
+            // Rows that are alike in all of these differ in their ids.
+            let known: HashSet<Vec<String>> = rows.iter().map(|row| keys.of(row)).collect();
+            keys.is_repeated = known.len() < rows.len();
+            keys.names = FIELDS.map(str::to_owned).to_vec();
+            keys.names.extend(keys.is_repeated.then(|| ROW.to_owned()));
+        }
+        keys
+    }
+
+    fn of(&self, row: &Row) -> Vec<String> {
+        if self.by_id {
+            return vec![row.id.clone()];
+        }
+        let job = &row.job;
+        let mut values = vec![
+            job.system.clone(),
+            job.model.clone(),
+            job.data.dataset.clone(),
+            job.fidelity.as_str().to_owned(),
+            job.workers.to_string(),
+            job.batch_size.to_string(),
+            row.memory_mb.to_string(),
+        ];
+        values.extend(self.is_repeated.then(|| row.id.clone()));
+        values
+    }
+
+    /// Returns the key that a value is of which no row has.
+    fn of_absent(&self, name: Option<&str>, value: &str) -> &str {
+        match name.and_then(|name| FIELDS.iter().find(|field| **field == name)) {
+            _ if self.by_id => ROW,
+            Some(field) => field,
+            None if epochcost_systems::find(value).is_some() => FIELDS[0],
+            None => FIELDS[1],
+        }
+    }
+}
+
+/// Returns the figures that a formula names; every metric, so that an error can suggest one, if
+/// a name is none.
+fn columns(formula: &Formula) -> Vec<(String, Figure)> {
+    let names = formula.names().into_iter();
+    let named: Option<Vec<(String, Figure)>> = names
+        .map(|name| Some((name.clone(), figure(&name)?)))
+        .collect();
+    named.unwrap_or_else(|| {
+        let all = Metric::ALL.iter();
+        all.map(|metric| (metric.name().to_owned(), (*metric, None)))
+            .collect()
+    })
+}
