@@ -2,14 +2,13 @@
 """Training steps of this project against PyTorch's, interleaved.
 
     benches/steps.py [--quick] [--models M,…] [--batches B,…] [--threads T,…] [--isa native,avx2]
-                     [--precisions fp32,bf16] [--rounds N] [--row-seconds S] [--minutes M]
+                     [--rounds N] [--row-seconds S] [--minutes M]
                      [--python PYTHON-WITH-TORCH] [--json FILE]
 
 Each variant is a process of its own: this project's, this project's without Winograd's
 convolution if the model has any, PyTorch's with contiguous tensors, and PyTorch's with
 channels-last ones. They take turns, one step each, so that other load on the machine
-affects all of them alike. In bf16, PyTorch's are under `autocast`, and this project's in fp32 is beside
-them. CPU time is user and system time of all threads of the process,
+affects all of them alike. CPU time is user and system time of all threads of the process,
 from `/proc/PID/task/*/schedstat`; peak memory is the process's high-water mark (`VmHWM`).
 Every printed time is a median, with its interquartile range in the record, and beside each
 row the machine's load average over one minute before and after it.
@@ -101,32 +100,28 @@ def summary(values):
     return {"median": statistics.median(values), "iqr": high - low, "n": len(values)}
 
 
-def ours(model, batch, threads, isa, name="ours", settings={}, precision="fp32"):
+def ours(model, batch, threads, isa, name="ours", settings={}):
     environment = {"RAYON_NUM_THREADS": str(threads), **settings}
     environment |= AVX2["ours"] if isa == "avx2" else {}
-    command = [RELEASE / "examples/step", model, str(batch), "cpu", precision]
+    command = [RELEASE / "examples/step", model, str(batch), "cpu"]
     return Arm(name, command, environment)
 
 
-def torch(options, model, batch, threads, isa, layout, precision="fp32"):
+def torch(options, model, batch, threads, isa, layout):
     script = ROOT / "benches/torch_step.py"
-    command = [options.python, script, model, str(batch), layout, str(threads), precision]
+    command = [options.python, script, model, str(batch), layout, str(threads)]
     environment = {"OMP_NUM_THREADS": str(threads), **(AVX2["torch"] if isa == "avx2" else {})}
     return Arm(layout, command, environment)
 
 
-def compare(options, model, batch, threads, isa, precision):
+def compare(options, model, batch, threads, isa):
     """One row of the table."""
     load = [os.getloadavg()[0]]
-    arms = [ours(model, batch, threads, isa, precision=precision)]
-    if precision != "fp32":
-        arms.append(ours(model, batch, threads, isa, "fp32"))
-    elif model in WINOGRAD:
+    arms = [ours(model, batch, threads, isa)]
+    if model in WINOGRAD:
         arms.append(ours(model, batch, threads, isa, "direct", DIRECT))
     if options.python:
-        arms += [
-            torch(options, model, batch, threads, isa, layout, precision) for layout in LAYOUTS
-        ]
+        arms += [torch(options, model, batch, threads, isa, layout) for layout in LAYOUTS]
     for arm in arms:
         arm.step(record=False)
     end = time.perf_counter() + options.row_seconds
@@ -136,7 +131,7 @@ def compare(options, model, batch, threads, isa, precision):
         for arm in arms:
             arm.step()
     load.append(os.getloadavg()[0])
-    row = key(model, batch, threads, isa, precision) | {"load": load}
+    row = key(model, batch, threads, isa) | {"load": load}
     row |= {arm.name: arm.finish() for arm in arms}
     peers = [row[layout] for layout in LAYOUTS if layout in row]
     for arm in ["ours", "direct"]:
@@ -146,9 +141,8 @@ def compare(options, model, batch, threads, isa, precision):
     return row
 
 
-def key(model, batch, threads, isa, precision):
-    found = {"model": model, "batch": batch, "threads": threads, "isa": isa}
-    return found | {"precision": precision}
+def key(model, batch, threads, isa):
+    return {"model": model, "batch": batch, "threads": threads, "isa": isa}
 
 
 def cold_start(options):
@@ -218,7 +212,7 @@ def binary_mb():
     return size
 
 
-HEADER = ["model", "batch", "threads", "isa", "precision", "ours", "ours in fp32", "direct", "PyTorch", "channels-last",
+HEADER = ["model", "batch", "threads", "isa", "ours", "direct", "PyTorch", "channels-last",
           "ratio", "direct", "peak MB: ours", "PyTorch", "channels-last"]
 
 
@@ -229,8 +223,8 @@ def print_row(row):
             found = found and found.get(name)
         return "–" if found is None else f"{found:.{digits}f}"
 
-    arms = ["ours", "fp32", "direct", *LAYOUTS]
-    cells = [row["model"], row["batch"], row["threads"], row["isa"], row["precision"]]
+    arms = ["ours", "direct", *LAYOUTS]
+    cells = [row["model"], row["batch"], row["threads"], row["isa"]]
     cells += [cell(arm, ["cpu_ms", "median"], 1) for arm in arms]
     cells += [cell(arm, ["cpu_ratio"], 2) for arm in ["ours", "direct"]]
     cells += [cell(arm, ["peak_mb"], 0) for arm in ["ours", *LAYOUTS]]
@@ -244,7 +238,6 @@ def arguments():
     parser.add_argument("--batches", default="32,128,512")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--isa", default="native,avx2")
-    parser.add_argument("--precisions", default="fp32", help="of both sides: fp32, bf16")
     parser.add_argument("--rounds", type=int, default=9, help="most rounds of a row")
     parser.add_argument("--row-seconds", type=float, default=60,
                         help=f"after so long a row ends, with {LEAST_ROUNDS} rounds at least")
@@ -278,8 +271,7 @@ def opened(options):
 
 def wanted(options):
     return [
-        key(model, batch, threads, isa, precision)
-        for precision in options.precisions.split(",")
+        key(model, batch, threads, isa)
         for isa in options.isa.split(",")
         for threads in map(int, options.threads.split(","))
         for model in options.models.split(",")

@@ -1,10 +1,9 @@
-"""PyTorch's side of the benchmark: torch_step.py MODEL BATCH LAYOUT THREADS [fp32|bf16]
+"""PyTorch's side of the benchmark: torch_step.py MODEL BATCH LAYOUT THREADS
 
 Writes `ready` when the first step could begin, then answers each line of its standard
 input by a training step and its wall milliseconds. The networks are those of the golden
 gradients (`workloads/models/golden/make.py`) with plain ReLUs and dropout; gradients are set to None
-between two steps, as PyTorch advises. In bf16 the forward pass is under `autocast`, and the backward
-pass follows it.
+between two steps, as PyTorch advises.
 """
 
 import pathlib
@@ -21,7 +20,6 @@ import torch.nn.functional as F  # noqa: E402
 make.rectify = F.relu
 make.Rectify = torch.nn.ReLU
 make.Dropout = torch.nn.Dropout
-precision = sys.argv[5] if len(sys.argv) > 5 else "fp32"
 torch.set_num_threads(threads)
 torch.manual_seed(1)
 definition = make.MODELS[model]
@@ -36,7 +34,6 @@ for _ in sys.stdin:
     start = time.perf_counter()
     for parameter in network.parameters():
         parameter.grad = None
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
-        loss = F.cross_entropy(network(definition.enlarged(images)), labels)
+    loss = F.cross_entropy(network(definition.enlarged(images)), labels)
     loss.backward()
     print((time.perf_counter() - start) * 1e3, flush=True)

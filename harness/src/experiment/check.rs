@@ -7,7 +7,7 @@ use epochcost_datasets::{self as datasets, DatasetInfo};
 use epochcost_kernels::KernelError;
 use epochcost_simulator::profile::Client;
 use epochcost_systems::{
-    self as systems, Attack, DataPlan, Device, Evaluate, Fidelity, Host, Job, ModelSizes, System,
+    self as systems, Attack, DataPlan, Device, Evaluate, Host, Job, ModelSizes, System,
 };
 
 use super::bounds::LONGEST_ID;
@@ -45,8 +45,6 @@ pub struct Checker<'a> {
     pub breaks_servers: bool,
     /// Whether functions of the platform can compute on this machine's GPUs.
     pub has_gpu_functions: bool,
-    /// Whether a user knows the processor that functions of the platform run on.
-    pub has_known_processor: bool,
 }
 
 /// A row with valid fields.
@@ -410,10 +408,18 @@ impl Checker<'_> {
                 ),
                 "remove `device`, or set its kind to cpu",
             )),
-            (host, Some(choice)) if choice.kind == Device::Cpu => {
-                self.cpu_precision(fields, host, row, choice)?;
-                Ok(choice)
+            (_, Some(choice))
+                if choice.kind == Device::Cpu && choice.precision != Precision::Fp32 =>
+            {
+                let precision = choice.precision.name();
+                Err(self.error(
+                    fields,
+                    "device",
+                    format!("the CPU computes in fp32, not in {precision}"),
+                    "remove `precision`, or set `kind: cuda`",
+                ))
             }
+            (_, Some(choice)) if choice.kind == Device::Cpu => Ok(choice),
             (Host::Function, _) => Ok(cpu),
             (Host::Instance, Some(choice)) => Ok(choice),
             (Host::Instance, None) => Ok(DeviceChoice {
@@ -422,37 +428,6 @@ impl Checker<'_> {
                 precision: Precision::default(),
             }),
         }
-    }
-
-    /// Refuses a precision that no CPU has, or that the row's fidelity or platform rules out.
-    fn cpu_precision(
-        &self,
-        fields: &Node,
-        host: Host,
-        row: &Training,
-        choice: DeviceChoice,
-    ) -> Result<(), ExperimentError> {
-        let (message, remedy) = match choice.precision {
-            Precision::Fp32 => return Ok(()),
-            Precision::Tf32 => (
-                "the CPU computes in fp32 or bf16, not in tf32",
-                "remove `precision`, or set `kind: cuda`",
-            ),
-            Precision::Bf16 if row.fidelity != Fidelity::Tuned => (
-                "papers and their code compute in fp32 on the CPU: bf16 is for tuned rows",
-                "set `fidelity: tuned`, or remove `precision`",
-            ),
-            Precision::Bf16
-                if host == Host::Function && !self.has_known_processor && !choice.fallback =>
-            {
-                (
-                    "AWS does not say on which processor a function will be, and few multiply in bf16",
-                    "set `fallback: true` in `device`, or remove `precision`",
-                )
-            }
-            Precision::Bf16 => return Ok(()),
-        };
-        Err(self.error(fields, "device", message, remedy))
     }
 
     fn optimizer(&self, fields: &Node, error: &KernelError) -> ExperimentError {

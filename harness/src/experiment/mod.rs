@@ -205,7 +205,6 @@ impl Experiment {
             has_links: !header.platform.site().is_cloud(),
             breaks_servers: !header.platform.site().is_cloud(),
             has_gpu_functions: header.platform.site() == Site::ThisMachine,
-            has_known_processor: !header.platform.site().is_cloud(),
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
         let systems = document.root.get("systems");

@@ -231,8 +231,7 @@ pub struct NetworkChoice {
 pub struct DeviceChoice {
     /// The device.
     pub kind: Device,
-    /// Whether to take the CPU, in `fp32`, where there is no such device or it has no such
-    /// precision.
+    /// Whether to take the CPU, in `fp32`, where there is no such device.
     #[serde(default)]
     pub fallback: bool,
     /// Numeric precision of matrix products.

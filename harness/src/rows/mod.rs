@@ -38,7 +38,7 @@ pub struct Row {
     pub timeout_s: u64,
     /// EC2 instance type of workers that run on instances.
     pub instance_type: String,
-    /// Whether a worker may fall back to the CPU in `fp32` where the GPU or the precision is missing.
+    /// Whether a worker may fall back to the CPU in `fp32` where the GPU is missing.
     pub cpu_fallback: bool,
     /// Numeric precision of matrix products.
     #[serde(default, skip_serializing_if = "Precision::is_default")]

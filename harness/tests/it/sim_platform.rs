@@ -329,7 +329,7 @@ fn training_in_virtual_time_gives_the_losses_of_real_time() {
 fn a_precision_is_named_wherever_its_row_is() {
     let swept = SIZES.replace(
         "systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]\n",
-        "fidelity: tuned\ndevice: {kind: cpu}\nsystems: [allreduce]\nsweep: {device.precision: [fp32, bf16]}\n",
+        "fidelity: tuned\ndevice: {kind: cuda}\nsystems: [gpu_baseline]\nsweep: {device.precision: [fp32, bf16]}\n",
     );
     let scene = Scene::new(&swept);
     let (run, output) = scene.run("out", &[], 0);

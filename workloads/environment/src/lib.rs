@@ -27,10 +27,10 @@ pub mod worker {
     pub const CONTROL: &str = "EPOCHCOST_CONTROL";
     /// Names under which the system is deployed on AWS, as JSON; set on AWS only.
     pub const DEPLOYMENT: &str = "EPOCHCOST_DEPLOYMENT";
-    /// `1` lets the worker compute on the CPU in `fp32` where the job's GPU or precision
+    /// `1` lets the worker compute on the CPU in `fp32` where the job's GPU
     /// is missing; any other value, or none, does not.
     pub const CPU_FALLBACK: &str = "EPOCHCOST_CPU_FALLBACK";
-    /// Precision of matrix products: `fp32` (default), `tf32` (GPUs) or `bf16`.
+    /// Precision of matrix products: `fp32` (default), on GPUs also `tf32` and `bf16`.
     pub const PRECISION: &str = "EPOCHCOST_PRECISION";
     /// Faults to inject, as the JSON list of a row's `faults`; unset for none.
     pub const FAULTS: &str = "EPOCHCOST_FAULTS";

@@ -8,7 +8,6 @@ use epochcost_architectures::Model;
 use serde::{Deserialize, Serialize};
 
 use crate::ModelError;
-use crate::cpu::bf16::Instructions;
 
 /// Sizes of one model, computed from its layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -140,18 +139,12 @@ impl Precision {
     /// Checks that the device multiplies in it here.
     ///
     /// # Errors
-    /// [`ModelError::NoPrecision`] on a CPU without the instructions.
+    /// [`ModelError::NoPrecision`] on the CPU, but in `f32`.
     pub fn available(self, device: Device) -> Result<(), ModelError> {
-        let (precision, remedy) = match (device, self) {
-            (Device::Cuda, _) | (Device::Cpu, Self::Fp32) => return Ok(()),
-            (Device::Cpu, Self::Bf16) if Instructions::best().is_some() => return Ok(()),
-            (Device::Cpu, Self::Bf16) => (
-                "bf16",
-                "choose `fp32`, or a processor with AVX512-BF16 and no lower level in EPOCHCOST_SIMD",
-            ),
-            (Device::Cpu, Self::Tf32) => ("tf32", "choose `fp32`, or a GPU"),
-        };
-        Err(ModelError::NoPrecision { precision, remedy })
+        match (device, self) {
+            (Device::Cuda, _) | (Device::Cpu, Self::Fp32) => Ok(()),
+            (Device::Cpu, precision) => Err(ModelError::NoPrecision { precision }),
+        }
     }
 }
 
@@ -160,6 +153,16 @@ impl fmt::Display for Device {
         f.write_str(match self {
             Self::Cpu => "cpu",
             Self::Cuda => "cuda",
+        })
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Bf16 => "bf16",
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::Precision;
+
 /// A request that could not be served. Every text fits after "failed to …: ".
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -46,13 +48,11 @@ pub enum ModelError {
         /// Remedy.
         remedy: &'static str,
     },
-    /// A precision was asked for that the processor has no instructions for.
-    #[error("this processor does not multiply in {precision}: {remedy}")]
+    /// A precision was asked for that the CPU does not multiply in.
+    #[error("the CPU multiplies in fp32, not in {precision}: choose `fp32`, or a GPU")]
     NoPrecision {
-        /// Name of the precision.
-        precision: &'static str,
-        /// Remedy.
-        remedy: &'static str,
+        /// The precision.
+        precision: Precision,
     },
     /// A flat vector has the wrong length for the model.
     #[error("{what} of {model} must hold {expected} values, but {actual} were given")]

@@ -119,8 +119,7 @@ impl Local {
         &self.worker
     }
 
-    /// Refuses a row on a device or in a precision that is not here, where it may not take the
-    /// CPU, in fp32, instead.
+    /// Refuses a row on a device that is not here, where it may not take the CPU instead.
     ///
     /// # Errors
     /// [`PlatformError::Lacks`] with the remedy.
@@ -132,8 +131,7 @@ impl Local {
             row.job.device,
             &row.id,
             "set `fallback: true` in the row's `device` for the CPU in its place",
-        )?;
-        self.description.multiplies_for(row)
+        )
     }
 
     /// Returns how the limits of the functions of these rows are enforced, and warnings where

@@ -294,14 +294,6 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
                 .into(),
         );
     }
-    let rounds = row.precision == Precision::Bf16 && row.job.device == Device::Cpu;
-    if rounds && local.description.no_bf16.is_none() {
-        warnings.push(
-            "functions multiplied in bf16, which AWS promises of no processor of theirs: they are billed \
-             for times that they may not reach there"
-                .into(),
-        );
-    }
     let largest_mb = largest_function_mb(row).unwrap_or(row.memory_mb);
     warnings.extend(local.limits.too_large(largest_mb));
     let share = vcpus(row.memory_mb);

@@ -15,7 +15,6 @@ use super::checkout::{Artifact, Checkout};
 use super::program::Program;
 use crate::hash::sha256_of;
 use crate::platform::PlatformError;
-use crate::rows::{Precision, Row};
 
 /// Environment variable of another worker binary; nothing is built then.
 pub const WORKER_VARIABLE: &str = epochcost_environment::user::WORKER;
@@ -49,8 +48,6 @@ pub struct Description {
     pub no_cuda: Option<String>,
     /// Whether it was built with CUDA, whether or not this machine has a GPU.
     pub built_with_cuda: bool,
-    /// Reason why the CPU does not multiply in bfloat16, in the worker's words.
-    pub no_bf16: Option<String>,
 }
 
 impl Description {
@@ -77,23 +74,6 @@ impl Description {
             what: format!("the device {device} that {asked_by} asks for{reason}"),
             remedy: format!("{instead}, or {CUDA_WORKER}"),
         })
-    }
-
-    /// Refuses a row whose precision this machine's CPU does not multiply in.
-    ///
-    /// # Errors
-    /// [`PlatformError::Lacks`], with the worker's reason and the remedy.
-    pub fn multiplies_for(&self, row: &Row) -> Result<(), PlatformError> {
-        let needs_bf16 = row.job.device == Device::Cpu && row.precision == Precision::Bf16;
-        match &self.no_bf16 {
-            Some(reason) if needs_bf16 => Err(PlatformError::Lacks {
-                what: format!("the precision bf16 that {} asks for ({reason})", row.id),
-                remedy: "set `fallback: true` in the row's `device` for fp32 in its place, or run \
-                         it on a processor with AVX512-BF16"
-                    .to_owned(),
-            }),
-            _ => Ok(()),
-        }
     }
 }
 

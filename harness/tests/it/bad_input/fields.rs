@@ -278,49 +278,14 @@ fn a_gpu_for_a_function() {
     );
 }
 
-/// Papers and their code compute in fp32: rounded factors are a change of ours.
 #[test]
-fn a_precision_that_a_row_on_the_cpu_may_not_have() {
-    for (fields, words) in [
-        (
-            "device: {kind: cpu, precision: tf32}",
-            ["tf32", "kind: cuda"],
-        ),
-        (
-            "device: {kind: cpu, precision: bf16}",
-            ["bf16", "fidelity: tuned"],
-        ),
-    ] {
-        let by = format!("epochs: 2\n{fields}");
-        refused("epochs: 2", &by, &["bad.yaml:9:", "device"]);
+fn a_precision_that_no_cpu_has() {
+    for precision in ["tf32", "bf16"] {
+        let by =
+            format!("epochs: 2\nfidelity: tuned\ndevice: {{kind: cpu, precision: {precision}}}");
+        let words = ["bad.yaml:10:", "device", "in fp32", precision, "kind: cuda"];
         refused("epochs: 2", &by, &words);
     }
-}
-
-/// On AWS nobody knows the processor before the function is there.
-#[test]
-fn bf16_on_the_cpu_of_tuned_rows() {
-    let check = |fields: &str, platform: &str| {
-        let directory = with(
-            "epochs: 2",
-            &format!("epochs: 2\nfidelity: tuned\ndevice: {{kind: cpu, {fields}}}"),
-        );
-        let platform = format!("platform={platform}");
-        epochcost(directory.path(), &["check", "bad.yaml", "--set", &platform])
-    };
-    for (fields, platform) in [
-        ("precision: bf16", "local"),
-        ("precision: bf16", "sim"),
-        ("precision: bf16, fallback: true", "aws"),
-    ] {
-        let output = check(fields, platform);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{fields}: {message}");
-    }
-    assert_refused(
-        &check("precision: bf16", "aws"),
-        &["bad.yaml:10:", "device", "processor", "fallback: true"],
-    );
 }
 
 /// KubeML's functions share GPUs of this machine; a simulation states them in its profile.

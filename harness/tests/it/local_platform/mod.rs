@@ -11,7 +11,7 @@ use std::time::Duration;
 use epochcost::metering::TrialOutcome;
 use epochcost::platform::local::{Local, Worker, worker};
 use epochcost::platform::{PlatformError, Progress, TrialData};
-use epochcost::rows::{Fault, FaultKind, Precision, Row, TrialPlan};
+use epochcost::rows::{Fault, FaultKind, Row, TrialPlan};
 use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
 use epochcost_systems::{
@@ -307,46 +307,6 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
         assert!(!hosts.is_empty() && hosts.iter().all(|one| *one == host));
         let warned = |record: &Record| matches!(record, Record::Warning { text, .. } if text.contains("CPU"));
         assert!(outcome.records.iter().any(warned), "{system}");
-    }
-}
-
-/// Where the processor has the instructions, replicas agree on values that are not fp32's; where it
-/// has none, the row is refused, or computed in fp32 with a warning.
-#[tokio::test(flavor = "multi_thread")]
-async fn bf16_is_what_workers_multiply_in() {
-    let fp32 = plan("allreduce");
-    let mut plan = fp32.clone();
-    plan.row.precision = Precision::Bf16;
-    let local = Local::with_worker(found()).await.unwrap();
-    match local.run_trial(&plan, &data(), &Steps::default()).await {
-        Err(PlatformError::Lacks { what, remedy }) => {
-            assert!(
-                what.contains("bf16") && what.contains("allreduce"),
-                "{what}"
-            );
-            assert!(remedy.contains("fallback: true"), "{remedy}");
-            plan.row.cpu_fallback = true;
-            let outcome = run(&plan).await;
-            assert_succeeds(&plan, &outcome);
-            assert_eq!(course(&outcome), course(&run(&fp32).await));
-            let warned = |record: &Record| matches!(record, Record::Warning { text, .. } if text.contains("fp32"));
-            assert!(outcome.records.iter().any(warned));
-        }
-        Ok(outcome) => {
-            assert_succeeds(&plan, &outcome);
-            assert!(
-                digests(&outcome)
-                    .values()
-                    .all(|replicas| replicas.len() == 1)
-            );
-            assert_eq!(course(&outcome), course(&run(&plan).await));
-            let exact = run(&fp32).await;
-            assert_ne!(course(&outcome), course(&exact));
-            let warned =
-                |outcome: &TrialOutcome| outcome.warnings.iter().any(|text| text.contains("bf16"));
-            assert!(warned(&outcome) && !warned(&exact));
-        }
-        Err(error) => panic!("{error:?}"),
     }
 }
 

@@ -1,12 +1,11 @@
 //! The dense convolution, forward: each output pixel sums over what its window sees.
 
-use super::bf16::Factors;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
 use super::lanes::Lanes;
 use super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
 use super::norm::{GroupMoments, Moments, group_moments};
-use super::product::{Packed, Product, Weights};
+use super::product::{Panels, Product, Weights};
 use super::tile::Run;
 use super::{Kernel, dispatch_columns};
 
@@ -16,10 +15,9 @@ pub(crate) fn forward(
     input: Input<'_>,
     weight: &[f32],
     geometry: &Geometry,
-    factors: Factors,
     moments_wanted: bool,
 ) -> (Vec<f32>, Moments) {
-    let packed = packed(weight, geometry, factors);
+    let packed = packed(weight, geometry);
     let mut output = Output::new(geometry.output_shape().iter().product());
     let target = output.target();
     let frame = frame(geometry);
@@ -49,10 +47,9 @@ pub(crate) fn products_alone(
     input: Input<'_>,
     weight: &[f32],
     geometry: &Geometry,
-    factors: Factors,
     times: usize,
 ) -> Vec<f32> {
-    let packed = packed(weight, geometry, factors);
+    let packed = packed(weight, geometry);
     let mut output = vec![0.0; geometry.output_shape().iter().product()];
     let frame = frame(geometry);
     let target = Target::of(&mut output);
@@ -77,7 +74,7 @@ pub(crate) fn products_alone(
     output
 }
 
-fn packed(weight: &[f32], geometry: &Geometry, factors: Factors) -> Packed {
+fn packed(weight: &[f32], geometry: &Geometry) -> Panels {
     let (inputs, taps) = (geometry.inputs, geometry.taps());
     let weights = Weights {
         values: weight,
@@ -86,12 +83,12 @@ fn packed(weight: &[f32], geometry: &Geometry, factors: Factors) -> Packed {
         first: &|term| term % inputs * taps + term / inputs,
         step: inputs * taps,
     };
-    Packed::new(&weights, factors)
+    Panels::new(&weights)
 }
 
 struct Forward<'a> {
     input: Input<'a>,
-    weight: &'a Packed,
+    weight: &'a Panels,
     geometry: &'a Geometry,
     frame: &'a Frame,
     shard: Shard,

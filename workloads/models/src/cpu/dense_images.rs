@@ -4,13 +4,12 @@
 //! different remainders are seen through different taps, so each remainder is a
 //! product of its own: no zeros are multiplied and nothing is scattered.
 
-use super::bf16::Factors;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
 use super::lanes::Lanes;
 use super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
 use super::norm::{Sums, function_gradient_and_sums};
-use super::product::{Packed, Product, Weights};
+use super::product::{Panels, Product, Weights};
 use super::tile::Run;
 use super::{Kernel, dispatch_columns};
 
@@ -21,9 +20,8 @@ pub(crate) fn gradient(
     weight: &[f32],
     output_gradient: &[f32],
     geometry: &Geometry,
-    factors: Factors,
 ) -> (Vec<f32>, Option<Sums>) {
-    let packed = packed(weight, geometry, factors);
+    let packed = packed(weight, geometry);
     let images = geometry.batch * geometry.pixels() * geometry.inputs;
     let mut gradient = Output::new(images);
     let target = gradient.target();
@@ -49,7 +47,7 @@ pub(crate) fn gradient(
 }
 
 /// The weights as the gradient reads them: a row an output and tap.
-pub(super) fn packed(weight: &[f32], geometry: &Geometry, factors: Factors) -> Packed {
+pub(super) fn packed(weight: &[f32], geometry: &Geometry) -> Panels {
     let (inputs, outputs, taps) = (geometry.inputs, geometry.outputs, geometry.taps());
     let weights = Weights {
         values: weight,
@@ -58,7 +56,7 @@ pub(super) fn packed(weight: &[f32], geometry: &Geometry, factors: Factors) -> P
         first: &|term| term % outputs * inputs * taps + term / outputs,
         step: taps,
     };
-    Packed::new(&weights, factors)
+    Panels::new(&weights)
 }
 
 /// Outputs that each pixel of a group of images gathers from.
@@ -159,7 +157,7 @@ impl<'a> Plan<'a> {
 /// One shard's gradient of the images.
 pub(super) struct Gradient<'a> {
     pub(super) input: Input<'a>,
-    pub(super) weight: &'a Packed,
+    pub(super) weight: &'a Panels,
     pub(super) output_gradient: &'a [f32],
     pub(super) plan: &'a Plan<'a>,
     pub(super) shard: Shard,

@@ -1,7 +1,6 @@
 //! The dense convolution, backward: the gradient of the weight, a sum over all pixels
 //! of what each window saw, times its output's gradient.
 
-use super::bf16::{Factors, OverPixels, Sums};
 use super::dense::frame;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
@@ -29,12 +28,7 @@ const SUMMED_PIXELS: usize = 256;
 const LEAST_SHARDS: usize = 12;
 
 /// The gradient of a weight `[out, in, kernel, kernel]`.
-pub(crate) fn gradient(
-    input: Input<'_>,
-    output_gradient: &[f32],
-    geometry: &Geometry,
-    factors: Factors,
-) -> Vec<f32> {
+pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geometry) -> Vec<f32> {
     let (batches, ranges) = units(geometry);
     let units: Vec<(Shard, Shard)> = batches
         .iter()
@@ -45,13 +39,12 @@ pub(crate) fn gradient(
     let parts = in_parallel(&units, |(batch, outputs)| {
         let mut part = Output::new(outputs.length * geometry.depth());
         let target = part.target();
-        let space = scratch(geometry, &frame, batch, outputs, factors);
+        let space = scratch(geometry, &frame, batch, outputs);
         with_scratch(space, |scratch| {
             dispatch(Gradient {
                 input,
                 output_gradient,
                 geometry,
-                factors,
                 frame: &frame,
                 batch,
                 outputs,
@@ -86,21 +79,12 @@ pub(super) fn units(geometry: &Geometry) -> (Vec<Shard>, Vec<Shard>) {
 }
 
 /// Values of scratch space that a unit takes.
-pub(super) fn scratch(
-    geometry: &Geometry,
-    frame: &Frame,
-    batch: Shard,
-    outputs: Shard,
-    factors: Factors,
-) -> usize {
+pub(super) fn scratch(geometry: &Geometry, frame: &Frame, batch: Shard, outputs: Shard) -> usize {
     let group = geometry.group().min(batch.length);
     let pixels = group * geometry.out_pixels();
     let framed = padded(group * frame.image());
     let panel = padded(pixels * MAX_COLUMNS);
-    let packed = padded(match factors {
-        Factors::F32 => pixels * (outputs.length + MAX_ROWS),
-        Factors::Bf16(_) => OverPixels::scratch(pixels, outputs.length),
-    });
+    let packed = padded(pixels * (outputs.length + MAX_ROWS));
     framed + panel + packed
 }
 
@@ -127,7 +111,6 @@ pub(super) struct Gradient<'a> {
     pub(super) input: Input<'a>,
     pub(super) output_gradient: &'a [f32],
     pub(super) geometry: &'a Geometry,
-    pub(super) factors: Factors,
     pub(super) frame: &'a Frame,
     pub(super) batch: Shard,
     pub(super) outputs: Shard,
@@ -174,20 +157,9 @@ impl Gradient<'_> {
             // The scratch space: frames, the panel, the packed gradient.
             let panel = scratch.add(padded(group * frame.image()));
             let packed = panel.add(padded(group * geometry.out_pixels() * MAX_COLUMNS));
-            let tiles = match self.factors {
-                Factors::F32 => None,
-                Factors::Bf16(instructions) => Some(OverPixels {
-                    instructions,
-                    pixels: count * geometry.out_pixels(),
-                    outputs: self.outputs.length,
-                    scratch: packed,
-                }),
-            };
             let packed = (geometry.depth() >= PACKED_DEPTH).then_some(packed);
-            match (&tiles, packed) {
-                (Some(tiles), _) => tiles.pack(self.gradient_of(first), geometry.outputs),
-                (None, Some(packed)) => self.pack_gradient::<L>(first, count, packed),
-                (None, None) => {}
+            if let Some(packed) = packed {
+                self.pack_gradient::<L>(first, count, packed);
             }
             if !direct {
                 frame.fill::<L>(self.input, first, count, scratch);
@@ -210,18 +182,7 @@ impl Gradient<'_> {
                     column,
                     columns,
                 };
-                match &tiles {
-                    Some(tiles) => tiles.multiply(
-                        panel,
-                        Sums {
-                            to: self.target.at(column),
-                            row: geometry.depth(),
-                            columns,
-                            accumulate,
-                        },
-                    ),
-                    None => self.products::<L>([first, count], packed, right, accumulate),
-                }
+                self.products::<L>([first, count], packed, right, accumulate);
             }
         }
     }

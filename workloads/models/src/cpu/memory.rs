@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::thread::LocalKey;
 use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -27,7 +26,6 @@ impl Line {
 
 thread_local! {
     static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
-    static TILES: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Returns the length of scratch space for so many values: whole lines, and one
@@ -41,44 +39,13 @@ pub(crate) const fn padded(length: usize) -> usize {
 ///
 /// It must not be asked for within a kernel: closures there are compiled for no level.
 pub(crate) fn with_scratch<T>(length: usize, work: impl FnOnce(*mut f32) -> T) -> T {
-    lend(&SCRATCH, length, work)
-}
-
-/// Lends space for so many bfloat16 values, as [`with_scratch`] does, and beside what that lends.
-pub(crate) fn with_tiles<T>(length: usize, work: impl FnOnce(*mut u16) -> T) -> T {
-    lend(&TILES, length.div_ceil(2), |tiles| work(tiles.cast()))
-}
-
-fn lend<T>(
-    kept: &'static LocalKey<RefCell<Vec<Line>>>,
-    length: usize,
-    work: impl FnOnce(*mut f32) -> T,
-) -> T {
-    let mut lines = kept.take();
+    let mut lines = SCRATCH.take();
     if lines.len() * LINE < length {
         lines.resize(length.div_ceil(LINE), Line::ZERO);
     }
     let result = work(lines.as_mut_ptr().cast());
-    kept.set(lines);
+    SCRATCH.set(lines);
     result
-}
-
-/// Whole cache lines of values.
-pub(crate) struct Lines(Vec<Line>);
-
-impl Lines {
-    /// Returns so many zeros.
-    pub(crate) fn zeros(length: usize) -> Self {
-        Self(vec![Line::ZERO; length.div_ceil(LINE)])
-    }
-
-    pub(crate) fn as_ptr(&self) -> *const f32 {
-        self.0.as_ptr().cast()
-    }
-
-    pub(crate) fn target(&mut self) -> Target {
-        Target(self.0.as_mut_ptr().cast())
-    }
 }
 
 /// Values under construction, each written by one shard.

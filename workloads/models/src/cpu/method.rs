@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use super::bf16::Factors;
 use super::geometry::Geometry;
 use super::input::Input;
 use super::norm::{Moments, Sums};
@@ -15,7 +14,7 @@ const METHOD_VARIABLE: &str = epochcost_environment::user::CONVOLUTION;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     /// Each output as the sum that defines it.
-    Direct(Factors),
+    Direct,
     /// Winograd's algorithm, of fewer multiplications.
     Winograd,
     /// Every channel by itself.
@@ -33,19 +32,13 @@ pub(crate) struct Gradients {
 }
 
 impl Method {
-    /// The fastest for such factors, of those that the environment allows. Winograd's takes values
-    /// as they are: of rounded ones its transforms would lose the rest.
-    pub(crate) fn of(geometry: &Geometry, factors: Factors) -> Self {
+    /// The fastest of those that the environment allows.
+    pub(crate) fn of(geometry: &Geometry) -> Self {
         static DIRECT: OnceLock<bool> = OnceLock::new();
         let direct = || std::env::var(METHOD_VARIABLE).is_ok_and(|method| method == "direct");
         match geometry.window.groups {
-            1 if factors == Factors::F32
-                && winograd::serves(geometry)
-                && !DIRECT.get_or_init(direct) =>
-            {
-                Self::Winograd
-            }
-            1 => Self::Direct(factors),
+            1 if winograd::serves(geometry) && !DIRECT.get_or_init(direct) => Self::Winograd,
+            1 => Self::Direct,
             _ => Self::Depthwise,
         }
     }
@@ -60,9 +53,7 @@ impl Method {
         moments_wanted: bool,
     ) -> (Vec<f32>, Moments) {
         match self {
-            Self::Direct(factors) => {
-                dense::forward(input, weight, geometry, factors, moments_wanted)
-            }
+            Self::Direct => dense::forward(input, weight, geometry, moments_wanted),
             Self::Winograd => winograd::forward(input, weight, geometry, moments_wanted),
             Self::Depthwise => depthwise::forward(input, weight, geometry, moments_wanted),
         }
@@ -78,14 +69,13 @@ impl Method {
         images_wanted: bool,
     ) -> Gradients {
         let (weight_gradient, images) = match self {
-            Self::Direct(factors) => {
+            Self::Direct => {
                 if images_wanted && pointwise::serves(geometry) {
-                    return pointwise::gradients(input, weight, output_gradient, geometry, factors);
+                    return pointwise::gradients(input, weight, output_gradient, geometry);
                 }
-                let of_images =
-                    || dense_images::gradient(input, weight, output_gradient, geometry, factors);
+                let of_images = || dense_images::gradient(input, weight, output_gradient, geometry);
                 (
-                    dense_weight::gradient(input, output_gradient, geometry, factors),
+                    dense_weight::gradient(input, output_gradient, geometry),
                     images_wanted.then(of_images),
                 )
             }

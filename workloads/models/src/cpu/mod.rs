@@ -11,7 +11,6 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod activation;
-pub(crate) mod bf16;
 pub(crate) mod channels;
 pub(crate) mod dense;
 pub(crate) mod dense_images;

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use super::Level;
-use super::bf16::{Factors, Instructions};
 use super::dense;
 use super::geometry::Geometry;
 use super::input::Input;
@@ -16,8 +15,6 @@ pub struct Peaks {
     pub level: String,
     /// Billions of `f32` additions and multiplications per second.
     pub gflops: f64,
-    /// The same of factors in bfloat16; none where the CPU has no instructions for them.
-    pub bf16_gflops: Option<f64>,
     /// Billions of bytes per second that a copy reads and writes.
     pub gb_per_s: f64,
 }
@@ -29,14 +26,13 @@ const TRIES: usize = 30;
 pub fn measured_peaks() -> Peaks {
     Peaks {
         level: format!("{:?}", Level::current()).to_lowercase(),
-        gflops: arithmetic(Factors::F32),
-        bf16_gflops: Instructions::best().map(|best| arithmetic(Factors::Bf16(best))),
+        gflops: arithmetic(),
         gb_per_s: traffic(),
     }
 }
 
 /// One shard's 1×1 convolution of 256 to 256 channels: operands of 512 KiB.
-fn arithmetic(factors: Factors) -> f64 {
+fn arithmetic() -> f64 {
     let geometry = Geometry::new([1, 16, 16, 256], 256, Window::one(1));
     let (values, weight) = (vec![0.5; 256 * 256], vec![0.5; 256 * 256]);
     let input = Input {
@@ -44,7 +40,7 @@ fn arithmetic(factors: Factors) -> f64 {
         norm: None,
     };
     let seconds = best(|| {
-        std::hint::black_box(dense::products_alone(input, &weight, &geometry, factors, 8));
+        std::hint::black_box(dense::products_alone(input, &weight, &geometry, 8));
     });
     8.0 * 2.0 * geometry.work() as f64 / seconds / 1e9
 }

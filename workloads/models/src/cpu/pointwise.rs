@@ -1,7 +1,6 @@
 //! Both gradients of a 1×1 convolution at once: a group of images at a time, so that the
 //! output's gradient and the input are read from memory once for the two.
 
-use super::bf16::Factors;
 use super::dense::frame;
 use super::geometry::Geometry;
 use super::input::Input;
@@ -29,9 +28,8 @@ pub(crate) fn gradients(
     weight: &[f32],
     output_gradient: &[f32],
     geometry: &Geometry,
-    factors: Factors,
 ) -> Gradients {
-    let packed = dense_images::packed(weight, geometry, factors);
+    let packed = dense_images::packed(weight, geometry);
     let plan = dense_images::Plan::new(geometry);
     let mut images = Output::new(geometry.batch * geometry.pixels() * geometry.inputs);
     let target = images.target();
@@ -42,13 +40,12 @@ pub(crate) fn gradients(
     let found = in_parallel(&batches, |batch| {
         let mut part = Output::new(geometry.depth() * geometry.outputs);
         let part_target = part.target();
-        let of_weight = dense_weight::scratch(geometry, &frame, batch, outputs, factors);
+        let of_weight = dense_weight::scratch(geometry, &frame, batch, outputs);
         let sums = with_scratch(of_weight + plan.scratch(), |scratch| {
             let weight = dense_weight::Gradient {
                 input,
                 output_gradient,
                 geometry,
-                factors,
                 frame: &frame,
                 batch,
                 outputs,

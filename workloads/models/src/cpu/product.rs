@@ -1,6 +1,5 @@
 //! Dense products by tiles: packed weights on the right, pixels on the left.
 
-use super::bf16::{self, Factors, Tiles};
 use super::lanes::{Lanes, Portable, Single};
 use super::memory::{Output, Target, in_parallel};
 use super::tile::{MAX_ROWS, Operands, Rows, Run};
@@ -97,15 +96,7 @@ impl Weights<'_> {
     }
 }
 
-/// Weights as a product reads them.
-pub(crate) enum Packed {
-    /// Panels of columns, in each a row a term.
-    Panels(Panels),
-    /// Rounded to bfloat16.
-    Tiles(Tiles),
-}
-
-/// Weights in panels of columns.
+/// Weights as a product reads them: panels of columns, in each a row a term.
 pub(crate) struct Panels {
     values: Vec<f32>,
     terms: usize,
@@ -113,18 +104,9 @@ pub(crate) struct Panels {
     width: usize,
 }
 
-impl Packed {
-    /// Packs the weights for products of such factors.
-    pub(crate) fn new(weights: &Weights<'_>, factors: Factors) -> Self {
-        match factors {
-            Factors::F32 => Self::Panels(Panels::new(weights)),
-            Factors::Bf16(instructions) => Self::Tiles(Tiles::new(weights, instructions)),
-        }
-    }
-}
-
 impl Panels {
-    fn new(weights: &Weights<'_>) -> Self {
+    /// Packs the weights.
+    pub(crate) fn new(weights: &Weights<'_>) -> Self {
         let Weights { terms, columns, .. } = *weights;
         let width = Self::width_of(columns);
         let panels: Vec<usize> = (0..columns.div_ceil(width)).collect();
@@ -178,7 +160,7 @@ pub(crate) struct Product<'a> {
     pub(crate) left: *const f32,
     /// Terms that every row sums over; `right` counts terms.
     pub(crate) runs: &'a [Run],
-    pub(crate) right: &'a Packed,
+    pub(crate) right: &'a Panels,
     pub(crate) output: Target,
     /// Position of each stored row, from `output`.
     pub(crate) stored: &'a [usize],
@@ -193,11 +175,6 @@ impl Product<'_> {
     /// `stored`, the output must be valid for its columns, which no other thread may use.
     #[inline(always)]
     pub(crate) unsafe fn run<L: Lanes>(&self) {
-        let panels = match self.right {
-            Packed::Panels(panels) => panels,
-            // SAFETY: the caller guarantees what it asks for.
-            Packed::Tiles(tiles) => return unsafe { bf16::product(self, tiles) },
-        };
         let mut first = 0;
         while first < self.runs.len() || first == 0 {
             let mut terms = 0;
@@ -208,7 +185,7 @@ impl Product<'_> {
             });
             let end = first + runs.count();
             // SAFETY: the caller guarantees what `pass` asks for, of all runs.
-            unsafe { self.pass::<L>(panels, &self.runs[first..end], first > 0) };
+            unsafe { self.pass::<L>(&self.runs[first..end], first > 0) };
             first = end.max(first + 1);
         }
     }
@@ -216,7 +193,8 @@ impl Product<'_> {
     /// # Safety
     /// What [`Product::run`] needs must hold of `runs`.
     #[inline(always)]
-    unsafe fn pass<L: Lanes>(&self, right: &Panels, runs: &[Run], accumulate: bool) {
+    unsafe fn pass<L: Lanes>(&self, runs: &[Run], accumulate: bool) {
+        let right = self.right;
         // SAFETY: the caller guarantees the instruction set, the rows and the outputs;
         // columns are whole panels of the packed operand, whose width is `L::COLUMNS`.
         unsafe {

@@ -5,10 +5,8 @@ use burn_flex::{Flex, FlexTensor};
 
 use super::{
     FeatureGradients, Features, LayerOps, Moments, Norm, NormGradients, PoolWindow, Window,
-    precision, reference,
+    reference,
 };
-use crate::Precision;
-use crate::cpu::bf16::{Factors, Instructions};
 use crate::cpu::geometry::Geometry;
 use crate::cpu::input::{Affine, Input};
 use crate::cpu::max_pool::{self, Sizes};
@@ -56,7 +54,7 @@ impl LayerOps for Flex {
             images,
             weight,
             sums,
-        } = Method::of(&geometry, factors()).backward(
+        } = Method::of(&geometry).backward(
             input.read(),
             slice(&weight),
             slice(&gradient),
@@ -226,8 +224,7 @@ impl LayerOps for Flex {
     ) -> Tensor<Self, 2> {
         let geometry = as_convolution(&rows, &weight);
         let (rows, weight, bias) = (values(rows), values(weight), values(bias));
-        let (mut output, _) =
-            dense::forward(plain(&rows), slice(&weight), &geometry, factors(), false);
+        let (mut output, _) = dense::forward(plain(&rows), slice(&weight), &geometry, false);
         rows::add_bias(&mut output, slice(&bias));
         tensor(output, [geometry.batch, geometry.outputs])
     }
@@ -237,18 +234,12 @@ impl LayerOps for Flex {
         weight: Tensor<Self, 2>,
         output_gradient: Tensor<Self, 2>,
     ) -> (Tensor<Self, 2>, Tensor<Self, 2>, Tensor<Self, 1>) {
-        let (geometry, factors) = (as_convolution(&rows, &weight), factors());
+        let geometry = as_convolution(&rows, &weight);
         let (shape, weight_shape) = (rows.dims(), weight.dims());
         let (rows, weight, gradient) = (values(rows), values(weight), values(output_gradient));
-        let weight_gradient =
-            dense_weight::gradient(plain(&rows), slice(&gradient), &geometry, factors);
-        let (rows_gradient, _) = dense_images::gradient(
-            plain(&rows),
-            slice(&weight),
-            slice(&gradient),
-            &geometry,
-            factors,
-        );
+        let weight_gradient = dense_weight::gradient(plain(&rows), slice(&gradient), &geometry);
+        let (rows_gradient, _) =
+            dense_images::gradient(plain(&rows), slice(&weight), slice(&gradient), &geometry);
         let bias = rows::column_sums(slice(&gradient), geometry.outputs);
         (
             tensor(rows_gradient, shape),
@@ -283,18 +274,9 @@ fn convolution(
 ) -> (Tensor<Flex, 4>, norm::Moments) {
     let geometry = geometry(&input, &weight, window);
     let (input, weight) = (Held::of(input), values(weight));
-    let method = Method::of(&geometry, factors());
+    let method = Method::of(&geometry);
     let (output, moments) = method.forward(input.read(), slice(&weight), &geometry, moments_wanted);
     (tensor(output, geometry.output_shape()), moments)
-}
-
-/// Returns what this thread's step multiplies.
-fn factors() -> Factors {
-    match precision::current() {
-        Precision::Fp32 | Precision::Tf32 => Factors::F32,
-        // A trainer is given no precision that the CPU lacks.
-        Precision::Bf16 => Instructions::best().map_or(Factors::F32, Factors::Bf16),
-    }
 }
 
 /// Features as kernels read them.

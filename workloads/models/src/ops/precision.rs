@@ -23,6 +23,7 @@ pub(crate) fn at<T>(precision: Precision, work: impl FnOnce() -> T) -> T {
 }
 
 /// Returns this thread's.
+#[cfg(any(feature = "gpu", test))]
 pub(crate) fn current() -> Precision {
     PRECISION.get()
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epochcost_kernels::hash::{mix, unit_f32};
-use epochcost_models::{Device, Precision, StepOutput, Trainer, models};
+use epochcost_models::{Device, StepOutput, Trainer, models};
 use serde::Deserialize;
 
 // Seeds of the hash, each for one purpose, as in `golden/make.py`.
@@ -35,8 +35,6 @@ struct SeedGolden {
     loss: f64,
     gradient_norm: f64,
     float32_distance: f64,
-    /// That of PyTorch's `autocast` to bfloat16.
-    bfloat16_distance: f64,
     projections: Vec<f64>,
     gradient_samples: Vec<f64>,
     statistics_samples: Vec<f64>,
@@ -58,19 +56,6 @@ fn gradients_are_as_close_to_float64_as_pytorchs() {
     let failed: Vec<String> = models()
         .iter()
         .filter_map(|info| check(info.name).err())
-        .collect();
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
-}
-
-/// Of rounded factors, as PyTorch's `autocast` rounds them.
-#[test]
-fn gradients_in_bf16_are_as_close_to_float64_as_pytorchs() {
-    if let Err(error) = Precision::Bf16.available(Device::Cpu) {
-        return println!("not run: {error}");
-    }
-    let failed: Vec<String> = models()
-        .iter()
-        .filter_map(|info| check_bf16(info.name).err())
         .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
@@ -110,9 +95,6 @@ fn bound(model: &str) -> f64 {
     if model == "resnet34" { 3.0 } else { 2.0 }
 }
 
-/// Largest ratio of our median distance in bf16 to that of PyTorch under `autocast`.
-const BF16_BOUND: f64 = 2.0;
-
 /// Largest median distance, of models whose values keep their side of a ReLU.
 fn limit(model: &str) -> f64 {
     if model == "lenet5" {
@@ -151,24 +133,6 @@ fn check(model: &str) -> Result<(), String> {
         Err(format!(
             "{model}: median {ours:.1e}, PyTorch's {theirs:.1e}"
         ))
-    }
-}
-
-fn check_bf16(model: &str) -> Result<(), String> {
-    let (golden, trainer) = read(model)?;
-    let mut trainer = trainer.with_precision(Precision::Bf16).unwrap();
-    let ours = golden.seeds.iter().map(|seed| {
-        let (step, statistics) = step(&mut trainer, &golden, seed.seed);
-        distance(&step, &statistics, seed, golden.stride).projections
-    });
-    let ours = median(ours);
-    let theirs = median(golden.seeds.iter().map(|seed| seed.bfloat16_distance));
-    let found = format!("{model} in bf16: median {ours:.1e}, PyTorch's {theirs:.1e}");
-    println!("{found}");
-    if ours <= BF16_BOUND * theirs {
-        Ok(())
-    } else {
-        Err(found)
     }
 }
 

@@ -30,8 +30,6 @@ pub struct Description {
     pub no_cuda: Option<String>,
     /// Whether it was built with CUDA, whether or not this machine has a GPU.
     pub built_with_cuda: bool,
-    /// The reason why the CPU multiplies in no other precision than `fp32`, if it does not.
-    pub no_bf16: Option<String>,
 }
 
 impl Description {
@@ -46,10 +44,6 @@ impl Description {
             devices,
             no_cuda: cuda.err().map(|error| error.to_string()),
             built_with_cuda: cfg!(feature = "cuda"),
-            no_bf16: Precision::Bf16
-                .available(epochcost_models::Device::Cpu)
-                .err()
-                .map(|error| error.to_string()),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::super::input::{Affine, Input};
 use super::super::lanes::Lanes;
 use super::super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
 use super::super::norm::{GroupMoments, Moments, Sums, function_gradient_and_sums, group_moments};
-use super::super::product::{Packed, Product};
+use super::super::product::{Panels, Product};
 use super::super::tile::Run;
 use super::super::{Kernel, dispatch};
 use super::transforms::{self, Points};
@@ -106,7 +106,7 @@ struct Found {
 
 fn convolved(
     input: Input<'_>,
-    weight: &[Packed],
+    weight: &[Panels],
     geometry: &Geometry,
     then: Then<'_>,
 ) -> (Vec<f32>, Found) {
@@ -181,7 +181,7 @@ impl Plan {
 
 struct Convolve<'a> {
     input: Input<'a>,
-    weight: &'a [Packed],
+    weight: &'a [Panels],
     geometry: &'a Geometry,
     plan: &'a Plan,
     shard: Shard,

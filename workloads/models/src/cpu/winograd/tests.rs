@@ -1,6 +1,5 @@
 //! Against sums in `f64`, beside the direct kernels.
 
-use super::super::bf16::Factors;
 use super::super::geometry::Geometry;
 use super::super::input::Input;
 use super::super::{dense, dense_images, dense_weight};
@@ -62,9 +61,9 @@ impl Case {
     fn direct(&self) -> Results<f32> {
         let (input, geometry) = (self.input(), &self.geometry);
         [
-            dense::forward(input, &self.weight, geometry, Factors::F32, false).0,
-            dense_images::gradient(input, &self.weight, &self.gradient, geometry, Factors::F32).0,
-            dense_weight::gradient(input, &self.gradient, geometry, Factors::F32),
+            dense::forward(input, &self.weight, geometry, false).0,
+            dense_images::gradient(input, &self.weight, &self.gradient, geometry).0,
+            dense_weight::gradient(input, &self.gradient, geometry),
         ]
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::lanes::Lanes;
 use super::super::memory::{Output, Target, in_parallel};
-use super::super::product::{Packed, Panels};
+use super::super::product::Panels;
 use super::super::{Kernel, dispatch};
 use super::POINTS;
 use super::transforms::windows;
@@ -27,7 +27,7 @@ pub(super) struct Order {
 }
 
 /// `G g Gᵀ` of all windows, packed by points.
-pub(super) fn transformed(weight: &[f32], order: Order) -> Vec<Packed> {
+pub(super) fn transformed(weight: &[f32], order: Order) -> Vec<Panels> {
     let width = Panels::width_of(order.columns);
     let panels: Vec<usize> = (0..order.columns.div_ceil(width)).collect();
     let mut packed: Vec<Output> = (0..POINTS)
@@ -46,7 +46,6 @@ pub(super) fn transformed(weight: &[f32], order: Order) -> Vec<Packed> {
         .into_iter()
         // SAFETY: the panels cover the columns, and each writes all points of its own.
         .map(|values| Panels::of(unsafe { values.written() }, [order.terms, order.columns]))
-        .map(Packed::Panels)
         .collect()
 }
 
