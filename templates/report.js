@@ -281,16 +281,6 @@
     return new XMLSerializer().serializeToString(copy);
   }
 
-  function asTable(svg) {
-    const cell = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    const lines = all("g[data-name] :is([data-x], [data-value])", svg).map((shape) => {
-      const { x = "", y = "", value = "" } = shape.dataset;
-      const what = words.get(shape) ?? "";
-      return [shape.closest("g[data-name]").dataset.name, what, x, y, value].map(cell).join(",");
-    });
-    return ["name,what,x,y,value", ...lines, ""].join("\n");
-  }
-
   function makeButtons() {
     for (const figure of all("figure[data-figure]")) {
       const shown = () => all("svg.chart", figure).find((svg) => svg.checkVisibility()) ?? figure.querySelector("svg.chart");
@@ -302,7 +292,7 @@
       const bar = element("div", { className: "save" },
         button("SVG", (svg) => asAddress("image/svg+xml", asImage(svg))),
         button("PNG", asPicture));
-      if (figure.querySelector("g[data-name] :is([data-x], [data-value])")) bar.append(button("CSV", (svg) => asAddress("text/csv", asTable(svg))));
+      if (figure.dataset.csv) bar.append(button("CSV", () => asAddress("text/csv", figure.dataset.csv)));
       figure.append(bar);
     }
   }

@@ -10,6 +10,7 @@ use serde::de::{
 
 use super::document::{Document, Entry, Node, Origin, Value, join, whole};
 use super::error::ExperimentError;
+use super::parse::{NO_COMMAS, is_digits};
 use crate::suggest::{did_you_mean, listed};
 
 /// Reads `node`, a part of `document`, as a `T`.
@@ -83,10 +84,12 @@ impl Kind {
         match self {
             Self::UnknownField { field, expected } => {
                 let known: Vec<&str> = expected.iter().chain(elsewhere).copied().collect();
-                (
-                    format!("unknown field `{field}`"),
-                    did_you_mean(field, &known),
-                )
+                let remedy = if is_digits(field) {
+                    NO_COMMAS.to_owned()
+                } else {
+                    did_you_mean(field, &known)
+                };
+                (format!("unknown field `{field}`"), remedy)
             }
             Self::UnknownVariant { variant, expected } => (
                 format!("unknown value `{variant}`"),

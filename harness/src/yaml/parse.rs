@@ -59,6 +59,14 @@ fn suspect(line: &str) -> Option<Vec<char>> {
     is_suspect.then(|| line.chars().collect())
 }
 
+/// What to do about a number with commas between its digits, of which braces make several fields.
+pub(super) const NO_COMMAS: &str = "write numbers without commas, which end a value in braces";
+
+/// Returns whether a key is the rest of such a number.
+pub(super) fn is_digits(key: &str) -> bool {
+    key.len() == 3 && key.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn syntax(error: &serde_yaml::Error) -> Refused {
     let (line, column) = error.location().map_or((1, 1), |at| {
         let number = |count: u64| usize::try_from(count).unwrap_or(1);
@@ -71,6 +79,7 @@ fn syntax(error: &serde_yaml::Error) -> Refused {
             path = key.to_owned();
             let remedy = match key {
                 "<<" => "merge both by one key, the stronger first: `<<: [*a, *b]`",
+                _ if is_digits(key) => NO_COMMAS,
                 _ => "keep one of the two",
             };
             (format!("duplicate key `{key}`"), remedy)

@@ -115,6 +115,8 @@ fn errors_are_in_the_words_of_experiments() {
             "models: [&a {x: s}, &b {x: t}, {<<: *a, <<: *b}]",
             "own.yaml:1:41: <<: duplicate key `<<`; merge both by one key",
         ),
+        ("{count: 1,000,000}", "write numbers without commas"),
+        ("{name: a, count: 1,000}", "write numbers without commas"),
         ("name: a\n---\nname: b", "remove the line `---`"),
         ("name:", "found nothing; give text"),
         ("name: [", "own.yaml:1"),

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::chart::{Data, Look, Size};
 use super::provenance::Provenance;
+use super::table::Table;
 use crate::analysis::answer::target;
 use crate::analysis::names::system_title;
 use crate::analysis::{Analysis, RowAnalysis};
@@ -32,9 +33,8 @@ pub struct Chart {
     pub svg: String,
     /// The chart for a narrow one.
     pub narrow: String,
-    /// The figures behind it; none of a timeline, whose figures are in the trace.
-    #[serde(skip)]
-    pub(super) data: Option<Data>,
+    /// The figures behind it, as CSV; none of a timeline, whose figures are in the trace.
+    pub csv: Option<String>,
     /// The system that it is of; empty where it is of all.
     pub system: String,
 }
@@ -53,7 +53,7 @@ impl Chart {
             caption,
             svg,
             narrow,
-            data: Some(data),
+            csv: Some(Table::of_data(&data).csv()),
             system: String::new(),
         }
     }

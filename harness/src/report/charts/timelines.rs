@@ -72,7 +72,7 @@ fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
         caption,
         svg,
         narrow,
-        data: None,
+        csv: None,
         system: labelled.system.clone(),
     })
 }

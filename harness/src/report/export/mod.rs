@@ -23,9 +23,8 @@ pub(super) fn write(
     // Figures, with their data.
     for chart in view.charts.iter().chain(&view.timelines) {
         files.push((format!("{}.svg", chart.id), image(chart, view, &citation)));
-        if let Some(data) = &chart.data {
-            let table = Table::of_data(data);
-            files.push((format!("{}.csv", chart.id), table.csv()));
+        if let Some(csv) = &chart.csv {
+            files.push((format!("{}.csv", chart.id), csv.clone()));
         }
     }
     // Tables.
