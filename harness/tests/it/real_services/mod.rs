@@ -165,7 +165,7 @@ fn a_server_that_hangs_is_replaced_before_the_next_trial() {
     assert!(is_gone(servers[0]));
 }
 
-/// Peers' servers start in the third trial, when another file is in the place of their module.
+/// A peer's server starts in the third trial, when another file is in the place of its module.
 #[test]
 fn a_module_that_is_replaced_during_a_run_is_loaded_as_it_was() {
     if !is_ready() {

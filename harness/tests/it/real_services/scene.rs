@@ -31,12 +31,12 @@ systems:
   - {system: spirt, name: calm-1}
   - {system: spirt, name: calm-2}
 ";
-/// Tensor stores with a module begin in the third trial; the second takes three seconds.
+/// The third trial has one peer more, whose server begins then; the second takes three seconds.
 const LATE: &str = "\
 systems:
-  - allreduce
-  - {system: scatterreduce, faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms: 3000}}]}
   - spirt
+  - {system: scatterreduce, faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms: 3000}}]}
+  - {system: spirt, name: larger, workers: 3}
 ";
 /// Peers that sign their averages, one with another key than the others trust.
 const SIGNED: &str = "\
