@@ -483,7 +483,8 @@ fn a_worker_that_is_replaced_while_a_run_begins_is_used_as_it_was() {
     std::fs::write(&new, "x").unwrap();
     let (from, to) = (new.clone(), copy.clone());
     let replacing = move |request: &ProxiedRequest<'_>| {
-        if request.body.contains("Action=CreateRole") {
+        // Asked for between the check and the upload.
+        if request.body.contains("Action=GetCallerIdentity") {
             let _ = std::fs::rename(&from, &to);
         }
         Fate::Through
