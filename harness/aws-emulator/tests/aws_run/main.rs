@@ -1,6 +1,6 @@
 //! Whole runs on AWS without an account: the program under test is `epochcost`, built with
 //! the feature `aws`, against this crate's emulator and moto.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
