@@ -332,4 +332,25 @@ pub(crate) mod tests {
         };
         assert!(!too_wide(&specs, &another).is_empty());
     }
+
+    /// Nothing is made for a workflow that Step Functions would refuse.
+    #[test]
+    fn a_definition_that_is_too_long_is_refused_before_anything_is_made() {
+        let package = Package {
+            architecture: Architecture::X86_64,
+            key: String::new(),
+            storage_mb: 512,
+            environment: BTreeMap::new(),
+        };
+        let mut row = rows().swap_remove(0);
+        row.job = job("spirt");
+        let mut made = |batches| {
+            row.job.batches_per_worker = batches;
+            of_trial(&scope(), &row, TrialIndex { row: 0, trial: 0 }, &package)
+        };
+        assert!(made(1_000).is_ok());
+        let refused = made(2_000).unwrap_err().to_string();
+        assert!(refused.contains("the state machine of "), "{refused}");
+        assert!(refused.contains("definition"), "{refused}");
+    }
 }

@@ -609,6 +609,16 @@ mod tests {
             let cause = Cause::of_answer(code, Some(status), message);
             assert_eq!(cause, expected, "{code}: {message}");
         }
+        // EC2 throttles for longer than a grant takes.
+        for (message, seconds) in [(ec2, 600), (kms, 120)] {
+            let refused = AwsError::Call {
+                doing: "create a function".to_owned(),
+                cause: Cause::Passing,
+                code: INVALID.to_owned(),
+                message: message.to_owned(),
+            };
+            assert_eq!(refused.patience(), Some(Duration::from_secs(seconds)));
+        }
     }
 
     /// What no table knows ends its row; what every call would meet, and the user's limits, the run.

@@ -40,6 +40,14 @@ fn a_systems_own_fields_win_over_the_common_ones() {
     assert_eq!(experiment.rows[0].id, "allreduce-lenet5-paper");
 }
 
+#[test]
+fn whole_settings_may_be_written_as_decimals() {
+    let systems = "systems: [{system: spirt, settings: {poll_interval_ms: 50.0}}]";
+    let (before, _) = BASE.split_once("systems: ").unwrap();
+    let experiment = load(&format!("{before}{systems}\n"), &[]).unwrap();
+    assert_eq!(experiment.rows[0].job.settings["poll_interval_ms"], 50);
+}
+
 /// 1000 samples on 4 workers are 250 each: 25 batches of 10.
 #[test]
 fn an_epoch_is_one_pass_over_a_workers_share() {

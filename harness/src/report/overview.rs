@@ -1,6 +1,6 @@
 //! One page over several runs: every claim of every item, with its verdict.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -151,14 +151,10 @@ struct ClaimLine {
 impl View {
     fn new(overview: &Overview, runs: &[Option<AnalysedRun>]) -> Self {
         let items = || overview.items.iter().zip(runs);
+        let anchors = anchors(&overview.items);
         let mut papers: Vec<PaperView> = Vec::new();
-        let mut anchors = BTreeSet::new();
-        for (item, run) in items() {
-            let mut view = item_view(item, run.as_ref());
-            // Two copies of a run have one name.
-            while !anchors.insert(view.line.anchor.clone()) {
-                view.line.anchor.push_str("-again");
-            }
+        for ((item, run), anchor) in items().zip(&anchors) {
+            let view = item_view(item, run.as_ref(), anchor);
             match papers.iter_mut().find(|paper| paper.name == item.paper) {
                 Some(paper) => paper.items.push(view),
                 None => papers.push(PaperView {
@@ -198,14 +194,16 @@ impl View {
             strips: strips(overview),
             words: VerdictKind::ALL.map(VerdictKind::as_str).into(),
             tally: tally(overview),
-            unexpected: items()
-                .flat_map(|(item, run)| claim_lines(item, run.as_ref(), |claim| claim.unexpected))
+            unexpected: (items().zip(&anchors))
+                .flat_map(|((item, run), anchor)| {
+                    claim_lines(item, run.as_ref(), anchor, |claim| claim.unexpected)
+                })
                 .collect(),
-            not_done: (overview.items.iter())
-                .filter(|item| item.state != ItemState::Done)
-                .map(item_line)
+            not_done: (overview.items.iter().zip(&anchors))
+                .filter(|(item, _)| item.state != ItemState::Done)
+                .map(|(item, anchor)| item_line(item, anchor))
                 .collect(),
-            not_run: not_run(overview),
+            not_run: not_run(overview, &anchors),
             papers,
         }
     }
@@ -281,17 +279,19 @@ fn ending(overview: &Overview) -> String {
     }
 }
 
-fn not_run(overview: &Overview) -> Vec<ReasonLine> {
+fn not_run(overview: &Overview, anchors: &[String]) -> Vec<ReasonLine> {
     let mut lines: Vec<ReasonLine> = Vec::new();
-    let done = (overview.items.iter()).filter(|item| item.state == ItemState::Done);
-    for (item, claim) in done.flat_map(|item| item.claims.iter().map(move |claim| (item, claim))) {
+    let items = overview.items.iter().zip(anchors);
+    let done = items.filter(|(item, _)| item.state == ItemState::Done);
+    let claims = done.flat_map(|known| known.0.claims.iter().map(move |claim| (known, claim)));
+    for ((item, anchor), claim) in claims {
         if claim.how != How::NotRun {
             continue;
         }
         let (word, reason) = (claim.verdict.verdict.as_str(), &claim.verdict.reason);
         let link = ItemLink {
             id: item.id.clone(),
-            anchor: anchor(&item.id),
+            anchor: anchor.clone(),
         };
         match (lines.iter_mut()).find(|line| line.word == word && line.reason == *reason) {
             Some(line) => {
@@ -311,14 +311,15 @@ fn not_run(overview: &Overview) -> Vec<ReasonLine> {
     lines
 }
 
-fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>) -> ItemView {
+fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>, anchor: &str) -> ItemView {
     let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
     for (kind, count) in item.counts.named().iter().flat_map(|(_, counts)| *counts) {
         *kinds.entry(*kind).or_default() += count;
     }
     let of_paper = |claim: &JudgedClaim| claim.verdict.kind.is_of_paper();
+    let lines = |wanted: &dyn Fn(&JudgedClaim) -> bool| claim_lines(item, run, anchor, wanted);
     ItemView {
-        line: item_line(item),
+        line: item_line(item, anchor),
         is_open: item.counts.unexpected > 0
             || item.failed_trials > 0
             || item.state == ItemState::Failed,
@@ -330,10 +331,10 @@ fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>) -> ItemView {
             (trials, failed) => format!("{trials} trials, {failed} failed"),
         },
         reduced: item.reduced.clone(),
-        rankings: claim_lines(item, run, |claim| of_paper(claim) && claim.verdict.ranking),
-        values: claim_lines(item, run, |claim| of_paper(claim) && !claim.verdict.ranking),
-        own: claim_lines(item, run, |claim| claim.verdict.kind == ClaimKind::Own),
-        checks: claim_lines(item, run, |claim| claim.verdict.kind == ClaimKind::Check),
+        rankings: lines(&|claim| of_paper(claim) && claim.verdict.ranking),
+        values: lines(&|claim| of_paper(claim) && !claim.verdict.ranking),
+        own: lines(&|claim| claim.verdict.kind == ClaimKind::Own),
+        checks: lines(&|claim| claim.verdict.kind == ClaimKind::Check),
         checks_hold: item.counts.checks_hold().unwrap_or_default(),
         warnings: run.map_or_else(Vec::new, |run| {
             run.analysis.warnings().iter().map(Warning::line).collect()
@@ -344,11 +345,11 @@ fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>) -> ItemView {
     }
 }
 
-fn item_line(item: &ItemOverview) -> ItemLine {
+fn item_line(item: &ItemOverview, anchor: &str) -> ItemLine {
     let run = item.run.as_ref().map(|run| run.display().to_string());
     ItemLine {
         id: item.id.clone(),
-        anchor: anchor(&item.id),
+        anchor: anchor.to_owned(),
         description: item.description.clone(),
         tag: match (&run, &item.platform) {
             (None, _) => item.state.as_str(),
@@ -364,13 +365,23 @@ fn item_line(item: &ItemOverview) -> ItemLine {
     }
 }
 
-fn anchor(id: &str) -> String {
-    id.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+/// Returns the anchor of each item's section. Two copies of a run have one name.
+fn anchors(items: &[ItemOverview]) -> Vec<String> {
+    let mut anchors: Vec<String> = Vec::new();
+    for item in items {
+        let mut anchor = item.id.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        while anchors.contains(&anchor) {
+            anchor.push_str("-again");
+        }
+        anchors.push(anchor);
+    }
+    anchors
 }
 
 fn claim_lines(
     item: &ItemOverview,
     run: Option<&AnalysedRun>,
+    anchor: &str,
     wanted: impl Fn(&JudgedClaim) -> bool,
 ) -> Vec<ClaimLine> {
     let rows = run.map_or(&[][..], |run| &run.analysis.summary.rows);
@@ -380,7 +391,7 @@ fn claim_lines(
         .filter(|claim| wanted(claim))
         .map(|claim| ClaimLine {
             item: item.id.clone(),
-            anchor: anchor(&item.id),
+            anchor: anchor.to_owned(),
             how: claim.how.as_str(),
             is_simulated: matches!(claim.how, How::Simulated | How::ByConstruction),
             line: verdict_line(&claim.verdict, &names, rows),

@@ -281,3 +281,43 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
     }
     Ok(steps)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files of many trials are read together elsewhere.
+    #[test]
+    fn every_line_names_its_row_and_trial() {
+        let step = |batch| StepRecord {
+            function: "f".into(),
+            rank: 1,
+            alike: 1,
+            epoch: 0,
+            batch: Some(batch),
+            started_s: 0.5,
+            seconds: StageSeconds::default(),
+            traffic: PurposeTraffic::default(),
+            loss: None,
+            update_density: None,
+            staleness: None,
+            waits: Waits::default(),
+            usage: StageUsages::new(),
+            parameters_digest: None,
+        };
+        let trial = TrialId {
+            row: "allreduce-lenet5".into(),
+            trial: 7,
+        };
+        let columns = columns(&trial, &[&step(0), &step(1)]);
+        let named = |name: &str| columns.iter().find(|column| column.name == name);
+        let Some(Values::Text(rows)) = named("row").map(|column| &column.values) else {
+            panic!("no column of rows");
+        };
+        let Some(Values::Whole(trials)) = named("trial").map(|column| &column.values) else {
+            panic!("no column of trials");
+        };
+        assert_eq!(*rows, vec![Some("allreduce-lenet5".to_owned()); 2]);
+        assert_eq!(*trials, [Some(7); 2]);
+    }
+}

@@ -152,6 +152,29 @@ fn a_worker_that_is_none_names_its_variable() {
             .unwrap();
         ends_with(5, &output, &[WORKER_VARIABLE, named, "unset"]);
     }
+    // An empty one is none.
+    let mut run = program();
+    let run = run.args(["run", "sizes.yaml"]).env(WORKER_VARIABLE, "");
+    ends_with(0, &run.current_dir(directory.path()).output().unwrap(), &[]);
+}
+
+/// Where nothing can be mounted, sandboxes have directories in `TMPDIR`.
+#[test]
+fn a_directory_for_temporary_files_that_is_not_there_is_named() {
+    let directory = scene(&WIDE.replace("24\n", "1\n"));
+    let mut unshare = Command::new("unshare");
+    // Two namespaces without a user that may mount.
+    unshare.args(["--user", "sh", "-c", "exec \"$0\" run sizes.yaml --out run"]);
+    unshare
+        .arg(program().get_program())
+        .env("TMPDIR", "/nonexistent");
+    let output = unshare.current_dir(directory.path()).output().unwrap();
+    if errors(&output).contains("unshare") {
+        or_skip::<()>(Err("this user may not make namespaces"));
+        return;
+    }
+    ends_with(5, &output, &["/nonexistent", "set TMPDIR"]);
+    assert!(!directory.path().join("run/trials.jsonl").exists());
 }
 
 #[test]

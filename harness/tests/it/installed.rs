@@ -196,6 +196,9 @@ fn init_writes_everything_and_overwrites_nothing() {
         b"mine"
     );
     assert!(!mine.join("experiments/learn.yaml").exists());
+    // Its lines can be copied, whatever the directory's name.
+    let message = installed.ends_with(0, &["init", "a b;c"]);
+    assert!(message.contains("cd 'a b;c' && "), "{message}");
     // In the way: a file that should be a directory.
     fs::write(installed.path("work/file"), "").unwrap();
     let error = installed.ends_with(2, &["init", "file"]);

@@ -1,6 +1,7 @@
 //! Interrupting the program keeps finished trials, exits 7 and leaves no
 //! process behind; resuming runs what is missing.
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -25,6 +26,13 @@ systems:
   - system: scatterreduce
     faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms: 600000}}]
 ";
+
+/// Three trials, the second of which takes three seconds and more.
+const WHOLE: [&str; 2] = [
+    "--set",
+    "systems=[allreduce, {system: scatterreduce, faults: [{rank: 1, epoch: 0, batch: 1, \
+     kind: {straggler_ms: 3000}}]}, spirt]",
+];
 
 /// How long anything here may take before it counts as stuck.
 const BOUND: Duration = Duration::from_secs(120);
@@ -158,4 +166,28 @@ fn killing_the_program_ends_the_workers_and_the_run_can_be_resumed() {
     signal("INT", &again);
     assert_eq!(again.wait().unwrap().code(), Some(7));
     until(|| scene.processes() == 0);
+}
+
+/// Another build of the worker that comes meanwhile is not what later trials start.
+#[test]
+fn a_worker_that_is_replaced_during_a_run_still_runs_as_it_was() {
+    let scene = Scene::new();
+    // A sandbox has a `/tmp` of its own.
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (ran, new) = (
+        outside.path().join("ran"),
+        scene.worker.with_extension("new"),
+    );
+    let worker = find_or_build().unwrap().path;
+    let [touched, worker] = [&ran, &worker].map(|path| path.display());
+    let script = format!("#!/bin/sh\ntouch {touched}\nexec {worker} \"$@\"\n");
+    fs::write(&new, script).unwrap();
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut child = scene.run(&WHOLE);
+    until(|| scene.finished_trials() == 1);
+    fs::rename(&new, &scene.worker).unwrap();
+    assert_eq!(scene.finished_trials(), 1, "it was replaced too late");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(scene.finished_trials(), 3);
+    assert!(!ran.exists(), "the new worker was started");
 }

@@ -1,6 +1,6 @@
 //! Tests of the program and its library, in one binary: every further one would link the whole
 //! harness again.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::print_stderr)]
 
 mod alike;
 mod audit;
@@ -36,6 +36,7 @@ mod out_of_the_page;
 mod own_models;
 mod plan;
 mod platform_names;
+mod preloaded;
 mod profile;
 mod published;
 mod readme;

@@ -1,5 +1,6 @@
 //! `reproduce`: which items are run, skipped, resumed and set aside, and what
 //! the page over all of them says.
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -544,6 +545,35 @@ fn one_page_over_runs_of_any_origin() {
     assert!(page.contains("<h1>Several runs</h1>") && !page.contains("<h1>Reproduction</h1>"));
     scene.ends(&["report", "out"], 0);
     assert_eq!(scene.page("html"), page);
+}
+
+/// Two copies of a run have one name, and a section each.
+#[test]
+fn links_of_a_copy_lead_to_the_copy() {
+    let scene = Scene::new(&[]);
+    let claims = fixture::CLAIMS.replace("\"at_least\": 0.3", "\"at_least\": 0.9");
+    drop(fixture::finished(&scene.path("one"), &claims));
+    let mut copy = Command::new("cp");
+    let copied = copy
+        .arg("-r")
+        .args(["one", "other"].map(|name| scene.path(name)));
+    assert!(copied.status().unwrap().success());
+    // A trial of the fixture failed, and a finding does not hold.
+    scene.ends(&["report", "one", "other", "--out", "out"], 3);
+    let page = scene.page("html");
+    let named = |attribute: &str| -> Vec<String> {
+        let rest = page.split(attribute).skip(1);
+        rest.map(|rest| rest.split('"').next().unwrap().to_owned())
+            .collect()
+    };
+    let ids = named(" id=\"");
+    let different: BTreeSet<&String> = ids.iter().collect();
+    assert_eq!(different.len(), ids.len(), "{ids:?}");
+    let copy = ids.iter().find(|id| id.ends_with("-again")).unwrap();
+    let first = copy.strip_suffix("-again").unwrap();
+    let links = named("href=\"#");
+    let to = |id: &str| links.iter().filter(|link| *link == id).count();
+    assert!(to(first) > 0 && to(first) == to(copy), "{links:?}");
 }
 
 /// METHODOLOGY: origins are never mixed. No sentence, tally or sum adds what was measured to

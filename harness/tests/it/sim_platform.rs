@@ -117,6 +117,9 @@ fn one_seed_gives_the_same_bytes() {
     let (first, _) = scene.run("first", &sampled, 0);
     let (second, _) = scene.run("second", &sampled, 0);
     assert_eq!(comparable(&first), comparable(&second));
+    // Virtual time has no date of its end.
+    let described = fs::read_to_string(first.join("ro-crate-metadata.json")).unwrap();
+    assert!(!described.contains("null"), "{described}");
     let files = [
         "trials.jsonl",
         "invocations.jsonl",

@@ -53,7 +53,7 @@
 //! F(2×2, 3×3); `EPOCHCOST_CONVOLUTION=direct` computes them as plain sums, to compare.
 //! These, too, differ in the last bits.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
 mod allocator;
 mod catalog;

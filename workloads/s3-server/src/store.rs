@@ -103,6 +103,7 @@ impl S3 for Store {
             .map_err(|error| s3_error!(IncompleteBody, "{error}"))?;
         let stored = Stored {
             bytes: bytes.freeze(),
+            #[expect(clippy::disallowed_methods, reason = "the date of an object")]
             modified: SystemTime::now(),
             version: self.writes.fetch_add(1, Ordering::Relaxed),
         };

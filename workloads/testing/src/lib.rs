@@ -51,6 +51,10 @@ pub fn watch_for(limit: u64) {
 /// Starts a thread that waits for the end of a test.
 fn watcher(test: String, limit: u64) -> Sender<()> {
     let (alive, over) = channel();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test without its watchdog does not run"
+    )]
     thread::spawn(move || {
         let waited = over.recv_timeout(Duration::from_secs(limit));
         if waited == Err(RecvTimeoutError::Timeout) {

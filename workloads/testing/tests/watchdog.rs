@@ -1,5 +1,5 @@
 //! A test that hangs ends its program, which names it and its child processes.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::env;
 use std::path::Path;

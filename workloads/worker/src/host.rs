@@ -86,6 +86,10 @@ impl HostClock {
     /// Starts the clock `ahead_ns` ahead of the monotonic one.
     fn at(ahead_ns: Option<i128>) -> Self {
         let started = Instant::now();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the origin of the clock, read once"
+        )]
         let system = || SystemTime::now().duration_since(UNIX_EPOCH);
         let origin = match ahead_ns {
             Some(ahead_ns) => {

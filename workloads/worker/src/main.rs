@@ -8,7 +8,7 @@
 //! it takes all of a resource that its sandbox allows. Environment variables name the
 //! services.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::disallowed_methods))]
 
 mod compute;
 mod control;

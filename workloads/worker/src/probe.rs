@@ -35,7 +35,8 @@ pub async fn run(what: Option<&str>) -> Result<(), WorkerError> {
 fn burn() -> Result<(), WorkerError> {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     for _ in 1..cores {
-        thread::spawn(spin);
+        // On as many as can be had.
+        let _ = thread::Builder::new().spawn(spin);
     }
     spin()
 }

@@ -78,6 +78,13 @@ fn epochcost() -> PathBuf {
     program
 }
 
+/// Path of the worker: `EPOCHCOST_WORKER`, or `bootstrap` beside the emulator.
+pub fn worker() -> PathBuf {
+    let beside =
+        || Path::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator")).with_file_name("bootstrap");
+    std::env::var_os("EPOCHCOST_WORKER").map_or_else(beside, PathBuf::from)
+}
+
 /// Emulated cloud.
 pub struct Cloud {
     pub moto: Server,

@@ -1,8 +1,10 @@
 //! Failures that AWS may answer: the run survives each, or reports it in a row or by its
 //! exit code, and leaves nothing behind.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::body::Body;
@@ -10,7 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, experiment, printed};
+use crate::cloud::{Cloud, experiment, printed, worker};
 
 /// Request on its way to AWS.
 pub struct ProxiedRequest<'a> {
@@ -152,6 +154,15 @@ fn run_system(
     system: &str,
     rule: impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync + 'static,
 ) -> Option<(i32, String, String)> {
+    run_worker(system, None, rule)
+}
+
+/// The same with a worker of its own.
+fn run_worker(
+    system: &str,
+    worker: Option<&Path>,
+    rule: impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync + 'static,
+) -> Option<(i32, String, String)> {
     let cloud = if system.contains("spirt") {
         Cloud::start_with_services()?
     } else {
@@ -181,6 +192,7 @@ fn run_system(
         .env("AWS_ENDPOINT_URL_LAMBDA", &lambda)
         .env("AWS_ENDPOINT_URL_SFN", &lambda)
         .env("EPOCHCOST_LOG_PATIENCE_S", "2")
+        .envs(worker.map(|worker| ("EPOCHCOST_WORKER", worker)))
         .output()
         .unwrap();
     cloud.assert_empty();
@@ -325,6 +337,48 @@ fn a_log_that_comes_late_is_waited_for() {
     assert!(trials.contains("REPORT lines of all"), "{trials}");
 }
 
+/// Leaves nothing of the lines but a beginning of each stream.
+fn barely_begun(mut answer: Value) -> Value {
+    if let Some(events) = answer["events"].as_array_mut() {
+        events.truncate(1);
+        for event in events {
+            event["message"] = "INIT_START Runtime Version: x".into();
+            event["eventId"] = format!("early-{}", event["eventId"]).into();
+        }
+    }
+    answer
+}
+
+/// Lines that are later than a window of new ones reaches back are found before their trial is
+/// given up.
+#[test]
+fn all_lines_are_read_before_a_trial_that_did_not_end() {
+    let first = std::sync::OnceLock::<Instant>::new();
+    let late = move |request: &ProxiedRequest<'_>| {
+        if !is_log_read(request) {
+            return Fate::Through;
+        }
+        let began = first.get_or_init(Instant::now);
+        let body: Value = serde_json::from_str(request.body).unwrap();
+        let from = Duration::from_millis(body["startTime"].as_u64().unwrap());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        // All lines begin five minutes before the trial.
+        let is_window = now.saturating_sub(from) < Duration::from_secs(200);
+        if is_window || began.elapsed() < Duration::from_secs(10) {
+            Fate::Changed(barely_begun)
+        } else {
+            Fate::Through
+        }
+    };
+    // Its deadline comes before the next read of all lines.
+    let Some((exit, printed, trials)) = run_system("{system: scatterreduce, timeout_s: 6}", late)
+    else {
+        return;
+    };
+    assert_eq!(exit, 0, "{printed}");
+    assert!(trials.contains("REPORT lines of all"), "{trials}");
+}
+
 fn without_reports(mut answer: Value) -> Value {
     if let Some(events) = answer["events"].as_array_mut() {
         let is_report = |event: &Value| event["message"].as_str().unwrap().starts_with("REPORT");
@@ -417,7 +471,29 @@ fn an_instance_that_never_reports_is_named_in_the_trials_row() {
         return;
     };
     assert_eq!(exit, 3, "{printed}");
-    assert!(trials.contains("ended without a log"), "{trials}");
+    assert!(trials.contains("ended without a log; EC2: "), "{trials}");
+}
+
+/// Programs are read once: what was checked is what is uploaded.
+#[test]
+fn a_worker_that_is_replaced_while_a_run_begins_is_used_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let [copy, new] = ["bootstrap", "new"].map(|name| directory.path().join(name));
+    std::fs::copy(worker(), &copy).unwrap();
+    std::fs::write(&new, "x").unwrap();
+    let (from, to) = (new.clone(), copy.clone());
+    let replacing = move |request: &ProxiedRequest<'_>| {
+        // Asked for between the check and the upload.
+        if request.body.contains("Action=GetCallerIdentity") {
+            let _ = std::fs::rename(&from, &to);
+        }
+        Fate::Through
+    };
+    let Some((exit, printed, _)) = run_worker("scatterreduce", Some(&copy), replacing) else {
+        return;
+    };
+    assert_eq!(exit, 0, "{printed}");
+    assert!(!new.exists(), "it was not replaced");
 }
 
 /// The first zone has no instance of the type: workers start in another one.

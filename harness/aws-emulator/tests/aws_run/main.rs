@@ -1,6 +1,6 @@
 //! Whole runs on AWS without an account: the program under test is `epochcost`, built with
 //! the feature `aws`, against this crate's emulator and moto.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ mod faults;
 
 use epochcost_servers::find;
 
-use cloud::{Cloud, REGION, assert_metrics_agree, digests, experiment, printed, written};
+use cloud::{Cloud, REGION, assert_metrics_agree, digests, experiment, printed, worker, written};
 
 #[test]
 fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
@@ -224,12 +224,8 @@ fn a_worker_that_cannot_start_there_is_refused_before_consent() {
     let directory = tempfile::tempdir().unwrap();
     let file = experiment(directory.path(), "systems: [scatterreduce]\n");
     // A worker that answers here, and is no program there.
-    let worker = std::env::var_os("EPOCHCOST_WORKER").map(std::path::PathBuf::from);
-    let beside =
-        || Path::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator")).with_file_name("bootstrap");
-    let worker = worker.unwrap_or_else(beside);
     let script = directory.path().join("bootstrap");
-    let text = format!("#!/bin/bash\nexec {} \"$@\"\n", worker.display());
+    let text = format!("#!/bin/bash\nexec {} \"$@\"\n", worker().display());
     std::fs::write(&script, text).unwrap();
     let chmod = std::process::Command::new("chmod")
         .arg("+x")

@@ -1,7 +1,7 @@
 //! Life of a run on an emulated account: created, resumed, removed, and killed after every
 //! single step.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod logs;
 mod moto;

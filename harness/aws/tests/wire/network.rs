@@ -354,8 +354,8 @@ async fn a_subnet_that_was_made_before_is_taken() {
     assert_eq!(make(&service, subnet()).await.unwrap(), "subnet-1");
 }
 
-/// Lambda needs the role's permissions, which arrive late, and then takes time to attach
-/// the function's interface.
+/// Lambda needs the permissions of the role and on the key, which arrive late; then it does not
+/// know the function yet, and takes time to attach its interface.
 #[tokio::test]
 async fn a_function_in_a_network_is_waited_for() {
     let service = Service::start_counting(|operation, before| {
@@ -363,13 +363,20 @@ async fn a_function_in_a_network_is_waited_for() {
         let refusal = "{\"Type\": \"User\", \"message\": \"The provided execution role does not \
                        have permissions to call CreateNetworkInterface on EC2\", \
                        \"__type\": \"InvalidParameterValueException\"}";
+        let key = "{\"Type\": \"User\", \"message\": \"Lambda was unable to configure access to \
+                   your environment variables because the KMS key is invalid for CreateGrant.\", \
+                   \"__type\": \"InvalidParameterValueException\"}";
+        let unknown = "{\"Type\": \"User\", \"message\": \"Function not found\", \
+                       \"__type\": \"ResourceNotFoundException\"}";
         let created = operation == "POST /2015-03-31/functions";
         let settings = operation.ends_with("/event-invoke-config");
         match (operation, before) {
             (_, 0) if created => (400, refusal.to_owned()),
+            (_, 1) if created => (400, key.to_owned()),
             _ if created => (201, configuration("Pending")),
             _ if settings => (200, "{}".to_owned()),
-            (_, 0) if operation.ends_with("/configuration") => (200, configuration("Pending")),
+            (_, 0) if operation.ends_with("/configuration") => (404, unknown.to_owned()),
+            (_, 1) if operation.ends_with("/configuration") => (200, configuration("Pending")),
             _ if operation.ends_with("/configuration") => (200, configuration("Active")),
             (other, _) => network(other),
         }
@@ -391,7 +398,38 @@ async fn a_function_in_a_network_is_waited_for() {
         }),
     });
     make(&service, function).await.unwrap();
-    assert_eq!(service.asked("POST /2015-03-31/functions"), 2);
+    assert_eq!(service.asked("POST /2015-03-31/functions"), 3);
+    let described = format!("GET {}/configuration", path("worker"));
+    assert_eq!(service.asked(&described), 3);
+    // Lines in JSON would have no REPORT.
+    let created = service.first("POST /2015-03-31/functions");
+    assert!(created.contains("\"LogFormat\":\"Text\""), "{created}");
+}
+
+/// Returns the path of a function.
+fn path(name: &str) -> String {
+    format!("/2015-03-31/functions/{}", run().name(name))
+}
+
+#[tokio::test]
+async fn a_function_that_is_still_created_is_removed_when_it_is_there() {
+    let service = Service::start_counting(|operation, before| match (operation, before) {
+        (delete, 0) if delete.starts_with("DELETE ") => {
+            let text = "The operation cannot be performed at this time. The function is currently \
+                        in the following state: Pending";
+            let conflict = "ResourceConflictException";
+            (
+                409,
+                format!("{{\"message\": \"{text}\", \"__type\": \"{conflict}\"}}"),
+            )
+        }
+        (delete, _) if delete.starts_with("DELETE ") => (204, String::new()),
+        (other, _) => network(other),
+    })
+    .await;
+    let removed = remove(&service, vec![found(Kind::Function, "worker")]).await;
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
+    assert_eq!(service.asked(&format!("DELETE {}", path("members"))), 2);
 }
 
 /// EC2 knows of an instance profile some seconds after IAM has created it.

@@ -42,6 +42,12 @@ fn a_place_of_ones_own_needs_no_code() {
     let name = file.to_str().unwrap().to_owned();
     let own = &sites(std::slice::from_ref(&name)).unwrap()[0];
     assert_eq!(own.place.name, "mine");
+    // A price per second is converted.
+    let per_second = text.replace("unit: hour", "unit: second");
+    std::fs::write(&file, per_second.replace("usd: 0.526", "usd: 0.0001461111")).unwrap();
+    let priced = &sites(std::slice::from_ref(&name)).unwrap()[0];
+    let usd = priced.hourly_usd(&PriceBook::shipped().unwrap()).unwrap();
+    assert!((usd - 0.526).abs() < 1e-6, "{usd}");
     for (from, to, says) in [
         ("hardware: t4", "hardware: t5", "t4"),
         (

@@ -182,6 +182,23 @@ async fn wait(
     }
 }
 
+/// Returns how long an instance booted from its launch until its worker began, ms, and what is
+/// charged, ms: from when it ran. Without that time, from its launch, at which it was pending.
+fn times_ms(seen: &Seen, launched_s: Option<f64>) -> (Option<f64>, u64) {
+    let since_ms = |at: f64| (seen.started_s - at).max(0.0) * 1e3;
+    let init_ms = launched_s.map(since_ms);
+    let boot_ms = seen.booted_s.map(since_ms).or(init_ms);
+    (
+        init_ms,
+        (duration_ms(seen) + boot_ms.unwrap_or_default()).ceil() as u64,
+    )
+}
+
+fn duration_ms(seen: &Seen) -> f64 {
+    let ended_s = seen.ended_s.unwrap_or(seen.started_s);
+    (ended_s - seen.started_s).max(0.0) * 1e3
+}
+
 /// Returns a worker's process on its instance as an invocation; booting is its init.
 fn invocation(
     trial: &Trial<'_>,
@@ -190,12 +207,7 @@ fn invocation(
     seen: &Seen,
     launched_s: Option<&f64>,
 ) -> Invocation {
-    let since_ms = |at: &f64| (seen.started_s - at).max(0.0) * 1e3;
-    let init_ms = launched_s.map(since_ms);
-    // Without the time at which it ran: from its launch, at which it was pending.
-    let boot_ms = seen.booted_s.as_ref().map(since_ms).or(init_ms);
-    let ended_s = seen.ended_s.unwrap_or(seen.started_s);
-    let duration_ms = (ended_s - seen.started_s).max(0.0) * 1e3;
+    let (init_ms, billed_ms) = times_ms(seen, launched_s.copied());
     Invocation {
         request_id: name(trial, rank),
         host: Host::Instance,
@@ -206,14 +218,29 @@ fn invocation(
         batch: None,
         sandbox: format!("instance-{rank}"),
         started_s: seen.started_s,
-        ended_s,
+        ended_s: seen.ended_s.unwrap_or(seen.started_s),
         cold: true,
         init_ms,
-        duration_ms,
-        billed_ms: (duration_ms + boot_ms.unwrap_or_default()).ceil() as u64,
+        duration_ms: duration_ms(seen),
+        billed_ms,
         memory_mb: None,
         peak_memory_mb: None,
         cpu_ms: None,
         error: seen.failure(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_charged_from_when_it_ran() {
+        let mut seen = of_instance("");
+        (seen.booted_s, seen.started_s, seen.ended_s) = (Some(90.5), 100.5, Some(103.25));
+        assert_eq!(times_ms(&seen, Some(80.0)), (Some(20_500.0), 12_750));
+        assert_eq!(times_ms(&seen, None), (None, 12_750));
+        seen.booted_s = None;
+        assert_eq!(times_ms(&seen, Some(80.0)), (Some(20_500.0), 23_250));
     }
 }

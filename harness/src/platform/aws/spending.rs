@@ -89,6 +89,7 @@ impl Spending {
     /// # Errors
     /// [`AwsError::Spent`] over the limit.
     pub(super) fn check(&self, seen: &[Seen]) -> Result<f64, AwsError> {
+        #[expect(clippy::disallowed_methods, reason = "beside times of AWS")]
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         self.within(self.usd(seen, now.unwrap_or_default().as_secs_f64()))
     }

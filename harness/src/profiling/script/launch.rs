@@ -76,8 +76,9 @@ impl Bench {
     /// Makes the pipe and the module's directory.
     ///
     /// # Errors
-    /// When the directory cannot be written or the pipe not be made.
+    /// When the directory cannot be written, the pipe not be made, or no thread be started.
     pub(super) async fn new() -> std::io::Result<Self> {
+        use std::io::Error;
         let directory = tempfile::Builder::new()
             .prefix("epochcost-profile-")
             .tempdir()?;
@@ -88,25 +89,30 @@ impl Bench {
         let pipe = directory.path().join("steps");
         let made = Command::new("mkfifo").arg(&pipe).status().await?;
         if !made.success() {
-            return Err(std::io::Error::other(format!("mkfifo ended with {made}")));
+            return Err(Error::other(format!("mkfifo ended with {made}")));
         }
         // Open for both, so that the program's end does not end the pipe.
         let both = fs::OpenOptions::new().read(true).write(true).open(&pipe)?;
         let (sender, lines) = unbounded_channel();
-        std::thread::spawn(move || {
-            let mut reader = BufReader::new(both);
-            let mut line = Vec::new();
-            while reader
-                .read_until(b'\n', &mut line)
-                .is_ok_and(|bytes| bytes > 0)
-            {
-                let text = String::from_utf8_lossy(&line).into_owned();
-                line.clear();
-                if sender.send((Instant::now(), text)).is_err() {
-                    return;
+        let thread = std::thread::Builder::new().name("steps".into());
+        thread
+            .spawn(move || {
+                let mut reader = BufReader::new(both);
+                let mut line = Vec::new();
+                while reader
+                    .read_until(b'\n', &mut line)
+                    .is_ok_and(|bytes| bytes > 0)
+                {
+                    let text = String::from_utf8_lossy(&line).into_owned();
+                    line.clear();
+                    if sender.send((Instant::now(), text)).is_err() {
+                        return;
+                    }
                 }
-            }
-        });
+            })
+            .map_err(|error| {
+                Error::new(error.kind(), format!("failed to start a thread: {error}"))
+            })?;
         Ok(Self {
             directory,
             pipe,

@@ -459,7 +459,7 @@ fn said(work: &Work) -> String {
 /// Runs the program at every batch size and number of threads.
 async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     let failed = |source| Error::Io {
-        doing: "make a pipe for the program's steps".into(),
+        doing: "prepare to read the program's steps".into(),
         source,
     };
     let mut bench = Bench::new().await.map_err(failed)?;

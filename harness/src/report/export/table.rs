@@ -380,6 +380,12 @@ mod tests {
                     let begins = text.matches(&format!("\\begin{{{name}}}")).count();
                     prop_assert_eq!(begins, text.matches(&format!("\\end{{{name}}}")).count());
                 }
+                // Pages of a text in two columns have one for the table, and two again behind it.
+                if let Some((before, within)) = text.split_once("\\begin{longtable}") {
+                    let (_, behind) = within.split_once("\\end{longtable}").unwrap();
+                    prop_assert!(before.contains("\\if@twocolumn\\onecolumn"), "{}", text);
+                    prop_assert!(behind.ends_with("\\epochcostlast\n"), "{}", text);
+                }
                 prop_assert!(text.chars().all(|c| c == '\n' || (' '..='ÿ').contains(&c)), "{}", text);
                 // Columns of the type and of the rows are as many.
                 let (_, types) = text.split_once("{tabular}{").or(text.split_once("{longtable}{")).unwrap();

@@ -118,6 +118,13 @@ fn duplicate_key() {
         "workers: 4\nworkers: 2",
         &["bad.yaml:6:", "duplicate key `workers`", "keep one"],
     );
+    // Of two models of one name, one would be trained without a word.
+    let model = "\n  - {name: mine, parameters: 1000, flops_per_sample: 1e4, activation_bytes_per_sample: 1e3}";
+    refused(
+        "epochs: 2",
+        &format!("epochs: 2\nmodels:{model}{model}"),
+        &["bad.yaml:11:", "`mine` is listed twice, first in line 10"],
+    );
 }
 
 #[test]

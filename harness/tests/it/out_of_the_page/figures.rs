@@ -51,6 +51,27 @@ fn figures_and_tables_stand_alone() {
         "{data}"
     );
     assert_eq!(data.lines().count(), 1 + fixture::SYSTEMS.len());
+    // Figures have their units.
+    let heading = |name: &str| read(name).lines().next().unwrap().to_owned();
+    let heading_of_bytes = heading("bytes.csv");
+    assert!(
+        heading_of_bytes.starts_with("name,part,value (bytes per worker and trial)"),
+        "{heading_of_bytes}"
+    );
+    let summary_heading = heading("table-summary.csv");
+    for unit in ["(USD)", "(s)", "(MB)", "(bytes)", "(share)"] {
+        assert!(summary_heading.contains(unit), "{summary_heading}");
+    }
+    let verdicts = read("table-verdicts.csv");
+    let units = verdicts.lines().map(|line| {
+        let unquoted: String = line.split('"').step_by(2).collect();
+        unquoted.split(',').nth(7).unwrap().to_owned()
+    });
+    let units: Vec<String> = units.collect();
+    assert!(
+        units[0] == "unit" && units.iter().all(|unit| !unit.is_empty()),
+        "{verdicts}"
+    );
     let table = read("table-verdicts.tex");
     assert!(
         table.contains("\\toprule") && table.contains("SPIRT reaches 83.2 \\%"),
@@ -67,7 +88,15 @@ fn figures_and_tables_stand_alone() {
 #[test]
 fn junit_has_a_case_for_every_verdict() {
     let directory = tempfile::tempdir().unwrap();
-    let run = written(directory.path(), fixture::CLAIMS);
+    // Characters of a terminal, which XML does not have, are named.
+    let claims = fixture::CLAIMS.replace("SPIRT reaches", "SPIRT \\u001b[1mreaches\\u0007");
+    let run = written(directory.path(), &claims);
+    for name in ["junit.xml", "report.html", "report.md"] {
+        let text = fs::read_to_string(run.path().join(name)).unwrap();
+        assert!(text.contains("SPIRT [U+001B]"), "{name}");
+        let is_control = |c: &char| c.is_control() && !"\n\t".contains(*c);
+        assert_eq!(text.chars().find(is_control), None, "{name}");
+    }
     let text = fs::read_to_string(run.path().join("junit.xml")).unwrap();
     let verdicts = analysis::summarise(&run).unwrap().summary.verdicts.len();
     assert!(is_well_formed(&text), "{text}");

@@ -58,6 +58,15 @@ fn tables_and_appendix_are_typeset_where_there_is_latex() {
         .unwrap();
     assert!(appendix.status.success());
     fs::write(out.join("paper.tex"), PAPER).unwrap();
+    // A paper in two columns with every table, which is not told how wide they may be.
+    let tables = fs::read_to_string(out.join("tables.tex")).unwrap();
+    let tables = tables.replace("{article}", "[twocolumn]{article}");
+    let columns = tables.replace("\\end{document}", "\\input{appendix}\n\\end{document}");
+    assert!(columns.contains("[twocolumn]") && columns.contains("{appendix}"));
+    fs::write(out.join("columns.tex"), columns).unwrap();
+    if typeset(&out, "columns.tex").is_none() {
+        return;
+    }
     for file in ["tables.tex", "paper.tex"] {
         let Some(said) = typeset(&out, file) else {
             return;

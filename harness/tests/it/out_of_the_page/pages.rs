@@ -73,6 +73,14 @@ fn a_comparison_is_a_page_with_the_figures_of_its_json() {
     let changed = metrics.filter(|metric| metric["change"] != "same").count();
     assert!(changed > 2 * 2, "{changed}");
     assert_eq!(text.matches("<span class=\"badge ").count(), changed);
+    // Of a run and itself nothing has changed, and no table is empty.
+    let mut same = program();
+    same.arg("compare").args([&before, &before]);
+    let same = same.arg("--html").arg(&page).output().unwrap();
+    assert!(same.status.success(), "{same:?}");
+    let text = fs::read_to_string(&page).unwrap();
+    let mut tables = text.split("<tbody>").skip(1);
+    assert!(tables.all(|table| table.trim_start().starts_with("<tr")));
 }
 
 /// Text as pages escape it.

@@ -165,6 +165,25 @@ fn a_server_that_hangs_is_replaced_before_the_next_trial() {
     assert!(is_gone(servers[0]));
 }
 
+/// A peer's server starts in the third trial, when another file is in the place of its module.
+#[test]
+fn a_module_that_is_replaced_during_a_run_is_loaded_as_it_was() {
+    if !is_ready() {
+        return;
+    }
+    let scene = Scene::new();
+    let [copy, new] = ["module.so", "new"].map(|name| scene.path(name));
+    std::fs::copy(module(), &copy).unwrap();
+    std::fs::write(&new, "").unwrap();
+    let given = [("EPOCHCOST_TENSORDB", copy.display().to_string())];
+    let arguments = ["late.yaml", "--services", "real"];
+    let mut run = scene.start_on("run", &arguments, &given);
+    until(|| scene.finished_trials("run") == 1);
+    std::fs::rename(&new, &copy).unwrap();
+    assert_eq!(scene.finished_trials("run"), 1, "it was replaced too late");
+    assert_eq!(run.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn nothing_is_left_of_a_run_that_is_killed() {
     if !is_ready() {

@@ -31,6 +31,13 @@ systems:
   - {system: spirt, name: calm-1}
   - {system: spirt, name: calm-2}
 ";
+/// The third trial has one peer more, whose server begins then; the second takes three seconds.
+const LATE: &str = "\
+systems:
+  - spirt
+  - {system: scatterreduce, faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms: 3000}}]}
+  - {system: spirt, name: larger, workers: 3}
+";
 /// Peers that sign their averages, one with another key than the others trust.
 const SIGNED: &str = "\
 systems:
@@ -104,6 +111,7 @@ impl Scene {
         };
         write("waiting.yaml", SYSTEMS.replace("FAULT", FAULT));
         write("hanging.yaml", HANGING.replace("FAULT", FAULT));
+        write("late.yaml", LATE.to_owned());
         write("signed.yaml", SIGNED.to_owned());
         write("calm.yaml", SYSTEMS.replace(", FAULT", ""));
         let worker = find_or_build().unwrap().path;

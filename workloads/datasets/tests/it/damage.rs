@@ -170,6 +170,22 @@ fn a_missing_file_or_directory() {
         );
         fs::remove_file(&other).unwrap();
     }
+    let (_root, digits) = made("synthetic-mnist");
+    fs::remove_file(digits.join("train-images-idx3-ubyte")).unwrap();
+    for other in [
+        "MNIST/raw/train-images-idx3-ubyte",
+        "train-images.idx3-ubyte",
+    ] {
+        let other = digits.join(other);
+        fs::create_dir_all(other.parent().unwrap()).unwrap();
+        fs::write(&other, "").unwrap();
+        let error = inspect("synthetic-mnist", &digits).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("found {}: ", other.display())),
+            "{error}"
+        );
+        fs::remove_file(&other).unwrap();
+    }
     for name in ["cifar10", "mnist", "synthetic-cifar10", "synthetic-mnist"] {
         let error = open(name, &dir.join("nowhere")).unwrap_err();
         assert!(matches!(error, DatasetError::Missing { .. }), "{error}");

@@ -1,5 +1,5 @@
 //! Tests of the simulator: closed forms, published communication times, functions and profiles, in one binary.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod alike;
 mod closed_forms;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epochcost_simulator::profile::{ComputeProfile, Constant, Profile};
-use epochcost_systems::Device;
+use epochcost_systems::{Device, states};
 use serde::de::DeserializeOwned;
 
 fn folder() -> PathBuf {
@@ -71,6 +71,16 @@ fn platform_profiles_have_no_fault() {
         assert_eq!(profile.faults(), [], "{file}");
         for (path, constant) in profile.constants() {
             assert!(is_date(&constant.date), "{file} {path}: {}", constant.date);
+        }
+        // Without a limit, a workflow of any length would be possible.
+        if file.starts_with("aws-") {
+            let workflow = &profile.values().workflow;
+            let limits = [
+                workflow.definition_bytes_limit,
+                workflow.history_events_limit,
+            ];
+            let known = [states::DEFINITION_BYTES_LIMIT, states::HISTORY_EVENTS_LIMIT];
+            assert_eq!(limits, known.map(Some), "{file}");
         }
     }
 }

@@ -5,6 +5,7 @@
 //! `docs/tensor-store.md`.
 #![allow(
     clippy::unwrap_used,
+    clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::print_stderr,
     dead_code

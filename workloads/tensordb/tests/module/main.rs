@@ -2,7 +2,7 @@
 //!
 //! Without a `redis-server` these tests pass and report that they were skipped;
 //! with `EPOCHCOST_REQUIRE_SERVERS=1`, as in CI, its absence is a failure.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod client;
 mod concurrency;

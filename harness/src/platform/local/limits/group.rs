@@ -246,3 +246,62 @@ impl Drop for Group {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hierarchy in an ordinary directory.
+    fn hierarchy(version: Version, parent: &Path) -> Hierarchy {
+        Hierarchy {
+            version,
+            parent: parent.to_owned(),
+            controller: "memory",
+        }
+    }
+
+    /// Harnesses in two namespaces have the same ids of processes.
+    #[test]
+    fn groups_have_names_and_locks_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let hierarchy = hierarchy(Version::Two, directory.path());
+        let groups = [hierarchy.make().unwrap(), hierarchy.make().unwrap()];
+        assert_ne!(groups[0].path(), groups[1].path());
+        for group in &groups {
+            let name = group.path().file_name().unwrap().to_str().unwrap();
+            // 128 random bits.
+            assert_eq!(name.strip_prefix(PREFIX).map(str::len), Some(32), "{name}");
+            assert!(hold(group.path()).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn memory_that_ran_out_is_that_of_the_function_or_of_its_surroundings() {
+        let found = |version, files: &[(&str, &str)]| {
+            let directory = tempfile::tempdir().unwrap();
+            let group = hierarchy(version, directory.path()).make().unwrap();
+            for (name, text) in files {
+                fs::write(group.path().join(name), text).unwrap();
+            }
+            group.out_of_memory()
+        };
+        let (own, around) = (OutOfMemory::Function, OutOfMemory::Surroundings);
+        for (killed, count, expected) in [
+            ("1", "3", Some(own)),
+            ("1", "0", Some(around)),
+            ("0", "3", None),
+        ] {
+            let control = format!("under_oom 0\noom_kill {killed}\n");
+            let failures = format!("{count}\n");
+            let files = [
+                ("memory.oom_control", &*control),
+                ("memory.failcnt", &failures),
+            ];
+            assert_eq!(found(Version::One, &files), expected, "{files:?}");
+            let events = format!("max 9\noom {count}\noom_kill {killed}\n");
+            let files = [("memory.events", &*events)];
+            assert_eq!(found(Version::Two, &files), expected, "{files:?}");
+        }
+        assert_eq!(found(Version::Two, &[]), None);
+    }
+}
