@@ -121,11 +121,6 @@ fn a_written_figure_looks_like_that_of_the_page() {
             let (_, text) = address.split_once(',').unwrap();
             let text = percent_decode_str(text).decode_utf8().unwrap();
             assert_eq!(text, fs::read_to_string(out.join(&name)).unwrap());
-            let [name, address] = saved(&mut browser, figure, "CSV");
-            assert_eq!(name, format!("{figure}.csv"));
-            let (_, text) = address.split_once(',').unwrap();
-            let text = percent_decode_str(text).decode_utf8().unwrap();
-            assert_eq!(text, fs::read_to_string(out.join(&name)).unwrap());
             let file = out.join(format!("{figure}.svg"));
             assert_eq!(
                 alone(&mut browser, &file),
