@@ -138,6 +138,8 @@ fn a_clock_that_is_set_during_a_run_changes_no_figure() {
     while fs::read_to_string(&trials).map_or(0, |text| text.lines().count()) == 0 {
         sleep(Duration::from_millis(20));
     }
+    // The second trial has begun by then, and has not ended.
+    sleep(Duration::from_secs(1));
     set(-3_600);
     ends_well(&child.wait_with_output().unwrap());
 
