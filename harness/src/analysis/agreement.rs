@@ -45,20 +45,24 @@ impl Agreement {
         let found = |draw: usize| {
             let (value, divisor) = (values.get(draw)?, divisors.get(draw)?);
             let ratio = scale.apply((*value)? / (*divisor)?);
-            ratio.is_finite().then(|| (band.contains(ratio), ratio))
+            ratio
+                .is_finite()
+                .then(|| (band.contains(ratio), Some(ratio)))
         };
         Self::over((0..values.len().max(divisors.len())).map(found))
     }
 
-    /// Counts the draws in which a formula holds, each with the ratio that it compares first.
-    pub fn over(found: impl Iterator<Item = Option<(bool, f64)>>) -> Self {
-        let found: Vec<Option<(bool, f64)>> = found.collect();
-        let ratios: Vec<f64> = found.iter().flatten().map(|(_, ratio)| *ratio).collect();
-        let agree = found.iter().flatten().filter(|(holds, _)| *holds).count();
+    /// Counts the draws in which a formula holds, each with the ratio that it compares first, if
+    /// that is a number.
+    pub fn over(found: impl Iterator<Item = Option<(bool, Option<f64>)>>) -> Self {
+        let found: Vec<Option<(bool, Option<f64>)>> = found.collect();
+        let with_figure = || found.iter().flatten();
+        let ratios: Vec<f64> = with_figure().filter_map(|(_, ratio)| *ratio).collect();
+        let agree = with_figure().filter(|(holds, _)| *holds).count();
         Self {
             draws: found.len(),
             agree,
-            without_figure: found.len() - ratios.len(),
+            without_figure: found.len() - with_figure().count(),
             share: agree as f64 / found.len().max(1) as f64,
             interval: Estimate::of_samples(&ratios).ci95,
         }

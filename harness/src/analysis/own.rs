@@ -55,7 +55,7 @@ struct Judged<'a> {
     /// The place in each trial that has its figures.
     trials: Vec<&'a Place>,
     /// Whether it holds in each draw, with the ratio that it compares first.
-    draws: Vec<Option<(bool, f64)>>,
+    draws: Vec<Option<(bool, Option<f64>)>>,
 }
 
 impl Judge<'_> {
@@ -93,7 +93,7 @@ impl Judge<'_> {
                 for found in &mut draws {
                     let first = |place: &Place| place.all.first()?.any.first()?.ratio;
                     let place = world.next().flatten();
-                    found.push(place.and_then(|place| Some((place.holds(), first(&place)?))));
+                    found.push(place.map(|place| (place.holds(), first(&place))));
                 }
             }
         }

@@ -19,8 +19,12 @@ const FIELDS: [&str; 7] = [
     "fidelity",
     "workers",
     "batch_size",
-    "memory_mb",
+    MEMORY,
 ];
+
+/// The key of which every system has its own value: two systems are compared whatever theirs are,
+/// unless rows differ in nothing else or the formula names it.
+const MEMORY: &str = "memory_mb";
 
 /// A figure of a row: a metric, and the accuracy that it waits for.
 pub type Figure = (Metric, Option<f64>);
@@ -127,6 +131,24 @@ impl OverRows {
                 is_unprinted: false,
             });
         }
+        // A key that one side leaves out has one value on both: what is named may have no partner.
+        let read: HashSet<&str> = over.reads.iter().map(|read| read.row.as_str()).collect();
+        let read = rows.iter().filter(|row| read.contains(row.id.as_str()));
+        let read: HashSet<String> = read.flat_map(|row| all_of(row)).collect();
+        if let Some(value) = Formula::parse(formula)?.chosen().into_iter().find(|value| {
+            let is_there = rows.iter().any(|row| all_of(row).contains(value));
+            is_there && !read.contains(value)
+        }) {
+            return Err(FormulaError {
+                text: formula.to_owned(),
+                span: Span::default(),
+                problem: format!("nothing is compared of `{value}`"),
+                remedy: "no row on the other side is alike in all that the formula leaves out: \
+                         name what differs on both sides"
+                    .into(),
+                is_unprinted: false,
+            });
+        }
         Ok(())
     }
 
@@ -209,6 +231,17 @@ impl OverRows {
     }
 }
 
+/// Returns all that brackets may call a row.
+fn all_of(row: &Row) -> Vec<String> {
+    let all = Keys {
+        names: Vec::new(),
+        by_id: false,
+        has_memory: true,
+        is_repeated: true,
+    };
+    all.of(row)
+}
+
 impl Read {
     fn cell(&self, value: f64) -> Cell {
         Cell {
@@ -235,6 +268,7 @@ pub fn least_accuracy(formula: &Formula) -> Option<f64> {
 struct Keys {
     names: Vec<String>,
     by_id: bool,
+    has_memory: bool,
     is_repeated: bool,
 }
 
@@ -248,13 +282,21 @@ impl Keys {
         let mut keys = Self {
             names: vec![ROW.to_owned()],
             by_id: !values.iter().any(is_field) && (values.is_empty() || values.iter().any(is_id)),
+            has_memory: formula.keys().iter().any(|key| key == MEMORY),
             is_repeated: false,
         };
         if !keys.by_id {
+            let are_alike = |keys: &Self| {
+                let known: HashSet<Vec<String>> = rows.iter().map(|row| keys.of(row)).collect();
+                known.len() < rows.len()
+            };
+            keys.has_memory = keys.has_memory || are_alike(&keys);
             // Rows that are alike in all of these differ in their ids.
-            let known: HashSet<Vec<String>> = rows.iter().map(|row| keys.of(row)).collect();
-            keys.is_repeated = known.len() < rows.len();
-            keys.names = FIELDS.map(str::to_owned).to_vec();
+            keys.is_repeated = are_alike(&keys);
+            let fields = FIELDS
+                .iter()
+                .filter(|field| keys.has_memory || **field != MEMORY);
+            keys.names = fields.map(|field| (*field).to_owned()).collect();
             keys.names.extend(keys.is_repeated.then(|| ROW.to_owned()));
         }
         keys
@@ -272,8 +314,8 @@ impl Keys {
             job.fidelity.as_str().to_owned(),
             job.workers.to_string(),
             job.batch_size.to_string(),
-            row.memory_mb.to_string(),
         ];
+        values.extend(self.has_memory.then(|| row.memory_mb.to_string()));
         values.extend(self.is_repeated.then(|| row.id.clone()));
         values
     }

@@ -217,6 +217,25 @@ impl Formula {
         })
     }
 
+    /// Returns the values in its brackets that are chosen, and not left out.
+    pub fn chosen(&self) -> Vec<String> {
+        self.collected(|reference, found| {
+            let chosen = reference.sets.iter().filter(|set| !set.is_not);
+            found.extend(chosen.flat_map(|set| set.values.clone()));
+        })
+    }
+
+    /// Returns the names of its sets, of the keys that functions go over, and of whatever else may
+    /// be a key.
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys = self.names();
+        keys.extend(self.values().into_iter().filter_map(|(name, _)| name));
+        for clause in &self.clauses {
+            clause.over(&mut |key| keys.push(key.to_owned()));
+        }
+        keys
+    }
+
     fn collected<T: Clone + Eq + Hash>(&self, collect: impl Fn(&Reference, &mut Vec<T>)) -> Vec<T> {
         let mut found = Vec::new();
         for clause in &self.clauses {
@@ -272,7 +291,39 @@ impl Expr {
     }
 }
 
+impl Expr {
+    /// Calls `visit` with the key of every function.
+    fn over(&self, visit: &mut dyn FnMut(&str)) {
+        match &self.kind {
+            Kind::Number { .. } | Kind::Reference(_) => {}
+            Kind::Negative(of) | Kind::Rounded { of, .. } => of.over(visit),
+            Kind::Share(clause) => clause.over(visit),
+            Kind::Fold(_, over) => {
+                visit(&over.key.name);
+                over.of.over(visit);
+            }
+            Kind::Binary(_, left, right) => {
+                left.over(visit);
+                right.over(visit);
+            }
+        }
+    }
+}
+
 impl Clause {
+    fn over(&self, visit: &mut dyn FnMut(&str)) {
+        match self {
+            Self::Compared(first, rest) => {
+                first.over(visit);
+                rest.iter().for_each(|(_, sum)| sum.over(visit));
+            }
+            Self::Trend { over, .. } | Self::Best { over, .. } => {
+                visit(&over.key.name);
+                over.of.over(visit);
+            }
+        }
+    }
+
     fn visit(&self, visit: &mut dyn FnMut(&Reference)) {
         match self {
             Self::Compared(first, rest) => {

@@ -222,6 +222,35 @@ fn checks_and_findings_are_judged_row_by_row() {
     );
 }
 
+/// Every system has its own memory: nobody is left out for it. What else differs is to be named.
+#[test]
+fn what_a_formula_leaves_out_parts_no_named_rows() {
+    let with = |systems: &str, formula: &str| {
+        let own = SIMULATED.replace("claims:\n", "");
+        let own = own.replace("[spirt, allreduce, gpu_baseline]", systems);
+        format!("{own}findings:\n  - {{says: it puts, formula: \"{formula}\"}}\n")
+    };
+    let systems =
+        "[{system: spirt, memory_mb: 2000}, {system: allreduce, memory_mb: 4000}, gpu_baseline]";
+    let all = with(systems, "puts[not gpu_baseline] >= 0 * puts[gpu_baseline]");
+    let summary = run(&scene(&all), 0);
+    assert_eq!(summary["verdicts"].as_array().unwrap().len(), 2);
+    // Rows that differ in nothing else are compared at equal memory.
+    let both = "{memory_mb: [2000, 4000]}";
+    let swept = with("[spirt, allreduce]", "puts[spirt] >= 0 * puts[allreduce]");
+    let summary = run(&scene(&format!("{swept}sweep: {both}\n")), 0);
+    assert_eq!(summary["verdicts"].as_array().unwrap().len(), 2);
+    let others = "[spirt, {system: allreduce, workers: 8}, gpu_baseline]";
+    refused(
+        &with(others, "puts[spirt|allreduce] >= 0 * puts[gpu_baseline]"),
+        &[
+            "findings.0.formula",
+            "nothing is compared of `allreduce`",
+            "name what differs",
+        ],
+    );
+}
+
 #[test]
 fn a_finding_that_no_row_has_figures_for_fails() {
     let without_claims = SIMULATED.replace("claims:\n", "");

@@ -136,7 +136,8 @@ impl Observed {
                 {
                     let ratio = recorded / simulated;
                     is_near &= (ratio - 1.0).abs() < NEAR;
-                    *own *= ratio;
+                    // Whoever shares cores takes longer: nothing takes longer alone.
+                    *own = (*own * ratio).min(recorded);
                 }
             };
         approach(&mut self.step_s, recorded.step_s, simulated.step_s);
@@ -225,5 +226,27 @@ impl Trial<'_> {
             job.evaluates_after(step.epoch) && is_first && seconds(step) > 0.1 * longest
         });
         evaluating.map(move |step| seconds(step) / samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A build that a simulation hardly shows, as a difference of two steps, is no long one.
+    #[test]
+    fn nothing_takes_longer_alone_than_it_was_recorded_to() {
+        let observed = |build_s| Observed {
+            step_s: Some(0.5),
+            evaluate_sample_s: None,
+            build_s: Some(build_s),
+        };
+        let recorded = observed(0.02);
+        let mut alone = recorded;
+        for simulated in [1e-9, 1e-12, 0.04] {
+            assert!(!alone.approach(recorded, observed(simulated)));
+            assert!(alone.build_s.is_some_and(|build_s| build_s <= 0.02));
+        }
+        assert_eq!((alone.step_s, alone.build_s), (Some(0.5), Some(0.01)));
     }
 }
