@@ -5,7 +5,7 @@ use super::names::names;
 use super::summary::{RowSummary, Verdict};
 use super::work::{Contender, Setting, settings};
 use super::{RowAnalysis, conclusions, findings};
-use crate::claims::{Claim, Estimate, Metric, ratio};
+use crate::claims::{Claim, Estimate, ratio};
 use crate::format;
 use crate::platform::{Figures, Site, figures_of, site_of};
 
@@ -61,19 +61,9 @@ impl Answer {
 /// Returns the accuracy, in 0..=1, that claims require, by its time or at all; the highest of
 /// several. Claims that options exclude require nothing: a simulation of sizes has no accuracy.
 pub fn target(claims: &[Claim]) -> Option<f64> {
-    let least = |claim: &Claim| {
-        let is_accuracy = claim.metric == Some(Metric::Accuracy) && claim.over.is_none();
-        let unit = claim.unit.as_deref().unwrap_or_default();
-        let mut units = Metric::Accuracy.units().iter();
-        let (_, factor) = units.find(|(name, _)| *name == unit)?;
-        claim
-            .at_least
-            .filter(|_| is_accuracy)
-            .map(|least| least / factor)
-    };
     let claims = claims.iter().filter(|claim| claim.excluded.is_none());
     claims
-        .filter_map(|claim| claim.target.or_else(|| least(claim)))
+        .filter_map(|claim| claim.target)
         .max_by(f64::total_cmp)
 }
 

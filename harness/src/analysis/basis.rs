@@ -10,12 +10,10 @@ use super::rules::{Fit, Rests};
 use crate::results::SimulationRecord;
 
 /// Returns every fit that figures of `rows` may rest on: of their compute
-/// profiles, and of the constants of each service that a row uses. A constant
-/// that is drawn from the range that its sources give does not rest on its fit:
-/// by sampled trials, or by draws, where `by_draws`.
-pub(super) fn fits(rows: &[&RowAnalysis], record: &SimulationRecord, by_draws: bool) -> Vec<Fit> {
+/// profiles, and of the constants of each service that a row uses, drawn or not.
+pub(super) fn fits(rows: &[&RowAnalysis], record: &SimulationRecord) -> Vec<Fit> {
     let of_row = |row: &&RowAnalysis| {
-        let constants = of_constants(row, record, by_draws || row.is_sampled);
+        let constants = of_constants(row, record);
         constants
             .into_iter()
             .chain(of_compute(row, record))
@@ -24,12 +22,10 @@ pub(super) fn fits(rows: &[&RowAnalysis], record: &SimulationRecord, by_draws: b
     rows.iter().flat_map(of_row).collect()
 }
 
-fn of_constants(row: &RowAnalysis, record: &SimulationRecord, is_sampled: bool) -> Vec<Fit> {
+fn of_constants(row: &RowAnalysis, record: &SimulationRecord) -> Vec<Fit> {
     let stated = &row.planned.row.constants;
-    let kept = record.constants.iter().filter(|constant| {
-        let is_drawn = is_sampled && constant.low < constant.high;
-        !is_drawn && !stated.contains_key(&constant.path)
-    });
+    let constants = record.constants.iter();
+    let kept = constants.filter(|constant| !stated.contains_key(&constant.path));
     let of_profile = kept.filter_map(|known| Some((&known.path, known.fitted_to.as_ref()?)));
     let of_row = stated
         .iter()

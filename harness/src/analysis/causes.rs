@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::claims::{Cause, Claim, Estimate};
+use crate::claims::{Cause, Estimate};
 
 /// What one cause does to the claim's figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,32 +19,23 @@ pub struct Effect {
     /// Observed less what the claim's own row has, in the claim's unit.
     pub change: Option<f64>,
     /// The change as a share of published less observed: 1 closes the gap.
-    /// Null where the observed figure lies in the claim's band: there is no
-    /// gap. Causes act together, so that shares need not add up.
+    /// Null where there is no gap. Causes act together, so that shares need not add up.
     pub share: Option<f64>,
 }
 
 impl Effect {
     /// Returns the effect of `cause`, where the claim's own row has `base` and
-    /// the cause's row `observed`.
-    pub(super) fn new(
-        claim: &Claim,
-        cause: &Cause,
-        row: Option<&str>,
-        base: Estimate,
-        observed: Estimate,
-    ) -> Self {
+    /// the cause's row `observed`, beside a printed figure.
+    pub(super) fn new(published: f64, cause: &Cause, base: Estimate, observed: Estimate) -> Self {
         let change = observed
             .mean
             .zip(base.mean)
             .map(|(with, without)| with - without);
-        let gap = claim.published.zip(base.mean);
-        let gap = gap.filter(|(_, observed)| !claim.band().contains(*observed));
-        let gap = gap.map(|(published, observed)| published - observed);
+        let gap = base.mean.map(|observed| published - observed);
         let share = change.zip(gap).map(|(change, gap)| change / gap);
         Self {
             cause: cause.cause.clone(),
-            row: row.map(str::to_owned),
+            row: observed.mean.map(|_| cause.row.clone()),
             observed: observed.mean,
             observed_ci95: observed.ci95,
             change,
@@ -60,20 +51,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::claims::Selector;
 
     fn effect(published: f64, base: f64, with: f64) -> Effect {
-        let claim = format!(
-            r#"{{"claim": "c", "kind": "own", "select": {{}}, "metric": "synchronise", "published": {published},
-                "tolerance": 0.1}}"#
-        );
-        let claim = serde_json::from_str(&claim).unwrap();
         let cause = Cause {
             cause: "JSON".into(),
-            select: Selector::default(),
+            row: "row".into(),
         };
         let of = |mean| Estimate::of(&[mean]);
-        Effect::new(&claim, &cause, Some("row"), of(base), of(with))
+        Effect::new(published, &cause, of(base), of(with))
     }
 
     #[test]
@@ -87,7 +72,6 @@ mod tests {
     #[test]
     fn there_is_no_share_of_no_gap() {
         assert_eq!(effect(2.0, 2.0, 5.0).share, None);
-        assert_eq!(effect(2.0, 2.1, 5.0).share, None);
         assert_eq!(effect(2.0, 2.0, 5.0).change, Some(3.0));
     }
 

@@ -30,9 +30,9 @@ const CONCLUSIONS: Words = Words {
 
 const FIGURES: Words = Words {
     noun: "published figure",
-    hold: ["is reproduced", "are reproduced"],
-    fail: ["is not", "are not"],
-    fails_alone: "is not reproduced",
+    hold: ["agrees", "agree"],
+    fail: ["differs", "differ"],
+    fails_alone: "differs",
     is_named: false,
 };
 
@@ -49,10 +49,8 @@ impl<'a> Tally<'a> {
         let mut tally = Self::default();
         for verdict in verdicts {
             match verdict.verdict {
-                VerdictKind::Reproduced => tally.hold += 1,
-                VerdictKind::NotReproduced | VerdictKind::DirectionOnly => {
-                    tally.fail.push(&verdict.claim);
-                }
+                kind if kind.agrees() => tally.hold += 1,
+                kind if kind.differs() => tally.fail.push(&verdict.claim),
                 _ => tally.open += 1,
             }
         }

@@ -94,17 +94,11 @@ impl Agreements {
         let published = verdicts.filter(|verdict| verdict.kind == ClaimKind::Published);
         let published: Vec<&Verdict> = published.collect();
         // Statements that a claim disagrees with are confirmed by no other; each counts once.
-        let disagrees = |verdict: &&&Verdict| {
-            let kind = verdict.verdict;
-            matches!(
-                kind,
-                VerdictKind::NotReproduced | VerdictKind::DirectionOnly
-            )
-        };
+        let disagrees = |verdict: &&&Verdict| verdict.verdict.differs();
         let refuted = published.iter().filter(disagrees);
         let mut known: BTreeSet<&str> = refuted.map(|verdict| verdict.statement.as_str()).collect();
         for verdict in published {
-            let agrees = verdict.verdict == VerdictKind::Reproduced;
+            let agrees = verdict.verdict.agrees();
             if !agrees || !known.insert(verdict.statement.as_str()) {
                 continue;
             }

@@ -2,27 +2,10 @@
 
 use super::RowAnalysis;
 use super::trial::{TrialAnalysis, stated};
-use crate::claims::{Claim, Estimate, Metric, Scale, VerdictKind};
+use crate::claims::{Estimate, VerdictKind};
 
 /// Test images by which a system must lead, at least, to be called more accurate.
 const LEAST_IMAGES: f64 = 10.0;
-
-/// Returns the test images by which the first of two rows leads the second, for a ranking
-/// by accuracy; `None` for other claims. Trials of one number share their seed, so that the
-/// lead is estimated from their differences.
-pub(super) fn of(claim: &Claim, rows: &[&RowAnalysis]) -> Option<Estimate> {
-    let [leader, other] = rows else {
-        return None;
-    };
-    // "Costs less than five points" allows the first to be behind: that is a band.
-    let equal = claim.scale().unwrap_or(Scale::NONE).apply(1.0);
-    let asks_for_lead = claim.metric == Some(Metric::Accuracy)
-        && claim.over.is_some()
-        && claim.published.is_none()
-        && claim.at_least.is_some_and(|least| least >= equal)
-        && claim.at_most.is_none();
-    asks_for_lead.then(|| between(leader, other))
-}
 
 /// Returns the test images by which a row leads another.
 pub(super) fn between(leader: &RowAnalysis, other: &RowAnalysis) -> Estimate {
@@ -56,20 +39,20 @@ pub(super) fn decide(lead: Estimate) -> (VerdictKind, String) {
     };
     let Some([low, high]) = lead.ci95 else {
         let reason = format!("a lead of {mean:.0} images in one trial, without an interval");
-        return (VerdictKind::Undecided, reason);
+        return (VerdictKind::Open, reason);
     };
     let found = format!(
         "a lead of {mean:.1} test images, 95 % interval {low:.1} to {high:.1}, {} trials",
         lead.n
     );
     if mean > LEAST_IMAGES && low > 0.0 {
-        return (VerdictKind::Reproduced, found);
+        return (VerdictKind::Agrees, found);
     }
     if high <= LEAST_IMAGES {
-        return (VerdictKind::NotReproduced, found);
+        return (VerdictKind::Differs, found);
     }
     let reason = format!("{found}: more than {LEAST_IMAGES} and an interval above 0 would decide");
-    (VerdictKind::Undecided, reason)
+    (VerdictKind::Open, reason)
 }
 
 #[cfg(test)]
@@ -84,25 +67,22 @@ mod tests {
     fn a_lead_decides_above_ten_images_and_zero() {
         assert_eq!(
             verdict(&[20.0, 24.0, 22.0, 25.0, 19.0]),
-            VerdictKind::Reproduced
+            VerdictKind::Agrees
         );
         // Ten images or fewer, however sure.
-        assert_eq!(
-            verdict(&[6.0, 7.0, 6.0, 7.0, 6.0]),
-            VerdictKind::NotReproduced
-        );
+        assert_eq!(verdict(&[6.0, 7.0, 6.0, 7.0, 6.0]), VerdictKind::Differs);
         // More than ten, and an interval that reaches below zero.
         assert_eq!(
             verdict(&[60.0, -40.0, 55.0, -30.0, 50.0]),
-            VerdictKind::Undecided
+            VerdictKind::Open
         );
         // The other leads; the two are the same bits.
         assert_eq!(
             verdict(&[-30.0, -33.0, -29.0, -31.0, -30.0]),
-            VerdictKind::NotReproduced
+            VerdictKind::Differs
         );
-        assert_eq!(verdict(&[0.0; 5]), VerdictKind::NotReproduced);
-        assert_eq!(verdict(&[500.0]), VerdictKind::Undecided);
+        assert_eq!(verdict(&[0.0; 5]), VerdictKind::Differs);
+        assert_eq!(verdict(&[500.0]), VerdictKind::Open);
         assert_eq!(verdict(&[]), VerdictKind::NotRun);
     }
 }

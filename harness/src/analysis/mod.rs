@@ -11,6 +11,7 @@ mod columns;
 pub mod comparison;
 mod conclusions;
 pub mod counts;
+pub mod evidence;
 mod figures;
 pub(crate) mod findings;
 mod leads;
@@ -20,6 +21,7 @@ mod own;
 pub mod pace;
 pub mod record;
 mod rules;
+pub mod standing;
 pub mod summary;
 mod trial;
 mod usage;
@@ -38,7 +40,7 @@ use self::counts::{Agreements, Counts};
 use self::summary::{Excluded, RowSummary, SUMMARY_VERSION, Summary, TrafficMeans, Verdict};
 use self::verdicts::Judge;
 use self::warnings::Warning;
-use crate::claims::{Claim, Estimate, Metric, ratio};
+use crate::claims::{Estimate, Metric, ratio};
 use crate::exit::Exit;
 use crate::metering::Invocation;
 use crate::platform::{Figures, figures_of};
@@ -151,39 +153,6 @@ impl RowAnalysis {
         trials
             .filter_map(|trial| Some((trial, trial.metric(metric, &self.planned.row.job)?)))
             .collect()
-    }
-
-    /// Returns the mean of what `claim` observes, in the metric's own unit.
-    pub fn observe(&self, claim: &Claim) -> Estimate {
-        match (claim.metric, claim.target) {
-            (Some(_), Some(target)) => self.time_to_accuracy(target),
-            (Some(metric), None) => self.estimate(metric),
-            (None, _) => Estimate::default(),
-        }
-    }
-
-    /// Returns what `claim` observes of a row that another is divided by.
-    pub fn observe_divisor(&self, claim: &Claim) -> Estimate {
-        match claim.over_metric {
-            Some(metric) => self.estimate(metric),
-            None => self.observe(claim),
-        }
-    }
-
-    /// Returns what `claim` observes of this row over what it observes of
-    /// `other`.
-    pub fn observe_over(&self, claim: &Claim, other: &Self) -> Estimate {
-        if self.observe(claim).mean.is_none() || other.observe_divisor(claim).mean.is_none() {
-            return Estimate::default();
-        }
-        let figure = |metric: Option<Metric>| {
-            move |row: &Self, trial: &TrialAnalysis| match (metric, claim.target) {
-                (Some(_), Some(target)) => trial.time_to_accuracy(target),
-                (Some(metric), None) => trial.metric(metric, &row.planned.row.job),
-                (None, _) => None,
-            }
-        };
-        self.ratio(other, figure(claim.metric), figure(claim.divisor()))
     }
 
     /// Returns nothing as soon as one trial does not get there: a mean of those

@@ -1,6 +1,6 @@
 //! Several runs in one: what became of every item, every claim, and the exit code.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -10,7 +10,7 @@ use super::counts::{Agreements, Counts};
 use super::record::RecordComparison;
 use super::summary::{Answer, RowSummary, Verdict};
 use super::{Analysis, conclusions, summarise, verdicts};
-use crate::claims::VerdictKind;
+use crate::claims::{Claim, VerdictKind};
 use crate::exit::Exit;
 use crate::hash::sha256_of;
 use crate::platform::{Figures, figures_of};
@@ -18,7 +18,7 @@ use crate::profiles::misses;
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
 /// The version of an overview's `summary.json`.
-pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 3 };
+pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 3, minor: 0 };
 
 /// A run and its analysis.
 #[derive(Clone, Debug)]
@@ -51,9 +51,9 @@ pub struct Overview {
     pub counts: Counts,
     /// Statements of papers that are confirmed independently.
     pub agreements: Agreements,
-    /// Comparison with the recorded reproduction; null where there is none.
+    /// Comparison with the recorded verdicts.
     #[serde(default)]
-    pub record: Option<RecordComparison>,
+    pub record: RecordComparison,
     /// Every item that was asked for.
     pub items: Vec<ItemOverview>,
 }
@@ -98,6 +98,9 @@ pub struct ItemOverview {
     pub counts: Counts,
     /// Every claim with its verdict.
     pub claims: Vec<JudgedClaim>,
+    /// Claims with a recorded verdict that the experiment no longer makes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 /// A claim, its verdict, and the origin of the observed figure.
@@ -198,7 +201,7 @@ impl Overview {
             answer: answer(&items),
             counts: counts(items.iter().flat_map(|item| &item.claims)),
             agreements: agreements(&items),
-            record: None,
+            record: RecordComparison::of(&items),
             items,
         }
     }
@@ -259,7 +262,9 @@ fn answer(items: &[ItemOverview]) -> Answer {
 fn exit_status(items: Vec<&ItemOverview>) -> Exit {
     let is = |state: ItemState| move |item: &&ItemOverview| item.state == state;
     let has_failed = |item: &&ItemOverview| {
-        item.state == ItemState::Failed || item.failed_trials > 0 || item.counts.unexpected > 0
+        let is_lost = item.is_whole() && !item.lost.is_empty();
+        let is_wrong = item.failed_trials > 0 || item.counts.unexpected > 0;
+        item.state == ItemState::Failed || is_wrong || is_lost
     };
     if items.iter().any(is(ItemState::Incomplete)) || items.iter().any(is(ItemState::NotReached)) {
         Exit::Interrupted
@@ -284,7 +289,7 @@ impl ItemOverview {
 
     fn new(item: &Item, run: Option<&AnalysedRun>) -> Self {
         let claims = match run {
-            Some(run) => judged(run),
+            Some(run) => judged(run, item),
             None => absent(item),
         };
         let summary = run.map(|run| &run.analysis.summary);
@@ -313,6 +318,7 @@ impl ItemOverview {
             failed_trials: rows().map(RowSummary::surprising_failures).sum(),
             counts: counts(claims.iter()),
             claims,
+            lost: item.lost.clone(),
         }
     }
 }
@@ -332,12 +338,31 @@ fn size_of(directory: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-fn judged(run: &AnalysedRun) -> Vec<JudgedClaim> {
+/// Returns the verdicts of a run, those of papers beside the verdicts that are recorded now.
+fn judged(run: &AnalysedRun, item: &Item) -> Vec<JudgedClaim> {
     let summary = &run.analysis.summary;
-    let judged = |verdict: &Verdict| JudgedClaim {
-        how: How::of(verdict.verdict, &summary.platform),
-        unexpected: !verdict.holds(),
-        verdict: verdict.clone(),
+    let claims = item
+        .claims
+        .iter()
+        .map(|claim| (claim.claim.as_str(), claim));
+    let claims: BTreeMap<&str, &Claim> = claims.collect();
+    let is_whole = item.state == ItemState::Done && item.reduced.is_empty();
+    let judged = |verdict: &Verdict| {
+        let mut verdict = verdict.clone();
+        let is_of_paper = verdict.kind.is_of_paper() && !item.claims.is_empty();
+        if is_of_paper {
+            let own = claims.get(verdict.claim.as_str());
+            verdict.expect = own.and_then(|claim| claim.expect);
+        }
+        let is_new = is_of_paper && is_whole && verdict.expect.is_none();
+        if is_new {
+            verdict.reason = format!("no recorded verdict; {}", verdict.reason);
+        }
+        JudgedClaim {
+            how: How::of(verdict.verdict, &summary.platform),
+            unexpected: is_new || !verdict.holds(),
+            verdict,
+        }
     };
     summary.verdicts.iter().map(judged).collect()
 }

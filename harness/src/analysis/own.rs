@@ -1,15 +1,16 @@
-//! Verdicts on checks and findings: their formulas over the rows of a run, trial by trial and
-//! draw by draw.
+//! Verdicts on formulas over the rows of a run, trial by trial and draw by draw: statements of papers,
+//! checks and findings.
 
 use std::collections::BTreeSet;
 
 use super::agreement::{self, Agreement};
-use super::rules::ONE_SEED;
+use super::evidence;
+use super::rules::{decide, incomparable};
 use super::summary::Verdict;
-use super::verdicts::{Judge, crosses, verdict, within};
+use super::verdicts::{self, Judge, crosses, not_run, verdict, within};
 use super::{RowAnalysis, leads};
 use crate::claims::own::{self, Figure, OverRows, Place};
-use crate::claims::{Band, Claim, Estimate, Metric, RATIO_UNITS, VerdictKind, ratio};
+use crate::claims::{Band, Claim, Estimate, Metric, RATIO_UNIT, VerdictKind, ratio};
 use crate::formula::{Compared, Instance, Op};
 use crate::platform::{Site, site_of};
 use crate::rows::Row;
@@ -40,8 +41,8 @@ impl Told {
     /// Returns how much it says for the finding.
     fn support(&self) -> u8 {
         match self.kind {
-            VerdictKind::Reproduced => 2,
-            VerdictKind::NotReproduced => 0,
+            VerdictKind::Agrees => 2,
+            VerdictKind::Differs => 0,
             _ => 1,
         }
     }
@@ -64,11 +65,7 @@ impl Judge<'_> {
         let rows: Vec<&Row> = self.rows.iter().map(|row| &row.planned.row).collect();
         let mut over = match OverRows::new(formula, &rows) {
             Ok(over) => over,
-            Err(error) => {
-                let nothing = Estimate::default();
-                let kind = VerdictKind::NotRun;
-                return vec![verdict(claim, None, nothing, kind, error.problem)];
-            }
+            Err(error) => return vec![not_run(claim, &error.problem)],
         };
         let row = |id: &str| self.rows.iter().find(|row| row.planned.row.id == id);
         // Its places in each trial.
@@ -116,38 +113,112 @@ impl Judge<'_> {
     fn judge_place(&self, claim: &Claim, judged: &Judged<'_>) -> Verdict {
         let rows = &judged.rows;
         let reads = judged.place.reads();
+        let figures: Vec<Figure> = reads.iter().map(|(_, figure)| *figure).collect();
+        let at = self.circumstances(rows);
+        let value = printed_value(claim, judged);
         let mut draws = None;
+        let mut evidence = None;
         let told = match self.obstacle_of(&reads, rows) {
             Some((kind, reason)) => Told::without_figure(kind, reason),
             None => {
                 let mut told = self.compare_place(judged);
-                if let Some(agreement) = self.agreement(judged) {
+                if let Some(value) = &value {
+                    let found = self.compare_value(value, claim.in_points, judged, &mut told);
+                    evidence = found.evidence;
+                    (told.kind, told.reason) = (found.kind, found.reason);
+                } else if let Some(agreement) = self.agreement(judged) {
                     draws = agreement.clone().ok();
                     (told.kind, told.reason) = agreement::verdict(agreement);
                 }
-                if let Some(reason) = self.incomparable_place(&reads, rows) {
-                    (told.kind, told.reason) = (VerdictKind::Undecided, reason);
+                if incomparable(claim, &figures, &at).is_some() {
                     told.is_open = false;
+                    evidence = None;
                 }
+                let found = (told.kind, told.reason);
+                (told.kind, told.reason) = decide(claim, self.claims, &figures, found, &at);
                 told
             }
         };
         let ids = rows.iter().map(|row| row.planned.row.id.clone());
-        let is_open = told.is_open && told.kind == VerdictKind::Undecided;
-        let kind = told.kind.for_kind(claim.kind);
+        let is_open = told.is_open && told.kind == VerdictKind::Open;
+        let observed = told.observed.mean;
+        let published = value.map(|value| value.number);
+        let ratio = observed
+            .zip(published)
+            .map(|(observed, published)| observed / published);
         Verdict {
-            ranking: reads.len() > 1,
+            ranking: reads.len() > 1 && published.is_none(),
             metric: reads.first().map(|(_, (metric, _))| *metric),
             unit: told.unit,
-            band: [told.band.low, told.band.high],
-            draws: draws.filter(|_| told.observed.mean.is_some()),
+            published,
+            ratio: ratio.filter(|ratio| ratio.is_finite()),
+            evidence,
+            band: if published.is_some() {
+                [None, None]
+            } else {
+                [told.band.low, told.band.high]
+            },
+            draws: draws.filter(|_| observed.is_some()),
             undecided_rows: ids.clone().filter(|_| is_open).collect(),
-            ..verdict(claim, ids.clone().next(), told.observed, kind, told.reason)
+            ..verdict(
+                claim,
+                ids.clone().next(),
+                told.observed,
+                told.kind.for_kind(claim.kind),
+                told.reason,
+            )
         }
     }
 
+    /// Compares a figure that a paper's statement gives with what the formula observes.
+    fn compare_value(
+        &self,
+        value: &Value,
+        in_points: bool,
+        judged: &Judged<'_>,
+        told: &mut Told,
+    ) -> verdicts::Told {
+        let drawn = self.agreement(judged).and_then(Result::ok).map(|_| {
+            let values = judged.draws.iter().flatten();
+            values
+                .filter_map(|(_, ratio)| Some(value.number * (*ratio)?))
+                .collect::<Vec<f64>>()
+        });
+        let drawn = drawn.map(|values| match value.is_left {
+            // The ratio is that of the left side to the right one.
+            true => values
+                .iter()
+                .map(|ratio| value.number.powi(2) / ratio)
+                .collect(),
+            false => values,
+        });
+        if let Some(drawn) = &drawn {
+            told.observed.ci95 = Estimate::of_samples(drawn).ci95;
+        }
+        let is_percentage = in_points || told.unit == "%";
+        let spread = match &drawn {
+            Some(drawn) => evidence::spread(drawn, is_percentage),
+            None => told
+                .observed
+                .half_width()
+                .zip(told.observed.mean)
+                .map(|(half, mean)| {
+                    let deviation = half / 1.96;
+                    if is_percentage {
+                        deviation
+                    } else {
+                        deviation / mean
+                    }
+                }),
+        };
+        let metric = judged.place.reads().first().map(|(_, (metric, _))| *metric);
+        let metric = metric.unwrap_or(Metric::SecondsPerEpoch);
+        let printed = (value.number, value.half_digit);
+        verdicts::told(metric, printed, told.observed, spread, is_percentage)
+    }
+
     /// Returns what keeps a place from being judged at all.
-    fn obstacle_of(
+    pub(super) fn obstacle_of(
         &self,
         reads: &[(&str, Figure)],
         rows: &[&RowAnalysis],
@@ -162,28 +233,6 @@ impl Judge<'_> {
         };
         let (row, (metric, target)) = reads.iter().find_map(lacks)?;
         Some(self.missing(Some(metric), target, row))
-    }
-
-    /// Returns why a place decides nothing whatever its figures are.
-    fn incomparable_place(
-        &self,
-        reads: &[(&str, Figure)],
-        rows: &[&RowAnalysis],
-    ) -> Option<String> {
-        if reads.len() < 2 {
-            return None;
-        }
-        let has = |is_so: fn(Metric) -> bool| reads.iter().any(|(_, (metric, _))| is_so(*metric));
-        // Another processor's rounding can turn what one seed says.
-        if has(|metric| metric == Metric::TimeToAccuracy)
-            && rows.iter().any(|row| row.succeeded().count() == 1)
-        {
-            return Some(ONE_SEED.into());
-        }
-        let machine = self.one_machine()?;
-        has(Metric::is_share_of_processor).then(|| {
-            format!("a use of the processor of {machine}, which depends on what else it computes")
-        })
     }
 
     /// Returns the draws in which a ranking holds; none where it is not judged over draws.
@@ -255,13 +304,13 @@ impl Judge<'_> {
             } else {
                 ratio::paired(&both)
             };
-            (ratios, 1.0, first.op, RATIO_UNITS[0])
+            (ratios, 1.0, first.op, RATIO_UNIT)
         };
         let band = band(op, limit);
         let (mut kind, mut reason) = within(band, observed, is_sampled);
         let is_strict = matches!(op, Op::Less | Op::More);
         if is_strict && observed.mean == Some(limit) {
-            (kind, reason) = (VerdictKind::NotReproduced, "the two are equal".into());
+            (kind, reason) = (VerdictKind::Differs, "the two are equal".into());
         }
         let is_here = site_of(&self.manifest.platform) == Some(Site::ThisMachine);
         Told {
@@ -277,7 +326,7 @@ impl Judge<'_> {
 
 impl RowAnalysis {
     /// Returns the mean of a figure.
-    fn observe_figure(&self, (metric, target): Figure) -> Estimate {
+    pub(super) fn observe_figure(&self, (metric, target): Figure) -> Estimate {
         match target {
             Some(target) => self.time_to_accuracy(target),
             None => self.estimate(metric),
@@ -299,6 +348,35 @@ impl RowAnalysis {
         let mut trials = self.succeeded();
         trials.find(|trial| is_it(trial))?.time_to_accuracy(target)
     }
+}
+
+/// A figure that a statement gives.
+struct Value {
+    number: f64,
+    half_digit: f64,
+    is_left: bool,
+}
+
+/// Returns the figure that a paper's statement gives, if it gives one and not an order: one side of
+/// `=` or `~` that reads no row.
+fn printed_value(claim: &Claim, judged: &Judged<'_>) -> Option<Value> {
+    let [Instance { any, .. }] = judged.place.all.as_slice() else {
+        return None;
+    };
+    let ([compared], true) = (any.as_slice(), claim.kind.is_of_paper()) else {
+        return None;
+    };
+    let is_equality = matches!(compared.op, Op::Equal | Op::About);
+    let (side, is_left) = match (compared.left.reads, compared.right.reads) {
+        (0, _) => (&compared.left, true),
+        (_, 0) => (&compared.right, false),
+        _ => return None,
+    };
+    is_equality.then_some(Value {
+        number: side.value,
+        half_digit: side.reach,
+        is_left,
+    })
 }
 
 /// Returns both numbers of a comparison in the unit of the left one.

@@ -1,34 +1,22 @@
-//! A reproduction beside the recorded one of this repository.
-
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+//! A reproduction beside the recorded verdicts of the papers' folders.
 
 use serde::{Deserialize, Serialize};
 
-use super::overview::{ItemOverview, JudgedClaim, Overview};
+use super::overview::ItemOverview;
 use crate::claims::VerdictKind;
 use crate::results::ItemState;
 
-/// Place of the recorded reproduction, from the repository's root.
-pub const RECORD: &str = "results/records/reproduction/summary.json";
-
-/// Comparison of a reproduction with the recorded one, item by item and claim by claim.
+/// Comparison of a reproduction with the recorded verdicts, claim by claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordComparison {
-    /// The record's file.
-    pub path: PathBuf,
-    /// Day on which its last item began to run; null if it has no run.
-    pub date: Option<String>,
-    /// Commit of the sources that it was made with; null outside a repository.
-    pub commit: Option<String>,
-    /// Verdicts that both have.
+    /// Number of claims of papers with a recorded verdict and one of this reproduction.
     pub compared: usize,
-    /// Those that are not the same.
+    /// Those with another verdict than recorded.
     pub different: Vec<Difference>,
-    /// Items whose experiment changed since: the record is older than what it judges.
-    pub outdated: Vec<String>,
-    /// Items that the record does not have.
-    pub missing: Vec<String>,
+    /// Claims without a recorded verdict: `ITEM: CLAIM`.
+    pub new: Vec<String>,
+    /// Claims with a recorded verdict that no experiment makes: `ITEM: CLAIM`.
+    pub lost: Vec<String>,
 }
 
 /// A claim with two verdicts.
@@ -38,8 +26,6 @@ pub struct Difference {
     pub item: String,
     /// The claim.
     pub claim: String,
-    /// The row that it is about.
-    pub row: Option<String>,
     /// Verdict in the record.
     pub recorded: VerdictKind,
     /// Verdict of this reproduction.
@@ -47,100 +33,81 @@ pub struct Difference {
 }
 
 impl RecordComparison {
-    /// Compares `overview` with the record at `path`; none if there is no record, or one
-    /// that this version cannot read.
-    pub fn with(path: &Path, overview: &Overview) -> Option<Self> {
-        let text = std::fs::read_to_string(path).ok()?;
-        let record: Overview = serde_json::from_str(&text).ok()?;
-        (record.schema_version.major == overview.schema_version.major)
-            .then(|| Self::of(path, &record, overview))
-    }
-
-    fn of(path: &Path, record: &Overview, overview: &Overview) -> Self {
-        let items = record.items.iter();
-        let recorded: BTreeMap<&str, &ItemOverview> =
-            items.map(|item| (item.id.as_str(), item)).collect();
-        let mut comparison = Self {
-            path: path.to_owned(),
-            date: date(record),
-            commit: record.items.iter().find_map(|item| item.commit.clone()),
-            ..Self::default()
-        };
-        let done = |item: &&ItemOverview| item.state == ItemState::Done;
-        for item in overview.items.iter().filter(done) {
-            match recorded.get(item.id.as_str()).filter(|item| done(item)) {
-                Some(old) => comparison.add(old, item),
-                None => comparison.missing.push(item.id.clone()),
+    /// Compares the items that were run whole.
+    pub(super) fn of(items: &[ItemOverview]) -> Self {
+        let mut comparison = Self::default();
+        for item in items.iter().filter(|item| item.is_whole()) {
+            for lost in &item.lost {
+                comparison.lost.push(format!("{}: {lost}", item.id));
+            }
+            let of_paper = |claim: &&super::overview::JudgedClaim| claim.verdict.kind.is_of_paper();
+            for claim in item.claims.iter().filter(of_paper) {
+                let verdict = &claim.verdict;
+                match verdict.expect {
+                    None => comparison
+                        .new
+                        .push(format!("{}: {}", item.id, verdict.claim)),
+                    Some(recorded) => {
+                        comparison.compared += 1;
+                        if recorded != verdict.verdict {
+                            comparison.different.push(Difference {
+                                item: item.id.clone(),
+                                claim: verdict.claim.clone(),
+                                recorded,
+                                now: verdict.verdict,
+                            });
+                        }
+                    }
+                }
             }
         }
         comparison
     }
 
-    fn add(&mut self, old: &ItemOverview, new: &ItemOverview) {
-        let is_whole = old.reduced.is_empty() && new.reduced.is_empty();
-        if is_whole && old.experiment_sha256 != new.experiment_sha256 {
-            self.outdated.push(new.id.clone());
-        }
-        let verdicts = old.claims.iter().map(|claim| (key(claim), claim));
-        let verdicts: BTreeMap<_, _> = verdicts.collect();
-        for claim in &new.claims {
-            let Some(before) = verdicts.get(&key(claim)) else {
-                continue;
-            };
-            self.compared += 1;
-            let (recorded, now) = (before.verdict.verdict, claim.verdict.verdict);
-            if recorded != now {
-                self.different.push(Difference {
-                    item: new.id.clone(),
-                    claim: claim.verdict.claim.clone(),
-                    row: claim.verdict.row.clone(),
-                    recorded,
-                    now,
-                });
-            }
-        }
+    /// Returns whether a verdict changed, is new, or was lost.
+    pub fn differs(&self) -> bool {
+        !(self.different.is_empty() && self.new.is_empty() && self.lost.is_empty())
     }
 
-    /// Returns it in sentences.
+    /// Returns it in sentences; nothing where no claim of a paper was judged.
     pub fn text(&self) -> String {
-        let name = match (&self.date, &self.commit) {
-            (Some(date), Some(commit)) => {
-                let commit: String = commit.chars().take(9).collect();
-                format!("of {date} at {commit}")
-            }
-            (Some(date), None) => format!("of {date}"),
-            _ => "without a date".into(),
-        };
+        if self.compared == 0 && !self.differs() {
+            return String::new();
+        }
         let same = self.compared - self.different.len();
-        let mut text = format!(
-            "Record {name} ({}): {same} of {} verdicts are the same.",
-            self.path.display(),
-            self.compared
-        );
-        for (items, what) in [
-            (
-                &self.outdated,
-                "The record is older than what it judges: changed since are",
-            ),
-            (&self.missing, "The record does not have"),
-        ] {
-            if !items.is_empty() {
-                text.push_str(&format!(" {what} {}.", items.join(", ")));
+        let mut text = format!("{same} of {} verdicts are as recorded", self.compared);
+        for (count, what) in [(self.new.len(), "new"), (self.lost.len(), "lost")] {
+            if count > 0 {
+                text.push_str(&format!(", {count} {what}"));
             }
         }
+        text.push('.');
         text
     }
+
+    /// Returns a line for each claim that differs.
+    pub fn lines(&self) -> Vec<String> {
+        let different = self.different.iter().map(|line| {
+            format!(
+                "{}: {}: {} recorded, {} now",
+                line.item, line.claim, line.recorded, line.now
+            )
+        });
+        let new = self
+            .new
+            .iter()
+            .map(|line| format!("{line}: no recorded verdict"));
+        let lost = self
+            .lost
+            .iter()
+            .map(|line| format!("{line}: recorded, and claimed no more"));
+        different.chain(new).chain(lost).collect()
+    }
 }
 
-fn key(claim: &JudgedClaim) -> (&str, Option<&str>) {
-    (&claim.verdict.claim, claim.verdict.row.as_deref())
-}
-
-/// Returns the day on which the last item began: run ids begin with their time.
-fn date(record: &Overview) -> Option<String> {
-    let ids = record
-        .items
-        .iter()
-        .filter_map(|item| item.run_id.as_deref());
-    ids.filter_map(|id| id.get(..10)).max().map(str::to_owned)
+impl ItemOverview {
+    /// Returns whether it was run to its end, unreduced.
+    pub fn is_whole(&self) -> bool {
+        self.state == ItemState::Done && self.reduced.is_empty()
+    }
 }

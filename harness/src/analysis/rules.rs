@@ -3,22 +3,16 @@
 
 use epochcost_simulator::profile::FittedTo;
 
-use super::leads;
-use super::verdicts::compare;
-use crate::claims::{Claim, Estimate, Metric, VerdictKind, paper_of};
+use super::agreement::Figure;
+use crate::claims::{Claim, Metric, VerdictKind, paper_of};
 
 /// Reason for which one training decides no ranking by learning.
 pub(super) const ONE_SEED: &str =
     "one seed: how far training differs from seed to seed is not known";
 
-/// What decides a verdict beside the claim and the observed value.
+/// What decides a verdict beside the claim and the observed values.
 #[derive(Clone, Debug, Default)]
 pub struct Circumstances {
-    /// Verdict of the draws of a simulated ranking, which takes the place of the
-    /// comparison with the band.
-    pub decided: Option<(VerdictKind, String)>,
-    /// Whether trials sample the ranges of a simulation's constants.
-    pub is_sampled: bool,
     /// Dataset that was trained on, if it is a generated one.
     pub generated: Option<String>,
     /// The one machine that times belong to, if they are of no cloud.
@@ -27,8 +21,6 @@ pub struct Circumstances {
     pub fits: Vec<Fit>,
     /// Published cells that no constant was fitted to.
     pub held_out: Vec<String>,
-    /// Test images by which the first of two ranked rows leads; none of other claims.
-    pub lead: Option<Estimate>,
     /// Whether one of the rows was trained with one seed only.
     pub is_one_seed: bool,
 }
@@ -66,63 +58,63 @@ enum Basis {
     SamePaper(String),
 }
 
-/// Returns the verdict on `claim` and its reason. `claims` are those of the run,
-/// among them those that a consequence follows from.
+/// Returns the verdict on `claim` and its reason, where the observed values of `figures` tell so
+/// much. `claims` are those of the run, among them those that a consequence follows from.
 pub fn decide(
     claim: &Claim,
     claims: &[Claim],
-    observed: Estimate,
+    figures: &[Figure],
+    (kind, reason): (VerdictKind, String),
     at: &Circumstances,
 ) -> (VerdictKind, String) {
-    if let Some(reason) = incomparable(claim, observed, at) {
-        return (VerdictKind::Undecided, reason);
+    if let Some(why) = incomparable(claim, figures, at) {
+        let there = match (claim.printed.is_some(), kind) {
+            (true, _) => "",
+            (_, kind) if kind.agrees() => "; there it is as published",
+            (_, kind) if kind.differs() => "; there it is not as published",
+            _ => "; there it is open",
+        };
+        let there = if claim.kind.is_of_paper() { there } else { "" };
+        return (VerdictKind::Open, format!("{why}{there}"));
     }
-    let (kind, reason) = compared(claim, observed, at);
     let kind = kind.for_kind(claim.kind);
-    let put_in = claim.put_in.as_ref().filter(|_| kind.agrees());
-    match (basis(claim, claims, at), put_in) {
-        (Basis::Itself(what), _) => (VerdictKind::ByConstruction, format!("{what}; {reason}")),
-        (Basis::SamePaper(what), _) if kind.agrees() => {
+    match basis(claim, claims, figures, at) {
+        Basis::Itself(what) => (VerdictKind::ByConstruction, format!("{what}; {reason}")),
+        Basis::SamePaper(what) if kind.agrees() => {
             (VerdictKind::ByConstruction, format!("{what}; {reason}"))
         }
-        (_, Some(what)) => (VerdictKind::ByConstruction, format!("{what}; {reason}")),
         _ => (kind, reason),
     }
 }
 
-/// Returns what draws, leads or the band decide, whatever the figure rests on.
-fn compared(claim: &Claim, observed: Estimate, at: &Circumstances) -> (VerdictKind, String) {
-    // Another processor's rounding can turn what one seed says.
-    let is_by_learning = claim.metric == Some(Metric::TimeToAccuracy);
-    if is_by_learning && claim.is_ranking() && at.is_one_seed {
-        return (VerdictKind::Undecided, ONE_SEED.into());
+/// Returns why the observed figures are not ones that the published can be compared
+/// with, whatever they are, if they are not.
+pub fn incomparable(claim: &Claim, figures: &[Figure], at: &Circumstances) -> Option<String> {
+    let has = |is_so: fn(Metric) -> bool| figures.iter().any(|(metric, _)| is_so(*metric));
+    let is_of_paper = claim.kind.is_of_paper();
+    if let Some(why) = &claim.not_comparable {
+        return Some(why.clone());
     }
-    match (&at.decided, at.lead) {
-        (Some(decided), _) => decided.clone(),
-        (None, Some(lead)) => leads::decide(lead),
-        (None, None) => compare(claim, observed, at.is_sampled),
-    }
-}
-
-/// Returns why the observed figure is not one that the published can be compared
-/// with, whatever both are, if it is not.
-pub fn incomparable(claim: &Claim, observed: Estimate, at: &Circumstances) -> Option<String> {
-    let metric = claim.metric?;
-    if let Some(dataset) = &at.generated
-        && metric.is_learned()
-        && claim.kind.is_of_paper()
+    if let Some(dataset) = at.generated.as_ref().filter(|_| is_of_paper)
+        && has(Metric::is_learned)
     {
-        let there = compared(claim, observed, at).0;
-        return Some(on_generated(claim, there, dataset));
-    }
-    let machine = at.machine.as_ref()?;
-    if claim.is_ranking() && metric.is_share_of_processor() {
-        let there = as_published(compared(claim, observed, at).0);
         return Some(format!(
-            "a use of the processor of {machine}, which depends on what else it computes{there}"
+            "trained on {dataset}, a generated set: not comparable with what is published for the \
+             original data"
         ));
     }
-    if claim.published.is_none() || !metric.is_of_machine() {
+    // Another processor's rounding can turn what one seed says.
+    if figures.len() > 1 && has(|metric| metric == Metric::TimeToAccuracy) && at.is_one_seed {
+        return Some(ONE_SEED.into());
+    }
+    let machine = at.machine.as_ref()?;
+    if figures.len() > 1 && has(Metric::is_share_of_processor) {
+        return Some(format!(
+            "a use of the processor of {machine}, which depends on what else it computes"
+        ));
+    }
+    let metric = claim.metric.filter(|_| claim.printed.is_some())?;
+    if !metric.is_of_machine() {
         return None;
     }
     let what = match metric.unit() {
@@ -131,27 +123,30 @@ pub fn incomparable(claim: &Claim, observed: Estimate, at: &Circumstances) -> Op
         "%" => "a use of the processor",
         _ => "a time",
     };
-    let reason = format!("{what} of {machine}: not comparable with one published for AWS");
-    Some(reason)
+    Some(format!(
+        "{what} of {machine}: not comparable with one published for AWS"
+    ))
 }
 
-/// Returns what the claim's figure rests on; claims that no paper makes are not
+/// Returns what the claim's figures rest on; claims that no paper makes are not
 /// counted as a paper's, and rest on what they say.
-fn basis(claim: &Claim, claims: &[Claim], at: &Circumstances) -> Basis {
-    let Some(metric) = claim.metric.filter(|_| claim.kind.is_of_paper()) else {
+fn basis(claim: &Claim, claims: &[Claim], figures: &[Figure], at: &Circumstances) -> Basis {
+    if !claim.kind.is_of_paper() {
         return Basis::Independent;
-    };
-    let rests = |fit: &&Fit| match fit.rests {
-        Rests::Times => metric.is_timed(),
-        Rests::WorkerTimes => metric.is_timed() && metric.stands_on_compute(),
-        Rests::Computing => metric.stands_on_compute(),
+    }
+    let rests = |fit: &&Fit| {
+        figures.iter().any(|(metric, _)| match fit.rests {
+            Rests::Times => metric.is_timed(),
+            Rests::WorkerTimes => metric.is_timed() && metric.stands_on_compute(),
+            Rests::Computing => metric.stands_on_compute(),
+        })
     };
     // The claim's own cell, and those that it follows from.
     let bases = claims
         .iter()
         .filter(|other| claim.of.contains(&other.claim));
     let cells: Vec<String> = (std::iter::once(claim).chain(bases))
-        .filter_map(|claim| claim.cell.as_ref().map(ToString::to_string))
+        .filter_map(|claim| Some(claim.printed.as_ref()?.cell.to_string()))
         .collect();
     let is_held_out = !cells.is_empty() && cells.iter().all(|cell| at.held_out.contains(cell));
     let mut same_paper = None;
@@ -174,24 +169,109 @@ fn basis(claim: &Claim, claims: &[Claim], at: &Circumstances) -> Basis {
     same_paper.map_or(Basis::Independent, Basis::SamePaper)
 }
 
-/// Explains why figures on the original data, rankings included, cannot be
-/// compared with those of training on other data; and which way they fall there.
-fn on_generated(claim: &Claim, there: VerdictKind, dataset: &str) -> String {
-    let there = match claim.published {
-        Some(_) => "",
-        None => as_published(there),
-    };
-    format!(
-        "trained on {dataset}, a generated set: not comparable with what is published for the \
-         original data{there}"
-    )
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::ClaimKind;
 
-/// Says which way a ranking falls where it decides nothing.
-fn as_published(there: VerdictKind) -> &'static str {
-    match there {
-        VerdictKind::Reproduced => "; there it is as published",
-        VerdictKind::NotReproduced | VerdictKind::DirectionOnly => "; there it is not as published",
-        _ => "; there it is undecided",
+    fn claim(kind: ClaimKind) -> Claim {
+        Claim {
+            claim: "c".into(),
+            kind,
+            metric: Some(Metric::TimeToAccuracy),
+            source: Some("A et al. 2020, Table 1".into()),
+            ..Claim::default()
+        }
+    }
+
+    fn decided(kind: ClaimKind, figures: &[Figure], at: &Circumstances) -> (VerdictKind, String) {
+        let all = (VerdictKind::Agrees, "every draw agrees".to_owned());
+        decide(&claim(kind), &[], figures, all, at)
+    }
+
+    /// One seed says nothing of the next, which another processor's rounding amounts to.
+    #[test]
+    fn a_comparison_by_the_time_to_an_accuracy_takes_two_seeds() {
+        let both = [(Metric::TimeToAccuracy, Some(0.8)); 2];
+        let verdict = |is_one_seed| {
+            let at = Circumstances {
+                is_one_seed,
+                ..Circumstances::default()
+            };
+            decided(ClaimKind::Own, &both, &at).0
+        };
+        assert_eq!(verdict(true), VerdictKind::Open);
+        assert_eq!(verdict(false), VerdictKind::Holds);
+    }
+
+    /// What a stage gets of a processor is decided by whatever else it computes.
+    #[test]
+    fn a_comparison_of_uses_of_the_processor_decides_nothing_on_one_machine() {
+        let names = ["compute_gradients_cpu_percent", "put_cpu_percent"];
+        let both = names.map(|name| (Metric::named(name).unwrap(), None));
+        let here = Circumstances {
+            machine: Some("this machine".into()),
+            ..Circumstances::default()
+        };
+        let (kind, reason) = decided(ClaimKind::Published, &both, &here);
+        assert_eq!(kind, VerdictKind::Open);
+        assert!(reason.ends_with("there it is as published"), "{reason}");
+        let (elsewhere, _) = decided(ClaimKind::Published, &both, &Circumstances::default());
+        assert_eq!(elsewhere, VerdictKind::Agrees);
+    }
+
+    /// Constants that are fitted to a paper confirm nothing of it, drawn or not; they may refute it.
+    #[test]
+    fn what_is_fitted_to_a_paper_never_agrees_with_it() {
+        let fit = |source: &str| Circumstances {
+            fits: vec![Fit {
+                what: "constant".into(),
+                to: Some(FittedTo {
+                    source: source.into(),
+                    cells: Vec::new(),
+                }),
+                rests: Rests::Times,
+            }],
+            ..Circumstances::default()
+        };
+        let time = [(Metric::SecondsPerEpoch, None)];
+        let with = |source: &str, kind| {
+            let told = (kind, String::new());
+            decide(&claim(ClaimKind::Published), &[], &time, told, &fit(source)).0
+        };
+        for kind in [VerdictKind::Agrees, VerdictKind::RatherAgrees] {
+            assert_eq!(with("A et al. 2020, §2", kind), VerdictKind::ByConstruction);
+            assert_eq!(with("B et al. 2021, §2", kind), kind);
+        }
+        for kind in [
+            VerdictKind::Open,
+            VerdictKind::RatherDiffers,
+            VerdictKind::Differs,
+        ] {
+            assert_eq!(with("A et al. 2020, §2", kind), kind);
+        }
+        // Counts rest on no time.
+        let told = (VerdictKind::Agrees, String::new());
+        let at = fit("A et al. 2020, §2");
+        let counts = decide(
+            &claim(ClaimKind::Published),
+            &[],
+            &[(Metric::Puts, None)],
+            told,
+            &at,
+        );
+        assert_eq!(counts.0, VerdictKind::Agrees);
+    }
+
+    #[test]
+    fn figures_of_another_kind_are_open_whatever_they_are() {
+        let mut other = claim(ClaimKind::Published);
+        other.not_comparable = Some("memory of another program".into());
+        for kind in VerdictKind::ALL {
+            let told = (kind, String::new());
+            let (verdict, reason) = decide(&other, &[], &[], told, &Circumstances::default());
+            assert_eq!(verdict, VerdictKind::Open);
+            assert!(reason.starts_with("memory of another program"), "{reason}");
+        }
     }
 }

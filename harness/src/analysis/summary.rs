@@ -10,7 +10,7 @@ use super::agreement::Agreement;
 use super::causes::Effect;
 use super::counts::{Agreements, Counts};
 use super::warnings::Warning;
-use crate::claims::{Cell, Claim, ClaimKind, Estimate, Evidence, Known, Metric, VerdictKind};
+use crate::claims::{Cell, Claim, ClaimKind, Estimate, Metric, VerdictKind};
 use crate::exit::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
 use crate::rows::{Precision, TensorStoreChoice};
@@ -344,16 +344,13 @@ pub struct Verdict {
     pub verdict: VerdictKind,
     /// The verdict that the claim expects.
     pub expect: Option<VerdictKind>,
-    /// Since when the claim stands as it is, by the ledger; null of a claim
-    /// without a ledger.
+    /// How much likelier the published figure is if the paper is right than if it is off by a factor
+    /// of two; null without a published figure, or where nothing is drawn.
     #[serde(default)]
-    pub predicted: Option<Predicted>,
-    /// Changes of its kind, metric, band or expectation.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Change>,
-    /// Figures that support the claim's explanation.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<Evidence>,
+    pub evidence: Option<f64>,
+    /// A remark of the paper's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Agreement of a simulated ranking over draws of the profile's constants; left out of
     /// every other verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -370,35 +367,12 @@ pub struct Verdict {
     pub causes: Vec<Effect>,
 }
 
-/// The day since which a claim stands as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Predicted {
-    /// The day, `YYYY-MM-DD`.
-    pub date: String,
-    /// Whether a result was known on that day.
-    pub known: Known,
-}
-
-/// A change of a claim's terms, from the ledger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The day, `YYYY-MM-DD`.
-    pub date: String,
-    /// Whether a result was known on that day.
-    pub known: Known,
-    /// Each term that was changed: "name: old → new".
-    pub what: Vec<String>,
-    /// Reason.
-    pub why: String,
-}
-
 impl Verdict {
-    /// Returns whether it is as expected: equal to `expect` if that is given,
-    /// else anything but "not reproduced" and "fails".
+    /// Returns whether it is as expected: equal to `expect` if that is given; else anything of a
+    /// paper's claim, and anything but "fails" of others.
     pub fn holds(&self) -> bool {
-        let against = [VerdictKind::NotReproduced, VerdictKind::Fails];
         self.expect
-            .map_or(!against.contains(&self.verdict), |kind| {
+            .map_or(self.verdict != VerdictKind::Fails, |kind| {
                 kind == self.verdict
             })
     }

@@ -1,15 +1,13 @@
-//! Verdicts from claims and figures.
+//! Verdicts on printed figures: what a row observes beside a cell of a paper.
 
 use super::RowAnalysis;
 use super::agreement;
 use super::basis;
 use super::causes::Effect;
-use super::leads;
+use super::evidence::{self, Figure};
 use super::rules::{Circumstances, decide, incomparable};
-use super::summary::{Change, Predicted, Verdict};
-use crate::claims::{
-    Band, Cause, Claim, Estimate, Metric, Prediction, Scale, Selector, VerdictKind, fill, matches,
-};
+use super::summary::Verdict;
+use crate::claims::{Band, Cause, Claim, Estimate, Metric, Printed, Scale, VerdictKind};
 use crate::platform::{Site, site_of};
 use crate::results::{Manifest, SimulationRecord};
 
@@ -21,159 +19,91 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Returns one verdict for each row that the claim selects, or one that
-    /// says that there is none.
+    /// Returns the verdicts on a claim: one for a printed figure, one for each place of a formula.
     pub fn judge(&self, claim: &Claim) -> Vec<Verdict> {
         if let Some(formula) = &claim.formula {
             return self.judge_formula(claim, formula);
         }
-        if let Some(reason) = &claim.not_run {
-            let nothing = Estimate::default();
-            return vec![verdict(
-                claim,
-                None,
-                nothing,
-                VerdictKind::NotRun,
-                reason.clone(),
-            )];
-        }
-        let selected: Vec<&RowAnalysis> = self
-            .rows
-            .iter()
-            .filter(|row| matches(&claim.select, &row.planned.row))
-            .collect();
-        if selected.is_empty() {
-            let reason = "this run has no such row".to_owned();
-            return vec![verdict(
-                claim,
-                None,
-                Estimate::default(),
-                VerdictKind::NotRun,
-                reason,
-            )];
-        }
-        selected
-            .into_iter()
-            .map(|row| self.judge_row(claim, row))
-            .collect()
-    }
-
-    fn judge_row(&self, claim: &Claim, row: &RowAnalysis) -> Verdict {
-        let id = Some(row.planned.row.id.clone());
-        let (rows, observed) = match self.observe(claim, row) {
-            Ok(observed) => observed,
-            Err(reason) => {
-                return verdict(claim, id, Estimate::default(), VerdictKind::NotRun, reason);
-            }
+        let found = claim.printed.as_ref().zip(claim.metric);
+        let row = found.and_then(|(printed, _)| self.row(&printed.row));
+        let (Some((printed, metric)), Some(row)) = (found, row) else {
+            return vec![not_run(claim, "this run has no such row")];
         };
-        let at = self.circumstances(claim, &rows);
-        let (kind, reason) = match self.obstacle(claim, &rows, observed) {
-            Some(obstacle) => obstacle,
-            None => decide(claim, self.claims, observed, &at),
-        };
-        // More trials decide nothing where the figures cannot be compared.
-        let is_open = kind == VerdictKind::Undecided
-            && crosses(claim.band(), observed)
-            && incomparable(claim, observed, &at).is_none()
-            && site_of(&self.manifest.platform) == Some(Site::ThisMachine);
-        let ids = rows.iter().map(|row| row.planned.row.id.clone());
-        Verdict {
-            undecided_rows: ids.filter(|_| is_open).collect(),
-            causes: self.effects(claim, row, observed),
-            draws: agreement::of(claim, &rows, self.draws())
-                .filter(|_| observed.mean.is_some())
-                .and_then(Result::ok),
-            ..verdict(claim, id, observed, kind, reason)
-        }
+        vec![self.judge_printed(claim, (printed, metric), row)]
     }
 
-    /// Returns the claim's figure of `row`, in the claim's unit, with the rows
-    /// that it is computed from: `row` and what it is divided by.
-    fn observe<'r>(
-        &'r self,
-        claim: &Claim,
-        row: &'r RowAnalysis,
-    ) -> Result<(Vec<&'r RowAnalysis>, Estimate), String> {
-        let (mut rows, mut observed) = (vec![row], row.observe(claim));
-        if let Some(over) = &claim.over {
-            let divisor = self.other(over, row).map_err(|found| match found {
-                0 => "this run has no row to divide by".to_owned(),
-                _ => "more than one row could be divided by: name it in `over`".to_owned(),
-            })?;
-            observed = row.observe_over(claim, divisor);
-            rows.push(divisor);
-        }
-        Ok((rows, observed.scaled(claim.scale().unwrap_or(Scale::NONE))))
+    pub(super) fn row(&self, id: &str) -> Option<&RowAnalysis> {
+        self.rows.iter().find(|row| row.planned.row.id == id)
     }
 
-    /// Returns what each cause does to the claim's figure, of which `row` has
-    /// `base`.
-    fn effects(&self, claim: &Claim, row: &RowAnalysis, base: Estimate) -> Vec<Effect> {
-        let effect = |cause: &Cause| {
-            let found = self.other(&cause.select, row).ok();
-            let observed = found.and_then(|other| self.observe(claim, other).ok());
-            let observed = observed.map_or_else(Estimate::default, |(_, observed)| observed);
-            let id = found.map(|other| other.planned.row.id.as_str());
-            Effect::new(claim, cause, id, base, observed)
-        };
-        claim.causes.iter().map(effect).collect()
-    }
-
-    /// Returns the one row that `selector` selects, with what it leaves out as
-    /// in `row`; else, how many it could be.
-    fn other(&self, selector: &Selector, row: &RowAnalysis) -> Result<&RowAnalysis, usize> {
-        let filled = fill(selector, &row.planned.row);
-        let found = self.rows.iter();
-        let found: Vec<_> = found
-            .filter(|other| matches(&filled, &other.planned.row))
-            .collect();
-        match found.as_slice() {
-            [one] => Ok(one),
-            several => Err(several.len()),
-        }
-    }
-
-    /// Returns what keeps the two figures from being compared at all; `rows`
-    /// are the selected one and what it is divided by.
-    fn obstacle(
+    fn judge_printed(
         &self,
         claim: &Claim,
-        rows: &[&RowAnalysis],
-        observed: Estimate,
-    ) -> Option<(VerdictKind, String)> {
-        let row = rows.first()?;
-        if let Some(why) = rows.iter().find_map(|row| row.planned.infeasible.clone()) {
-            return Some((VerdictKind::Infeasible, why));
+        (printed, metric): (&Printed, Metric),
+        row: &RowAnalysis,
+    ) -> Verdict {
+        let figure = (metric, claim.target);
+        let scale = claim.scale().unwrap_or(Scale::NONE);
+        let values = agreement::values(row, figure).ok();
+        let drawn: Option<Vec<f64>> =
+            values.map(|values| values.iter().copied().flatten().collect());
+        let mut observed = row.observe_figure(figure).scaled(scale);
+        if let Some(drawn) = drawn.as_deref().filter(|drawn| drawn.len() > 1) {
+            observed.ci95 = Estimate::of_samples(drawn).scaled(scale).ci95;
         }
-        if observed.mean.is_none() {
-            let lacks = |(place, row): &(usize, &&RowAnalysis)| match *place {
-                0 => row.observe(claim).mean.is_none(),
-                _ => row.observe_divisor(claim).mean.is_none(),
-            };
-            let of = rows.iter().enumerate().find(lacks);
-            let row = of.map_or(row, |(_, row)| row);
-            return Some(self.missing(claim.metric, claim.target, row));
+        let at = self.circumstances(&[row]);
+        let obstacle = self.obstacle_of(&[(row.planned.row.id.as_str(), figure)], &[row]);
+        let mut evidence = None;
+        let (kind, reason) = match obstacle {
+            Some(obstacle) => obstacle,
+            None => {
+                let told = tell(metric, printed, observed, drawn.as_deref(), row.is_sampled);
+                evidence = told.evidence;
+                decide(claim, self.claims, &[figure], (told.kind, told.reason), &at)
+            }
+        };
+        let is_comparable = incomparable(claim, &[figure], &at).is_none();
+        let is_here = site_of(&self.manifest.platform) == Some(Site::ThisMachine);
+        let is_open = kind == VerdictKind::Open && is_comparable && is_here && observed.n > 1;
+        let id = row.planned.row.id.clone();
+        Verdict {
+            undecided_rows: is_open.then(|| id.clone()).into_iter().collect(),
+            causes: self.effects(claim, printed, figure, observed),
+            evidence: evidence.filter(|_| is_comparable),
+            ..verdict(claim, Some(id), observed, kind, reason)
         }
-        None
     }
 
-    /// Returns what decides a verdict beside the observed value; `rows` are the
-    /// selected one and what it is divided by.
-    fn circumstances(&self, claim: &Claim, rows: &[&RowAnalysis]) -> Circumstances {
-        let dataset = rows.first().map(|row| &row.planned.row.job.data.dataset);
+    /// Returns what each cause does to the figure, of which the claim's row has `base`.
+    fn effects(
+        &self,
+        claim: &Claim,
+        printed: &Printed,
+        figure: agreement::Figure,
+        base: Estimate,
+    ) -> Vec<Effect> {
+        let scale = claim.scale().unwrap_or(Scale::NONE);
+        let effect = |cause: &Cause| {
+            let found = self.row(&cause.row);
+            let observed = found.map_or_else(Estimate::default, |row| {
+                row.observe_figure(figure).scaled(scale)
+            });
+            Effect::new(printed.value, cause, base, observed)
+        };
+        printed.causes.iter().map(effect).collect()
+    }
+
+    /// Returns what decides a verdict beside the observed value.
+    pub(super) fn circumstances(&self, rows: &[&RowAnalysis]) -> Circumstances {
         let record = self.simulation();
-        let by_draws = agreement::of(claim, rows, self.draws()).map(agreement::verdict);
+        let datasets = rows.iter().map(|row| &row.planned.row.job.data.dataset);
+        let mut datasets = datasets.filter(|dataset| self.generated(dataset));
         Circumstances {
-            lead: leads::of(claim, rows),
             is_one_seed: rows.iter().any(|row| row.succeeded().count() == 1),
-            is_sampled: rows.iter().any(|row| row.is_sampled),
-            generated: dataset.filter(|dataset| self.generated(dataset)).cloned(),
+            generated: datasets.next().cloned(),
             machine: self.one_machine(),
-            fits: record.map_or_else(Vec::new, |record| {
-                basis::fits(rows, record, by_draws.is_some())
-            }),
+            fits: record.map_or_else(Vec::new, |record| basis::fits(rows, record)),
             held_out: record.map_or_else(Vec::new, |record| record.held_out.clone()),
-            decided: by_draws,
         }
     }
 
@@ -244,7 +174,128 @@ fn not_reached(row: &RowAnalysis, target: f64) -> (VerdictKind, String) {
             100.0 * best.into_iter().fold(f64::INFINITY, f64::min),
         ),
     };
-    (VerdictKind::Undecided, reason)
+    (VerdictKind::Open, reason)
+}
+
+/// What an observed value says of a printed one, whatever it rests on.
+pub(super) struct Told {
+    pub kind: VerdictKind,
+    pub reason: String,
+    /// How much likelier the printed figure is if the paper is right than if it is off by two.
+    pub evidence: Option<f64>,
+}
+
+/// Compares an observed value with a printed one.
+fn tell(
+    metric: Metric,
+    printed: &Printed,
+    observed: Estimate,
+    drawn: Option<&[f64]>,
+    is_sampled: bool,
+) -> Told {
+    let is_percentage = printed.unit == "%";
+    // Draws give how far constants move a figure; trials how far their mean may lie off.
+    let of_trials = || {
+        let [low, high] = observed.ci95?;
+        let mean = observed.mean.filter(|mean| *mean > 0.0)?;
+        let deviation = (high - low) / if is_sampled { 4.0 } else { 3.92 };
+        Some(if is_percentage {
+            deviation
+        } else {
+            deviation / mean
+        })
+    };
+    let spread = match drawn {
+        Some(drawn) => evidence::spread(drawn, is_percentage),
+        None => of_trials(),
+    };
+    told(
+        metric,
+        (printed.value, printed.half_digit),
+        observed,
+        spread,
+        is_percentage,
+    )
+}
+
+/// Returns what an observed value with that spread says of a printed one.
+pub(super) fn told(
+    metric: Metric,
+    (printed, half_digit): (f64, f64),
+    observed: Estimate,
+    spread: Option<f64>,
+    is_percentage: bool,
+) -> Told {
+    let open = |reason: &str| Told {
+        kind: VerdictKind::Open,
+        reason: reason.to_owned(),
+        evidence: None,
+    };
+    let Some(mean) = observed.mean else {
+        return open("the figure was not recorded");
+    };
+    // Bytes and counts follow from the system.
+    if !metric.is_of_machine() && !metric.is_learned() {
+        let is_equal = (mean - printed).abs() <= half_digit.max(1e-9 * printed.abs());
+        return Told {
+            kind: if is_equal {
+                VerdictKind::Agrees
+            } else {
+                VerdictKind::Differs
+            },
+            reason: format!("a count, {}", if is_equal { "equal" } else { "not equal" }),
+            evidence: None,
+        };
+    }
+    let Some(spread) = spread else {
+        return open(match observed.n {
+            1 => "one trial, of which nothing is drawn: how far it may lie off is not known",
+            _ => "how far the figure may lie off is not known",
+        });
+    };
+    let figure = Figure {
+        printed,
+        half_digit,
+        observed: mean,
+        spread,
+        is_percentage,
+    };
+    let Some(evidence) = figure.evidence() else {
+        return open("a figure of 0 is no factor of another");
+    };
+    Told {
+        kind: evidence::word(evidence),
+        reason: reason(&figure, evidence),
+        evidence: Some(evidence),
+    }
+}
+
+/// Says how likely a printed figure is, and the same if the model errs more.
+fn reason(figure: &Figure, evidence: f64) -> String {
+    let odds = |evidence: f64| match evidence {
+        _ if evidence >= 1000.0 => "over 1000 : 1 for".to_owned(),
+        _ if evidence >= 1.0 => format!("{evidence:.1} : 1 for"),
+        _ if evidence > 1e-3 => format!("1 : {:.1} against", 1.0 / evidence),
+        _ => "over 1 : 1000 against".to_owned(),
+    };
+    let wrong = if figure.is_percentage {
+        format!("{} points off", evidence::OFF_POINTS)
+    } else {
+        "off by a factor of two".to_owned()
+    };
+    let model = if figure.is_percentage {
+        format!("{} point", evidence::MODEL_POINTS)
+    } else {
+        format!("{:.0} %", 100.0 * evidence::MODEL)
+    };
+    let wider = [2.0, 4.0].map(|times| figure.with_model(times).map_or(String::new(), odds));
+    format!(
+        "{} the figure rather than one {wrong}, if the model is right within {model} (twice that: \
+         {}; four times: {})",
+        odds(evidence),
+        wider[0],
+        wider[1]
+    )
 }
 
 /// Returns whether the 95 % interval of the observed value lies neither inside the band nor
@@ -259,28 +310,6 @@ pub(super) fn crosses(band: Band, observed: Estimate) -> bool {
     !is_inside && !is_beside
 }
 
-/// Compares the observed value with the band, whatever else decides the verdict.
-pub(super) fn compare(
-    claim: &Claim,
-    observed: Estimate,
-    is_sampled: bool,
-) -> (VerdictKind, String) {
-    let found = within(claim.band(), observed, is_sampled);
-    let (VerdictKind::NotReproduced, Some(mean)) = (found.0, observed.mean) else {
-        return found;
-    };
-    // A ratio of 1 says that the two are equal, in whatever unit it is given.
-    let equal = claim.scale().unwrap_or(Scale::NONE).apply(1.0);
-    let same_side = |published: f64| (published > equal) == (mean > equal) && mean != equal;
-    if claim.over.is_some() && claim.published.is_some_and(same_side) {
-        let reason = found
-            .1
-            .replacen("outside", "the same side of 1, outside", 1);
-        return (VerdictKind::DirectionOnly, reason);
-    }
-    found
-}
-
 /// Compares an observed value with a band.
 pub(super) fn within(band: Band, observed: Estimate, is_sampled: bool) -> (VerdictKind, String) {
     let Some(mean) = observed.mean else {
@@ -292,22 +321,16 @@ pub(super) fn within(band: Band, observed: Estimate, is_sampled: bool) -> (Verdi
         } else {
             "the 95 % interval crosses an edge of the band: more trials would decide"
         };
-        return (VerdictKind::Undecided, reason.into());
+        return (VerdictKind::Open, reason.into());
     }
     let trials = match observed.n {
         1 => "one trial, so without an interval".to_owned(),
         n => format!("{n} trials"),
     };
     if band.contains(mean) {
-        return (
-            VerdictKind::Reproduced,
-            format!("inside the band ({trials})"),
-        );
+        return (VerdictKind::Agrees, format!("inside the band ({trials})"));
     }
-    (
-        VerdictKind::NotReproduced,
-        format!("outside the band ({trials})"),
-    )
+    (VerdictKind::Differs, format!("outside the band ({trials})"))
 }
 
 pub(super) fn verdict(
@@ -317,65 +340,42 @@ pub(super) fn verdict(
     kind: VerdictKind,
     reason: String,
 ) -> Verdict {
-    let explanation = claim.explanation.as_ref();
-    let disagrees = matches!(
-        kind,
-        VerdictKind::NotReproduced | VerdictKind::DirectionOnly
-    );
-    let reason = match explanation.filter(|_| claim.expect == Some(kind)) {
-        Some(explanation) => format!("{reason}. {}", explanation.text),
-        None if disagrees => format!("{reason}; unexplained"),
-        None => reason,
-    };
-    let band = claim.band();
+    let printed = claim.printed.as_ref();
+    let published = printed.map(|printed| printed.value);
     let ratio = observed
         .mean
-        .zip(claim.published)
+        .zip(published)
         .map(|(observed, published)| observed / published);
+    let unit = match (printed, claim.metric) {
+        (Some(printed), _) => &printed.unit,
+        (None, Some(metric)) => metric.unit(),
+        (None, None) => "",
+    };
     Verdict {
         claim: claim.claim.clone(),
         kind: claim.kind,
         of: claim.of.clone(),
         statement: claim.counted_as(),
         row,
-        ranking: claim.is_ranking(),
+        ranking: false,
         metric: claim.metric,
-        unit: claim.unit().to_owned(),
+        unit: unit.to_owned(),
         source: claim.source.clone(),
-        cell: claim.cell.clone(),
-        published: claim.published,
+        cell: printed.map(|printed| printed.cell.clone()),
+        published,
         observed: observed.mean,
         observed_ci95: observed.ci95,
         ratio: ratio.filter(|ratio| ratio.is_finite()),
-        band: [band.low, band.high],
+        evidence: None,
+        band: [None, None],
         verdict: kind,
         expect: claim.expect,
-        evidence: explanation.map_or_else(Vec::new, |explanation| explanation.evidence.clone()),
-        predicted: claim.history.last().map(|last| Predicted {
-            date: last.date.clone(),
-            known: last.known,
-        }),
-        changes: changes(claim),
+        note: claim.note.clone(),
         draws: None,
         undecided_rows: Vec::new(),
         reason,
         causes: Vec::new(),
     }
-}
-
-/// Returns every change of a claim's terms that the ledger records.
-fn changes(claim: &Claim) -> Vec<Change> {
-    let pairs = claim.history.windows(2);
-    let change = |pair: &[Prediction]| {
-        let [old, new] = pair else { return None };
-        Some(Change {
-            date: new.date.clone(),
-            known: new.known,
-            what: new.changes_since(old),
-            why: new.why.clone(),
-        })
-    };
-    pairs.filter_map(change).collect()
 }
 
 /// Returns the verdict on a claim of an experiment that was not run.
@@ -387,66 +387,4 @@ pub(crate) fn not_run(claim: &Claim, reason: &str) -> Verdict {
         VerdictKind::NotRun,
         reason.to_owned(),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    fn kind(claim: &str, mean: f64, ci95: Option<[f64; 2]>) -> VerdictKind {
-        let claim: Claim = serde_json::from_str(claim).unwrap();
-        let n = if ci95.is_some() { 3 } else { 1 };
-        let observed = Estimate {
-            mean: Some(mean),
-            ci95,
-            n,
-        };
-        compare(&claim, observed, false).0
-    }
-
-    const FACTOR: &str = r#"{"claim": "c", "kind": "published", "select": {}, "over": {}, "metric": "bytes",
-        "published": 13, "tolerance": 0.2}"#;
-
-    #[test]
-    fn a_factor_on_the_published_side_of_one_keeps_its_direction() {
-        assert_eq!(kind(FACTOR, 12.0, None), VerdictKind::Reproduced);
-        assert_eq!(kind(FACTOR, 2.0, None), VerdictKind::DirectionOnly);
-        assert_eq!(kind(FACTOR, 0.5, None), VerdictKind::NotReproduced);
-        assert_eq!(kind(FACTOR, 1.0, None), VerdictKind::NotReproduced);
-        let plain = FACTOR.replace(r#""over": {}, "#, "");
-        assert_eq!(kind(&plain, 2.0, None), VerdictKind::NotReproduced);
-    }
-
-    /// An interval that holds the whole band reaches across both of its edges, although
-    /// its ends and its mean lie outside.
-    #[test]
-    fn an_interval_around_the_band_decides_nothing() {
-        assert_eq!(
-            kind(FACTOR, 16.0, Some([6.0, 26.0])),
-            VerdictKind::Undecided
-        );
-        assert_eq!(
-            kind(FACTOR, 16.0, Some([15.7, 26.0])),
-            VerdictKind::DirectionOnly
-        );
-    }
-
-    #[test]
-    fn an_interval_across_an_edge_decides_nothing() {
-        assert_eq!(
-            kind(FACTOR, 12.0, Some([11.0, 13.0])),
-            VerdictKind::Reproduced
-        );
-        assert_eq!(
-            kind(FACTOR, 12.0, Some([9.0, 15.0])),
-            VerdictKind::Undecided
-        );
-        assert_eq!(kind(FACTOR, 9.0, Some([7.0, 11.0])), VerdictKind::Undecided);
-        assert_eq!(
-            kind(FACTOR, 5.0, Some([4.0, 6.0])),
-            VerdictKind::DirectionOnly
-        );
-    }
 }

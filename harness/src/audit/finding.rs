@@ -34,6 +34,9 @@ pub struct Finding {
     pub kind: Kind,
     /// Rank of the sentence; 0 for what is no sentence of the paper.
     pub weight: u8,
+    /// The statement that this is another reading of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reading_of: Option<String>,
     /// What it says.
     pub says: String,
     /// Its line: `file:line:column`, the column by its name.
@@ -70,6 +73,9 @@ pub struct Mark {
     pub kind: Kind,
     /// Rank of the sentence.
     pub weight: u8,
+    /// The statement that this is another reading of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reading_of: Option<String>,
     /// What it says.
     pub says: String,
     /// `agrees` if every instance does, `differs` if one does.
@@ -94,6 +100,7 @@ pub fn marks(findings: &[Finding]) -> Vec<Mark> {
                 place: finding.place.clone(),
                 kind: finding.kind,
                 weight: finding.weight,
+                reading_of: finding.reading_of.clone(),
                 says: finding.says.clone(),
                 outcome: finding.outcome,
                 held: 0,
@@ -139,6 +146,7 @@ impl Finding {
             statement: statement.id.clone(),
             kind: statement.kind,
             weight: statement.weight,
+            reading_of: statement.reading_of.clone(),
             says: statement.says.clone(),
             source: statement.source.clone(),
             formula: formula.map(|formula| formula.text().to_owned()),
@@ -201,7 +209,8 @@ fn notes(
             When::Agrees => outcome == Outcome::Agrees,
         };
         let is_row = |row: &String| at.iter().any(|(_, value)| value == row);
-        note.about == statement.id && has_outcome && note.rows.iter().all(is_row)
+        let is_its = note.experiment.is_empty() && note.about == statement.id;
+        is_its && has_outcome && note.rows.iter().all(is_row)
     };
     let about = paper.notes.iter().filter(is_about);
     about.map(|note| filled(paper, note, at)).collect()

@@ -101,9 +101,19 @@ fn unknown(name: &Path) -> AuditError {
 pub fn audit(papers: &[Paper]) -> Result<Vec<Finding>, AuditError> {
     let mut findings = Vec::new();
     for paper in papers {
-        for statement in &paper.statements {
-            findings.extend(of_statement(paper, statement)?);
-        }
+        findings.extend(of_paper(paper)?);
+    }
+    Ok(findings)
+}
+
+/// Evaluates every statement of a paper.
+///
+/// # Errors
+/// As [`audit`].
+pub fn of_paper(paper: &Paper) -> Result<Vec<Finding>, PublishedError> {
+    let mut findings = Vec::new();
+    for statement in &paper.statements {
+        findings.extend(of_statement(paper, statement)?);
     }
     Ok(findings)
 }

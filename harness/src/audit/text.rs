@@ -175,13 +175,68 @@ pub(crate) fn remarks(finding: &Finding) -> impl Iterator<Item = &str> {
     finding.notes.iter().map(String::as_str).chain(why)
 }
 
-/// Returns what the findings come to: how many figures differ, the furthest of them, and the
-/// sentences that the paper's own figures contradict, each for itself.
+/// A sentence of a paper with its readings.
+struct Sentence {
+    marks: Vec<Mark>,
+}
+
+impl Sentence {
+    fn weight(&self) -> u8 {
+        self.marks[0].weight
+    }
+
+    /// Returns what came of it: `None` if it depends on the reading.
+    fn outcome(&self) -> Option<Outcome> {
+        let told = |mark: &&Mark| mark.outcome != Outcome::CannotBeChecked;
+        let mut told = self.marks.iter().filter(told).map(|mark| mark.outcome);
+        let Some(first) = told.next() else {
+            return Some(Outcome::CannotBeChecked);
+        };
+        told.all(|outcome| outcome == first).then_some(first)
+    }
+
+    fn text(&self) -> String {
+        let mark = self
+            .marks
+            .iter()
+            .find(|mark| mark.counted > 0)
+            .unwrap_or(&self.marks[0]);
+        let held = match (mark.held, mark.counted) {
+            (_, 0) => String::new(),
+            (held, counted) => format!(": holds for {held} of {counted}"),
+        };
+        format!("{} ({}{held})", mark.says.trim_end_matches('.'), mark.place)
+    }
+}
+
+/// Returns the sentences of findings, each with its readings.
+fn read(findings: &[Finding]) -> Vec<Sentence> {
+    let mut sentences: Vec<Sentence> = Vec::new();
+    for mark in marks(findings).into_iter().filter(|mark| mark.weight > 0) {
+        let of = mark.reading_of.as_ref();
+        let is_its = |one: &&mut Sentence| {
+            let first = &one.marks[0];
+            let own = first.reading_of.as_ref().unwrap_or(&first.statement);
+            first.paper == mark.paper && of.is_some_and(|of| *of == first.statement || of == own)
+        };
+        match sentences.iter_mut().find(is_its) {
+            Some(sentence) => sentence.marks.push(mark),
+            None => sentences.push(Sentence { marks: vec![mark] }),
+        }
+    }
+    sentences
+}
+
+/// Returns what the findings come to: for each paper its conclusions that stand, fall, depend on
+/// the reading and cannot be told; then the figures that differ, and what else falls.
 pub fn sentences(findings: &[Finding]) -> Vec<String> {
     let (mut sentences, fallen) = (summary(findings), fallen(findings));
     sentences.extend(fallen);
     sentences
 }
+
+/// Conclusions of one outcome that are named.
+const NAMED: usize = 3;
 
 /// Returns the sentences before the list of those that are contradicted.
 fn summary(findings: &[Finding]) -> Vec<String> {
@@ -190,17 +245,23 @@ fn summary(findings: &[Finding]) -> Vec<String> {
             .filter(|one| one.outcome == Outcome::Differs)
             .count()
     };
-    let of_papers: Vec<String> = by_paper(findings)
+    let mut sentences = Vec::new();
+    let papers = by_paper(findings);
+    for (cite, own) in &papers {
+        let own: Vec<Finding> = own.iter().map(|finding| (*finding).clone()).collect();
+        sentences.extend(conclusions(cite, &read(&own)));
+    }
+    let of_papers: Vec<String> = papers
         .iter()
         .map(|(cite, own)| format!("{} of {} in {cite}", differs(own), own.len()))
         .collect();
     let all: Vec<&Finding> = findings.iter().collect();
-    let mut sentences = vec![format!(
+    sentences.push(format!(
         "Of {} figures, {} do not follow from the paper's own figures: {}.",
         all.len(),
         differs(&all),
         of_papers.join(", ")
-    )];
+    ));
     sentences.extend(furthest(findings));
     sentences.push(match fallen(findings).len() {
         0 => "No sentence is contradicted by its paper's own figures.".to_owned(),
@@ -210,23 +271,57 @@ fn summary(findings: &[Finding]) -> Vec<String> {
     sentences
 }
 
-/// Returns the sentences that the paper's own figures contradict.
+/// Returns what the own figures of one paper say of its conclusions, an outcome a sentence.
+pub fn conclusions_of(findings: &[Finding]) -> Vec<String> {
+    let cite = findings.first().map_or("", |finding| &finding.cite);
+    conclusions(cite, &read(findings))
+}
+
+/// Returns what a paper's own figures say of its conclusions, an outcome a sentence.
+fn conclusions(cite: &str, sentences: &[Sentence]) -> Vec<String> {
+    let main: Vec<&Sentence> = sentences.iter().filter(|one| one.weight() == 1).collect();
+    if main.is_empty() {
+        return Vec::new();
+    }
+    let outcomes = [
+        (Some(Outcome::Agrees), ["stands", "stand"]),
+        (Some(Outcome::Differs), ["falls", "fall"]),
+        (None, ["depends on the reading", "depend on the reading"]),
+        (
+            Some(Outcome::CannotBeChecked),
+            ["cannot be told from what is printed"; 2],
+        ),
+    ];
+    let mut lines = vec![format!(
+        "{cite}, by its own figures: {} main conclusions.",
+        main.len()
+    )];
+    for (outcome, words) in outcomes {
+        let own: Vec<&&Sentence> = main.iter().filter(|one| one.outcome() == outcome).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let named: Vec<String> = own.iter().take(NAMED).map(|one| one.text()).collect();
+        let rest = match own.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let word = words[usize::from(own.len() > 1)];
+        lines.push(format!("{} {word}: {}{rest}.", own.len(), named.join("; ")));
+    }
+    lines
+}
+
+/// Returns the sentences that the paper's own figures contradict in every reading, conclusions
+/// first.
 fn fallen(findings: &[Finding]) -> Vec<String> {
-    let fallen = marks(findings)
-        .into_iter()
-        .filter(|mark| mark.weight > 0 && mark.outcome == Outcome::Differs);
-    let text = |mark: Mark| {
-        let Mark {
-            says,
-            cite,
-            place,
-            held,
-            counted,
-            ..
-        } = mark;
-        format!("{says} ({cite}, {place}: holds for {held} of {counted})")
-    };
-    fallen.map(text).collect()
+    let read = read(findings);
+    let mut fallen: Vec<&Sentence> = read
+        .iter()
+        .filter(|one| one.outcome() == Some(Outcome::Differs))
+        .collect();
+    fallen.sort_by_key(|one| one.weight());
+    fallen.iter().map(|one| one.text()).collect()
 }
 
 /// Returns the equality whose sides are furthest apart.

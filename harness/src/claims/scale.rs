@@ -5,18 +5,13 @@ use super::metric::Metric;
 /// A conversion from a metric's own unit to that of a claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// Factor by which a value is multiplied first.
+    /// Factor by which a value is multiplied.
     factor: f64,
-    /// Summand that is added then, in the target's unit.
-    offset: f64,
 }
 
 impl Scale {
     /// The conversion that leaves values as they are.
-    pub const NONE: Self = Self {
-        factor: 1.0,
-        offset: 0.0,
-    };
+    pub const NONE: Self = Self { factor: 1.0 };
 
     /// Returns the conversion from `metric`'s own unit to `unit`; none where
     /// the two are not of the same kind.
@@ -24,43 +19,22 @@ impl Scale {
         let mut units = metric.units().iter();
         units
             .find(|(name, _)| *name == unit)
-            .map(|&(_, factor)| Self {
-                factor,
-                offset: 0.0,
-            })
-    }
-
-    /// Returns the conversion from a ratio to `unit`, `×` or `% less`; none for
-    /// any other unit.
-    pub fn from_ratio(unit: &str) -> Option<Self> {
-        match unit {
-            "×" => Some(Self::NONE),
-            "% less" => Some(Self {
-                factor: -100.0,
-                offset: 100.0,
-            }),
-            _ => None,
-        }
+            .map(|&(_, factor)| Self { factor })
     }
 
     /// Returns a value in the target's unit.
     pub fn apply(self, value: f64) -> f64 {
-        self.factor * value + self.offset
+        self.factor * value
     }
 
-    /// Returns an interval's ends in the target's unit, the lower one first.
-    pub fn interval(self, [low, high]: [f64; 2]) -> [f64; 2] {
-        let ends = [self.apply(low), self.apply(high)];
-        if self.factor < 0.0 {
-            [ends[1], ends[0]]
-        } else {
-            ends
-        }
+    /// Returns an interval's ends in the target's unit.
+    pub fn interval(self, ends: [f64; 2]) -> [f64; 2] {
+        ends.map(|end| self.apply(end))
     }
 }
 
-/// The units of a ratio: the ratio itself, and by how many percent it is below 1.
-pub const RATIO_UNITS: [&str; 2] = ["×", "% less"];
+/// The unit of a ratio.
+pub const RATIO_UNIT: &str = "×";
 
 #[cfg(test)]
 mod tests {
@@ -76,13 +50,5 @@ mod tests {
         assert!((percent.apply(0.832) - 83.2).abs() < 1e-12);
         assert_eq!(Scale::from_metric(Metric::Puts, "%"), None);
         assert_eq!(Scale::from_metric(Metric::TrainLoss, "s"), None);
-    }
-
-    #[test]
-    fn a_share_that_is_saved_turns_an_interval_around() {
-        let saved = Scale::from_ratio("% less").unwrap();
-        assert!((saved.apply(0.0266) - 97.34).abs() < 1e-9);
-        assert_eq!(saved.interval([0.25, 0.5]), [50.0, 75.0]);
-        assert_eq!(Scale::from_ratio("s"), None);
     }
 }

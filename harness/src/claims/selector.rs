@@ -1,4 +1,4 @@
-//! Selection of the rows that a claim is about.
+//! Selection of the rows that stand beside a table.
 
 use epochcost_systems::Fidelity;
 use serde::{Deserialize, Serialize};
@@ -50,24 +50,4 @@ pub fn matches(selector: &Selector, row: &Row) -> bool {
 
 fn agrees<T: PartialEq>(wanted: Option<&T>, value: &T) -> bool {
     wanted.is_none_or(|wanted| wanted == value)
-}
-
-/// Returns `selector` with what it leaves out taken from `row`; the memory size
-/// is left open, since every system has its own.
-pub fn fill(selector: &Selector, row: &Row) -> Selector {
-    if selector.row.is_some() {
-        return selector.clone();
-    }
-    let job = &row.job;
-    let filled = selector.clone();
-    Selector {
-        row: None,
-        system: filled.system.or_else(|| Some(job.system.clone())),
-        model: filled.model.or_else(|| Some(job.model.clone())),
-        dataset: filled.dataset.or_else(|| Some(job.data.dataset.clone())),
-        fidelity: filled.fidelity.or(Some(job.fidelity)),
-        workers: filled.workers.or(Some(job.workers)),
-        batch_size: filled.batch_size.or(Some(job.batch_size)),
-        memory_mb: filled.memory_mb,
-    }
 }

@@ -10,14 +10,17 @@ use super::kind::ClaimKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// The observed value of a paper's claim lies in the band.
-    Reproduced,
-    /// A factor lies on the published side of 1, but outside the band.
-    DirectionOnly,
-    /// The observed value of a paper's claim lies outside the band.
-    NotReproduced,
-    /// The two cannot be compared, or the interval crosses the band's edge.
-    Undecided,
+    /// The observed value makes a paper's claim at least ten times as likely as one that is off by
+    /// a factor of two; a comparison holds in 95 % of draws.
+    Agrees,
+    /// It makes it at least three times as likely.
+    RatherAgrees,
+    /// The two cannot be compared, or the observed value does not decide.
+    Open,
+    /// The observed value makes a paper's claim at least three times less likely.
+    RatherDiffers,
+    /// It makes it at least ten times less likely; a comparison holds in 5 % of draws at most.
+    Differs,
     /// The observed figure rests on the published one, or on others of the same
     /// paper: it does not confirm the claim.
     ByConstruction,
@@ -33,11 +36,12 @@ pub enum VerdictKind {
 
 impl VerdictKind {
     /// Every kind, in the order in which reports count them.
-    pub const ALL: [Self; 9] = [
-        Self::Reproduced,
-        Self::DirectionOnly,
-        Self::NotReproduced,
-        Self::Undecided,
+    pub const ALL: [Self; 10] = [
+        Self::Agrees,
+        Self::RatherAgrees,
+        Self::Open,
+        Self::RatherDiffers,
+        Self::Differs,
         Self::ByConstruction,
         Self::Holds,
         Self::Fails,
@@ -48,10 +52,11 @@ impl VerdictKind {
     /// Returns it as written in reports.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Reproduced => "reproduced",
-            Self::DirectionOnly => "direction only",
-            Self::NotReproduced => "not reproduced",
-            Self::Undecided => "undecided",
+            Self::Agrees => "agrees",
+            Self::RatherAgrees => "rather agrees",
+            Self::Open => "open",
+            Self::RatherDiffers => "rather differs",
+            Self::Differs => "differs",
             Self::ByConstruction => "by construction",
             Self::Holds => "holds",
             Self::Fails => "fails",
@@ -65,49 +70,42 @@ impl VerdictKind {
         self.as_str().replace(' ', "_")
     }
 
+    /// Returns the verdict of that name.
+    pub fn named(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.key() == key)
+    }
+
     /// Returns the verdict in the words for claims of `kind`: what a paper
-    /// states is reproduced or not; a check or an own finding holds or fails.
+    /// states agrees or differs; a check or an own finding holds or fails.
     pub fn for_kind(self, kind: ClaimKind) -> Self {
         match self {
-            Self::Reproduced if !kind.is_of_paper() => Self::Holds,
-            Self::NotReproduced if !kind.is_of_paper() => Self::Fails,
+            Self::Agrees if !kind.is_of_paper() => Self::Holds,
+            Self::Differs if !kind.is_of_paper() => Self::Fails,
             _ => self,
         }
     }
 
-    /// Returns whether a claim of `kind` can have this verdict.
-    pub fn can_be_of(self, kind: ClaimKind) -> bool {
-        match self {
-            Self::Reproduced | Self::DirectionOnly | Self::NotReproduced | Self::ByConstruction => {
-                kind.is_of_paper()
-            }
-            Self::Holds | Self::Fails => !kind.is_of_paper(),
-            Self::Undecided | Self::NotRun | Self::Infeasible => true,
-        }
-    }
-
     /// Returns how much the verdict says for a paper's statement, from 0 (against
-    /// it) to 3 (confirmed). The verdict on a check or an own finding never says
+    /// it) to 4 (confirmed). The verdict on a check or an own finding never says
     /// more than that a paper's statement is open.
-    ///
-    /// This is the order in which no change of a claim's kind, source, metric or
-    /// `of` may improve its verdict.
     pub fn support(self) -> u8 {
         match self {
-            Self::NotReproduced | Self::Fails => 0,
-            Self::Undecided
-            | Self::ByConstruction
-            | Self::Holds
-            | Self::NotRun
-            | Self::Infeasible => 1,
-            Self::DirectionOnly => 2,
-            Self::Reproduced => 3,
+            Self::Differs | Self::Fails => 0,
+            Self::RatherDiffers => 1,
+            Self::Open | Self::ByConstruction | Self::Holds | Self::NotRun | Self::Infeasible => 2,
+            Self::RatherAgrees => 3,
+            Self::Agrees => 4,
         }
     }
 
-    /// Returns whether it is an agreement, whole or in direction only.
+    /// Returns whether it is an agreement, strong or weak.
     pub fn agrees(self) -> bool {
-        matches!(self, Self::Reproduced | Self::DirectionOnly)
+        matches!(self, Self::Agrees | Self::RatherAgrees)
+    }
+
+    /// Returns whether it speaks against a paper's statement, strongly or weakly.
+    pub fn differs(self) -> bool {
+        matches!(self, Self::Differs | Self::RatherDiffers)
     }
 }
 

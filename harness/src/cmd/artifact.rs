@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::analysis::overview::Overview;
-use crate::analysis::record::RECORD;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::report;
 use crate::results::{probe, write_whole};
 use crate::suggest::did_you_mean;
 use crate::ui::Output;
+
+/// Summary of the recorded reproduction, from the repository's root.
+const RECORD: &str = "results/records/reproduction/summary.json";
 
 /// `artifact`.
 #[derive(Debug, clap::Args)]

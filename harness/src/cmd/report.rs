@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::analysis::overview::{AnalysedRun, Overview};
-use crate::analysis::record::{RECORD, RecordComparison};
 use crate::analysis::summary::Summary;
 use crate::chain::chain;
 use crate::error::Error;
@@ -133,8 +132,7 @@ fn overview(
     runs: &[Option<AnalysedRun>],
     output: Output,
 ) -> Result<Exit, Error> {
-    let mut overview = Overview::new(record, runs);
-    overview.record = RecordComparison::with(Path::new(RECORD), &overview);
+    let overview = Overview::new(record, runs);
     report::write_overview(out, &overview, runs)?;
     output.text(report::terminal_overview(&overview));
     output.json(&overview);
@@ -167,6 +165,7 @@ fn record(
                 run: Some(relative(out, path)?),
                 reduced: Vec::new(),
                 claims: Vec::new(),
+                lost: Vec::new(),
             })
         })
         .collect();

@@ -33,6 +33,10 @@ pub struct Args {
     /// Show what would be run and what is done already, then stop.
     #[arg(long)]
     dry_run: bool,
+    /// Record the verdicts of whole items, with the reason why they changed: `verdicts.csv` in the
+    /// papers' directories.
+    #[arg(long, value_name = "WHY", conflicts_with = "quick")]
+    accept: Option<String>,
     /// Directory that holds the papers' directories: by default `experiments`, or, where there
     /// is none, those that this program brings along.
     #[arg(long, value_name = "DIR")]
@@ -59,6 +63,7 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         out: &args.out,
         fresh: args.fresh,
         dry_run: args.dry_run,
+        accept: args.accept.as_deref(),
         directory: &directory,
     };
     reproduce(&request, output).await

@@ -3,18 +3,27 @@
 
 use epochcost_systems::{Device, Evaluate};
 
+use super::beside;
 use super::document::Document;
+use super::error::ExperimentError;
 use super::{Experiment, Options};
 use crate::claims::own::{OverRows, Place};
-use crate::claims::{Claim, Metric, Quantity, fill, matches};
+use crate::claims::{Claim, Metric, Quantity};
 use crate::rows::{Row, device};
 
 /// Marks every claim of `experiment` that could be judged without `options`, and
 /// cannot be judged with them. `file` is the experiment's document without them.
-pub(super) fn mark(experiment: &mut Experiment, file: Document, options: &Options) {
+///
+/// # Errors
+/// When the file stands beside what its paper does not have.
+pub(super) fn mark(
+    experiment: &mut Experiment,
+    file: Document,
+    options: &Options,
+) -> Result<(), ExperimentError> {
     let given = options.given();
     if given.is_empty() {
-        return;
+        return Ok(());
     }
     let alone = Options {
         prices: options.prices.clone(),
@@ -23,9 +32,16 @@ pub(super) fn mark(experiment: &mut Experiment, file: Document, options: &Option
         ..Options::default()
     };
     // A file that cannot be run by itself excludes nothing by its options.
-    let Ok(whole) = Experiment::from_document(file, &alone) else {
-        return;
+    let Ok(mut whole) = Experiment::from_document(file, &alone) else {
+        return Ok(());
     };
+    beside::add(&mut whole, &alone)?;
+    // What options leave no row for is excluded, too.
+    for claim in &whole.claims {
+        if !experiment.claims.iter().any(|own| own.claim == claim.claim) {
+            experiment.claims.push(claim.clone());
+        }
+    }
     let excluded: Vec<Option<String>> = (experiment.claims.iter())
         .map(|claim| {
             obstacle(&whole, claim).is_none().then_some(())?;
@@ -36,13 +52,11 @@ pub(super) fn mark(experiment: &mut Experiment, file: Document, options: &Option
     for (claim, excluded) in experiment.claims.iter_mut().zip(excluded) {
         claim.excluded = excluded;
     }
+    Ok(())
 }
 
 /// Returns why no row of the experiment can have a verdict on the claim.
 fn obstacle(experiment: &Experiment, claim: &Claim) -> Option<&'static str> {
-    if claim.not_run.is_some() {
-        return Some("the claim is not run");
-    }
     let impossible = experiment.impossible.iter().map(|row| &row.row);
     let rows: Vec<&Row> = experiment.rows.iter().chain(impossible).collect();
     if let Some(formula) = &claim.formula {
@@ -59,22 +73,12 @@ fn obstacle(experiment: &Experiment, claim: &Claim) -> Option<&'static str> {
         let obstacles: Option<Vec<_>> = places.iter().map(obstacle).collect();
         return obstacles?.first().copied();
     }
-    // Rows that the claim selects, and what they are divided by.
-    let mut selected: Vec<&Row> = rows.clone();
-    selected.retain(|row| matches(&claim.select, row));
-    if selected.is_empty() {
+    let printed = claim.printed.as_ref()?;
+    let row = rows.iter().find(|row| row.id == printed.row);
+    let Some(row) = row else {
         return Some("no row is left that the claim is about");
-    }
-    if let Some(over) = &claim.over {
-        selected.retain(|row| {
-            let filled = fill(over, row);
-            rows.iter().filter(|other| matches(&filled, other)).count() == 1
-        });
-        if selected.is_empty() {
-            return Some("the row that the claim compares with is left out");
-        }
-    }
-    without_figure(experiment, claim.metric?, &selected)
+    };
+    without_figure(experiment, claim.metric?, &[*row])
 }
 
 /// Returns why none of these rows has a figure.

@@ -6,9 +6,9 @@
 //! each row is given types ([`mod@decode`]) and checked (`check`, `bounds`).
 
 mod begun;
+mod beside;
 mod bounds;
 mod check;
-mod claims;
 pub mod data;
 mod describe;
 mod excluded;
@@ -79,6 +79,8 @@ pub struct Experiment {
     pub impossible: Vec<ImpossibleRow>,
     /// Claims that the results are compared with.
     pub claims: Vec<Claim>,
+    /// Claims with a recorded verdict that the experiment no longer makes.
+    pub lost: Vec<String>,
     /// What a simulation of it stands on; none where it is not simulated.
     pub simulation: Option<Simulation>,
     /// What a quick reproduction makes of it.
@@ -146,16 +148,14 @@ impl Experiment {
     pub fn from_beside(document: Document, options: &Options) -> Result<Self, ExperimentError> {
         let file = document.clone();
         let mut experiment = Self::from_document(document, options)?;
-        excluded::mark(&mut experiment, file, options);
+        beside::add(&mut experiment, options)?;
+        excluded::mark(&mut experiment, file, options)?;
         // Options and the quick form leave rows out that formulas name.
         if options.given().is_empty() && !options.quick {
             let impossible = experiment.impossible.iter().map(|other| &other.row);
             let rows: Vec<&Row> = experiment.rows.iter().chain(impossible).collect();
             own::check(&experiment.document, &experiment.claims, &rows)?;
         }
-        let own = &experiment.models;
-        claims::check_cells(&experiment.document, &experiment.claims, own)?;
-        claims::add_history(&experiment.document, &mut experiment.claims)?;
         Ok(experiment)
     }
 
@@ -207,19 +207,9 @@ impl Experiment {
             has_gpu_functions: header.platform.site() == Site::ThisMachine,
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
-        let systems = document.root.get("systems");
-        let lists_none = systems.is_none_or(|node| node.value == Value::List(Vec::new()));
-        let (rows, impossible) = if lists_none {
-            (Vec::new(), Vec::new())
-        } else {
-            rows(&checker, options.keeps_impossible)?
-        };
-        let mut claims = claims::claims(&document, &header.models)?;
+        let (rows, impossible) = rows(&checker, options.keeps_impossible)?;
+        let mut claims = Vec::new();
         own::read(&document, &mut claims)?;
-        if lists_none && !claims::need_no_rows(&claims) {
-            expand::expand(&document)?;
-        }
-        claims::check_causes(&document, &claims, &rows)?;
         if rows.len() * header.trials > MOST_TRIALS_OF_ALL {
             let all = rows.len() * header.trials;
             return Err(document.error(
@@ -245,6 +235,7 @@ impl Experiment {
             models: header.models,
             impossible,
             claims,
+            lost: Vec::new(),
             simulation,
             quick,
             prices: options.prices.clone(),
@@ -323,7 +314,15 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
         entries.retain(|entry| !read_elsewhere(&entry.key));
     }
     let elsewhere: Vec<&str> = Training::common_fields()
-        .chain(["systems", "sweep", "claims", "checks", "findings", "quick"])
+        .chain([
+            "systems",
+            "sweep",
+            "beside",
+            "statements",
+            "checks",
+            "findings",
+            "quick",
+        ])
         .collect();
     let header: Header = decode_with(document, &node, &elsewhere)?;
     if header.schema != SCHEMA {
@@ -400,7 +399,7 @@ fn own_models(document: &Document, models: &[OwnModel]) -> Result<(), Experiment
 fn read_elsewhere(field: &str) -> bool {
     matches!(
         field,
-        "systems" | "sweep" | "claims" | "checks" | "findings"
+        "systems" | "sweep" | "beside" | "statements" | "checks" | "findings"
     ) || Training::common_fields().any(|common| common == field)
 }
 

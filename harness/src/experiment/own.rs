@@ -23,7 +23,7 @@ struct Finding {
     /// The commit since which it fails.
     fails_since: Option<String>,
     /// The commit since which its trials or draws do not decide it.
-    undecided_since: Option<String>,
+    open_since: Option<String>,
 }
 
 /// Reads the checks and findings of a document.
@@ -40,7 +40,7 @@ pub(super) fn read(document: &Document, claims: &mut Vec<Claim>) -> Result<(), E
                         says: formula.clone(),
                         formula,
                         fails_since: None,
-                        undecided_since: None,
+                        open_since: None,
                     }
                 }
                 _ => decode(document, node)?,
@@ -75,9 +75,9 @@ fn items<'d>(document: &'d Document, field: &str) -> Result<&'d [Node], Experime
 fn claim(kind: ClaimKind, finding: Finding) -> Result<Claim, FormulaError> {
     let formula = Formula::parse(&finding.formula)?;
     let (metric, target) = own::first_figure(&formula).unzip();
-    let (expect, since) = match (finding.fails_since, finding.undecided_since) {
+    let (expect, since) = match (finding.fails_since, finding.open_since) {
         // Fewer trials, as the quick form has, may leave open what fails.
-        (_, Some(since)) => (VerdictKind::Undecided, Some(since)),
+        (_, Some(since)) => (VerdictKind::Open, Some(since)),
         (Some(since), None) => (VerdictKind::Fails, Some(since)),
         (None, None) => (VerdictKind::Holds, None),
     };

@@ -104,7 +104,6 @@ fn document(from: &Document, setting: &Setting, several: bool) -> Result<Documen
     let mut document = from.clone();
     let fields = [
         "sweep",
-        "claims",
         "quick",
         "settings",
         "batches_per_worker",

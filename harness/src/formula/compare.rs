@@ -32,6 +32,10 @@ pub struct Side {
     /// Numbers that were read for it; none of a number that the formula itself states.
     #[serde(skip)]
     pub reads: usize,
+    /// How far rounding of printed digits may have moved it; of a number that the formula states,
+    /// half a unit of its last digit.
+    #[serde(skip)]
+    pub reach: f64,
 }
 
 /// Two numbers, compared.
@@ -60,6 +64,7 @@ impl Side {
             unit: unit.map_or(String::new(), |unit| unit.name().to_owned()),
             row,
             reads: value.inputs.len(),
+            reach: value.own_digit.unwrap_or(value.reach),
         }
     }
 }

@@ -85,6 +85,11 @@ impl Column {
         };
     }
 
+    /// Returns whether no cell holds a number: the column of a drawing.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
     /// Returns the cell under these values, if it is not empty.
     pub fn cell(&self, at: &[String]) -> Option<&Cell> {
         self.cells.get(at)
@@ -128,9 +133,13 @@ impl Grid {
         self.columns.push(column);
     }
 
-    /// Adds a number; returns whether the name was free.
+    /// Adds a number if the name is free; returns whether it was.
     pub fn add_number(&mut self, name: &str, number: Number) -> bool {
-        self.numbers.insert(name.to_owned(), number).is_none()
+        let is_free = !self.numbers.contains_key(name);
+        if is_free {
+            self.numbers.insert(name.to_owned(), number);
+        }
+        is_free
     }
 
     /// Gives a sum a name.
@@ -163,6 +172,11 @@ impl Grid {
     /// Returns all columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    /// Returns the place of a column among all.
+    pub fn column(&self, table: &str, name: &str) -> Option<usize> {
+        self.find(Some(table), name).first().copied()
     }
 
     /// Returns a column, by its place among all.

@@ -43,7 +43,7 @@ pub(super) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    fn new(variables: &'a [Variable]) -> Self {
+    pub fn new(variables: &'a [Variable]) -> Self {
         Self {
             variables,
             values: vec![None; variables.len()],
@@ -62,7 +62,7 @@ impl<'a> Scope<'a> {
         self.values[variable] = value;
     }
 
-    fn label(&self, variable: usize) -> String {
+    pub fn label(&self, variable: usize) -> String {
         self.variables[variable].label.clone()
     }
 }
@@ -71,10 +71,10 @@ impl<'a> Scope<'a> {
 #[derive(Clone, Debug)]
 pub struct ResolvedFormula {
     text: String,
-    variables: Vec<Variable>,
-    comparisons: Vec<Comparison>,
+    pub(super) variables: Vec<Variable>,
+    pub(super) comparisons: Vec<Comparison>,
     /// Comparisons of which one is to be true: all of them, or each.
-    together: usize,
+    pub(super) together: usize,
 }
 
 impl Formula {
@@ -178,7 +178,11 @@ pub fn value_at(text: &str, grid: &Grid, at: &[(String, String)]) -> Result<f64,
 type Each<'e> = dyn FnMut(&mut Scope<'_>) -> Result<(), FormulaError> + 'e;
 
 /// Calls `done` with each assignment of values to these variables.
-fn each(free: &[usize], scope: &mut Scope<'_>, done: &mut Each<'_>) -> Result<(), FormulaError> {
+pub(super) fn each(
+    free: &[usize],
+    scope: &mut Scope<'_>,
+    done: &mut Each<'_>,
+) -> Result<(), FormulaError> {
     let Some((first, rest)) = free.split_first() else {
         return done(scope);
     };

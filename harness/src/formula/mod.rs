@@ -24,6 +24,7 @@ mod instances;
 mod parse;
 mod quantity;
 mod resolve;
+mod translate;
 mod unit;
 mod value;
 
@@ -33,6 +34,7 @@ pub use self::grid::{Cell, Column, Grid, KNOWN, Number};
 pub use self::instances::{Instance, ResolvedFormula, value_at};
 pub use self::parse::{Formula, Op};
 pub use self::quantity::Input;
+pub use self::translate::Beside;
 pub use self::unit::Unit;
 
 /// Returns half a unit of the last digit of a decimal number.

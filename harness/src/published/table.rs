@@ -231,6 +231,11 @@ impl<'a> Row<'a> {
             .map(|index| self.line.cells[index].as_str())
     }
 
+    /// Returns the text under a column's name, if there is such a column.
+    pub fn optional(self, name: &str) -> Option<&'a str> {
+        self.text(name).ok()
+    }
+
     /// Returns the number under a column's name.
     ///
     /// # Errors

@@ -1,9 +1,7 @@
-//! What stands beside a verdict: the kind of its claim, changes of the claim's
-//! terms, and the evidence of its explanation.
+//! The kind of a verdict's claim in words, and the order of verdicts on a page.
 
-use crate::analysis::summary::{Change, Verdict};
-use crate::claims::{ClaimKind, Evidence, Known};
-use crate::format;
+use crate::analysis::summary::Verdict;
+use crate::claims::ClaimKind;
 
 /// Returns the kind of a claim in words, of a consequence with what it follows
 /// from; nothing of a published claim.
@@ -14,16 +12,6 @@ pub(super) fn kind(verdict: &Verdict) -> String {
         ClaimKind::Check => "check".into(),
         ClaimKind::Own => "own finding".into(),
     }
-}
-
-/// Returns one line for each change of the claim's terms, and one for each
-/// figure that supports its explanation.
-pub(super) fn of(verdict: &Verdict) -> Vec<String> {
-    let changes = verdict.changes.iter().map(change);
-    // The explanation is given where its verdict is the expected one.
-    let is_explained = verdict.expect == Some(verdict.verdict);
-    let evidence = verdict.evidence.iter().filter(|_| is_explained);
-    changes.chain(evidence.map(support)).collect()
 }
 
 /// Returns verdicts in the order in which pages show them: each published claim
@@ -56,52 +44,4 @@ pub(super) fn grouped<T>(all: &[T], verdict: impl Fn(&T) -> &Verdict) -> Vec<&T>
     order.extend(of_kind(ClaimKind::Own));
     order.extend(of_kind(ClaimKind::Check));
     order
-}
-
-fn change(change: &Change) -> String {
-    let known = match change.known {
-        Known::Before => "before a result was known",
-        Known::After => "after a result was known",
-    };
-    format!(
-        "changed on {}, {known}: {}. Reason: {}",
-        change.date,
-        change.what.join("; "),
-        change.why
-    )
-}
-
-fn support(evidence: &Evidence) -> String {
-    match evidence {
-        Evidence::Observed(observed) => {
-            let cause = observed.cause.as_ref();
-            let cause = cause.map_or(String::new(), |cause| format!(", with {cause}"));
-            let unit = observed.unit.as_str();
-            format!(
-                "evidence: {} {unit}, {}: {}{cause}",
-                format::number(observed.figure),
-                observed.item,
-                observed.claim
-            )
-            .replace(" ,", ",")
-        }
-        Evidence::Audited(audited) => format!(
-            "evidence: {}, audit of {}: {}, {}",
-            format::number(audited.figure),
-            audited.paper,
-            audited.check,
-            audited.row
-        ),
-        Evidence::Computed(computed) => {
-            let cells: Vec<String> = (computed.cells.iter().zip('a'..='z'))
-                .map(|(cell, name)| format!("{name} is {cell}"))
-                .collect();
-            format!(
-                "evidence: {} = {}, where {}",
-                format::number(computed.figure),
-                computed.formula,
-                cells.join(", ")
-            )
-        }
-    }
 }

@@ -10,13 +10,12 @@ use super::facts::facts;
 use super::notes;
 use super::provenance::Provenance;
 use super::render;
-use super::tally::{Strip, TallyLine, agreements, expectations, strips, tally};
+use super::tally::{Strip, TallyLine, agreements, strips, tally};
 use super::view::{
     Fact, StripItem, VerdictLine, excluded, sentences, strip_of, verdict_line, warnings_title,
 };
 use crate::analysis::names::names;
 use crate::analysis::overview::{AnalysedRun, How, ItemOverview, JudgedClaim, Overview};
-use crate::analysis::record::RecordComparison;
 use crate::analysis::warnings::Warning;
 use crate::claims::{ClaimKind, VerdictKind};
 use crate::exit::Exit;
@@ -45,7 +44,7 @@ pub fn write_overview(
 ) -> Result<(), ResultsError> {
     let summary = directory.join("summary.json");
     write_whole(&summary, &pretty(&summary, overview)?)?;
-    let view = View::new(overview, runs);
+    let view = View::new(directory, overview, runs);
     for (name, template) in [("report.html", HTML), ("report.md", MARKDOWN)] {
         let text = render(name, template, &view)?;
         write_whole(&directory.join(name), text.as_bytes())?;
@@ -66,9 +65,7 @@ struct View {
     answer: Vec<String>,
     /// Independent agreements, in a sentence.
     agreements: String,
-    /// How many expectations were noted before a result was known.
-    expectations: String,
-    /// Comparison with the recorded reproduction, in sentences; empty without one.
+    /// Comparison with the recorded verdicts, in sentences; empty without one.
     record: String,
     /// Claims whose verdict is not the recorded one.
     differences: Vec<String>,
@@ -86,6 +83,8 @@ struct View {
 #[derive(Debug, Serialize)]
 struct PaperView {
     name: String,
+    /// Its own page; empty without one.
+    page: String,
     items: Vec<ItemView>,
 }
 
@@ -149,7 +148,7 @@ struct ClaimLine {
 }
 
 impl View {
-    fn new(overview: &Overview, runs: &[Option<AnalysedRun>]) -> Self {
+    fn new(directory: &Path, overview: &Overview, runs: &[Option<AnalysedRun>]) -> Self {
         let items = || overview.items.iter().zip(runs);
         let anchors = anchors(&overview.items);
         let mut papers: Vec<PaperView> = Vec::new();
@@ -159,6 +158,7 @@ impl View {
                 Some(paper) => paper.items.push(view),
                 None => papers.push(PaperView {
                     name: item.paper.clone(),
+                    page: page_of(directory, &item.paper),
                     items: vec![view],
                 }),
             }
@@ -176,21 +176,8 @@ impl View {
             ending: ending(overview),
             answer: sentences(&overview.answer),
             agreements: agreements(overview),
-            expectations: expectations(overview),
-            record: (overview.record.as_ref()).map_or_else(String::new, RecordComparison::text),
-            differences: (overview.record.iter())
-                .flat_map(|record| &record.different)
-                .map(|different| {
-                    format!(
-                        "{}: {} ({}): {} here, {} in the record",
-                        different.item,
-                        different.claim,
-                        different.row.as_deref().unwrap_or("no row"),
-                        different.now,
-                        different.recorded
-                    )
-                })
-                .collect(),
+            record: overview.record.text(),
+            differences: overview.record.lines(),
             strips: strips(overview),
             words: VerdictKind::ALL.map(VerdictKind::as_str).into(),
             tally: tally(overview),
@@ -258,6 +245,25 @@ fn headline(overview: &Overview) -> String {
     parts.extend(overview.misses());
     parts.push("Published figures are in italics, simulated ones underlined with dots.".into());
     parts.join(" ")
+}
+
+/// Returns the way from the page over all items to an item's report; empty without a run.
+pub(super) fn report_of(item: &ItemOverview) -> String {
+    let run = item.run.as_ref().map(|run| run.display().to_string());
+    run.map_or_else(String::new, |run| {
+        let run = utf8_percent_encode(&run, PATH);
+        format!("{run}/report.html")
+    })
+}
+
+/// Returns the name of a paper's page; empty without one.
+fn page_of(directory: &Path, paper: &str) -> String {
+    let name = format!("{paper}.html");
+    if directory.join(&name).is_file() {
+        name
+    } else {
+        String::new()
+    }
 }
 
 /// Returns what the exit code stands for.

@@ -89,6 +89,18 @@ pub struct Cell {
     pub below: String,
     /// Class of the badge that it is, as `good`; empty for none.
     pub badge: &'static str,
+    /// What it refers to, behind its text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
+}
+
+/// A link of a page.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Link {
+    /// Text.
+    pub text: String,
+    /// Address, relative to the page.
+    pub href: String,
 }
 
 impl Column {
@@ -341,6 +353,11 @@ impl Cell {
             below: below.into(),
             ..self
         }
+    }
+
+    /// Gives it links.
+    pub fn with_links(self, links: Vec<Link>) -> Self {
+        Self { links, ..self }
     }
 
     /// Returns whether it is a dash.

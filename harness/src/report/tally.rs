@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::view::{StripItem, strip_of};
 use crate::analysis::counts::{Agreements, Counts};
 use crate::analysis::overview::{How, ItemOverview, JudgedClaim, Overview};
-use crate::claims::{ClaimKind, Known, VerdictKind};
+use crate::claims::{ClaimKind, VerdictKind};
 
 /// Verdicts on claims of one kind, counted.
 #[derive(Debug, Serialize)]
@@ -54,7 +54,7 @@ pub(super) fn agreements(overview: &Overview) -> String {
             let is_published = |claim: &&JudgedClaim| claim.verdict.kind == ClaimKind::Published;
             let mut claims = claims.filter(is_published).peekable();
             claims.peek()?;
-            let agrees = |claim: &&JudgedClaim| claim.verdict.verdict == VerdictKind::Reproduced;
+            let agrees = |claim: &&JudgedClaim| claim.verdict.verdict.agrees();
             let names: Vec<&String> = claims.filter(agrees).map(|c| &c.verdict.claim).collect();
             let of_origin = |all: &[String]| -> Vec<String> {
                 let own = all.iter().filter(|claim| names.contains(claim));
@@ -85,10 +85,7 @@ pub(super) fn strips(overview: &Overview) -> Vec<Strip> {
 
 fn strips_of(origin: &str, counts: &Counts) -> Vec<Strip> {
     let titles = [
-        (
-            "on published values: figures with a band around them",
-            &counts.values,
-        ),
+        ("on published values", &counts.values),
         (
             "on published rankings: which of two is ahead, whatever the values",
             &counts.rankings,
@@ -105,27 +102,6 @@ fn strips_of(origin: &str, counts: &Counts) -> Vec<Strip> {
     });
     let strips = strips.into_iter().chain(checks);
     strips.filter(|strip| !strip.items.is_empty()).collect()
-}
-
-/// Returns how many expectations were noted before a result was known.
-pub(super) fn expectations(overview: &Overview) -> String {
-    let claims = || overview.items.iter().flat_map(|item| &item.claims);
-    let noted = |known: Known| {
-        let is_so = |claim: &&JudgedClaim| {
-            let predicted = claim.verdict.predicted.as_ref();
-            claim.verdict.expect.is_some() && predicted.is_some_and(|noted| noted.known == known)
-        };
-        claims().filter(is_so).count()
-    };
-    let changed = claims()
-        .filter(|claim| !claim.verdict.changes.is_empty())
-        .count();
-    format!(
-        "Expected verdicts: {} were noted before a result was known, {} after. Claims whose terms \
-         were changed since, each with the change beside its verdict: {changed}.",
-        noted(Known::Before),
-        noted(Known::After)
-    )
 }
 
 /// Returns the verdicts by paper, origin and kind of claim, without empty lines.

@@ -100,8 +100,9 @@ pub fn terminal_warnings(warnings: &[Warning], place: &str) -> Vec<String> {
 pub fn terminal_overview(overview: &Overview) -> String {
     let mut text = answer(&overview.answer);
     text.push_str(&items_table(overview).text(None).0);
-    if let Some(record) = &overview.record {
-        text.push_str(&format!("\n{}\n", record.text()));
+    let record = overview.record.text();
+    if !record.is_empty() {
+        text.push_str(&format!("\n{record}\n"));
     }
     // The signs' meaning, items that are not done, unexpected verdicts.
     let legend = occurring(&overview.counts)

@@ -229,10 +229,11 @@ impl View {
 /// distinguish them for every reader.
 pub(super) fn class_and_sign(kind: VerdictKind) -> (&'static str, &'static str) {
     match kind {
-        VerdictKind::Reproduced => ("good", "✓"),
-        VerdictKind::DirectionOnly => ("fair", "≈"),
-        VerdictKind::NotReproduced => ("bad", "✗"),
-        VerdictKind::Undecided => ("open", "?"),
+        VerdictKind::Agrees => ("good", "✓"),
+        VerdictKind::RatherAgrees => ("fair", "≈"),
+        VerdictKind::Open => ("open", "?"),
+        VerdictKind::RatherDiffers => ("poor", "≠"),
+        VerdictKind::Differs => ("bad", "✗"),
         VerdictKind::ByConstruction => ("open", "="),
         VerdictKind::Holds => ("good", "+"),
         VerdictKind::Fails => ("bad", "−"),
@@ -471,7 +472,7 @@ pub(super) fn verdict_line(
             .map(|effect| causes::line(effect, value))
             .collect(),
         kind: notes::kind(verdict),
-        notes: notes::of(verdict),
+        notes: verdict.note.iter().cloned().collect(),
         exact: [verdict.published, verdict.observed, verdict.ratio].map(exact),
         image: image.unwrap_or_default(),
     }

@@ -53,6 +53,9 @@ pub struct Item {
     /// Claims that its rows are compared with. Where there is a run, the run's own
     /// claims count.
     pub claims: Vec<Claim>,
+    /// Claims with a recorded verdict that the experiment no longer makes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 /// What became of an item.

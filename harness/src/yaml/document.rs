@@ -254,9 +254,8 @@ impl Node {
 
 /// Lists without repeated entries: the name of the list, and the fields that identify an entry
 /// that is a map.
-const UNIQUE: [(&str, &[&str]); 11] = [
+const UNIQUE: [(&str, &[&str]); 10] = [
     ("cells", &[]),
-    ("claims", &["claim"]),
     ("compute", &[]),
     ("fit", &[]),
     ("hardware", &["name"]),

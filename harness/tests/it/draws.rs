@@ -111,14 +111,14 @@ fn draws(run: &Path) -> Vec<RowDraws> {
 
 #[test]
 fn a_ranking_in_doubt_is_undecided_with_its_share() {
-    let scene = Scene::new(&experiment(SYSTEMS, 1, "undecided"));
+    let scene = Scene::new(&experiment(SYSTEMS, 1, "open"));
     let run = scene.run("run", &[]);
     let verdicts = verdicts(&run);
     let words: Vec<&str> = verdicts
         .iter()
         .map(|v| v["verdict"].as_str().unwrap())
         .collect();
-    assert_eq!(words, ["undecided", "holds", "fails", "holds"]);
+    assert_eq!(words, ["open", "holds", "fails", "holds"]);
     let close = &verdicts[0];
     let share = close["draws"]["share"].as_f64().unwrap();
     assert!((0.05..0.95).contains(&share), "{close}");
@@ -145,7 +145,7 @@ fn a_ranking_in_doubt_is_undecided_with_its_share() {
 
 #[test]
 fn draws_are_the_same_bytes_for_a_seed_and_for_any_order_of_rows() {
-    let scene = Scene::new(&experiment(SYSTEMS, 3, "undecided"));
+    let scene = Scene::new(&experiment(SYSTEMS, 3, "open"));
     let [first, second] = ["first", "second"].map(|out| scene.run(out, &[]));
     let read = |run: &Path| fs::read(run.join("draws.jsonl")).unwrap();
     assert!(read(&first) == read(&second));
@@ -154,7 +154,7 @@ fn draws_are_the_same_bytes_for_a_seed_and_for_any_order_of_rows() {
     let reversed = Scene::new(&experiment(
         "[allreduce, gpu_baseline, scatterreduce, spirt]",
         3,
-        "undecided",
+        "open",
     ));
     let reversed = reversed.run("run", &[]);
     let (one, other) = (draws(&first), draws(&reversed));
@@ -169,7 +169,7 @@ fn draws_are_the_same_bytes_for_a_seed_and_for_any_order_of_rows() {
 
 #[test]
 fn an_interrupted_run_draws_what_is_missing() {
-    let scene = Scene::new(&experiment(SYSTEMS, 1, "undecided"));
+    let scene = Scene::new(&experiment(SYSTEMS, 1, "open"));
     let run = scene.run("run", &[]);
     let file = run.join("draws.jsonl");
     let (whole, summary) = (fs::read(&file).unwrap(), verdicts(&run));
@@ -188,7 +188,7 @@ fn an_interrupted_run_draws_what_is_missing() {
     let directory = RunDirectory::open(&run).unwrap();
     let analysis = epochcost::analysis::summarise(&directory).unwrap();
     let verdict = &analysis.summary.verdicts[1];
-    assert_eq!(verdict.verdict.as_str(), "undecided");
+    assert_eq!(verdict.verdict.as_str(), "open");
     assert!(verdict.reason.contains("no draws"), "{}", verdict.reason);
     // Another number of draws is another run.
     let other = scene.output("run", &["--resume", "--set", "simulation.draws=61"]);
@@ -197,7 +197,7 @@ fn an_interrupted_run_draws_what_is_missing() {
 
 #[test]
 fn fewer_draws_than_decide_are_refused() {
-    let scene = Scene::new(&experiment(SYSTEMS, 1, "undecided"));
+    let scene = Scene::new(&experiment(SYSTEMS, 1, "open"));
     for draws in [0, 1, 58, 10_001] {
         let output = scene.output("run", &["--set", &format!("simulation.draws={draws}")]);
         let printed = String::from_utf8_lossy(&output.stderr);

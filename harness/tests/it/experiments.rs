@@ -70,26 +70,3 @@ fn the_last_epoch_is_evaluated_too() {
     let refused = with("0").unwrap_err().to_string();
     assert!(refused.contains("a whole number of 1 or more"), "{refused}");
 }
-
-/// A claim that selects no row would silently say nothing, but for those that
-/// say that it does not exist yet.
-#[test]
-fn every_claim_of_a_shipped_experiment_selects_a_row() {
-    for file in shipped() {
-        let experiment = load(&file);
-        for claim in experiment
-            .claims
-            .iter()
-            .filter(|claim| claim.not_run.is_none())
-        {
-            let mut rows = experiment.rows.iter();
-            let selects = rows.any(|row| epochcost::claims::matches(&claim.select, row));
-            assert!(
-                selects,
-                "{}: {:?} selects no row",
-                file.display(),
-                claim.claim
-            );
-        }
-    }
-}

@@ -49,12 +49,12 @@ fn run(text: &str) -> (Value, usize) {
 #[test]
 fn a_claim_in_doubt_gets_as_many_trials_as_there_may_be() {
     let (summary, trials) = run(&experiment(
-        "2.305\", undecided_since: abc1234",
+        "2.305\", open_since: abc1234",
         "most_trials: 3\n",
     ));
     assert_eq!(trials, 3 + 2);
     let verdict = &summary["verdicts"][0];
-    assert_eq!(verdict["verdict"], "undecided");
+    assert_eq!(verdict["verdict"], "open");
     assert_eq!(verdict["undecided_rows"], serde_json::json!(["a"]));
 }
 

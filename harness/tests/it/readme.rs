@@ -118,7 +118,7 @@ fn the_record_of_the_answer_is_what_a_simulation_gives() {
     let experiment = root().join(EXPERIMENT);
     let experiment = experiment.to_str().unwrap();
     // Without claims nothing is drawn.
-    let arguments = ["run", experiment, "--set", "claims=[]", "--out", "run"];
+    let arguments = ["run", experiment, "--set", "findings=[]", "--out", "run"];
     let output = epochcost(directory.path(), &arguments);
     assert!(output.status.success(), "{output:?}");
     let summary = fs::read_to_string(directory.path().join("run/summary.json")).unwrap();

@@ -2,18 +2,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::experiment::validation_files;
-use epochcost::published::Ledger;
 use serde_json::Value;
 
 use crate::support::epochcost;
 
 fn experiments() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
-}
-
-fn shipped() -> Vec<PathBuf> {
-    validation_files(&experiments().join("validation")).unwrap()
 }
 
 /// A copy of a shipped validation with its data.
@@ -180,45 +174,5 @@ fn mistakes_in_a_file_are_named() {
         let directory = copy("s3-put-clients", |text| text.replace(old, new));
         let (_, error) = ends(directory.path(), &["s3-put-clients.yaml"], 2);
         assert!(error.contains(expected), "{error}");
-    }
-}
-
-/// A field of a validation file.
-fn field(text: &str, line: &str, name: &str) -> Option<String> {
-    let start = text[text.find(line)?..].lines().next()?.to_owned();
-    let after = start.split(&format!("{name}: ")).nth(1)?;
-    Some(after.split([',', '}']).next()?.to_owned())
-}
-
-#[test]
-fn the_last_line_on_every_target_is_the_target() {
-    let ledger = Ledger::read(&experiments()).unwrap();
-    for file in shipped() {
-        let text = fs::read_to_string(&file).unwrap();
-        for metric in ["median_error", "bias", "coverage", "width"] {
-            let history =
-                ledger.history(&ledger.name_of(&file), &format!("judged cells: {metric}"));
-            let last = history
-                .last()
-                .unwrap_or_else(|| panic!("{}: {metric}", file.display()));
-            let line = format!("metric: {metric}");
-            let expect = field(&text, &line, "expect").unwrap();
-            assert_eq!(
-                last.expect.unwrap().key(),
-                expect,
-                "{}: {metric}",
-                file.display()
-            );
-            let limits = ["at_most", "at_least", "within"];
-            let limit = limits
-                .into_iter()
-                .find_map(|name| field(&text, &line, name));
-            assert!(
-                last.band.ends_with(&limit.unwrap()),
-                "{}: {}",
-                file.display(),
-                last.band
-            );
-        }
     }
 }

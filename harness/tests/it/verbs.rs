@@ -140,7 +140,7 @@ fn virtual_seconds_are_called_so_on_every_line() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("run");
     let smoke = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/smoke.yaml");
-    let options = ["--platform", "sim", "--set", "claims=[]", "--resume"];
+    let options = ["--platform", "sim", "--set", "findings=[]", "--resume"];
     let arguments = [
         &["run", smoke],
         &options[..],

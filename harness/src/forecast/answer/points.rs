@@ -112,7 +112,6 @@ fn document(
     let mut document = experiment.document.clone();
     for field in [
         "sweep",
-        "claims",
         "quick",
         "batches_per_worker",
         "instance_type",

@@ -93,10 +93,12 @@ pub enum When {
     Agrees,
 }
 
-/// A remark on a statement, with formulas in braces.
+/// A remark on a statement, with formulas in braces; or on a claim of an experiment.
 #[derive(Clone, Debug)]
 pub struct Note {
-    /// The statement's name.
+    /// The experiment, by its file's name; empty for remarks on the paper's own numbers.
+    pub experiment: String,
+    /// The statement's or column's name.
     pub about: String,
     /// Values of keys of the instances that it is about; all of them, if there is none.
     pub rows: Vec<String>,
@@ -225,7 +227,9 @@ pub(super) fn notes(
             Some((id, rows)) => (id, rows.split(',').map(|one| one.trim()).collect()),
             None => (about, Vec::new()),
         };
-        if !statements.iter().any(|statement| statement.id == id) {
+        let experiment = row.optional("experiment").unwrap_or_default();
+        let is_known = statements.iter().any(|statement| statement.id == id);
+        if !is_known && experiment.is_empty() {
             let known: Vec<&str> = statements.iter().map(|one| one.id.as_str()).collect();
             let reason = format!("there is no statement {id:?}: {}", did_you_mean(id, &known));
             return Err(refused(row, "about", reason));
@@ -240,6 +244,7 @@ pub(super) fn notes(
             }
         };
         all.push(Note {
+            experiment: experiment.to_owned(),
             about: id.to_owned(),
             rows: rows
                 .into_iter()

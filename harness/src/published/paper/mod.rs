@@ -2,6 +2,7 @@
 
 mod known;
 mod lines;
+mod recorded;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,12 +10,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use self::lines::{Kind, Note, Statement, When};
+pub use self::recorded::{RECORDED, Recorded};
 use super::table::{Row, Table};
 use super::{DIRECTORY, PublishedError};
 use crate::claims::{self as places, Metric};
 use crate::cost::PriceBook;
 use crate::formula::{Cell, Column, Formula, FormulaError, Grid, Number, Unit};
 use crate::shipped;
+use crate::suggest::did_you_mean;
 use crate::yaml::decode::decode;
 use crate::yaml::document::{Document, Origin, Place};
 
@@ -34,6 +37,74 @@ pub struct Paper {
     pub statements: Vec<Statement>,
     /// Remarks on statements.
     pub notes: Vec<Note>,
+    /// How its experiments were made.
+    pub setups: Vec<SetUp>,
+    /// Its tables, with what experiments observe of them.
+    pub tables: Vec<PaperTable>,
+    /// What experiments call a thing, with the printed name that stands for all.
+    pub names: BTreeMap<String, String>,
+    /// Verdicts of the recorded reproduction.
+    pub recorded: Recorded,
+}
+
+/// A fact of how a paper's experiments were made.
+#[derive(Clone, Debug)]
+pub struct SetUp {
+    /// What it is.
+    pub name: String,
+    /// Value; `?` where the paper leaves it open.
+    pub value: String,
+    /// Unit; empty for none.
+    pub unit: String,
+    /// Where the paper says it.
+    pub place: String,
+    /// Tables that it is of; empty for all.
+    pub of: String,
+    /// Field of experiments that follows it; empty for none.
+    pub field: String,
+    /// The reading that it is, where the paper contradicts itself.
+    pub reading: String,
+}
+
+/// A table or a drawing of a paper.
+#[derive(Clone, Debug)]
+pub struct PaperTable {
+    /// Name within the paper.
+    pub name: String,
+    /// Table, figure or section.
+    pub place: String,
+    /// What its cells are looked up by: what it prints, then what it does not.
+    pub keys: Vec<String>,
+    /// Number of keys that it prints.
+    pub printed_keys: usize,
+    /// Whether it prints no numbers.
+    pub is_drawing: bool,
+    /// Columns that experiments observe, by name.
+    pub observed: BTreeMap<String, Observed>,
+}
+
+/// What observes a column.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The metric of all cells; none where it depends on a key.
+    pub metric: Option<Metric>,
+    /// A key, and the metric for each of its values.
+    pub metric_by: Option<(String, BTreeMap<String, Metric>)>,
+    /// The accuracy that `time_to_accuracy` waits for, in 0..=1.
+    pub target: Option<f64>,
+    /// Unit of a drawing's column.
+    pub unit: Option<Unit>,
+}
+
+impl Observed {
+    /// Returns the metric of the cell under these values of `keys`.
+    pub fn metric(&self, keys: &[String], at: &[String]) -> Option<Metric> {
+        let Some((key, metrics)) = &self.metric_by else {
+            return self.metric;
+        };
+        let index = keys.iter().position(|own| own == key)?;
+        metrics.get(at.get(index)?).copied()
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,8 +130,8 @@ struct PaperFile {
 struct TableFile {
     /// Table, figure or section.
     place: String,
-    /// Below the folder, or `../published/`.
-    file: String,
+    /// Below the folder, or `../published/`; a drawing has none.
+    file: Option<String>,
     keys: Vec<String>,
     /// Keys that the table does not print, with the one value of all its rows.
     #[serde(default)]
@@ -81,6 +152,12 @@ struct ColumnFile {
     unit_in: Option<String>,
     /// Whether the column holds settings, which are exact.
     setup: bool,
+    /// The metric that observes it.
+    metric: Option<String>,
+    /// A key, and the metric for each of its values.
+    metric_by: BTreeMap<String, BTreeMap<String, String>>,
+    /// The accuracy that `time_to_accuracy` waits for.
+    target: Option<f64>,
 }
 
 impl Paper {
@@ -100,9 +177,18 @@ impl Paper {
         for (name, _) in reader.entries("tables") {
             reader.table(&name, &mut grid)?;
         }
-        let setups = reader.numbers(&mut grid)?;
-        known::add(&mut grid, &reader.file.names, &setups, prices);
+        let fields = reader.numbers(&mut grid)?;
+        let setups = reader.setups()?;
+        known::add(&mut grid, &reader.file.names, &fields, prices);
         grid.add_unprinted(Metric::ALL.iter().map(|metric| metric.name().to_owned()));
+        let mut tables = Vec::new();
+        for (name, _) in reader.entries("tables") {
+            let file = &reader.file.tables[&name];
+            if file.file.is_none() {
+                grid.add_unprinted(file.columns.keys().cloned());
+            }
+            tables.push(reader.observed(&name, &grid)?);
+        }
         for (name, origin) in reader.entries("derived") {
             let text = &reader.file.derived[&name];
             let added = grid.add_derived(&name, text);
@@ -134,12 +220,21 @@ impl Paper {
             lines::notes(&table, &statements, &grid)
         })?;
         let name = folder.file_name().unwrap_or_default();
+        let recorded = reader.optional(RECORDED)?;
+        let recorded = recorded.map_or(Ok(Recorded::default()), |table| Recorded::of(&table))?;
+        let printed = |all: Vec<String>| all.into_iter().next().unwrap_or_default();
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
             cite: reader.file.cite,
             grid,
             statements,
             notes,
+            setups,
+            tables,
+            names: (reader.file.names.into_iter())
+                .map(|(name, all)| (name, printed(all)))
+                .collect(),
+            recorded,
         })
     }
 }
@@ -246,11 +341,16 @@ impl<'a> Reader<'a> {
     /// Adds the columns of a printed table.
     fn table(&self, name: &str, grid: &mut Grid) -> Result<(), PublishedError> {
         let file = &self.file.tables[name];
-        let table = read(&self.path(&file.file))?;
+        let Some(path) = &file.file else {
+            return Ok(());
+        };
+        let table = read(&self.path(path))?;
         let keys: Vec<String> = file.keys.iter().chain(file.fixed.keys()).cloned().collect();
         let printed: Vec<&str> = file.keys.iter().map(String::as_str).collect();
         table.refuse_repeated(&printed)?;
-        for (column, stated) in &file.columns {
+        // In the paper's order.
+        for (column, _) in self.entries(&format!("tables.{name}.columns")) {
+            let (column, stated) = (&column, &file.columns[&column]);
             let mut made = Column::new(name, column, &keys, stated.setup || stated.is_counted());
             let by = stated.unit_by.iter().next();
             for row in table.rows() {
@@ -305,6 +405,71 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Returns what experiments observe of a table.
+    fn observed(&self, name: &str, grid: &Grid) -> Result<PaperTable, PublishedError> {
+        let file = &self.file.tables[name];
+        let mut observed = BTreeMap::new();
+        for (column, stated) in &file.columns {
+            let path = format!("tables.{name}.columns.{column}");
+            let metric = |metric: &String| {
+                Metric::named(metric).ok_or_else(|| {
+                    let known: Vec<&str> = Metric::ALL.iter().map(|known| known.name()).collect();
+                    let problem = format!("there is no metric `{metric}`");
+                    self.refused(&path, problem, did_you_mean(metric, &known))
+                })
+            };
+            let mut metric_by = None;
+            for (key, metrics) in &stated.metric_by {
+                if !file.keys.contains(key) {
+                    let problem = format!("the table has no key `{key}`");
+                    return Err(self.refused(&path, problem, "name one of `keys`"));
+                }
+                let by = metrics
+                    .iter()
+                    .map(|(value, name)| Ok((grid.canonical(value).to_owned(), metric(name)?)));
+                metric_by = Some((key.clone(), by.collect::<Result<_, PublishedError>>()?));
+            }
+            let metric = stated.metric.as_ref().map(metric).transpose()?;
+            if metric.is_some() || metric_by.is_some() {
+                let own = Observed {
+                    metric,
+                    metric_by,
+                    target: stated.target,
+                    unit: stated.unit.as_deref().and_then(Unit::named),
+                };
+                observed.insert(column.clone(), own);
+            }
+        }
+        Ok(PaperTable {
+            name: name.to_owned(),
+            place: file.place.clone(),
+            keys: file.keys.iter().chain(file.fixed.keys()).cloned().collect(),
+            printed_keys: file.keys.len(),
+            is_drawing: file.file.is_none(),
+            observed,
+        })
+    }
+
+    /// Returns all set-ups, in the order of their file.
+    fn setups(&self) -> Result<Vec<SetUp>, PublishedError> {
+        let Some(table) = self.optional("setups.csv")? else {
+            return Ok(Vec::new());
+        };
+        let setup = |row: Row<'_>| {
+            let optional = |name: &str| row.optional(name).unwrap_or_default().to_owned();
+            Ok(SetUp {
+                name: row.text("name")?.to_owned(),
+                value: row.text("value")?.to_owned(),
+                unit: row.text("unit")?.to_owned(),
+                place: row.text("place")?.to_owned(),
+                of: optional("for"),
+                field: row.text("field")?.to_owned(),
+                reading: optional("reading"),
+            })
+        };
+        table.rows().map(setup).collect()
+    }
+
     /// Adds set-ups and quoted numbers; returns set-ups by the field of experiments.
     fn numbers(&self, grid: &mut Grid) -> Result<BTreeMap<String, String>, PublishedError> {
         let mut fields = BTreeMap::new();
@@ -315,17 +480,26 @@ impl<'a> Reader<'a> {
             for row in table.rows() {
                 let (name, text) = (row.text("name")?, row.text("value")?);
                 if is_setup && !row.text("field")?.is_empty() {
-                    fields.insert(row.text("field")?.to_owned(), text.to_owned());
+                    let first = fields.entry(row.text("field")?.to_owned());
+                    first.or_insert(text.to_owned());
                 }
                 // A set-up may be a word, or left open.
-                if is_setup && text.parse::<f64>().is_err() {
+                let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
+                if is_setup && !is_number {
                     continue;
                 }
                 let cell = quoted(row, "value")?;
-                if !grid.add_number(name, Number { cell, is_setup }) {
+                let is_first = grid.add_number(name, Number { cell, is_setup });
+                // The first of several readings is the one that formulas use.
+                let is_reading =
+                    is_setup && row.optional("reading").is_some_and(|word| !word.is_empty());
+                if !is_first && !is_reading {
                     return Err(PublishedError::Table {
                         place: row.cell("name"),
-                        reason: format!("`{name}` has two values: remove or rename one"),
+                        reason: format!(
+                            "`{name}` has two values: remove or rename one, or give each a word \
+                             under `reading`"
+                        ),
                     });
                 }
             }

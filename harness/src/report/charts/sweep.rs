@@ -120,7 +120,7 @@ pub(super) fn sweeps(
 /// Returns the metric of time that most claims compare rows by.
 fn claimed(claims: &[Claim]) -> Metric {
     let of = |metric: Metric| {
-        let is_compared = |claim: &&Claim| claim.over.is_some() || claim.formula.is_some();
+        let is_compared = |claim: &&Claim| claim.formula.is_some();
         let compared = claims.iter().filter(is_compared);
         compared
             .filter(|claim| claim.metric == Some(metric))

@@ -1,8 +1,10 @@
 //! Reproductions: the papers' tables and figures, each a run of its own, and one
 //! page over all of them.
 
+mod accept;
 mod catalogue;
 mod dry_run;
+mod papers;
 mod run_state;
 
 mod task;
@@ -15,7 +17,6 @@ use self::task::{Task, one_line};
 use super::execute::{Destination, Ended, execute};
 use super::signal::{Stop, stop_signal};
 use crate::analysis::overview::{AnalysedRun, Overview};
-use crate::analysis::record::{RECORD, RecordComparison};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, PlatformKind};
@@ -41,6 +42,8 @@ pub struct Request<'a> {
     pub fresh: bool,
     /// Whether only what would be run is shown.
     pub dry_run: bool,
+    /// Reason why the verdicts of this reproduction become the recorded ones, if they do.
+    pub accept: Option<&'a str>,
     /// Directory that contains the papers' directories.
     pub directory: &'a Path,
 }
@@ -51,6 +54,9 @@ pub struct Request<'a> {
 /// For an unknown name, where nothing is selected, and when results cannot be
 /// written. Failures of an item are reported on the page.
 pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Error> {
+    if request.accept.is_some() {
+        accept::check(request)?;
+    }
     let catalogue = Catalogue::read(request.directory)?;
     let entries = catalogue.select(request.items)?;
     let binaries = Binaries::new();
@@ -240,7 +246,12 @@ impl<'a> Work<'a> {
         let out = self.request.out;
         self.record.write(out)?;
         let mut overview = Overview::new(&self.record, &self.runs);
-        overview.record = RecordComparison::with(Path::new(RECORD), &overview);
+        if let Some(why) = self.request.accept.filter(|_| !self.is_stopped) {
+            accept::write(self.request.directory, &mut self.record, &overview, why)?;
+            self.record.write(out)?;
+            overview = Overview::new(&self.record, &self.runs);
+        }
+        papers::write(self.request.directory, out, &overview)?;
         report::write_overview(out, &overview, &self.runs)?;
         self.output.text(report::terminal_overview(&overview));
         self.output.json(&overview);

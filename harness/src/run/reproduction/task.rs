@@ -124,6 +124,7 @@ impl Task {
                 .filter(|_| self.is_reduced)
                 .map_or_else(Vec::new, |experiment| experiment.quick.assignments()),
             claims: experiment.map_or_else(Vec::new, |experiment| experiment.claims.clone()),
+            lost: experiment.map_or_else(Vec::new, |experiment| experiment.lost.clone()),
         }
     }
 }

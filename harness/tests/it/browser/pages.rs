@@ -11,8 +11,7 @@ use serde_json::Value;
 
 use crate::fixture;
 
-/// Two models, so that names are long; claims that are reproduced, by
-/// construction, and about a system that is not there.
+/// Two models, so that names are long; claims that agree, differ, and are open.
 const SIMULATED: &str = "\
 schema: 1
 name: simulated
@@ -30,10 +29,8 @@ systems:
   - {system: scatterreduce, model: mobilenet}
   - {system: allreduce, model: resnet18}
   - {system: gpu_baseline, model: mobilenet}
-claims:
-  - {kind: published, source: \"a paper, Table 1\", cell: \"t.csv:2:seconds\", claim: an epoch of ScatterReduce takes 86 s, select: {system: scatterreduce}, metric: seconds_per_epoch, published: 86, tolerance: 0.1, expect: not_reproduced}
-  - {kind: published, source: \"a paper, Table 1\", cell: \"t.csv:2:usd\", claim: an epoch of ScatterReduce costs 0.01 USD, select: {system: scatterreduce}, metric: cost_paper_usd, published: 0.01, tolerance: 0.1, expect: not_reproduced}
-  - {kind: published, source: \"a paper, Table 1\", claim: AllReduce puts less than ScatterReduce, select: {system: allreduce}, over: {system: scatterreduce, model: mobilenet}, metric: puts, at_most: 1, put_in: the closed form}
+beside: [{table: t, keys: {system: system}}]
+statements: [{of: less, formula: \"puts[allreduce-resnet18-paper] < puts[scatterreduce-mobilenet-paper]\"}]
 findings:
   - {says: the GPU takes less than an hour, formula: \"seconds_per_epoch[gpu_baseline] <= 3600\"}
 ";
@@ -95,9 +92,17 @@ pub fn simulated() -> &'static Page {
         let experiment = kept("simulated.yaml");
         fs::create_dir_all(kept("")).unwrap();
         fs::write(&experiment, SIMULATED).unwrap();
-        let published = experiment.with_file_name("published");
-        fs::create_dir_all(&published).unwrap();
-        fs::write(published.join("t.csv"), "seconds,usd\n86,0.01\n").unwrap();
+        let paper = "cite: a paper\ntables:\n  t:\n    place: Table 1\n    file: t.csv\n    keys: [system]\n    \
+                     columns:\n      seconds: {unit: s, metric: seconds_per_epoch}\n      \
+                     usd: {unit: USD, metric: cost_paper_usd}\n";
+        let says = "id,place,kind,weight,reading_of,says,formula,why\nless,§1,ranking,1,,AllReduce puts less,,drawn\n";
+        for (name, text) in [
+            ("paper.yaml", paper),
+            ("t.csv", "system,seconds,usd\nscatterreduce,86,0.01\n"),
+            ("statements.csv", says),
+        ] {
+            fs::write(experiment.with_file_name(name), text).unwrap();
+        }
         simulate("simulated", &experiment)
     })
 }
@@ -140,7 +145,7 @@ pub fn shipped() -> &'static [Page] {
     static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
     PAGES.get_or_init(|| {
         // Draws decide rankings, and no chart shows them.
-        let sweep = ["--set", "claims=[]", "--set", "findings=[]"];
+        let sweep = ["--set", "findings=[]"];
         let files: [(&str, &[&str]); 23] = [
             ("smoke", &["--platform", "sim"]),
             ("own-model", &[]),
@@ -313,7 +318,7 @@ pub fn comparison() -> &'static Page {
         fs::create_dir_all(&directory).unwrap();
         let page = directory.join("compare.html");
         let before = simulated();
-        let smaller = ["--set", "memory_mb=1769", "--set", "claims=[]"];
+        let smaller = ["--set", "memory_mb=1769", "--set", "findings=[]"];
         let after = simulate_with("smaller", &kept("simulated.yaml"), &smaller);
         let output = program()
             .arg("compare")

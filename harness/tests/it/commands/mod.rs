@@ -210,7 +210,7 @@ fn ends_well(directory: &Path, arguments: &[&str], place: &str) {
 fn directory(is_checkout: bool) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let few = "--platform sim --set systems=[allreduce] --set claims=[] --out results/RUN";
+    let few = "--platform sim --set systems=[allreduce] --set findings=[] --out results/RUN";
     let arguments: Vec<&str> = ["run", "smoke"].into_iter().chain(few.split(' ')).collect();
     ends_well(path, &arguments, "the run that others read");
     for name in ["BEFORE", "AFTER", "ONE", "TWO"] {

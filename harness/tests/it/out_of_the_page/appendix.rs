@@ -7,7 +7,7 @@ fn an_appendix_has_every_mandatory_section() {
     let directory = tempfile::tempdir().unwrap();
     let record = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("..")
-        .join(analysis::record::RECORD);
+        .join("results/records/reproduction/summary.json");
     let appendix = |arguments: &[&str]| -> std::process::Output {
         let mut command: Command = program();
         command

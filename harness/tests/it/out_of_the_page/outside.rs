@@ -47,7 +47,7 @@ fn tables_and_appendix_are_typeset_where_there_is_latex() {
     assert_eq!(figures.status.code(), Some(3));
     let record = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("..")
-        .join(analysis::record::RECORD);
+        .join("results/records/reproduction/summary.json");
     let appendix = program()
         .arg("artifact")
         .arg("--record")

@@ -11,14 +11,7 @@ fn a_comparison_is_a_page_with_the_figures_of_its_json() {
         let ended = program()
             .arg("run")
             .arg(all)
-            .args([
-                "--platform",
-                "sim",
-                "--set",
-                "claims=[]",
-                "--set",
-                "systems=[spirt, allreduce]",
-            ])
+            .args(["--platform", "sim", "--set", "systems=[spirt, allreduce]"])
             .args(["--set", memory_mb, "--out"])
             .arg(&out)
             .output()

@@ -94,8 +94,8 @@ fn an_accuracy_over_a_part_of_the_split_says_so() {
 }
 
 const RETRIES: &str = r#"[
-  {"kind": "own", "claim": "it is called again", "select": {"system": "scatterreduce"}, "metric": "retries",
-   "at_least": 1, "expect": "holds"}
+  {"kind": "own", "claim": "it is called again", "metric": "retries", "formula": "retries[scatterreduce] >= 1",
+   "expect": "holds"}
 ]"#;
 
 /// Two functions of one trial failed, and were called again; a third failed with its trial.

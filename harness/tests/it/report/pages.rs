@@ -140,8 +140,8 @@ fn redacted(markdown: &str, run_id: &str) -> String {
 #[test]
 fn a_run_on_this_machine_begins_with_what_was_learned_and_names_no_winner() {
     let directory = tempfile::tempdir().unwrap();
-    let check = r#"[{"kind": "check", "claim": "replicas agree", "select": {}, "metric": "replicas_identical", "at_least": 1},
-      {"kind": "check", "claim": "traffic is that of its closed form", "select": {}, "metric": "traffic_matches", "at_least": 1},"#;
+    let check = r#"[{"kind": "check", "claim": "replicas agree", "metric": "replicas_identical", "formula": "replicas_identical = 1"},
+      {"kind": "check", "claim": "traffic is that of its closed form", "metric": "traffic_matches", "formula": "traffic_matches = 1"},"#;
     let claims = fixture::CLAIMS.replacen('[', check, 1);
     let run = fixture::finished(directory.path(), &claims);
     let analysis = analysed(&run);
@@ -152,7 +152,7 @@ fn a_run_on_this_machine_begins_with_what_was_learned_and_names_no_winner() {
             "Checks: replicas are bit-identical in 5 of 5, metered traffic equals its closed form in 5 of 5.",
             "Time to 30 %: 10.0 s on the trial's clock. Seconds are of this machine: the \
              verb plan and the platform sim compare systems on AWS.",
-            "Of 4 published figures tested here, 1 is reproduced and 3 cannot be told.",
+            "The one conclusion tested here holds. Of 3 published figures tested here, 0 agree and 3 cannot be told.",
         ]
     );
     let read = |name: &str| fs::read_to_string(run.path().join(name)).unwrap();
@@ -190,7 +190,11 @@ fn a_run_on_this_machine_begins_with_what_was_learned_and_names_no_winner() {
 #[test]
 fn systems_that_did_not_learn_are_named() {
     let directory = tempfile::tempdir().unwrap();
-    let claims = fixture::CLAIMS.replacen("\"at_least\": 0.3", "\"at_least\": 0.7", 1);
+    let claims = fixture::CLAIMS.replacen(
+        "0.3, \"formula\": \"accuracy >= 0.3",
+        "0.7, \"formula\": \"accuracy >= 0.7",
+        1,
+    );
     let run = fixture::finished(directory.path(), &claims);
     assert_eq!(
         analysed(&run).summary.answer.sentences()[0],
@@ -366,7 +370,7 @@ fn a_table_fits_the_terminal() {
 #[test]
 fn a_page_of_hundreds_of_verdicts_stays_small() {
     let claim = r#"{"kind": "published", "claim": "every system learns something, and this says so at some length",
-        "select": {}, "metric": "accuracy", "published": 0.55, "tolerance": 0.1, "source": "a paper, a table"}"#;
+        "metric": "accuracy", "formula": "accuracy >= 0.55", "source": "a paper, a table"}"#;
     let claims = format!("[{}]", [claim; 80].join(","));
     let directory = tempfile::tempdir().unwrap();
     let run = fixture::finished(directory.path(), &claims);

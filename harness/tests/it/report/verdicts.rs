@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use epochcost::claims::{Metric, VerdictKind};
+use epochcost::claims::VerdictKind;
 use epochcost::exit::Exit;
 use epochcost::report;
 use epochcost::results::RunDirectory;
@@ -22,12 +22,10 @@ fn verdicts_compare_only_what_can_be_compared() {
         .iter()
         .map(|verdict| (verdict.verdict, verdict.reason.as_str()))
         .collect();
-    assert!(verdicts[0].0 == VerdictKind::Undecided && verdicts[0].1.contains("a cost computed"));
-    assert!(
-        verdicts[1].0 == VerdictKind::Undecided && verdicts[1].1.contains("a time of this machine")
-    );
-    assert_eq!(verdicts[2].0, VerdictKind::Reproduced, "{verdicts:?}");
-    assert!(verdicts[3].0 == VerdictKind::Undecided && verdicts[3].1.contains("generated"));
+    assert!(verdicts[0].0 == VerdictKind::Open && verdicts[0].1.contains("a cost computed"));
+    assert!(verdicts[1].0 == VerdictKind::Open && verdicts[1].1.contains("a time of this machine"));
+    assert_eq!(verdicts[2].0, VerdictKind::Agrees, "{verdicts:?}");
+    assert!(verdicts[3].0 == VerdictKind::Open && verdicts[3].1.contains("generated"));
     assert!(
         verdicts[4..9]
             .iter()
@@ -42,23 +40,11 @@ fn verdicts_compare_only_what_can_be_compared() {
     );
 }
 
-/// Version 1.1 had no cells, and every verdict had a metric.
-#[test]
-fn a_verdict_of_an_older_summary_is_read() {
-    let old = r#"{"claim": "c", "kind": "own", "statement": "c", "row": null, "metric": "puts", "unit": "", "source": null,
-        "published": null, "observed": null, "observed_ci95": null, "ratio": null,
-        "band": [null, 1.0], "verdict": "not_run", "expect": null, "reason": "r"}"#;
-    let verdict: epochcost::analysis::summary::Verdict = serde_json::from_str(old).unwrap();
-    assert_eq!(verdict.cell, None);
-    assert_eq!(verdict.metric, Some(Metric::Puts));
-}
-
 #[test]
 fn a_verdict_that_differs_from_the_expected_one_fails_the_run() {
     let judged = |expect: &str, limit: f64| {
         let claims = format!(
-            r#"[{{"kind": "own", "claim": "c", "select": {{"system": "spirt"}}, "metric": "accuracy",
-                "at_least": {limit}, "at_most": 1{expect}}}]"#
+            r#"[{{"kind": "own", "claim": "c", "metric": "completed", "formula": "0.9 * completed[spirt] >= {limit}"{expect}}}]"#
         );
         let directory = tempfile::tempdir().unwrap();
         let run =
@@ -100,15 +86,15 @@ fn a_verdict_that_differs_from_the_expected_one_fails_the_run() {
 }
 
 /// Smoke's twenty checks once filled a table "Published against measured", each
-/// "reproduced".
+/// an agreement.
 #[test]
 fn checks_are_one_line_and_no_reproductions() {
     let checks: Vec<String> = fixture::SYSTEMS
         .iter()
         .map(|system| {
             format!(
-                r#"{{"kind": "check", "claim": "traffic of {system}", "select": {{"system": "{system}"}},
-                    "metric": "traffic_matches", "at_least": 1}}"#
+                r#"{{"kind": "check", "claim": "traffic of {system}", "metric": "traffic_matches",
+                    "formula": "traffic_matches[{system}] = 1"}}"#
             )
         })
         .collect();

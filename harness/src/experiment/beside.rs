@@ -1,0 +1,811 @@
+//! What of a paper stands beside the rows of an experiment: its printed cells and its statements.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::decode::decode;
+use super::document::{Document, Node, Value};
+use super::error::ExperimentError;
+use super::{Experiment, Options};
+use crate::claims::{
+    self, Cause, Claim, ClaimKind, Metric, Printed, Scale, Selector, matches, own,
+};
+use crate::cost::PriceBook;
+use crate::formula::{Beside, Column, Formula, FormulaError, Grid, KNOWN, Unit};
+use crate::published::{Kind, Observed, PAPER, Paper, PaperTable};
+use crate::rows::Row;
+use crate::shipped;
+use crate::suggest::did_you_mean;
+
+/// Fields of an experiment that are read here.
+pub(super) const FIELDS: [&str; 2] = ["beside", "statements"];
+
+/// A table, and the rows that stand beside it.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    table: String,
+    /// The field of rows that each key of the table stands for.
+    #[serde(default)]
+    keys: BTreeMap<String, String>,
+    /// Keys with one value for all rows.
+    #[serde(default)]
+    at: BTreeMap<String, String>,
+    /// What rows call a thing, with what the paper prints, where `names` of the paper do not say so.
+    #[serde(default)]
+    rename: BTreeMap<String, String>,
+    /// Columns; all that are observed, if none is named.
+    #[serde(default)]
+    columns: Vec<String>,
+    /// Rows; all, if it is left out.
+    #[serde(default, rename = "where")]
+    only: Selector,
+    /// The accuracy that `time_to_accuracy` waits for.
+    target: Option<f64>,
+    /// What a row does otherwise, with the row that does so for each row of the table.
+    #[serde(default)]
+    causes: BTreeMap<String, BTreeMap<String, String>>,
+    /// Columns of which the observed figure is another than the printed one, with the reason.
+    #[serde(default)]
+    not_comparable: BTreeMap<String, String>,
+}
+
+/// A statement of the paper in the experiment's own rows.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stated {
+    /// The statement's id.
+    of: String,
+    /// Of several with one statement, what this one is about.
+    about: Option<String>,
+    formula: String,
+    /// Reason why the observed figures are others than the paper's.
+    not_comparable: Option<String>,
+}
+
+/// A figure of a row beside a cell.
+struct Bound {
+    column: usize,
+    at: Vec<String>,
+    row: String,
+    metric: Metric,
+    target: Option<f64>,
+    unit: String,
+    scale: Scale,
+    causes: Vec<Cause>,
+    not_comparable: Option<String>,
+}
+
+/// Adds the claims that follow from `beside` and `statements`, with their recorded verdicts and the
+/// paper's remarks.
+///
+/// # Errors
+/// When there is no paper beside the file, or an entry names what is not there.
+pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), ExperimentError> {
+    let document = experiment.document.clone();
+    let entries: Vec<(&Node, Entry)> = items(&document, FIELDS[0])?;
+    let stated: Vec<(&Node, Stated)> = items(&document, FIELDS[1])?;
+    if entries.is_empty() && stated.is_empty() {
+        return Ok(());
+    }
+    let paper = paper(&document, options)?;
+    let impossible = experiment.impossible.iter().map(|other| &other.row);
+    let rows: Vec<&Row> = experiment.rows.iter().chain(impossible).collect();
+    let mut side = Side {
+        document: &document,
+        paper: &paper,
+        grid: paper.grid.clone(),
+        bound: Vec::new(),
+    };
+    for (node, entry) in &entries {
+        side.bind(node, entry, &rows, options)?;
+    }
+    let mut claims = side.printed();
+    claims.extend(side.statements());
+    for (node, stated) in &stated {
+        let claim = side.stated(node, stated, &rows, options)?;
+        if claims.iter().any(|other| other.claim == claim.claim) {
+            let problem = format!("two claims are {:?}", claim.claim);
+            let remedy = "say under `about` what this one is about that the other is not";
+            return Err(document.error(node.origin_of("of"), problem, remedy));
+        }
+        claims.push(claim);
+    }
+    drop(rows);
+    let name = document.file.file_stem().unwrap_or_default();
+    let name = name.to_string_lossy();
+    // A reduced experiment has no recorded verdicts.
+    let is_whole = !(options.quick && experiment.quick.reduces());
+    for claim in &mut claims {
+        claim.expect = (paper.recorded.verdict(&name, &claim.claim)).filter(|_| is_whole);
+        claim.note = note(&paper, &name, claim);
+    }
+    let is_lost = |lost: &&str| !claims.iter().any(|claim| claim.claim == **lost);
+    experiment.lost = paper
+        .recorded
+        .claims(&name)
+        .filter(is_lost)
+        .map(str::to_owned)
+        .collect();
+    claims.append(&mut experiment.claims);
+    experiment.claims = claims;
+    Ok(())
+}
+
+fn items<'d, T: serde::de::DeserializeOwned>(
+    document: &'d Document,
+    field: &str,
+) -> Result<Vec<(&'d Node, T)>, ExperimentError> {
+    let Some(node) = document.root.get(field) else {
+        return Ok(Vec::new());
+    };
+    let Value::List(items) = &node.value else {
+        let problem = format!("`{field}` is no list");
+        return Err(document.error(node.origin.clone(), problem, "write a list"));
+    };
+    items
+        .iter()
+        .map(|item| Ok((item, decode(document, item)?)))
+        .collect()
+}
+
+/// Reads the paper in whose folder the experiment lies.
+fn paper(document: &Document, options: &Options) -> Result<Paper, ExperimentError> {
+    let place = || {
+        let mut fields = FIELDS
+            .iter()
+            .filter(|field| document.root.get(field).is_some());
+        document.root.origin_of(fields.next().unwrap_or(&FIELDS[0]))
+    };
+    let folder = document.file.parent().unwrap_or(std::path::Path::new(""));
+    if !shipped::is_file(&folder.join(PAPER)) {
+        let problem = format!("there is no {PAPER} beside the file");
+        let remedy = "put the experiment into the folder of the paper that it stands beside";
+        return Err(document.error(place(), problem, remedy));
+    }
+    let prices = match &options.prices {
+        Some(prices) => Ok(prices.clone()),
+        None => PriceBook::shipped(),
+    };
+    let prices =
+        prices.map_err(|error| document.error(place(), error.to_string(), "correct the prices"))?;
+    Paper::read(folder, None, &prices).map_err(|error| {
+        let problem = crate::chain::chain(&error);
+        document.error(place(), problem, "correct that file of the paper")
+    })
+}
+
+struct Side<'a> {
+    document: &'a Document,
+    paper: &'a Paper,
+    /// The paper's, with the columns of drawings.
+    grid: Grid,
+    bound: Vec<Bound>,
+}
+
+impl Side<'_> {
+    fn table(&self, node: &Node, name: &str) -> Result<&PaperTable, ExperimentError> {
+        let mut tables = self.paper.tables.iter();
+        tables.find(|table| table.name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.paper.tables.iter().map(|table| &*table.name).collect();
+            let problem = format!("the paper has no table `{name}`");
+            self.document
+                .error(node.origin_of("table"), problem, did_you_mean(name, &known))
+        })
+    }
+
+    /// Puts rows beside the cells of a table.
+    fn bind(
+        &mut self,
+        node: &Node,
+        entry: &Entry,
+        rows: &[&Row],
+        options: &Options,
+    ) -> Result<(), ExperimentError> {
+        let table = self.table(node, &entry.table)?.clone();
+        let refused = |field: &str, problem: String, remedy: String| {
+            self.document.error(node.origin_of(field), problem, remedy)
+        };
+        for key in entry.keys.keys().chain(entry.at.keys()) {
+            if !table.keys.contains(key) {
+                let known: Vec<&str> = table.keys.iter().map(String::as_str).collect();
+                let problem = format!("the table `{}` has no key `{key}`", table.name);
+                return Err(refused("keys", problem, did_you_mean(key, &known)));
+            }
+        }
+        for (key, field) in &entry.keys {
+            if !FIELDS_OF_ROWS.contains(&field.as_str()) {
+                let problem = format!("`{key}` stands for `{field}`, which is no field of rows");
+                return Err(refused(
+                    "keys",
+                    problem,
+                    did_you_mean(field, &FIELDS_OF_ROWS),
+                ));
+            }
+        }
+        for column in entry.columns.iter().chain(entry.not_comparable.keys()) {
+            if !table.observed.contains_key(column) {
+                let known: Vec<&str> = table.observed.keys().map(String::as_str).collect();
+                let problem = format!("no metric observes a column `{column}` of `{}`", table.name);
+                return Err(refused("columns", problem, did_you_mean(column, &known)));
+            }
+        }
+        let rows: Vec<&Row> = rows
+            .iter()
+            .copied()
+            .filter(|row| matches(&entry.only, row))
+            .collect();
+        let wanted = |column: &&String| entry.columns.is_empty() || entry.columns.contains(column);
+        let before = self.bound.len();
+        let columns: Vec<String> = table.observed.keys().filter(wanted).cloned().collect();
+        for column in columns {
+            let observed = table.observed[&column].clone();
+            let index = self.column(&table, &column);
+            for row in &rows {
+                for at in self.cells(node, &table, entry, index, &observed, row)? {
+                    self.add(node, (entry, &column, &observed), (&table, index, at), row)?;
+                }
+            }
+        }
+        if self.bound.len() == before && options.given().is_empty() && !options.quick {
+            let problem = format!("no row stands beside a cell of `{}`", table.name);
+            let remedy = "name under `keys` what its keys stand for, and under `rename` what the \
+                          paper calls a row's value";
+            return Err(self
+                .document
+                .error(node.origin_of("table"), problem, remedy));
+        }
+        Ok(())
+    }
+
+    /// Returns the place of a column, which is made for a drawing.
+    fn column(&mut self, table: &PaperTable, name: &str) -> usize {
+        match self.grid.column(&table.name, name) {
+            Some(index) => index,
+            None => {
+                self.grid
+                    .add_column(Column::new(&table.name, name, &table.keys, false));
+                self.grid.columns().len() - 1
+            }
+        }
+    }
+
+    /// Returns the cells of a column that a row stands beside, by the values of its keys.
+    fn cells(
+        &self,
+        node: &Node,
+        table: &PaperTable,
+        entry: &Entry,
+        index: usize,
+        observed: &Observed,
+        row: &Row,
+    ) -> Result<Vec<Vec<String>>, ExperimentError> {
+        // What each key must be; none where the metric or the table decides it.
+        let mut wanted: Vec<Option<String>> = Vec::new();
+        for (place, key) in table.keys.iter().enumerate() {
+            let by = observed.metric_by.as_ref().map(|(by, _)| by);
+            wanted.push(match (entry.at.get(key), entry.keys.get(key)) {
+                (Some(value), _) => Some(self.grid.canonical(value).to_owned()),
+                (None, Some(field)) => Some(self.printed_name(entry, &field_of(row, field))),
+                (None, None) if by == Some(key) || place >= table.printed_keys => None,
+                (None, None) => {
+                    let problem = format!(
+                        "nothing says what the key `{key}` of `{}` stands for",
+                        table.name
+                    );
+                    let remedy = format!("add `{key}: FIELD` to `keys`, or `{key}: VALUE` to `at`");
+                    return Err(self.document.error(node.origin_of("keys"), problem, remedy));
+                }
+            });
+        }
+        let column = &self.grid.columns()[index];
+        let agrees = |at: &Vec<String>| {
+            let mut both = wanted.iter().zip(at);
+            both.all(|(wanted, value)| wanted.as_ref().is_none_or(|wanted| wanted == value))
+        };
+        if !table.is_drawing {
+            return Ok(column
+                .cells()
+                .map(|(at, _)| at.clone())
+                .filter(agrees)
+                .collect());
+        }
+        // A drawing has every value that rows have.
+        let values = observed
+            .metric_by
+            .iter()
+            .flat_map(|(_, metrics)| metrics.keys().cloned());
+        let values: Vec<String> = values.collect();
+        let at = |free: &str| {
+            let own = wanted
+                .iter()
+                .map(|value| value.clone().unwrap_or_else(|| free.to_owned()));
+            own.collect::<Vec<String>>()
+        };
+        Ok(match values.as_slice() {
+            [] => vec![at("")],
+            values => values.iter().map(|value| at(value)).collect(),
+        })
+    }
+
+    fn printed_name(&self, entry: &Entry, value: &str) -> String {
+        let printed = entry.rename.get(value).map_or(value, String::as_str);
+        self.grid.canonical(printed).to_owned()
+    }
+
+    fn add(
+        &mut self,
+        node: &Node,
+        (entry, name, observed): (&Entry, &str, &Observed),
+        (table, index, at): (&PaperTable, usize, Vec<String>),
+        row: &Row,
+    ) -> Result<(), ExperimentError> {
+        let Some(metric) = observed.metric(&table.keys, &at) else {
+            return Ok(());
+        };
+        let label = self.label(index, &at);
+        let is_it = |bound: &&Bound| bound.column == index && bound.at == at;
+        if let Some(other) = self.bound.iter().find(is_it) {
+            let problem = format!(
+                "two rows stand beside {label}: `{}` and `{}`",
+                other.row, row.id
+            );
+            let remedy = "choose one with `where`, or name what differs under `keys`";
+            return Err(self
+                .document
+                .error(node.origin_of("table"), problem, remedy));
+        }
+        let target = entry.target.or(observed.target);
+        if target.is_some() != (metric == Metric::TimeToAccuracy) {
+            let problem = format!("{label} is observed by {}", metric.name());
+            let remedy = "give `target` with time_to_accuracy, and with no other metric";
+            return Err(self
+                .document
+                .error(node.origin_of("target"), problem, remedy));
+        }
+        let cell = self.grid.columns()[index].cell(&at);
+        let unit = match cell {
+            Some(cell) => cell.unit.clone(),
+            None => observed.unit.clone(),
+        };
+        let unit = unit.map_or(String::new(), |unit| unit.name().to_owned());
+        // A sum of times is a time.
+        let unit = unit.strip_suffix(" summed").unwrap_or(&unit).to_owned();
+        let unit = if unit == "count" { String::new() } else { unit };
+        let stated = if unit.is_empty() {
+            metric.unit()
+        } else {
+            &unit
+        };
+        let Some(scale) = Scale::from_metric(metric, stated) else {
+            let problem = format!("{label} is in {unit}, and {} is not", metric.name());
+            let known: Vec<&str> = metric.units().iter().map(|(unit, _)| *unit).collect();
+            let remedy = format!("{} is in {}", metric.name(), known.join(" or "));
+            return Err(self
+                .document
+                .error(node.origin_of("table"), problem, remedy));
+        };
+        let causes = entry.causes.iter().filter_map(|(cause, rows)| {
+            Some(Cause {
+                cause: cause.clone(),
+                row: rows.get(&row.id)?.clone(),
+            })
+        });
+        let bound = Bound {
+            column: index,
+            at: at.clone(),
+            row: row.id.clone(),
+            metric,
+            target,
+            unit: stated.to_owned(),
+            scale,
+            causes: causes.collect(),
+            not_comparable: entry.not_comparable.get(name).cloned(),
+        };
+        self.bound.push(bound);
+        if let Some(column) = self.grid.column_mut(index) {
+            column.name_values(&at);
+        }
+        Ok(())
+    }
+
+    /// Returns the name of a cell: its column with the values of the keys that are printed.
+    fn label(&self, index: usize, at: &[String]) -> String {
+        let column = &self.grid.columns()[index];
+        let mut tables = self.paper.tables.iter();
+        let table = tables.find(|table| table.name == column.table);
+        let printed = table.map_or(at.len(), |table| table.printed_keys);
+        let mut others = self.grid.columns().iter();
+        let is_other = |other: &Column| {
+            let is_printed = other.table != column.table && other.table != KNOWN;
+            other.name == column.name && is_printed
+        };
+        let name = if others.any(is_other) {
+            format!("{}.{}", column.table, column.name)
+        } else {
+            column.name.clone()
+        };
+        match at[..printed].join(", ") {
+            at if at.is_empty() => name,
+            at => format!("{name}[{at}]"),
+        }
+    }
+
+    fn source(&self, place: &str) -> Option<String> {
+        Some(format!("{}, {place}", self.paper.cite))
+    }
+
+    /// Returns a claim for each printed cell that a row stands beside.
+    fn printed(&self) -> Vec<Claim> {
+        let follows = follows(self.paper);
+        // Cells that a row stands beside, by their places.
+        let mut labels: BTreeMap<&str, String> = BTreeMap::new();
+        for bound in &self.bound {
+            if let Some(cell) = self.grid.columns()[bound.column].cell(&bound.at) {
+                labels.insert(&cell.place, self.label(bound.column, &bound.at));
+            }
+        }
+        let claim = |bound: &Bound| {
+            let column = &self.grid.columns()[bound.column];
+            let cell = column.cell(&bound.at)?;
+            let of = bases(&cell.place, &follows, &labels);
+            let mut tables = self.paper.tables.iter();
+            let table = tables.find(|table| table.name == column.table)?;
+            Some(Claim {
+                claim: self.label(bound.column, &bound.at),
+                kind: if of.is_empty() {
+                    ClaimKind::Published
+                } else {
+                    ClaimKind::Consequence
+                },
+                of,
+                printed: Some(Printed {
+                    row: bound.row.clone(),
+                    value: cell.value,
+                    half_digit: cell.half_digit,
+                    unit: bound.unit.clone(),
+                    cell: place_of(&cell.place)?,
+                    causes: bound.causes.clone(),
+                }),
+                metric: Some(bound.metric),
+                target: bound.target,
+                source: self.source(&table.place),
+                not_comparable: bound.not_comparable.clone(),
+                ..Claim::default()
+            })
+        };
+        self.bound.iter().filter_map(claim).collect()
+    }
+
+    /// Returns a claim for each instance of a statement of whose cells all have a row beside them.
+    fn statements(&self) -> Vec<Claim> {
+        let beside = |column: &Column, at: &[String]| {
+            let is_it = |bound: &&Bound| {
+                let own = &self.grid.columns()[bound.column];
+                own.table == column.table && own.name == column.name && bound.at == at
+            };
+            let bound = self.bound.iter().find(is_it)?;
+            let printed = column.cell(at);
+            Some(Beside {
+                figure: figure(bound.metric, bound.target),
+                row: bound.row.clone(),
+                factor: bound.scale.apply(1.0),
+                unit: printed.map_or_else(|| Unit::named(&bound.unit), |cell| cell.unit.clone()),
+            })
+        };
+        let mut claims = Vec::new();
+        for statement in &self.paper.statements {
+            // A set-up that an experiment follows cannot fail in it.
+            let is_said = !matches!(statement.kind, Kind::Follows | Kind::Check | Kind::SetUp);
+            let Some(formula) = statement.formula.as_ref().filter(|_| is_said) else {
+                continue;
+            };
+            // What it names may stand in another experiment.
+            let Ok(resolved) = formula.resolve(&self.grid) else {
+                continue;
+            };
+            let is_percentage = |name: &String| {
+                let number = self
+                    .grid
+                    .number(name)
+                    .and_then(|number| number.cell.unit.as_ref());
+                number.is_some_and(Unit::is_percent)
+            };
+            let in_points = formula.names().iter().any(is_percentage);
+            for instance in resolved.over_rows(&self.grid, &beside) {
+                let at: Vec<&str> = instance.at.iter().map(|(_, value)| &**value).collect();
+                let claim = match at.as_slice() {
+                    [] => statement.says.clone(),
+                    at => format!("{}: {}", statement.says, at.join(", ")),
+                };
+                let Ok(over_rows) = Formula::parse(&instance.text) else {
+                    continue;
+                };
+                let (metric, target) = own::first_figure(&over_rows).unzip();
+                claims.push(Claim {
+                    claim,
+                    kind: ClaimKind::Published,
+                    formula: Some(instance.text),
+                    metric,
+                    target: target.flatten(),
+                    statement: Some(statement.id.clone()),
+                    source: self.source(&statement.place),
+                    in_points,
+                    not_comparable: statement.why.clone(),
+                    ..Claim::default()
+                });
+            }
+        }
+        claims
+    }
+
+    /// Returns the claim of a statement in the experiment's own rows.
+    fn stated(
+        &self,
+        node: &Node,
+        stated: &Stated,
+        rows: &[&Row],
+        options: &Options,
+    ) -> Result<Claim, ExperimentError> {
+        let mut statements = self.paper.statements.iter();
+        let Some(statement) = statements.find(|statement| statement.id == stated.of) else {
+            let known: Vec<&str> = self.paper.statements.iter().map(|one| &*one.id).collect();
+            let problem = format!("the paper has no statement `{}`", stated.of);
+            let remedy = did_you_mean(&stated.of, &known);
+            return Err(self.document.error(node.origin_of("of"), problem, remedy));
+        };
+        let refused = |error: FormulaError| {
+            let problem = format!(
+                "column {} of the formula: {}",
+                error.column(),
+                error.problem
+            );
+            self.document
+                .error(node.origin_of("formula"), problem, error.remedy)
+        };
+        let formula = Formula::parse(&stated.formula).map_err(refused)?;
+        if options.given().is_empty() && !options.quick {
+            own::OverRows::check(&stated.formula, rows).map_err(refused)?;
+        }
+        let (metric, target) = own::first_figure(&formula).unzip();
+        Ok(Claim {
+            claim: match &stated.about {
+                Some(about) => format!("{}: {about}", statement.says),
+                None => statement.says.clone(),
+            },
+            kind: ClaimKind::Published,
+            formula: Some(stated.formula.clone()),
+            metric,
+            target: target.flatten(),
+            statement: Some(statement.id.clone()),
+            source: self.source(&statement.place),
+            not_comparable: stated.not_comparable.clone(),
+            ..Claim::default()
+        })
+    }
+}
+
+/// Fields of rows that keys of a table may stand for.
+const FIELDS_OF_ROWS: [&str; 9] = [
+    "row",
+    "system",
+    "model",
+    "dataset",
+    "fidelity",
+    "workers",
+    "batch_size",
+    "memory_mb",
+    "instance_type",
+];
+
+fn field_of(row: &Row, field: &str) -> String {
+    let job = &row.job;
+    match field {
+        "row" => row.id.clone(),
+        "system" => job.system.clone(),
+        "model" => job.model.clone(),
+        "dataset" => job.data.dataset.clone(),
+        "fidelity" => job.fidelity.as_str().to_owned(),
+        "workers" => job.workers.to_string(),
+        "batch_size" => job.batch_size.to_string(),
+        "memory_mb" => row.memory_mb.to_string(),
+        _ => row.instance_type.clone(),
+    }
+}
+
+/// Returns a figure as formulas over rows name it.
+fn figure(metric: Metric, target: Option<f64>) -> String {
+    match target {
+        Some(target) => format!("{}({target})", metric.name()),
+        None => metric.name().to_owned(),
+    }
+}
+
+/// Returns what each cell follows from, by their places.
+fn follows(paper: &Paper) -> BTreeMap<String, Vec<String>> {
+    let mut follows: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for statement in paper
+        .statements
+        .iter()
+        .filter(|one| one.kind == Kind::Follows)
+    {
+        let instances = statement
+            .formula
+            .as_ref()
+            .map(|formula| formula.instances(&paper.grid));
+        for instance in instances.into_iter().flatten().flatten() {
+            let is_cell = instance.any.first().is_some_and(|one| one.left.reads == 1);
+            if let ([left, rest @ ..], true) = (instance.inputs.as_slice(), is_cell) {
+                let of = follows.entry(left.place.clone()).or_default();
+                of.extend(rest.iter().map(|input| input.place.clone()));
+            }
+        }
+    }
+    follows
+}
+
+/// Returns the claims on cells that a cell follows from, and that follow from none themselves.
+fn bases(
+    place: &str,
+    follows: &BTreeMap<String, Vec<String>>,
+    labels: &BTreeMap<&str, String>,
+) -> Vec<String> {
+    let mut bases = Vec::new();
+    for base in follows.get(place).into_iter().flatten() {
+        let above = bases_within(base, follows, labels, 0);
+        let own = labels.get(base.as_str()).filter(|_| above.is_empty());
+        for label in above.into_iter().chain(own.cloned()) {
+            if !bases.contains(&label) {
+                bases.push(label);
+            }
+        }
+    }
+    bases
+}
+
+/// Limit of consequences of consequences.
+const DEEPEST: usize = 8;
+
+fn bases_within(
+    place: &str,
+    follows: &BTreeMap<String, Vec<String>>,
+    labels: &BTreeMap<&str, String>,
+    depth: usize,
+) -> Vec<String> {
+    if depth == DEEPEST {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for base in follows.get(place).into_iter().flatten() {
+        let above = bases_within(base, follows, labels, depth + 1);
+        if above.is_empty() {
+            found.extend(labels.get(base.as_str()).cloned());
+        } else {
+            found.extend(above);
+        }
+    }
+    found
+}
+
+/// Returns a cell from its place, `FILE:LINE:COLUMN`.
+fn place_of(place: &str) -> Option<claims::Cell> {
+    place.rsplit(['/', '\\']).next()?.parse().ok()
+}
+
+/// Returns the remark on a claim in the paper's folder.
+fn note(paper: &Paper, experiment: &str, claim: &Claim) -> Option<String> {
+    let (name, values) = match claim.claim.split_once('[') {
+        Some((name, values)) => (name, values.trim_end_matches(']')),
+        None => (claim.claim.as_str(), ""),
+    };
+    let values: Vec<&str> = values.split(", ").collect();
+    let is_about = |about: &str| about == name || claim.statement.as_deref() == Some(about);
+    let mut notes = paper.notes.iter().filter(|note| {
+        let is_row = |row: &String| values.contains(&row.as_str()) || claim.claim.contains(row);
+        note.experiment == experiment && is_about(&note.about) && note.rows.iter().all(is_row)
+    });
+    notes.next().map(|note| note.text.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::audit;
+    use crate::formula::{Cell, Instance};
+
+    /// A statement over rows that hold what the paper prints says what it says over the paper:
+    /// in each instance it holds or not, and compares the same ratio.
+    #[test]
+    fn a_formula_over_rows_is_that_over_the_paper() {
+        let mut compared = 0;
+        for paper in audit::read(&[], None).unwrap() {
+            // Each figure in another unit than the paper's, so that scales are seen.
+            for factor in [1.0, 60.0, 0.01] {
+                for statement in &paper.statements {
+                    let Some(formula) = &statement.formula else {
+                        continue;
+                    };
+                    if let Ok(instances) = formula.instances(&paper.grid) {
+                        compared += over_rows(&paper, formula, &instances, factor);
+                    }
+                }
+            }
+        }
+        assert!(compared > 300, "{compared}");
+    }
+
+    /// Compares a formula's instances with those over rows; returns how many there are.
+    fn over_rows(paper: &Paper, formula: &Formula, over_paper: &[Instance], factor: f64) -> usize {
+        let row =
+            |at: &[String]| format!("r-{}", at.join("-").replace([' ', ',', '(', ')', '='], "_"));
+        let mut rows = Grid::default();
+        let mut figures = std::collections::BTreeSet::new();
+        for column in paper
+            .grid
+            .columns()
+            .iter()
+            .filter(|column| !column.is_exact)
+        {
+            let name = format!("{}_{}", column.table, column.name);
+            let mut made = Column::new("row", &name, &["row".to_owned()], false);
+            for (at, cell) in column.cells() {
+                let value = cell.value / factor;
+                let half_digit = cell.half_digit / factor;
+                made.insert(
+                    vec![row(at)],
+                    Cell {
+                        value,
+                        half_digit,
+                        unit: None,
+                        ..cell.clone()
+                    },
+                );
+            }
+            figures.insert(name);
+            rows.add_column(made);
+        }
+        let beside = |column: &Column, at: &[String]| {
+            let figure = format!("{}_{}", column.table, column.name);
+            let cell = column.cell(at)?;
+            figures.contains(&figure).then(|| Beside {
+                figure,
+                row: row(at),
+                factor,
+                unit: cell.unit.clone(),
+            })
+        };
+        let resolved = formula.resolve(&paper.grid).unwrap();
+        let mut compared = 0;
+        for one in resolved.over_rows(&paper.grid, &beside) {
+            let again = Formula::parse(&one.text).and_then(|formula| formula.instances(&rows));
+            let again = again.unwrap_or_else(|error| panic!("{}: {error}", one.text));
+            let is_its = |instance: &&Instance| {
+                let mut at = one.at.iter();
+                at.all(|value| instance.at.contains(value))
+            };
+            let own: Vec<&Instance> = over_paper.iter().filter(is_its).collect();
+            // Equality has the digits that are printed, which a product of units has not.
+            if !formula.text().contains(['=', '~']) || formula.text().contains(['<', '>']) {
+                let here = again.iter().all(Instance::holds);
+                let there = own.iter().all(|instance| instance.holds());
+                assert_eq!(here, there, "{} over rows: {}", formula.text(), one.text);
+            }
+            if let ([a], [b]) = (again.as_slice(), own.as_slice())
+                && let (Some(a), Some(b)) = (a.any[0].ratio, b.any[0].ratio)
+            {
+                let difference = (a - b).abs();
+                assert!(
+                    difference <= 1e-9 * b.abs(),
+                    "{}: {a} and {b}: {}",
+                    formula.text(),
+                    one.text
+                );
+            }
+            compared += 1;
+        }
+        compared
+    }
+}

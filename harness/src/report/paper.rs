@@ -1,0 +1,425 @@
+//! The page of a paper: its conclusions, its tables in their own shape, its sentences and set-ups,
+//! each with what its own figures and ours say.
+
+use std::collections::BTreeMap;
+
+use super::overview::report_of;
+use super::page::{Page, Section};
+use super::table::{Cell, Link, Table};
+use super::view::class_and_sign;
+use crate::analysis::overview::{How, ItemOverview, Overview};
+use crate::analysis::standing::{self, Standing};
+use crate::analysis::summary::Verdict;
+use crate::audit::{self, Finding, Mark, Outcome};
+use crate::claims::VerdictKind;
+use crate::format;
+use crate::published::{Kind, Paper, PaperTable, PublishedError, Statement};
+
+/// Observations of one cell or instance that are named; more are counted.
+const NAMED: usize = 3;
+
+/// An observation: the item that has it, and its verdict.
+struct Observation<'a> {
+    item: &'a ItemOverview,
+    verdict: &'a Verdict,
+    standing: Standing,
+}
+
+/// What a reproduction observes of a paper.
+struct Observed<'a> {
+    /// By `FILE:LINE:COLUMN`.
+    cells: BTreeMap<String, Vec<Observation<'a>>>,
+    /// By statement, then by claim.
+    statements: BTreeMap<&'a str, BTreeMap<&'a str, Vec<Observation<'a>>>>,
+}
+
+/// Returns the page of a paper over a reproduction.
+///
+/// # Errors
+/// When a formula of the paper cannot be evaluated.
+pub fn paper_page(paper: &Paper, overview: &Overview) -> Result<Page, PublishedError> {
+    let findings = audit::of_paper(paper)?;
+    let marks = audit::marks(&findings);
+    let observed = Observed::of(paper, overview);
+    let mut sections = vec![
+        conclusions(paper, &marks, &observed),
+        sentences(paper, &marks, &observed),
+    ];
+    let tables: Vec<Table> = (paper.tables.iter())
+        .filter_map(|table| shaped(paper, table, &observed))
+        .collect();
+    let notes = vec![
+        "A cell has the printed figure, and below it ours over the printed one with the 2.5th and 97.5th \
+         percentile of draws, by experiment. Its word is that of the best standing that decides: \
+         measured, simulated by constants of others, fitted to the paper."
+            .to_owned(),
+    ];
+    if !tables.is_empty() {
+        sections.insert(
+            1,
+            Section {
+                id: "tables".into(),
+                title: "Tables".into(),
+                tables,
+                notes,
+                ..Section::default()
+            },
+        );
+    }
+    sections.extend(setups(paper));
+    Ok(Page {
+        title: paper.cite.clone(),
+        about: "what the paper says, by its own figures and by this reproduction".into(),
+        answer: answer(paper, &findings, &observed),
+        sections,
+        ..Page::default()
+    })
+}
+
+impl<'a> Observed<'a> {
+    fn of(paper: &Paper, overview: &'a Overview) -> Self {
+        let mut observed = Self {
+            cells: BTreeMap::new(),
+            statements: BTreeMap::new(),
+        };
+        let items = overview
+            .items
+            .iter()
+            .filter(|item| item.paper == paper.name);
+        let claims = items.flat_map(|item| item.claims.iter().map(move |claim| (item, claim)));
+        for (item, claim) in claims {
+            let verdict = &claim.verdict;
+            let observation = Observation {
+                item,
+                verdict,
+                standing: standing::of(verdict, claim.how),
+            };
+            if !verdict.kind.is_of_paper() || claim.how == How::NotRun {
+                continue;
+            }
+            match &verdict.cell {
+                Some(cell) => {
+                    let of_cell = observed.cells.entry(cell.to_string()).or_default();
+                    of_cell.push(observation);
+                }
+                None => {
+                    let id = verdict.statement.rsplit(": ").next().unwrap_or_default();
+                    let of_id = observed.statements.entry(id).or_default();
+                    of_id.entry(&verdict.claim).or_default().push(observation);
+                }
+            }
+        }
+        observed
+    }
+
+    /// Returns the word on a statement, and how many of its instances agree and differ.
+    fn statement(&self, id: &str) -> (VerdictKind, usize, usize, usize) {
+        let instances = self.statements.get(id);
+        let words = instances.into_iter().flatten().map(|(_, all)| word(all));
+        let words: Vec<VerdictKind> = words.collect();
+        let count =
+            |is_so: fn(VerdictKind) -> bool| words.iter().filter(|word| is_so(**word)).count();
+        let (agree, differ) = (count(VerdictKind::agrees), count(VerdictKind::differs));
+        (standing::all(&words), agree, differ, words.len())
+    }
+}
+
+fn word(observations: &[Observation<'_>]) -> VerdictKind {
+    let words = observations
+        .iter()
+        .map(|one| (one.standing, one.verdict.verdict));
+    standing::combined(&words.collect::<Vec<_>>())
+}
+
+/// Returns the answer: what the paper's own figures say of its conclusions, then what ours do.
+fn answer(paper: &Paper, findings: &[Finding], observed: &Observed<'_>) -> Vec<String> {
+    let mut sentences = audit::text::conclusions_of(findings);
+    let main = paper
+        .statements
+        .iter()
+        .filter(|one| one.weight == 1 && one.reading_of.is_none());
+    let main: Vec<(&Statement, VerdictKind)> = main
+        .map(|one| (one, observed.statement(&one.id).0))
+        .collect();
+    let kinds: [([&str; 2], fn(VerdictKind) -> bool); 3] = [
+        (["agrees", "agree"], VerdictKind::agrees),
+        (["differs", "differ"], VerdictKind::differs),
+        (["is open", "are open"], |word| {
+            matches!(word, VerdictKind::Open | VerdictKind::ByConstruction)
+        }),
+    ];
+    let told = kinds.map(|(words, is_so)| {
+        let own = main.iter().filter(|(_, word)| is_so(*word));
+        let own: Vec<&str> = own.map(|(one, _)| one.says.trim_end_matches('.')).collect();
+        (!own.is_empty()).then(|| {
+            let named = own
+                .iter()
+                .take(NAMED)
+                .copied()
+                .collect::<Vec<_>>()
+                .join("; ");
+            let more = own.len().saturating_sub(NAMED);
+            let more = if more > 0 {
+                format!("; and {more} more")
+            } else {
+                String::new()
+            };
+            let what = words[usize::from(own.len() > 1)];
+            format!("{} {what}: {named}{more}.", own.len())
+        })
+    });
+    let ran = main
+        .iter()
+        .filter(|(_, word)| *word != VerdictKind::NotRun)
+        .count();
+    sentences.push(format!(
+        "By this reproduction: {ran} of {} main conclusions have figures.",
+        main.len()
+    ));
+    sentences.extend(told.into_iter().flatten());
+    sentences
+}
+
+fn conclusions(paper: &Paper, marks: &[Mark], observed: &Observed<'_>) -> Section {
+    let is_main = |statement: &&Statement| statement.weight == 1;
+    let table = statements("Conclusions", paper, marks, observed, &is_main);
+    Section {
+        id: "conclusions".into(),
+        title: "Conclusions".into(),
+        tables: vec![table],
+        ..Section::default()
+    }
+}
+
+fn sentences(paper: &Paper, marks: &[Mark], observed: &Observed<'_>) -> Section {
+    let tables = [
+        (Kind::Ranking, "Orders"),
+        (Kind::Value, "Values"),
+        (Kind::Cause, "Causes"),
+        (Kind::Drawing, "Drawings"),
+        (Kind::SetUp, "Set-ups"),
+        (Kind::Check, "Whether its figures fit together"),
+    ];
+    let tables = tables.map(|(kind, title)| {
+        let is_its = |one: &&Statement| one.weight != 1 && one.kind == kind;
+        let mut table = statements(title, paper, marks, observed, &is_its);
+        table.caption = format!("{title}: {}", table.lines.len());
+        table.is_folded = true;
+        table
+    });
+    Section {
+        id: "sentences".into(),
+        title: "Sentences".into(),
+        tables: tables
+            .into_iter()
+            .filter(|table| !table.lines.is_empty())
+            .collect(),
+        ..Section::default()
+    }
+}
+
+/// Returns statements with both of their words.
+fn statements(
+    title: &str,
+    paper: &Paper,
+    marks: &[Mark],
+    observed: &Observed<'_>,
+    is_wanted: &dyn Fn(&&Statement) -> bool,
+) -> Table {
+    let columns = [
+        "statement:",
+        "place:",
+        "its own figures:",
+        "ours:",
+        "where…",
+        "why…",
+    ];
+    let mut table = Table::new(title, &columns);
+    for statement in paper.statements.iter().filter(is_wanted) {
+        let mark = marks.iter().find(|mark| mark.statement == statement.id);
+        let mut says = Cell::text(&statement.says);
+        if let Some(of) = &statement.reading_of {
+            says = says.above(format!("a reading of {of}"));
+        }
+        table.row(vec![
+            says,
+            Cell::text(&statement.place),
+            mark.map_or_else(Cell::default, own_word),
+            our_word(&statement.id, observed),
+            Cell::default().with_links(items(&statement.id, observed)),
+            Cell::text(why(statement, paper)),
+        ]);
+    }
+    table
+}
+
+/// Returns the word of a paper's own figures on a statement.
+fn own_word(mark: &Mark) -> Cell {
+    let (class, text) = match mark.outcome {
+        Outcome::Agrees => ("good", "stands"),
+        Outcome::Differs => ("bad", "falls"),
+        Outcome::CannotBeChecked => return Cell::text("not printed"),
+    };
+    let cell = Cell::badge(class, text);
+    if mark.counted > 1 {
+        cell.above(format!("{} of {}", mark.held, mark.counted))
+    } else {
+        cell
+    }
+}
+
+fn our_word(id: &str, observed: &Observed<'_>) -> Cell {
+    let (word, agree, differ, all) = observed.statement(id);
+    if word == VerdictKind::NotRun {
+        return Cell::text("not run");
+    }
+    let (class, sign) = class_and_sign(word);
+    let cell = Cell::badge(class, format!("{sign} {word}"));
+    if all > 1 {
+        cell.above(format!("{agree} of {all} agree, {differ} differ"))
+    } else {
+        cell
+    }
+}
+
+/// Returns the experiments that observe a statement, each with its report.
+fn items(id: &str, observed: &Observed<'_>) -> Vec<Link> {
+    let instances = observed.statements.get(id).into_iter().flatten();
+    let mut links: Vec<Link> = Vec::new();
+    for observation in instances.flat_map(|(_, all)| all) {
+        let text = name(observation.item);
+        if !links.iter().any(|link| link.text == text) {
+            links.push(Link {
+                text: text.to_owned(),
+                href: report_of(observation.item),
+            });
+        }
+    }
+    links
+}
+
+fn name(item: &ItemOverview) -> &str {
+    item.id.rsplit('/').next().unwrap_or_default()
+}
+
+/// Returns why no formula says it, or a note on the experiments.
+fn why(statement: &Statement, paper: &Paper) -> String {
+    let note = paper
+        .notes
+        .iter()
+        .find(|note| note.about == statement.id && !note.experiment.is_empty());
+    let note = note.map(|note| note.text.clone());
+    statement.why.clone().or(note).unwrap_or_default()
+}
+
+/// Returns a printed table in its own shape; none if nothing of it was observed.
+fn shaped(paper: &Paper, table: &PaperTable, observed: &Observed<'_>) -> Option<Table> {
+    let columns = paper
+        .grid
+        .columns()
+        .iter()
+        .filter(|column| column.table == table.name);
+    let columns: Vec<_> = columns.collect();
+    let keys = &table.keys[..table.printed_keys];
+    // Rows in the order of the file: by the places of their cells.
+    let line = |place: &str| {
+        place
+            .rsplit(':')
+            .nth(1)
+            .and_then(|line| line.parse::<u64>().ok())
+    };
+    let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (at, cell) in columns.iter().flat_map(|column| column.cells()) {
+        rows.insert(line(&cell.place)?, at.clone());
+    }
+    let mut names: Vec<String> = keys.iter().map(|key| format!("{key}:")).collect();
+    names.extend(
+        columns
+            .iter()
+            .map(|column| format!("{}:", column.name.replace('_', " "))),
+    );
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut shaped = Table::new(table.place.clone(), &names);
+    shaped.is_titled = true;
+    let mut is_observed = false;
+    for at in rows.values() {
+        let mut cells: Vec<Cell> = at[..keys.len()].iter().map(Cell::text).collect();
+        for column in &columns {
+            let Some(cell) = column.cell(at) else {
+                cells.push(Cell::default());
+                continue;
+            };
+            let place = cell.place.rsplit('/').next().unwrap_or_default();
+            let of_cell = observed.cells.get(place);
+            is_observed = is_observed || of_cell.is_some();
+            cells.push(cell_of(cell.value, of_cell.map_or(&[][..], Vec::as_slice)));
+        }
+        shaped.row(cells);
+    }
+    is_observed.then_some(shaped)
+}
+
+/// Returns a printed figure with our ratios to it.
+fn cell_of(printed: f64, observations: &[Observation<'_>]) -> Cell {
+    let text = format::exact(printed);
+    if observations.is_empty() {
+        return Cell::text(text);
+    }
+    let (class, sign) = class_and_sign(word(observations));
+    let mut sorted: Vec<&Observation<'_>> = observations.iter().collect();
+    sorted.sort_by_key(|one| std::cmp::Reverse(one.standing));
+    let links = sorted.iter().filter_map(|one| {
+        let ratio = one.verdict.ratio?;
+        let range = one.verdict.observed_ci95.zip(one.verdict.published);
+        let range = range.map_or(String::new(), |([low, high], published)| {
+            let [low, high] = [low, high].map(|end| format::number(end / published));
+            format!(" ({low} to {high})")
+        });
+        Some(Link {
+            text: format!("{}×{range} {}", format::number(ratio), name(one.item)),
+            href: report_of(one.item),
+        })
+    });
+    let mut links: Vec<Link> = links.collect();
+    let more = links.len().saturating_sub(NAMED);
+    links.truncate(NAMED);
+    let below = if more > 0 {
+        format!("and {more} more")
+    } else {
+        String::new()
+    };
+    Cell::badge(class, format!("{sign} {text}"))
+        .above(below)
+        .with_links(links)
+}
+
+/// Returns the set-ups, as the paper states them.
+fn setups(paper: &Paper) -> Option<Section> {
+    let mut table = Table::new(
+        format!("{} set-ups", paper.setups.len()),
+        &["what:", "value:", "unit:", "place:", "for:", "reading:"],
+    );
+    for setup in &paper.setups {
+        let value = if setup.value == "?" {
+            "left open"
+        } else {
+            &setup.value
+        };
+        let cells = [
+            &setup.name.replace('_', " "),
+            value,
+            &setup.unit,
+            &setup.place,
+            &setup.of,
+            &setup.reading,
+        ];
+        table.row(cells.map(|text| Cell::text(text)).into());
+    }
+    table.is_folded = true;
+    (!table.lines.is_empty()).then(|| Section {
+        id: "set-ups".into(),
+        title: "Set-ups".into(),
+        tables: vec![table],
+        ..Section::default()
+    })
+}
