@@ -68,6 +68,23 @@ impl Agreement {
         }
     }
 
+    /// Returns what the draws decide where the figures are equal in some: these count against both
+    /// decisions, since the simulation does not tell the figures apart.
+    pub fn with_ties(&self, tied: usize) -> (VerdictKind, String) {
+        let untold = Self {
+            without_figure: self.without_figure + tied,
+            ..*self
+        };
+        let reason = self.reason();
+        (
+            untold.kind(),
+            format!(
+                "the figures are equal in {tied} of {} draws; {reason}",
+                self.draws
+            ),
+        )
+    }
+
     /// Returns the standard error of the share: the part of it that is chance in a number
     /// of draws.
     fn standard_error(&self) -> f64 {

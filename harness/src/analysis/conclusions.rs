@@ -1,5 +1,6 @@
 //! Which of a paper's conclusions hold, in a sentence.
 
+use super::census::Census;
 use super::overview::{How, ItemOverview};
 use super::summary::Verdict;
 use crate::claims::{ClaimKind, VerdictKind};
@@ -86,8 +87,8 @@ pub(super) fn of_run<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> String 
     parts.join(" ")
 }
 
-/// Returns a sentence or two on the published claims of each paper; those on measured figures
-/// apart from those on simulated ones, and from those that were not run.
+/// Returns the sentences on the statements and printed figures of each paper, each counted once;
+/// measured ones apart from simulated ones, and from claims that were not run.
 pub(super) fn by_paper(items: &[ItemOverview]) -> Vec<String> {
     let mut papers: Vec<&str> = Vec::new();
     for item in items {
@@ -97,22 +98,18 @@ pub(super) fn by_paper(items: &[ItemOverview]) -> Vec<String> {
     }
     let told = |paper: &str, origin: How| {
         let of_paper = items.iter().filter(|item| item.paper == paper);
-        let claims = of_paper.filter(|item| item.origin() == origin);
-        let verdicts = claims.flat_map(|item| item.claims.iter().map(|claim| &claim.verdict));
-        let published = verdicts.filter(|verdict| verdict.kind == ClaimKind::Published);
-        let published: Vec<&Verdict> = published.collect();
-        match (published.len(), origin) {
-            (0, _) => None,
-            (1, How::NotRun) => Some(format!("{paper}: 1 published claim was not run.")),
-            (all, How::NotRun) => Some(format!("{paper}: {all} published claims were not run.")),
-            _ => {
-                let told = of_run(published.into_iter());
-                let told = told
-                    .strip_prefix("Of")
-                    .map_or(told.clone(), |of| format!("of{of}"));
-                Some(format!("{paper}, {}: {told}", origin.as_str()))
-            }
+        let own: Vec<&ItemOverview> = of_paper.filter(|item| item.origin() == origin).collect();
+        if origin == How::NotRun {
+            let claims = own.iter().flat_map(|item| &item.claims);
+            let published = claims.filter(|claim| claim.verdict.kind == ClaimKind::Published);
+            return match published.count() {
+                0 => None,
+                1 => Some(format!("{paper}: 1 published claim was not run.")),
+                all => Some(format!("{paper}: {all} published claims were not run.")),
+            };
         }
+        let told = Census::of(own.into_iter()).sentences().join(" ");
+        (!told.is_empty()).then(|| format!("{paper}, {}: {told}", origin.as_str()))
     };
     let of_paper = |paper: &str| How::OF_ITEMS.map(|origin| told(paper, origin));
     papers.into_iter().flat_map(of_paper).flatten().collect()

@@ -6,6 +6,7 @@ pub mod agreement;
 pub mod answer;
 mod basis;
 mod causes;
+pub mod census;
 mod clock;
 mod columns;
 pub mod comparison;

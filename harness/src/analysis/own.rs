@@ -57,6 +57,8 @@ struct Judged<'a> {
     trials: Vec<&'a Place>,
     /// Whether it holds in each draw, with the ratio that it compares first.
     draws: Vec<Option<(bool, Option<f64>)>>,
+    /// Number of draws in which it fails for figures that are equal.
+    tied: usize,
 }
 
 impl Judge<'_> {
@@ -80,6 +82,7 @@ impl Judge<'_> {
             .collect();
         // What each place comes to in each draw.
         let mut draws = vec![Vec::new(); over.places.len()];
+        let mut tied = vec![0; over.places.len()];
         if over.places.iter().any(agreement::is_drawn) {
             for draw in 0..self.draws() as usize {
                 let world = over.world(|id, (metric, target)| {
@@ -87,15 +90,16 @@ impl Judge<'_> {
                     *values.get(draw)?
                 });
                 let mut world = world.unwrap_or_default().into_iter();
-                for found in &mut draws {
+                for (found, tied) in draws.iter_mut().zip(&mut tied) {
                     let first = |place: &Place| place.all.first()?.any.first()?.ratio;
                     let place = world.next().flatten();
+                    *tied += usize::from(place.as_ref().is_some_and(Place::is_tied));
                     found.push(place.map(|place| (place.holds(), first(&place))));
                 }
             }
         }
-        let places = over.places.iter().enumerate().zip(draws);
-        let judged = places.map(|((index, place), draws)| {
+        let places = over.places.iter().enumerate().zip(draws).zip(tied);
+        let judged = places.map(|(((index, place), draws), tied)| {
             let judged = Judged {
                 place,
                 rows: place.rows().into_iter().filter_map(row).collect(),
@@ -104,6 +108,7 @@ impl Judge<'_> {
                     .filter_map(|world| world[index].as_ref())
                     .collect(),
                 draws,
+                tied,
             };
             self.judge_place(claim, &judged)
         });
@@ -128,7 +133,11 @@ impl Judge<'_> {
                     (told.kind, told.reason) = (found.kind, found.reason);
                 } else if let Some(agreement) = self.agreement(judged) {
                     draws = agreement.clone().ok();
-                    (told.kind, told.reason) = agreement::verdict(agreement);
+                    let is_untold = claim.kind.is_of_paper() && judged.tied > 0;
+                    (told.kind, told.reason) = match agreement {
+                        Ok(agreement) if is_untold => agreement.with_ties(judged.tied),
+                        agreement => agreement::verdict(agreement),
+                    };
                 }
                 if incomparable(claim, &figures, &at).is_some() {
                     told.is_open = false;

@@ -1,5 +1,7 @@
 //! A reproduction beside the recorded verdicts of the papers' folders.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::overview::ItemOverview;
@@ -85,7 +87,7 @@ impl RecordComparison {
         text
     }
 
-    /// Returns a line for each claim that differs.
+    /// Returns a line for each claim that differs or was lost, and one for each item with new ones.
     pub fn lines(&self) -> Vec<String> {
         let different = self.different.iter().map(|line| {
             format!(
@@ -93,10 +95,15 @@ impl RecordComparison {
                 line.item, line.claim, line.recorded, line.now
             )
         });
-        let new = self
-            .new
-            .iter()
-            .map(|line| format!("{line}: no recorded verdict"));
+        let mut items: BTreeMap<&str, usize> = BTreeMap::new();
+        for line in &self.new {
+            let item = line.split_once(": ").map_or(&**line, |(item, _)| item);
+            *items.entry(item).or_default() += 1;
+        }
+        let new = items.into_iter().map(|(item, count)| match count {
+            1 => format!("{item}: 1 claim without a recorded verdict"),
+            _ => format!("{item}: {count} claims without a recorded verdict"),
+        });
         let lost = self
             .lost
             .iter()

@@ -113,7 +113,17 @@ pub fn incomparable(claim: &Claim, figures: &[Figure], at: &Circumstances) -> Op
             "a use of the processor of {machine}, which depends on what else it computes"
         ));
     }
-    let metric = claim.metric.filter(|_| claim.printed.is_some())?;
+    let metrics = figures.iter().map(|(metric, _)| *metric);
+    let mut memories = metrics.filter(|metric| metric.is_memory_of_stage());
+    let first = memories.next();
+    if is_of_paper && first.is_some() && memories.any(|metric| Some(metric) != first) {
+        return Some(format!(
+            "memory behind stages on {machine}, whose allocator keeps what earlier ones freed"
+        ));
+    }
+    // A printed figure, or one that a statement names.
+    let is_one = claim.printed.is_some() || (is_of_paper && figures.len() == 1);
+    let metric = claim.metric.filter(|_| is_one)?;
     if !metric.is_of_machine() {
         return None;
     }

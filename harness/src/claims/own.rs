@@ -44,6 +44,11 @@ impl Place {
         self.all.iter().all(Instance::holds)
     }
 
+    /// Returns whether it fails for strict comparisons of equal numbers alone.
+    pub fn is_tied(&self) -> bool {
+        !self.holds() && (self.all.iter()).all(|instance| instance.holds() || instance.is_tied())
+    }
+
     /// Returns the rows and figures that are read, each once.
     pub fn reads(&self) -> Vec<(&str, Figure)> {
         reads(&self.all)

@@ -13,7 +13,7 @@ use crate::claims::{
 };
 use crate::cost::PriceBook;
 use crate::formula::{Beside, Column, Formula, FormulaError, Grid, KNOWN, Unit};
-use crate::published::{Kind, Observed, PAPER, Paper, PaperTable};
+use crate::published::{Kind, Observed, PAPER, Paper, PaperTable, SetUp};
 use crate::rows::Row;
 use crate::shipped;
 use crate::suggest::did_you_mean;
@@ -401,13 +401,33 @@ impl Side<'_> {
             unit: stated.to_owned(),
             scale,
             causes: causes.collect(),
-            not_comparable: entry.not_comparable.get(name).cloned(),
+            not_comparable: entry
+                .not_comparable
+                .get(name)
+                .cloned()
+                .or_else(|| self.left_open(index, &at)),
         };
         self.bound.push(bound);
         if let Some(column) = self.grid.column_mut(index) {
             column.name_values(&at);
         }
         Ok(())
+    }
+
+    /// Returns what the paper leaves open of a cell, if it says so: a set-up that is `for`
+    /// `TABLE[VALUE]`.
+    fn left_open(&self, index: usize, at: &[String]) -> Option<String> {
+        let table = &self.grid.columns()[index].table;
+        let is_of = |setup: &&SetUp| {
+            let mut values = at.iter();
+            setup.is_open() && values.any(|value| setup.of.contains(&format!("{table}[{value}]")))
+        };
+        let setup = self.paper.setups.iter().find(is_of)?;
+        let what = setup.name.replace('_', " ");
+        Some(format!(
+            "the paper leaves the {what} open ({})",
+            setup.place
+        ))
     }
 
     /// Returns the name of a cell: its column with the values of the keys that are printed.
@@ -523,6 +543,14 @@ impl Side<'_> {
                     continue;
                 };
                 let (metric, target) = own::first_figure(&over_rows).unzip();
+                let reads = |bound: &&Bound| {
+                    let name = figure(bound.metric, bound.target);
+                    instance.text.contains(&format!("{name}[{}]", bound.row))
+                };
+                let bound = self.bound.iter().filter(reads);
+                let left_open = bound
+                    .filter_map(|bound| bound.not_comparable.clone())
+                    .next();
                 claims.push(Claim {
                     claim,
                     kind: ClaimKind::Published,
@@ -532,7 +560,7 @@ impl Side<'_> {
                     statement: Some(statement.id.clone()),
                     source: self.source(&statement.place),
                     in_points,
-                    not_comparable: statement.why.clone(),
+                    not_comparable: statement.why.clone().or(left_open),
                     ..Claim::default()
                 });
             }

@@ -30,6 +30,14 @@ impl Instance {
         self.any.iter().any(|one| one.holds == Some(true))
     }
 
+    /// Returns whether it fails for a strict comparison of two equal numbers alone.
+    pub fn is_tied(&self) -> bool {
+        let is_equal = |one: &Compared| {
+            matches!(one.op, Op::Less | Op::More) && one.left.value == one.right.value
+        };
+        !self.holds() && self.any.iter().any(is_equal)
+    }
+
     /// Returns whether it is undecided: not true, and one comparison cannot be judged.
     pub fn is_unlike(&self) -> bool {
         !self.holds() && self.any.iter().any(|one| one.holds.is_none())

@@ -7,9 +7,8 @@ use super::overview::report_of;
 use super::page::{Page, Section};
 use super::table::{Cell, Link, Table};
 use super::view::class_and_sign;
-use crate::analysis::overview::{How, ItemOverview, Overview};
-use crate::analysis::standing::{self, Standing};
-use crate::analysis::summary::Verdict;
+use crate::analysis::census::{self, Census, Observation};
+use crate::analysis::overview::{ItemOverview, Overview};
 use crate::audit::{self, Finding, Mark, Outcome};
 use crate::claims::VerdictKind;
 use crate::format;
@@ -18,21 +17,6 @@ use crate::published::{Kind, Paper, PaperTable, PublishedError, Statement};
 /// Observations of one cell or instance that are named; more are counted.
 const NAMED: usize = 3;
 
-/// An observation: the item that has it, and its verdict.
-struct Observation<'a> {
-    item: &'a ItemOverview,
-    verdict: &'a Verdict,
-    standing: Standing,
-}
-
-/// What a reproduction observes of a paper.
-struct Observed<'a> {
-    /// By `FILE:LINE:COLUMN`.
-    cells: BTreeMap<String, Vec<Observation<'a>>>,
-    /// By statement, then by claim.
-    statements: BTreeMap<&'a str, BTreeMap<&'a str, Vec<Observation<'a>>>>,
-}
-
 /// Returns the page of a paper over a reproduction.
 ///
 /// # Errors
@@ -40,7 +24,8 @@ struct Observed<'a> {
 pub fn paper_page(paper: &Paper, overview: &Overview) -> Result<Page, PublishedError> {
     let findings = audit::of_paper(paper)?;
     let marks = audit::marks(&findings);
-    let observed = Observed::of(paper, overview);
+    let own = overview.items.iter();
+    let observed = Census::of(own.filter(|item| item.paper == paper.name));
     let mut sections = vec![
         conclusions(paper, &marks, &observed),
         sentences(paper, &marks, &observed),
@@ -76,70 +61,15 @@ pub fn paper_page(paper: &Paper, overview: &Overview) -> Result<Page, PublishedE
     })
 }
 
-impl<'a> Observed<'a> {
-    fn of(paper: &Paper, overview: &'a Overview) -> Self {
-        let mut observed = Self {
-            cells: BTreeMap::new(),
-            statements: BTreeMap::new(),
-        };
-        let items = overview
-            .items
-            .iter()
-            .filter(|item| item.paper == paper.name);
-        let claims = items.flat_map(|item| item.claims.iter().map(move |claim| (item, claim)));
-        for (item, claim) in claims {
-            let verdict = &claim.verdict;
-            let observation = Observation {
-                item,
-                verdict,
-                standing: standing::of(verdict, claim.how),
-            };
-            if !verdict.kind.is_of_paper() || claim.how == How::NotRun {
-                continue;
-            }
-            match &verdict.cell {
-                Some(cell) => {
-                    let of_cell = observed.cells.entry(cell.to_string()).or_default();
-                    of_cell.push(observation);
-                }
-                None => {
-                    let id = verdict.statement.rsplit(": ").next().unwrap_or_default();
-                    let of_id = observed.statements.entry(id).or_default();
-                    of_id.entry(&verdict.claim).or_default().push(observation);
-                }
-            }
-        }
-        observed
-    }
-
-    /// Returns the word on a statement, and how many of its instances agree and differ.
-    fn statement(&self, id: &str) -> (VerdictKind, usize, usize, usize) {
-        let instances = self.statements.get(id);
-        let words = instances.into_iter().flatten().map(|(_, all)| word(all));
-        let words: Vec<VerdictKind> = words.collect();
-        let count =
-            |is_so: fn(VerdictKind) -> bool| words.iter().filter(|word| is_so(**word)).count();
-        let (agree, differ) = (count(VerdictKind::agrees), count(VerdictKind::differs));
-        (standing::all(&words), agree, differ, words.len())
-    }
-}
-
-fn word(observations: &[Observation<'_>]) -> VerdictKind {
-    let words = observations
-        .iter()
-        .map(|one| (one.standing, one.verdict.verdict));
-    standing::combined(&words.collect::<Vec<_>>())
-}
-
 /// Returns the answer: what the paper's own figures say of its conclusions, then what ours do.
-fn answer(paper: &Paper, findings: &[Finding], observed: &Observed<'_>) -> Vec<String> {
+fn answer(paper: &Paper, findings: &[Finding], observed: &Census<'_>) -> Vec<String> {
     let mut sentences = audit::text::conclusions_of(findings);
     let main = paper
         .statements
         .iter()
         .filter(|one| one.weight == 1 && one.reading_of.is_none());
     let main: Vec<(&Statement, VerdictKind)> = main
-        .map(|one| (one, observed.statement(&one.id).0))
+        .map(|one| (one, observed.statement(&one.id).word))
         .collect();
     let kinds: [([&str; 2], fn(VerdictKind) -> bool); 3] = [
         (["agrees", "agree"], VerdictKind::agrees),
@@ -150,23 +80,11 @@ fn answer(paper: &Paper, findings: &[Finding], observed: &Observed<'_>) -> Vec<S
     ];
     let told = kinds.map(|(words, is_so)| {
         let own = main.iter().filter(|(_, word)| is_so(*word));
-        let own: Vec<&str> = own.map(|(one, _)| one.says.trim_end_matches('.')).collect();
-        (!own.is_empty()).then(|| {
-            let named = own
-                .iter()
-                .take(NAMED)
-                .copied()
-                .collect::<Vec<_>>()
-                .join("; ");
-            let more = own.len().saturating_sub(NAMED);
-            let more = if more > 0 {
-                format!("; and {more} more")
-            } else {
-                String::new()
-            };
-            let what = words[usize::from(own.len() > 1)];
-            format!("{} {what}: {named}{more}.", own.len())
-        })
+        let own: Vec<String> = own
+            .map(|(one, _)| one.says.trim_end_matches('.').to_owned())
+            .collect();
+        let what = words[usize::from(own.len() > 1)];
+        census::listed(&own).map(|list| format!("{} {what}: {list}.", own.len()))
     });
     let ran = main
         .iter()
@@ -180,7 +98,7 @@ fn answer(paper: &Paper, findings: &[Finding], observed: &Observed<'_>) -> Vec<S
     sentences
 }
 
-fn conclusions(paper: &Paper, marks: &[Mark], observed: &Observed<'_>) -> Section {
+fn conclusions(paper: &Paper, marks: &[Mark], observed: &Census<'_>) -> Section {
     let is_main = |statement: &&Statement| statement.weight == 1;
     let table = statements("Conclusions", paper, marks, observed, &is_main);
     Section {
@@ -191,7 +109,7 @@ fn conclusions(paper: &Paper, marks: &[Mark], observed: &Observed<'_>) -> Sectio
     }
 }
 
-fn sentences(paper: &Paper, marks: &[Mark], observed: &Observed<'_>) -> Section {
+fn sentences(paper: &Paper, marks: &[Mark], observed: &Census<'_>) -> Section {
     let tables = [
         (Kind::Ranking, "Orders"),
         (Kind::Value, "Values"),
@@ -223,7 +141,7 @@ fn statements(
     title: &str,
     paper: &Paper,
     marks: &[Mark],
-    observed: &Observed<'_>,
+    observed: &Census<'_>,
     is_wanted: &dyn Fn(&&Statement) -> bool,
 ) -> Table {
     let columns = [
@@ -268,22 +186,26 @@ fn own_word(mark: &Mark) -> Cell {
     }
 }
 
-fn our_word(id: &str, observed: &Observed<'_>) -> Cell {
-    let (word, agree, differ, all) = observed.statement(id);
+fn our_word(id: &str, observed: &Census<'_>) -> Cell {
+    let told = observed.statement(id);
+    let word = told.word;
     if word == VerdictKind::NotRun {
         return Cell::text("not run");
     }
     let (class, sign) = class_and_sign(word);
     let cell = Cell::badge(class, format!("{sign} {word}"));
-    if all > 1 {
-        cell.above(format!("{agree} of {all} agree, {differ} differ"))
+    if told.instances > 1 {
+        cell.above(format!(
+            "{} of {} agree, {} differ",
+            told.agree, told.instances, told.differ
+        ))
     } else {
         cell
     }
 }
 
 /// Returns the experiments that observe a statement, each with its report.
-fn items(id: &str, observed: &Observed<'_>) -> Vec<Link> {
+fn items(id: &str, observed: &Census<'_>) -> Vec<Link> {
     let instances = observed.statements.get(id).into_iter().flatten();
     let mut links: Vec<Link> = Vec::new();
     for observation in instances.flat_map(|(_, all)| all) {
@@ -313,7 +235,7 @@ fn why(statement: &Statement, paper: &Paper) -> String {
 }
 
 /// Returns a printed table in its own shape; none if nothing of it was observed.
-fn shaped(paper: &Paper, table: &PaperTable, observed: &Observed<'_>) -> Option<Table> {
+fn shaped(paper: &Paper, table: &PaperTable, observed: &Census<'_>) -> Option<Table> {
     let columns = paper
         .grid
         .columns()
@@ -350,7 +272,7 @@ fn shaped(paper: &Paper, table: &PaperTable, observed: &Observed<'_>) -> Option<
                 continue;
             };
             let place = cell.place.rsplit('/').next().unwrap_or_default();
-            let of_cell = observed.cells.get(place);
+            let of_cell = observed.figures.get(place);
             is_observed = is_observed || of_cell.is_some();
             cells.push(cell_of(cell.value, of_cell.map_or(&[][..], Vec::as_slice)));
         }
@@ -365,7 +287,7 @@ fn cell_of(printed: f64, observations: &[Observation<'_>]) -> Cell {
     if observations.is_empty() {
         return Cell::text(text);
     }
-    let (class, sign) = class_and_sign(word(observations));
+    let (class, sign) = class_and_sign(census::word(observations));
     let mut sorted: Vec<&Observation<'_>> = observations.iter().collect();
     sorted.sort_by_key(|one| std::cmp::Reverse(one.standing));
     let links = sorted.iter().filter_map(|one| {
@@ -400,7 +322,7 @@ fn setups(paper: &Paper) -> Option<Section> {
         &["what:", "value:", "unit:", "place:", "for:", "reading:"],
     );
     for setup in &paper.setups {
-        let value = if setup.value == "?" {
+        let value = if setup.is_open() {
             "left open"
         } else {
             &setup.value

@@ -603,11 +603,10 @@ fn an_overview_adds_nothing_measured_to_anything_simulated() {
     };
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(
-        of(", measured: ")
-            .ends_with("Of 3 published figures tested here, 0 agree and 3 cannot be told."),
+        of(", measured: ").ends_with("of 3 printed figures, 3 are open."),
         "{told:?}"
     );
-    assert!(of(", simulated: ").contains("published figure"), "{told:?}");
+    assert!(of(", simulated: ").contains("printed figure"), "{told:?}");
     assert_eq!(summary["answer"]["fastest"], "");
     let pages = ["html", "md"].map(|extension| scene.page(extension));
     for text in pages.iter().chain([&text]) {

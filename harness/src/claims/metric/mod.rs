@@ -329,6 +329,11 @@ impl Metric {
         matches!(self, Self::Stage(_, Quantity::CpuPercent))
     }
 
+    /// Whether it is the memory behind a stage.
+    pub fn is_memory_of_stage(self) -> bool {
+        matches!(self, Self::Stage(_, Quantity::MemoryMb))
+    }
+
     /// Whether a simulation takes it, or part of it, from a compute profile.
     /// Every time but those of functions that compute no gradient is counted
     /// here: workers that compute make others wait.

@@ -58,12 +58,19 @@ pub struct SetUp {
     pub unit: String,
     /// Where the paper says it.
     pub place: String,
-    /// Tables that it is of; empty for all.
+    /// Tables that it is of, `TABLE[VALUE]` for the cells with that value; empty for all.
     pub of: String,
     /// Field of experiments that follows it; empty for none.
     pub field: String,
     /// The reading that it is, where the paper contradicts itself.
     pub reading: String,
+}
+
+impl SetUp {
+    /// Returns whether the paper leaves it open.
+    pub fn is_open(&self) -> bool {
+        self.value == "?"
+    }
 }
 
 /// A table or a drawing of a paper.
