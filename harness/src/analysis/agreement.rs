@@ -251,6 +251,21 @@ mod tests {
         assert_eq!(agreement(300, 0, 15).kind(), VerdictKind::Differs);
     }
 
+    /// A simulation that gives both the same memory says nothing of which has more.
+    #[test]
+    fn draws_with_equal_figures_count_against_both_decisions() {
+        let told = |agree, tied| agreement(300, agree, 0).with_ties(tied).0;
+        assert_eq!(told(0, 300), VerdictKind::Open);
+        assert_eq!(told(0, 16), VerdictKind::Open);
+        assert_eq!(told(0, 15), VerdictKind::Differs);
+        assert_eq!(told(285, 15), VerdictKind::Agrees);
+        let (_, reason) = agreement(300, 0, 0).with_ties(300);
+        assert!(
+            reason.starts_with("the figures are equal in 300 of 300 draws"),
+            "{reason}"
+        );
+    }
+
     /// √(0.95 · 0.05 / 300) = 1.26 points.
     #[test]
     fn a_share_close_to_an_edge_says_so() {

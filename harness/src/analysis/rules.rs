@@ -230,6 +230,51 @@ mod tests {
         assert_eq!(elsewhere, VerdictKind::Agrees);
     }
 
+    /// The worker's allocator keeps what was freed, so that later stages have more behind them.
+    #[test]
+    fn memory_behind_stages_of_one_machine_orders_no_stages() {
+        let here = Circumstances {
+            machine: Some("this machine".into()),
+            ..Circumstances::default()
+        };
+        let of = |names: [&str; 2]| names.map(|name| (Metric::named(name).unwrap(), None));
+        let stages = of(["compute_gradients_memory_mb", "put_memory_mb"]);
+        let models = of(["put_memory_mb", "put_memory_mb"]);
+        for (figures, at, word) in [
+            (&stages, &here, VerdictKind::Open),
+            (&models, &here, VerdictKind::Agrees),
+            (&stages, &Circumstances::default(), VerdictKind::Agrees),
+        ] {
+            let (kind, reason) = decided(ClaimKind::Published, figures, at);
+            assert_eq!(kind, word, "{figures:?}: {reason}");
+        }
+        assert_eq!(
+            decided(ClaimKind::Own, &stages, &here).0,
+            VerdictKind::Holds
+        );
+    }
+
+    /// A sentence that gives a figure is as little comparable as a table that prints it.
+    #[test]
+    fn a_figure_that_a_sentence_gives_is_not_compared_with_one_machine_s() {
+        let here = Circumstances {
+            machine: Some("this machine".into()),
+            ..Circumstances::default()
+        };
+        let sentence = |kind| Claim {
+            metric: Some(Metric::PeakMemoryMb),
+            formula: Some("peak_memory_mb[a] = 4000".into()),
+            ..claim(kind)
+        };
+        let told = |kind| {
+            let agrees = (VerdictKind::Agrees, String::new());
+            let memory = [(Metric::PeakMemoryMb, None)];
+            decide(&sentence(kind), &[], &memory, agrees, &here).0
+        };
+        assert_eq!(told(ClaimKind::Published), VerdictKind::Open);
+        assert_eq!(told(ClaimKind::Own), VerdictKind::Holds);
+    }
+
     /// Constants that are fitted to a paper confirm nothing of it, drawn or not; they may refute it.
     #[test]
     fn what_is_fitted_to_a_paper_never_agrees_with_it() {

@@ -397,6 +397,53 @@ fn figures_of_another_kind_are_open() {
             .contains("another program"),
         "{epoch}"
     );
+    // Neither is a sentence that reads it.
+    let factor = verdict(&summary, "SPIRT takes twice as long");
+    assert_eq!(factor["verdict"], "open", "{factor}");
+    let cheaper = verdict(&summary, "AllReduce costs less");
+    assert_eq!(cheaper["verdict"], "agrees", "{cheaper}");
+}
+
+/// What a paper does not say blames nobody.
+#[test]
+fn what_the_paper_leaves_open_is_open() {
+    let scene = Scene::new(EXPERIMENT);
+    let before = scene.run(0);
+    let writes = verdict(&before, "SPIRT writes longer than it reads");
+    assert_ne!(writes["verdict"], "open", "{writes}");
+    let setups =
+        "name,value,unit,place,for,field\nsize_of_files,?,,§2: no size,figure1[reading],\n";
+    scene.write("setups.csv", setups);
+    let after = scene.run(0);
+    let writes = verdict(&after, "SPIRT writes longer than it reads");
+    assert_eq!(writes["verdict"], "open", "{writes}");
+    let reason = writes["reason"].as_str().unwrap();
+    let why = "the paper leaves the size of files open (§2: no size)";
+    assert!(reason.starts_with(why), "{reason}");
+    let cheaper = verdict(&after, "AllReduce costs less");
+    assert_eq!(
+        cheaper["verdict"],
+        verdict(&before, "AllReduce costs less")["verdict"]
+    );
+}
+
+/// A simulation that has one value for both says nothing of which is more.
+#[test]
+fn equal_figures_decide_no_strict_order() {
+    let scene = Scene::new(EXPERIMENT);
+    let column = "      peak: {unit: MB, metric: peak_memory_mb}\n    follows:";
+    scene.write("paper.yaml", &PAPER.replacen("    follows:", column, 1));
+    let table = TABLE.replace("requests\n", "requests,peak\n");
+    let table = table
+        .replace(",15\n", ",15,900\n")
+        .replace(",9\n", ",9,1000\n");
+    scene.write("table1.csv", &table);
+    let statement = "same,§4,ranking,2,,SPIRT holds more,peak[SPIRT] > peak[AllReduce],\n";
+    scene.write("statements.csv", &format!("{STATEMENTS}{statement}"));
+    let summary = scene.run(0);
+    let same = verdict(&summary, "SPIRT holds more");
+    assert_eq!(same["observed"], 1.0, "{same}");
+    assert_eq!(same["verdict"], "open", "{same}");
 }
 
 #[test]

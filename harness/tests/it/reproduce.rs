@@ -603,7 +603,7 @@ fn an_overview_adds_nothing_measured_to_anything_simulated() {
     };
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(
-        of(", measured: ").ends_with("of 3 printed figures, 3 are open."),
+        of(", measured: ").contains("of 3 printed figures, 3 are open. "),
         "{told:?}"
     );
     assert!(of(", simulated: ").contains("printed figure"), "{told:?}");
