@@ -10,6 +10,9 @@ use crate::claims::{ClaimKind, VerdictKind};
 /// Statements that are named in a sentence; more are counted.
 const NAMED: usize = 3;
 
+/// Whether a word is of a kind.
+pub type Kind = fn(VerdictKind) -> bool;
+
 /// An observation: the item that has it, and its verdict.
 pub struct Observation<'a> {
     /// The item.
@@ -77,8 +80,7 @@ impl<'a> Census<'a> {
         let instances = self.statements.get(id);
         let words = instances.into_iter().flatten().map(|(_, all)| word(all));
         let words: Vec<VerdictKind> = words.collect();
-        let count =
-            |is_so: fn(VerdictKind) -> bool| words.iter().filter(|word| is_so(**word)).count();
+        let count = |is_so: Kind| words.iter().filter(|word| is_so(**word)).count();
         Told {
             word: standing::all(&words),
             agree: count(VerdictKind::agrees),
@@ -113,7 +115,7 @@ impl<'a> Census<'a> {
             return Vec::new();
         }
         let mut sentences = vec![format!("{}.", counted.join("; "))];
-        let kinds: [(&str, fn(VerdictKind) -> bool); 2] = [
+        let kinds: [(&str, Kind); 2] = [
             ("Agree", VerdictKind::agrees),
             ("Differ", VerdictKind::differs),
         ];
@@ -179,7 +181,7 @@ pub fn listed(names: &[String]) -> Option<String> {
 
 /// Returns how many of several words are of each kind; none without one.
 fn counted(words: &[VerdictKind], noun: [&str; 2]) -> Option<String> {
-    let kinds: [([&str; 2], fn(VerdictKind) -> bool); 4] = [
+    let kinds: [([&str; 2], Kind); 4] = [
         (["agrees", "agree"], VerdictKind::agrees),
         (["differs", "differ"], VerdictKind::differs),
         (["is open", "are open"], |word| word == VerdictKind::Open),

@@ -1,7 +1,6 @@
-//! How many verdicts there are of each kind, and how many of a paper's
-//! statements were confirmed independently.
+//! How many verdicts there are of each kind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,18 +25,6 @@ pub struct Counts {
     pub own: ByVerdict,
     /// Number of verdicts of every kind that are not as expected.
     pub unexpected: usize,
-}
-
-/// Statements of papers that were confirmed independently: published, no
-/// consequence of another, reproduced, and resting on nothing that was fitted to
-/// figures of the same paper. A statement that several claims make is one, and it is
-/// confirmed only if none of them disagrees.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Agreements {
-    /// Published figures, each by one claim on it.
-    pub values: Vec<String>,
-    /// Published rankings, each by one claim on it.
-    pub rankings: Vec<String>,
 }
 
 impl Counts {
@@ -84,54 +71,5 @@ impl Counts {
             ("checks", "hold")
         };
         (all > 0).then(|| format!("{hold} of {all} {noun} {verb}"))
-    }
-}
-
-impl Agreements {
-    /// Returns the agreements among verdicts.
-    pub fn among<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Self {
-        let mut agreements = Self::default();
-        let published = verdicts.filter(|verdict| verdict.kind == ClaimKind::Published);
-        let published: Vec<&Verdict> = published.collect();
-        // Statements that a claim disagrees with are confirmed by no other; each counts once.
-        let disagrees = |verdict: &&&Verdict| verdict.verdict.differs();
-        let refuted = published.iter().filter(disagrees);
-        let mut known: BTreeSet<&str> = refuted.map(|verdict| verdict.statement.as_str()).collect();
-        for verdict in published {
-            let agrees = verdict.verdict.agrees();
-            if !agrees || !known.insert(verdict.statement.as_str()) {
-                continue;
-            }
-            let list = if verdict.ranking {
-                &mut agreements.rankings
-            } else {
-                &mut agreements.values
-            };
-            list.push(verdict.claim.clone());
-        }
-        agreements
-    }
-
-    /// Returns their number in a sentence, each named where there are no more
-    /// than five.
-    pub fn sentence(&self) -> String {
-        let plural = |count: usize, one: &str| match count {
-            1 => format!("1 {one}"),
-            _ => format!("{count} {one}s"),
-        };
-        let (values, rankings) = (self.values.len(), self.rankings.len());
-        let total = plural(values + rankings, "independent agreement");
-        if values + rankings == 0 {
-            return format!("{total} with the papers.");
-        }
-        let named = |count: String, claims: &[String]| match claims.len() {
-            1..=5 => format!("{count} ({})", claims.join("; ")),
-            _ => count,
-        };
-        format!(
-            "{total} with the papers: {}, {}.",
-            named(plural(values, "value"), &self.values),
-            named(plural(rankings, "ranking"), &self.rankings)
-        )
     }
 }

@@ -37,7 +37,7 @@ use epochcost_channels::Traffic;
 use epochcost_systems::{Host, StageSeconds, find};
 
 use self::answer::{Answer, target};
-use self::counts::{Agreements, Counts};
+use self::counts::Counts;
 use self::summary::{Excluded, RowSummary, SUMMARY_VERSION, Summary, TrafficMeans, Verdict};
 use self::verdicts::Judge;
 use self::warnings::Warning;
@@ -306,7 +306,6 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
         warnings: warnings::collect(run, &rows, &order),
         rows: summaries,
         counts: Counts::of(verdicts.iter().map(|verdict| (verdict, !verdict.holds()))),
-        agreements: Agreements::among(verdicts.iter()),
         verdicts,
     };
     let simulation = run.manifest().simulation.as_ref();

@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::counts::{Agreements, Counts};
+use super::counts::Counts;
 use super::record::RecordComparison;
 use super::summary::{Answer, RowSummary, Verdict};
 use super::{Analysis, conclusions, summarise, verdicts};
@@ -49,8 +49,6 @@ pub struct Overview {
     pub answer: Answer,
     /// Verdicts over all items.
     pub counts: Counts,
-    /// Statements of papers that are confirmed independently.
-    pub agreements: Agreements,
     /// Comparison with the recorded verdicts.
     #[serde(default)]
     pub record: RecordComparison,
@@ -200,7 +198,6 @@ impl Overview {
             catalogue: reproduction.catalogue,
             answer: answer(&items),
             counts: counts(items.iter().flat_map(|item| &item.claims)),
-            agreements: agreements(&items),
             record: RecordComparison::of(&items),
             items,
         }
@@ -224,11 +221,6 @@ impl Overview {
 
 fn counts<'a>(claims: impl Iterator<Item = &'a JudgedClaim>) -> Counts {
     Counts::of(claims.map(|claim| (&claim.verdict, claim.unexpected)))
-}
-
-fn agreements(items: &[ItemOverview]) -> Agreements {
-    let claims = items.iter().flat_map(|item| &item.claims);
-    Agreements::among(claims.map(|claim| &claim.verdict))
 }
 
 fn asked<'a>(items: &'a [ItemOverview], names: &[String]) -> Vec<&'a ItemOverview> {

@@ -193,13 +193,14 @@ impl Judge<'_> {
                 .filter_map(|(_, ratio)| Some(value.number * (*ratio)?))
                 .collect::<Vec<f64>>()
         });
-        let drawn = drawn.map(|values| match value.is_left {
+        let drawn = drawn.map(|mut values| {
             // The ratio is that of the left side to the right one.
-            true => values
-                .iter()
-                .map(|ratio| value.number.powi(2) / ratio)
-                .collect(),
-            false => values,
+            if value.is_left {
+                for ratio in &mut values {
+                    *ratio = value.number.powi(2) / *ratio;
+                }
+            }
+            values
         });
         if let Some(drawn) = &drawn {
             told.observed.ci95 = Estimate::of_samples(drawn).ci95;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::agreement::Agreement;
 use super::causes::Effect;
-use super::counts::{Agreements, Counts};
+use super::counts::Counts;
 use super::warnings::Warning;
 use crate::claims::{Cell, Claim, ClaimKind, Estimate, Metric, VerdictKind};
 use crate::exit::Exit;
@@ -44,8 +44,6 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
     /// Number of verdicts by kind of claim and of verdict.
     pub counts: Counts,
-    /// Statements of papers that the run confirms independently.
-    pub agreements: Agreements,
     /// One for each system × model × setting, in the experiment's order.
     pub rows: Vec<RowSummary>,
     /// Every verdict, in the order of the claims.
@@ -312,8 +310,7 @@ pub struct Verdict {
     /// The claims that a consequence follows from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<String>,
-    /// What it is counted as among the agreements: verdicts with the same
-    /// statement are one.
+    /// What it is counted as: verdicts with the same statement are one.
     pub statement: String,
     /// The row; null if the claim selects none.
     pub row: Option<String>,

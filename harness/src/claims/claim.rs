@@ -82,7 +82,7 @@ pub struct Printed {
 }
 
 impl Claim {
-    /// Returns what it is counted as among the agreements: its cell, the paper's
+    /// Returns what it is counted as: its cell, the paper's
     /// statement, or its source and sentence.
     pub fn counted_as(&self) -> String {
         let source = self.source.as_deref().unwrap_or_default();

@@ -10,7 +10,7 @@ use super::facts::facts;
 use super::notes;
 use super::provenance::Provenance;
 use super::render;
-use super::tally::{Strip, TallyLine, agreements, strips, tally};
+use super::tally::{Strip, TallyLine, strips, tally};
 use super::view::{
     Fact, StripItem, VerdictLine, excluded, sentences, strip_of, verdict_line, warnings_title,
 };
@@ -63,8 +63,6 @@ struct View {
     ending: String,
     /// The answer: which statements of each paper hold.
     answer: Vec<String>,
-    /// Independent agreements, in a sentence.
-    agreements: String,
     /// Comparison with the recorded verdicts, in sentences; empty without one.
     record: String,
     /// Claims whose verdict is not the recorded one.
@@ -175,7 +173,6 @@ impl View {
             exit_code: overview.exit_code,
             ending: ending(overview),
             answer: sentences(&overview.answer),
-            agreements: agreements(overview),
             record: overview.record.text(),
             differences: overview.record.lines(),
             strips: strips(overview),

@@ -71,7 +71,7 @@ fn answer(paper: &Paper, findings: &[Finding], observed: &Census<'_>) -> Vec<Str
     let main: Vec<(&Statement, VerdictKind)> = main
         .map(|one| (one, observed.statement(&one.id).word))
         .collect();
-    let kinds: [([&str; 2], fn(VerdictKind) -> bool); 3] = [
+    let kinds: [([&str; 2], census::Kind); 3] = [
         (["agrees", "agree"], VerdictKind::agrees),
         (["differs", "differ"], VerdictKind::differs),
         (["is open", "are open"], |word| {
@@ -335,7 +335,7 @@ fn setups(paper: &Paper) -> Option<Section> {
             &setup.of,
             &setup.reading,
         ];
-        table.row(cells.map(|text| Cell::text(text)).into());
+        table.row(cells.map(Cell::text).into());
     }
     table.is_folded = true;
     (!table.lines.is_empty()).then(|| Section {

@@ -4,9 +4,9 @@
 use serde::Serialize;
 
 use super::view::{StripItem, strip_of};
-use crate::analysis::counts::{Agreements, Counts};
-use crate::analysis::overview::{How, ItemOverview, JudgedClaim, Overview};
-use crate::claims::{ClaimKind, VerdictKind};
+use crate::analysis::counts::Counts;
+use crate::analysis::overview::{How, ItemOverview, Overview};
+use crate::claims::VerdictKind;
 
 /// Verdicts on claims of one kind, counted.
 #[derive(Debug, Serialize)]
@@ -40,38 +40,6 @@ pub(super) fn by_origin(overview: &Overview) -> Vec<(How, Counts)> {
         (!items.is_empty()).then_some((origin, counts))
     };
     How::OF_ITEMS.into_iter().filter_map(counted).collect()
-}
-
-/// Returns the independent agreements with the papers, a sentence for each origin of figures
-/// that stand beside statements of a paper.
-pub(super) fn agreements(overview: &Overview) -> String {
-    let origins = by_origin(overview).into_iter().map(|(origin, _)| origin);
-    let sentences: Vec<String> = origins
-        .filter(|origin| *origin != How::NotRun)
-        .filter_map(|origin| {
-            let items = overview.items.iter().filter(|item| item.origin() == origin);
-            let claims = items.flat_map(|item| &item.claims);
-            let is_published = |claim: &&JudgedClaim| claim.verdict.kind == ClaimKind::Published;
-            let mut claims = claims.filter(is_published).peekable();
-            claims.peek()?;
-            let agrees = |claim: &&JudgedClaim| claim.verdict.verdict.agrees();
-            let names: Vec<&String> = claims.filter(agrees).map(|c| &c.verdict.claim).collect();
-            let of_origin = |all: &[String]| -> Vec<String> {
-                let own = all.iter().filter(|claim| names.contains(claim));
-                own.cloned().collect()
-            };
-            let own = Agreements {
-                values: of_origin(&overview.agreements.values),
-                rankings: of_origin(&overview.agreements.rankings),
-            };
-            let origin = match origin {
-                How::Measured => "Measured",
-                _ => "Simulated",
-            };
-            Some(format!("{origin} figures: {}", own.sentence()))
-        })
-        .collect();
-    sentences.join(" ")
 }
 
 /// Returns the verdicts on published values and rankings, and on own findings; checks in one

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::charts::labelled;
 use super::table::{Cell, Column, Table};
-use super::tally::{agreements, by_origin};
+use super::tally::by_origin;
 use super::view::{class_and_sign, excluded, warnings_title};
 use crate::analysis::Analysis;
 use crate::analysis::answer::Answer;
@@ -42,11 +42,6 @@ pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
     let notes = table.notes.into_iter().map(Some).chain([
         left_out,
         misses.map(|misses| wrapped("", &format!("Every figure is simulated. {misses}"))),
-        (summary
-            .verdicts
-            .iter()
-            .any(|verdict| verdict.kind.is_of_paper()))
-        .then(|| summary.agreements.sentence()),
         summary.counts.checks_hold().filter(|_| !has_findings),
         Some(excluded(&summary.excluded)).filter(|text| !text.is_empty()),
     ]);
@@ -110,10 +105,6 @@ pub fn terminal_overview(overview: &Overview) -> String {
         .map(|kind| format!("{} {kind}", class_and_sign(kind).1));
     let legend: Vec<String> = legend.collect();
     text.push_str(&format!("\n{}", legend.join("  ")));
-    let agreements = agreements(overview);
-    if !agreements.is_empty() {
-        text.push_str(&format!("\n{agreements}"));
-    }
     for misses in overview.misses() {
         text.push_str(&format!("\n{}", wrapped("", &misses)));
     }

@@ -29,8 +29,6 @@ pub(super) struct View {
     pub title: String,
     /// The answer, a sentence each.
     pub answer: Vec<String>,
-    /// Independent agreements, in a sentence; empty without a paper's claims.
-    pub agreements: String,
     pub run_id: String,
     pub provenance: Provenance,
     /// Behind headings; empty where every figure was measured.
@@ -192,7 +190,6 @@ impl View {
             // Conclusions.
             headline: provenance::headline(manifest),
             answer: sentences(&summary.answer),
-            agreements: agreements(analysis),
             strip: strip(analysis),
             summary: rows::summary(labelled, &summary.rows, summary.target_accuracy).into(),
             settings,
@@ -314,21 +311,6 @@ pub(super) fn warnings_title(warnings: &[Warning]) -> String {
         (1, _) => "1 warning".into(),
         (all, 1) => format!("{all} warnings of one kind"),
         (all, kinds) => format!("{all} warnings of {kinds} kinds"),
-    }
-}
-
-/// Returns the sentence on independent agreements, where a paper's claim was
-/// judged.
-fn agreements(analysis: &Analysis) -> String {
-    let summary = &analysis.summary;
-    let is_of_paper = summary
-        .verdicts
-        .iter()
-        .any(|verdict| verdict.kind.is_of_paper());
-    if is_of_paper {
-        summary.agreements.sentence()
-    } else {
-        String::new()
     }
 }
 
