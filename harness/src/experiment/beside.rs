@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::decode::decode;
 use super::document::{Document, Node, Value};
 use super::error::ExperimentError;
+use super::setups::{self, Placed};
 use super::{Experiment, Options};
 use crate::claims::{
     self, Cause, Claim, ClaimKind, Metric, Printed, Scale, Selector, matches, own,
@@ -75,6 +76,8 @@ struct Bound {
     scale: Scale,
     causes: Vec<Cause>,
     not_comparable: Option<String>,
+    /// Fields of rows that keys of the table stand for.
+    keyed: Vec<String>,
 }
 
 /// Adds the claims that follow from `beside` and `statements`, with their recorded verdicts and the
@@ -100,6 +103,20 @@ pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), 
     };
     for (node, entry) in &entries {
         side.bind(node, entry, &rows, options)?;
+    }
+    // Options and reductions leave set-ups on purpose.
+    if options.given().is_empty() && !options.quick {
+        let beside = side.bound.iter().filter_map(|bound| {
+            let row = rows.iter().find(|row| row.id == bound.row)?;
+            let table = side.grid.columns()[bound.column].table.as_str();
+            Some(Placed {
+                table,
+                at: &bound.at,
+                keyed: &bound.keyed,
+                row,
+            })
+        });
+        setups::check(&document, &paper, beside)?;
     }
     let mut claims = side.printed();
     claims.extend(side.statements());
@@ -406,6 +423,7 @@ impl Side<'_> {
                 .get(name)
                 .cloned()
                 .or_else(|| self.left_open(index, &at)),
+            keyed: entry.keys.values().cloned().collect(),
         };
         self.bound.push(bound);
         if let Some(column) = self.grid.column_mut(index) {
@@ -418,10 +436,7 @@ impl Side<'_> {
     /// `TABLE[VALUE]`.
     fn left_open(&self, index: usize, at: &[String]) -> Option<String> {
         let table = &self.grid.columns()[index].table;
-        let is_of = |setup: &&SetUp| {
-            let mut values = at.iter();
-            setup.is_open() && values.any(|value| setup.of.contains(&format!("{table}[{value}]")))
-        };
+        let is_of = |setup: &&SetUp| setup.is_open() && setup.is_of_cell(table, at);
         let setup = self.paper.setups.iter().find(is_of)?;
         let what = setup.name.replace('_', " ");
         Some(format!(

@@ -21,6 +21,7 @@ mod possible;
 mod quick;
 pub mod raw;
 mod sandbox;
+mod setups;
 mod simulation;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub use describe::{describe, expanded};
 pub use files::{UnreadableDirectory, validation_files, yaml_files};
 pub use quick::Quick;
 pub use raw::Services;
+pub use setups::deviations;
 pub use simulation::SimulationChoice;
 
 pub use crate::yaml::document::{self, Document};
@@ -399,7 +401,7 @@ fn own_models(document: &Document, models: &[OwnModel]) -> Result<(), Experiment
 fn read_elsewhere(field: &str) -> bool {
     matches!(
         field,
-        "systems" | "sweep" | "beside" | "statements" | "checks" | "findings"
+        "systems" | "sweep" | "beside" | "statements" | "deviates" | "checks" | "findings"
     ) || Training::common_fields().any(|common| common == field)
 }
 

@@ -52,7 +52,7 @@ pub use charts::{COST_NAMES, Chart, cost_parts};
 pub use comparison::{Words, write_comparison};
 pub use overview::write_overview;
 pub use page::{Page, Parts, Section, TimeAndCost, stacked, time_cost, write_page};
-pub use paper::paper_page;
+pub use paper::{Deviations, paper_page};
 pub use provenance::Provenance;
 pub use table::{Cell, Table};
 pub use terminal::{terminal_overview, terminal_table, terminal_warnings};

@@ -17,11 +17,18 @@ use crate::published::{Kind, Paper, PaperTable, PublishedError, Statement};
 /// Observations of one cell or instance that are named; more are counted.
 const NAMED: usize = 3;
 
+/// Experiments that leave a set-up, with the reason, by its field.
+pub type Deviations = BTreeMap<String, Vec<(String, String)>>;
+
 /// Returns the page of a paper over a reproduction.
 ///
 /// # Errors
 /// When a formula of the paper cannot be evaluated.
-pub fn paper_page(paper: &Paper, overview: &Overview) -> Result<Page, PublishedError> {
+pub fn paper_page(
+    paper: &Paper,
+    overview: &Overview,
+    deviations: &Deviations,
+) -> Result<Page, PublishedError> {
     let findings = audit::of_paper(paper)?;
     let marks = audit::marks(&findings);
     let own = overview.items.iter();
@@ -51,7 +58,7 @@ pub fn paper_page(paper: &Paper, overview: &Overview) -> Result<Page, PublishedE
             },
         );
     }
-    sections.extend(setups(paper));
+    sections.extend(setups(paper, deviations));
     Ok(Page {
         title: paper.cite.clone(),
         about: "what the paper says, by its own figures and by this reproduction".into(),
@@ -316,10 +323,18 @@ fn cell_of(printed: f64, observations: &[Observation<'_>]) -> Cell {
 }
 
 /// Returns the set-ups, as the paper states them.
-fn setups(paper: &Paper) -> Option<Section> {
+fn setups(paper: &Paper, deviations: &Deviations) -> Option<Section> {
     let mut table = Table::new(
         format!("{} set-ups", paper.setups.len()),
-        &["what:", "value:", "unit:", "place:", "for:", "reading:"],
+        &[
+            "what:",
+            "value:",
+            "unit:",
+            "place:",
+            "for:",
+            "reading:",
+            "left by…",
+        ],
     );
     for setup in &paper.setups {
         let value = if setup.is_open() {
@@ -335,7 +350,13 @@ fn setups(paper: &Paper) -> Option<Section> {
             &setup.of,
             &setup.reading,
         ];
-        table.row(cells.map(Cell::text).into());
+        let left = deviations.get(&setup.field).into_iter().flatten();
+        let left: Vec<String> = left
+            .map(|(item, why)| format!("{}: {why}", item.rsplit('/').next().unwrap_or(item)))
+            .collect();
+        let mut cells = cells.map(Cell::text).to_vec();
+        cells.push(Cell::text(left.join("; ")));
+        table.row(cells);
     }
     table.is_folded = true;
     (!table.lines.is_empty()).then(|| Section {

@@ -427,6 +427,102 @@ fn what_the_paper_leaves_open_is_open() {
     );
 }
 
+#[test]
+fn rows_follow_the_set_ups_of_their_table_or_say_why_not() {
+    let scene = Scene::new(EXPERIMENT);
+    let setups = |value: &str| {
+        format!("name,value,unit,place,for,field\nworkers,{value},,§1,table1,workers\n")
+    };
+    scene.write("setups.csv", &setups("\"2, 4\""));
+    scene.run(0);
+    scene.write("setups.csv", &setups("8"));
+    refused(
+        &scene,
+        &[
+            "item.yaml:18:",
+            "workers 4",
+            "table1: 8 (§1)",
+            "deviates: {workers: REASON}",
+        ],
+    );
+    let deviating =
+        |text: &str| EXPERIMENT.replace("beside:", &format!("deviates: {text}\nbeside:"));
+    scene.write("item.yaml", &deviating("{workers: four are enough}"));
+    scene.run(0);
+    scene.write("setups.csv", &setups("4"));
+    refused(
+        &scene,
+        &[
+            "item.yaml:17:21",
+            "no row leaves a set-up of the paper by `workers`",
+        ],
+    );
+    // What is left open, what is of another table, and what a key of the table stands for, is free.
+    scene.write("item.yaml", EXPERIMENT);
+    for line in [
+        "workers,?,,§1,table1,workers",
+        "workers,8,,§1,table2,workers",
+        "name,other,,§1,table1,row",
+    ] {
+        scene.write(
+            "setups.csv",
+            &format!("name,value,unit,place,for,field\n{line}\n"),
+        );
+        scene.run(0);
+    }
+}
+
+/// In the shipped papers, too: three that are changed.
+#[test]
+fn a_shipped_experiment_that_leaves_a_set_up_is_refused() {
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
+    for (paper, item, from, to, field) in [
+        (
+            "cost-performance",
+            "table2",
+            "batch_size: 512",
+            "batch_size: 256",
+            "batch_size 256",
+        ),
+        (
+            "cost-performance",
+            "figure2",
+            "workers: 16",
+            "workers: 8",
+            "workers 8",
+        ),
+        ("p2p", "table3", "workers: 4", "workers: 8", "workers 8"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join(paper);
+        fs::create_dir(&folder).unwrap();
+        for file in fs::read_dir(experiments.join(paper)).unwrap() {
+            let file = file.unwrap().path();
+            if file.is_file() {
+                fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
+            }
+        }
+        let published = directory.path().join("published");
+        fs::create_dir(&published).unwrap();
+        for file in fs::read_dir(experiments.join("published")).unwrap() {
+            let file = file.unwrap().path();
+            fs::copy(&file, published.join(file.file_name().unwrap())).unwrap();
+        }
+        let path = folder.join(format!("{item}.yaml"));
+        let text = fs::read_to_string(&path).unwrap();
+        let check = || program().arg("check").arg(&path).output().unwrap();
+        assert!(check().status.success(), "{item}");
+        assert!(text.contains(from), "{item}: {from}");
+        fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let output = check();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && message.contains(field),
+            "{item}: {message}"
+        );
+    }
+}
+
 /// A simulation that has one value for both says nothing of which is more.
 #[test]
 fn equal_figures_decide_no_strict_order() {

@@ -58,7 +58,7 @@ pub struct SetUp {
     pub unit: String,
     /// Where the paper says it.
     pub place: String,
-    /// Tables that it is of, `TABLE[VALUE]` for the cells with that value; empty for all.
+    /// Tables that it is of, `TABLE[VALUE]` for the cells with that value; empty for all, or, of a reading, for none.
     pub of: String,
     /// Field of experiments that follows it; empty for none.
     pub field: String,
@@ -67,6 +67,18 @@ pub struct SetUp {
 }
 
 impl SetUp {
+    /// Returns whether it is of those cells of a table alone that have one of these values.
+    pub fn is_of_cell(&self, table: &str, at: &[String]) -> bool {
+        at.iter()
+            .any(|value| self.of.contains(&format!("{table}[{value}]")))
+    }
+
+    /// Returns whether it is of a table, or of those of its cells that have one of these values.
+    pub fn is_of(&self, table: &str, at: &[String]) -> bool {
+        let is_of_all = self.of.is_empty() && self.reading.is_empty();
+        is_of_all || self.of.split(' ').any(|of| of == table) || self.is_of_cell(table, at)
+    }
+
     /// Returns whether the paper leaves it open.
     pub fn is_open(&self) -> bool {
         self.value == "?"

@@ -1,0 +1,177 @@
+//! Whether rows beside a table of a paper follow the set-ups of that table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::document::{Document, Node};
+use super::error::ExperimentError;
+use crate::published::{Paper, SetUp};
+use crate::rows::Row;
+
+/// Field of an experiment: fields in which its rows leave the paper's set-ups, with the reason.
+pub(super) const FIELD: &str = "deviates";
+
+/// A row beside a cell.
+pub(super) struct Placed<'a> {
+    pub table: &'a str,
+    /// Values of the cell's keys.
+    pub at: &'a [String],
+    /// Fields of rows that keys of the table stand for.
+    pub keyed: &'a [String],
+    pub row: &'a Row,
+}
+
+/// Compares rows with the set-ups of the tables that they stand beside.
+///
+/// # Errors
+/// When a row leaves a set-up and no deviation says so, or a deviation is of no set-up.
+pub(super) fn check<'a>(
+    document: &Document,
+    paper: &Paper,
+    beside: impl Iterator<Item = Placed<'a>>,
+) -> Result<(), ExperimentError> {
+    let deviations = stated(document)?;
+    let mut left: BTreeSet<&str> = BTreeSet::new();
+    let mut rows: BTreeMap<&str, Value> = BTreeMap::new();
+    for placed in beside {
+        let table = placed.table;
+        let row = &*rows
+            .entry(&placed.row.id)
+            .or_insert_with(|| serde_json::to_value(placed.row).unwrap_or_default());
+        for (field, setups) in by_field(paper, &placed) {
+            let Some(found) = value(row, field) else {
+                continue;
+            };
+            if setups.iter().any(|setup| allows(setup, &found)) {
+                continue;
+            }
+            left.insert(field);
+            if deviations.contains_key(field) {
+                continue;
+            }
+            let says: Vec<String> = setups
+                .iter()
+                .map(|setup| format!("{} ({})", setup.value, setup.place))
+                .collect();
+            let id = &placed.row.id;
+            let problem = format!(
+                "`{id}` has {field} {found}, and the paper has for {table}: {}",
+                says.join("; ")
+            );
+            let remedy =
+                format!("follow the paper, or say why not: `{FIELD}: {{{field}: REASON}}`");
+            let place = document.root.get("beside").map_or_else(
+                || document.root.origin_of(FIELD),
+                |node: &Node| node.origin.clone(),
+            );
+            return Err(document.error(place, problem, remedy));
+        }
+    }
+    let is_idle = |field: &&String| !left.contains(field.as_str());
+    if let Some(field) = deviations.keys().find(is_idle) {
+        let origin = document.root.get(FIELD).map(|node| node.origin_of(field));
+        let problem = format!("no row leaves a set-up of the paper by `{field}`");
+        return Err(document.error(
+            origin.unwrap_or_else(|| document.root.origin_of(FIELD)),
+            problem,
+            "remove it, or name the field of setups.csv that rows leave",
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the fields in which an experiment leaves the set-ups of its paper, with the reasons.
+///
+/// # Errors
+/// When there is no such file, or it is damaged.
+pub fn deviations(path: &Path) -> Result<BTreeMap<String, String>, ExperimentError> {
+    stated(&super::named::read(path)?)
+}
+
+fn stated(document: &Document) -> Result<BTreeMap<String, String>, ExperimentError> {
+    let node = document.root.get(FIELD);
+    let stated = node.map(|node| super::decode::decode(document, node));
+    Ok(stated.transpose()?.unwrap_or_default())
+}
+
+/// Returns the set-ups of a cell by the field that follows them; none that the paper leaves open.
+fn by_field<'p>(paper: &'p Paper, placed: &Placed<'_>) -> BTreeMap<&'p str, Vec<&'p SetUp>> {
+    let mut fields: BTreeMap<&str, Vec<&SetUp>> = BTreeMap::new();
+    let is_its = |setup: &&SetUp| {
+        let is_keyed = placed.keyed.contains(&setup.field) || setup.field.is_empty();
+        !is_keyed && setup.is_of(placed.table, placed.at)
+    };
+    for setup in paper.setups.iter().filter(is_its) {
+        fields.entry(&setup.field).or_default().push(setup);
+    }
+    fields.retain(|_, setups| !setups.iter().any(|setup| setup.is_open()));
+    fields
+}
+
+/// Returns the value of a row's field; none where it has no such field.
+fn value(row: &Value, field: &str) -> Option<String> {
+    let field = match field {
+        "dataset.name" => "data.dataset",
+        field => field,
+    };
+    let path = format!("/{}", field.replace('.', "/"));
+    let found = row.pointer(&format!("/job{path}")).or(row.pointer(&path))?;
+    match found {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// Returns whether a value is one of a set-up's.
+fn allows(setup: &SetUp, found: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    setup.value.split(", ").any(|value| {
+        value == found || number(value).is_some_and(|value| Some(value) == number(found))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_is_of_the_row_or_of_its_job() {
+        let row = json!({"id": "a", "memory_mb": 3000, "job": {"workers": 4, "model": "lenet5",
+            "data": {"dataset": "mnist", "train_samples": 60_000},
+            "settings": {"k": -1, "slack": null}, "optimizer": {"sgd": {"momentum": 0.9}}}});
+        for (field, found) in [
+            ("workers", Some("4")),
+            ("memory_mb", Some("3000")),
+            ("dataset.name", Some("mnist")),
+            ("data.train_samples", Some("60000")),
+            ("settings.k", Some("-1")),
+            ("settings.slack", None),
+            ("settings.fan_out", None),
+            ("optimizer.sgd.momentum", Some("0.9")),
+        ] {
+            assert_eq!(value(&row, field).as_deref(), found, "{field}");
+        }
+    }
+
+    #[test]
+    fn a_set_up_allows_each_of_its_values() {
+        let setup = |value: &str| SetUp {
+            name: "batch_sizes".into(),
+            value: value.into(),
+            unit: String::new(),
+            place: "§1".into(),
+            of: "table1".into(),
+            field: "batch_size".into(),
+            reading: String::new(),
+        };
+        assert!(allows(&setup("1024, 512"), "512"));
+        assert!(allows(&setup("0.10"), "0.1"));
+        assert!(!allows(&setup("1024, 512"), "51"));
+        assert!(!allows(&setup("vgg11"), "vgg11_at_32"));
+    }
+}
