@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::overview::{How, ItemOverview};
+use super::items::{How, ItemOverview};
 use super::standing::{self, Standing};
 use super::summary::Verdict;
 use crate::claims::{ClaimKind, VerdictKind};

@@ -1,7 +1,7 @@
 //! Which of a paper's conclusions hold, in a sentence.
 
 use super::census::Census;
-use super::overview::{How, ItemOverview};
+use super::items::{How, ItemOverview};
 use super::summary::Verdict;
 use crate::claims::{ClaimKind, VerdictKind};
 

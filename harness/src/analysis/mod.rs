@@ -15,6 +15,7 @@ pub mod counts;
 pub mod evidence;
 mod figures;
 pub(crate) mod findings;
+pub mod items;
 mod leads;
 pub(crate) mod names;
 pub mod overview;

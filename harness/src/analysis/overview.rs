@@ -1,19 +1,19 @@
 //! Several runs in one: what became of every item, every claim, and the exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
+use super::items::{How, ItemOverview, JudgedClaim};
 use super::record::RecordComparison;
 use super::summary::{Answer, RowSummary, Verdict};
 use super::{Analysis, conclusions, summarise, verdicts};
-use crate::claims::{Claim, VerdictKind};
+use crate::claims::Claim;
 use crate::exit::Exit;
 use crate::hash::sha256_of;
-use crate::platform::{Figures, figures_of};
 use crate::profiles::misses;
 use crate::results::{Item, ItemState, Reproduction, ResultsError, RunDirectory, SchemaVersion};
 
@@ -54,100 +54,6 @@ pub struct Overview {
     pub record: RecordComparison,
     /// Every item that was asked for.
     pub items: Vec<ItemOverview>,
-}
-
-/// A table or figure of a paper.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ItemOverview {
-    /// `paper/item`.
-    pub id: String,
-    /// The paper.
-    pub paper: String,
-    /// Purpose of the experiment.
-    pub description: String,
-    /// Outcome.
-    pub state: ItemState,
-    /// Why it is not done; null if it is.
-    pub why: Option<String>,
-    /// Run directory, relative to this file's.
-    pub run: Option<PathBuf>,
-    /// The run's id.
-    pub run_id: Option<String>,
-    /// SHA-256 of the run's resolved experiment.
-    #[serde(default)]
-    pub experiment_sha256: Option<String>,
-    /// Commit of the sources that it was run in; null outside a repository.
-    #[serde(default)]
-    pub commit: Option<String>,
-    /// Platform that it ran on or would run on; null if its file is invalid.
-    pub platform: Option<String>,
-    /// The platform profile of a simulated run.
-    pub profile: Option<String>,
-    /// Size of the run directory, bytes; null without a run.
-    #[serde(default)]
-    pub bytes: Option<u64>,
-    /// What it was reduced by, as `--set` takes it.
-    pub reduced: Vec<String>,
-    /// Trials that ended, failed ones included.
-    pub trials: usize,
-    /// Trials that failed, and that no claim expected to fail.
-    pub failed_trials: usize,
-    /// Verdicts.
-    pub counts: Counts,
-    /// Every claim with its verdict.
-    pub claims: Vec<JudgedClaim>,
-    /// Claims with a recorded verdict that the experiment no longer makes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<String>,
-}
-
-/// A claim, its verdict, and the origin of the observed figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JudgedClaim {
-    /// Origin of the observed figure.
-    pub how: How,
-    /// Whether it is as expected. Nothing is expected of an item that was not run.
-    pub unexpected: bool,
-    /// The verdict.
-    pub verdict: Verdict,
-}
-
-/// The origin of an observed figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum How {
-    /// Measured on processes that ran.
-    Measured,
-    /// Computed in virtual time from a profile.
-    Simulated,
-    /// Computed from what was put in.
-    ByConstruction,
-    /// No figure was observed.
-    NotRun,
-}
-
-impl How {
-    /// Origins of an item's figures, in their order on pages.
-    pub const OF_ITEMS: [Self; 3] = [Self::Measured, Self::Simulated, Self::NotRun];
-
-    /// Returns it as pages write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Simulated => "simulated",
-            Self::ByConstruction => "by construction",
-            Self::NotRun => "not run",
-        }
-    }
-
-    fn of(kind: VerdictKind, platform: &str) -> Self {
-        match (kind, figures_of(platform)) {
-            (VerdictKind::NotRun | VerdictKind::Infeasible, _) => Self::NotRun,
-            (VerdictKind::ByConstruction, _) => Self::ByConstruction,
-            (_, Figures::Simulated) => Self::Simulated,
-            (_, Figures::Measured) => Self::Measured,
-        }
-    }
 }
 
 impl AnalysedRun {
@@ -270,15 +176,6 @@ fn exit_status(items: Vec<&ItemOverview>) -> Exit {
 }
 
 impl ItemOverview {
-    /// Returns the origin of its figures: measured and simulated ones are never added up.
-    pub fn origin(&self) -> How {
-        match (&self.run, self.platform.as_deref().map(figures_of)) {
-            (None, _) => How::NotRun,
-            (Some(_), Some(Figures::Simulated)) => How::Simulated,
-            (Some(_), _) => How::Measured,
-        }
-    }
-
     fn new(item: &Item, run: Option<&AnalysedRun>) -> Self {
         let claims = match run {
             Some(run) => judged(run, item),

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::overview::ItemOverview;
+use super::items::{ItemOverview, JudgedClaim};
 use crate::claims::VerdictKind;
-use crate::results::ItemState;
 
 /// Comparison of a reproduction with the recorded verdicts, claim by claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +41,7 @@ impl RecordComparison {
             for lost in &item.lost {
                 comparison.lost.push(format!("{}: {lost}", item.id));
             }
-            let of_paper = |claim: &&super::overview::JudgedClaim| claim.verdict.kind.is_of_paper();
+            let of_paper = |claim: &&JudgedClaim| claim.verdict.kind.is_of_paper();
             for claim in item.claims.iter().filter(of_paper) {
                 let verdict = &claim.verdict;
                 match verdict.expect {
@@ -109,12 +108,5 @@ impl RecordComparison {
             .iter()
             .map(|line| format!("{line}: recorded, and claimed no more"));
         different.chain(new).chain(lost).collect()
-    }
-}
-
-impl ItemOverview {
-    /// Returns whether it was run to its end, unreduced.
-    pub fn is_whole(&self) -> bool {
-        self.state == ItemState::Done && self.reduced.is_empty()
     }
 }

@@ -1,6 +1,6 @@
 //! Several observations of one printed figure or statement, as one word.
 
-use super::overview::How;
+use super::items::How;
 use super::summary::Verdict;
 use crate::claims::VerdictKind;
 

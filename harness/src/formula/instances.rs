@@ -44,6 +44,15 @@ impl Instance {
     }
 }
 
+/// Puts the values of a key in their order, if all are numbers; otherwise they stay in that of the
+/// table.
+pub(super) fn order<T>(steps: &mut [(String, T)]) {
+    let number = |(at, _): &(String, T)| at.parse::<f64>().ok();
+    if steps.iter().all(|step| number(step).is_some()) {
+        steps.sort_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(Ordering::Equal));
+    }
+}
+
 /// The value of each variable in an instance.
 pub(super) struct Scope<'a> {
     variables: &'a [Variable],
@@ -317,13 +326,7 @@ impl Evaluator<'_> {
             Judged::Trend { is_rising, over } => {
                 let op = if *is_rising { Op::Less } else { Op::More };
                 let mut steps = self.steps(over, scope)?;
-                // Numbers in their order; other values in that of the table.
-                let number = |(at, _): &(String, Value)| at.parse::<f64>().ok();
-                if steps.iter().all(|step| number(step).is_some()) {
-                    steps.sort_by(|a, b| {
-                        number(a).partial_cmp(&number(b)).unwrap_or(Ordering::Equal)
-                    });
-                }
+                order(&mut steps);
                 let pairs = steps.windows(2).map(|two| {
                     let [from, to] = [&two[0], &two[1]];
                     let step = (

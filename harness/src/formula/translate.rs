@@ -2,7 +2,7 @@
 
 use super::Unit;
 use super::grid::{Column, Grid, KNOWN};
-use super::instances::{ResolvedFormula, Scope, each};
+use super::instances::{ResolvedFormula, Scope, each, order};
 use super::parse::{Fold, Op, Sign};
 use super::resolve::{Axis, Comparison, Judged, Node, Over};
 
@@ -177,8 +177,7 @@ impl Translator<'_> {
             Judged::Trend { is_rising, over } => {
                 let op = if *is_rising { Op::Less } else { Op::More };
                 let mut steps = self.steps(over, scope)?;
-                let number = |(at, _): &(String, Term)| at.parse::<f64>().unwrap_or(f64::NAN);
-                steps.sort_by(|a, b| number(a).total_cmp(&number(b)));
+                order(&mut steps);
                 let pairs = steps.windows(2);
                 pairs.map(|two| joined(&two[0].1, op, &two[1].1)).collect()
             }

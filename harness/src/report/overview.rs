@@ -14,8 +14,9 @@ use super::tally::{Strip, TallyLine, strips, tally};
 use super::view::{
     Fact, StripItem, VerdictLine, excluded, sentences, strip_of, verdict_line, warnings_title,
 };
+use crate::analysis::items::{How, ItemOverview, JudgedClaim};
 use crate::analysis::names::names;
-use crate::analysis::overview::{AnalysedRun, How, ItemOverview, JudgedClaim, Overview};
+use crate::analysis::overview::{AnalysedRun, Overview};
 use crate::analysis::warnings::Warning;
 use crate::claims::{ClaimKind, VerdictKind};
 use crate::exit::Exit;

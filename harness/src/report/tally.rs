@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::view::{StripItem, strip_of};
 use crate::analysis::counts::Counts;
-use crate::analysis::overview::{How, ItemOverview, Overview};
+use crate::analysis::items::{How, ItemOverview};
+use crate::analysis::overview::Overview;
 use crate::claims::VerdictKind;
 
 /// Verdicts on claims of one kind, counted.

@@ -6,7 +6,8 @@ use std::path::Path;
 use jiff::Zoned;
 
 use super::Request;
-use crate::analysis::overview::{ItemOverview, Overview};
+use crate::analysis::items::ItemOverview;
+use crate::analysis::overview::Overview;
 use crate::chain::chain;
 use crate::claims::VerdictKind;
 use crate::error::Error;

@@ -212,7 +212,7 @@ fn a_view_can_be_chosen_and_linked_to() {
     let page = measured();
     browser.resize(1600, 1000);
     browser.open(&page.url);
-    browser.click("#view button[data-choice=undecided]");
+    browser.click("#view button[data-choice=open]");
     browser.value(
         "(() => { const s = document.querySelector('#view select'); s.value = 'ScatterReduce'; \
          s.dispatchEvent(new Event('change')); })()",
@@ -221,7 +221,7 @@ fn a_view_can_be_chosen_and_linked_to() {
     let shown = browser.value(SHOWN);
     assert_eq!(
         shown[0],
-        json!(["undecided ScatterReduce", "undecided ScatterReduce"])
+        json!(["open ScatterReduce", "open ScatterReduce"])
     );
     assert_eq!(
         shown[1],
@@ -277,12 +277,12 @@ fn the_page_over_several_runs_sorts_and_filters_too() {
     };
     let page = overview();
     browser.resize(1600, 1000);
-    browser.open(&format!("{}#?verdict=by_construction", page.url));
+    browser.open(&format!("{}#?verdict=agrees", page.url));
     let shown = browser.value(
         "[...document.querySelectorAll('tr[data-verdict]')].filter((r) => r.checkVisibility())\
          .map((r) => r.dataset.verdict)",
     );
-    assert_eq!(shown, json!(["by_construction"]));
+    assert_eq!(shown, json!(["agrees", "agrees"]));
     browser.click("#view button:not([data-choice])");
     let sorted = browser.value(
         "(() => { const t = [...document.querySelectorAll('table.sortable')].find((t) => t.tBodies[0].rows.length > 4); \

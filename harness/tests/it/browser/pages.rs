@@ -145,7 +145,14 @@ pub fn shipped() -> &'static [Page] {
     static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
     PAGES.get_or_init(|| {
         // Draws decide rankings, and no chart shows them.
-        let sweep = ["--set", "findings=[]"];
+        let sweep = [
+            "--set",
+            "findings=[]",
+            "--set",
+            "beside=[]",
+            "--set",
+            "statements=[]",
+        ];
         let files: [(&str, &[&str]); 23] = [
             ("smoke", &["--platform", "sim"]),
             ("own-model", &[]),
@@ -223,7 +230,6 @@ systems:
   - {system: lambdaml_allreduce, fidelity: tuned}
   - {system: lambdaml_async, fidelity: tuned}
   - {system: kubeml, fidelity: tuned, settings: {document_samples: 64, k: 2}}
-claims: []
 ";
 
 /// Twenty-four rows in virtual time.
