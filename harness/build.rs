@@ -67,8 +67,12 @@ fn example_system(write: &dyn Fn(&str, String) -> std::io::Result<()>) -> Result
 /// Returns an array of the texts of all places, in the order of their names.
 fn places() -> Result<String, Failure> {
     let files = files(&manifest()?.join(PLACES))?;
-    let included = files.iter().map(|file| format!("include_str!({file:?}),"));
-    Ok(format!("&[{}]", included.collect::<String>()))
+    let mut entries = String::new();
+    for file in files {
+        let below = file.strip_prefix(manifest()?)?.display().to_string();
+        entries.push_str(&format!("{},\n", included(&below)));
+    }
+    Ok(format!("&[{entries}]"))
 }
 
 /// Returns an array of the names and texts of all files that are brought along, in the
@@ -81,10 +85,18 @@ fn shipped() -> Result<String, Failure> {
         let root = manifest.join(directory).canonicalize()?;
         for file in files(&root)? {
             let below = file.strip_prefix(&root)?.display();
-            entries.push_str(&format!("(\"{name}/{below}\", include_str!({file:?})),\n"));
+            let included = included(&format!("{directory}/{below}"));
+            entries.push_str(&format!("(\"{name}/{below}\", {included}),\n"));
         }
     }
     Ok(format!("&[{entries}]"))
+}
+
+/// Returns the expression that includes a file of this package, wherever its checkout lies
+/// when it is compiled: a build directory may serve several checkouts.
+fn included(below: &str) -> String {
+    let below = format!("/{below}");
+    format!("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {below:?}))")
 }
 
 /// Returns the directory of this package.
