@@ -32,7 +32,8 @@ pub struct Args {
     #[arg(long, value_name = "FIELD=VALUES")]
     sweep: Vec<String>,
     /// Say where to train so that it ends within this time (90min, 2h) in 95 % of the draws of all
-    /// ranges: the cheapest of all systems, numbers of workers, memory sizes and places.
+    /// ranges: the cheapest of all systems, numbers of workers, memory sizes and places. `-v` shows
+    /// what the experiment's own rows take, too.
     #[arg(long, value_name = "TIME")]
     deadline: Option<String>,
     /// Say where to train for no more than this (5usd): with a deadline, as cheaply as
@@ -125,13 +126,19 @@ impl Args {
         }))
     }
 
-    fn request(&self) -> Result<Request<'_>, Error> {
+    fn request(&self, output: Output) -> Result<Request<'_>, Error> {
+        let asks_for_rows = self.cheapest_memory
+            || self.limits
+            || self.uncertainty.is_some()
+            || self.platform.is_some()
+            || self.html.is_some();
         Ok(Request {
             experiment: &self.experiment,
             set: &self.set,
             sweep: &self.sweep,
             goal: Goal::parse(self.deadline.as_deref(), self.budget.as_deref())?,
             any_steps: self.any_steps,
+            with_rows: asks_for_rows || output.json || output.verbosity > 0,
             places: &self.place,
             work: (self.samples.map(Work::Samples)).or(self.epochs.map(Work::Epochs)),
             profile: self.profile.as_deref(),
@@ -158,7 +165,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let Some(path) = &args.html {
         probe_file(path)?;
     }
-    let plan = forecast::forecast(&args.request()?, output)?;
+    let plan = forecast::forecast(&args.request(output)?, output)?;
     if let Some(path) = &args.html {
         report::write_page(path, &plan.page())?;
         output.message(format_args!("page: {}", path.display()));

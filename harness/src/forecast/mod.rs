@@ -71,6 +71,8 @@ pub struct Request<'a> {
     pub places: &'a [String],
     /// Whether settings that take fewer optimizer steps than the experiment may be the answer.
     pub any_steps: bool,
+    /// Whether the experiment's own rows are planned, too, where an answer is searched for.
+    pub with_rows: bool,
     /// The platform profile, by name or file, in the place of the experiment's.
     pub profile: Option<&'a str>,
     /// Compute profiles, by name or file, in the place of the experiment's.
@@ -90,6 +92,14 @@ pub struct Request<'a> {
     pub trials: Option<usize>,
     /// The price book, in the place of the shipped one.
     pub prices: Option<&'a Path>,
+}
+
+impl Request<'_> {
+    /// Returns whether the experiment's own rows are part of the forecast: without a goal they are
+    /// all of it.
+    fn plans_rows(&self) -> bool {
+        self.goal.is_none() || self.with_rows
+    }
 }
 
 /// Samples of the constants' ranges.
@@ -170,20 +180,25 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     {
         output.message(format_args!("warning: {warning}"));
     }
-    let began = Instant::now();
-    let part = format!(
-        "simulating the {} rows of {}",
-        experiment.rows.len(),
-        experiment.name
-    );
+    let (name, began) = (&experiment.name, Instant::now());
+    let part = if request.plans_rows() {
+        format!("simulating the {} rows of {name}", experiment.rows.len())
+    } else {
+        format!("looking for places to train {name}")
+    };
     let activity = Activity::begin(output, part);
-    let (candidates, mut rows) = planned(&experiment, stands, &prices)?;
-    activity.detail(format_args!(
-        "rows and their smallest memory: {:.2} s",
-        began.elapsed().as_secs_f64()
-    ));
+    let (candidates, mut rows) = if request.plans_rows() {
+        let planned = planned(&experiment, stands, &prices)?;
+        activity.detail(format_args!(
+            "rows and their smallest memory: {:.2} s",
+            began.elapsed().as_secs_f64()
+        ));
+        planned
+    } else {
+        Default::default()
+    };
     let on_cloud = on_cloud(request, &experiment, &rows, &prices, output)?;
-    for refused in &experiment.impossible {
+    for refused in experiment.impossible.iter().filter(|_| request.plans_rows()) {
         let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());
         rows.insert(refused.index.min(rows.len()), row);
     }
@@ -226,7 +241,9 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         on_cloud: on_cloud.map(|on_cloud| on_cloud.text),
         rows,
     };
-    say_pace(&forecast, output);
+    if request.plans_rows() {
+        say_pace(&forecast, output);
+    }
     Ok(forecast)
 }
 

@@ -14,8 +14,14 @@ use crate::ui::table;
 
 /// The text of a forecast; with `verbose`, every line item of both bills.
 pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
+    let first = (plan.answer.as_ref()).map_or_else(|| sentences(plan), |answer| answer.text());
+    if plan.rows.is_empty() {
+        // Without a goal there are rows.
+        let more = "-v: what the rows of the experiment take";
+        return [first, misses(plan), format!("{}\n{more}", stands_on(plan))].join("\n\n");
+    }
     let mut parts = vec![
-        (plan.answer.as_ref()).map_or_else(|| sentences(plan), |answer| answer.text()),
+        first,
         misses(plan),
         times_and_dollars(&plan.rows),
         legend(plan),

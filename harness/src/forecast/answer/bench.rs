@@ -146,7 +146,7 @@ impl Bench<'_> {
     pub(in crate::forecast) fn short(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
         match self.lengths(point) {
             Some(lengths) => self.carried(point, draw, lengths),
-            None => self.whole(point, draw),
+            None => self.by_epochs(point, draw),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Trainings carried on from short simulations of them.
 
-use epochcost_systems::{FanOut, find};
+use epochcost_systems::{FanOut, Job, find};
 
 use super::bench::{ALIKE_ABOVE, Bench, Figures, Found, Point};
 use super::bounds::{self, Before};
@@ -16,6 +16,11 @@ const FEW_EVENTS: f64 = 1e6;
 
 /// Events up to which a setting is simulated whole whose mini-batches do not take the same time.
 const MOST_EVENTS: f64 = 4e6;
+
+/// Epochs of the two simulations that a training of whole epochs is carried on from: functions
+/// start cold in the first one.
+const FEW_EPOCHS: usize = 2;
+const MANY_EPOCHS: usize = 4;
 
 impl Bench<'_> {
     /// Returns the lengths of short simulations in which as many functions run at once as in the
@@ -40,6 +45,44 @@ impl Bench<'_> {
             few,
             many: few.saturating_mul(2),
         })
+    }
+
+    /// Returns the figures of a training whose epochs cannot be cut, carried on from its first ones;
+    /// of the whole where it is hardly longer than both.
+    ///
+    /// # Errors
+    /// As [`Self::short`].
+    pub(super) fn by_epochs(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+        let Job {
+            epochs,
+            batches_per_worker: batches,
+            ..
+        } = point.row.job;
+        if epochs <= FEW_EPOCHS + MANY_EPOCHS {
+            return self.whole(point, draw);
+        }
+        let at = |epochs| {
+            let alike_above = CLASSES_ABOVE;
+            let span = Span {
+                batches,
+                epochs,
+                alike_above,
+            };
+            self.part(point, draw, span)
+        };
+        let (few, many) = match (at(FEW_EPOCHS)?, at(MANY_EPOCHS)?) {
+            (Ok(few), Ok(many)) => (few, many),
+            (Err(reason), _) | (_, Err(reason)) => return Ok(Err(reason)),
+        };
+        let per_epoch = few
+            .growing
+            .to(&many.growing, (MANY_EPOCHS - FEW_EPOCHS) as f64);
+        if per_epoch.shrinks() {
+            return self.whole(point, draw);
+        }
+        let more = (epochs - MANY_EPOCHS) as f64;
+        let growing = many.growing.plus(&per_epoch, more);
+        Ok(self.found(point, Part { growing, ..many }, draw))
     }
 
     /// Returns the figures of a point, carried on from two short simulations. Both are doubled while the
@@ -131,8 +174,12 @@ impl Bench<'_> {
         let growing = (base.growing)
             .plus(per_epoch, epochs.saturating_sub(1) as f64)
             .plus(per_batch, (epochs * batches.saturating_sub(few)) as f64);
-        let part = Part { growing, ..base };
-        self.within_limits(point, part).map(|part| Figures {
+        self.found(point, Part { growing, ..base }, draw)
+    }
+
+    /// Returns the figures of a training that was carried on, unless its functions run too long.
+    fn found(&self, point: &Point, carried: Part, draw: Draw) -> Found {
+        self.within_limits(point, carried).map(|part| Figures {
             price: self.interrupted(point, part.price(), &part.growing, draw),
             events: part.growing.events,
             is_whole: false,

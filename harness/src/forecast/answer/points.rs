@@ -4,7 +4,7 @@ use epochcost_systems::{Host, Machines, find, systems};
 
 use super::bench::Point;
 use crate::error::Error;
-use crate::experiment::document::{Node, Value};
+use crate::experiment::document::{Entry, Node, Value};
 use crate::experiment::{Document, Experiment, Options};
 use crate::forecast::alone::{self, is_alone};
 use crate::forecast::places::Site;
@@ -132,7 +132,13 @@ fn document(
         document.set_option("plan", field, &value)?;
     }
     let listed = document.root.get("systems").cloned();
-    let entries = listed.map(|node| own_entries(&node)).unwrap_or_default();
+    let mut entries = listed.map(|node| own_entries(&node)).unwrap_or_default();
+    // What the experiment sets is of its own systems: the opponents may not know it.
+    if let Some(settings) = document.root.remove("settings") {
+        for entry in &mut entries {
+            *entry = with_settings(entry, &settings);
+        }
+    }
     let named: Vec<String> = entries.iter().map(name_of).collect();
     document.set_option("plan", "systems", &text(&entries))?;
     let missing = OPPONENTS
@@ -172,6 +178,25 @@ fn own_entries(systems: &Node) -> Vec<Node> {
         item
     };
     items.iter().map(entry).collect()
+}
+
+/// Returns an entry of `systems` with the experiment's settings below its own.
+fn with_settings(entry: &Node, settings: &Node) -> Node {
+    let named = |name: &str, value: &Node| Entry {
+        key: name.to_owned(),
+        place: value.origin.place.clone(),
+        node: value.clone(),
+    };
+    let mut entry = entry.clone();
+    if let Value::Text(_) = entry.value {
+        entry.value = Value::Map(vec![named("system", &entry)]);
+    }
+    let mut all = settings.clone();
+    for own in entry.get("settings").map_or(&[][..], Node::entries) {
+        all.insert(own.clone());
+    }
+    entry.insert(named("settings", &all));
+    entry
 }
 
 fn name_of(entry: &Node) -> String {

@@ -356,6 +356,45 @@ fn partial_simulations_are_carried_on_to_the_whole() {
     }
 }
 
+/// Epochs that rounds divide are not cut: they are carried on from the first ones, and never
+/// longer than the whole is simulated.
+#[test]
+fn epochs_of_several_rounds_are_carried_on() {
+    let mut experiment = of_spirt(6_400, [20_000.0, 5.0e+8, 1_048_576.0]);
+    for (field, value) in [("settings", "{rounds_per_epoch: 2}"), ("epochs", "24")] {
+        (experiment.document.set_option("test", field, value)).unwrap();
+    }
+    let options = Options {
+        platform: Some(simulator()),
+        ..Options::default()
+    };
+    let experiment = Experiment::from_document(experiment.document, &options).unwrap();
+    let sites = places::sites(&["lambda-x86".to_owned()]).unwrap();
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let bench = bench(&sites, &stands, &prices);
+    let points = points::points(&experiment, &sites).unwrap();
+    let mut compared = 0;
+    for point in &points {
+        let job = &point.row.job;
+        if job.workers != 4 || point.row.memory_mb != 1769 || bench.lengths(point).is_some() {
+            continue;
+        }
+        let what = text::describe(point, &sites[point.site]);
+        let whole = bench.whole(point, Draw(None)).unwrap().unwrap();
+        let short = bench.short(point, Draw(None)).unwrap().unwrap();
+        assert!(!short.is_whole, "{what}");
+        for (a, b) in [
+            (whole.price.seconds, short.price.seconds),
+            (whole.price.usd, short.price.usd),
+        ] {
+            assert!((a - b).abs() <= 0.02 * a, "{what}: {a} and {b}");
+        }
+        compared += 1;
+    }
+    assert!(compared > 0);
+}
+
 /// Every setting trains the samples, and one machine alone is among them.
 #[test]
 fn every_setting_shares_the_work() {
