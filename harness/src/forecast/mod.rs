@@ -198,7 +198,11 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         Default::default()
     };
     let on_cloud = on_cloud(request, &experiment, &rows, &prices, output)?;
-    for refused in experiment.impossible.iter().filter(|_| request.plans_rows()) {
+    for refused in experiment
+        .impossible
+        .iter()
+        .filter(|_| request.plans_rows())
+    {
         let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());
         rows.insert(refused.index.min(rows.len()), row);
     }

@@ -197,14 +197,24 @@ fn settings_of_the_experiment_are_of_its_own_systems() {
     let one = "settings: {rounds_per_epoch: 2}\nsystems: [spirt]";
     let small = EXPERIMENT.replace("samples: 20000", "samples: 1600");
     let directory = directory(&small.replace("systems: [scatterreduce, gpu_baseline]", one));
-    let question = ["plan", "x.yaml", "--budget", "5usd", "--place", "lambda-x86"];
+    let question = [
+        "plan",
+        "x.yaml",
+        "--budget",
+        "5usd",
+        "--place",
+        "lambda-x86",
+    ];
     let [text, with_rows] = [&question[..], &[&question[..], &["-v"]].concat()].map(|arguments| {
         let output = epochcost(directory.path(), arguments);
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     });
     assert!(text.contains("SPIRT"), "{text}");
-    assert!(!text.contains("sync s") && with_rows.contains("sync s"), "{text}");
+    assert!(
+        !text.contains("sync s") && with_rows.contains("sync s"),
+        "{text}"
+    );
 }
 
 /// A search for an answer honours what the experiment and its rows state of the platform.
