@@ -20,7 +20,7 @@ const MOST_WORKERS: usize = 100_000;
 const MOST_SAMPLES: usize = 10_000_000;
 const MOST_BATCHES: usize = 1_000_000;
 /// Most samples of a training that workers share.
-const MOST_SAMPLES_OF_ALL: usize = 1_000_000_000_000;
+pub(super) const MOST_SAMPLES_OF_ALL: usize = 1_000_000_000_000;
 const MOST_EPOCHS: usize = 100_000;
 /// Most letters of an experiment's name, which directories of runs are named for.
 pub(super) const LONGEST_NAME: usize = 100;

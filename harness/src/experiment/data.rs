@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use epochcost_datasets::{self as datasets, Dataset, DatasetInfo, Generate, Origin as Source};
 use serde::Serialize;
 
+use super::bounds::MOST_SAMPLES_OF_ALL;
 use super::document::{Document, Node, Origin};
 use super::error::ExperimentError;
 use super::raw::DatasetChoice;
@@ -13,6 +14,9 @@ use crate::suggest::did_you_mean;
 
 /// Directory of the datasets unless an experiment names another one.
 pub const DATA_DIRECTORY: &str = "data";
+
+/// Most bytes of a described sample: those of all samples together have 64 bits.
+const MOST_BYTES_PER_SAMPLE: usize = 10_000_000;
 
 /// Name of described data that the experiment does not name.
 const DESCRIBED: &str = "described";
@@ -106,10 +110,22 @@ impl Data {
                 "give both: `dataset: {samples: 50000, test: 0, bytes_per_sample: 3073}`",
             ));
         };
-        for (field, count) in [("samples", train), ("bytes_per_sample", bytes)] {
-            if count == 0 {
-                let problem = format!("zero {field}");
-                return Err(document.error(node.origin_of(field), problem, "give 1 or more"));
+        let test = choice.test.unwrap_or(0);
+        for (field, count, least, most) in [
+            ("samples", train, 1, MOST_SAMPLES_OF_ALL),
+            ("bytes_per_sample", bytes, 1, MOST_BYTES_PER_SAMPLE),
+            ("test", test, 0, MOST_SAMPLES_OF_ALL),
+        ] {
+            if !(least..=most).contains(&count) {
+                let problem = match count {
+                    0 => format!("zero {field}"),
+                    count => format!("`{field}` {count} is more than this program simulates"),
+                };
+                let remedy = match count {
+                    0 => "give 1 or more".to_owned(),
+                    _ => format!("give {most} or fewer"),
+                };
+                return Err(document.error(node.origin_of(field), problem, remedy));
             }
         }
         let of_files = [
@@ -132,7 +148,7 @@ impl Data {
             generate: None,
             train,
             validation: 0,
-            test: choice.test.unwrap_or(0),
+            test,
             origin: node.origin_of("samples"),
         })
     }

@@ -148,7 +148,7 @@ pub(super) fn probe_until(
     };
     let simulated = match simulate(simulation, options) {
         Err(SimulationError::GivenUp { .. }) => return Ok(None),
-        Err(error @ SimulationError::TooMany { .. }) => {
+        Err(error) if error.is_too_much() => {
             return Ok(Some(Outcome::Failed(error.to_string())));
         }
         simulated => simulated.map_err(unusable)?,

@@ -43,6 +43,10 @@ fn gpu_flops() -> f64 {
     2.7e12
 }
 
+/// Bounds of the numbers of a description: far around any machine and model.
+const LEAST: f64 = 1.0;
+const MOST: f64 = 1e18;
+
 impl OwnModel {
     /// Sizes of its vectors.
     pub fn sizes(&self) -> Sizes {
@@ -88,6 +92,10 @@ impl OwnModel {
         if self.parameters == 0 {
             return Some(("parameters", "a model without parameters".into()));
         }
+        if self.parameters as f64 > MOST {
+            let problem = format!("{} is more than {MOST:e}", self.parameters);
+            return Some(("parameters", problem));
+        }
         if self.input.is_some_and(|input| input.contains(&0)) {
             return Some(("input", "an image without pixels".into()));
         }
@@ -100,7 +108,10 @@ impl OwnModel {
             ("cpu_flops_per_s", self.cpu_flops_per_s),
             ("gpu_flops_per_s", self.gpu_flops_per_s),
         ];
-        let wrong = numbers.iter().find(|(_, x)| !x.is_finite() || *x <= 0.0);
-        wrong.map(|(field, x)| (*field, format!("{x} is not positive")))
+        let wrong = numbers.iter().find(|(_, x)| !(LEAST..=MOST).contains(x));
+        wrong.map(|(field, x)| match *x > 0.0 {
+            true => (*field, format!("{x} is not between {LEAST:e} and {MOST:e}")),
+            false => (*field, format!("{x} is not positive")),
+        })
     }
 }

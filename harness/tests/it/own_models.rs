@@ -145,6 +145,48 @@ fn described_models_are_evaluated_only_where_that_is_asked_for() {
     assert!(evaluated(&EXPERIMENT.replace("epochs: 2", "epochs: 2\nevaluate: last")) > 0.0);
 }
 
+/// Numbers beyond any machine are refused with their place, or their rows are said to fail: no
+/// panic, no overflow, and a plan that ends.
+#[test]
+fn numbers_beyond_any_machine_are_refused() {
+    let most = u64::MAX;
+    for (field, value) in [
+        ("dataset.samples", format!("{most}")),
+        ("dataset.test", format!("{most}")),
+        ("dataset.bytes_per_sample", format!("{most}")),
+    ] {
+        let refused = refusal(EXPERIMENT, &["--set", &format!("{field}={value}")]);
+        assert!(
+            refused.contains(field) && refused.contains("or fewer"),
+            "{refused}"
+        );
+    }
+    for (field, of) in [
+        ("flops_per_sample", "1e308"),
+        ("parameters", "18446744073709551615"),
+    ] {
+        let line = EXPERIMENT
+            .lines()
+            .find(|line| line.contains(field))
+            .unwrap();
+        let own = line
+            .split(field)
+            .nth(1)
+            .unwrap()
+            .split([',', '}'])
+            .next()
+            .unwrap();
+        let huge = EXPERIMENT.replace(&format!("{field}{own}"), &format!("{field}: {of}"));
+        let refused = refusal(&huge, &[]);
+        assert!(refused.contains(field), "{refused}");
+    }
+    let slow = "activation_bytes_per_sample: 1048576, cpu_flops_per_s: 1.0}";
+    let slow = EXPERIMENT.replace("activation_bytes_per_sample: 1048576}", slow);
+    let plan = plan(&slow, &[]);
+    let years = rows(&plan).iter().find_map(|row| row["failure"].as_str());
+    assert!(years.unwrap().contains("years"), "{plan:#}");
+}
+
 /// A profile that knows the model gives its step's time; one that does not is named.
 #[test]
 fn compute_profiles_count_for_described_models() {

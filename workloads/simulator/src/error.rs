@@ -28,6 +28,31 @@ pub enum SimulationError {
         /// The setting in which one worker can stand for others.
         instead: String,
     },
+    /// The dataset is cut into more objects than the memory of a simulation is meant for.
+    #[error(
+        "{system} reads its data from {objects} objects, and {most} are the most that are simulated; use larger \
+         mini-batches or fewer samples"
+    )]
+    TooManyObjects {
+        /// The system.
+        system: String,
+        /// Objects of the dataset.
+        objects: usize,
+        /// The most.
+        most: usize,
+    },
+    /// Computing takes longer than virtual time is meant for.
+    #[error(
+        "{system}: computing takes {years:.0} years, and {most} are the most that are simulated"
+    )]
+    TooLong {
+        /// The system.
+        system: String,
+        /// Years of all steps of a worker.
+        years: f64,
+        /// The most.
+        most: f64,
+    },
     /// The real time that was given was over first.
     #[error("not simulated to its end: the time was over after {events} events")]
     GivenUp {
@@ -40,4 +65,15 @@ pub enum SimulationError {
     /// A store refused the dataset.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+}
+
+impl SimulationError {
+    /// Returns whether the setting is more than this program simulates, though nothing in it is
+    /// wrong.
+    pub fn is_too_much(&self) -> bool {
+        matches!(
+            self,
+            Self::TooMany { .. } | Self::TooManyObjects { .. } | Self::TooLong { .. }
+        )
+    }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_systems::{
-    ArithmeticMeter, ByHost, DATASET_BUCKET, DriveError, Fault, FaultKind, Job, Record, System,
-    dataset_objects, drive, find, phantom_objects, requests,
+    ArithmeticMeter, ByHost, DATASET_BUCKET, DataLayout, DriveError, Fault, FaultKind, Job, Record,
+    System, dataset_objects, drive, find, phantom_objects, requests,
 };
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
@@ -35,6 +35,7 @@ pub fn simulate(
     }
     let breaks = |fault: &Fault| matches!(fault.kind, FaultKind::Server(_));
     options.simulates_every_poll |= simulation.faults.iter().any(breaks);
+    refuse_long(simulation)?;
     // Services, and the dataset in them.
     let job = &simulation.job;
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
@@ -153,6 +154,31 @@ fn deadline_s(simulation: &Simulation, system: &dyn System) -> Option<f64> {
     (!simulation.faults.is_empty()).then_some(boot_s + simulation.timeout_s * turns as f64)
 }
 
+/// Most years that a worker computes on a vCPU, of which a function may have a fourteenth: virtual
+/// time is counted in nanoseconds, up to 584 years.
+const MOST_YEARS: f64 = 20.0;
+
+/// Seconds of a year.
+const YEAR_S: f64 = 365.25 * 86_400.0;
+
+/// Refuses a setting whose steps would take so long that virtual time ends first.
+fn refuse_long(simulation: &Simulation) -> Result<(), SimulationError> {
+    let job = &simulation.job;
+    let steps = job.epochs as f64 * job.batches_per_worker as f64;
+    let years = steps * simulation.cost.step_s(job.batch_size, 1.0) / YEAR_S;
+    if years <= MOST_YEARS {
+        return Ok(());
+    }
+    Err(SimulationError::TooLong {
+        system: job.system.clone(),
+        years,
+        most: MOST_YEARS,
+    })
+}
+
+/// Most objects of a dataset: with their keys, about half a gigabyte.
+const MOST_OBJECTS: usize = 4_000_000;
+
 /// Stores the dataset where the system reads it, before the run.
 fn store_data(
     system: &dyn System,
@@ -161,6 +187,14 @@ fn store_data(
     services: &Services,
 ) -> Result<(), SimulationError> {
     let layout = system.bind(job)?.data_layout();
+    let count = job.data.train_samples / job.batch_size.max(1);
+    if layout == DataLayout::Minibatches && count > MOST_OBJECTS {
+        return Err(SimulationError::TooManyObjects {
+            system: job.system.clone(),
+            objects: count,
+            most: MOST_OBJECTS,
+        });
+    }
     let objects: Vec<(String, Payload)> = match data {
         None => phantom_objects(job, layout),
         Some((train, test)) => dataset_objects(job, layout, train, test)?

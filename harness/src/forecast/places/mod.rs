@@ -105,6 +105,9 @@ impl PlacePrice {
     }
 }
 
+/// Most GPUs of one machine.
+const MOST_DEVICES: usize = 1_024;
+
 /// A place as its file states it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -526,8 +529,10 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
         }
         _ => {}
     }
-    if place.devices == 0 || place.workers_limit == Some(0) {
-        return Err("`devices` and `workers_limit` are 1 or more".to_owned());
+    if !(1..=MOST_DEVICES).contains(&place.devices) || place.workers_limit == Some(0) {
+        return Err(format!(
+            "`devices` is 1 to {MOST_DEVICES}, and `workers_limit` 1 or more"
+        ));
     }
     for price in &place.prices {
         let own = profile.function_price.as_deref();

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, FromRequestParts, Path};
+use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
 use bytes::Bytes;
@@ -153,18 +154,21 @@ impl RuntimeApi {
     }
 }
 
-fn find(slots: &Slots, sandbox: &str) -> Result<Arc<Slot>, StatusCode> {
-    locked(slots)
-        .get(sandbox)
-        .cloned()
-        .ok_or(StatusCode::NOT_FOUND)
+/// The slot that a request's path names. It is found before a body is read: other users of the
+/// machine do not know the name of a sandbox.
+struct Known(Arc<Slot>);
+
+impl FromRequestParts<Slots> for Known {
+    type Rejection = StatusCode;
+
+    async fn from_request_parts(parts: &mut Parts, slots: &Slots) -> Result<Self, StatusCode> {
+        let sandbox = parts.uri.path().split('/').nth(1).unwrap_or_default();
+        let slot = locked(slots).get(sandbox).cloned();
+        slot.map(Self).ok_or(StatusCode::NOT_FOUND)
+    }
 }
 
-async fn next(
-    State(slots): State<Slots>,
-    Path(sandbox): Path<String>,
-) -> Result<Response<Body>, StatusCode> {
-    let slot = find(&slots, &sandbox)?;
+async fn next(Known(slot): Known) -> Result<Response<Body>, StatusCode> {
     slot.ready.send_if_modified(|ready| match ready {
         Some(_) => false,
         None => ready.replace(Instant::now()).is_none(),
@@ -196,28 +200,24 @@ async fn next(
 }
 
 async fn response(
-    State(slots): State<Slots>,
-    Path((sandbox, id)): Path<(String, String)>,
+    Known(slot): Known,
+    Path((_, id)): Path<(String, String)>,
     body: Bytes,
-) -> Result<StatusCode, StatusCode> {
-    Ok(find(&slots, &sandbox)?.answer(&id, Ok(body)))
+) -> StatusCode {
+    slot.answer(&id, Ok(body))
 }
 
 async fn error(
-    State(slots): State<Slots>,
-    Path((sandbox, id)): Path<(String, String)>,
+    Known(slot): Known,
+    Path((_, id)): Path<(String, String)>,
     body: Bytes,
-) -> Result<StatusCode, StatusCode> {
-    Ok(find(&slots, &sandbox)?.answer(&id, Err(read_error(&body))))
+) -> StatusCode {
+    slot.answer(&id, Err(read_error(&body)))
 }
 
-async fn init_error(
-    State(slots): State<Slots>,
-    Path(sandbox): Path<String>,
-    body: Bytes,
-) -> Result<StatusCode, StatusCode> {
-    *locked(&find(&slots, &sandbox)?.init_error) = Some(read_error(&body));
-    Ok(StatusCode::ACCEPTED)
+async fn init_error(Known(slot): Known, body: Bytes) -> StatusCode {
+    *locked(&slot.init_error) = Some(read_error(&body));
+    StatusCode::ACCEPTED
 }
 
 fn read_error(body: &[u8]) -> FunctionError {
@@ -240,4 +240,42 @@ fn trace_id(request_id: Uuid) -> String {
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    /// Who does not know a sandbox is refused before the body of the request is read.
+    #[tokio::test]
+    async fn a_stranger_is_refused_before_a_body_is_read() {
+        let api = RuntimeApi::start().await.unwrap();
+        let slot = api.open("mine", "f");
+        let refused = |path: &'static str| {
+            let address = api.server.endpoint().replace("http://", "");
+            async move {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                let request = format!(
+                    "POST /{path}/2018-06-01/runtime/init/error HTTP/1.1\r\nhost: x\r\n\
+                     content-length: 17179869184\r\n\r\n"
+                );
+                stream.write_all(request.as_bytes()).await.unwrap();
+                let mut answer = [0; 12];
+                let within = std::time::Duration::from_secs(2);
+                let read = stream.read_exact(&mut answer);
+                let read = tokio::time::timeout(within, read).await;
+                read.is_ok()
+                    .then(|| String::from_utf8_lossy(&answer).into_owned())
+            }
+        };
+        assert_eq!(refused("deadbeef").await.unwrap(), "HTTP/1.1 404");
+        // The body of one who knows it is waited for.
+        assert_eq!(refused("mine").await, None);
+        assert!(slot.init_error().is_none());
+    }
 }

@@ -323,6 +323,19 @@ fn systems_of_quadratic_traffic_state_their_symmetry() {
     }
 }
 
+/// A dataset of more objects than fit into memory is refused before they are made.
+#[test]
+fn more_objects_than_memory_is_meant_for_are_refused() {
+    let profile = Profile::ideal();
+    let mut huge = of(&("spirt", Fidelity::Paper, json!({})), 4, &profile);
+    huge.job.data.train_samples = 1_000_000_000;
+    let refused = simulate(&huge, Options::default()).unwrap_err();
+    assert!(
+        matches!(refused, SimulationError::TooManyObjects { .. }),
+        "{refused}"
+    );
+}
+
 /// Too many workers that are not alike are refused, with the setting that can be simulated.
 #[test]
 fn workers_that_are_not_alike_are_refused_above_a_bound() {
