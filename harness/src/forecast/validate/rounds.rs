@@ -1,4 +1,4 @@
-//! Predictions of quantities of rounds of aggregation that nobody here has measured.
+//! Predictions of rounds of aggregation whose measured values are not known.
 //!
 //! A line of the data names a round and one quantity of it. Its prediction is the median of simulations at
 //! the stated constants, and its range the 5th to the 95th percentile of draws of the constants' ranges.
@@ -41,7 +41,7 @@ struct Line {
     role: String,
     quantity_name: String,
     round: Round,
-    /// Functions of the round that do the same at the same time, each with a shard.
+    /// Level of the functions of the role.
     level: usize,
     quantity: Quantity,
 }

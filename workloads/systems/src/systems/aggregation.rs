@@ -222,8 +222,8 @@ impl Exchange for ByFunctions {
 }
 
 impl ByFunctions {
-    /// Waits for every client's update, has the functions average them, and deletes what nobody reads
-    /// any more.
+    /// Waits for every client's update, has the functions average them, and deletes what is no longer
+    /// read.
     async fn call(&self, world: &mut World, levels: &[Level], at: Iteration) -> Result<()> {
         let (shards, objects) = (self.settings.shards, world.exchange.objects.clone());
         world.enter(Stage::Wait);
