@@ -42,6 +42,10 @@ pub struct Args {
         conflicts_with = "files"
     )]
     record: Option<PathBuf>,
+    /// Predict the quantities that FILE's data name before they are measured, and write them into
+    /// this CSV file: value, 5th and 95th percentile.
+    #[arg(long, value_name = "CSV", requires = "files", conflicts_with_all = ["record", "cells", "markdown"])]
+    predict: Option<PathBuf>,
 }
 
 /// Prints predicted against measured figures, and what they amount to.
@@ -49,6 +53,9 @@ pub struct Args {
 /// # Errors
 /// When a file, its data or its profile cannot be used.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if let Some(path) = &args.predict {
+        return predict(args, path, output);
+    }
     let files = if args.files.is_empty() {
         let directory = shipped::experiments().join(VALIDATION);
         validation_files(&directory).map_err(|error| Error::Usage {
@@ -86,6 +93,23 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     } else {
         Exit::Failed
     })
+}
+
+/// Writes the predictions of one file.
+fn predict(args: &Args, path: &Path, output: Output) -> Result<Exit, Error> {
+    let [file] = args.files.as_slice() else {
+        return Err(Error::Usage {
+            problem: "`--predict` takes one validation file".to_owned(),
+            remedy: "name one FILE".to_owned(),
+        });
+    };
+    let predicted = validate::predict(&named(file)?, args.profile.as_deref(), args.draws)?;
+    std::fs::write(path, predicted).map_err(|source| Error::Io {
+        doing: format!("write {}", path.display()),
+        source,
+    })?;
+    output.message(format_args!("wrote {}", path.display()));
+    Ok(Exit::Done)
 }
 
 /// Returns the file of a validation that a user named, by its path or its name.

@@ -239,7 +239,7 @@ impl Checker<'_> {
         fields: &Node,
         row: &Training,
     ) -> Result<&'static dyn System, ExperimentError> {
-        systems::find(&row.system).ok_or_else(|| {
+        let system = systems::find(&row.system).ok_or_else(|| {
             let known: Vec<&str> = systems::systems()
                 .iter()
                 .map(|system| system.name())
@@ -251,7 +251,16 @@ impl Checker<'_> {
                 format!("unknown system `{}`", row.system),
                 remedy,
             )
-        })
+        })?;
+        match system.deployment().not_on_cloud.filter(|_| !self.has_links) {
+            None => Ok(system),
+            Some(reason) => Err(self.error(
+                fields,
+                "system",
+                format!("{} does not run on AWS: {reason}", system.title()),
+                "run it with --platform local or sim",
+            )),
+        }
     }
 
     fn model(&self, fields: &Node, row: &Training) -> Result<&'static ModelSizes, ExperimentError> {

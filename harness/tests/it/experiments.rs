@@ -24,7 +24,7 @@ fn every_shipped_experiment_is_valid_and_named_like_its_file() {
     }
 }
 
-/// The smoke run and MobileNet's run have every system, the latter at one size.
+/// MobileNet's run has every system at one size; the smoke run all but those that only aggregate otherwise.
 #[test]
 fn the_first_runs_have_every_system() {
     let known: Vec<&str> = epochcost_systems::systems()
@@ -37,7 +37,12 @@ fn the_first_runs_have_every_system() {
     for experiment in [&smoke, &mobilenet] {
         let rows = experiment.rows.iter();
         let systems: Vec<&str> = rows.map(|row| row.job.system.as_str()).collect();
-        assert_eq!(systems, known, "{}", experiment.name);
+        let mut expected = known.clone();
+        if experiment.name == "smoke" {
+            let aggregation = ["grads_sharding", "lambda_fl", "lifl"];
+            expected.retain(|system| !aggregation.contains(system));
+        }
+        assert_eq!(systems, expected, "{}", experiment.name);
     }
     // Systems with many short epochs are evaluated after each tenth of them.
     for row in smoke.rows.iter().filter(|row| row.job.epochs >= 50) {

@@ -176,3 +176,117 @@ fn mistakes_in_a_file_are_named() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// The shipped predictions with the data lines that `is_kept` accepts, changed by `edit`.
+fn predictions(
+    is_kept: impl Fn(&str) -> bool,
+    edit: impl Fn(String) -> String,
+) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let from = experiments().join("validation/predictions");
+    let read = |name: &str| fs::read_to_string(from.join(name)).unwrap();
+    let data = read("gradssharding.csv");
+    let kept = data.lines().enumerate();
+    let kept = kept.filter(|(number, line)| *number == 0 || is_kept(line));
+    let kept: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+    fs::write(directory.path().join("gradssharding.csv"), edit(kept)).unwrap();
+    let file = directory.path().join("gradssharding.yaml");
+    fs::write(file, read("gradssharding.yaml")).unwrap();
+    directory
+}
+
+const PREDICT: [&str; 5] = [
+    "gradssharding.yaml",
+    "--draws",
+    "60",
+    "--predict",
+    "out.csv",
+];
+
+/// A line for each of the data; a round costs its functions, and lasts as long as one of them.
+#[test]
+fn predictions_of_rounds_are_consistent_and_the_same_twice() {
+    let directory = predictions(|line| line.starts_with("cross-resnet18"), |data| data);
+    let predicted = || {
+        ends(directory.path(), &PREDICT, 0);
+        fs::read_to_string(directory.path().join("out.csv")).unwrap()
+    };
+    let text = predicted();
+    assert_eq!(text, predicted());
+    let figures: std::collections::BTreeMap<String, [f64; 3]> = (text.lines().skip(1))
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let figure = |index: usize| cells[index].parse::<f64>().unwrap();
+            let id = cells[0].strip_prefix("cross-resnet18-").unwrap();
+            let name = format!("{id} {} {}", cells[1], cells[2]);
+            (name, [figure(3), figure(4), figure(5)])
+        })
+        .collect();
+    assert_eq!(figures.len(), 15, "{text}");
+    for [value, low, high] in figures.values() {
+        assert!(0.0 < *low && low <= high && *value > 0.0, "{text}");
+    }
+    let stated = |name: &str| figures[name][0];
+    let seconds = |role: &str| -> f64 {
+        let part = |part| stated(&format!("{role} {part}"));
+        ["read_s", "compute_s", "write_s"].map(part).iter().sum()
+    };
+    let (shard, leaf) = (seconds("gradssharding shard"), seconds("lambda_fl leaf"));
+    let root = seconds("lambda_fl root");
+    let usd = |seconds: f64, memory_mb: f64, functions: f64| {
+        seconds * memory_mb / 1024.0 * 1.66667e-5 + functions * 2e-7
+    };
+    for (round, least_s, cost) in [
+        ("gradssharding", shard, usd(4.0 * shard, 472.0, 4.0)),
+        ("lambda_fl", leaf + root, usd(4.0 * leaf + root, 536.0, 5.0)),
+    ] {
+        let found = stated(&format!("{round} round cost_usd"));
+        assert!(
+            (found / cost - 1.0).abs() < 0.03,
+            "{round}: {found}, {cost}"
+        );
+        let wall_s = stated(&format!("{round} round wall_s"));
+        assert!(wall_s > 0.98 * least_s, "{round}: {wall_s}, {least_s}");
+    }
+}
+
+/// The recorded predictions answer every line, in its order.
+#[test]
+fn the_recorded_predictions_are_of_the_shipped_lines() {
+    let lines = |file: &Path, columns: [usize; 3]| -> Vec<String> {
+        let text = fs::read_to_string(file).unwrap();
+        let line = |line: &str| {
+            let cells: Vec<&str> = line.split(',').collect();
+            columns.map(|column| cells[column]).join(",")
+        };
+        text.lines().map(line).collect()
+    };
+    let shipped = experiments().join("validation/predictions/gradssharding.csv");
+    let records = experiments().join("../results/records");
+    let recorded = fs::read_dir(records).unwrap().filter_map(|entry| {
+        let path = entry.unwrap().path();
+        let is_one = path.to_str()?.ends_with("gradssharding-predictions.csv");
+        is_one.then_some(path)
+    });
+    let recorded: Vec<PathBuf> = recorded.collect();
+    assert!(!recorded.is_empty());
+    for file in recorded {
+        assert_eq!(lines(&file, [0, 1, 2]), lines(&shipped, [0, 2, 8]));
+    }
+}
+
+#[test]
+fn lines_that_name_no_quantity_are_refused_with_their_place() {
+    for (from, to, column) in [
+        ("grads_sharding", "tree", "architecture"),
+        (",shard,", ",leaf,", "role"),
+        ("read_s", "wall_s", "quantity"),
+        (",20,4,", ",0,4,", "clients"),
+    ] {
+        let is_kept = |line: &str| line.starts_with("cross-resnet18-gradssharding,");
+        let directory = predictions(is_kept, |data| data.replace(from, to));
+        let (_, err) = ends(directory.path(), &PREDICT, 2);
+        let place = format!("gradssharding.csv:2:{column}");
+        assert!(err.contains(&place), "{err}");
+    }
+}

@@ -36,7 +36,7 @@ pub use error::SimulationError;
 pub use limits::{Infeasible, Limit};
 pub use model::{Invocation, MakeCompute, Options, Simulated, Simulation};
 pub use population::simulated_workers;
-pub use probe::{Operation, Probe, ProbeClient, probe};
+pub use probe::{Aggregated, Operation, Probe, ProbeClient, Round, RoundTimes, aggregate, probe};
 pub use recorded::Recorded;
 pub use refusal::refused;
 pub use trial::simulate;

@@ -1,6 +1,8 @@
 //! Single operations in virtual time, for comparison with measurements of them: the
 //! stations, channels and starts are those of a simulated trial.
 
+mod round;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ use crate::profile::{Client, Profile, ServiceModel};
 use crate::resource::Resource;
 use crate::services::Services;
 use crate::station::{Chance, Server, Station, StationSpec, Work};
+
+pub use self::round::{Aggregated, Round, RoundTimes, aggregate};
 
 const BUCKET: &str = "probe";
 
@@ -93,31 +97,8 @@ pub struct Probe {
 /// Returns the seconds of every operation of `probe` on `profile`. Draws follow from the
 /// profile's seed.
 pub fn probe(profile: &Profile<f64>, probe: &Probe) -> Vec<f64> {
-    let profile = Profile {
-        functions_in_vpc: probe.operation == Operation::VpcDownload,
-        client: match probe.client {
-            ProbeClient::Compiled => Client::Compiled,
-            ProbeClient::Interpreted | ProbeClient::Streaming => Client::Interpreted,
-        },
-        ..profile.clone()
-    };
-    let engine = Engine::default();
-    let timing = Arc::new(Timing {
-        services: Services::new(&engine, &profile, 1, false, Population::everyone(1)),
-        starts: Starts::new(&engine, &profile, true),
-        engine: engine.clone(),
-        profile,
-        probe: *probe,
-        seconds: Mutex::default(),
-    });
-    // A store in memory answers at once.
-    let body = Payload::Phantom { bytes: probe.bytes };
-    let _ = timing
-        .services
-        .objects
-        .store
-        .put(BUCKET, "object", body)
-        .now_or_never();
+    let timing = Arc::new(Timing::new(profile, probe));
+    let engine = timing.engine.clone();
     let functions = (0..probe.functions).map(|function| {
         let timing = timing.clone();
         engine.spawn(async move { timing.function(function as u64).await })
@@ -139,6 +120,36 @@ struct Timing {
 }
 
 impl Timing {
+    /// Makes the services and starts of a probe, with one object in the store.
+    fn new(profile: &Profile<f64>, probe: &Probe) -> Self {
+        let profile = Profile {
+            functions_in_vpc: probe.operation == Operation::VpcDownload,
+            client: match probe.client {
+                ProbeClient::Compiled => Client::Compiled,
+                ProbeClient::Interpreted | ProbeClient::Streaming => Client::Interpreted,
+            },
+            ..profile.clone()
+        };
+        let engine = Engine::default();
+        let timing = Self {
+            services: Services::new(&engine, &profile, 1, false, Population::everyone(1)),
+            starts: Starts::new(&engine, &profile, true),
+            engine: engine.clone(),
+            profile,
+            probe: *probe,
+            seconds: Mutex::default(),
+        };
+        // A store in memory answers at once.
+        let body = Payload::Phantom { bytes: probe.bytes };
+        let _ = timing
+            .services
+            .objects
+            .store
+            .put(BUCKET, "object", body)
+            .now_or_never();
+        timing
+    }
+
     fn now_s(&self) -> f64 {
         self.engine.now() as f64 * 1e-9
     }
@@ -276,10 +287,23 @@ impl Timing {
 
     /// Makes the station of a function, or of an instance.
     fn station(&self, function: u64) -> Station {
+        let credit = self.profile.function.network_credit.as_ref();
+        let credit = credit.filter(|_| !self.is_instance());
+        self.station_on(function, Arc::new(Network::new(credit)))
+    }
+
+    fn is_instance(&self) -> bool {
+        matches!(
+            self.probe.operation,
+            Operation::InstanceGet | Operation::Deliver
+        )
+    }
+
+    /// Makes a station on a sandbox whose network is `network`.
+    fn station_on(&self, function: u64, network: Arc<Network>) -> Station {
         let (profile, probe) = (&self.profile, &self.probe);
         let (model, memory_mb) = (&profile.function, probe.memory_mb);
-        let is_instance = matches!(probe.operation, Operation::InstanceGet | Operation::Deliver);
-        let credit = (model.network_credit.as_ref()).filter(|_| !is_instance);
+        let is_instance = self.is_instance();
         let interpreted = profile.interpreted();
         let spec = StationSpec {
             vcpus: if is_instance {
@@ -293,7 +317,7 @@ impl Timing {
             } else {
                 model.bytes_per_s(memory_mb)
             },
-            network: Arc::new(Network::new(credit)),
+            network,
             interpreted: interpreted.filter(|_| probe.client != ProbeClient::Compiled),
             has_codec: probe.client == ProbeClient::Interpreted,
             shares_gpu: false,

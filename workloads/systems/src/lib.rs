@@ -57,7 +57,7 @@ pub use contract::world::{
 };
 
 pub use systems::registry::{find, systems};
-pub use systems::{kubeml, mlless, p2p, p2p_lambda, spirt};
+pub use systems::{aggregation, kubeml, mlless, p2p, p2p_lambda, spirt};
 
 /// Result of training code.
 pub type Result<T, E = SystemError> = std::result::Result<T, E>;

@@ -7,10 +7,11 @@
 mod cells;
 mod file;
 mod predict;
+mod rounds;
 mod score;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -104,6 +105,14 @@ pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
         together: together(&sets),
         sets,
     })
+}
+
+/// Predicts the quantities that a validation file's data name, before they are measured: CSV.
+///
+/// # Errors
+/// When the file, its data or its profile cannot be used.
+pub fn predict(path: &Path, profile: Option<&str>, draws: u32) -> Result<String, Error> {
+    rounds::predict(&File::read(path, profile)?, draws)
 }
 
 impl Validated {

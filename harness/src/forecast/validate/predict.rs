@@ -23,7 +23,7 @@ use crate::rows::{TrialPlan, stated};
 const SEED: u64 = 0x5641_4C49;
 
 /// Repetitions of a setting at the stated constants, of which the median is the prediction.
-const REPETITIONS: u32 = 25;
+pub(super) const REPETITIONS: u32 = 25;
 
 /// A predicted figure.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +47,7 @@ pub(super) struct Predictor {
 
 /// One simulation of a setting.
 #[derive(Clone, Copy)]
-enum Draw {
+pub(super) enum Draw {
     /// At the stated constants, with single events drawn.
     Stated(u32),
     /// On a draw of the constants' ranges.
@@ -77,6 +77,14 @@ impl Predictor {
             sim,
             prices: PriceBook::shipped().map_err(ResultsError::from)?,
         })
+    }
+
+    /// Returns the profile on a draw.
+    pub(super) fn drawn(&self, draw: Draw) -> Profile<f64> {
+        match draw {
+            Draw::Stated(draw) => self.profile.drawn(seed(draw)),
+            Draw::Sampled(draw) => self.profile.sampled(seed(draw)),
+        }
     }
 
     /// Returns the profile's name.
@@ -144,13 +152,7 @@ impl Predictor {
             Some(refinement) => profile.without(refinement),
         };
         match setting {
-            Setting::Operation(operation) => {
-                let profile = match draw {
-                    Draw::Stated(draw) => self.profile.drawn(seed(draw)),
-                    Draw::Sampled(draw) => self.profile.sampled(seed(draw)),
-                };
-                Ok(probe(&refined(profile), operation))
-            }
+            Setting::Operation(operation) => Ok(probe(&refined(self.drawn(draw)), operation)),
             Setting::Row(id) => {
                 let (plan, simulation) = self.simulation(id, draw)?;
                 let profile = refined(simulation.profile.clone());

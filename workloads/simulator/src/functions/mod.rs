@@ -184,9 +184,10 @@ impl Trial {
     /// of a training step and the vectors that are exchanged.
     pub(crate) fn peak_mb(&self, task: &Task, resident_mb: f64, computed: &Computed) -> f64 {
         let bound = self.system.bind(&task.job);
-        let vectors = bound.map_or(0, |bound| bound.resident_vectors(&task.function, task.rank));
-        let vectors = vectors as f64;
-        let exchanged = vectors * self.sizes.gradient_bytes() as f64 / f64::from(1 << 20);
+        let gradients = bound.map_or(0.0, |bound| {
+            bound.resident_gradients(&task.function, task.rank)
+        });
+        let exchanged = gradients * self.sizes.gradient_bytes() as f64 / f64::from(1 << 20);
         let step = match computed.samples() {
             0 => 0.0,
             samples => self.cost.peak_mb(samples),

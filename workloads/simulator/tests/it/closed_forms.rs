@@ -61,6 +61,9 @@ fn the_other_systems_and_the_tuned_arms_move_what_they_state() {
         ("kubeml", json!({"document_samples": 4, "k": 1})),
         ("mirrored", json!({})),
         ("ring", json!({})),
+        ("grads_sharding", json!({})),
+        ("lambda_fl", json!({"leaves": 2})),
+        ("lifl", json!({})),
     ];
     let by_name = json!({"over": "objects"});
     let first = SYSTEMS.map(|system| (system, json!({})));

@@ -139,9 +139,10 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
         self.system.states_bytes(&self.settings)
     }
 
-    fn resident_vectors(&self, function: &str, rank: usize) -> usize {
-        let system = self.system;
-        system.resident_vectors(self.job, &self.settings, function, rank)
+    fn resident_gradients(&self, function: &str, rank: usize) -> f64 {
+        let (system, settings) = (self.system, &self.settings);
+        let vectors = system.resident_vectors(self.job, settings, function, rank);
+        vectors as f64 / system.resident_parts(settings, function).max(1) as f64
     }
 
     fn symmetry(&self) -> Symmetry {

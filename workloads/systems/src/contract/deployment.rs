@@ -125,6 +125,8 @@ pub struct Deployment {
     /// Whether workers wait for objects by listing a bucket, which costs 12.5 times as much as
     /// a read.
     pub polls_by_listing: bool,
+    /// Reason why it is not run in a cloud; none where it is.
+    pub not_on_cloud: Option<&'static str>,
 }
 
 impl Deployment {
@@ -143,6 +145,7 @@ impl Deployment {
             queue_service: QueueService::RabbitMq,
             paper_account: PaperAccount::Comparison,
             polls_by_listing: false,
+            not_on_cloud: None,
         }
     }
 

@@ -163,9 +163,9 @@ pub trait BoundSystem: Send + Sync {
     /// text, their lengths depend on the data and its bytes are an estimate.
     fn states_bytes(&self) -> bool;
 
-    /// Number of vectors of a gradient's size that an invocation of `function` for
-    /// worker `rank` holds at once, at most, beside what a training step needs.
-    fn resident_vectors(&self, function: &str, rank: usize) -> usize;
+    /// Number of gradients that an invocation of `function` for worker `rank` holds at once, at
+    /// most, beside what a training step needs.
+    fn resident_gradients(&self, function: &str, rank: usize) -> f64;
 
     /// Whether one worker can stand for others that are alike in a simulation of sizes.
     fn symmetry(&self) -> Symmetry;

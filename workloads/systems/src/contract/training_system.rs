@@ -146,6 +146,12 @@ pub trait TrainingSystem: Send + Sync {
         rank: usize,
     ) -> usize;
 
+    /// Number of parts of a gradient, of one of which each vector that
+    /// [`resident_vectors`](Self::resident_vectors) counts has the size; 1 by default.
+    fn resident_parts(&self, _settings: &Self::Settings, _function: &str) -> usize {
+        1
+    }
+
     /// Whether one worker can stand for others that are alike in a simulation of sizes; by
     /// default none can.
     fn symmetry(&self, _settings: &Self::Settings) -> Symmetry {

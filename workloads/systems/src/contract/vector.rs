@@ -189,6 +189,14 @@ impl Vector {
         }
     }
 
+    /// Every element multiplied by `factor`.
+    pub(crate) fn multiply(&mut self, factor: f32) {
+        arithmetic::note(2, self.len());
+        if let Self::Real(values) = self {
+            values.iter_mut().for_each(|value| *value *= factor);
+        }
+    }
+
     /// Every element divided by `divisor`.
     pub fn divide(&mut self, divisor: f32) {
         arithmetic::note(2, self.len());

@@ -1,6 +1,7 @@
 //! The training systems, one file or folder each, and their registry. None
 //! imports from another.
 
+pub mod aggregation;
 pub(crate) mod allreduce;
 #[cfg(test)]
 mod gossip {

@@ -17,6 +17,9 @@ pub fn systems() -> &'static [&'static dyn System] {
         &super::kubeml::KubeMl,
         &super::mirrored::Mirrored,
         &super::ring::Ring,
+        &super::aggregation::Aggregation::GradsSharding,
+        &super::aggregation::Aggregation::LambdaFl,
+        &super::aggregation::Aggregation::Lifl,
     ]
 }
 

@@ -1,6 +1,7 @@
 //! Tests of training systems: each against one process, closed forms and faults, in one binary.
 #![allow(clippy::unwrap_used)]
 
+mod aggregation;
 mod kubeml;
 mod lambdaml;
 mod layers;

@@ -1,0 +1,205 @@
+//! Predictions of rounds of aggregation whose measured values are not known.
+//!
+//! A line of the data names a round and one quantity of it. Its prediction is the median of simulations at
+//! the stated constants, and its range the 5th to the 95th percentile of draws of the constants' ranges.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use epochcost_simulator::{Aggregated, ProbeClient, Round, RoundTimes, aggregate};
+use epochcost_systems::aggregation::levels;
+
+use super::cells::quantile;
+use super::file::File;
+use super::predict::{Draw, Predictor, REPETITIONS};
+use crate::chain::chain;
+use crate::cost::PriceBook;
+use crate::error::Error;
+use crate::forecast::parallel;
+use crate::published::{PublishedError, Row, Table};
+use crate::results::ResultsError;
+
+/// Most clients, functions or inputs of a line.
+const MOST: usize = 100_000;
+
+/// MB in the GB that AWS bills.
+const MB_PER_GB: f64 = 1024.0;
+
+/// A quantity of a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Quantity {
+    Read,
+    Compute,
+    Write,
+    Wall,
+    Cost,
+}
+
+/// A line of the data.
+struct Line {
+    id: String,
+    role: String,
+    quantity_name: String,
+    round: Round,
+    /// Level of the functions of the role.
+    level: usize,
+    quantity: Quantity,
+}
+
+/// Predicts every line of the data of `file`, as CSV: `id`, `role`, `quantity`, `value`, `low`, `high`.
+///
+/// # Errors
+/// When the file, a line or the profile cannot be used.
+pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
+    let lines = read(&file.beside(&file.data)).map_err(|error| file.error(&chain(&error)))?;
+    let predictor = Predictor::new(file)?;
+    let book = PriceBook::shipped().map_err(ResultsError::from)?;
+    let price = |dimension: &str| -> Result<f64, Error> {
+        let price = book.price(dimension).map_err(ResultsError::from)?;
+        Ok(price.usd)
+    };
+    let prices = (price("lambda_gb_second")?, price("lambda_request")?);
+    // Every round is simulated once, however many quantities are taken from it.
+    let mut rounds: Vec<&Round> = lines.iter().map(|line| &line.round).collect();
+    rounds.sort();
+    rounds.dedup();
+    let stated = (0..REPETITIONS).map(Draw::Stated);
+    let all: Vec<Draw> = stated.chain((0..draws).map(Draw::Sampled)).collect();
+    let tasks: Vec<(&Round, Draw)> = (rounds.iter())
+        .flat_map(|round| all.iter().map(move |draw| (*round, *draw)))
+        .collect();
+    let times = parallel::map(&tasks, |(round, draw)| {
+        aggregate(&predictor.drawn(*draw), round)
+    });
+    let of_round: BTreeMap<&Round, &[RoundTimes]> =
+        rounds.into_iter().zip(times.chunks(all.len())).collect();
+    // Predictions, in the lines' order.
+    let mut text = "id,role,quantity,value,low,high\n".to_owned();
+    for line in &lines {
+        let times = of_round.get(&line.round).copied().unwrap_or_default();
+        let mut figures: Vec<f64> = times.iter().map(|times| line.of(times, prices)).collect();
+        let mut drawn = figures.split_off((REPETITIONS as usize).min(figures.len()));
+        figures.sort_by(f64::total_cmp);
+        drawn.sort_by(f64::total_cmp);
+        let [value, low, high] = [
+            quantile(&figures, 0.5),
+            quantile(&drawn, 0.05),
+            quantile(&drawn, 0.95),
+        ]
+        .map(|figure| format!("{figure:.4e}"));
+        let Line {
+            id,
+            role,
+            quantity_name,
+            ..
+        } = line;
+        text += &format!("{id},{role},{quantity_name},{value},{low},{high}\n");
+    }
+    Ok(text)
+}
+
+impl Line {
+    /// Returns the quantity in a simulated round; seconds of a function as the mean of its level.
+    fn of(&self, times: &RoundTimes, (gb_second_usd, request_usd): (f64, f64)) -> f64 {
+        let mean = |part: fn(&Aggregated) -> f64| {
+            let level = times.levels.get(self.level).map_or(&[][..], Vec::as_slice);
+            level.iter().map(part).sum::<f64>() / level.len() as f64
+        };
+        match self.quantity {
+            Quantity::Read => mean(|function| function.read_s),
+            Quantity::Compute => mean(|function| function.compute_s),
+            Quantity::Write => mean(|function| function.write_s),
+            Quantity::Wall => times.wall_s,
+            Quantity::Cost => {
+                // Durations are billed by the millisecond.
+                let billed_s = |function: &Aggregated| (function.seconds() * 1e3).ceil() / 1e3;
+                let functions = || times.levels.iter().flatten();
+                let seconds: f64 = functions().map(billed_s).sum();
+                let gb = f64::from(self.round.memory_mb) / MB_PER_GB;
+                seconds * gb * gb_second_usd + functions().count() as f64 * request_usd
+            }
+        }
+    }
+}
+
+/// Reads the lines of the data.
+fn read(file: &Path) -> Result<Vec<Line>, PublishedError> {
+    let table = Table::read(file)?;
+    table.refuse_repeated(&["id", "role", "quantity"])?;
+    table.rows().map(line).collect()
+}
+
+fn line(row: Row<'_>) -> Result<Line, PublishedError> {
+    let count = |column: &str| {
+        let number = row.text(column)?.parse::<usize>().ok();
+        let number = number.filter(|number| (1..=MOST).contains(number));
+        number.ok_or_else(|| unknown(row, column, "a whole number from 1 to 100000"))
+    };
+    let clients = count("clients")?;
+    let architecture = row.text("architecture")?;
+    let whole = match architecture {
+        "grads_sharding" => levels(clients, None, None),
+        "lambda_fl" => levels(clients, Some(count("functions_at_once")?), None),
+        "lifl" => levels(clients, None, Some(count("fan_in")?)),
+        _ => {
+            let known = "one of grads_sharding, lambda_fl, lifl";
+            return Err(unknown(row, "architecture", known));
+        }
+    };
+    let shards = match architecture {
+        "grads_sharding" => count("functions_at_once")?,
+        _ => 1,
+    };
+    let of_level = |level: Vec<std::ops::Range<usize>>| {
+        let inputs = level.into_iter().map(|inputs| inputs.len());
+        let inputs: Vec<usize> = inputs.collect();
+        inputs.repeat(shards)
+    };
+    let role = row.text("role")?;
+    let level = match (architecture, role) {
+        ("grads_sharding", "shard") | ("lambda_fl", "leaf") | (_, "round") => 0,
+        ("lambda_fl", "root") => 1,
+        _ => return Err(unknown(row, "role", "shard, leaf, root or round")),
+    };
+    if level >= whole.len() {
+        return Err(unknown(row, "role", "a role that the round has"));
+    }
+    let quantity_name = row.text("quantity")?;
+    let quantity = match (quantity_name, role == "round") {
+        ("read_s", false) => Quantity::Read,
+        ("compute_s", false) => Quantity::Compute,
+        ("write_s", false) => Quantity::Write,
+        ("wall_s", true) => Quantity::Wall,
+        ("cost_usd", true) => Quantity::Cost,
+        _ => {
+            let known = "read_s, compute_s or write_s of a function, wall_s or cost_usd of a round";
+            return Err(unknown(row, "quantity", known));
+        }
+    };
+    let values = row.text("float32_values_per_object")?.parse::<u64>();
+    let values = values.ok().filter(|values| *values < 1 << 40);
+    Ok(Line {
+        id: row.text("id")?.to_owned(),
+        role: role.to_owned(),
+        quantity_name: quantity_name.to_owned(),
+        round: Round {
+            levels: whole.into_iter().map(of_level).collect(),
+            bytes: 4 * values
+                .ok_or_else(|| unknown(row, "float32_values_per_object", "a whole number"))?,
+            memory_mb: count("memory_mb")? as u32,
+            client: ProbeClient::Interpreted,
+        },
+        level,
+        quantity,
+    })
+}
+
+fn unknown(row: Row<'_>, column: &str, wanted: &str) -> PublishedError {
+    PublishedError::Table {
+        place: row.cell(column),
+        reason: format!(
+            "{:?} is no {column}: give {wanted}",
+            row.text(column).unwrap_or_default()
+        ),
+    }
+}

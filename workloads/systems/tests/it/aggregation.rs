@@ -1,0 +1,250 @@
+//! Aggregation by functions: its bytes, its bits against references, and its replicas.
+
+use async_trait::async_trait;
+use epochcost_kernels::hash;
+use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use epochcost_systems::aggregation::{Level, levels};
+use epochcost_systems::testing::{self, SIZES};
+use epochcost_systems::{
+    Batch, Compute, Evaluate, Evaluation, Fidelity, GradientOutput, Job, Result, Vector, find,
+};
+use serde_json::{Map, Value, json};
+
+const SYSTEMS: [&str; 3] = ["grads_sharding", "lambda_fl", "lifl"];
+const PARAMETERS: usize = 37;
+
+fn settings(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+/// Gradients that depend on worker and step; parameters start at zero.
+struct Given;
+
+fn gradient(worker: usize, index: usize) -> Vec<f32> {
+    let seed = hash::mix(worker as u64 + 1, index as u64);
+    let element = |i: usize| hash::unit_f32(hash::mix(seed, i as u64)) - 0.5;
+    (0..PARAMETERS).map(element).collect()
+}
+
+#[async_trait]
+impl Compute for Given {
+    fn parameters(&self) -> usize {
+        PARAMETERS
+    }
+
+    fn statistics(&self) -> usize {
+        0
+    }
+
+    async fn initial_parameters(&mut self, _seed: u64) -> Result<Vector> {
+        Ok(Vector::Real(vec![0.0; PARAMETERS]))
+    }
+
+    fn initial_statistics(&self) -> Vector {
+        Vector::Real(vec![])
+    }
+
+    async fn gradient(
+        &mut self,
+        _parameters: &Vector,
+        _statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<GradientOutput> {
+        Ok(GradientOutput {
+            loss: None,
+            gradient: Vector::Real(gradient(batch.rank, batch.index)),
+        })
+    }
+
+    async fn evaluate(
+        &mut self,
+        _parameters: &Vector,
+        _statistics: &Vector,
+        _test: &Batch,
+    ) -> Result<Option<Evaluation>> {
+        Ok(None)
+    }
+}
+
+/// One step of plain SGD at rate 1: parameters are then minus the mean.
+fn one_step(system: &str, workers: usize, given: Value) -> Job {
+    let job = testing::job(system, Fidelity::Paper, workers, &settings(given)).unwrap();
+    Job {
+        evaluate: Evaluate::Never,
+        epochs: 1,
+        batches_per_worker: 1,
+        optimizer: OptimizerSpec::Sgd(Sgd {
+            learning_rate: 1.0,
+            momentum: 0.0,
+            weight_decay: 0.0,
+        }),
+        ..job
+    }
+}
+
+/// Returns the mean by one process, element by element, in the order of `levels`.
+fn reference(levels: &[Level], gradients: &[Vec<f32>]) -> Vec<f32> {
+    let average = |i: usize| {
+        let mut values: Vec<(f32, usize)> = gradients.iter().map(|g| (g[i], 1)).collect();
+        for level in levels {
+            let mean = |inputs: &std::ops::Range<usize>| {
+                let inputs = &values[inputs.clone()];
+                let clients = inputs.iter().map(|(_, clients)| clients).sum();
+                let is_even = inputs.iter().all(|(_, clients)| *clients == inputs[0].1);
+                let weight = |clients: usize| if is_even { 1.0 } else { clients as f32 };
+                let mut sum = inputs[0].0 * weight(inputs[0].1);
+                for (value, clients) in &inputs[1..] {
+                    sum += value * weight(*clients);
+                }
+                let divisor = if is_even { inputs.len() } else { clients };
+                (sum / divisor as f32, clients)
+            };
+            values = level.iter().map(mean).collect();
+        }
+        assert_eq!((values.len(), values[0].1), (1, gradients.len()));
+        values[0].0
+    };
+    (0..PARAMETERS).map(average).collect()
+}
+
+#[test]
+fn levels_are_those_of_the_systems() {
+    let inputs = |levels: Vec<Level>| -> Vec<Vec<usize>> {
+        let level = |level: &Level| level.iter().map(ExactSizeIterator::len).collect();
+        levels.iter().map(level).collect()
+    };
+    assert_eq!(inputs(levels(20, None, None)), [vec![20]]);
+    assert_eq!(inputs(levels(20, Some(4), None)), [vec![5; 4], vec![4]]);
+    let tree = [vec![3, 3, 3, 3, 3, 3, 2], vec![3, 3, 1], vec![3]];
+    assert_eq!(inputs(levels(20, None, Some(3))), tree);
+    assert_eq!(inputs(levels(1, Some(4), None)), [vec![1]]);
+    assert_eq!(inputs(levels(1, None, Some(3))), [vec![1]]);
+}
+
+/// M·(W + F) puts, M·(2W + F − 1) gets, (W + F)·P up and (2W + F − 1)·P down, with F written out.
+#[tokio::test]
+async fn metered_traffic_is_the_closed_form() {
+    let cases = [
+        ("grads_sharding", json!({}), 4, [1; 8]),
+        ("grads_sharding", json!({"shards": 40}), 40, [1; 8]),
+        ("lambda_fl", json!({}), 1, [1, 3, 4, 5, 5, 5, 5, 5]),
+        ("lifl", json!({}), 1, [1, 1, 1, 3, 3, 3, 4, 4]),
+        (
+            "lifl",
+            json!({"shards": 2, "fan_in": 2}),
+            2,
+            [1, 1, 3, 3, 6, 6, 7, 7],
+        ),
+    ];
+    for (system, given, shards, functions) in cases {
+        for fidelity in Fidelity::ALL {
+            for workers in [1, 2, 3, 4, 5, 8] {
+                let what = format!("{system} {given} {fidelity:?} of {workers}");
+                let job = testing::job(system, fidelity, workers, &settings(given.clone()));
+                let job = job.unwrap();
+                let form = find(system).unwrap().bind(&job).unwrap();
+                let form = form.traffic(SIZES).unwrap();
+                let steps = (job.epochs * job.batches_per_worker) as u64;
+                let (w, f, p) = (
+                    workers as u64,
+                    functions[workers - 1],
+                    SIZES.gradient_bytes(),
+                );
+                assert_eq!(form.puts, steps * shards * (w + f), "{what}");
+                assert_eq!(form.gets, steps * shards * (2 * w + f - 1), "{what}");
+                assert_eq!(form.bytes_up, steps * (w + f) * p, "{what}");
+                assert_eq!(form.bytes_down, steps * (2 * w + f - 1) * p, "{what}");
+                for compute in [testing::compute, testing::phantom] {
+                    let trial = testing::run_with(&job, compute).await.unwrap();
+                    assert_eq!(trial.exchange(), form, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn means_are_those_of_one_process_bit_for_bit() {
+    for workers in [1, 2, 3, 5, 7, 20] {
+        let gradients: Vec<_> = (0..workers).map(|worker| gradient(worker, 0)).collect();
+        for (system, given, leaves, fan_in) in [
+            ("grads_sharding", json!({}), None, None),
+            ("grads_sharding", json!({"shards": 3}), None, None),
+            ("lambda_fl", json!({}), Some(4), None),
+            (
+                "lambda_fl",
+                json!({"leaves": 3, "shards": 2}),
+                Some(3),
+                None,
+            ),
+            ("lifl", json!({}), None, Some(3)),
+            ("lifl", json!({"fan_in": 2}), None, Some(2)),
+        ] {
+            let what = format!("{system} {given} of {workers}");
+            let mean = reference(&levels(workers, leaves, fan_in), &gradients);
+            let job = one_step(system, workers, given);
+            let trial = testing::run_with(&job, || Box::new(Given)).await.unwrap();
+            let stepped = Vector::Real(mean.iter().map(|mean| 0.0 - mean).collect());
+            let digests = trial.steps().into_iter();
+            let digests: Vec<_> = digests
+                .filter_map(|s| s.parameters_digest.clone())
+                .collect();
+            assert_eq!(digests.len(), workers, "{what}");
+            let expected = stepped.digest().unwrap();
+            assert!(digests.iter().all(|digest| *digest == expected), "{what}");
+        }
+    }
+}
+
+/// Whatever a client updates: what is averaged may be its model, too.
+#[tokio::test]
+async fn replicas_stay_identical_for_any_update() {
+    for system in SYSTEMS {
+        for exchanges in ["gradients", "model_every_step", "model_every_epoch"] {
+            let given = settings(json!({"exchanges": exchanges}));
+            let job = testing::job(system, Fidelity::Tuned, 5, &given).unwrap();
+            let trial = testing::run(&job).await.unwrap();
+            let last = trial.steps().into_iter().filter(|step| step.epoch == 2);
+            let mut digests: Vec<_> = last
+                .filter(|step| step.batch == Some(2))
+                .filter_map(|step| step.parameters_digest.clone())
+                .collect();
+            assert_eq!(digests.len(), 5, "{system} {exchanges}");
+            digests.dedup();
+            assert_eq!(digests.len(), 1, "{system} {exchanges}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_but_the_last_means_is_left() {
+    for system in SYSTEMS {
+        let job = testing::job(system, Fidelity::Tuned, 5, &Map::new()).unwrap();
+        let trial = testing::run(&job).await.unwrap();
+        let objects = &trial.channels.objects;
+        let left = objects.list("client-updates", "", None).await.unwrap();
+        assert!(left.keys.is_empty(), "{system}: {:?}", left.keys);
+        let left = objects.list("means", "", None).await.unwrap();
+        let is_last = |key: &String| key.ends_with("_2_2");
+        assert!(left.keys.iter().all(is_last), "{system}: {:?}", left.keys);
+    }
+}
+
+#[test]
+fn settings_that_do_not_fit_are_named() {
+    for (given, field) in [
+        (json!({"shards": 0}), "shards"),
+        (json!({"leaves": 0}), "leaves"),
+        (json!({"fan_in": 1}), "fan_in"),
+        (json!({"leaves": 2, "fan_in": 2}), "fan_in"),
+    ] {
+        for system in SYSTEMS {
+            let mut given = settings(given.clone());
+            given.entry("leaves").or_insert(Value::Null);
+            given.entry("fan_in").or_insert(Value::Null);
+            let found = find(system).unwrap();
+            let error = found.settings(Fidelity::Paper, &given).unwrap_err();
+            assert_eq!(error.field(), field, "{system} {given:?}");
+        }
+    }
+}
