@@ -160,7 +160,7 @@ fn answer(items: &[ItemOverview]) -> Answer {
 fn exit_status(items: Vec<&ItemOverview>) -> Exit {
     let is = |state: ItemState| move |item: &&ItemOverview| item.state == state;
     let has_failed = |item: &&ItemOverview| {
-        let is_lost = item.is_whole() && !item.lost.is_empty();
+        let is_lost = item.is_told() && !item.lost.is_empty();
         let is_wrong = item.failed_trials > 0 || item.counts.unexpected > 0;
         item.state == ItemState::Failed || is_wrong || is_lost
     };
@@ -249,6 +249,7 @@ fn judged(run: &AnalysedRun, item: &Item) -> Vec<JudgedClaim> {
         }
         JudgedClaim {
             how: How::of(verdict.verdict, &summary.platform),
+            recorded: None,
             unexpected: is_new || !verdict.holds(),
             verdict,
         }
@@ -261,8 +262,9 @@ fn absent(item: &Item) -> Vec<JudgedClaim> {
         Some(why) => format!("{}: {why}", item.state.as_str()),
         None => item.state.as_str().to_owned(),
     };
-    let not_run = |claim| JudgedClaim {
+    let not_run = |claim: &Claim| JudgedClaim {
         how: How::NotRun,
+        recorded: claim.expect,
         unexpected: false,
         verdict: Verdict {
             expect: None,

@@ -77,7 +77,7 @@ fn answer(paper: &Paper, findings: &[Finding], observed: &Census<'_>) -> Vec<Str
         .iter()
         .filter(|one| one.weight == 1 && one.reading_of.is_none());
     let main: Vec<(&Statement, VerdictKind)> = main
-        .map(|one| (one, observed.statement(&one.id).word))
+        .map(|one| (one, observed.readings(&one.id).word))
         .collect();
     let kinds: [([&str; 2], census::Kind); 3] = [
         (["agrees", "agree"], VerdictKind::agrees),
@@ -282,7 +282,12 @@ fn shaped(paper: &Paper, table: &PaperTable, observed: &Census<'_>) -> Option<Ta
             let place = cell.place.rsplit('/').next().unwrap_or_default();
             let of_cell = observed.figures.get(place);
             is_observed = is_observed || of_cell.is_some();
-            cells.push(cell_of(cell.value, of_cell.map_or(&[][..], Vec::as_slice)));
+            let word = observed.figure(place);
+            cells.push(cell_of(
+                cell.value,
+                word,
+                of_cell.map_or(&[][..], Vec::as_slice),
+            ));
         }
         shaped.row(cells);
     }
@@ -290,12 +295,12 @@ fn shaped(paper: &Paper, table: &PaperTable, observed: &Census<'_>) -> Option<Ta
 }
 
 /// Returns a printed figure with our ratios to it.
-fn cell_of(printed: f64, observations: &[Observation<'_>]) -> Cell {
+fn cell_of(printed: f64, word: VerdictKind, observations: &[Observation<'_>]) -> Cell {
     let text = format::exact(printed);
     if observations.is_empty() {
         return Cell::text(text);
     }
-    let (class, sign) = class_and_sign(census::word(observations));
+    let (class, sign) = class_and_sign(word);
     let mut sorted: Vec<&Observation<'_>> = observations.iter().collect();
     sorted.sort_by_key(|one| std::cmp::Reverse(one.standing));
     let links = sorted.iter().filter_map(|one| {

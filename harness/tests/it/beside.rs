@@ -300,6 +300,26 @@ fn a_verdict_that_is_not_the_recorded_one_is_an_exit_code() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// An experiment by another name makes new claims, and those of the old name are missed.
+#[test]
+fn an_experiment_that_is_gone_is_missed() {
+    let scene = Scene::new(EXPERIMENT);
+    scene.reproduce(&["--accept", "the first run"], 0);
+    let folder = scene.0.path().join("made-up");
+    fs::rename(folder.join("item.yaml"), folder.join("other.yaml")).unwrap();
+    let renamed = scene.reproduce(&[], 3);
+    let lost = renamed["record"]["lost"].as_array().unwrap();
+    assert_eq!(lost.len(), 11, "{lost:?}");
+    assert!(lost.contains(&"made-up/item: epoch_min[AllReduce]".into()));
+    assert_eq!(renamed["record"]["new"].as_array().unwrap().len(), 11);
+    // Nothing is missed of what was not asked for.
+    let one = scene.reproduce(&["made-up/other"], 3);
+    assert_eq!(one["record"].get("lost"), Some(&serde_json::json!([])));
+    scene.reproduce(&["--accept", "a better name"], 0);
+    assert!(!scene.read("verdicts.csv").contains("\nitem,"));
+    scene.reproduce(&[], 0);
+}
+
 #[test]
 fn what_an_entry_names_is_there() {
     let scene = Scene::new(EXPERIMENT);

@@ -30,6 +30,7 @@ mod installed;
 mod interrupt;
 mod local_platform;
 mod models;
+mod mutations;
 mod names;
 mod out_of_the_page;
 mod own_models;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use self::lines::{Kind, Note, Statement, When};
-pub use self::recorded::{RECORDED, Recorded};
+pub use self::recorded::{Lost, RECORDED, Recorded};
 use super::table::{Row, Table};
 use super::{DIRECTORY, PublishedError};
 use crate::claims::{self as places, Metric};
