@@ -16,6 +16,7 @@ mod notes;
 mod overview;
 mod page;
 mod paper;
+mod predictions;
 mod provenance;
 mod research_object;
 mod rows;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::overview::report_of;
 use super::page::{Page, Section};
+use super::predictions;
 use super::table::{Cell, Link, Table};
 use super::view::class_and_sign;
 use crate::analysis::census::{self, Census, Observation};
@@ -59,11 +60,16 @@ pub fn paper_page(
             },
         );
     }
+    let mut answer = answer(paper, &findings, &observed);
+    if let Some((sentence, section)) = predictions::section(paper, &overview.items) {
+        answer.push(sentence);
+        sections.push(section);
+    }
     sections.extend(setups(paper, deviations));
     Ok(Page {
         title: paper.cite.clone(),
         about: "what the paper says, by its own figures and by this reproduction".into(),
-        answer: answer(paper, &findings, &observed),
+        answer,
         sections,
         ..Page::default()
     })
@@ -171,7 +177,7 @@ fn statements(
             says,
             Cell::text(&statement.place),
             mark.map_or_else(Cell::default, own_word),
-            our_word(&statement.id, observed),
+            our_word(paper, &statement.id, observed),
             Cell::default().with_links(items(&statement.id, observed)),
             Cell::text(why(statement, paper)),
         ]);
@@ -194,7 +200,7 @@ fn own_word(mark: &Mark) -> Cell {
     }
 }
 
-fn our_word(id: &str, observed: &Census<'_>) -> Cell {
+fn our_word(paper: &Paper, id: &str, observed: &Census<'_>) -> Cell {
     let told = observed.statement(id);
     let word = told.word;
     if word == VerdictKind::NotRun {
@@ -202,14 +208,21 @@ fn our_word(id: &str, observed: &Census<'_>) -> Cell {
     }
     let (class, sign) = class_and_sign(word);
     let cell = Cell::badge(class, format!("{sign} {word}"));
+    let instances = observed.statements.get(id).into_iter().flatten();
+    let is_predicted =
+        |one: &Observation<'_>| predictions::of(paper, one.item, &one.verdict.claim).is_some();
+    let predicted = instances
+        .filter(|(_, all)| all.iter().any(is_predicted))
+        .count();
+    let mut below = Vec::new();
     if told.instances > 1 {
-        cell.above(format!(
-            "{} of {} agree, {} differ",
-            told.agree, told.instances, told.differ
-        ))
-    } else {
-        cell
+        let (agree, all, differ) = (told.agree, told.instances, told.differ);
+        below.push(format!("{agree} of {all} agree, {differ} differ"));
     }
+    if predicted > 0 {
+        below.push(format!("{predicted} predicted"));
+    }
+    cell.above(below.join("; "))
 }
 
 /// Returns the experiments that observe a statement, each with its report.
@@ -284,6 +297,7 @@ fn shaped(paper: &Paper, table: &PaperTable, observed: &Census<'_>) -> Option<Ta
             is_observed = is_observed || of_cell.is_some();
             let word = observed.figure(place);
             cells.push(cell_of(
+                paper,
                 cell.value,
                 word,
                 of_cell.map_or(&[][..], Vec::as_slice),
@@ -295,7 +309,12 @@ fn shaped(paper: &Paper, table: &PaperTable, observed: &Census<'_>) -> Option<Ta
 }
 
 /// Returns a printed figure with our ratios to it.
-fn cell_of(printed: f64, word: VerdictKind, observations: &[Observation<'_>]) -> Cell {
+fn cell_of(
+    paper: &Paper,
+    printed: f64,
+    word: VerdictKind,
+    observations: &[Observation<'_>],
+) -> Cell {
     let text = format::exact(printed);
     if observations.is_empty() {
         return Cell::text(text);
@@ -310,8 +329,11 @@ fn cell_of(printed: f64, word: VerdictKind, observations: &[Observation<'_>]) ->
             let [low, high] = [low, high].map(|end| format::number(end / published));
             format!(" ({low} to {high})")
         });
+        let predicted = predictions::of(paper, one.item, &one.verdict.claim);
+        let predicted = predicted.map_or("", |_| ", predicted");
+        let (ratio, item) = (format::number(ratio), name(one.item));
         Some(Link {
-            text: format!("{}×{range} {}", format::number(ratio), name(one.item)),
+            text: format!("{ratio}×{range} {item}{predicted}"),
             href: report_of(one.item),
         })
     });

@@ -36,6 +36,7 @@ mod out_of_the_page;
 mod own_models;
 mod plan;
 mod platform_names;
+mod predictions;
 mod preloaded;
 mod profile;
 mod readme;
