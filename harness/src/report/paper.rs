@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::overview::report_of;
-use super::page::{Page, Section};
+use super::page::{Page, Section, Switch};
+use super::paper_tables::{self, Rows};
 use super::predictions;
 use super::table::{Cell, Link, Table};
 use super::view::class_and_sign;
@@ -13,11 +14,7 @@ use crate::analysis::items::ItemOverview;
 use crate::analysis::overview::Overview;
 use crate::audit::{self, Finding, Mark, Outcome};
 use crate::claims::VerdictKind;
-use crate::format;
-use crate::published::{Kind, Paper, PaperTable, PublishedError, Statement};
-
-/// Observations of one cell or instance that are named; more are counted.
-const NAMED: usize = 3;
+use crate::published::{Kind, Paper, PublishedError, Statement};
 
 /// Experiments that leave a set-up, with the reason, by its field.
 pub type Deviations = BTreeMap<String, Vec<(String, String)>>;
@@ -29,6 +26,7 @@ pub type Deviations = BTreeMap<String, Vec<(String, String)>>;
 pub fn paper_page(
     paper: &Paper,
     overview: &Overview,
+    rows: &Rows<'_>,
     deviations: &Deviations,
 ) -> Result<Page, PublishedError> {
     let findings = audit::of_paper(paper)?;
@@ -39,22 +37,23 @@ pub fn paper_page(
         conclusions(paper, &marks, &observed),
         sentences(paper, &marks, &observed),
     ];
-    let tables: Vec<Table> = (paper.tables.iter())
-        .filter_map(|table| shaped(paper, table, &observed))
+    let switches: Vec<Switch> = (paper.tables.iter())
+        .filter_map(|table| paper_tables::switch(paper, table, &observed, rows))
         .collect();
     let notes = vec![
         "A cell has the printed figure, and below it ours over the printed one with the 2.5th and 97.5th \
          percentile of draws, by experiment. Its word is that of the best standing that decides: \
-         measured, simulated by constants of others, fitted to the paper."
+         measured, simulated by constants of others, fitted to the paper. By one experiment, it is that \
+         one's."
             .to_owned(),
     ];
-    if !tables.is_empty() {
+    if !switches.is_empty() {
         sections.insert(
             1,
             Section {
                 id: "tables".into(),
                 title: "Tables".into(),
-                tables,
+                switches,
                 notes,
                 ..Section::default()
             },
@@ -241,7 +240,7 @@ fn items(id: &str, observed: &Census<'_>) -> Vec<Link> {
     links
 }
 
-fn name(item: &ItemOverview) -> &str {
+pub(super) fn name(item: &ItemOverview) -> &str {
     item.id.rsplit('/').next().unwrap_or_default()
 }
 
@@ -253,101 +252,6 @@ fn why(statement: &Statement, paper: &Paper) -> String {
         .find(|note| note.about == statement.id && !note.experiment.is_empty());
     let note = note.map(|note| note.text.clone());
     statement.why.clone().or(note).unwrap_or_default()
-}
-
-/// Returns a printed table in its own shape; none if nothing of it was observed.
-fn shaped(paper: &Paper, table: &PaperTable, observed: &Census<'_>) -> Option<Table> {
-    let columns = paper
-        .grid
-        .columns()
-        .iter()
-        .filter(|column| column.table == table.name);
-    let columns: Vec<_> = columns.collect();
-    let keys = &table.keys[..table.printed_keys];
-    // Rows in the order of the file: by the places of their cells.
-    let line = |place: &str| {
-        place
-            .rsplit(':')
-            .nth(1)
-            .and_then(|line| line.parse::<u64>().ok())
-    };
-    let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for (at, cell) in columns.iter().flat_map(|column| column.cells()) {
-        rows.insert(line(&cell.place)?, at.clone());
-    }
-    let mut names: Vec<String> = keys.iter().map(|key| format!("{key}:")).collect();
-    names.extend(
-        columns
-            .iter()
-            .map(|column| format!("{}:", column.name.replace('_', " "))),
-    );
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut shaped = Table::new(table.place.clone(), &names);
-    shaped.is_titled = true;
-    let mut is_observed = false;
-    for at in rows.values() {
-        let mut cells: Vec<Cell> = at[..keys.len()].iter().map(Cell::text).collect();
-        for column in &columns {
-            let Some(cell) = column.cell(at) else {
-                cells.push(Cell::default());
-                continue;
-            };
-            let place = cell.place.rsplit('/').next().unwrap_or_default();
-            let of_cell = observed.figures.get(place);
-            is_observed = is_observed || of_cell.is_some();
-            let word = observed.figure(place);
-            cells.push(cell_of(
-                paper,
-                cell.value,
-                word,
-                of_cell.map_or(&[][..], Vec::as_slice),
-            ));
-        }
-        shaped.row(cells);
-    }
-    is_observed.then_some(shaped)
-}
-
-/// Returns a printed figure with our ratios to it.
-fn cell_of(
-    paper: &Paper,
-    printed: f64,
-    word: VerdictKind,
-    observations: &[Observation<'_>],
-) -> Cell {
-    let text = format::exact(printed);
-    if observations.is_empty() {
-        return Cell::text(text);
-    }
-    let (class, sign) = class_and_sign(word);
-    let mut sorted: Vec<&Observation<'_>> = observations.iter().collect();
-    sorted.sort_by_key(|one| std::cmp::Reverse(one.standing));
-    let links = sorted.iter().filter_map(|one| {
-        let ratio = one.verdict.ratio?;
-        let range = one.verdict.observed_ci95.zip(one.verdict.published);
-        let range = range.map_or(String::new(), |([low, high], published)| {
-            let [low, high] = [low, high].map(|end| format::number(end / published));
-            format!(" ({low} to {high})")
-        });
-        let predicted = predictions::of(paper, one.item, &one.verdict.claim);
-        let predicted = predicted.map_or("", |_| ", predicted");
-        let (ratio, item) = (format::number(ratio), name(one.item));
-        Some(Link {
-            text: format!("{ratio}×{range} {item}{predicted}"),
-            href: report_of(one.item),
-        })
-    });
-    let mut links: Vec<Link> = links.collect();
-    let more = links.len().saturating_sub(NAMED);
-    links.truncate(NAMED);
-    let below = if more > 0 {
-        format!("and {more} more")
-    } else {
-        String::new()
-    };
-    Cell::badge(class, format!("{sign} {text}"))
-        .above(below)
-        .with_links(links)
 }
 
 /// Returns the set-ups, as the paper states them.

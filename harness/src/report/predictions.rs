@@ -64,8 +64,8 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
     table.caption = format!("{all} predictions");
     table.is_folded = true;
     let sentence = format!(
-        "{all} outcomes were predicted before they were first recorded: {right} came true, {wrong} did \
-         not, of {} it cannot be told.",
+        "Of {all} outcomes that were predicted before they were first recorded, {right} came true, {wrong} \
+         did not, and {} cannot be told.",
         all - right - wrong
     );
     let section = Section {

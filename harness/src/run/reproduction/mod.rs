@@ -259,7 +259,7 @@ impl<'a> Work<'a> {
             self.record.write(out)?;
             overview = Overview::new(&self.record, &self.runs);
         }
-        papers::write(self.request.directory, out, &overview)?;
+        papers::write(self.request.directory, out, &overview, &self.runs)?;
         report::write_overview(out, &overview, &self.runs)?;
         self.output.text(report::terminal_overview(&overview));
         self.output.json(&overview);

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::analysis::overview::{Overview, is_named};
+use crate::analysis::overview::{AnalysedRun, Overview, is_named};
 use crate::audit::AuditError;
 use crate::chain::chain;
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::experiment::deviations as deviations_of;
 use crate::published::{PAPER, Paper};
-use crate::report::{self, Deviations};
+use crate::report::{self, Deviations, Rows};
 use crate::results::Item;
 use crate::shipped;
 
@@ -69,7 +69,17 @@ fn damaged(error: &dyn std::error::Error) -> Error {
 ///
 /// # Errors
 /// When a paper's folder is damaged, or a page cannot be written.
-pub(super) fn write(directory: &Path, out: &Path, overview: &Overview) -> Result<(), Error> {
+pub(super) fn write(
+    directory: &Path,
+    out: &Path,
+    overview: &Overview,
+    runs: &[Option<AnalysedRun>],
+) -> Result<(), Error> {
+    let rows = overview.items.iter().zip(runs).filter_map(|(item, run)| {
+        let rows = &run.as_ref()?.analysis.summary.rows;
+        Some((item.id.as_str(), &rows[..]))
+    });
+    let rows: Rows<'_> = rows.collect();
     let names: BTreeSet<&str> = overview
         .items
         .iter()
@@ -89,7 +99,7 @@ pub(super) fn write(directory: &Path, out: &Path, overview: &Overview) -> Result
                 of_field.push((item.id.clone(), why));
             }
         }
-        let page = report::paper_page(&paper, overview, &deviations);
+        let page = report::paper_page(&paper, overview, &rows, &deviations);
         let page = page.map_err(|error| damaged(&error))?;
         report::write_page(&out.join(format!("{name}.html")), &page)?;
     }
