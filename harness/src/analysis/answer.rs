@@ -68,9 +68,10 @@ pub fn told<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
             format!("{}×, ", format::number(ratio))
         });
         let draws = verdict.draws.as_ref().map_or(String::new(), |draws| {
-            match draws.agree == draws.draws {
-                true => " in all draws".to_owned(),
-                false => format!(" in {} of draws", format::percent(draws.share)),
+            if draws.agree == draws.draws {
+                " in all draws".to_owned()
+            } else {
+                format!(" in {} of draws", format::percent(draws.share))
             }
         });
         format!("{}: {ratio}{}{draws}.", verdict.claim, verdict.verdict)

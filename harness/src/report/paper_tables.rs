@@ -24,6 +24,9 @@ const BASES: [(Metric, Metric); 2] = [
     (Metric::TotalCostUsd, Metric::CostFullUsd),
 ];
 
+/// Returns what is observed of a cell, by its place and printed figure.
+type Observed<'a> = &'a dyn Fn(&str, f64) -> Option<Cell>;
+
 /// The rows of each item that was run, by its id.
 pub type Rows<'a> = BTreeMap<&'a str, &'a [RowSummary]>;
 
@@ -64,7 +67,7 @@ pub(super) fn switch(
                 rows.get(id).copied().unwrap_or_default(),
             )
         };
-        let bases: [(String, &dyn Fn(&str, f64) -> Option<Cell>); 2] = [
+        let bases: [(String, Observed<'_>); 2] = [
             (label.to_owned(), &by_one),
             (format!("{label}, wall clock and whole bill"), &by_basis),
         ];
@@ -80,11 +83,7 @@ pub(super) fn switch(
 
 /// Returns a printed table whose observed cells are `cell`'s, by place and printed figure; none
 /// without one.
-fn shaped(
-    paper: &Paper,
-    table: &PaperTable,
-    observed: &dyn Fn(&str, f64) -> Option<Cell>,
-) -> Option<Table> {
+fn shaped(paper: &Paper, table: &PaperTable, observed: Observed<'_>) -> Option<Table> {
     let columns = paper.grid.columns().iter();
     let columns: Vec<_> = columns
         .filter(|column| column.table == table.name)
