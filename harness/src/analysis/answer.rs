@@ -5,7 +5,7 @@ use super::names::names;
 use super::summary::{RowSummary, Verdict};
 use super::work::{Contender, Setting, settings};
 use super::{RowAnalysis, conclusions, findings};
-use crate::claims::{Claim, Estimate, ratio};
+use crate::claims::{Claim, ClaimKind, Estimate, ratio};
 use crate::format;
 use crate::platform::{Figures, Site, figures_of, site_of};
 
@@ -56,6 +56,27 @@ impl Answer {
         let said = all.filter(|sentence| !sentence.is_empty());
         said.map(String::as_str).collect()
     }
+}
+
+/// Returns findings as sentences: what each says, the ratio of its two sides, and its verdict with
+/// the share of draws in which it holds.
+pub fn told<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
+    let findings = verdicts.filter(|verdict| verdict.kind == ClaimKind::Own);
+    let sentence = |verdict: &Verdict| {
+        let ratio = verdict.observed.filter(|_| verdict.ranking);
+        let ratio = ratio.map_or(String::new(), |ratio| {
+            format!("{}×, ", format::number(ratio))
+        });
+        let draws = verdict.draws.as_ref().map_or(String::new(), |draws| {
+            if draws.agree == draws.draws {
+                " in all draws".to_owned()
+            } else {
+                format!(" in {} of draws", format::percent(draws.share))
+            }
+        });
+        format!("{}: {ratio}{}{draws}.", verdict.claim, verdict.verdict)
+    };
+    findings.map(sentence).collect()
 }
 
 /// Returns the accuracy, in 0..=1, that claims require, by its time or at all; the highest of

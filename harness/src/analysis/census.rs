@@ -1,6 +1,6 @@
 //! What several items observe of a paper: each of its figures and statements once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::items::{How, ItemOverview};
 use super::standing::{self, Standing};
@@ -30,6 +30,11 @@ pub struct Census<'a> {
     pub figures: BTreeMap<String, Vec<Observation<'a>>>,
     /// Statements by id, each by claim: one for each instance.
     pub statements: BTreeMap<&'a str, BTreeMap<&'a str, Vec<Observation<'a>>>>,
+    /// Statements that are readings of another, with that one.
+    readings: BTreeMap<&'a str, &'a str>,
+    /// Statements and cells of which a recorded observation that does not agree is missing: what is
+    /// left of them does not agree for want of it.
+    lost: BTreeSet<&'a str>,
 }
 
 /// The word on a statement, and those on its instances.
@@ -49,11 +54,26 @@ impl<'a> Census<'a> {
     /// Brings the observations of a paper together.
     pub fn of(items: impl Iterator<Item = &'a ItemOverview>) -> Self {
         let mut census = Self::default();
-        let claims = items.flat_map(|item| item.claims.iter().map(move |claim| (item, claim)));
+        let mut claims = Vec::new();
+        for item in items {
+            census.lost.extend(item.lost.iter().map(|lost| &*lost.of));
+            claims.extend(item.claims.iter().map(|claim| (item, claim)));
+        }
         for (item, claim) in claims {
             let verdict = &claim.verdict;
-            if !verdict.kind.is_of_paper() || claim.how == How::NotRun {
+            if !verdict.kind.is_of_paper() {
                 continue;
+            }
+            if claim.how == How::NotRun {
+                let is_observed = |word: &VerdictKind| *word != VerdictKind::NotRun;
+                let recorded = claim.recorded.filter(is_observed);
+                if recorded.is_some_and(|word| !word.agrees()) {
+                    census.lost.insert(subject(verdict));
+                }
+                continue;
+            }
+            if let Some(of) = &verdict.reading_of {
+                census.readings.insert(subject(verdict), of);
             }
             let observation = Observation {
                 item,
@@ -66,8 +86,7 @@ impl<'a> Census<'a> {
                     of_cell.push(observation);
                 }
                 None => {
-                    let id = verdict.statement.rsplit(": ").next().unwrap_or_default();
-                    let of_id = census.statements.entry(id).or_default();
+                    let of_id = census.statements.entry(subject(verdict)).or_default();
                     of_id.entry(&verdict.claim).or_default().push(observation);
                 }
             }
@@ -75,14 +94,50 @@ impl<'a> Census<'a> {
         census
     }
 
-    /// Returns the word on a statement.
+    /// Returns the word on a printed figure.
+    pub fn figure(&self, cell: &str) -> VerdictKind {
+        self.kept(
+            cell,
+            word(self.figures.get(cell).map_or(&[], Vec::as_slice)),
+        )
+    }
+
+    /// Returns a word, open where it agrees and a recorded observation is missing.
+    fn kept(&self, of: &str, word: VerdictKind) -> VerdictKind {
+        if word.agrees() && self.lost.contains(of) {
+            VerdictKind::Open
+        } else {
+            word
+        }
+    }
+
+    /// Returns the word on a statement by those on its readings, its own among them: they agree or
+    /// differ together, or it is open.
+    pub fn readings(&self, id: &str) -> Told {
+        let own = self.statements.keys().filter(|own| self.root(own) == id);
+        let own: Vec<Told> = own.map(|own| self.statement(own)).collect();
+        let sum = |count: fn(&Told) -> usize| own.iter().map(count).sum();
+        Told {
+            word: standing::together(&own.iter().map(|told| told.word).collect::<Vec<_>>()),
+            agree: sum(|told| told.agree),
+            differ: sum(|told| told.differ),
+            instances: sum(|told| told.instances),
+        }
+    }
+
+    /// Returns the statement that one is a reading of, or itself.
+    fn root<'b>(&'b self, id: &'b str) -> &'b str {
+        self.readings.get(id).copied().unwrap_or(id)
+    }
+
+    /// Returns the word on a statement, or on one reading of it.
     pub fn statement(&self, id: &str) -> Told {
         let instances = self.statements.get(id);
         let words = instances.into_iter().flatten().map(|(_, all)| word(all));
         let words: Vec<VerdictKind> = words.collect();
         let count = |is_so: Kind| words.iter().filter(|word| is_so(**word)).count();
         Told {
-            word: standing::all(&words),
+            word: self.kept(id, standing::all(&words)),
             agree: count(VerdictKind::agrees),
             differ: count(VerdictKind::differs),
             instances: words.len(),
@@ -93,18 +148,16 @@ impl<'a> Census<'a> {
     /// statements that agree and those that differ, the strongest first; nothing where nothing is
     /// observed.
     pub fn sentences(&self) -> Vec<String> {
-        let statements: Vec<(&str, Told)> = self
-            .statements
-            .keys()
-            .map(|id| (*id, self.statement(id)))
-            .collect();
+        let roots: BTreeSet<&str> = self.statements.keys().map(|id| self.root(id)).collect();
+        let statements = roots.into_iter().map(|id| (id, self.readings(id)));
+        let statements: Vec<(&str, Told)> = statements.collect();
         // A figure that follows from another is not counted.
         let is_counted = |all: &&Vec<Observation<'_>>| {
             all.iter()
                 .any(|one| one.verdict.kind == ClaimKind::Published)
         };
-        let figures = self.figures.values().filter(is_counted);
-        let figures: Vec<VerdictKind> = figures.map(|all| word(all)).collect();
+        let figures = self.figures.iter().filter(|(_, all)| is_counted(all));
+        let figures: Vec<VerdictKind> = figures.map(|(cell, _)| self.figure(cell)).collect();
         let words: Vec<VerdictKind> = statements.iter().map(|(_, told)| told.word).collect();
         let counted = [
             counted(&words, ["statement", "statements"]),
@@ -140,9 +193,10 @@ impl<'a> Census<'a> {
 
     /// Returns what a statement says: what its claims begin with alike.
     fn says(&self, id: &str) -> String {
-        let claims: Vec<&str> = self
-            .statements
-            .get(id)
+        let reading = || self.readings.iter().find(|(_, of)| **of == id);
+        let own = self.statements.get(id);
+        let own = own.or_else(|| self.statements.get(reading()?.0));
+        let claims: Vec<&str> = own
             .into_iter()
             .flat_map(|instances| instances.keys().copied())
             .collect();
@@ -160,8 +214,13 @@ impl<'a> Census<'a> {
     }
 }
 
+/// Returns the id of the statement that a verdict is on.
+fn subject(verdict: &Verdict) -> &str {
+    verdict.statement.rsplit(": ").next().unwrap_or_default()
+}
+
 /// Returns the word on several observations of one thing.
-pub fn word(observations: &[Observation<'_>]) -> VerdictKind {
+fn word(observations: &[Observation<'_>]) -> VerdictKind {
     let words = observations
         .iter()
         .map(|one| (one.standing, one.verdict.verdict));

@@ -8,6 +8,7 @@ use super::counts::Counts;
 use super::summary::Verdict;
 use crate::claims::VerdictKind;
 use crate::platform::{Figures, figures_of};
+use crate::published::Lost;
 use crate::results::ItemState;
 
 /// A table or figure of a paper.
@@ -52,7 +53,7 @@ pub struct ItemOverview {
     pub claims: Vec<JudgedClaim>,
     /// Claims with a recorded verdict that the experiment no longer makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<String>,
+    pub lost: Vec<Lost>,
 }
 
 /// A claim, its verdict, and the origin of the observed figure.
@@ -60,6 +61,9 @@ pub struct ItemOverview {
 pub struct JudgedClaim {
     /// Origin of the observed figure.
     pub how: How,
+    /// The recorded verdict of a claim that was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<VerdictKind>,
     /// Whether it is as expected. Nothing is expected of an item that was not run.
     pub unexpected: bool,
     /// The verdict.
@@ -112,6 +116,12 @@ impl ItemOverview {
             (Some(_), Some(Figures::Simulated)) => How::Simulated,
             (Some(_), _) => How::Measured,
         }
+    }
+
+    /// Returns whether its claims are all that it makes: it was run to its end, unreduced, or has
+    /// no file any more.
+    pub fn is_told(&self) -> bool {
+        self.is_whole() || self.state == ItemState::Gone
     }
 
     /// Returns whether it was run to its end, unreduced.

@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::items::{How, ItemOverview, JudgedClaim};
 use super::record::RecordComparison;
 use super::summary::{Answer, RowSummary, Verdict};
-use super::{Analysis, conclusions, summarise, verdicts};
+use super::{Analysis, answer, conclusions, summarise, verdicts};
 use crate::claims::Claim;
 use crate::exit::Exit;
 use crate::hash::sha256_of;
@@ -102,7 +102,7 @@ impl Overview {
             quick: reproduction.quick,
             platform: reproduction.platform.clone(),
             catalogue: reproduction.catalogue,
-            answer: answer(&items),
+            answer: answer_of(&items),
             counts: counts(items.iter().flat_map(|item| &item.claims)),
             record: RecordComparison::of(&items),
             items,
@@ -142,9 +142,18 @@ pub fn is_named(name: &str, id: &str) -> bool {
     id == name || (id.strip_prefix(name)).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns the answer of all runs: which statements of each paper hold.
-fn answer(items: &[ItemOverview]) -> Answer {
-    let findings = conclusions::by_paper(items);
+/// The experiment of a paper's folder whose findings the page begins with.
+const ANSWER: &str = "/answer";
+
+/// Returns the answer of all runs: the findings of [`ANSWER`], then which statements of each paper
+/// hold.
+fn answer_of(items: &[ItemOverview]) -> Answer {
+    let lead = items
+        .iter()
+        .filter(|item| item.id.ends_with(ANSWER) && item.run.is_some());
+    let lead = lead.flat_map(|item| item.claims.iter().map(|claim| &claim.verdict));
+    let mut findings = answer::told(lead);
+    findings.extend(conclusions::by_paper(items));
     let conclusions = if findings.is_empty() {
         conclusions::WITHOUT_PAPER.to_owned()
     } else {
@@ -160,7 +169,7 @@ fn answer(items: &[ItemOverview]) -> Answer {
 fn exit_status(items: Vec<&ItemOverview>) -> Exit {
     let is = |state: ItemState| move |item: &&ItemOverview| item.state == state;
     let has_failed = |item: &&ItemOverview| {
-        let is_lost = item.is_whole() && !item.lost.is_empty();
+        let is_lost = item.is_told() && !item.lost.is_empty();
         let is_wrong = item.failed_trials > 0 || item.counts.unexpected > 0;
         item.state == ItemState::Failed || is_wrong || is_lost
     };
@@ -249,6 +258,7 @@ fn judged(run: &AnalysedRun, item: &Item) -> Vec<JudgedClaim> {
         }
         JudgedClaim {
             how: How::of(verdict.verdict, &summary.platform),
+            recorded: None,
             unexpected: is_new || !verdict.holds(),
             verdict,
         }
@@ -261,8 +271,9 @@ fn absent(item: &Item) -> Vec<JudgedClaim> {
         Some(why) => format!("{}: {why}", item.state.as_str()),
         None => item.state.as_str().to_owned(),
     };
-    let not_run = |claim| JudgedClaim {
+    let not_run = |claim: &Claim| JudgedClaim {
         how: How::NotRun,
+        recorded: claim.expect,
         unexpected: false,
         verdict: Verdict {
             expect: None,

@@ -34,12 +34,12 @@ pub struct Difference {
 }
 
 impl RecordComparison {
-    /// Compares the items that were run whole.
+    /// Compares the items that were run whole, and those that are gone.
     pub(super) fn of(items: &[ItemOverview]) -> Self {
         let mut comparison = Self::default();
-        for item in items.iter().filter(|item| item.is_whole()) {
+        for item in items.iter().filter(|item| item.is_told()) {
             for lost in &item.lost {
-                comparison.lost.push(format!("{}: {lost}", item.id));
+                comparison.lost.push(format!("{}: {}", item.id, lost.claim));
             }
             let of_paper = |claim: &&JudgedClaim| claim.verdict.kind.is_of_paper();
             for claim in item.claims.iter().filter(of_paper) {

@@ -53,6 +53,23 @@ pub fn combined(observations: &[(Standing, VerdictKind)]) -> VerdictKind {
     }
 }
 
+/// Returns the word on a statement by those on its readings: the weakest of those that agree or
+/// differ together.
+pub fn together(readings: &[VerdictKind]) -> VerdictKind {
+    let ran = readings.iter().copied();
+    let ran: Vec<VerdictKind> = ran.filter(|word| *word != VerdictKind::NotRun).collect();
+    let are = |is_so: fn(VerdictKind) -> bool| ran.iter().all(|word| is_so(*word));
+    let open = VerdictKind::Open.support();
+    if are(VerdictKind::agrees) || are(VerdictKind::differs) {
+        let weakest = ran.iter().min_by_key(|word| word.support().abs_diff(open));
+        weakest.copied().unwrap_or(VerdictKind::NotRun)
+    } else if are(|word| word == VerdictKind::ByConstruction) {
+        VerdictKind::ByConstruction
+    } else {
+        VerdictKind::Open
+    }
+}
+
 /// Returns the word on a statement by those on its instances: it agrees if all do, and differs if
 /// one does.
 pub fn all(instances: &[VerdictKind]) -> VerdictKind {
@@ -127,6 +144,20 @@ mod tests {
             (&[NotRun, NotRun], NotRun),
         ] {
             assert_eq!(all(instances), word, "{instances:?}");
+        }
+    }
+
+    #[test]
+    fn readings_agree_or_differ_together() {
+        for (readings, word) in [
+            (&[][..], NotRun),
+            (&[Agrees, RatherAgrees, NotRun], RatherAgrees),
+            (&[Differs, RatherDiffers], RatherDiffers),
+            (&[Agrees, Differs], Open),
+            (&[Agrees, Open], Open),
+            (&[ByConstruction, ByConstruction], ByConstruction),
+        ] {
+            assert_eq!(together(readings), word, "{readings:?}");
         }
     }
 

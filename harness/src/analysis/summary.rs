@@ -312,6 +312,9 @@ pub struct Verdict {
     pub of: Vec<String>,
     /// What it is counted as: verdicts with the same statement are one.
     pub statement: String,
+    /// The statement of the paper that it is a reading of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading_of: Option<String>,
     /// The row; null if the claim selects none.
     pub row: Option<String>,
     /// Whether the claim ranks two rows, and gives no value.

@@ -356,6 +356,7 @@ pub(super) fn verdict(
         kind: claim.kind,
         of: claim.of.clone(),
         statement: claim.counted_as(),
+        reading_of: claim.reading_of.clone(),
         row,
         ranking: false,
         metric: claim.metric,

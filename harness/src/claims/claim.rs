@@ -34,6 +34,9 @@ pub struct Claim {
     /// The id of the paper's statement; its claims are one agreement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
+    /// The statement of the paper that its statement is a reading of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading_of: Option<String>,
     /// The claims of the same experiment that a consequence follows from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<String>,

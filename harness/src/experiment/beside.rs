@@ -138,13 +138,8 @@ pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), 
         claim.expect = (paper.recorded.verdict(&name, &claim.claim)).filter(|_| is_whole);
         claim.note = note(&paper, &name, claim);
     }
-    let is_lost = |lost: &&str| !claims.iter().any(|claim| claim.claim == **lost);
-    experiment.lost = paper
-        .recorded
-        .claims(&name)
-        .filter(is_lost)
-        .map(str::to_owned)
-        .collect();
+    let is_made = |name: &str| claims.iter().any(|claim| claim.claim == name);
+    experiment.lost = paper.lost(&name, is_made);
     claims.append(&mut experiment.claims);
     experiment.claims = claims;
     Ok(())
@@ -573,6 +568,7 @@ impl Side<'_> {
                     metric,
                     target: target.flatten(),
                     statement: Some(statement.id.clone()),
+                    reading_of: statement.reading_of.clone(),
                     source: self.source(&statement.place),
                     in_points,
                     not_comparable: statement.why.clone().or(left_open),
@@ -622,6 +618,7 @@ impl Side<'_> {
             metric,
             target: target.flatten(),
             statement: Some(statement.id.clone()),
+            reading_of: statement.reading_of.clone(),
             source: self.source(&statement.place),
             not_comparable: stated.not_comparable.clone(),
             ..Claim::default()

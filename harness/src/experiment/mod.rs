@@ -46,6 +46,7 @@ pub use crate::platform::PlatformKind;
 use crate::claims::Claim;
 use crate::cost::PriceBook;
 use crate::platform::{Figures, Site, site_of};
+use crate::published::Lost;
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use crate::shipped;
 use crate::yaml::decode::{self, decode_with};
@@ -82,7 +83,7 @@ pub struct Experiment {
     /// Claims that the results are compared with.
     pub claims: Vec<Claim>,
     /// Claims with a recorded verdict that the experiment no longer makes.
-    pub lost: Vec<String>,
+    pub lost: Vec<Lost>,
     /// What a simulation of it stands on; none where it is not simulated.
     pub simulation: Option<Simulation>,
     /// What a quick reproduction makes of it.

@@ -7,7 +7,8 @@ mod table;
 use thiserror::Error;
 
 pub use self::paper::{
-    Kind, Note, Observed, PAPER, Paper, PaperTable, RECORDED, Recorded, SetUp, Statement, When,
+    Kind, Lost, Note, Observed, PAPER, Paper, PaperTable, Prediction, RECORDED, Recorded, SetUp,
+    Statement, When,
 };
 pub use self::table::{Quantity, Row, Table};
 use crate::formula::FormulaError;

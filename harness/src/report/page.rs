@@ -47,7 +47,11 @@ impl Page {
             for note in &section.notes {
                 text.push_str(&format!("\n{}\n", markdown_cell(note)));
             }
-            for table in &section.tables {
+            let first = section
+                .switches
+                .iter()
+                .filter_map(|switch| switch.choices.first());
+            for table in first.map(|choice| &choice.table).chain(&section.tables) {
                 let caption = markdown_cell(&table.caption);
                 text.push_str(&format!("\n**{caption}**\n\n{}", table.markdown()));
             }
@@ -67,8 +71,30 @@ pub struct Section {
     pub charts: Vec<Chart>,
     /// Tables.
     pub tables: Vec<Table>,
+    /// Tables of which one is shown at a time.
+    pub switches: Vec<Switch>,
     /// Notes below them.
     pub notes: Vec<String>,
+}
+
+/// Tables in one place, the first one shown at first.
+#[derive(Debug, Serialize)]
+pub struct Switch {
+    /// Unique in the page.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// Tables with their names.
+    pub choices: Vec<Choice>,
+}
+
+/// A table of a switch.
+#[derive(Debug, Serialize)]
+pub struct Choice {
+    /// Name on the switch.
+    pub label: String,
+    /// Table.
+    pub table: Table,
 }
 
 /// A point of a chart of time against cost.

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::overview::report_of;
-use super::page::{Page, Section};
+use super::page::{Page, Section, Switch};
+use super::paper_tables::{self, Rows};
+use super::predictions;
 use super::table::{Cell, Link, Table};
 use super::view::class_and_sign;
 use crate::analysis::census::{self, Census, Observation};
@@ -12,11 +14,7 @@ use crate::analysis::items::ItemOverview;
 use crate::analysis::overview::Overview;
 use crate::audit::{self, Finding, Mark, Outcome};
 use crate::claims::VerdictKind;
-use crate::format;
-use crate::published::{Kind, Paper, PaperTable, PublishedError, Statement};
-
-/// Observations of one cell or instance that are named; more are counted.
-const NAMED: usize = 3;
+use crate::published::{Kind, Paper, PublishedError, Statement};
 
 /// Experiments that leave a set-up, with the reason, by its field.
 pub type Deviations = BTreeMap<String, Vec<(String, String)>>;
@@ -28,6 +26,7 @@ pub type Deviations = BTreeMap<String, Vec<(String, String)>>;
 pub fn paper_page(
     paper: &Paper,
     overview: &Overview,
+    rows: &Rows<'_>,
     deviations: &Deviations,
 ) -> Result<Page, PublishedError> {
     let findings = audit::of_paper(paper)?;
@@ -38,32 +37,38 @@ pub fn paper_page(
         conclusions(paper, &marks, &observed),
         sentences(paper, &marks, &observed),
     ];
-    let tables: Vec<Table> = (paper.tables.iter())
-        .filter_map(|table| shaped(paper, table, &observed))
+    let switches: Vec<Switch> = (paper.tables.iter())
+        .filter_map(|table| paper_tables::switch(paper, table, &observed, rows))
         .collect();
     let notes = vec![
         "A cell has the printed figure, and below it ours over the printed one with the 2.5th and 97.5th \
          percentile of draws, by experiment. Its word is that of the best standing that decides: \
-         measured, simulated by constants of others, fitted to the paper."
+         measured, simulated by constants of others, fitted to the paper. By one experiment, it is that \
+         one's."
             .to_owned(),
     ];
-    if !tables.is_empty() {
+    if !switches.is_empty() {
         sections.insert(
             1,
             Section {
                 id: "tables".into(),
                 title: "Tables".into(),
-                tables,
+                switches,
                 notes,
                 ..Section::default()
             },
         );
     }
+    let mut answer = answer(paper, &findings, &observed);
+    if let Some((sentence, section)) = predictions::section(paper, &overview.items) {
+        answer.push(sentence);
+        sections.push(section);
+    }
     sections.extend(setups(paper, deviations));
     Ok(Page {
         title: paper.cite.clone(),
         about: "what the paper says, by its own figures and by this reproduction".into(),
-        answer: answer(paper, &findings, &observed),
+        answer,
         sections,
         ..Page::default()
     })
@@ -77,7 +82,7 @@ fn answer(paper: &Paper, findings: &[Finding], observed: &Census<'_>) -> Vec<Str
         .iter()
         .filter(|one| one.weight == 1 && one.reading_of.is_none());
     let main: Vec<(&Statement, VerdictKind)> = main
-        .map(|one| (one, observed.statement(&one.id).word))
+        .map(|one| (one, observed.readings(&one.id).word))
         .collect();
     let kinds: [([&str; 2], census::Kind); 3] = [
         (["agrees", "agree"], VerdictKind::agrees),
@@ -171,7 +176,7 @@ fn statements(
             says,
             Cell::text(&statement.place),
             mark.map_or_else(Cell::default, own_word),
-            our_word(&statement.id, observed),
+            our_word(paper, &statement.id, observed),
             Cell::default().with_links(items(&statement.id, observed)),
             Cell::text(why(statement, paper)),
         ]);
@@ -194,7 +199,7 @@ fn own_word(mark: &Mark) -> Cell {
     }
 }
 
-fn our_word(id: &str, observed: &Census<'_>) -> Cell {
+fn our_word(paper: &Paper, id: &str, observed: &Census<'_>) -> Cell {
     let told = observed.statement(id);
     let word = told.word;
     if word == VerdictKind::NotRun {
@@ -202,14 +207,21 @@ fn our_word(id: &str, observed: &Census<'_>) -> Cell {
     }
     let (class, sign) = class_and_sign(word);
     let cell = Cell::badge(class, format!("{sign} {word}"));
+    let instances = observed.statements.get(id).into_iter().flatten();
+    let is_predicted =
+        |one: &Observation<'_>| predictions::of(paper, one.item, &one.verdict.claim).is_some();
+    let predicted = instances
+        .filter(|(_, all)| all.iter().any(is_predicted))
+        .count();
+    let mut below = Vec::new();
     if told.instances > 1 {
-        cell.above(format!(
-            "{} of {} agree, {} differ",
-            told.agree, told.instances, told.differ
-        ))
-    } else {
-        cell
+        let (agree, all, differ) = (told.agree, told.instances, told.differ);
+        below.push(format!("{agree} of {all} agree, {differ} differ"));
     }
+    if predicted > 0 {
+        below.push(format!("{predicted} predicted"));
+    }
+    cell.above(below.join("; "))
 }
 
 /// Returns the experiments that observe a statement, each with its report.
@@ -228,7 +240,7 @@ fn items(id: &str, observed: &Census<'_>) -> Vec<Link> {
     links
 }
 
-fn name(item: &ItemOverview) -> &str {
+pub(super) fn name(item: &ItemOverview) -> &str {
     item.id.rsplit('/').next().unwrap_or_default()
 }
 
@@ -240,87 +252,6 @@ fn why(statement: &Statement, paper: &Paper) -> String {
         .find(|note| note.about == statement.id && !note.experiment.is_empty());
     let note = note.map(|note| note.text.clone());
     statement.why.clone().or(note).unwrap_or_default()
-}
-
-/// Returns a printed table in its own shape; none if nothing of it was observed.
-fn shaped(paper: &Paper, table: &PaperTable, observed: &Census<'_>) -> Option<Table> {
-    let columns = paper
-        .grid
-        .columns()
-        .iter()
-        .filter(|column| column.table == table.name);
-    let columns: Vec<_> = columns.collect();
-    let keys = &table.keys[..table.printed_keys];
-    // Rows in the order of the file: by the places of their cells.
-    let line = |place: &str| {
-        place
-            .rsplit(':')
-            .nth(1)
-            .and_then(|line| line.parse::<u64>().ok())
-    };
-    let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for (at, cell) in columns.iter().flat_map(|column| column.cells()) {
-        rows.insert(line(&cell.place)?, at.clone());
-    }
-    let mut names: Vec<String> = keys.iter().map(|key| format!("{key}:")).collect();
-    names.extend(
-        columns
-            .iter()
-            .map(|column| format!("{}:", column.name.replace('_', " "))),
-    );
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut shaped = Table::new(table.place.clone(), &names);
-    shaped.is_titled = true;
-    let mut is_observed = false;
-    for at in rows.values() {
-        let mut cells: Vec<Cell> = at[..keys.len()].iter().map(Cell::text).collect();
-        for column in &columns {
-            let Some(cell) = column.cell(at) else {
-                cells.push(Cell::default());
-                continue;
-            };
-            let place = cell.place.rsplit('/').next().unwrap_or_default();
-            let of_cell = observed.figures.get(place);
-            is_observed = is_observed || of_cell.is_some();
-            cells.push(cell_of(cell.value, of_cell.map_or(&[][..], Vec::as_slice)));
-        }
-        shaped.row(cells);
-    }
-    is_observed.then_some(shaped)
-}
-
-/// Returns a printed figure with our ratios to it.
-fn cell_of(printed: f64, observations: &[Observation<'_>]) -> Cell {
-    let text = format::exact(printed);
-    if observations.is_empty() {
-        return Cell::text(text);
-    }
-    let (class, sign) = class_and_sign(census::word(observations));
-    let mut sorted: Vec<&Observation<'_>> = observations.iter().collect();
-    sorted.sort_by_key(|one| std::cmp::Reverse(one.standing));
-    let links = sorted.iter().filter_map(|one| {
-        let ratio = one.verdict.ratio?;
-        let range = one.verdict.observed_ci95.zip(one.verdict.published);
-        let range = range.map_or(String::new(), |([low, high], published)| {
-            let [low, high] = [low, high].map(|end| format::number(end / published));
-            format!(" ({low} to {high})")
-        });
-        Some(Link {
-            text: format!("{}×{range} {}", format::number(ratio), name(one.item)),
-            href: report_of(one.item),
-        })
-    });
-    let mut links: Vec<Link> = links.collect();
-    let more = links.len().saturating_sub(NAMED);
-    links.truncate(NAMED);
-    let below = if more > 0 {
-        format!("and {more} more")
-    } else {
-        String::new()
-    };
-    Cell::badge(class, format!("{sign} {text}"))
-        .above(below)
-        .with_links(links)
 }
 
 /// Returns the set-ups, as the paper states them.

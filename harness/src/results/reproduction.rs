@@ -9,6 +9,7 @@ use super::seal::seal_file;
 use super::whole::replace;
 use super::{ResultsError, SchemaVersion};
 use crate::claims::Claim;
+use crate::published::Lost;
 
 /// The file's name.
 const FILE: &str = "reproduction.json";
@@ -55,7 +56,7 @@ pub struct Item {
     pub claims: Vec<Claim>,
     /// Claims with a recorded verdict that the experiment no longer makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<String>,
+    pub lost: Vec<Lost>,
 }
 
 /// What became of an item.
@@ -74,6 +75,8 @@ pub enum ItemState {
     LeftOut,
     /// An interrupt came before its first trial.
     NotReached,
+    /// It has recorded verdicts and no file.
+    Gone,
 }
 
 impl ItemState {
@@ -86,11 +89,28 @@ impl ItemState {
             Self::CannotRun => "cannot run here",
             Self::LeftOut => "left out",
             Self::NotReached => "not reached",
+            Self::Gone => "gone",
         }
     }
 }
 
 impl Item {
+    /// Creates one that has recorded verdicts and no file.
+    pub fn gone(id: String, lost: Vec<Lost>) -> Self {
+        let why = "it has recorded verdicts and no file; --accept forgets them";
+        Self {
+            id,
+            description: String::new(),
+            platform: None,
+            state: ItemState::Gone,
+            why: Some(why.into()),
+            run: None,
+            reduced: Vec::new(),
+            claims: Vec::new(),
+            lost,
+        }
+    }
+
     /// Returns the part of its id before the first `/`.
     pub fn paper(&self) -> &str {
         self.id.split('/').next().unwrap_or_default()

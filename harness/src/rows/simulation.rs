@@ -70,7 +70,8 @@ impl Simulation {
 }
 
 /// Returns `profile` with an experiment's own constants in it. A constant that
-/// states the profile's own value keeps what that was fitted to.
+/// states the profile's own value keeps what that was fitted to. Its range stays, widened to hold the
+/// value: stating a constant does not fix it.
 pub(crate) fn stated(
     profile: &Profile<Constant>,
     constants: &BTreeMap<String, StatedConstant>,
@@ -84,8 +85,8 @@ pub(crate) fn stated(
         let basis = stated.basis_text();
         Constant {
             value: stated.value,
-            low: None,
-            high: None,
+            low: constant.low.map(|low| low.min(stated.value)),
+            high: constant.high.map(|high| high.max(stated.value)),
             source: basis.map_or_else(
                 || STATED_BY_EXPERIMENT.into(),
                 |basis| format!("{STATED_BY_EXPERIMENT}, {basis}"),
@@ -104,5 +105,44 @@ pub fn device(simulation: &Simulation, row: &Row) -> Device {
         (true, FunctionDevice::Cpu) => Device::Cpu,
         (true, FunctionDevice::Cuda) => Device::Cuda,
         (false, _) => row.job.device,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Freezing a constant narrows nothing: what is drawn of it holds its own range and the value.
+    #[test]
+    fn a_stated_constant_is_drawn_as_widely_as_before() {
+        let names = crate::profiles::shipped().0;
+        let profiles = names
+            .into_iter()
+            .filter_map(crate::profiles::shipped_platform);
+        let mut drawn = 0;
+        for profile in profiles {
+            for (path, own) in profile.constants() {
+                for factor in [0.0, 0.3, 1.0, 4.0] {
+                    let stated_constant = StatedConstant {
+                        value: factor * own.value,
+                        basis: None,
+                    };
+                    let constants = BTreeMap::from([(path.clone(), stated_constant)]);
+                    let all = stated(&profile, &constants).constants();
+                    let (_, now) = all.iter().find(|(name, _)| *name == path).unwrap();
+                    if own.low.is_none() && own.high.is_none() {
+                        continue;
+                    }
+                    let (low, high) = now.range();
+                    let (before, after) = own.range();
+                    assert!(low <= before && after <= high, "{path}: {low} to {high}");
+                    assert!((low..=high).contains(&now.value), "{path}");
+                    drawn += 1;
+                }
+            }
+        }
+        assert!(drawn > 100, "{drawn}");
     }
 }

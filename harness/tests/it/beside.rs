@@ -300,6 +300,56 @@ fn a_verdict_that_is_not_the_recorded_one_is_an_exit_code() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// Its page has its tables over all experiments, by each, and on the other basis; and what was
+/// predicted.
+#[test]
+fn the_page_of_a_paper_switches_between_experiments_and_counts_predictions() {
+    let scene = Scene::new(EXPERIMENT);
+    scene.write(
+        "predictions.csv",
+        "experiment,claim,predicts,commit,then\n\
+         item,requests[AllReduce],15 to 15,,\n\
+         item,AllReduce costs less,differs,,\n\
+         item,SPIRT is free,agrees,,\n",
+    );
+    scene.reproduce(&["--accept", "the first run"], 0);
+    let page = fs::read_to_string(scene.0.path().join("out/made-up.html")).unwrap();
+    let labels = ["all experiments", "item", "item, wall clock and whole bill"];
+    for label in labels {
+        assert!(page.contains(&format!("> {label}</label>")), "no {label}");
+    }
+    assert_eq!(page.matches(" checked>").count(), 1);
+    assert!(page.contains("cost full usd</small>"), "no whole bill");
+    let told = "Of 3 outcomes that were predicted before they were first recorded, 1 came true, 1 did \
+                not, and 1 cannot be told.";
+    assert!(page.contains(told), "no predictions");
+    scene.write(
+        "predictions.csv",
+        "experiment,claim,predicts,commit,then\nitem,c,probably,,\n",
+    );
+    refused(&scene, &["predictions.csv:2:", "LOW to HIGH"]);
+}
+
+/// An experiment by another name makes new claims, and those of the old name are missed.
+#[test]
+fn an_experiment_that_is_gone_is_missed() {
+    let scene = Scene::new(EXPERIMENT);
+    scene.reproduce(&["--accept", "the first run"], 0);
+    let folder = scene.0.path().join("made-up");
+    fs::rename(folder.join("item.yaml"), folder.join("other.yaml")).unwrap();
+    let renamed = scene.reproduce(&[], 3);
+    let lost = renamed["record"]["lost"].as_array().unwrap();
+    assert_eq!(lost.len(), 11, "{lost:?}");
+    assert!(lost.contains(&"made-up/item: epoch_min[AllReduce]".into()));
+    assert_eq!(renamed["record"]["new"].as_array().unwrap().len(), 11);
+    // Nothing is missed of what was not asked for.
+    let one = scene.reproduce(&["made-up/other"], 3);
+    assert_eq!(one["record"].get("lost"), Some(&serde_json::json!([])));
+    scene.reproduce(&["--accept", "a better name"], 0);
+    assert!(!scene.read("verdicts.csv").contains("\nitem,"));
+    scene.reproduce(&[], 0);
+}
+
 #[test]
 fn what_an_entry_names_is_there() {
     let scene = Scene::new(EXPERIMENT);

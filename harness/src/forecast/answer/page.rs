@@ -75,6 +75,7 @@ impl Answer {
                 count(self.samples as f64),
                 count(self.question.steps_per_epoch as f64)
             )],
+            ..Section::default()
         }
     }
 

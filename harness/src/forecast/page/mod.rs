@@ -136,6 +136,7 @@ impl Forecast {
                  cost model{}.",
                 self.basis()
             )],
+            ..Section::default()
         }
     }
 
@@ -228,7 +229,7 @@ impl Forecast {
                 .into_iter()
                 .collect(),
             tables: vec![table],
-            notes: Vec::new(),
+            ..Section::default()
         }
     }
 
@@ -284,7 +285,7 @@ impl Forecast {
                 .into_iter()
                 .collect(),
             tables: vec![table],
-            notes: Vec::new(),
+            ..Section::default()
         }
     }
 

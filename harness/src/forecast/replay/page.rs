@@ -113,7 +113,7 @@ impl Comparison {
                 .into_iter()
                 .collect(),
             tables: vec![self.table()],
-            notes: Vec::new(),
+            ..Section::default()
         }
     }
 

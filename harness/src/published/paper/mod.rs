@@ -2,6 +2,7 @@
 
 mod known;
 mod lines;
+mod predictions;
 mod recorded;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use self::lines::{Kind, Note, Statement, When};
-pub use self::recorded::{RECORDED, Recorded};
+pub use self::predictions::Prediction;
+pub use self::recorded::{Lost, RECORDED, Recorded};
 use super::table::{Row, Table};
 use super::{DIRECTORY, PublishedError};
 use crate::claims::{self as places, Metric};
@@ -37,6 +39,8 @@ pub struct Paper {
     pub statements: Vec<Statement>,
     /// Remarks on statements.
     pub notes: Vec<Note>,
+    /// What was predicted of its claims.
+    pub predictions: Vec<Prediction>,
     /// How its experiments were made.
     pub setups: Vec<SetUp>,
     /// Its tables, with what experiments observe of them.
@@ -238,6 +242,9 @@ impl Paper {
         let notes = notes.map_or(Ok(Vec::new()), |table| {
             lines::notes(&table, &statements, &grid)
         })?;
+        let predicted = reader.optional(predictions::PREDICTIONS)?;
+        let predicted =
+            predicted.map_or(Ok(Vec::new()), |table| predictions::predictions(&table))?;
         let name = folder.file_name().unwrap_or_default();
         let recorded = reader.optional(RECORDED)?;
         let recorded = recorded.map_or(Ok(Recorded::default()), |table| Recorded::of(&table))?;
@@ -248,6 +255,7 @@ impl Paper {
             grid,
             statements,
             notes,
+            predictions: predicted,
             setups,
             tables,
             names: (reader.file.names.into_iter())

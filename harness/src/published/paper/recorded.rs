@@ -1,12 +1,69 @@
 //! `verdicts.csv`: the verdict on each claim of a paper in the recorded reproduction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use super::super::{PublishedError, Table};
+use super::Paper;
 use crate::claims::VerdictKind;
 
 /// The file's name, in the paper's folder.
 pub const RECORDED: &str = "verdicts.csv";
+
+/// A claim with a recorded verdict that no experiment makes any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// The claim.
+    pub claim: String,
+    /// The id of its statement, or its cell; empty if the paper has neither any more.
+    pub of: String,
+}
+
+impl Paper {
+    /// Returns the recorded claims of an experiment that are not among those it makes.
+    pub fn lost(&self, experiment: &str, is_made: impl Fn(&str) -> bool) -> Vec<Lost> {
+        let claims = self.recorded.claims(experiment);
+        let lost = claims.filter(|claim| !is_made(claim)).map(|claim| Lost {
+            claim: claim.to_owned(),
+            of: self.subject(claim).unwrap_or_default(),
+        });
+        lost.collect()
+    }
+
+    /// Returns the statement or cell that a claim of that name is about.
+    pub fn subject(&self, claim: &str) -> Option<String> {
+        let is_said = |says: &str| {
+            let rest = claim.strip_prefix(says);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+        };
+        let said = self.statements.iter().filter(|one| is_said(&one.says));
+        if let Some(statement) = said.max_by_key(|one| one.says.len()) {
+            return Some(statement.id.clone());
+        }
+        let columns = self.tables.iter().flat_map(|table| {
+            let columns = self.grid.columns().iter();
+            let own = columns.filter(|column| column.table == table.name);
+            own.map(move |column| (column, table.printed_keys))
+        });
+        let cells = columns.flat_map(|(column, printed)| {
+            let cells = column.cells();
+            cells.map(move |(at, cell)| (column, &at[..printed], cell))
+        });
+        let is_it = |name: &str, at: &[String]| match at {
+            [] => claim == name,
+            at => claim == format!("{name}[{}]", at.join(", ")),
+        };
+        for (column, at, cell) in cells {
+            let full = format!("{}.{}", column.table, column.name);
+            if is_it(&column.name, at) || is_it(&full, at) {
+                let place = cell.place.rsplit(['/', '\\']).next();
+                return place.map(str::to_owned);
+            }
+        }
+        None
+    }
+}
 
 /// Verdicts by experiment and claim.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +116,11 @@ impl Recorded {
     pub fn claims<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a str> {
         let keys = self.0.keys().filter(move |(own, _)| own == experiment);
         keys.map(|(_, claim)| claim.as_str())
+    }
+
+    /// Returns the experiments that have verdicts.
+    pub fn experiments(&self) -> BTreeSet<&str> {
+        self.0.keys().map(|(own, _)| own.as_str()).collect()
     }
 
     /// Replaces the verdicts on an experiment; those that stay the same keep their day and reason.

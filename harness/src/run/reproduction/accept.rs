@@ -12,7 +12,7 @@ use crate::chain::chain;
 use crate::claims::VerdictKind;
 use crate::error::Error;
 use crate::published::{PublishedError, RECORDED, Recorded, Table};
-use crate::results::{Reproduction, write_whole};
+use crate::results::{ItemState, Reproduction, write_whole};
 use crate::shipped;
 
 /// Refuses what cannot be recorded.
@@ -37,7 +37,7 @@ pub(super) fn check(request: &Request<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Records the verdicts of items that were asked for and run whole.
+/// Records the verdicts of items that were asked for and run whole, and forgets those that are gone.
 ///
 /// # Errors
 /// When a file cannot be read or written.
@@ -51,10 +51,11 @@ pub(super) fn write(
     for item in overview
         .asked_for()
         .into_iter()
-        .filter(|item| item.is_whole())
+        .filter(|item| item.is_told())
     {
         papers.entry(&item.paper).or_default().push(item);
     }
+    record.items.retain(|item| item.state != ItemState::Gone);
     let date = Zoned::now().date().to_string();
     for (paper, items) in papers {
         let path = directory.join(paper).join(RECORDED);

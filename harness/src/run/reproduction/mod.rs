@@ -106,6 +106,14 @@ impl<'a> Work<'a> {
         tasks: &[Task],
         output: Output,
     ) -> Result<Self, Error> {
+        let mut items = with_earlier(tasks, request.out, catalogue);
+        if !request.quick && request.platform.is_none() {
+            items.extend(papers::gone(
+                request.directory,
+                request.items,
+                &catalogue.ids(),
+            )?);
+        }
         let record = Reproduction {
             schema_version: REPRODUCTION_VERSION,
             asked: request.items.to_vec(),
@@ -114,7 +122,7 @@ impl<'a> Work<'a> {
                 .platform
                 .map(|platform| platform.as_str().to_owned()),
             catalogue: catalogue.len(),
-            items: with_earlier(tasks, request.out, catalogue),
+            items,
         };
         record.write(request.out)?;
         Ok(Self {
@@ -251,7 +259,7 @@ impl<'a> Work<'a> {
             self.record.write(out)?;
             overview = Overview::new(&self.record, &self.runs);
         }
-        papers::write(self.request.directory, out, &overview)?;
+        papers::write(self.request.directory, out, &overview, &self.runs)?;
         report::write_overview(out, &overview, &self.runs)?;
         self.output.text(report::terminal_overview(&overview));
         self.output.json(&overview);

@@ -3,38 +3,92 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::analysis::overview::Overview;
+use crate::analysis::overview::{AnalysedRun, Overview, is_named};
 use crate::audit::AuditError;
 use crate::chain::chain;
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::experiment::deviations as deviations_of;
 use crate::published::{PAPER, Paper};
-use crate::report::{self, Deviations};
+use crate::report::{self, Deviations, Rows};
+use crate::results::Item;
 use crate::shipped;
+
+/// Returns an item for each experiment that has recorded verdicts and no file, of the papers that
+/// are asked for as a whole.
+///
+/// # Errors
+/// When a paper's folder is damaged.
+pub(super) fn gone(
+    directory: &Path,
+    asked: &[String],
+    catalogue: &[String],
+) -> Result<Vec<Item>, Error> {
+    let papers: BTreeSet<&str> = (catalogue.iter())
+        .filter_map(|id| id.split('/').next())
+        .filter(|paper| {
+            asked.is_empty()
+                || asked
+                    .iter()
+                    .any(|name| is_named(name, &format!("{paper}/")))
+        })
+        .collect();
+    let mut items = Vec::new();
+    for name in papers {
+        let Some(paper) = read(&directory.join(name))? else {
+            continue;
+        };
+        for experiment in paper.recorded.experiments() {
+            let id = format!("{name}/{experiment}");
+            if !catalogue.contains(&id) {
+                items.push(Item::gone(id, paper.lost(experiment, |_| false)));
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// Reads a paper's folder; none where there is no [`PAPER`] in it.
+fn read(folder: &Path) -> Result<Option<Paper>, Error> {
+    if !shipped::is_file(&folder.join(PAPER)) {
+        return Ok(None);
+    }
+    let prices = PriceBook::shipped().map_err(|error| damaged(&AuditError::from(error)))?;
+    let paper = Paper::read(folder, None, &prices);
+    paper.map(Some).map_err(|error| damaged(&error))
+}
+
+fn damaged(error: &dyn std::error::Error) -> Error {
+    Error::Usage {
+        problem: chain(error),
+        remedy: "correct that file of the paper".to_owned(),
+    }
+}
 
 /// Writes `PAPER.html` for each paper that has a folder with [`PAPER`].
 ///
 /// # Errors
 /// When a paper's folder is damaged, or a page cannot be written.
-pub(super) fn write(directory: &Path, out: &Path, overview: &Overview) -> Result<(), Error> {
+pub(super) fn write(
+    directory: &Path,
+    out: &Path,
+    overview: &Overview,
+    runs: &[Option<AnalysedRun>],
+) -> Result<(), Error> {
+    let rows = overview.items.iter().zip(runs).filter_map(|(item, run)| {
+        let rows = &run.as_ref()?.analysis.summary.rows;
+        Some((item.id.as_str(), &rows[..]))
+    });
+    let rows: Rows<'_> = rows.collect();
     let names: BTreeSet<&str> = overview
         .items
         .iter()
         .map(|item| item.paper.as_str())
         .collect();
-    let prices = PriceBook::shipped().map_err(AuditError::from);
-    let damaged = |error: &dyn std::error::Error| Error::Usage {
-        problem: chain(error),
-        remedy: "correct that file of the paper".to_owned(),
-    };
-    let prices = prices.map_err(|error| damaged(&error))?;
     for name in names {
-        let folder = directory.join(name);
-        if !shipped::is_file(&folder.join(PAPER)) {
+        let Some(paper) = read(&directory.join(name))? else {
             continue;
-        }
-        let paper = Paper::read(&folder, None, &prices).map_err(|error| damaged(&error))?;
+        };
         let mut deviations = Deviations::new();
         let items = overview.items.iter().filter(|item| item.paper == name);
         for item in items {
@@ -45,7 +99,7 @@ pub(super) fn write(directory: &Path, out: &Path, overview: &Overview) -> Result
                 of_field.push((item.id.clone(), why));
             }
         }
-        let page = report::paper_page(&paper, overview, &deviations);
+        let page = report::paper_page(&paper, overview, &rows, &deviations);
         let page = page.map_err(|error| damaged(&error))?;
         report::write_page(&out.join(format!("{name}.html")), &page)?;
     }

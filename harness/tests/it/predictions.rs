@@ -1,0 +1,140 @@
+//! The papers' predictions stood before their claims were first recorded: by the history, where
+//! there is one.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use epochcost::audit;
+use epochcost::experiment::{Experiment, Options};
+use serde_json::Value;
+
+const RECORD: &str = "results/records/reproduction/summary.json";
+
+fn root() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// What git says; none where it fails.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The commits that changed a path, the first one first.
+fn commits(path: &str) -> Vec<String> {
+    let log = git(&["log", "--reverse", "--format=%H", "--", path]).unwrap_or_default();
+    log.lines().map(str::to_owned).collect()
+}
+
+/// Every item with its claims that have a figure, in each version of the record.
+fn records() -> Vec<(String, BTreeSet<(String, String)>)> {
+    let of = |commit: String| {
+        let text = git(&["show", &format!("{commit}:{RECORD}")])?;
+        let summary: Value = serde_json::from_str(&text).ok()?;
+        let items = summary["items"].as_array()?.clone();
+        let claims = items.iter().flat_map(|item| {
+            let id = item["id"].as_str().unwrap_or_default();
+            let claims = item["claims"].as_array().into_iter().flatten();
+            let told = claims.filter(|claim| claim["verdict"]["observed"].is_number());
+            told.map(move |claim| {
+                let name = claim["verdict"]["claim"].as_str().unwrap_or_default();
+                (id.to_owned(), name.to_owned())
+            })
+        });
+        Some((commit, claims.collect()))
+    };
+    commits(RECORD).into_iter().filter_map(of).collect()
+}
+
+fn papers() -> Vec<epochcost::published::Paper> {
+    let folders: Vec<_> = (audit::names().into_iter())
+        .map(|name| root().join("experiments").join(name))
+        .collect();
+    audit::read(&folders, None).unwrap()
+}
+
+#[test]
+fn a_prediction_is_of_a_claim_that_its_experiment_makes() {
+    for paper in papers() {
+        for one in &paper.predictions {
+            let file = root().join(format!(
+                "experiments/{}/{}.yaml",
+                paper.name, one.experiment
+            ));
+            let experiment = Experiment::load(&file, &Options::default());
+            let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));
+            let is_made = experiment
+                .claims
+                .iter()
+                .any(|claim| claim.claim == one.claim);
+            assert!(is_made, "{}: {}", file.display(), one.claim);
+        }
+    }
+}
+
+#[test]
+fn a_prediction_stood_before_its_claim_was_first_recorded() {
+    let records = records();
+    if records.len() < 2
+        || git(&["rev-parse", "--is-shallow-repository"]).as_deref() != Some("false\n")
+    {
+        eprintln!("skipped: a_prediction_stood_before_its_claim_was_first_recorded: no history");
+        return;
+    }
+    let mut checked = 0;
+    for paper in papers() {
+        let path = format!("experiments/{}/predictions.csv", paper.name);
+        for one in &paper.predictions {
+            let claim = if one.then.is_empty() {
+                &one.claim
+            } else {
+                &one.then
+            };
+            let item = format!("{}/{}", paper.name, one.experiment);
+            // A line without a commit stands since its own.
+            let stood = if one.commit.is_empty() {
+                let log = git(&[
+                    "log",
+                    "--reverse",
+                    "--format=%H",
+                    "-S",
+                    &one.claim,
+                    "--",
+                    &path,
+                ]);
+                match log.unwrap_or_default().lines().next() {
+                    Some(commit) => commit.to_owned(),
+                    None => continue,
+                }
+            } else {
+                let file = git(&["show", &format!("{}:experiments/{item}.yaml", one.commit)]);
+                let file = file.unwrap_or_else(|| panic!("{item}: no commit {}", one.commit));
+                assert!(
+                    file.contains(claim.as_str()),
+                    "{}: nothing of {claim:?}",
+                    one.commit
+                );
+                one.commit.clone()
+            };
+            let key = (item, claim.clone());
+            let Some((first, _)) = records.iter().find(|(_, claims)| claims.contains(&key)) else {
+                continue;
+            };
+            let is_before = git(&["merge-base", "--is-ancestor", &stood, &format!("{first}^")]);
+            assert!(
+                is_before.is_some(),
+                "{claim:?} was recorded in {first}, and predicted in {stood}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 50, "{checked}");
+}
