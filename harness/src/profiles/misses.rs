@@ -126,7 +126,7 @@ pub fn unknown(profile: &str, client: Option<Client>) -> String {
 fn named(profile: &str, client: Option<Client>) -> String {
     let client = match client {
         Some(Client::Compiled) => " (compiled client)",
-        Some(Client::Interpreted) => " (interpreted client)",
+        Some(Client::Interpreted | Client::InterpretedPerRequest) => " (interpreted client)",
         None => "",
     };
     format!("Profile {profile}{client}")
