@@ -24,7 +24,7 @@ pub struct Args {
     /// Targets are then shown and not compared with what the files expect.
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
-    /// Draws of the constants' ranges, of which 95 % are a cell's interval.
+    /// Draws of the constants' ranges, whose 5th to 95th percentile is a cell's interval.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(40..=5000))]
     draws: u32,
     /// Show every cell.

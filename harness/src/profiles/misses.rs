@@ -126,7 +126,7 @@ pub fn unknown(profile: &str, client: Option<Client>) -> String {
 fn named(profile: &str, client: Option<Client>) -> String {
     let client = match client {
         Some(Client::Compiled) => " (compiled client)",
-        Some(Client::Interpreted) => " (interpreted client)",
+        Some(Client::Interpreted | Client::InterpretedPerRequest) => " (interpreted client)",
         None => "",
     };
     format!("Profile {profile}{client}")
@@ -165,9 +165,9 @@ mod tests {
         assert!(others.median_error > own.median_error);
         let said = sentence(DEFAULT, Some(Client::Interpreted));
         let (first, second) = said.split_once("; ").unwrap();
-        assert!(first.starts_with(&format!("Profile {DEFAULT} (interpreted client): on 153 ")));
+        assert!(first.starts_with(&format!("Profile {DEFAULT} (interpreted client): on 122 ")));
         assert!(
-            first.ends_with("its median error is 37 % and its ranges hold 33 %"),
+            first.ends_with("its median error is 42 % and its ranges hold 39 %"),
             "{first}"
         );
         assert!(second.contains("this project's own sets"), "{second}");

@@ -61,6 +61,12 @@ impl Network {
         self.connected.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
+    /// Drops the connection to `peer`, if there is one.
+    pub(crate) fn disconnect(&self, peer: Peer) {
+        self.connected
+            .fetch_and(!(1 << peer as u8), Ordering::Relaxed);
+    }
+
     /// Returns the bandwidth while credit lasts, bytes per second; none without credits.
     pub(crate) fn burst(&self) -> Option<f64> {
         self.model.as_ref().map(|model| model.burst_bytes_per_s)
@@ -133,5 +139,7 @@ mod tests {
         let network = network();
         assert!(network.connects(Peer::Objects) && !network.connects(Peer::Objects));
         assert!(network.connects(Peer::Queue) && !network.connects(Peer::Queue));
+        network.disconnect(Peer::Objects);
+        assert!(network.connects(Peer::Objects) && !network.connects(Peer::Queue));
     }
 }

@@ -233,7 +233,7 @@ impl Site {
         client: Client,
     ) -> Result<Self, String> {
         let name = &self.profile.name;
-        if client == Client::Interpreted && self.profile.interpreted.is_none() {
+        if client != Client::Compiled && self.profile.interpreted.is_none() {
             return Err(format!(
                 "its profile {name} describes no interpreted client"
             ));

@@ -30,8 +30,8 @@ pub(super) const REPETITIONS: u32 = 25;
 pub(super) struct Predicted {
     /// Median over repetitions at the stated constants.
     pub(super) value: f64,
-    /// Ends of the interval that holds 95 % of the draws of the constants' ranges; none
-    /// without draws.
+    /// The 5th and the 95th percentile of draws about the stated constants, and the value
+    /// itself where it lies beyond; none without draws.
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
 }
@@ -83,7 +83,7 @@ impl Predictor {
     pub(super) fn drawn(&self, draw: Draw) -> Profile<f64> {
         match draw {
             Draw::Stated(draw) => self.profile.drawn(seed(draw)),
-            Draw::Sampled(draw) => self.profile.sampled(seed(draw)),
+            Draw::Sampled(draw) => self.profile.sampled_around(seed(draw)),
         }
     }
 
@@ -231,9 +231,10 @@ fn predicted(statistic: Statistic, seconds: &[Vec<f64>]) -> Predicted {
     figures.sort_by(f64::total_cmp);
     drawn.sort_by(f64::total_cmp);
     let end = |share: f64| (!drawn.is_empty()).then(|| quantile(&drawn, share));
+    let value = quantile(&figures, 0.5);
     Predicted {
-        value: quantile(&figures, 0.5),
-        low: end(0.025),
-        high: end(0.975),
+        value,
+        low: end(0.05).map(|low| low.min(value)),
+        high: end(0.95).map(|high| high.max(value)),
     }
 }

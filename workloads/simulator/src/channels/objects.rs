@@ -75,6 +75,7 @@ impl ObjectStore for SimObjects {
 
     async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
         let _under_way = self.station.begin_operation();
+        self.station.make_client().await;
         self.request(bucket, Direction::Read).await?;
         let found = self.objects.store.get(bucket, key).await?;
         Ok(self.fetched(found).await)
@@ -86,18 +87,27 @@ impl ObjectStore for SimObjects {
         key: &str,
         range: Range<u64>,
     ) -> Result<Option<Payload>> {
+        self.station.make_client().await;
         self.request(bucket, Direction::Read).await?;
         let found = self.objects.store.get_range(bucket, key, range).await?;
         Ok(self.fetched(found).await)
     }
 
     async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
+        self.station.make_client().await;
         self.request(bucket, Direction::Read).await?;
         self.objects.store.list(bucket, prefix, after).await
     }
 
     async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
+        let is_single = self.station.make_client().await;
         self.request(bucket, Direction::Write).await?;
+        if is_single {
+            for _ in keys.iter().skip(1) {
+                self.station.make_client().await;
+                self.request(bucket, Direction::Write).await?;
+            }
+        }
         let population = &self.station.services.population;
         let deleted = population.deleted(self.station.rank(), keys);
         if deleted.len() <= keys.len() {

@@ -21,7 +21,7 @@ pub(super) fn apply(profile: &mut Profile<f64>, seed: u64) {
     let streams = level("streams", levels.bandwidth);
     objects.stream_bytes_per_s *= streams;
     objects.write_stream_bytes_per_s = objects.write_stream_bytes_per_s.map(|rate| rate * streams);
-    let starts = level("starts", levels.time);
+    let starts = level("starts", levels.starts.unwrap_or(levels.time));
     let function = &mut profile.function;
     for seconds in [
         &mut function.invoke_latency_s,

@@ -94,6 +94,9 @@ parts! {
         number time: T,
         /// Bandwidths: one level per run.
         number bandwidth: T,
+        /// Times of starts, where they differ from those of requests: one level per run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional starts: Option<T>,
         /// Widths of spreads: one level for each per run.
         number spread: T,
     }
@@ -234,6 +237,10 @@ parts! {
         number decode_core_s_per_byte: T,
         /// Core time of turning vectors into a byte to send, before the transfer, seconds.
         number encode_core_s_per_byte: T,
+        /// Core time of making a client of the object store, which a program that makes one
+        /// per request takes each time, seconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional client_core_s: Option<T>,
         /// Init with its libraries, in the place of the compiled worker's, seconds.
         number init_s: T,
     }

@@ -68,6 +68,9 @@ pub enum Client {
     Compiled,
     /// An interpreter, such as Python with boto3 and NumPy.
     Interpreted,
+    /// As `interpreted`, in a program that makes a client of the object store, and so a
+    /// connection, for every read, list and delete, and deletes one object per request.
+    InterpretedPerRequest,
 }
 
 impl Client {
@@ -217,9 +220,16 @@ impl Profile<f64> {
     /// profile describes one.
     pub fn interpreted(&self) -> Option<InterpretedModel<f64>> {
         let model = self.interpreted.as_ref();
-        model
-            .filter(|_| self.client == Client::Interpreted)
-            .cloned()
+        let client_core_s = model.and_then(|model| model.client_core_s);
+        let client_core_s = match self.client {
+            Client::Compiled => return None,
+            Client::Interpreted => None,
+            Client::InterpretedPerRequest => Some(client_core_s.unwrap_or(0.0)),
+        };
+        model.map(|model| InterpretedModel {
+            client_core_s,
+            ..model.clone()
+        })
     }
 }
 

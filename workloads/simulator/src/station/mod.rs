@@ -292,6 +292,21 @@ impl Station {
         gpus.compute(&work).await;
     }
 
+    /// Makes a client of the object store, in programs that make one per request: its next
+    /// request opens a connection.
+    ///
+    /// Returns whether the program is one of these.
+    pub(crate) async fn make_client(&self) -> bool {
+        let model = self.interpreted.as_ref();
+        let Some(core_s) = model.and_then(|model| model.client_core_s) else {
+            return false;
+        };
+        self.settle().await;
+        self.network.disconnect(Peer::Objects);
+        self.engine.seconds(core_s / self.vcpus.min(1.0)).await;
+        true
+    }
+
     /// Waits until a request reaches its service.
     pub(crate) async fn request(
         &self,

@@ -48,19 +48,22 @@ impl Station {
         }
         let limited = limited_bytes(service, bytes, direction);
         let stream = self.stream(service, limited, direction);
+        let client = self.client_bytes_per_s(direction);
         let transfer = Transfer::begin(self);
         match &self.host {
             Some(host) if service.host_core_s_per_byte > 0.0 => {
-                let own = self.bytes_per_s / *locked(&self.transfers) as f64;
+                let own = self.bytes_per_s.min(client) / *locked(&self.transfers) as f64;
                 let (cost, rate) = (service.host_core_s_per_byte, stream.min(own));
                 host.consume(bytes as f64 * cost, rate * cost).await;
             }
             _ => match self.network.burst() {
                 None => {
-                    let rate = stream.min(self.bytes_per_s / *locked(&self.transfers) as f64);
+                    let own = self.bytes_per_s.min(client) / *locked(&self.transfers) as f64;
+                    let rate = stream.min(own);
                     server.consume(self.vpc.as_ref(), limited, rate).await;
                 }
                 Some(burst) => {
+                    let burst = burst.min(client);
                     self.move_on_credit(server, limited, stream, burst, direction)
                         .await;
                 }
@@ -70,8 +73,17 @@ impl Station {
         self.convert(bytes, direction).await;
     }
 
-    /// Returns the bandwidth of one transfer of `bytes`: the service's, and what the client keeps
-    /// up with.
+    /// Returns the bytes per second that an interpreted client keeps up with, all streams of
+    /// the function together.
+    fn client_bytes_per_s(&self, direction: Direction) -> f64 {
+        let core_s_per_byte = self.interpreted.as_ref().map(|client| match direction {
+            Direction::Read => client.receive_core_s_per_byte,
+            Direction::Write => client.send_core_s_per_byte,
+        });
+        core_s_per_byte.map_or(f64::INFINITY, |core_s| self.vcpus.min(1.0) / core_s)
+    }
+
+    /// Returns the bandwidth of one transfer of `bytes` by the service.
     fn stream(&self, service: &ServiceModel<f64>, bytes: f64, direction: Direction) -> f64 {
         let (rate, spread) = match direction {
             Direction::Read => (service.stream_bytes_per_s, &service.read_stream_spread),
@@ -80,15 +92,7 @@ impl Station {
                 &service.write_stream_spread,
             ),
         };
-        let rate = rate / self.drawn(spread.as_ref(), bytes / rate);
-        let Some(client) = &self.interpreted else {
-            return rate;
-        };
-        let core_s_per_byte = match direction {
-            Direction::Read => client.receive_core_s_per_byte,
-            Direction::Write => client.send_core_s_per_byte,
-        };
-        rate.min(self.vcpus.min(1.0) / core_s_per_byte)
+        rate / self.drawn(spread.as_ref(), bytes / rate)
     }
 
     /// Moves `bytes` in parts, each at the burst's bandwidth as long as there is credit for
@@ -106,7 +110,7 @@ impl Station {
         let mut left = bytes;
         while left > 0.0 {
             let own = *locked(&self.transfers) as f64;
-            let sustained = stream.min(self.bytes_per_s / own);
+            let sustained = stream.min(self.bytes_per_s.min(burst) / own);
             let wanted = stream.min(burst / own);
             let above = |bytes: f64| bytes * (1.0 - sustained / wanted).max(0.0);
             let is_alone = own == 1.0;

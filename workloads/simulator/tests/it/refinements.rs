@@ -99,6 +99,7 @@ fn an_interpreted_client_takes_core_time_that_a_small_function_has_less_of() {
         send_core_s_per_byte: 1e-9,
         decode_core_s_per_byte: 2e-9,
         encode_core_s_per_byte: 3e-9,
+        client_core_s: None,
         init_s: 0.0,
     });
     let of = |what, client, memory_mb| Probe {
@@ -120,6 +121,18 @@ fn an_interpreted_client_takes_core_time_that_a_small_function_has_less_of() {
     let small = of(Operation::Get, ProbeClient::Interpreted, 100);
     assert_takes(&profile, small, 0.02 + 0.02 + 0.2 + 0.4);
     assert_takes(&profile.without(Refinement::Client), small, whole);
+    // Streams of a function share its core while they receive.
+    profile.function.network_credit = Some(NetworkCredit {
+        download_bytes: 1e12,
+        upload_bytes: 1e12,
+        burst_bytes_per_s: 1e12,
+        returned_bytes: 0.0,
+    });
+    let two = Probe {
+        streams: 2,
+        ..small
+    };
+    assert_takes(&profile, two, 0.02 + 0.02 + 0.4 + 0.4);
 }
 
 #[test]
