@@ -104,11 +104,11 @@ pub(super) fn uncertainty(
         // With the row's client, and the constants that it states.
         let profile = simulation.profile_of(&candidate.row);
         let sampled = Simulation {
-            profile: profile.sampled_around(hash::mix(seed, u64::from(*sample))),
+            profile: profile.sampled(hash::mix(seed, u64::from(*sample))),
             cost: candidate
                 .simulation
                 .cost
-                .sampled_around(hash::mix(seed, u64::from(*sample))),
+                .sampled(hash::mix(seed, u64::from(*sample))),
             ..candidate.simulation.clone()
         };
         estimate(&candidate.row, &sampled, prices)

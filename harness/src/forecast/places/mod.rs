@@ -169,7 +169,7 @@ impl Draw {
     fn of(self, name: &str, constant: &Constant) -> f64 {
         match self.0 {
             None => constant.value,
-            Some(seed) => constant.around(fraction(seed, name)),
+            Some(seed) => constant.at(fraction(seed, name)),
         }
     }
 }
@@ -267,7 +267,7 @@ impl Site {
     pub(super) fn profile(&self, draw: Draw) -> Profile<f64> {
         match draw.0 {
             None => self.profile.values(),
-            Some(seed) => self.profile.sampled_around(seed),
+            Some(seed) => self.profile.sampled(seed),
         }
     }
 
@@ -277,7 +277,7 @@ impl Site {
         let speed = draw.of(&name, &self.hardware.speed);
         let reference = match draw.0 {
             None => reference.clone(),
-            Some(seed) => reference.sampled_around(seed),
+            Some(seed) => reference.sampled(seed),
         };
         ModelCost {
             fixed_s: reference.fixed_s / speed,

@@ -83,7 +83,7 @@ impl Predictor {
     pub(super) fn drawn(&self, draw: Draw) -> Profile<f64> {
         match draw {
             Draw::Stated(draw) => self.profile.drawn(seed(draw)),
-            Draw::Sampled(draw) => self.profile.sampled_around(seed(draw)),
+            Draw::Sampled(draw) => self.profile.sampled(seed(draw)),
         }
     }
 

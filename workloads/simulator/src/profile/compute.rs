@@ -106,16 +106,6 @@ impl ModelCost {
     /// model alone; itself where nothing was carried.
     #[must_use]
     pub fn sampled(&self, seed: u64) -> Self {
-        self.drawn(seed, Constant::at)
-    }
-
-    /// Returns a sample like [`sampled`](Self::sampled), but around the factor's value.
-    #[must_use]
-    pub fn sampled_around(&self, seed: u64) -> Self {
-        self.drawn(seed, Constant::around)
-    }
-
-    fn drawn(&self, seed: u64, at: fn(&Constant, f64) -> f64) -> Self {
         let Some(carried) = self.carried.as_ref().filter(|factor| factor.value > 0.0) else {
             return self.clone();
         };
@@ -123,7 +113,7 @@ impl ModelCost {
         let mixed = path
             .bytes()
             .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
-        let factor = at(carried, f64::from(hash::unit_f32(mixed))) / carried.value;
+        let factor = carried.at(f64::from(hash::unit_f32(mixed))) / carried.value;
         Self {
             fixed_s: self.fixed_s * factor,
             sample_s: self.sample_s * factor,

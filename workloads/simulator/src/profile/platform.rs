@@ -132,25 +132,15 @@ impl Profile<Constant> {
         }
     }
 
-    /// Returns a sample of the constants' ranges: each drawn on its own, by `seed` and
-    /// its path, and on top of it the levels of a run. Single requests are drawn from their
-    /// spreads.
+    /// Returns a sample of the constants' ranges: each drawn about its stated value on its own, by
+    /// `seed` and its path, and on top of it the levels of a run. Single requests are drawn from
+    /// their spreads.
     pub fn sampled(&self, seed: u64) -> Profile<f64> {
-        self.sampled_at(seed, Constant::at)
-    }
-
-    /// Returns a sample like [`sampled`](Self::sampled), but around the stated values: half
-    /// of all samples of a number lie on either side of it.
-    pub fn sampled_around(&self, seed: u64) -> Profile<f64> {
-        self.sampled_at(seed, Constant::around)
-    }
-
-    fn sampled_at(&self, seed: u64, at: fn(&Constant, f64) -> f64) -> Profile<f64> {
         let sampled = self.map(&mut |path, constant| {
             let path = path
                 .bytes()
                 .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
-            at(constant, f64::from(hash::unit_f32(path)))
+            constant.at(f64::from(hash::unit_f32(path)))
         });
         let mut sampled = Profile {
             draws: Some(seed),
