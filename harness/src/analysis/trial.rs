@@ -215,19 +215,9 @@ impl TrialAnalysis {
 
     /// Returns the number of failed invocations after which the same work was called again.
     pub fn retries(&self) -> u64 {
-        let work = |call: &Invocation| {
-            let function = call.function.clone();
-            (function, call.rank, call.epoch, call.batch)
-        };
         let failed = self.invocations.iter().filter(|call| call.error.is_some());
-        let called_again = failed.filter(|failed| {
-            let mut later = self.invocations.iter();
-            later.any(|call| {
-                call.request_id != failed.request_id
-                    && work(call) == work(failed)
-                    && call.started_s >= failed.started_s
-            })
-        });
+        let called_again =
+            failed.filter(|failed| self.invocations.iter().any(|call| call.repeats(failed)));
         called_again.map(|failed| failed.alike).sum()
     }
 

@@ -74,6 +74,17 @@ impl fmt::Display for Divergence {
     }
 }
 
+impl Invocation {
+    /// Returns whether this one did the work of an earlier one again.
+    pub fn repeats(&self, earlier: &Self) -> bool {
+        let work = |call: &Self| (call.rank, call.epoch, call.batch);
+        self.request_id != earlier.request_id
+            && self.function == earlier.function
+            && work(self) == work(earlier)
+            && self.started_s >= earlier.started_s
+    }
+}
+
 impl TrialOutcome {
     /// Returns how often each of a row's injected faults happened, of which it has `count`.
     pub fn faults(&self, count: usize) -> Vec<usize> {

@@ -14,6 +14,7 @@ mod head;
 mod jsonl;
 mod lock;
 mod manifest;
+mod missing;
 mod open;
 mod output;
 mod parquet;

@@ -8,6 +8,7 @@ use epochcost_channels::Traffic;
 use epochcost_systems::{Evaluation, GpuUsage, Host, Record, Replicas, StepRecord, find};
 use serde::{Deserialize, Serialize};
 
+use super::missing::missing;
 use crate::metering::{CloudWatchMetric, Divergence, Invocation, TrialOutcome};
 use crate::rows::TrialPlan;
 
@@ -157,14 +158,7 @@ impl TrialRow {
         warnings.extend(worker_warnings(outcome));
         let diverged = outcome.divergence();
         warnings.extend(diverged.map(|step| format!("training diverged: {step}")));
-        let test_samples = job.data.test_samples;
-        let last = outcome.last_evaluation().map(|(_, last)| last.samples);
-        warnings.extend(last.filter(|samples| *samples < test_samples).map(|samples| {
-            format!(
-                "the accuracy is that over {samples} of {test_samples} test samples: functions that \
-                 did not report are left out"
-            )
-        }));
+        warnings.extend(missing(job, outcome));
         let sent = steps(outcome).flat_map(|step| repeat_n(step, step.alike as usize));
         let sent: Vec<&StepRecord> = sent.collect();
         let bound = system.and_then(|system| system.bind(job).ok());

@@ -1,5 +1,6 @@
 //! One trial in virtual time, from its services to its outcome.
 
+use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +15,7 @@ use futures_util::future::{Either, select};
 
 use crate::engine::{Engine, Stopped, locked, nanoseconds};
 use crate::error::SimulationError;
-use crate::functions::{Calls, Instances, Lambda, Records, Trial};
+use crate::functions::{Calls, Instances, Lambda, Records, Running, Trial};
 use crate::gpus::Gpus;
 use crate::model::{Options, Simulated, Simulation};
 use crate::population::Population;
@@ -78,6 +79,7 @@ pub fn simulate(
         records: records.clone(),
         invocations: Mutex::new(Calls::new(options.merges_invocations)),
         serial: AtomicU64::new(0),
+        running: Running::default(),
         faults: simulation.faults.clone(),
     });
     let functions = ByHost {
@@ -93,18 +95,24 @@ pub fn simulate(
     };
     // The run itself, in virtual time.
     let limit_s = deadline_s(simulation, system);
-    let driving = drive(system, job, &functions, follow_ups);
-    let ended = match limit_s {
-        None => engine.run_until(options.give_up_at, driving).map(Some),
-        Some(limit_s) => {
-            let driven = select(Box::pin(driving), engine.until(nanoseconds(limit_s)));
-            engine
-                .run_until(options.give_up_at, driven)
-                .map(|ended| match ended {
+    let (ended, waiting) = {
+        let mut driving = pin!(drive(system, job, &functions, follow_ups));
+        let ended = match limit_s {
+            None => {
+                let ended = engine.run_until(options.give_up_at, driving.as_mut());
+                ended.map(Some)
+            }
+            Some(limit_s) => {
+                let limit = engine.until(nanoseconds(limit_s));
+                let ended = engine.run_until(options.give_up_at, select(driving.as_mut(), limit));
+                ended.map(|ended| match ended {
                     Either::Left((driven, _)) => Some(driven),
                     Either::Right(_) => None,
                 })
-        }
+            }
+        };
+        // Code that was left behind is dropped with what drove it.
+        (ended, trial.running.named())
     };
     let wall_s = trial.seconds();
     drop(functions);
@@ -122,8 +130,12 @@ pub fn simulate(
             return Err(SimulationError::GivenUp { events });
         }
         Err(Stopped::Deadlock) => {
-            let reason = "deadlock: every worker waits for another";
-            (0, Some(reason.to_owned()))
+            let reason = format!("deadlock: every worker waits for another ({waiting})");
+            (0, Some(reason))
+        }
+        Err(Stopped::Standstill) => {
+            let reason = format!("virtual time stands still after {wall_s:.3} s ({waiting} wait)");
+            (0, Some(reason))
         }
     };
     // The outcome. A limit that was hit explains the failure that follows from it.

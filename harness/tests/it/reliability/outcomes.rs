@@ -89,7 +89,7 @@ fn an_accuracy_over_a_part_of_the_split_says_so() {
     );
     let output = scene.epochcost(&["run", "sizes.yaml", "--out", "run"]);
     assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
-    let said = "the accuracy is that over 34 of 50 test samples";
+    let said = "the accuracy after epoch 2 is that over 34 of 50 test samples";
     assert!(scene.read("report.md").contains(said));
 }
 
@@ -143,6 +143,35 @@ fn functions_that_were_called_again_are_counted() {
         analysis.summary.verdicts[0].observed,
         Some(1.0),
         "a mean over trials"
+    );
+}
+
+/// What a trial that ended well lacks is said with its figures.
+#[test]
+fn what_is_missing_of_a_good_trial_is_a_warning() {
+    let (_directory, run) = run_of("allreduce", 2, |trial, outcome| {
+        if trial == 1 {
+            return;
+        }
+        let last = outcome.records.iter().filter_map(|record| match record {
+            Record::Evaluated { epoch, .. } => Some(*epoch),
+            _ => None,
+        });
+        let last = last.max().unwrap();
+        let is_last =
+            |record: &Record| matches!(record, Record::Evaluated { epoch, .. } if *epoch == last);
+        outcome.records.retain(|record| !is_last(record));
+        outcome.invocations[1].error = Some("Runtime.ExitError".into());
+    });
+    let warnings: Vec<Vec<String>> = (run.trials().unwrap().into_iter())
+        .map(|trial| trial.warnings)
+        .collect();
+    let says = |trial: usize, what: &str| warnings[trial].iter().any(|said| said.contains(what));
+    assert!(says(0, "nothing was evaluated after epoch"), "{warnings:?}");
+    assert!(says(0, "were not called again"), "{warnings:?}");
+    assert!(
+        !says(1, "evaluated") && !says(1, "called again"),
+        "{warnings:?}"
     );
 }
 

@@ -147,9 +147,14 @@ impl<T> Drop for Handle<T> {
 pub(crate) enum Stopped {
     /// Every future waits, and no event is left that could wake one.
     Deadlock,
+    /// Virtual time stands still: its last instant has come, or this one does not end.
+    Standstill,
     /// The real time that it was given is over.
     GivenUp,
 }
+
+/// Most events and polls of one instant: 100,000 workers that each do a few hundred things at once.
+const MOST_AT_ONCE: u64 = if cfg!(test) { 100_000 } else { 50_000_000 };
 
 /// Number of instants of virtual time after which the real time is read.
 const CLOCK_EVERY: u32 = 16;
@@ -276,7 +281,15 @@ impl Engine {
         // its budget, and nothing is given back before this ends.
         let mut future = pin!(unconstrained(future));
         let mut advances: u32 = 0;
+        let (mut instant, mut at_once) = (self.now(), 0);
         loop {
+            if self.now() != instant {
+                (instant, at_once) = (self.now(), 0);
+            }
+            at_once += 1;
+            if at_once > MOST_AT_ONCE {
+                return Err(Stopped::Standstill);
+            }
             while flag.0.swap(false, Ordering::Relaxed) {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
                     return Ok(output);
@@ -304,10 +317,18 @@ impl Engine {
         let first = locked(&self.planned).events.pop();
         let first = first.ok_or(Stopped::Deadlock)?;
         let now = first.at;
+        if now == u64::MAX {
+            // What takes longer than time lasts never ends.
+            return Err(Stopped::Standstill);
+        }
         self.now.store(now, Ordering::Relaxed);
-        let mut next = Some(first);
+        let (mut next, mut at_once) = (Some(first), 0);
         while let Some(event) = next {
             self.acted.fetch_add(1, Ordering::Relaxed);
+            at_once += 1;
+            if at_once > MOST_AT_ONCE {
+                return Err(Stopped::Standstill);
+            }
             match event.action {
                 Action::Wake(waker) => waker.wake(),
                 Action::Tick(tick) => tick.tick(now),

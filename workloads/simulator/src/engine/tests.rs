@@ -115,6 +115,26 @@ fn a_future_is_given_up_when_its_real_time_is_over() {
     assert_eq!(engine.run_until(now, short), Ok(()));
 }
 
+/// A wait beyond the last instant, and futures that go on for ever within one, do not hang.
+#[test]
+fn time_that_stands_still_is_an_end() {
+    let engine = Engine::default();
+    let for_ever = engine.seconds(f64::INFINITY);
+    assert_eq!(engine.run(for_ever), Err(Stopped::Standstill));
+    // A resource that serves nothing never ends its only user.
+    let engine = Engine::default();
+    let none = crate::resource::Resource::new(&engine, 0.0);
+    assert_eq!(engine.run(none.consume(1.0, 1.0)), Err(Stopped::Standstill));
+    let engine = Engine::default();
+    let now = async {
+        loop {
+            engine.seconds(0.0).await;
+        }
+    };
+    let ended: Result<(), Stopped> = engine.run(now);
+    assert_eq!(ended, Err(Stopped::Standstill));
+}
+
 #[test]
 fn a_part_of_a_nanosecond_is_one() {
     assert_eq!(nanoseconds(1e-12), 1);
