@@ -138,7 +138,7 @@ mod tests {
         for predicts in ["open", "12 to 8", "8", "8 to many", "nan to 1"] {
             let error = read(predicts).unwrap_err();
             assert!(
-                error.contains("predictions.csv:2:3") && error.contains("LOW to HIGH"),
+                error.contains("predictions.csv:2:8") && error.contains("LOW to HIGH"),
                 "{error}"
             );
         }
