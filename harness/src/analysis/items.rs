@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
 use super::summary::Verdict;
+use crate::claims::Lost;
 use crate::claims::VerdictKind;
 use crate::platform::{Figures, figures_of};
-use crate::published::Lost;
 use crate::results::ItemState;
 
 /// A table or figure of a paper.

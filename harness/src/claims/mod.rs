@@ -20,4 +20,4 @@ pub use kind::ClaimKind;
 pub use metric::{COLUMNS, COMPARED, Format, Metric, MetricColumn, Quantity};
 pub use scale::{RATIO_UNIT, Scale};
 pub use selector::{Selector, matches};
-pub use verdict::VerdictKind;
+pub use verdict::{Lost, VerdictKind};

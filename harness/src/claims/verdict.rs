@@ -114,3 +114,12 @@ impl fmt::Display for VerdictKind {
         f.write_str(self.as_str())
     }
 }
+
+/// A claim with a recorded verdict that no experiment makes any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// The claim.
+    pub claim: String,
+    /// The id of its statement, or its cell; empty if the paper has neither any more.
+    pub of: String,
+}

@@ -44,9 +44,9 @@ pub use crate::yaml::error::{self, ExperimentError};
 pub use crate::platform::PlatformKind;
 
 use crate::claims::Claim;
+use crate::claims::Lost;
 use crate::cost::PriceBook;
 use crate::platform::{Figures, Site, site_of};
-use crate::published::Lost;
 use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use crate::shipped;
 use crate::yaml::decode::{self, decode_with};

@@ -7,7 +7,7 @@ mod table;
 use thiserror::Error;
 
 pub use self::paper::{
-    Kind, Lost, Note, Observed, PAPER, Paper, PaperTable, Prediction, RECORDED, Recorded, SetUp,
+    Kind, Note, Observed, PAPER, Paper, PaperTable, Prediction, RECORDED, Recorded, SetUp,
     Statement, When,
 };
 pub use self::table::{Quantity, Row, Table};

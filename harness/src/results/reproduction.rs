@@ -9,7 +9,7 @@ use super::seal::seal_file;
 use super::whole::replace;
 use super::{ResultsError, SchemaVersion};
 use crate::claims::Claim;
-use crate::published::Lost;
+use crate::claims::Lost;
 
 /// The file's name.
 const FILE: &str = "reproduction.json";

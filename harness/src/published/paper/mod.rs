@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 pub use self::lines::{Kind, Note, Statement, When};
 pub use self::predictions::Prediction;
-pub use self::recorded::{Lost, RECORDED, Recorded};
+pub use self::recorded::{RECORDED, Recorded};
 use super::table::{Row, Table};
 use super::{DIRECTORY, PublishedError};
 use crate::claims::{self as places, Metric};

@@ -2,23 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
 use super::super::{PublishedError, Table};
 use super::Paper;
-use crate::claims::VerdictKind;
+use crate::claims::{Lost, VerdictKind};
 
 /// The file's name, in the paper's folder.
 pub const RECORDED: &str = "verdicts.csv";
-
-/// A claim with a recorded verdict that no experiment makes any more.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lost {
-    /// The claim.
-    pub claim: String,
-    /// The id of its statement, or its cell; empty if the paper has neither any more.
-    pub of: String,
-}
 
 impl Paper {
     /// Returns the recorded claims of an experiment that are not among those it makes.
