@@ -21,6 +21,16 @@ pub(super) fn apply(profile: &mut Profile<f64>, seed: u64) {
     let streams = level("streams", levels.bandwidth);
     objects.stream_bytes_per_s *= streams;
     objects.write_stream_bytes_per_s = objects.write_stream_bytes_per_s.map(|rate| rate * streams);
+    // A function's own network was measured on other days than the store.
+    let network = level("network", levels.bandwidth);
+    for point in &mut profile.function.bandwidth {
+        point.bytes_per_s *= network;
+    }
+    if let Some(credit) = &mut profile.function.network_credit {
+        let credits = level("network credit", levels.bandwidth);
+        credit.download_bytes *= credits;
+        credit.upload_bytes *= credits;
+    }
     let starts = level("starts", levels.starts.unwrap_or(levels.time));
     let function = &mut profile.function;
     for seconds in [
