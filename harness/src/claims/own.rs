@@ -11,8 +11,8 @@ use crate::rows::Row;
 /// The key of rows by their ids, and the name of their table.
 const ROW: &str = "row";
 
-/// The keys of rows by what they are.
-const FIELDS: [&str; 7] = [
+/// Fields of rows that keys may stand for.
+pub const FIELDS: [&str; 9] = [
     "system",
     "model",
     "dataset",
@@ -20,7 +20,12 @@ const FIELDS: [&str; 7] = [
     "workers",
     "batch_size",
     MEMORY,
+    "instance_type",
+    ROW,
 ];
+
+/// The keys of rows by what they are.
+const KEYS: &[&str] = FIELDS.split_at(7).0;
 
 /// The key of which every system has its own value: two systems are compared whatever theirs are,
 /// unless rows differ in nothing else or the formula names it.
@@ -141,7 +146,9 @@ impl OverRows {
         let read = rows.iter().filter(|row| read.contains(row.id.as_str()));
         let read: HashSet<String> = read.flat_map(|row| all_of(row)).collect();
         if let Some(value) = Formula::parse(formula)?.chosen().into_iter().find(|value| {
-            let is_there = rows.iter().any(|row| all_of(row).contains(value));
+            let is_there = rows
+                .iter()
+                .any(|row| all_of(row).any(|name| name == *value));
             is_there && !read.contains(value)
         }) {
             return Err(FormulaError {
@@ -236,15 +243,26 @@ impl OverRows {
     }
 }
 
+/// Returns the value of one of [`FIELDS`].
+pub fn field_of(row: &Row, field: &str) -> String {
+    let job = &row.job;
+    match field {
+        "system" => job.system.clone(),
+        "model" => job.model.clone(),
+        "dataset" => job.data.dataset.clone(),
+        "fidelity" => job.fidelity.as_str().to_owned(),
+        "workers" => job.workers.to_string(),
+        "batch_size" => job.batch_size.to_string(),
+        MEMORY => row.memory_mb.to_string(),
+        "instance_type" => row.instance_type.clone(),
+        _ => row.id.clone(),
+    }
+}
+
 /// Returns all that brackets may call a row.
-fn all_of(row: &Row) -> Vec<String> {
-    let all = Keys {
-        names: Vec::new(),
-        by_id: false,
-        has_memory: true,
-        is_repeated: true,
-    };
-    all.of(row)
+fn all_of(row: &Row) -> impl Iterator<Item = String> {
+    let all = KEYS.iter().chain([&ROW]);
+    all.map(|field| field_of(row, field))
 }
 
 impl Read {
@@ -273,65 +291,45 @@ pub fn least_accuracy(formula: &Formula) -> Option<f64> {
 struct Keys {
     names: Vec<String>,
     by_id: bool,
-    has_memory: bool,
-    is_repeated: bool,
 }
 
 impl Keys {
     fn new(formula: &Formula, rows: &[&Row]) -> Self {
         let values = formula.values();
         let is_field = |(name, _): &(Option<String>, String)| {
-            name.as_deref().is_some_and(|name| FIELDS.contains(&name))
+            name.as_deref().is_some_and(|name| KEYS.contains(&name))
         };
         let is_id = |(_, value): &(Option<String>, String)| rows.iter().any(|row| row.id == *value);
         let mut keys = Self {
             names: vec![ROW.to_owned()],
             by_id: !values.iter().any(is_field) && (values.is_empty() || values.iter().any(is_id)),
-            has_memory: formula.keys().iter().any(|key| key == MEMORY),
-            is_repeated: false,
         };
         if !keys.by_id {
-            let are_alike = |keys: &Self| {
-                let known: HashSet<Vec<String>> = rows.iter().map(|row| keys.of(row)).collect();
-                known.len() < rows.len()
-            };
-            keys.has_memory = keys.has_memory || are_alike(&keys);
+            let has_memory = formula.keys().iter().any(|key| key == MEMORY);
+            let names = KEYS.iter().filter(|key| has_memory || **key != MEMORY);
+            keys.names = names.map(|key| (*key).to_owned()).collect();
             // Rows that are alike in all of these differ in their ids.
-            keys.is_repeated = are_alike(&keys);
-            let fields = FIELDS
-                .iter()
-                .filter(|field| keys.has_memory || **field != MEMORY);
-            keys.names = fields.map(|field| (*field).to_owned()).collect();
-            keys.names.extend(keys.is_repeated.then(|| ROW.to_owned()));
+            for further in [MEMORY, ROW] {
+                let known: HashSet<Vec<String>> = rows.iter().map(|row| keys.of(row)).collect();
+                if known.len() < rows.len() && !keys.names.iter().any(|name| name == further) {
+                    keys.names.push(further.to_owned());
+                }
+            }
         }
         keys
     }
 
     fn of(&self, row: &Row) -> Vec<String> {
-        if self.by_id {
-            return vec![row.id.clone()];
-        }
-        let job = &row.job;
-        let mut values = vec![
-            job.system.clone(),
-            job.model.clone(),
-            job.data.dataset.clone(),
-            job.fidelity.as_str().to_owned(),
-            job.workers.to_string(),
-            job.batch_size.to_string(),
-        ];
-        values.extend(self.has_memory.then(|| row.memory_mb.to_string()));
-        values.extend(self.is_repeated.then(|| row.id.clone()));
-        values
+        self.names.iter().map(|name| field_of(row, name)).collect()
     }
 
     /// Returns the key that a value is of which no row has.
     fn of_absent(&self, name: Option<&str>, value: &str) -> &str {
-        match name.and_then(|name| FIELDS.iter().find(|field| **field == name)) {
+        match name.and_then(|name| KEYS.iter().find(|field| **field == name)) {
             _ if self.by_id => ROW,
             Some(field) => field,
-            None if epochcost_systems::find(value).is_some() => FIELDS[0],
-            None => FIELDS[1],
+            None if epochcost_systems::find(value).is_some() => "system",
+            None => "model",
         }
     }
 }

@@ -227,13 +227,9 @@ impl Side<'_> {
             }
         }
         for (key, field) in &entry.keys {
-            if !FIELDS_OF_ROWS.contains(&field.as_str()) {
+            if !own::FIELDS.contains(&field.as_str()) {
                 let problem = format!("`{key}` stands for `{field}`, which is no field of rows");
-                return Err(refused(
-                    "keys",
-                    problem,
-                    did_you_mean(field, &FIELDS_OF_ROWS),
-                ));
+                return Err(refused("keys", problem, did_you_mean(field, &own::FIELDS)));
             }
         }
         for column in entry.columns.iter().chain(entry.not_comparable.keys()) {
@@ -299,7 +295,7 @@ impl Side<'_> {
             let by = observed.metric_by.as_ref().map(|(by, _)| by);
             wanted.push(match (entry.at.get(key), entry.keys.get(key)) {
                 (Some(value), _) => Some(self.grid.canonical(value).to_owned()),
-                (None, Some(field)) => Some(self.printed_name(entry, &field_of(row, field))),
+                (None, Some(field)) => Some(self.printed_name(entry, &own::field_of(row, field))),
                 (None, None) if by == Some(key) || place >= table.printed_keys => None,
                 (None, None) => {
                     let problem = format!(
@@ -623,34 +619,6 @@ impl Side<'_> {
             not_comparable: stated.not_comparable.clone(),
             ..Claim::default()
         })
-    }
-}
-
-/// Fields of rows that keys of a table may stand for.
-const FIELDS_OF_ROWS: [&str; 9] = [
-    "row",
-    "system",
-    "model",
-    "dataset",
-    "fidelity",
-    "workers",
-    "batch_size",
-    "memory_mb",
-    "instance_type",
-];
-
-fn field_of(row: &Row, field: &str) -> String {
-    let job = &row.job;
-    match field {
-        "row" => row.id.clone(),
-        "system" => job.system.clone(),
-        "model" => job.model.clone(),
-        "dataset" => job.data.dataset.clone(),
-        "fidelity" => job.fidelity.as_str().to_owned(),
-        "workers" => job.workers.to_string(),
-        "batch_size" => job.batch_size.to_string(),
-        "memory_mb" => row.memory_mb.to_string(),
-        _ => row.instance_type.clone(),
     }
 }
 

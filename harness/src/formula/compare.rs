@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::error::{FormulaError, Span};
-use super::parse::Op;
 use super::quantity::Value;
+use super::tree::Op;
 use super::unit::Unit;
 use super::value::Evaluator;
 

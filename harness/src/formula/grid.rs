@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::parse::{Expr, sum};
+use super::parse::sum;
+use super::tree::Expr;
 use super::{FormulaError, Unit};
 
 /// The table of quantities that are known from elsewhere: `known.` always begins their names.

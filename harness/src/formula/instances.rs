@@ -5,9 +5,10 @@ use std::cmp::Ordering;
 use super::compare::{Chosen, Compared};
 use super::error::FormulaError;
 use super::grid::Grid;
-use super::parse::{Formula, Op, sum};
+use super::parse::sum;
 use super::quantity::{Input, Value, read};
 use super::resolve::{Comparison, Judged, Resolver, Variable};
+use super::tree::{Formula, Op};
 use super::value::Evaluator;
 
 /// Assignments of values to free keys, beyond which a formula is refused.

@@ -25,6 +25,7 @@ mod parse;
 mod quantity;
 mod resolve;
 mod translate;
+mod tree;
 mod unit;
 mod value;
 
@@ -32,9 +33,9 @@ pub use self::compare::{Compared, Side};
 pub use self::error::{FormulaError, Span};
 pub use self::grid::{Cell, Column, Grid, KNOWN, Number};
 pub use self::instances::{Instance, ResolvedFormula, value_at};
-pub use self::parse::{Formula, Op};
 pub use self::quantity::Input;
 pub use self::translate::Beside;
+pub use self::tree::{Formula, Op};
 pub use self::unit::Unit;
 
 /// Returns half a unit of the last digit of a decimal number.

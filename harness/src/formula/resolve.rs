@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::error::{FormulaError, Span};
 use super::grid::Grid;
-use super::parse::{self, Clause, Expr, Fold, Kind, Op, Reference, Set, Sign};
 use super::quantity::Value;
+use super::tree::{self, Clause, Expr, Fold, Kind, Op, Reference, Set, Sign};
 use crate::suggest::did_you_mean;
 
 /// Sums within each other by names of derived quantities, beyond which one is refused.
@@ -257,7 +257,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Returns a sum with the variable of the key that a function goes over.
-    fn over(&mut self, over: &parse::Over) -> Resolved<Over> {
+    fn over(&mut self, over: &tree::Over) -> Resolved<Over> {
         let key = &over.key;
         if !self.grid.has_key(&key.name) {
             let keys = self.grid.columns().iter().flat_map(|column| &column.keys);

@@ -3,8 +3,8 @@
 use super::Unit;
 use super::grid::{Column, Grid, KNOWN};
 use super::instances::{ResolvedFormula, Scope, each, order};
-use super::parse::{Fold, Op, Sign};
 use super::resolve::{Axis, Comparison, Judged, Node, Over};
+use super::tree::{Fold, Op, Sign};
 
 /// A figure of a row that stands beside a cell.
 #[derive(Clone, Debug, PartialEq)]

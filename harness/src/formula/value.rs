@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use super::error::{FormulaError, Span};
 use super::grid::Grid;
 use super::instances::Scope;
-use super::parse::{Fold, Sign};
 use super::quantity::{Measure, Value, product, read};
 use super::resolve::{Axis, Node, Over};
+use super::tree::{Fold, Sign};
 
 /// Evaluates nodes over a grid.
 pub(super) struct Evaluator<'a> {

@@ -84,8 +84,8 @@ pub mod user {
     /// Seconds to wait for CloudWatch's metrics; 180 without it, and 0 reads none.
     /// Read by the harness.
     pub const METRICS_PATIENCE_S: &str = "EPOCHCOST_METRICS_PATIENCE_S";
-    /// Highest SIMD level of the CPU kernels: `avx512` (without AMX), `avx2` or
-    /// `portable`; unset, the machine's best. Read by everything that computes with models.
+    /// Highest SIMD level of the CPU kernels: `avx512`, `avx2` or `portable`;
+    /// unset, the machine's best. Read by everything that computes with models.
     pub const SIMD: &str = "EPOCHCOST_SIMD";
     /// `direct` computes dense convolutions as plain sums; unset, the fastest way.
     /// Read by everything that computes with models.

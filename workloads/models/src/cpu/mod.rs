@@ -48,7 +48,7 @@ pub(crate) enum Level {
 }
 
 /// The environment variable that holds the kernels to a lower level than the
-/// machine's: `avx512` (without AMX), `avx2` or `portable`.
+/// machine's: `avx512`, `avx2` or `portable`.
 const SIMD: &str = epochcost_environment::user::SIMD;
 
 impl Level {
