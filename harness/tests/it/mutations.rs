@@ -8,8 +8,9 @@ use epochcost::analysis::census::Census;
 use epochcost::analysis::items::{ItemOverview, JudgedClaim};
 use epochcost::analysis::overview::Overview;
 use epochcost::audit;
+use epochcost::claims::Lost;
 use epochcost::claims::VerdictKind;
-use epochcost::published::{Lost, Paper};
+use epochcost::published::Paper;
 
 type Words = BTreeMap<String, VerdictKind>;
 
