@@ -73,9 +73,6 @@ fn is_yaml(path: &Path) -> bool {
 
 /// Returns whether a shipped file is a validation.
 fn is_validation(path: &Path) -> bool {
-    let is_in = |path: &Path| {
-        path.parent()
-            .is_some_and(|parent| parent.ends_with(VALIDATION))
-    };
-    shipped::is_shipped(path) && is_in(path)
+    let mut above = path.ancestors().skip(1);
+    shipped::is_shipped(path) && above.any(|directory| directory.ends_with(VALIDATION))
 }
