@@ -44,7 +44,7 @@ fn gpu_flops() -> f64 {
 }
 
 /// Bounds of the numbers of a description: far around any machine and model.
-const LEAST: f64 = 1.0;
+const LEAST: f64 = 1e-6;
 const MOST: f64 = 1e18;
 
 impl OwnModel {
