@@ -176,11 +176,7 @@ impl Bench<'_> {
     /// As [`Self::short`].
     pub(super) fn whole(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
         let job = &point.row.job;
-        let span = Span {
-            batches: job.batches_per_worker,
-            epochs: job.epochs,
-            alike_above: CLASSES_ABOVE,
-        };
+        let span = Span::of(job.batches_per_worker, job.epochs, CLASSES_ABOVE);
         let found = self.part(point, draw, span)?;
         Ok(found.map(|part| {
             let billed = Price {

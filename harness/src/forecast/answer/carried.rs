@@ -61,15 +61,7 @@ impl Bench<'_> {
         if epochs <= FEW_EPOCHS + MANY_EPOCHS {
             return self.whole(point, draw);
         }
-        let at = |epochs| {
-            let alike_above = CLASSES_ABOVE;
-            let span = Span {
-                batches,
-                epochs,
-                alike_above,
-            };
-            self.part(point, draw, span)
-        };
+        let at = |epochs| self.part(point, draw, Span::of(batches, epochs, CLASSES_ABOVE));
         let (few, many) = match (at(FEW_EPOCHS)?, at(MANY_EPOCHS)?) {
             (Ok(few), Ok(many)) => (few, many),
             (Err(reason), _) | (_, Err(reason)) => return Ok(Err(reason)),
@@ -105,15 +97,7 @@ impl Bench<'_> {
         } else {
             (lengths.few, lengths.many)
         };
-        let at = |batches, epochs| {
-            let alike_above = ALIKE_ABOVE;
-            let span = Span {
-                batches,
-                epochs,
-                alike_above,
-            };
-            self.part(point, draw, span)
-        };
+        let at = |batches, epochs| self.part(point, draw, Span::of(batches, epochs, ALIKE_ABOVE));
         let base = match at(few, 1)? {
             Ok(base) => base,
             Err(reason) => return Ok(Err(reason)),
@@ -223,11 +207,7 @@ impl Bench<'_> {
         let spans = [(few, 1), (many, 1), (longest, 1), (few, 2)];
         let wanted = if point.row.job.epochs > 1 { 4 } else { 3 };
         let parts = parallel::map(&spans[..wanted], |(batches, epochs)| {
-            let span = Span {
-                batches: *batches,
-                epochs: *epochs,
-                alike_above: CLASSES_ABOVE,
-            };
+            let span = Span::of(*batches, *epochs, CLASSES_ABOVE);
             self.part(point, Draw(None), span)
         });
         let parts: Result<Result<Vec<Part>, String>, Error> = parts.into_iter().collect();

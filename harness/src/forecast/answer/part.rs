@@ -32,6 +32,16 @@ pub(super) struct Span {
     pub(super) alike_above: usize,
 }
 
+impl Span {
+    pub(super) fn of(batches: usize, epochs: usize, alike_above: usize) -> Self {
+        Self {
+            batches,
+            epochs,
+            alike_above,
+        }
+    }
+}
+
 /// What grows with the mini-batches of a training, without the rounding of bills.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Growing {
