@@ -103,7 +103,7 @@ enum Verb {
     ///
     /// Prints what changed from the first run to the second, and `undecided`
     /// where the trials do not decide. Exits with 0 whatever it finds, unless
-    /// --fail-on names it.
+    /// --fail-on names it, or names what one trial cannot tell.
     Compare(cmd::compare::Args),
     /// Recompute the papers' figures from their own inputs.
     ///

@@ -224,6 +224,16 @@ pub fn shell_words(words: &[String]) -> String {
     words.join(" ")
 }
 
+/// Returns lower-case letters and digits, with one hyphen for everything between them.
+pub fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
+    words.join("-")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use super::names::names;
 use super::summary::{RowSummary, Verdict};
 use super::work::{Contender, Setting, settings};
 use super::{RowAnalysis, conclusions, findings};
-use crate::claims::{Claim, ClaimKind, Estimate, ratio};
+use crate::claims::{Claim, ClaimKind, Estimate, Metric, ratio};
 use crate::format;
 use crate::platform::{Figures, Site, figures_of, site_of};
 
@@ -33,6 +33,18 @@ impl Answer {
             return Self {
                 findings: findings::of_run(summaries, &names, verdicts, target),
                 conclusions: conclusions::of_run(rest),
+                ..Self::default()
+            };
+        }
+        let simulated = figures_of(platform) == Figures::Simulated;
+        if let Some(wanted) = unlearned(claims, rows).filter(|_| simulated) {
+            return Self {
+                fastest: format!(
+                    "Sizes were simulated and nothing was trained: this experiment compares \
+                     systems at {} accuracy, so none is called fastest or cheapest.",
+                    format::goal(wanted)
+                ),
+                conclusions: conclusions::of_run(verdicts.iter()),
                 ..Self::default()
             };
         }
@@ -82,10 +94,19 @@ pub fn told<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
 /// Returns the accuracy, in 0..=1, that claims require, by its time or at all; the highest of
 /// several. Claims that options exclude require nothing: a simulation of sizes has no accuracy.
 pub fn target(claims: &[Claim]) -> Option<f64> {
-    let claims = claims.iter().filter(|claim| claim.excluded.is_none());
-    claims
-        .filter_map(|claim| claim.target)
-        .max_by(f64::total_cmp)
+    highest(claims.iter().filter(|claim| claim.excluded.is_none()))
+}
+
+fn highest<'a>(claims: impl Iterator<Item = &'a Claim>) -> Option<f64> {
+    let targets = claims.filter_map(|claim| claim.target);
+    targets.max_by(f64::total_cmp)
+}
+
+/// Returns the accuracy that claims require of rows of which none has any.
+fn unlearned(claims: &[Claim], rows: &[RowAnalysis]) -> Option<f64> {
+    let accuracy = |row: &RowAnalysis| row.estimate(Metric::Accuracy).mean;
+    let is_unlearned = rows.iter().all(|row| accuracy(row).is_none());
+    highest(claims.iter()).filter(|_| is_unlearned)
 }
 
 fn fastest(settings: &[Setting], origin: &str) -> String {
@@ -258,7 +279,7 @@ fn beside(setting: &Setting) -> String {
         (Some(functions), Some(instances)) => {
             let factor = quotient(functions.usd, instances.usd);
             let factor = format::or_unknown(factor, format::number);
-            format!(", functions at {factor} times the price of instances")
+            format!(", functions cost {factor} times as much as instances")
         }
         _ => String::new(),
     }

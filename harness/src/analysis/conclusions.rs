@@ -9,7 +9,7 @@ use crate::claims::{ClaimKind, VerdictKind};
 const NAMED: usize = 2;
 
 /// Sentence where no claim is a paper's.
-pub(super) const WITHOUT_PAPER: &str = "No statement of a paper is tested here.";
+pub(super) const WITHOUT_PAPER: &str = "This run tests no published statement.";
 
 /// Words for claims of one kind: of one, and of several.
 struct Words {
@@ -176,7 +176,7 @@ fn without_paper(verdicts: &[&Verdict]) -> String {
     match all {
         0 => WITHOUT_PAPER.into(),
         all => format!(
-            "No statement of a paper is tested here; of {all} {noun} of this project, {hold} \
+            "This run tests no published statement; of {all} {noun} of this project, {hold} \
              {verb}{expectations}."
         ),
     }

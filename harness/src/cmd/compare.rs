@@ -30,7 +30,7 @@ pub struct Args {
     /// Differences up to this are none, percent.
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     threshold: f64,
-    /// Exit with 3 if a metric is any of these.
+    /// Exit with 3 if a metric is any of these, and with 2 if one trial cannot tell.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WORD")]
     fail_on: Vec<Word>,
     /// Also write the comparison as a page.
@@ -47,7 +47,8 @@ enum Word {
     /// A time fell.
     Faster,
     /// A cost grew.
-    Dearer,
+    #[value(alias = "dearer")]
+    Costlier,
     /// A cost fell.
     Cheaper,
     /// Memory, bytes or a count grew.
@@ -69,7 +70,7 @@ impl Word {
         match self {
             Self::Slower => "slower",
             Self::Faster => "faster",
-            Self::Dearer => "dearer",
+            Self::Costlier => "costlier",
             Self::Cheaper => "cheaper",
             Self::More => "more",
             Self::Less => "less",
@@ -165,10 +166,30 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         named.any(|named| named.as_str() == *word)
     };
     if comparison.counts().iter().any(is_named) {
-        Ok(Exit::Failed)
-    } else {
-        Ok(Exit::Done)
+        return Ok(Exit::Failed);
     }
+    match undecidable(&comparison, &args.fail_on) {
+        0 => Ok(Exit::Done),
+        count => Err(Error::Usage {
+            problem: format!(
+                "--fail-on cannot decide {count} metrics: one trial in a run has no interval"
+            ),
+            remedy: "give both runs --trials 5 or more, or --platform sim".to_owned(),
+        }),
+    }
+}
+
+/// Returns how many metrics could have changed as `words` say, had both runs more than one trial.
+fn undecidable(comparison: &Comparison, words: &[Word]) -> usize {
+    let metrics = comparison.rows.iter().flat_map(|row| &row.metrics);
+    let is_asked_for = |metric: &MetricComparison| {
+        let possible = [Change::Less, Change::More].map(|change| change.word(metric.metric));
+        words.iter().any(|word| possible.contains(&word.as_str()))
+    };
+    metrics
+        .filter(|metric| metric.change == Change::Undecided && is_asked_for(metric))
+        .filter(|metric| metric.trials.contains(&1))
+        .count()
 }
 
 /// Opens a run and summarises it; prints its warnings.
@@ -187,8 +208,20 @@ fn opened(path: &std::path::Path, output: Output) -> Result<(RunDirectory, Analy
 fn text(comparison: &Comparison, threshold: f64, all: bool) -> String {
     let answer = answer(comparison).into_iter();
     let answer: Vec<String> = answer.map(|sentence| wrapped("", &sentence)).collect();
-    let rows = comparison.rows.iter().map(|row| of_row(row, all));
+    // Rows of which nothing changed are named only.
+    let is_same = |row: &&RowComparison| {
+        let mut metrics = row.metrics.iter();
+        row.settings.is_empty() && metrics.all(|metric| metric.change == Change::Same)
+    };
+    let rows = comparison.rows.iter().filter(|row| all || !is_same(row));
+    let rows = rows.map(|row| of_row(row, all));
     let mut parts: Vec<String> = std::iter::once(answer.join("\n")).chain(rows).collect();
+    let same: Vec<&str> = (comparison.rows.iter().filter(is_same))
+        .map(|row| row.id.as_str())
+        .collect();
+    if !all && !same.is_empty() {
+        parts.push(wrapped("same: ", &same.join(", ")));
+    }
     for (run, ids) in [
         ("first", &comparison.only_before),
         ("second", &comparison.only_after),

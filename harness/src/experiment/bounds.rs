@@ -1,6 +1,6 @@
 //! Bounds of a row's numbers, and faults that can happen.
 
-use epochcost_systems::{Host, Job, Sizes, System};
+use epochcost_systems::{Host, Job, Server, Sizes, System};
 
 use super::check::Checker;
 use super::document::Node;
@@ -144,6 +144,7 @@ impl Checker<'_> {
         row: &Training,
         system: &dyn System,
         job: &Job,
+        sizes: Sizes,
     ) -> Result<(), ExperimentError> {
         let ranks = computing_ranks(job);
         let on_functions = system.deployment().runs_on(Host::Function);
@@ -187,6 +188,14 @@ impl Checker<'_> {
                 let problem = ": nothing here breaks the servers of this platform".to_owned();
                 return refuse(problem, "run it with --platform local or sim".to_owned());
             }
+            if let FaultKind::Server(broken) = fault.kind
+                && is_idle(broken.which, system, job, sizes)
+            {
+                let (name, which) = (system.name(), broken.which);
+                let problem = format!(" to a worker: {name} uses no {which}");
+                let remedy = "name a server that it uses, such as object_store";
+                return refuse(problem, remedy.to_owned());
+            }
             if fault.kind == FaultKind::OutOfMemory && !on_functions {
                 let problem = format!(
                     ": {} computes on instances, whose memory nothing limits here",
@@ -196,6 +205,17 @@ impl Checker<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether the workers of a row never speak to a server.
+fn is_idle(server: Server, system: &dyn System, job: &Job, sizes: Sizes) -> bool {
+    let traffic = || system.bind(job).and_then(|bound| bound.traffic(sizes));
+    match server {
+        // The data lie there.
+        Server::ObjectStore => false,
+        Server::TensorStore => system.deployment().tensor_store_hosts.is_none(),
+        Server::Queue => traffic().is_ok_and(|traffic| traffic.messages == 0),
     }
 }
 

@@ -127,7 +127,7 @@ impl Checker<'_> {
         let asked = asked.and_then(|()| self.gpus(fields, system, &job, &instance_type));
         impossible = impossible.or(asked.err());
         if impossible.is_none() {
-            self.faults(fields, &training, system, &job)?;
+            self.faults(fields, &training, system, &job, sizes)?;
             self.exchange(fields, &job, sizes)?;
         }
         let (sandbox, constants) = self.sandbox(fields, &training, system)?;

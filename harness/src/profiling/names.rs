@@ -23,16 +23,6 @@ pub(super) fn listed(numbers: &[impl Display]) -> String {
     numbers.join(", ")
 }
 
-/// Lower-case letters and digits, everything else between them one hyphen.
-pub(super) fn slug(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-    let words: Vec<String> = words
-        .filter(|word| !word.is_empty())
-        .map(str::to_ascii_lowercase)
-        .collect();
-    words.join("-")
-}
-
 /// Today's date in UTC, `YYYY-MM-DD`.
 pub(super) fn today() -> String {
     jiff::Timestamp::now().strftime("%F").to_string()

@@ -8,6 +8,7 @@ use epochcost_systems::{Device, find_model, models};
 use super::measure::Setting;
 use super::names;
 use crate::error::Error;
+use crate::format;
 use crate::results::{Machine, probe};
 use crate::suggest::did_you_mean;
 
@@ -200,6 +201,6 @@ pub(super) fn default_file(machine: &Machine, device: Device) -> PathBuf {
         Device::Cpu => machine.cpu.as_deref().unwrap_or("unknown-cpu").to_owned(),
         Device::Cuda => (machine.gpus.first()).map_or("unknown-gpu".into(), Clone::clone),
     };
-    let name = format!("{}-{}.yaml", names::slug(&computes), names::today());
+    let name = format!("{}-{}.yaml", format::slug(&computes), names::today());
     Path::new("results/profiles").join(name)
 }

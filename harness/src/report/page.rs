@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::chart::{Bar, Bars, Look, Mark, Scatter, Segment, bars, scatter};
+use super::chart::{Bar, Bars, Mark, Scatter, Segment, bars, looks, scatter};
 use super::charts::{Chart, MOST_LOOKS, every_size};
 use super::provenance::Provenance;
 use super::table::Table;
@@ -120,24 +120,22 @@ pub fn time_cost(
     let shown: Vec<&TimeAndCost> = (points.iter())
         .filter(|point| point.seconds > 0.0 && point.usd > 0.0)
         .collect();
-    let mut systems: Vec<&str> = Vec::new();
-    let mut marks = Vec::with_capacity(shown.len());
-    for (place, point) in shown.iter().enumerate() {
-        if !systems.contains(&point.system.as_str()) {
-            systems.push(&point.system);
-        }
-        let of_system = systems.iter().position(|known| *known == point.system);
-        let is_one_of_many = shown.len() > MOST_LOOKS;
-        marks.push(Mark {
+    let is_one_of_many = shown.len() > MOST_LOOKS;
+    let variant = |name| if is_one_of_many { "" } else { name };
+    let series = shown
+        .iter()
+        .map(|point| (point.system.as_str(), variant(point.name.as_str())));
+    let marks = (shown.iter().zip(looks(series)))
+        .map(|(point, look)| Mark {
             name: point.name.clone(),
             system: point.system.clone(),
-            look: Look(of_system.filter(|_| is_one_of_many).unwrap_or(place)),
+            look,
             provenance: Provenance::Simulated,
             x: point.seconds,
             y: point.usd,
             y_to: None,
-        });
-    }
+        })
+        .collect();
     let drawn = Scatter {
         id: &format!("{id}-chart"),
         label: "Cost against time, on logarithmic axes",

@@ -6,11 +6,14 @@ use std::fs;
 use std::path::Path;
 
 use super::{
-    INVOCATIONS, InvocationRow, Manifest, PlannedRow, ResultsError, TRIALS, TrialId, TrialRow,
-    jsonl,
+    INVOCATIONS, InvocationRow, Manifest, PlannedRow, ResultsError, RowDraws, TRIALS, TrialId,
+    TrialRow, jsonl,
 };
 use crate::hash::sha256_hex;
 use crate::metering::{Invocation, TrialOutcome};
+
+/// Seconds that no trial takes: thirty years, which is above what a simulation may last.
+const LONGEST_S: f64 = 1e9;
 
 /// Reads a file, and refuses one with another hash than `sha256`.
 pub(super) fn read_checked(path: &Path, sha256: &str) -> Result<Vec<u8>, ResultsError> {
@@ -61,7 +64,8 @@ pub(super) fn trials(
     let mut calls: BTreeMap<&TrialId, usize> = BTreeMap::new();
     for (line, call) in invocations {
         *calls.entry(&call.trial).or_default() += 1;
-        if let Some(problem) = impossible(&call.invocation) {
+        let stranger = of_another_run(call.run.as_deref(), manifest);
+        if let Some(problem) = stranger.or_else(|| impossible(&call.invocation)) {
             return Err(damaged(&of_calls, *line, problem));
         }
     }
@@ -74,6 +78,28 @@ pub(super) fn trials(
         }
     }
     Ok(())
+}
+
+/// Refuses draws of another run.
+pub(super) fn draws(
+    path: &Path,
+    draws: &[(usize, RowDraws)],
+    manifest: &Manifest,
+) -> Result<(), ResultsError> {
+    let mut problems = draws.iter().filter_map(|(line, row)| {
+        let problem = of_another_run(row.run.as_deref(), manifest)?;
+        Some(damaged(path, *line, problem))
+    });
+    problems.next().map_or(Ok(()), Err)
+}
+
+/// Returns why a line that names a run does not belong to this one.
+fn of_another_run(run: Option<&str>, manifest: &Manifest) -> Option<String> {
+    let run = run.filter(|run| *run != manifest.run_id)?;
+    Some(format!(
+        "it is of the run {run}, and this is {}",
+        manifest.run_id
+    ))
 }
 
 /// Returns why a trial does not belong to the run: `first` is an earlier line of it, `found`
@@ -93,7 +119,7 @@ fn foreign(
         Some(format!("{id} stands in line {first} already"))
     } else if manifest.seeds.get(id.trial) != Some(&trial.seed) {
         Some(format!("the seed of {id} is not that of the manifest"))
-    } else if let Some(problem) = impossible_time(trial.wall_s) {
+    } else if let Some(problem) = impossible_time(trial.wall_s).or_else(|| too_many(trial)) {
         Some(format!("{id} {problem}"))
     } else if found != trial.invocations {
         Some(format!(
@@ -118,7 +144,16 @@ pub(super) fn unreadable(outcome: &TrialOutcome) -> Option<String> {
 
 /// Returns why no trial takes `wall_s`.
 fn impossible_time(wall_s: f64) -> Option<String> {
-    (!(wall_s.is_finite() && wall_s >= 0.0)).then(|| format!("took {wall_s} s"))
+    (!(0.0..=LONGEST_S).contains(&wall_s)).then(|| format!("took {wall_s} s"))
+}
+
+/// Returns which evaluation has more correct samples than it had.
+fn too_many(trial: &TrialRow) -> Option<String> {
+    let evaluated = trial.evaluations.iter();
+    let mut all = evaluated.flat_map(|row| [Some(row.evaluation), row.validation]);
+    let wrong = all.find_map(|one| one.filter(|one| one.correct > one.samples))?;
+    let (correct, samples) = (wrong.correct, wrong.samples);
+    Some(format!("has {correct} of {samples} samples correct"))
 }
 
 /// Returns which figure of an invocation cannot be.
@@ -128,7 +163,7 @@ fn impossible(call: &Invocation) -> Option<String> {
         ("duration_ms", Some(call.duration_ms)),
         ("cpu_ms", call.cpu_ms),
     ];
-    let is_impossible = |value: f64| !(value.is_finite() && value >= 0.0);
+    let is_impossible = |value: f64| !(0.0..=LONGEST_S * 1e3).contains(&value);
     let mut times = times.into_iter();
     times.find_map(|(name, value)| {
         let value = value.filter(|value| is_impossible(*value))?;

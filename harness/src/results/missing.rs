@@ -45,8 +45,10 @@ fn partly_evaluated(job: &Job, outcome: &TrialOutcome) -> Option<String> {
 }
 
 /// Epochs after which the row wanted an evaluation, and none was made though they were trained.
+/// A simulation of sizes trains nothing.
 fn not_evaluated(job: &Job, outcome: &TrialOutcome) -> Option<String> {
-    if outcome.divergence().is_some() {
+    let is_trained = steps(outcome).any(|step| step.loss.is_some());
+    if !is_trained || outcome.divergence().is_some() {
         return None;
     }
     let trained = steps(outcome).map(|step| step.epoch).max()?;

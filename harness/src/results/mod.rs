@@ -250,6 +250,7 @@ impl RunDirectory {
             .invocations
             .iter()
             .map(|invocation| rows::WrittenInvocation {
+                run: &self.manifest.run_id,
                 trial: &row.id,
                 invocation,
             });
@@ -263,15 +264,24 @@ impl RunDirectory {
     /// # Errors
     /// When the file could not be written.
     pub fn append_draws(&self, draws: &RowDraws) -> Result<(), ResultsError> {
-        jsonl::append(&self.file(DRAWS), [draws])
+        let run = Some(self.manifest.run_id.clone());
+        jsonl::append(
+            &self.file(DRAWS),
+            [RowDraws {
+                run,
+                ..draws.clone()
+            }],
+        )
     }
 
     /// Returns the draws of every row that has some, in the order in which they ended.
     ///
     /// # Errors
-    /// When `draws.jsonl` is damaged.
+    /// When `draws.jsonl` is damaged, or of another run.
     pub fn draws(&self) -> Result<Vec<RowDraws>, ResultsError> {
-        Ok(jsonl::read(&self.file(DRAWS))?.0)
+        let (draws, _) = jsonl::read_numbered(&self.file(DRAWS))?;
+        check::draws(&self.file(DRAWS), &draws, &self.manifest)?;
+        Ok(draws.into_iter().map(|(_, row)| row).collect())
     }
 
     /// Returns the trials that need not be run again. A failed trial counts as

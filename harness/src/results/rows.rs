@@ -129,6 +129,9 @@ pub struct EvaluationRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InvocationRow {
+    /// The run that it belongs to; absent before format 1.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     /// The trial that it belongs to.
     pub trial: TrialId,
     /// The invocation.
@@ -138,6 +141,7 @@ pub struct InvocationRow {
 /// An [`InvocationRow`] as it is written.
 #[derive(Serialize)]
 pub(super) struct WrittenInvocation<'a> {
+    pub(super) run: &'a str,
     pub(super) trial: &'a TrialId,
     pub(super) invocation: &'a Invocation,
 }

@@ -145,7 +145,7 @@ fn what_is_alike_is_the_same_and_what_is_slower_is_slower() {
     let slower = compared(usual(), slow());
     assert_eq!(words(&alike, "seconds_per_epoch"), ["same"; 5]);
     assert_eq!(words(&slower, "seconds_per_epoch"), ["slower"; 5]);
-    assert_eq!(words(&slower, "cost_paper_usd"), ["dearer"; 5]);
+    assert_eq!(words(&slower, "cost_paper_usd"), ["costlier"; 5]);
     for untimed in ["bytes", "puts", "gets", "accuracy"] {
         assert_eq!(words(&slower, untimed), ["same"; 5], "{untimed}");
     }
@@ -171,6 +171,15 @@ fn a_program_may_fail_on_words() {
     assert_eq!(exit(&["--fail-on", "slower", "--threshold", "50"]), Some(0));
     assert_eq!(exit(&["--fail-on", "quicker"]), Some(2));
     assert_eq!(exit(&["--threshold", "-1"]), Some(2));
+    // A gate that one trial can never close is no gate.
+    let one = made_up(1, 1.3);
+    let gate = |words| compare(usual(), one.path(), &["--fail-on", words]);
+    let refused = gate("slower,dearer");
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("--trials 5"), "{said}");
+    assert_eq!(gate("higher").status.code(), Some(0));
+    assert_eq!(gate("undecided").status.code(), Some(3));
 }
 
 #[test]

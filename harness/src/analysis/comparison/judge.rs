@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(word(time, &quiet, &quiet.map(|t| t / 1.2)), "faster");
         assert_eq!(word(time, &quiet, &quiet.map(|t| 1.01 * t)), "same");
         let cost = Metric::CostPaperUsd;
-        assert_eq!(word(cost, &quiet, &quiet.map(|t| 1.2 * t)), "dearer");
+        assert_eq!(word(cost, &quiet, &quiet.map(|t| 1.2 * t)), "costlier");
         let noisy = [0.7, 1.4, 1.0, 0.8, 1.3];
         let undecided = compared(time, &noisy, &noisy.map(|t| 1.2 * t), MEASURED);
         assert_eq!(undecided.word, "undecided");

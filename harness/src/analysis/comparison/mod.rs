@@ -157,7 +157,7 @@ impl Change {
     pub fn word(self, metric: Metric) -> &'static str {
         let [less, more] = match (metric.unit(), metric.is_learned()) {
             ("s" | "ms", _) => ["faster", "slower"],
-            ("USD", _) => ["cheaper", "dearer"],
+            ("USD", _) => ["cheaper", "costlier"],
             (_, true) => ["lower", "higher"],
             _ => ["less", "more"],
         };

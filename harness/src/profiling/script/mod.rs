@@ -32,7 +32,7 @@ use self::text::text;
 use super::names;
 use super::summary::bad_fit;
 use crate::error::Error;
-use crate::format::{bytes, percent, seconds};
+use crate::format::{bytes, percent, seconds, slug};
 use crate::results::{Machine, probe};
 use crate::ui::Output;
 
@@ -304,7 +304,7 @@ impl ScriptPlan {
             .map_or_else(|| program(request.command, &here), str::to_owned);
         let out = request.out.map_or_else(
             || {
-                let stem = format!("{}-{}", names::slug(&name), names::today());
+                let stem = format!("{}-{}", slug(&name), names::today());
                 let file = |stem: &str| Path::new("results/profiles").join(format!("{stem}.yaml"));
                 // The second of a day has a number.
                 let mut numbered = (2..100).map(|number| file(&format!("{stem}-{number}")));
@@ -380,8 +380,8 @@ fn program(command: &[String], here: &Path) -> String {
     let stem = text(path.file_stem()).unwrap_or_else(|| "program".into());
     let folder = text(path.parent().and_then(Path::file_name));
     let name = match folder.filter(|_| COMMON.contains(&stem.as_str())) {
-        Some(folder) => names::slug(&format!("{folder}-{stem}")),
-        None => names::slug(&stem),
+        Some(folder) => slug(&format!("{folder}-{stem}")),
+        None => slug(&stem),
     };
     match find_model(&name) {
         Some(_) => format!("{name}-script"),

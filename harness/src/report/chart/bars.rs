@@ -123,7 +123,7 @@ pub fn bars(chart: &Bars<'_>, size: Size) -> Option<String> {
         .collect();
     let top = 12.0
         + svg.legend([4.0, 4.0], &used, |svg, series, [x, y]| {
-            svg.key([x, y], 13.0, &Look(*series).fill());
+            svg.key([x, y], 13.0, &Look::nth(*series).fill());
             if has_letters(chart) {
                 svg.text([x + 6.5, y + 10.5], "middle", "t letter", letter(*series));
             }
@@ -215,7 +215,7 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, top: f64, layout: &Layout) {
         let title = format!("{}, {name}: {}", bar.name, (chart.format)(part.value));
         svg.rect(
             [from, y, (to - from).max(0.5), BAR],
-            &format!("bar {}", Look(part.series).fill()),
+            &format!("bar {}", Look::nth(part.series).fill()),
             &[("series", part.series as f64), ("value", part.value)],
             &title,
         );

@@ -52,7 +52,7 @@ impl Scatter<'_> {
                 "origin",
                 self.x.0,
                 self.y.0,
-                "with everything billed",
+                "by the paper's formula",
             ],
             rows,
         )

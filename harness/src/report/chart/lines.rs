@@ -172,7 +172,7 @@ pub fn lines(chart: &Lines<'_>, size: Size) -> Option<String> {
     for crossing in &chart.crossings {
         let data = [("x", crossing.at[0]), ("y", crossing.at[1])];
         svg.mark(
-            Look(0),
+            Look::nth(0),
             (frame.at(crossing.at), 9.0),
             "crossing",
             &data,
@@ -501,7 +501,7 @@ mod tests {
         Line {
             name: "m".into(),
             system: "m".into(),
-            look: Look(0),
+            look: Look::nth(0),
             points: points.to_vec(),
             end,
         }

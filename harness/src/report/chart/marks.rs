@@ -11,9 +11,42 @@ const MARKS: usize = 7;
 
 /// Colour and mark of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look(pub usize);
+pub struct Look {
+    colour: usize,
+    mark: usize,
+}
+
+/// Returns the looks of series by their system and variant: the colour is the system's, the mark
+/// the variant's. Where there is one variant, the mark is the system's, too.
+pub fn looks<'a>(series: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Look> {
+    fn place<'a>(known: &mut Vec<&'a str>, name: &'a str) -> usize {
+        let found = known.iter().position(|one| *one == name);
+        found.unwrap_or_else(|| {
+            known.push(name);
+            known.len() - 1
+        })
+    }
+    let (mut systems, mut variants) = (Vec::new(), Vec::new());
+    let places: Vec<[usize; 2]> = (series.into_iter())
+        .map(|(system, variant)| [place(&mut systems, system), place(&mut variants, variant)])
+        .collect();
+    let look = |[system, variant]: [usize; 2]| match variants.len() {
+        1 => Look::nth(system),
+        // Of two systems with one colour, the second has other marks.
+        count => Look {
+            colour: system,
+            mark: variant + system / COLOURS * count,
+        },
+    };
+    places.into_iter().map(look).collect()
+}
 
 impl Look {
+    /// Returns the look of the `n`-th series, of which each has its own.
+    pub const fn nth(n: usize) -> Self {
+        Self { colour: n, mark: n }
+    }
+
     /// Returns the class that fills a shape with the colour.
     pub fn fill(self) -> String {
         format!("c{}", self.number())
@@ -25,14 +58,14 @@ impl Look {
     }
 
     fn number(self) -> usize {
-        self.0 % COLOURS + 1
+        self.colour % COLOURS + 1
     }
 
     /// Returns the outline of the mark around a point, about as large as a circle of
     /// this radius.
     pub fn outline(self, [x, y]: [f64; 2], radius: f64) -> String {
         let r = radius;
-        match self.0 % MARKS {
+        match self.mark % MARKS {
             0 => format!(
                 "M{:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z",
                 x - r,
@@ -93,8 +126,43 @@ mod tests {
     #[test]
     fn no_two_of_twenty_four_series_look_the_same() {
         let looks: BTreeSet<(String, String)> = (0..24)
-            .map(|series| (Look(series).fill(), Look(series).outline([0.0, 0.0], 5.0)))
+            .map(|series| {
+                (
+                    Look::nth(series).fill(),
+                    Look::nth(series).outline([0.0, 0.0], 5.0),
+                )
+            })
             .collect();
         assert_eq!(looks.len(), 24);
+    }
+
+    #[test]
+    fn colour_is_the_system_and_mark_the_variant() {
+        let outline = |look: Look| look.outline([0.0, 0.0], 5.0);
+        let of = [
+            ("a", "small"),
+            ("a", "large"),
+            ("b", "small"),
+            ("b", "large"),
+        ];
+        let [a, a_large, b, b_large] = looks(of)[..] else {
+            panic!("four series")
+        };
+        assert_eq!([a.fill(), b.fill()], [a_large.fill(), b_large.fill()]);
+        assert_ne!(a.fill(), b.fill());
+        assert_eq!(
+            [outline(a), outline(a_large)],
+            [outline(b), outline(b_large)]
+        );
+        assert_ne!(outline(a), outline(a_large));
+        // Sixteen systems of two variants each: no two look the same.
+        let names: Vec<String> = (0..16).map(|system| system.to_string()).collect();
+        let series = names
+            .iter()
+            .flat_map(|name| [(name.as_str(), "x"), (name, "y")]);
+        let all = looks(series).into_iter();
+        let all: BTreeSet<_> = all.map(|look| (look.fill(), outline(look))).collect();
+        assert_eq!(all.len(), 32);
+        assert_eq!(looks([("a", ""), ("b", "")]), [Look::nth(0), Look::nth(1)]);
     }
 }

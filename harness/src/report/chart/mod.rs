@@ -18,7 +18,7 @@ pub use bands::{Band, band};
 pub use bars::{Bar, Bars, Segment, bars};
 pub use data::Data;
 pub use lines::{Axis, Crossing, End, Line, Lines, lines};
-pub use marks::Look;
+pub use marks::{Look, looks};
 pub use scatter::{LowerBound, Mark, Scatter, scatter};
 pub use timeline::{Lane, Piece, Span, Timeline, timeline};
 

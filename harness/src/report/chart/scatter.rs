@@ -55,7 +55,8 @@ pub struct Mark {
     pub x: f64,
     /// Vertical value, above 0.
     pub y: f64,
-    /// A second vertical value, at the end of a thin line.
+    /// A second vertical value, at the end of a thin line: the one that published values are
+    /// compared with.
     pub y_to: Option<f64>,
 }
 
@@ -159,7 +160,7 @@ fn head(svg: &mut Svg, chart: &Scatter<'_>, marks: &[&Mark], with_frontier: bool
     let used = svg.legend([4.0, 26.0], &signs, |svg, sign, [x, y]| match sign {
         Sign::Point(provenance) => {
             let class = format!("point example{}", sign_class(*provenance));
-            svg.shape(&Look(0).outline([x + 7.0, y + 6.0], 5.0), &class);
+            svg.shape(&Look::nth(0).outline([x + 7.0, y + 6.0], 5.0), &class);
         }
         Sign::Arrow => svg.arrow([[x - 2.0, y + 6.0], [x + 17.0, y + 6.0]], "arrow plain"),
         Sign::Frontier => svg.line([x, y + 6.0, x + 15.0, y + 6.0], "front"),
@@ -273,7 +274,8 @@ fn draw_lines(
         occupied.line([[plane.left, at], [plane.right, at]]);
     }
     for (published, mark) in arrows(marks) {
-        let arrow = shortened(plane.at(published), plane.at(mark));
+        let end = [plane.x(mark.x), plane.y(mark.y_to.unwrap_or(mark.y))];
+        let arrow = shortened(plane.at(published), end);
         svg.open(&mark.name, &mark.system);
         svg.arrow(arrow, &format!("arrow {}", mark.look.stroke()));
         svg.close();
@@ -500,7 +502,7 @@ mod tests {
         Mark {
             name: "m".into(),
             system: "m".into(),
-            look: Look(0),
+            look: Look::nth(0),
             provenance,
             x,
             y,

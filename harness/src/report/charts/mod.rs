@@ -6,10 +6,10 @@ mod pareto;
 mod sweep;
 mod timelines;
 
-use epochcost_systems::StageSeconds;
+use epochcost_systems::{Job, StageSeconds};
 use serde::Serialize;
 
-use super::chart::{Data, Look, Size};
+use super::chart::{Data, Look, Size, looks};
 use super::provenance::Provenance;
 use super::table::Table;
 use crate::analysis::answer::target;
@@ -67,35 +67,43 @@ pub(super) fn every_size(draw: impl Fn(Size) -> Option<String>) -> Option<[Strin
 
 /// A row as charts show it.
 pub(super) struct Labelled<'a> {
-    /// Colour and mark: of its own, or of its system where there are many rows.
+    /// Colour of its system and mark of its model, or of what else distinguishes it.
     look: Look,
     pub name: &'a str,
     pub system: String,
     pub row: &'a RowAnalysis,
 }
 
-/// Rows up to which each has a look of its own.
+/// Rows of which each has a mark of its own; of more, systems have.
 pub(super) const MOST_LOOKS: usize = 24;
 
 /// Returns every row with its name and look.
 pub(super) fn labelled<'a>(analysis: &'a Analysis, names: &'a [String]) -> Vec<Labelled<'a>> {
-    let rows = names.iter().zip(&analysis.rows).enumerate();
-    let mut systems: Vec<&str> = Vec::new();
-    rows.map(|(index, (name, row))| {
-        let system = row.planned.row.job.system.as_str();
-        if !systems.contains(&system) {
-            systems.push(system);
-        }
-        let of_system = systems.iter().position(|known| *known == system);
-        let is_one_of_many = analysis.rows.len() > MOST_LOOKS;
-        Labelled {
-            look: Look(of_system.filter(|_| is_one_of_many).unwrap_or(index)),
-            name,
-            system: system_title(system),
-            row,
-        }
+    let jobs: Vec<&Job> = (analysis.rows.iter())
+        .map(|row| &row.planned.row.job)
+        .collect();
+    let has_models = jobs.windows(2).any(|pair| pair[0].model != pair[1].model);
+    let is_one_of_many = jobs.len() > MOST_LOOKS;
+    let variant = |(job, name): (&'a Job, &'a String)| match has_models {
+        _ if is_one_of_many => "",
+        true => job.model.as_str(),
+        false => variant_of(name),
+    };
+    let series = jobs.iter().copied().zip(names);
+    let looks = looks(series.map(|row| (row.0.system.as_str(), variant(row))));
+    let rows = names.iter().zip(&analysis.rows).zip(looks);
+    rows.map(|((name, row), look)| Labelled {
+        look,
+        name,
+        system: system_title(&row.planned.row.job.system),
+        row,
     })
     .collect()
+}
+
+/// Returns what a row's name has beside its system.
+fn variant_of(name: &str) -> &str {
+    name.split_once(" · ").map_or("", |(_, rest)| rest)
 }
 
 /// One part of a stage: its name and its seconds.

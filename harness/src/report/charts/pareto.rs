@@ -97,13 +97,10 @@ pub(super) fn time_against_cost(
             rows.len() - reached
         ));
     }
-    let added_up = |verdict: &Verdict| {
-        verdict.metric == Some(Metric::TotalSeconds) && verdict.published.is_some()
-    };
-    if with_published && verdicts.iter().any(added_up) {
+    if rows.iter().any(|row| adds_up_seconds(row, verdicts)) {
         caption.push_str(
-            " Published seconds are those of a mini-batch times their number, as if they ran one \
-             after another, which SPIRT's do not.",
+            " Published seconds that add up functions which ran at once are left out: those are \
+             no time.",
         );
     }
     let words = basis.words();
@@ -144,13 +141,13 @@ fn observed(labelled: &Labelled<'_>, provenance: Provenance, basis: Basis) -> Op
     let (x, y, y_to) = match basis {
         Basis::Target(target) => (
             labelled.row.seconds_to(target).mean?,
-            labelled.row.paper_usd_to(target).mean?,
-            labelled.row.usd_to(target).mean,
+            labelled.row.usd_to(target).mean?,
+            labelled.row.paper_usd_to(target).mean,
         ),
         Basis::Epoch | Basis::Samples => (
             mean(Metric::SecondsPerEpoch)? * factor,
-            mean(Metric::CostPaperUsd)? / epochs * factor,
-            mean(Metric::CostFullUsd).map(|usd| usd / epochs * factor),
+            mean(Metric::CostFullUsd)? / epochs * factor,
+            mean(Metric::CostPaperUsd).map(|usd| usd / epochs * factor),
         ),
     };
     Some(Mark {
@@ -170,7 +167,8 @@ fn observed(labelled: &Labelled<'_>, provenance: Provenance, basis: Basis) -> Op
 fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
     let row = &labelled.row.planned.row;
     let published = |metric| published_for(verdicts, &row.id, metric);
-    let seconds = published(Metric::SecondsPerEpoch).or(published(Metric::TotalSeconds));
+    let added_up = || published(Metric::TotalSeconds).filter(|_| !runs_at_once(labelled));
+    let seconds = published(Metric::SecondsPerEpoch).or_else(added_up);
     let of_trial = published(Metric::CostPaperUsd).map(|usd| usd / row.job.epochs as f64);
     Some(Mark {
         name: labelled.name.to_owned(),
@@ -181,6 +179,22 @@ fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
         y: of_trial.or(published(Metric::TotalCostUsd))?,
         y_to: None,
     })
+}
+
+/// Whether a sum of a row's mini-batches is longer than its epoch: some ran at once.
+fn runs_at_once(labelled: &Labelled<'_>) -> bool {
+    let mean = |metric| labelled.row.estimate(metric).mean;
+    let [sum, epoch] = [Metric::TotalSeconds, Metric::SecondsPerEpoch].map(mean);
+    sum.zip(epoch).is_some_and(|(sum, epoch)| sum > 1.05 * epoch)
+}
+
+/// Whether a row's published seconds are such a sum alone.
+fn adds_up_seconds(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> bool {
+    let row = &labelled.row.planned.row.id;
+    let published = |metric| published_for(verdicts, row, metric).is_some();
+    published(Metric::TotalSeconds)
+        && !published(Metric::SecondsPerEpoch)
+        && runs_at_once(labelled)
 }
 
 /// Returns the published value that a row is compared with, if it is one of its own
@@ -300,8 +314,8 @@ impl<'a> Work<'a> {
 
 fn caption(platform: &str, provenance: Provenance, published: bool, bounded: bool) -> String {
     let is_here = site_of(platform) == Some(Site::ThisMachine);
-    let mut caption = "A point is the cost by the paper's cost model; the line above it reaches \
-                       the full cost."
+    let mut caption = "A point is the cost with everything billed; the line from it ends at the \
+                       cost by the paper's formula."
         .to_owned();
     caption.push_str(if is_here {
         " Seconds are of this machine, and dollars follow from them: the chart ranks nothing."
@@ -319,11 +333,11 @@ fn caption(platform: &str, provenance: Provenance, published: bool, bounded: boo
         caption.push_str(match provenance {
             Provenance::Simulated => {
                 " Hollow points with a whole edge are published, with a dotted one simulated; \
-                 arrows lead from published to simulated."
+                 arrows lead from published costs to those simulated by the same formula."
             }
             _ => {
-                " Hollow points are published, not measured; arrows lead from published to \
-                 measured."
+                " Hollow points are published, not measured; arrows lead from published costs to \
+                 those measured by the same formula."
             }
         });
     }

@@ -1,10 +1,10 @@
 //! Sweeps: a metric against the field that varies, one line per system, with the
 //! places where two systems change their order.
 
-use super::{Chart, Labelled, every_size};
+use super::{Chart, Labelled, every_size, variant_of};
 use crate::claims::{Claim, Metric};
 use crate::format;
-use crate::report::chart::{Axis, Crossing, End, Line, Lines, Look, lines};
+use crate::report::chart::{Axis, Crossing, End, Line, Lines, lines, looks};
 use crate::report::provenance::Provenance;
 
 /// Values of a field from which on it is a sweep.
@@ -205,16 +205,23 @@ fn chart(sweep: &Sweep<'_>) -> Option<Chart> {
         rows.filter_map(|row| Some([(sweep.field.of)(row), (sweep.value)(row)?]))
             .collect()
     };
-    let all: Vec<Line> = (sweep.series.iter().enumerate())
-        .filter_map(|(place, line)| {
-            let first = line.rows.first()?;
-            Some(Line {
-                name: name(sweep, line, first),
-                system: first.system.clone(),
-                look: Look(place),
-                points: points(line),
-                end: End::Complete,
-            })
+    let firsts: Vec<(&Series<'_>, &Labelled<'_>)> = (sweep.series.iter())
+        .filter_map(|line| Some((line, *line.rows.first()?)))
+        .collect();
+    let names: Vec<String> = (firsts.iter())
+        .map(|(line, first)| name(sweep, line, first))
+        .collect();
+    let looks = looks(
+        (firsts.iter().zip(&names))
+            .map(|((_, first), name)| (first.system.as_str(), variant_of(name))),
+    );
+    let all: Vec<Line> = (firsts.iter().zip(&names).zip(looks))
+        .map(|(((line, first), name), look)| Line {
+            name: name.clone(),
+            system: first.system.clone(),
+            look,
+            points: points(line),
+            end: End::Complete,
         })
         .collect();
     if all.iter().all(|line| line.points.len() < 2) {

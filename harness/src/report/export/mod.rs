@@ -10,7 +10,11 @@ pub(super) use self::table::latex_text;
 use super::charts::Chart;
 use super::table::{Cell, Class, Column, Table};
 use super::view::{VerdictLine, View};
+use crate::format;
 use crate::results::{Manifest, ResultsError, RunDirectory, write_whole};
+
+/// Who made the program.
+const CFF: &str = include_str!("../../../../CITATION.cff");
 
 /// Writes everything into `directory`; returns the number of files.
 pub(super) fn write(
@@ -21,23 +25,36 @@ pub(super) fn write(
     let mut files: Vec<(String, String)> = Vec::new();
     let citation = citation(run.manifest(), &view.title);
     // Figures, with their data.
-    for chart in view.charts.iter().chain(&view.timelines) {
+    for chart in &view.charts {
         files.push((format!("{}.svg", chart.id), image(chart, view, &citation)));
         if let Some(csv) = &chart.csv {
             files.push((format!("{}.csv", chart.id), csv.clone()));
         }
     }
+    for chart in &view.timelines {
+        let name = format!("timeline-{}.svg", format::slug(&chart.title));
+        files.push((name, image(chart, view, &citation)));
+    }
     // Tables.
+    let title = format!("{}, {}", view.title, origin(run.manifest()));
     for mut table in tables(view) {
-        // Alone it says itself what its marks mean.
+        // Alone it says itself what it is of, and what its marks mean.
+        table.caption = match view.answer.split_last() {
+            // What was found on papers' conclusions, its last sentence, is another table's.
+            Some((_, [first, rest @ ..])) if table.id == view.summary.table.id => {
+                format!("{title}. {}", [&[first.clone()], rest].concat().join(" "))
+            }
+            _ => format!("{title}: {}", table.caption),
+        };
         table.notes = table.legend();
         let name = table.id;
+        let label = format!("tab:{}-{name}", format::slug(&view.title));
         files.push((format!("table-{name}.csv"), table.csv()));
         files.push((format!("table-{name}.md"), table.markdown()));
-        files.push((format!("table-{name}.tex"), table.latex(&citation)));
+        files.push((format!("table-{name}.tex"), table.latex(&citation, &label)));
     }
     files.push(("tables.tex".to_owned(), document(view, &citation)));
-    files.push(("CITATION.txt".to_owned(), format!("{citation}\n")));
+    files.push(("CITATION.bib".to_owned(), bibtex(run.manifest(), &citation)));
     for (name, text) in &files {
         write_whole(&directory.join(name), text.as_bytes())?;
     }
@@ -66,14 +83,35 @@ fn image(chart: &Chart, view: &View, citation: &str) -> String {
 fn citation(manifest: &Manifest, title: &str) -> String {
     let commit = manifest.git.as_ref().and_then(|git| git.commit.as_deref());
     let commit = commit.map_or(String::new(), |commit| format!(", commit {commit}"));
-    let profile = manifest.simulation.as_ref();
-    let origin = match profile {
-        Some(record) => format!("simulated on the platform profile {}", record.profile),
-        None => format!("measured on the platform {}", manifest.platform),
-    };
+    let origin = origin(manifest);
     format!(
         "epochcost {}{commit}: experiment {title}, run {}, {origin}, {}.",
         manifest.epochcost.version, manifest.run_id, manifest.created
+    )
+}
+
+/// Returns where a run's figures come from.
+fn origin(manifest: &Manifest) -> String {
+    match &manifest.simulation {
+        Some(record) => format!("simulated on the platform profile {}", record.profile),
+        None => format!("measured on the platform {}", manifest.platform),
+    }
+}
+
+/// Returns an entry of BibTeX for the program and this run, as CITATION.cff names the program.
+fn bibtex(manifest: &Manifest, citation: &str) -> String {
+    let field = |name: &str| {
+        let found = CFF.lines().find_map(|line| line.trim().strip_prefix(name));
+        latex_text(found.unwrap_or_default().trim().trim_matches('"'))
+    };
+    let year: String = manifest.created.chars().take(4).collect();
+    format!(
+        "@software{{epochcost,\n  title = {{{{{}}}}},\n  author = {{{{{}}}}},\n  version = {{{}}},\n  \
+         year = {{{year}}},\n  note = {{{}}},\n}}\n",
+        field("title:"),
+        field("- name:"),
+        latex_text(&manifest.epochcost.version),
+        latex_text(citation),
     )
 }
 

@@ -116,18 +116,20 @@ impl Table {
 
     /// Returns it for a paper, with its caption: a floating table that is no wider than the
     /// text, or, with many rows, one over several pages.
-    pub(in crate::report) fn latex(&self, citation: &str) -> String {
+    pub(in crate::report) fn latex(&self, citation: &str, label: &str) -> String {
         let needs = "% Needs \\usepackage{array,booktabs,graphicx,longtable}.\n";
         let head = format!("% {}\n{needs}", citation.replace('\n', " "));
         let marks = self.legend().into_iter();
         let marks: String = marks.map(|mark| format!(" {mark}")).collect();
         let stop = if marks.is_empty() { "" } else { "." };
-        let caption = latex_text(&format!("{}{stop}{marks}", self.caption));
+        let caption = self.caption.trim_end_matches('.');
+        let caption = latex_text(&format!("{caption}{stop}{marks}"));
+        let caption = format!("\\caption{{{caption}}}\\label{{{label}}}");
         if self.own_lines().count() > MOST_FLOATING {
             let table = self.rows_of_latex();
             let (begin, rest) = table.split_once('\n').unwrap_or((&table, ""));
             return format!(
-                "{head}{ONE_COLUMN}{{\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n{begin}\n  \\caption{{{caption}}} \\\\\n{rest}}}\n{LAST_COLUMN}"
+                "{head}{ONE_COLUMN}{{\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n{begin}\n  {caption} \\\\\n{rest}}}\n{LAST_COLUMN}"
             );
         }
         let columns = self.column_types(0.95, LONG);
@@ -139,9 +141,7 @@ impl Table {
         if self.shares().iter().sum::<f64>() > 1.0 {
             body = format!("  \\resizebox{{\\linewidth}}{{!}}{{%\n{body}}}");
         }
-        format!(
-            "{head}\\begin{{table}}\n  \\caption{{{caption}}}\n  \\centering\n{body}\n\\end{{table}}\n"
-        )
+        format!("{head}\\begin{{table}}\n  {caption}\n  \\centering\n{body}\n\\end{{table}}\n")
     }
 
     /// Returns the width of the widest cell of each column that people read, in characters, and
@@ -319,12 +319,12 @@ mod tests {
 
     #[test]
     fn latex_and_markdown_escape_what_they_would_read() {
-        let text = table().latex("c");
+        let text = table().latex("c", "tab:c");
         assert!(
             text.contains("A, \"b\"\\_\\allowbreak{}1 & \\$0.333 & -- \\\\"),
             "{text}"
         );
-        assert!(text.contains("\\caption{Cost \\& time}") && text.contains("{lrr}"));
+        assert!(text.contains("\\caption{Cost \\& time}\\label{tab:c}") && text.contains("{lrr}"));
         assert!(text.contains("\\toprule") && text.contains("\\bottomrule"));
         assert!(
             table()
@@ -367,7 +367,7 @@ mod tests {
             rows in 1_usize..60,
         ) {
             let table = of_texts(&texts, rows);
-            for text in [table.latex("c"), table.long_latex()] {
+            for text in [table.latex("c", "tab:c"), table.long_latex()] {
                 let lines = text.lines().filter(|line| line.trim_end().ends_with("\\\\"));
                 let lines: Vec<&str> = lines.filter(|line| !line.contains("\\caption")).collect();
                 prop_assert_eq!(lines.len(), 1 + rows, "{}", text);

@@ -77,7 +77,7 @@ fn exact_values_are_shown_to_the_keyboard() {
     let shown = browser.value(
         "[document.querySelector('#tip').hidden, document.querySelector('#tip').textContent]",
     );
-    let exact = page.rows()[0]["cost_to_target_paper_usd"].to_string();
+    let exact = page.rows()[0]["cost_to_target_full_usd"].to_string();
     assert_eq!(shown[0], false);
     let text = shown[1].as_str().unwrap();
     assert!(

@@ -129,11 +129,11 @@ pub fn charts_agree(browser: &mut Browser, page: &Page) {
         let known = match page.summary["target_accuracy"].as_f64() {
             Some(_) => [
                 figure(row, "/seconds_to_target/mean"),
-                figure(row, "/cost_to_target_paper_usd"),
+                figure(row, "/cost_to_target_full_usd"),
             ],
             None => [
                 figure(row, "/figures/seconds_per_epoch/mean"),
-                share(row, "/figures/cost_paper_usd/mean", "/epochs"),
+                share(row, "/figures/cost_full_usd/mean", "/epochs"),
             ],
         };
         same(&point, &known, id);

@@ -27,7 +27,7 @@ fn figures_and_tables_stand_alone() {
         "costs",
         "bytes",
         "loss",
-        "timeline-0-figure",
+        "timeline-spirt",
     ] {
         let image = read(&format!("{name}.svg"));
         assert!(
@@ -78,7 +78,7 @@ fn figures_and_tables_stand_alone() {
         "{table}"
     );
     assert!(read("table-stages.md").starts_with("| system | fetch dataset |"));
-    let citation = read("CITATION.txt");
+    let citation = read("CITATION.bib");
     assert!(
         citation.contains(summary["run_id"].as_str().unwrap()),
         "{citation}"
@@ -164,6 +164,33 @@ systems:
     let page = fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("No two rows of this run do the same work"));
     assert!(page.contains("so that 1,000 samples are compared"));
+}
+
+/// What compares systems at an accuracy names no winner among runs of which none learned anything,
+/// and warns of no evaluation that a simulation of sizes cannot make.
+#[test]
+fn a_simulation_that_learns_nothing_names_no_winner() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = directory.path().join("run");
+    let mut command = program();
+    let ended = command
+        .args(["run", "smoke", "--platform", "sim", "--out"])
+        .arg(&run);
+    let ended = ended.output().unwrap();
+    let (said, warned) = (
+        String::from_utf8_lossy(&ended.stdout).into_owned(),
+        String::from_utf8_lossy(&ended.stderr).into_owned(),
+    );
+    assert!(ended.status.success(), "{warned}");
+    assert!(
+        said.starts_with("Sizes were simulated and nothing was trained"),
+        "{said}"
+    );
+    for word in ["Fastest", "Cheapest"] {
+        assert!(!said.contains(word), "{said}");
+    }
+    assert!(said.contains("checks hold"), "{said}");
+    assert!(!warned.contains("there is no accuracy"), "{warned}");
 }
 
 /// Virtual time is that of AWS, and names the fastest and the cheapest with the basis; many

@@ -51,11 +51,9 @@ fn figures(run: &Path) -> Result<AnalysedRun, ResultsError> {
     AnalysedRun::analyse(RunDirectory::open_whole(run)?)
 }
 
-#[test]
-fn every_changed_bit_of_a_run_is_refused_by_name() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), fixture::CLAIMS);
-    let draws = RowDraws {
+fn drawn() -> RowDraws {
+    RowDraws {
+        run: None,
         row: "spirt-paper".into(),
         draws: 2,
         figures: vec![DrawnFigure {
@@ -64,8 +62,49 @@ fn every_changed_bit_of_a_run_is_refused_by_name() {
             values: vec![Some(1.0), Some(2.5)],
         }],
         refused: None,
+    }
+}
+
+/// Invocations and draws of another run of the same experiment changed its costs.
+#[test]
+fn lines_of_another_run_are_refused() {
+    let run_named = |name: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let mut new = fixture::new_run("[]", 1);
+        new.experiment = name.into();
+        let run = RunDirectory::create(Some(directory.path()), new).unwrap();
+        for system in fixture::SYSTEMS {
+            let plan = fixture::plan(system, 0);
+            let outcome = fixture::outcome(&plan, 1.0);
+            run.append_trial(&plan, &outcome).unwrap();
+        }
+        run.append_draws(&drawn()).unwrap();
+        directory
     };
-    run.append_draws(&draws).unwrap();
+    let (one, other) = (run_named("one"), run_named("other"));
+    for name in ["invocations.jsonl", "draws.jsonl"] {
+        let file = one.path().join(name);
+        let own = fs::read(&file).unwrap();
+        assert!(figures(one.path()).is_ok());
+        fs::copy(other.path().join(name), &file).unwrap();
+        let Err(error) = figures(one.path()) else {
+            panic!("{name} of another run went unseen");
+        };
+        let message = error.to_string();
+        let place = format!("{name}, line 1");
+        assert!(
+            message.contains(&place) && message.contains("-other, and this is"),
+            "{message}"
+        );
+        fs::write(file, own).unwrap();
+    }
+}
+
+#[test]
+fn every_changed_bit_of_a_run_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = fixture::finished(directory.path(), fixture::CLAIMS);
+    run.append_draws(&drawn()).unwrap();
     drop(run);
     assert!(figures(directory.path()).is_ok());
     let files: Vec<PathBuf> = kept_files(directory.path());

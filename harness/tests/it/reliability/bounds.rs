@@ -172,6 +172,25 @@ fn faults_that_never_happen_are_refused() {
         let output = check(&scene);
         assert!(output.status.success(), "{system}: {}", errors(&output));
     }
+    // Servers that a system does not speak to.
+    for (system, which, is_used) in [
+        ("allreduce", "tensor_store", false),
+        ("allreduce", "queue", false),
+        ("allreduce", "object_store", true),
+        ("mlless", "tensor_store", false),
+        ("mlless", "queue", true),
+        ("spirt", "tensor_store", true),
+        ("spirt", "queue", true),
+        ("kubeml", "tensor_store", true),
+    ] {
+        let kind = format!("{{server: {{which: {which}, does: dies}}}}");
+        let output = check(&fault(&format!("system: {system}"), 0, &kind));
+        if is_used {
+            assert!(output.status.success(), "{system}: {}", errors(&output));
+        } else {
+            refused(&output, &["would never happen to a worker", "uses no"]);
+        }
+    }
     // Fields that only some faults have.
     for (kind, expected) in [
         ("error, stage: put", "leave `stage` out"),

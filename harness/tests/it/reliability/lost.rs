@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use epochcost::results::RunDirectory;
+
 use super::{Scene, errors, kept_files, refused};
 use crate::fixture;
 
@@ -27,15 +29,47 @@ fn a_missing_file_is_named_with_exit_code_2() {
 }
 
 #[test]
-fn a_duration_that_cannot_be_is_refused() {
+fn figures_that_cannot_be_are_refused() {
     let scene = Scene::finished();
-    let file = scene.file("invocations.jsonl");
+    for (name, before, after, said) in [
+        (
+            "invocations.jsonl",
+            "\"duration_ms\":",
+            "\"duration_ms\":-",
+            "duration_ms",
+        ),
+        (
+            "trials.jsonl",
+            "\"wall_s\":",
+            "\"wall_s\":99999999999",
+            "took 99",
+        ),
+    ] {
+        let file = scene.file(name);
+        let whole = fs::read_to_string(&file).unwrap();
+        fs::write(&file, whole.replacen(before, after, 1)).unwrap();
+        fixture::reseal(&scene.run());
+        refused(&scene.report(), &[&format!("{name}, line 1"), said]);
+        fs::write(file, whole).unwrap();
+    }
+}
+
+#[test]
+fn more_correct_samples_than_there_are_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(fixture::finished(directory.path(), "[]"));
+    let file = directory.path().join("trials.jsonl");
     let whole = fs::read_to_string(&file).unwrap();
-    let negative = whole.replacen("\"duration_ms\":", "\"duration_ms\":-", 1);
-    fs::write(&file, negative).unwrap();
-    fixture::reseal(&scene.run());
-    refused(
-        &scene.report(),
-        &["invocations.jsonl, line 1", "duration_ms"],
+    let wrong = whole.replacen("\"correct\":", "\"correct\":9999999", 1);
+    assert_ne!(wrong, whole);
+    fs::write(&file, wrong).unwrap();
+    fixture::reseal(directory.path());
+    let Err(error) = RunDirectory::open_whole(directory.path()) else {
+        panic!("it was read");
+    };
+    let said = error.to_string();
+    assert!(
+        said.contains("trials.jsonl, line") && said.contains("samples correct"),
+        "{said}"
     );
 }
