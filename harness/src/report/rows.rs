@@ -92,7 +92,8 @@ pub(super) fn summary(
     .with_lines(lines.map(|(labelled, row)| summary_line(labelled, row, target.is_some())));
     let (differs, is_short) = (fidelity_differs(rows), is_too_short(rows, target));
     table.retain(|column, cells| match column.name.as_str() {
-        "system" | "trials" => true,
+        "system" => true,
+        "trials" => cells.iter().any(|cell| cell.text != "1"),
         "fidelity" => differs,
         "train loss" | "accuracy" if is_short => false,
         _ => cells.is_empty() || cells.iter().any(|cell| !cell.is_unknown()),

@@ -47,6 +47,8 @@ pub(super) struct View {
     pub verdicts: Vec<VerdictLine>,
     /// Whether a verdict is on a published figure.
     pub is_of_paper: bool,
+    /// "12 of 12 findings hold"; empty where one does not, or is a paper's.
+    pub findings_hold: String,
     pub checks: Vec<VerdictLine>,
     /// "20 of 20 checks hold"; empty without checks.
     pub checks_hold: String,
@@ -200,6 +202,7 @@ impl View {
             verdicts_title: verdicts_title(summary, provenance),
             verdicts: lines(&|kind| kind != ClaimKind::Check),
             is_of_paper: (summary.verdicts.iter()).any(|verdict| verdict.kind.is_of_paper()),
+            findings_hold: findings_hold(summary),
             checks: lines(&|kind| kind == ClaimKind::Check),
             checks_hold: summary.counts.checks_hold().unwrap_or_default(),
             excluded: excluded(&summary.excluded),
@@ -280,6 +283,17 @@ pub(super) fn excluded(excluded: &[Excluded]) -> String {
         "{} {noun} of the experiment {verb} excluded by {options}.",
         excluded.len()
     )
+}
+
+/// Returns how many findings of this project hold, if all do and no claim is a paper's.
+fn findings_hold(summary: &Summary) -> String {
+    let claims = || (summary.verdicts.iter()).filter(|verdict| verdict.kind != ClaimKind::Check);
+    let all_hold = claims()
+        .all(|verdict| verdict.kind == ClaimKind::Own && verdict.verdict == VerdictKind::Holds);
+    match claims().count() {
+        count @ 2.. if all_hold => format!("{count} of {count} findings hold"),
+        _ => String::new(),
+    }
 }
 
 /// Returns the heading of the verdicts: nothing is published that no paper says.

@@ -1,8 +1,9 @@
 //! Builds, with cargo, of the programs that a run starts beside this one.
 
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::{env, io};
 
 /// The source that this program was built from, and where it was built.
@@ -58,17 +59,18 @@ impl Checkout {
             .arg(&self.target)
             .current_dir(&self.workspace)
             .stdin(Stdio::null())
-            .stdout(Stdio::null());
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         // What cargo sets for the program that it runs would make some build
         // scripts run again.
         for (name, _) in env::vars_os().filter(|(name, _)| is_cargos_own(name)) {
             command.env_remove(name);
         }
         let built = self.path(artifact);
-        match command.status() {
-            Ok(status) if status.success() => Ok(built),
-            Ok(status) => Err(format!(
-                "`cargo build --release {}` in {} ended with {status}",
+        match command.spawn().and_then(|cargo| followed(cargo, artifact)) {
+            Ok((status, _)) if status.success() => Ok(built),
+            Ok((status, said)) => Err(format!(
+                "`cargo build --release {}` in {} ended with {status}\n{said}",
                 artifact.selection.join(" "),
                 self.workspace.display()
             )),
@@ -76,6 +78,31 @@ impl Checkout {
             Err(error) => Err(format!("{}: {error}", cargo.display())),
         }
     }
+}
+
+/// Waits for a build, and says so where it compiles anything; returns what cargo said, too.
+fn followed(mut cargo: Child, artifact: &Artifact) -> io::Result<(ExitStatus, String)> {
+    let mut said = String::new();
+    let mut compiles = false;
+    for line in cargo
+        .stderr
+        .take()
+        .into_iter()
+        .flat_map(|pipe| BufReader::new(pipe).lines())
+    {
+        let line = line?;
+        if !compiles && line.trim_start().starts_with("Compiling ") {
+            compiles = true;
+            writeln!(
+                io::stderr(),
+                "building {} with cargo: the first time takes minutes",
+                artifact.file
+            )?;
+        }
+        said.push_str(&line);
+        said.push('\n');
+    }
+    Ok((cargo.wait()?, said))
 }
 
 /// Returns the target directory of a program that cargo built in release:

@@ -185,16 +185,15 @@ fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
 fn runs_at_once(labelled: &Labelled<'_>) -> bool {
     let mean = |metric| labelled.row.estimate(metric).mean;
     let [sum, epoch] = [Metric::TotalSeconds, Metric::SecondsPerEpoch].map(mean);
-    sum.zip(epoch).is_some_and(|(sum, epoch)| sum > 1.05 * epoch)
+    sum.zip(epoch)
+        .is_some_and(|(sum, epoch)| sum > 1.05 * epoch)
 }
 
 /// Whether a row's published seconds are such a sum alone.
 fn adds_up_seconds(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> bool {
     let row = &labelled.row.planned.row.id;
     let published = |metric| published_for(verdicts, row, metric).is_some();
-    published(Metric::TotalSeconds)
-        && !published(Metric::SecondsPerEpoch)
-        && runs_at_once(labelled)
+    published(Metric::TotalSeconds) && !published(Metric::SecondsPerEpoch) && runs_at_once(labelled)
 }
 
 /// Returns the published value that a row is compared with, if it is one of its own
