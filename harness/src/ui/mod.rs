@@ -1,6 +1,7 @@
 //! Output of verbs: results, messages and columns of text.
 
 mod columns;
+mod message;
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -15,6 +16,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 pub use columns::{columns, fit_to, table};
+use message::message;
 
 /// Whether a result for machines was printed: standard output holds one document.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
@@ -152,9 +154,15 @@ pub fn tick(bar: &ProgressBar, every: Duration) {
     }
 }
 
-/// Prints to standard error.
+/// Prints to standard error; on a terminal wrapped at words, and in colour where it is wanted.
 pub fn eprint_line(text: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{}", visible(&text.to_string()));
+    let text = text.to_string();
+    let text = visible(&text);
+    let shown = match Term::stderr().size_checked() {
+        Some((_, columns)) => message(&text, columns.into(), console::colors_enabled_stderr()),
+        None => text.into_owned(),
+    };
+    let _ = writeln!(io::stderr(), "{shown}");
 }
 
 #[cfg(test)]

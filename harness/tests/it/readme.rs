@@ -131,3 +131,41 @@ fn the_record_of_the_answer_is_what_a_simulation_gives() {
         }
     }
 }
+
+/// Words that readers had to translate, and what is said in their place.
+const WORDS: [(&str, &str); 12] = [
+    ("dearer", "costlier"),
+    ("held against", "compared with"),
+    ("seconds an epoch", "seconds per epoch"),
+    ("seconds a batch", "seconds per batch"),
+    ("bytes a worker", "bytes per worker"),
+    ("times the price of", "costs x times as much as"),
+    ("No statement of a paper", "tests no published statement"),
+    ("What this stands on", "Sources"),
+    ("need not be", "by design"),
+    ("nobody", "no one, or the thing itself"),
+    ("not had", "not available"),
+    ("put away", "tear down"),
+];
+
+#[test]
+fn documents_and_pages_use_the_words_of_the_field() {
+    let folder = |name: &str| {
+        let entries = fs::read_dir(root().join(name)).unwrap();
+        entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_file())
+    };
+    let files = folder("docs").chain(folder("templates"));
+    for file in files.chain([
+        root().join("README.md"),
+        root().join("experiments/README.md"),
+    ]) {
+        let text = fs::read_to_string(&file).unwrap();
+        for (word, better) in WORDS {
+            let line = text.lines().position(|line| line.contains(word));
+            let at = line.map(|line| line + 1);
+            assert_eq!(at, None, "{}: `{word}`: say `{better}`", file.display());
+        }
+    }
+}

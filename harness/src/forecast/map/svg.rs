@@ -339,8 +339,8 @@ fn legend(svg: &mut String, y: f64) {
     put!(
         svg,
         "<rect x=\"{x}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"#999\"/><rect x=\"{x}\" \
-         y=\"{}\" width=\"14\" height=\"14\" fill=\"url(#h)\"/><text x=\"{}\" y=\"{y}\">another kind \
-         wins in a draw of the ranges</text>",
+         y=\"{}\" width=\"14\" height=\"14\" fill=\"url(#h)\"/><text x=\"{}\" y=\"{y}\">too close to \
+         call: another kind wins in some draws</text>",
         y - 11.0,
         y - 11.0,
         x + 20.0

@@ -166,7 +166,7 @@ impl Forecast {
         }
         Section {
             id: "origin".into(),
-            title: "What this stands on".into(),
+            title: "Sources".into(),
             tables: vec![compute, constants],
             notes,
             ..Section::default()
