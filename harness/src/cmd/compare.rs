@@ -172,7 +172,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         0 => Ok(Exit::Done),
         count => Err(Error::Usage {
             problem: format!(
-                "--fail-on cannot decide {count} metrics: one trial in a run has no interval"
+                "--fail-on cannot decide {count} metrics: a run of fewer than two trials has no interval"
             ),
             remedy: "give both runs --trials 5 or more, or --platform sim".to_owned(),
         }),
@@ -188,7 +188,7 @@ fn undecidable(comparison: &Comparison, words: &[Word]) -> usize {
     };
     metrics
         .filter(|metric| metric.change == Change::Undecided && is_asked_for(metric))
-        .filter(|metric| metric.trials.contains(&1))
+        .filter(|metric| metric.trials.iter().any(|count| *count < 2))
         .count()
 }
 

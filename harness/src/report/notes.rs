@@ -14,8 +14,8 @@ pub(super) fn kind(verdict: &Verdict) -> String {
     }
 }
 
-/// Returns verdicts in the order in which pages show them: each published claim
-/// with its consequences behind it, then own findings, then checks.
+/// Returns verdicts in the order in which pages show them: published rankings, then each published
+/// figure with its consequences behind it, then own findings, then checks.
 pub(super) fn grouped<T>(all: &[T], verdict: impl Fn(&T) -> &Verdict) -> Vec<&T> {
     let follows = |entry: &T, base: &T| verdict(entry).of.first() == Some(&verdict(base).claim);
     let of_kind = |kind: ClaimKind| -> Vec<&T> {
@@ -26,7 +26,8 @@ pub(super) fn grouped<T>(all: &[T], verdict: impl Fn(&T) -> &Verdict) -> Vec<&T>
     };
     let consequences = of_kind(ClaimKind::Consequence);
     let mut order: Vec<&T> = Vec::new();
-    let published = of_kind(ClaimKind::Published);
+    let mut published = of_kind(ClaimKind::Published);
+    published.sort_by_key(|entry| !verdict(entry).ranking);
     for (index, base) in published.iter().enumerate() {
         order.push(base);
         // Behind the last of several verdicts on one claim.
