@@ -193,6 +193,24 @@ fn reals(steps: &[&StepRecord], value: impl Fn(&StepRecord) -> Option<f64>) -> V
     Values::Real(steps.iter().map(|step| value(step)).collect())
 }
 
+/// Returns a row's value of a column, where there are both.
+fn at<T>(column: Option<&Vec<Option<T>>>, row: usize) -> Option<&T> {
+    column?.get(row)?.as_ref()
+}
+
+/// Sets what a column has values of, step by step.
+fn set<T: Copy>(
+    steps: &mut [StepRecord],
+    column: Option<&Vec<Option<T>>>,
+    field: impl Fn(&mut StepRecord, T),
+) {
+    for (step, value) in steps.iter_mut().zip(column.into_iter().flatten()) {
+        if let Some(value) = *value {
+            field(step, value);
+        }
+    }
+}
+
 /// The steps of a table; the error names a column that is missing or of another type. What no
 /// step used has no column.
 fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
@@ -201,18 +219,18 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
         None => Err(format!("there is no column `{name}`")),
     };
     let text = |name: &str| match table.values(name) {
-        None => Ok(vec![None; table.rows()]),
-        Some(Values::Text(values)) => Ok(values.clone()),
+        None => Ok(None),
+        Some(Values::Text(values)) => Ok(Some(values)),
         Some(_) => Err(format!("column `{name}` does not hold text")),
     };
     let whole = |name: &str| match table.values(name) {
-        None => Ok(vec![None; table.rows()]),
-        Some(Values::Whole(values)) => Ok(values.clone()),
+        None => Ok(None),
+        Some(Values::Whole(values)) => Ok(Some(values)),
         Some(_) => Err(format!("column `{name}` does not hold whole numbers")),
     };
     let real = |name: &str| match table.values(name) {
-        None => Ok(vec![None; table.rows()]),
-        Some(Values::Real(values)) => Ok(values.clone()),
+        None => Ok(None),
+        Some(Values::Real(values)) => Ok(Some(values)),
         Some(_) => Err(format!("column `{name}` does not hold numbers")),
     };
     // Columns that identify a step.
@@ -225,57 +243,55 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
     let (stalenesses, alike) = (real("staleness")?, whole("alike")?);
     let mut steps: Vec<StepRecord> = (0..table.rows())
         .map(|i| StepRecord {
-            function: functions[i].clone().unwrap_or_default(),
-            rank: ranks[i].unwrap_or_default() as usize,
-            alike: alike[i].unwrap_or(1),
-            epoch: epochs[i].unwrap_or_default() as usize,
-            batch: batches[i].map(|batch| batch as usize),
-            started_s: starts[i].unwrap_or_default(),
+            function: at(functions, i).cloned().unwrap_or_default(),
+            rank: at(ranks, i).copied().unwrap_or_default() as usize,
+            alike: at(alike, i).copied().unwrap_or(1),
+            epoch: at(epochs, i).copied().unwrap_or_default() as usize,
+            batch: at(batches, i).map(|batch| *batch as usize),
+            started_s: at(starts, i).copied().unwrap_or_default(),
             seconds: StageSeconds::default(),
             traffic: PurposeTraffic::default(),
-            loss: losses[i],
-            usage: StageUsages::new(),
-            update_density: densities[i],
-            staleness: stalenesses[i],
+            loss: at(losses, i).copied(),
+            update_density: at(densities, i).copied(),
+            staleness: at(stalenesses, i).copied(),
             waits: Waits::default(),
-            parameters_digest: digests[i].clone(),
+            usage: StageUsages::new(),
+            parameters_digest: at(digests, i).cloned(),
         })
         .collect();
-    // Nested fields, a column each.
+    // Nested fields, a column each; most are in no column of a trial.
     for (stage, seconds) in STAGES {
-        for (step, value) in steps.iter_mut().zip(real(&format!("{stage}_s"))?) {
-            *seconds(&mut step.seconds) = value.unwrap_or_default();
-        }
+        set(&mut steps, real(&format!("{stage}_s"))?, |step, value| {
+            *seconds(&mut step.seconds) = value;
+        });
     }
     for (kind, polls) in WAITS {
-        for (step, requests) in steps
-            .iter_mut()
-            .zip(whole(&format!("wait_{kind}_requests"))?)
-        {
-            polls(&mut step.waits).requests = requests.unwrap_or_default();
-        }
-        for (name, value) in POLL_SECONDS {
-            for (step, seconds) in steps.iter_mut().zip(real(&format!("wait_{kind}_{name}"))?) {
-                *value(polls(&mut step.waits)) = seconds.unwrap_or_default();
-            }
+        let requests = whole(&format!("wait_{kind}_requests"))?;
+        set(&mut steps, requests, |step, value| {
+            polls(&mut step.waits).requests = value;
+        });
+        for (name, seconds) in POLL_SECONDS {
+            let values = real(&format!("wait_{kind}_{name}"))?;
+            set(&mut steps, values, |step, value| {
+                *seconds(polls(&mut step.waits)) = value;
+            });
         }
     }
     for stage in Stage::ALL {
-        for (name, value) in USAGES {
-            for (step, used) in steps.iter_mut().zip(real(&usage_column(stage, name))?) {
-                if let Some(used) = used {
-                    *value(step.usage.entry(stage).or_default()) = used;
-                }
-            }
+        for (name, used) in USAGES {
+            let values = real(&usage_column(stage, name))?;
+            set(&mut steps, values, |step, value| {
+                *used(step.usage.entry(stage).or_default()) = value;
+            });
         }
     }
     for (purpose, channels) in PURPOSES {
         for (channel, traffic) in CHANNELS {
-            for (count, value) in COUNTS {
+            for (count, counted) in COUNTS {
                 let values = whole(&format!("{purpose}_{channel}_{count}"))?;
-                for (step, counted) in steps.iter_mut().zip(values) {
-                    *value(traffic(channels(&mut step.traffic))) = counted.unwrap_or_default();
-                }
+                set(&mut steps, values, |step, value| {
+                    *counted(traffic(channels(&mut step.traffic))) = value;
+                });
             }
         }
     }
