@@ -143,11 +143,16 @@ impl Exchange for Neighbours {
         let cut = |index| gradient.slice(chunk_range(gradient.len(), workers, index));
         let chunks: Result<Vec<Vector>> = (0..workers).map(cut).collect();
         let mut chunks = chunks?;
+        // A chunk without values has the length of its place, whoever's it stands for.
+        let placed = |chunk: Vector, place| match chunk.real() {
+            Some(_) => Ok(chunk),
+            None => cut(place),
+        };
         // Reduce-scatter: what comes is the sum of those before, to which this worker adds.
         for round in 0..workers - 1 {
             let mine = (rank + workers - round) % workers;
             let theirs = (mine + workers - 1) % workers;
-            let mut sum = pass(world, &chunks[mine]).await?;
+            let mut sum = placed(pass(world, &chunks[mine]).await?, theirs)?;
             world.enter(Stage::Aggregate);
             sum.add(&chunks[theirs])?;
             chunks[theirs] = sum;
@@ -159,7 +164,7 @@ impl Exchange for Neighbours {
         for round in 0..workers - 1 {
             let mine = (finished + workers - round) % workers;
             let theirs = (mine + workers - 1) % workers;
-            chunks[theirs] = pass(world, &chunks[mine]).await?;
+            chunks[theirs] = placed(pass(world, &chunks[mine]).await?, theirs)?;
         }
         world.enter(Stage::Aggregate);
         Ok(Vector::concat(&chunks))
