@@ -98,13 +98,9 @@ impl Platform for InVirtualTime {
         })
     }
 
-    /// One per core where models train: a trial keeps little more than one of them busy,
-    /// and no clock measures it.
+    /// One per core: a trial keeps little more than one of them busy, and no clock measures it.
     fn concurrent_trials(&self) -> usize {
-        match self.sim.as_ref().and_then(|sim| sim.real.as_ref()) {
-            Some(_) => thread::available_parallelism().map_or(1, NonZero::get),
-            None => 1,
-        }
+        thread::available_parallelism().map_or(1, NonZero::get)
     }
 
     async fn run_trial(
