@@ -24,6 +24,22 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hexadecimal(&sha256(bytes))
 }
 
+/// SHA-256 of bytes that come in parts.
+#[derive(Default)]
+pub struct Hash(Sha256);
+
+impl Hash {
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Returns the hash of all, in lower-case hexadecimal.
+    pub fn hex(self) -> String {
+        hexadecimal(&self.0.finalize())
+    }
+}
+
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

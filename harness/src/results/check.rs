@@ -64,20 +64,33 @@ pub(super) fn trials(
     let mut calls: BTreeMap<&TrialId, usize> = BTreeMap::new();
     for (line, call) in invocations {
         *calls.entry(&call.trial).or_default() += 1;
-        let stranger = of_another_run(call.run.as_deref(), manifest);
-        if let Some(problem) = stranger.or_else(|| impossible(&call.invocation)) {
+        if let Some(problem) = impossible(&call.invocation) {
             return Err(damaged(&of_calls, *line, problem));
         }
     }
+    let hashes = jsonl::hashes(&of_calls, |call: InvocationRow| call.trial)?;
     let mut seen: BTreeMap<&TrialId, usize> = BTreeMap::new();
     for (line, trial) in trials {
         let first = seen.insert(&trial.id, *line);
         let found = calls.get(&trial.id).copied().unwrap_or(0);
-        if let Some(problem) = foreign(trial, first, found, rows, manifest) {
+        let problem = foreign(trial, first, found, rows, manifest);
+        if let Some(problem) = problem.or_else(|| others(trial, hashes.get(&trial.id))) {
             return Err(damaged(&of_trials, *line, problem));
         }
     }
     Ok(())
+}
+
+/// Returns why the invocations of a trial's id, by their hash, are not its own.
+fn others(trial: &TrialRow, found: Option<&String>) -> Option<String> {
+    let own = trial.invocations_sha256.as_ref()?;
+    let differs = found.is_some_and(|found| found != own);
+    differs.then(|| {
+        format!(
+            "the invocations of {} in invocations.jsonl are of another run",
+            trial.id
+        )
+    })
 }
 
 /// Refuses draws of another run.
@@ -86,20 +99,25 @@ pub(super) fn draws(
     draws: &[(usize, RowDraws)],
     manifest: &Manifest,
 ) -> Result<(), ResultsError> {
-    let mut problems = draws.iter().filter_map(|(line, row)| {
-        let problem = of_another_run(row.run.as_deref(), manifest)?;
-        Some(damaged(path, *line, problem))
-    });
-    problems.next().map_or(Ok(()), Err)
+    let own = plan(manifest);
+    let stranger = |row: &RowDraws| row.plan.is_some() && row.plan.as_deref() != own;
+    match draws.iter().find(|(_, row)| stranger(row)) {
+        None => Ok(()),
+        Some((line, _)) => Err(damaged(
+            path,
+            *line,
+            "it is of another run: the SHA-256 of its plan is not this one's".to_owned(),
+        )),
+    }
 }
 
-/// Returns why a line that names a run does not belong to this one.
-fn of_another_run(run: Option<&str>, manifest: &Manifest) -> Option<String> {
-    let run = run.filter(|run| *run != manifest.run_id)?;
-    Some(format!(
-        "it is of the run {run}, and this is {}",
-        manifest.run_id
-    ))
+/// Returns the SHA-256 of a run's plan.
+pub(super) fn plan(manifest: &Manifest) -> Option<&str> {
+    let plan = manifest
+        .files
+        .iter()
+        .find(|file| file.name == "plan.json")?;
+    Some(&plan.sha256)
 }
 
 /// Returns why a trial does not belong to the run: `first` is an earlier line of it, `found`

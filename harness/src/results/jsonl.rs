@@ -1,5 +1,6 @@
 //! Files of one JSON value per line, to which whole rows are added.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
@@ -11,12 +12,15 @@ use serde::de::DeserializeOwned;
 use super::ResultsError;
 use super::seal::{UNSEALED, open_line, seal_line};
 use super::whole::{replace, sync_directory};
+use crate::hash::Hash;
 
-/// Appends `rows`, each with its checksum, and waits until they are on the disk.
+/// Appends `rows`, each with its checksum, and waits until they are on the disk; returns the
+/// SHA-256 of the lines.
 pub(super) fn append<T: Serialize>(
     path: &Path,
     rows: impl IntoIterator<Item = T>,
-) -> Result<(), ResultsError> {
+) -> Result<String, ResultsError> {
+    let mut hash = Hash::default();
     let is_new = !path.exists();
     let file = OpenOptions::new()
         .create(true)
@@ -31,6 +35,7 @@ pub(super) fn append<T: Serialize>(
         })?;
         seal_line(&mut line);
         line.push(b'\n');
+        hash.add(&line);
         file.write_all(&line)
             .map_err(ResultsError::io("append to", path))?;
     }
@@ -41,7 +46,25 @@ pub(super) fn append<T: Serialize>(
     if is_new {
         sync_directory(path.parent().unwrap_or(Path::new(".")))?;
     }
-    Ok(())
+    Ok(hash.hex())
+}
+
+/// Returns the SHA-256 of the lines of each key.
+pub(super) fn hashes<T: DeserializeOwned, K: Ord>(
+    path: &Path,
+    key: impl Fn(T) -> K,
+) -> Result<BTreeMap<K, String>, ResultsError> {
+    let mut hashes: BTreeMap<K, Hash> = BTreeMap::new();
+    each_line(path, |number, line| {
+        let hash = hashes.entry(key(parse(path, number, line)?)).or_default();
+        hash.add(line);
+        hash.add(b"\n");
+        Ok(())
+    })?;
+    Ok(hashes
+        .into_iter()
+        .map(|(key, hash)| (key, hash.hex()))
+        .collect())
 }
 
 /// Reads every row; an absent file has none.

@@ -246,15 +246,15 @@ impl RunDirectory {
         let mut row = TrialRow::new(plan, outcome);
         let steps: Vec<&StepRecord> = rows::steps(outcome).collect();
         row.events_sha256 = events::write(&self.path.join(&row.events), &row.id, &steps)?;
+        let id = row.id.clone();
         let calls = outcome
             .invocations
             .iter()
             .map(|invocation| rows::WrittenInvocation {
-                run: &self.manifest.run_id,
-                trial: &row.id,
+                trial: &id,
                 invocation,
             });
-        jsonl::append(&self.file(INVOCATIONS), calls)?;
+        row.invocations_sha256 = Some(jsonl::append(&self.file(INVOCATIONS), calls)?);
         jsonl::append(&self.file(TRIALS), [&row])?;
         Ok(row)
     }
@@ -264,14 +264,12 @@ impl RunDirectory {
     /// # Errors
     /// When the file could not be written.
     pub fn append_draws(&self, draws: &RowDraws) -> Result<(), ResultsError> {
-        let run = Some(self.manifest.run_id.clone());
-        jsonl::append(
-            &self.file(DRAWS),
-            [RowDraws {
-                run,
-                ..draws.clone()
-            }],
-        )
+        let plan = check::plan(&self.manifest).map(str::to_owned);
+        let draws = RowDraws {
+            plan,
+            ..draws.clone()
+        };
+        jsonl::append(&self.file(DRAWS), [draws]).map(|_| ())
     }
 
     /// Returns the draws of every row that has some, in the order in which they ended.

@@ -103,6 +103,9 @@ pub struct TrialRow {
     pub events: String,
     /// SHA-256 of that file.
     pub events_sha256: String,
+    /// SHA-256 of its lines of `invocations.jsonl`; absent before format 1.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invocations_sha256: Option<String>,
     /// Reason of the failure; none if it succeeded.
     pub failure: Option<String>,
     /// Warnings for readers of the results.
@@ -129,9 +132,6 @@ pub struct EvaluationRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InvocationRow {
-    /// The run that it belongs to; absent before format 1.2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
     /// The trial that it belongs to.
     pub trial: TrialId,
     /// The invocation.
@@ -141,7 +141,6 @@ pub struct InvocationRow {
 /// An [`InvocationRow`] as it is written.
 #[derive(Serialize)]
 pub(super) struct WrittenInvocation<'a> {
-    pub(super) run: &'a str,
     pub(super) trial: &'a TrialId,
     pub(super) invocation: &'a Invocation,
 }
@@ -190,6 +189,7 @@ impl TrialRow {
             evaluations: outcome.records.iter().filter_map(evaluation).collect(),
             events: format!("events/{}.parquet", id.file_stem()),
             events_sha256: String::new(),
+            invocations_sha256: None,
             failure: outcome.failure.clone(),
             warnings,
             id,

@@ -263,7 +263,7 @@ impl RowTask {
         let drawn: Vec<Vec<Option<f64>>> = drawn.into_iter().collect::<Result<_, Error>>()?;
         let figures = self.figures.iter().enumerate();
         Ok(RowDraws {
-            run: None,
+            plan: None,
             figures: figures
                 .map(|(place, (metric, target))| DrawnFigure {
                     metric: *metric,
@@ -281,7 +281,7 @@ impl RowTask {
 
     fn refused_with(&self, refused: Option<String>) -> RowDraws {
         RowDraws {
-            run: None,
+            plan: None,
             row: self.planned.row.id.clone(),
             draws: self.draws,
             figures: Vec::new(),

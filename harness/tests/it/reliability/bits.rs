@@ -53,7 +53,7 @@ fn figures(run: &Path) -> Result<AnalysedRun, ResultsError> {
 
 fn drawn() -> RowDraws {
     RowDraws {
-        run: None,
+        plan: None,
         row: "spirt-paper".into(),
         draws: 2,
         figures: vec![DrawnFigure {
@@ -68,36 +68,33 @@ fn drawn() -> RowDraws {
 /// Invocations and draws of another run of the same experiment changed its costs.
 #[test]
 fn lines_of_another_run_are_refused() {
-    let run_named = |name: &str| {
+    let run_of = |slower: f64, claims: &str| {
         let directory = tempfile::tempdir().unwrap();
-        let mut new = fixture::new_run("[]", 1);
-        new.experiment = name.into();
+        let new = fixture::new_run(claims, 1);
         let run = RunDirectory::create(Some(directory.path()), new).unwrap();
         for system in fixture::SYSTEMS {
             let plan = fixture::plan(system, 0);
-            let outcome = fixture::outcome(&plan, 1.0);
+            let outcome = fixture::outcome(&plan, slower);
             run.append_trial(&plan, &outcome).unwrap();
         }
         run.append_draws(&drawn()).unwrap();
         directory
     };
-    let (one, other) = (run_named("one"), run_named("other"));
-    for name in ["invocations.jsonl", "draws.jsonl"] {
-        let file = one.path().join(name);
-        let own = fs::read(&file).unwrap();
-        assert!(figures(one.path()).is_ok());
-        fs::copy(other.path().join(name), &file).unwrap();
-        let Err(error) = figures(one.path()) else {
-            panic!("{name} of another run went unseen");
-        };
-        let message = error.to_string();
-        let place = format!("{name}, line 1");
-        assert!(
-            message.contains(&place) && message.contains("-other, and this is"),
-            "{message}"
-        );
-        fs::write(file, own).unwrap();
-    }
+    let (one, other) = (run_of(1.0, "[]"), run_of(1.5, "[]"));
+    let plan = fs::read_to_string(other.path().join("draws.jsonl")).unwrap();
+    assert!(plan.contains("\"plan\":\""), "{plan}");
+    let file = one.path().join("invocations.jsonl");
+    assert!(figures(one.path()).is_ok());
+    fs::copy(other.path().join("invocations.jsonl"), &file).unwrap();
+    let Err(error) = figures(one.path()) else {
+        panic!("invocations of another run went unseen");
+    };
+    let message = error.to_string();
+    let said = "in invocations.jsonl are of another run";
+    assert!(
+        message.contains("trials.jsonl, line 1") && message.contains(said),
+        "{message}"
+    );
 }
 
 #[test]
