@@ -14,7 +14,7 @@
 //! | --- | --- | --- |
 //! | 9 | `cli` | the command line: parse and dispatch |
 //! | 8 | `cmd` | the verbs: options, one call, and what is printed |
-//! | 7 | `run` | runs from preparation to report, and reproductions of many |
+//! | 7 | `run`, `schemas` | runs from preparation to report, and reproductions of many; schemas of files |
 //! | 6 | `forecast`, `profiling` | plans and replays in virtual time; compute profiles of this machine |
 //! | 5 | `report`, `error` | pages and tables from results; every error of a verb |
 //! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' statements by their own figures; experiments from YAML to rows |
@@ -50,6 +50,7 @@ pub mod report;
 pub mod results;
 pub mod rows;
 pub mod run;
+pub mod schemas;
 pub mod shipped;
 pub mod suggest;
 pub mod ui;

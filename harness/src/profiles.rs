@@ -6,14 +6,22 @@ pub mod misses;
 use std::path::Path;
 
 use epochcost_simulator::profile::{ComputeProfile, Constant, Profile};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use crate::shipped as files;
 use crate::suggest::did_you_mean;
 use crate::yaml::{self, Fault};
 
 /// The platform profile of everything that names none: that of the smaller errors on measurements
 /// that it was not fitted to.
 pub const DEFAULT: &str = "aws-us-east-1-2024";
+
+/// A platform profile as a file has it.
+pub(crate) type PlatformFile = Profile<Constant>;
+
+/// A compute profile as a file has it.
+pub(crate) type ComputeFile = ComputeProfile;
 
 /// The platform profiles of this program, by name.
 const PLATFORMS: [(&str, &str); 4] = [
@@ -112,7 +120,7 @@ pub fn shipped() -> (Vec<&'static str>, Vec<&'static str>) {
     (names(&PLATFORMS), names(&COMPUTE))
 }
 
-fn find<T: DeserializeOwned>(
+fn find<T: DeserializeOwned + JsonSchema>(
     name: &str,
     shipped: &[(&str, &str)],
     kind: &str,
@@ -131,7 +139,7 @@ fn find<T: DeserializeOwned>(
             ),
         });
     }
-    let text = std::fs::read_to_string(Path::new(name)).map_err(|error| ProfileError {
+    let text = files::read_to_string(Path::new(name)).map_err(|error| ProfileError {
         problem: format!("failed to read the {kind} profile {name}: {error}"),
         remedy: "give the path of a profile: in an experiment, from the directory of its file or \
                  from the current one"
@@ -140,7 +148,7 @@ fn find<T: DeserializeOwned>(
     parse(name, &text, faults)
 }
 
-fn parse<T: DeserializeOwned>(
+fn parse<T: DeserializeOwned + JsonSchema>(
     name: &str,
     text: &str,
     faults: fn(&T) -> Vec<(String, String)>,

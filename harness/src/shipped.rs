@@ -5,7 +5,7 @@
 //! beside experiments, reads through this module, so that both kinds of path work.
 
 use std::borrow::Cow;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 /// Start of the path of a file that this program brings along.
@@ -49,13 +49,26 @@ fn content(name: &str) -> Option<&'static str> {
     Some(file.1)
 }
 
+/// Most bytes of a file that a user names.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// Reads a file.
 ///
 /// # Errors
-/// When it cannot be read; a shipped file when there is none of that name.
+/// When it cannot be read or has more than 64 MiB; a shipped file when there is none of that name.
 pub fn read(path: &Path) -> io::Result<Cow<'static, [u8]>> {
     match name(path) {
-        None => std::fs::read(path).map(Cow::Owned),
+        None => {
+            let mut bytes = Vec::new();
+            let file = std::fs::File::open(path)?;
+            if file.take(MOST_BYTES + 1).read_to_end(&mut bytes)? as u64 > MOST_BYTES {
+                return Err(io::Error::new(
+                    io::ErrorKind::FileTooLarge,
+                    "more than 64 MiB",
+                ));
+            }
+            Ok(Cow::Owned(bytes))
+        }
         Some(name) => content(&name)
             .map(|text| Cow::Borrowed(text.as_bytes()))
             .ok_or_else(|| io::ErrorKind::NotFound.into()),

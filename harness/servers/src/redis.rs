@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -20,13 +21,16 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const NAME: &str = "Redis";
 
 /// Treatment of freed memory by Redis' allocator (jemalloc).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Allocator {
     /// Default: freed pages go back to the system after ten seconds.
     #[default]
     Stock,
-    /// Freed pages are kept, so that large values do not fault them in again.
+    /// Freed pages are kept, so that large values do not fault them in again:
+    /// `MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1`.
     Tuned,
 }
 

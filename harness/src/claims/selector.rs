@@ -1,12 +1,13 @@
 //! Selection of the rows that stand beside a table.
 
 use epochcost_systems::Fidelity;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rows::Row;
 
 /// A selection of rows: those that agree with every field given.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
     /// The row's id.
@@ -26,12 +27,15 @@ pub struct Selector {
     pub fidelity: Option<Fidelity>,
     /// Data-parallel replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
     pub workers: Option<usize>,
     /// Samples in a mini-batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub batch_size: Option<usize>,
     /// Memory size of the functions, MB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub memory_mb: Option<u32>,
 }
 

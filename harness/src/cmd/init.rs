@@ -9,8 +9,10 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::shell_word;
+use crate::schemas::{self, KINDS};
 use crate::shipped;
 use crate::ui::Output;
+use crate::yaml::named;
 
 /// `init`.
 #[derive(Debug, clap::Args)]
@@ -29,7 +31,8 @@ struct Written {
     kept: Vec<PathBuf>,
 }
 
-/// Writes experiments, published tables, validations, profiles, places and prices.
+/// Writes experiments, published tables, validations, profiles, places and prices, and the schemas of
+/// such files.
 ///
 /// # Errors
 /// When a file of another content is in the way, before anything is written; and when
@@ -41,16 +44,24 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         kept: Vec::new(),
     };
     let mut texts = Vec::new();
-    for (name, text) in shipped::files() {
+    let files = shipped::files().iter().map(|(name, text)| {
+        let depth = name.matches('/').count();
+        ((*name).to_owned(), named::relocated(text, depth))
+    });
+    let schemas = KINDS.iter().map(|kind| {
+        let name = format!("{}/{}.json", named::DIRECTORY, kind.name);
+        (name, schemas::text(&(kind.schema)()))
+    });
+    for (name, text) in files.chain(schemas) {
         let path = args.directory.join(name);
-        if is_there(&path, text)? {
+        if is_there(&path, &text)? {
             written.kept.push(path);
         } else {
-            texts.push((path, *text));
+            texts.push((path, text));
         }
     }
     for (path, text) in texts {
-        write(&path, text)?;
+        write(&path, &text)?;
         written.written.push(path);
     }
     output.text(format_args!(

@@ -11,11 +11,13 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::experiment::{Experiment, Options, yaml_files};
+use crate::experiment::{Experiment, Options, of_settings, yaml_files};
 use crate::format::{count, wrapped};
+use crate::schemas::KINDS;
 use crate::shipped;
 use crate::suggest::did_you_mean;
 use crate::ui::{Output, table};
+use crate::yaml::schema::{Field, fields};
 
 /// `list`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +25,7 @@ pub struct Args {
     /// What to show.
     #[arg(value_enum)]
     what: What,
-    /// Systems, models or datasets to show in detail, by id or title.
+    /// Systems or files to show in detail, by id or title.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Directory that is searched for experiments: by default `experiments`, or, where there
@@ -42,6 +44,8 @@ enum What {
     Datasets,
     /// Experiments under a directory.
     Experiments,
+    /// Fields of the files that users write, and of the settings of systems.
+    Fields,
 }
 
 /// Shows what there is.
@@ -53,6 +57,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         What::Systems => list_systems(&args.names, output)?,
         What::Models => list_models(output),
         What::Datasets => list_datasets(output),
+        What::Fields => list_fields(&args.names, output)?,
         What::Experiments => {
             let directory = args.directory.clone().unwrap_or_else(shipped::experiments);
             list_experiments(&directory, output)?;
@@ -108,7 +113,7 @@ fn list_systems(names: &[String], output: Output) -> Result<(), Error> {
         })
         .collect();
     output.text(table(["name", "title", "about"], &rows));
-    output.message("epochcost list systems NAME shows one with its settings");
+    output.message("epochcost list systems NAME shows one with its settings, epochcost list fields NAME what they mean");
     output.json(&lines);
     Ok(())
 }
@@ -350,5 +355,66 @@ fn experiment_line(file: PathBuf) -> ExperimentLine {
             rows: None,
             error: Some(crate::chain::chain(&error)),
         },
+    }
+}
+
+/// Shows the kinds of files, or the fields of those named, and of settings of systems.
+///
+/// # Errors
+/// When there is no such kind or system.
+fn list_fields(names: &[String], output: Output) -> Result<(), Error> {
+    if names.is_empty() {
+        let rows = KINDS.map(|kind| [kind.name.to_owned(), kind.about.to_owned()]);
+        output.text(table(["file", "about"], &rows));
+        output.message(
+            "epochcost list fields NAME shows the fields of one, or the settings of a system",
+        );
+        output.json(&KINDS.map(|kind| kind.name));
+        return Ok(());
+    }
+    for name in names {
+        let known = KINDS.iter().find(|kind| kind.name == *name);
+        let schema = match known {
+            Some(kind) => (kind.schema)(),
+            None => of_settings(name).clone(),
+        };
+        if schema.is_null() {
+            let systems = systems().iter().map(|system| system.name());
+            let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).chain(systems).collect();
+            return Err(Error::Usage {
+                problem: format!("there is no file or system `{name}`"),
+                remedy: did_you_mean(name, &known),
+            });
+        }
+        let mut all = fields(&schema);
+        if known.is_some_and(|kind| kind.name == "experiment") {
+            keep_once(&mut all);
+        }
+        for field in &all {
+            output.text(format!("{} ({})", field.path, field.form));
+            for line in field.about.lines().filter(|line| !line.is_empty()) {
+                match line.strip_prefix("- ") {
+                    Some(variant) => output.text(wrapped("    - ", variant)),
+                    None => output.text(wrapped("    ", line)),
+                }
+            }
+        }
+        output.json(&schema);
+    }
+    Ok(())
+}
+
+/// Leaves out fields of systems' entries that are at the top, too, and settings, which each system
+/// has its own.
+fn keep_once(all: &mut Vec<Field>) {
+    const ENTRY: &str = "systems[].";
+    let top: Vec<String> = all.iter().map(|field| field.path.clone()).collect();
+    all.retain(|field| {
+        let own = field.path.strip_prefix(ENTRY).unwrap_or(&field.path);
+        let is_repeated = own != field.path && top.iter().any(|path| path == own);
+        !is_repeated && !own.starts_with("settings.")
+    });
+    for field in all.iter_mut().filter(|field| field.path == "settings") {
+        "map".clone_into(&mut field.form);
     }
 }

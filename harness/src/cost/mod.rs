@@ -16,6 +16,7 @@ pub use bill::{
     ADDRESS, Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, VOLUME, dimensions, full, paper,
 };
 pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
+pub(crate) use prices::Book;
 pub use prices::{Price, PriceBook, PriceBookError};
 pub(crate) use units::of as unit_of;
 

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use jiff::civil::Date;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -21,24 +22,31 @@ pub struct PriceBook {
     date: Date,
 }
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+/// Prices of one region on one day.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Book {
+pub(crate) struct Book {
+    /// AWS region.
     region: String,
+    /// Day on which the prices were recorded, `YYYY-MM-DD`.
+    #[schemars(regex(pattern = r"^\d{4}-\d{2}-\d{2}$"))]
     date: String,
+    /// How the prices were come by.
     note: String,
+    /// Prices, one of each dimension.
     prices: Vec<Price>,
 }
 
 /// One price.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// What is charged for, by a name that bills use.
     pub dimension: String,
-    /// Unit of the quantity.
+    /// Unit of the quantity; it must convert to that of the dimension (`hour`, `second`, `1,000 requests`).
     pub unit: String,
     /// US dollars per unit.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub usd: f64,
     /// What it is, in words.
     pub about: String,
@@ -79,10 +87,6 @@ impl Price {
             problem,
             remedy,
         };
-        if !(self.usd.is_finite() && self.usd >= 0.0) {
-            let problem = format!("the price of {} is {}", self.dimension, self.usd);
-            return Err(fault(("usd", problem, "give 0 or more".to_owned())));
-        }
         let (unit, factor) = units::of(&self.dimension, &self.unit).map_err(fault)?;
         unit.clone_into(&mut self.unit);
         self.usd *= factor;
@@ -103,7 +107,7 @@ impl PriceBook {
     /// their dimensions.
     ///
     /// # Errors
-    /// When it is not one, or a price is negative or not finite, of an unknown dimension, or in a
+    /// When it is not one, or a price is out of bounds, of an unknown dimension, or in a
     /// unit that is not one of its dimension.
     pub fn parse(file: &str, text: &str) -> Result<Self, PriceBookError> {
         let mut date = Date::ZERO;
@@ -273,11 +277,11 @@ mod tests {
         for (book, words) in [
             (
                 SHIPPED.replace("usd: 0.526", "usd: -0.526"),
-                "usd: the price of ec2/g4dn.xlarge is -0.526",
+                "usd: -0.526 is outside 0 to 1000000000",
             ),
             (
                 SHIPPED.replacen("GB-second", "hour", 1),
-                "b.yaml:9:11: prices.0.unit",
+                "b.yaml:10:11: prices.0.unit",
             ),
             (
                 SHIPPED.replacen("_gb_second", "_gb_secnd", 1),
@@ -289,7 +293,7 @@ mod tests {
             ),
             (
                 format!("{SHIPPED}{twice}"),
-                "`s3_put` is listed twice, first in line 28",
+                "`s3_put` is listed twice, first in line 29",
             ),
             (
                 SHIPPED.replacen("region:", "regoin:", 1),

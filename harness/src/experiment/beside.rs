@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::decode::decode;
@@ -22,44 +23,51 @@ use crate::suggest::did_you_mean;
 /// Fields of an experiment that are read here.
 pub(super) const FIELDS: [&str; 2] = ["beside", "statements"];
 
-/// A table, and the rows that stand beside it.
-#[derive(Clone, Deserialize)]
+/// A table of the paper that rows stand beside: every printed cell with a row becomes a claim.
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+pub(super) struct Entry {
+    /// Table or drawing of `paper.yaml`.
     table: String,
-    /// The field of rows that each key of the table stands for.
+    /// Field of rows that each key of the table stands for: `row` (id), `system`, `model`, `dataset`,
+    /// `fidelity`, `workers`, `batch_size`, `memory_mb`, `instance_type`.
     #[serde(default)]
     keys: BTreeMap<String, String>,
-    /// Keys with one value for all rows.
+    /// Keys with one value for all rows: `{metric: communication time}`.
     #[serde(default)]
     at: BTreeMap<String, String>,
-    /// What rows call a thing, with what the paper prints, where `names` of the paper do not say so.
+    /// What rows call a thing, and the paper's name, beyond `names` of `paper.yaml`:
+    /// `{vgg11_at_32: VGG-11}`.
     #[serde(default)]
     rename: BTreeMap<String, String>,
-    /// Columns; all that are observed, if none is named.
+    /// Columns; by default all that are observed.
     #[serde(default)]
     columns: Vec<String>,
-    /// Rows; all, if it is left out.
+    /// Rows; by default all.
     #[serde(default, rename = "where")]
     only: Selector,
-    /// The accuracy that `time_to_accuracy` waits for.
+    /// Accuracy that `time_to_accuracy` waits for, if not the column's.
+    #[schemars(range(min = 0.0, max = 1.0))]
     target: Option<f64>,
-    /// What a row does otherwise, with the row that does so for each row of the table.
+    /// Possible causes: what a row does otherwise, with that row for each row of the table:
+    /// `{gradients as JSON: {plain: json}}`.
     #[serde(default)]
     causes: BTreeMap<String, BTreeMap<String, String>>,
-    /// Columns of which the observed figure is another than the printed one, with the reason.
+    /// Columns of which the observed figure is another than the printed, with the reason:
+    /// `{peak_ram_mb: memory of another program}`. Statements that read them are open, too.
     #[serde(default)]
     not_comparable: BTreeMap<String, String>,
 }
 
 /// A statement of the paper in the experiment's own rows.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Stated {
-    /// The statement's id.
+pub(super) struct Stated {
+    /// Id of the statement.
     of: String,
-    /// Of several with one statement, what this one is about.
+    /// What this one is about, where several are of one statement.
     about: Option<String>,
+    /// Formula over the rows, as of `checks`.
     formula: String,
     /// Reason why the observed figures are others than the paper's.
     not_comparable: Option<String>,
@@ -145,7 +153,7 @@ pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), 
     Ok(())
 }
 
-fn items<'d, T: serde::de::DeserializeOwned>(
+fn items<'d, T: serde::de::DeserializeOwned + JsonSchema>(
     document: &'d Document,
     field: &str,
 ) -> Result<Vec<(&'d Node, T)>, ExperimentError> {

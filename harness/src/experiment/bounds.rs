@@ -11,49 +11,16 @@ use crate::suggest::did_you_mean;
 
 /// Memory sizes of a Lambda function, MB (AWS Lambda quotas).
 const LAMBDA_MEMORY_MB: std::ops::RangeInclusive<u64> = 128..=10_240;
-/// Time-outs of a Lambda function, seconds (AWS Lambda quotas).
-const LAMBDA_TIMEOUT_S: std::ops::RangeInclusive<u64> = 1..=900;
-
-/// Largest counts of a row: far above any published experiment, and small enough that lists
-/// of them fit into memory.
-const MOST_WORKERS: usize = 100_000;
-const MOST_SAMPLES: usize = 10_000_000;
-const MOST_BATCHES: usize = 1_000_000;
-/// Most samples of a training that workers share.
-pub(super) const MOST_SAMPLES_OF_ALL: usize = 1_000_000_000_000;
-const MOST_EPOCHS: usize = 100_000;
-/// Most letters of an experiment's name, which directories of runs are named for.
-pub(super) const LONGEST_NAME: usize = 100;
 /// Most letters of a row's id: file systems allow names of 255 bytes, encrypted ones 143.
 pub(super) const LONGEST_ID: usize = 110;
-/// Most repetitions of a row.
-pub(super) const MOST_TRIALS: usize = 10_000;
 /// Most trials of all rows of an experiment together.
 pub(super) const MOST_TRIALS_OF_ALL: usize = 200_000;
 /// Most bytes that a row may exchange: counts of traffic have 64 bits.
 const MOST_BYTES: f64 = 1e18;
 
 impl Checker<'_> {
-    /// Refuses counts of 0, counts beyond this program's bounds, and sizes that Lambda does not
-    /// offer.
-    pub(super) fn ranges(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
-        let counts = [
-            ("workers", Some(row.workers), MOST_WORKERS),
-            ("batch_size", Some(row.batch_size), MOST_SAMPLES),
-            ("batches_per_worker", row.batches_per_worker, MOST_BATCHES),
-            ("samples", row.samples, MOST_SAMPLES_OF_ALL),
-            ("epochs", Some(row.epochs), MOST_EPOCHS),
-        ];
-        for (field, count, most) in counts {
-            if count == Some(0) {
-                let remedy = "give 1 or more";
-                return Err(self.error(fields, field, format!("zero {field}"), remedy));
-            }
-            if let Some(count) = count.filter(|count| *count > most) {
-                let problem = format!("{count} {field} are more than this program runs");
-                return Err(self.error(fields, field, problem, format!("give {most} or fewer")));
-            }
-        }
+    /// Refuses sizes that Lambda does not offer.
+    pub(super) fn memory(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
         // A simulation reports such a row as infeasible.
         if self.simulation.is_none() && !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
             return Err(self.error(
@@ -64,14 +31,6 @@ impl Checker<'_> {
                     row.memory_mb
                 ),
                 "give 128 to 10240",
-            ));
-        }
-        if !LAMBDA_TIMEOUT_S.contains(&row.timeout_s) {
-            return Err(self.error(
-                fields,
-                "timeout_s",
-                format!("{} s is outside Lambda's range of time-outs", row.timeout_s),
-                "give 1 to 900",
             ));
         }
         Ok(())

@@ -17,11 +17,12 @@ use super::document::{self, Document, Node};
 use super::error::ExperimentError;
 use super::expand::RawRow;
 use super::raw::{DeviceChoice, Training};
-use super::simulation;
+use super::{of_settings, simulation};
 use crate::cost::PriceBook;
 use crate::hash::sha256_hex;
 use crate::rows::{OwnModel, Precision, Row, Simulation, StatedConstant, TensorStoreChoice};
 use crate::suggest::did_you_mean;
+use crate::yaml::schema;
 
 /// What a row is checked against.
 pub struct Checker<'a> {
@@ -74,7 +75,7 @@ impl Checker<'_> {
                 (self.images(model).iter().product(), model.sizes)
             }
         };
-        self.ranges(fields, &training)?;
+        self.memory(fields, &training)?;
         self.function_sizes(fields, system, &training)?;
         let instance_type = self.instance_type(fields, system, &training)?;
         let settings = self.settings(fields, system, &training)?;
@@ -339,7 +340,7 @@ impl Checker<'_> {
     ) -> Result<serde_json::Value, ExperimentError> {
         let settings = row.settings.iter();
         let settings = settings.map(|(name, value)| (name.clone(), with_whole_numbers(value)));
-        system
+        let settings = system
             .settings(row.fidelity, &settings.collect())
             .map_err(|error| {
                 let node = fields.get("settings").unwrap_or(fields);
@@ -357,7 +358,11 @@ impl Checker<'_> {
                     }
                 };
                 self.document.error(origin, error.to_string(), remedy)
-            })
+            })?;
+        if let Some(node) = fields.get("settings") {
+            schema::check(self.document, of_settings(system.name()), node)?;
+        }
+        Ok(settings)
     }
 
     /// Functions have no GPU, but for those of a system that describes them on some, as

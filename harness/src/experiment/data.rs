@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use epochcost_datasets::{self as datasets, Dataset, DatasetInfo, Generate, Origin as Source};
 use serde::Serialize;
 
-use super::bounds::MOST_SAMPLES_OF_ALL;
 use super::document::{Document, Node, Origin};
 use super::error::ExperimentError;
 use super::raw::DatasetChoice;
@@ -14,9 +13,6 @@ use crate::suggest::did_you_mean;
 
 /// Directory of the datasets unless an experiment names another one.
 pub const DATA_DIRECTORY: &str = "data";
-
-/// Most bytes of a described sample: those of all samples together have 64 bits.
-const MOST_BYTES_PER_SAMPLE: usize = 10_000_000;
 
 /// Name of described data that the experiment does not name.
 const DESCRIBED: &str = "described";
@@ -111,23 +107,6 @@ impl Data {
             ));
         };
         let test = choice.test.unwrap_or(0);
-        for (field, count, least, most) in [
-            ("samples", train, 1, MOST_SAMPLES_OF_ALL),
-            ("bytes_per_sample", bytes, 1, MOST_BYTES_PER_SAMPLE),
-            ("test", test, 0, MOST_SAMPLES_OF_ALL),
-        ] {
-            if !(least..=most).contains(&count) {
-                let problem = match count {
-                    0 => format!("zero {field}"),
-                    count => format!("`{field}` {count} is more than this program simulates"),
-                };
-                let remedy = match count {
-                    0 => "give 1 or more".to_owned(),
-                    _ => format!("give {most} or fewer"),
-                };
-                return Err(document.error(node.origin_of(field), problem, remedy));
-            }
-        }
         let of_files = [
             ("train", choice.train.is_some()),
             ("seed", choice.seed.is_some()),

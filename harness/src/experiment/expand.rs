@@ -5,7 +5,7 @@ use super::begun;
 use super::document::{Document, Entry, Node, Origin, Value, join};
 use super::error::ExperimentError;
 use super::overrides::{assign, system_entry};
-use super::raw::Training;
+use super::schema;
 use crate::suggest::did_you_mean;
 
 /// More rows than anybody means to run.
@@ -15,7 +15,7 @@ const MOST_ROWS: usize = 10_000;
 /// that distinguish it from its siblings.
 #[derive(Debug)]
 pub struct RawRow {
-    /// The fields of [`Training`].
+    /// The fields of a row.
     pub fields: Node,
     /// Dotted paths and values, in the order of the sweep.
     pub swept: Vec<(String, String)>,
@@ -52,7 +52,7 @@ pub fn expand(document: &Document) -> Result<Vec<RawRow>, ExperimentError> {
                 value: Value::Map(Vec::new()),
                 origin: entry.origin.clone(),
             };
-            for field in Training::common_fields() {
+            for field in schema::common_fields() {
                 if let Some(common) = root.entries().iter().find(|entry| entry.key == field) {
                     fields.insert(common.clone());
                 }
@@ -118,12 +118,12 @@ fn axes(document: &Document) -> Result<Vec<Axis<'_>>, ExperimentError> {
 
 fn axis<'a>(document: &Document, entry: &'a Entry) -> Result<Axis<'a>, ExperimentError> {
     let field = entry.key.split('.').next().unwrap_or_default();
-    if !Training::FIELDS.contains(&field) || matches!(field, "name" | "faults" | "constants") {
+    if !schema::swept_fields().any(|known| known == field) {
         let origin = Origin {
             place: entry.place.clone(),
             path: join("sweep", &entry.key),
         };
-        let known: Vec<&str> = Training::common_fields().collect();
+        let known: Vec<&str> = schema::common_fields().collect();
         return Err(document.error(
             origin,
             format!("unknown field `{field}` to sweep"),

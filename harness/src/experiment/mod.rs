@@ -15,12 +15,14 @@ mod excluded;
 pub mod expand;
 mod files;
 pub mod named;
+mod names;
 pub mod overrides;
 mod own;
 mod possible;
 mod quick;
 pub mod raw;
 mod sandbox;
+mod schema;
 mod setups;
 mod simulation;
 #[cfg(test)]
@@ -33,8 +35,10 @@ use epochcost_kernels::hash;
 pub use data::Data;
 pub use describe::{describe, expanded};
 pub use files::{UnreadableDirectory, validation_files, yaml_files};
+pub(crate) use names::platforms;
 pub use quick::Quick;
 pub use raw::Services;
+pub use schema::{of_experiment, of_settings};
 pub use setups::deviations;
 pub use simulation::SimulationChoice;
 
@@ -51,9 +55,9 @@ use crate::rows::{OwnModel, Row, Simulation, TrialPlan};
 use crate::shipped;
 use crate::yaml::decode::{self, decode_with};
 use crate::yaml::document::Value;
-use bounds::{LONGEST_NAME, MOST_TRIALS, MOST_TRIALS_OF_ALL};
+use bounds::MOST_TRIALS_OF_ALL;
 use check::{CheckedRow, Checker};
-use raw::{Header, SCHEMA, Training};
+use raw::{Header, SCHEMA};
 
 /// A checked experiment.
 #[derive(Clone, Debug)]
@@ -211,6 +215,7 @@ impl Experiment {
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
         let (rows, impossible) = rows(&checker, options.keeps_impossible)?;
+        schema::check_parts(&document)?;
         let mut claims = Vec::new();
         own::read(&document, &mut claims)?;
         if rows.len() * header.trials > MOST_TRIALS_OF_ALL {
@@ -316,16 +321,8 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
     if let Value::Map(entries) = &mut node.value {
         entries.retain(|entry| !read_elsewhere(&entry.key));
     }
-    let elsewhere: Vec<&str> = Training::common_fields()
-        .chain([
-            "systems",
-            "sweep",
-            "beside",
-            "statements",
-            "checks",
-            "findings",
-            "quick",
-        ])
+    let elsewhere: Vec<&str> = schema::common_fields()
+        .chain(schema::parts().iter().map(String::as_str))
         .collect();
     let header: Header = decode_with(document, &node, &elsewhere)?;
     if header.schema != SCHEMA {
@@ -334,21 +331,6 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
             format!("format {} is not known", header.schema),
             format!("write `schema: {SCHEMA}`, or use an epochcost that knows the format"),
         ));
-    }
-    if header.trials == 0 {
-        return Err(document.error(root.origin_of("trials"), "zero trials", "give 1 or more"));
-    }
-    for (field, trials) in [
-        ("trials", Some(header.trials)),
-        ("most_trials", header.most_trials),
-    ] {
-        if let Some(trials) = trials.filter(|trials| *trials > MOST_TRIALS) {
-            return Err(document.error(
-                root.origin_of(field),
-                format!("{trials} trials of each row are more than this program runs"),
-                format!("give {MOST_TRIALS} or fewer"),
-            ));
-        }
     }
     if header.most_trials.is_some_and(|most| most < header.trials) {
         return Err(document.error(
@@ -363,16 +345,6 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
             root.origin_of("name"),
             format!("{:?} cannot be part of a directory's name", header.name),
             "use letters, digits, `-`, `_` and `.`",
-        ));
-    }
-    if header.name.len() > LONGEST_NAME {
-        return Err(document.error(
-            root.origin_of("name"),
-            format!(
-                "a name of {} letters is too long for a directory",
-                header.name.len()
-            ),
-            format!("use {LONGEST_NAME} letters or fewer"),
         ));
     }
     Ok(header)
@@ -391,19 +363,18 @@ fn most_trials(header: &Header) -> usize {
 }
 
 fn own_models(document: &Document, models: &[OwnModel]) -> Result<(), ExperimentError> {
-    let node = document.root.get("models").unwrap_or(&document.root);
-    let Some((field, problem)) = models.iter().find_map(OwnModel::fault) else {
+    let is_own = |model: &OwnModel| epochcost_systems::find_model(&model.name).is_some();
+    let Some(index) = models.iter().position(is_own) else {
         return Ok(());
     };
-    let remedy = format!("correct `{field}` of the model");
-    Err(document.error(node.origin.clone(), problem, remedy))
+    let problem = format!("`{}` is a model of this program", models[index].name);
+    let origin = document.root.origin_at(&format!("models.{index}.name"));
+    Err(document.error(origin, problem, "give it another name"))
 }
 
 fn read_elsewhere(field: &str) -> bool {
-    matches!(
-        field,
-        "systems" | "sweep" | "beside" | "statements" | "deviates" | "checks" | "findings"
-    ) || Training::common_fields().any(|common| common == field)
+    schema::parts().iter().any(|part| part == field)
+        || schema::common_fields().any(|common| common == field)
 }
 
 /// Returns the rows that can be run, and those that cannot.

@@ -1,5 +1,6 @@
 //! Checks and findings of an experiment: formulas over its rows.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::decode::decode;
@@ -14,15 +15,17 @@ use crate::rows::Row;
 pub(super) const FIELDS: [(&str, ClaimKind); 2] =
     [("checks", ClaimKind::Check), ("findings", ClaimKind::Own)];
 
-/// A finding as a file states it.
-#[derive(Deserialize)]
+/// What an experiment of this project shows.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Finding {
+pub(super) struct Finding {
+    /// Sentence.
     says: String,
+    /// Formula over the rows, as of `checks`.
     formula: String,
-    /// The commit since which it fails.
+    /// Commit since which it fails; any other verdict then ends the run with 3.
     fails_since: Option<String>,
-    /// The commit since which its trials or draws do not decide it.
+    /// Commit since which trials or draws do not decide it.
     open_since: Option<String>,
 }
 

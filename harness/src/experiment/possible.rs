@@ -96,7 +96,11 @@ impl Checker<'_> {
     fn unsuitable(&self, fields: &Node, field: &str, error: &SystemError) -> ExperimentError {
         let remedy = "change this row's settings or fields, or leave the system out";
         let field = match error {
-            SystemError::Settings(error) if Training::FIELDS.contains(&error.field()) => {
+            SystemError::Settings(error)
+                if super::schema::of_rows()
+                    .iter()
+                    .any(|field| field == error.field()) =>
+            {
                 error.field()
             }
             _ => field,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::decode::decode;
@@ -21,11 +22,14 @@ pub struct Quick {
     set: Vec<Entry>,
 }
 
-/// The field as it is written.
-#[derive(Deserialize)]
+/// The reduced form for `reproduce --quick`: `set` or `leave_out`. Reduced, it has no recorded verdicts.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Written {
+pub(super) struct Written {
+    /// Reason why it is left out.
     leave_out: Option<String>,
+    /// Dotted paths and values, as of `--set` (`{epochs: 1, systems.*.memory_mb: 1769}`); of a finding
+    /// whose verdict changes, `findings.N.open_since`.
     set: Option<BTreeMap<String, serde_json::Value>>,
 }
 

@@ -6,25 +6,27 @@ use epochcost_channels::LatencyMs;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use epochcost_simulator::profile::Client;
 use epochcost_systems::{Attack, Device, Evaluate, Fidelity};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::names;
 use super::simulation::SimulationChoice;
 use crate::platform::PlatformKind;
-use crate::rows::sandbox::Account;
+use crate::rows::sandbox::{Account, EPHEMERAL_STORAGE_MB};
 use crate::rows::{Fault, OwnModel, Precision, StatedConstant, TensorStoreChoice};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;
 
 /// What serves the channels of the local platform.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Services {
-    /// This process.
+    /// Servers within this process.
     #[default]
     Embedded,
-    /// Redis with the module, RabbitMQ and an S3-compatible server.
+    /// RabbitMQ, an S3-compatible server and one Redis per peer, which the run starts on loopback.
     Real,
 }
 
@@ -38,203 +40,204 @@ impl Services {
     }
 }
 
-/// The fields that describe the experiment as a whole. `systems`, `sweep`,
-/// `claims` and the fields of [`Training`] are read on their own.
-#[derive(Debug, Deserialize)]
+/// The fields that describe the experiment as a whole. Lists, the sweep and the fields of
+/// [`Training`] are read on their own.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// The version of this format.
+    /// Version of this format.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: u64,
-    /// The experiment's name; part of its run directories' names.
+    /// Name, part of run directories' names: letters, digits, `-`, `_` and `.`.
+    #[schemars(length(max = 100), regex(pattern = "^[A-Za-z0-9._-]+$"))]
     pub name: String,
-    /// What it is for.
+    /// Purpose of the experiment.
     #[serde(default)]
     pub description: String,
-    /// The platform to run on.
+    /// Platform that the rows run on.
     #[serde(default)]
     pub platform: PlatformKind,
-    /// What serves the channels.
+    /// On `local`: what serves the channels.
     #[serde(default)]
     pub services: Services,
-    /// Everything random is drawn from this.
+    /// Trial t of every row has a seed that is mixed from this and t.
     #[serde(default = "defaults::seed")]
+    #[schemars(range(max = u64::MAX))]
     pub seed: u64,
-    /// Repetitions of each row.
+    /// Repetitions of each row, interleaved; 200,000 over all rows.
     #[serde(default = "defaults::trials")]
+    #[schemars(range(min = 1, max = 10_000))]
     pub trials: usize,
-    /// Repetitions of a row at most, where a claim cannot be decided after `trials`.
-    #[serde(default)]
+    /// Most repetitions of rows that an open claim compares. By default `trials`, on `local` from 2 on
+    /// four times that.
+    #[schemars(range(min = 1, max = 10_000))]
     pub most_trials: Option<usize>,
-    /// What to train on.
+    /// Data to train on.
     pub dataset: DatasetChoice,
-    /// What a simulation stands on.
+    /// Profiles and options of a simulation; ignored on other platforms.
     #[serde(default)]
     pub simulation: SimulationChoice,
-    /// Models of the experiment's own, to be simulated.
+    /// Models that exist as sizes only, for simulations.
     #[serde(default)]
+    #[schemars(length(max = 1_000))]
     pub models: Vec<OwnModel>,
 }
 
-/// The data to train on.
-#[derive(Debug, Deserialize)]
+/// Data to train on: files of a known dataset, or, with `samples`, sizes only, for simulations without
+/// `real_compute`.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetChoice {
-    /// The dataset's name; of described data, any word.
+    /// Name (`epochcost list datasets`); of data that are sizes only, any.
+    #[schemars(transform = names::datasets)]
     pub name: Option<String>,
-    /// Training samples of described data, which exist as sizes only.
+    /// Training samples of data that are sizes only.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub samples: Option<usize>,
-    /// Bytes of one stored sample of described data.
+    /// Bytes of a stored sample of data that are sizes only.
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub bytes_per_sample: Option<usize>,
-    /// Training samples, of a generated set.
+    /// Training samples of a generated set, 10 to 60,000; by default the list's.
+    #[schemars(range(min = 1, max = 60_000))]
     pub train: Option<usize>,
-    /// Test samples, of a generated set or of described data.
+    /// Test samples of a generated set, or of data that are sizes only (there 0 by default).
+    #[schemars(range(max = 1_000_000_000_000_u64))]
     pub test: Option<usize>,
-    /// Share of the training samples that is held out as a validation split.
+    /// Share of the training samples, above 0 and below 1, that is held out, the last ones in every
+    /// trial; techniques and searches follow the loss on them.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub validation: Option<f64>,
-    /// The generator's seed, of a generated set.
+    /// Seed of a generated set; by default the list's.
+    #[schemars(range(max = u64::MAX))]
     pub seed: Option<u64>,
-    /// Directory of the files; by default one under `data/`.
+    /// Directory of the files. By default `data/<name>`, of generated sets
+    /// `data/<name>-<train>-<test>-<seed>`.
     pub directory: Option<String>,
 }
 
-/// The fields of one row. Each may stand at the top of the file, for all
-/// systems, or in a system's entry, and may be swept.
-#[derive(Debug, Deserialize)]
+/// The fields of one row. Each may be at the top of the file, for all systems, or in a system's entry,
+/// and may be swept.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
-    /// The training system.
+    /// Training system (`epochcost list systems`).
+    #[schemars(transform = names::systems)]
     pub system: String,
-    /// A name for this row, where one system is listed more than once.
+    /// Unique id, followed by swept values; by default system, model and fidelity. Characters other than
+    /// ASCII letters, digits and `.` become `-`; a name longer than 110 is cut and ends in 16 digits of
+    /// its SHA-256.
     pub name: Option<String>,
-    /// The description of the system that is followed.
+    /// Description of the system that is followed.
     #[serde(default = "defaults::fidelity")]
     pub fidelity: Fidelity,
-    /// The model.
+    /// Model (`epochcost list models`, or one of `models`). It must take the dataset's images: no larger
+    /// than its input, of as many channels or one, of no more classes.
+    #[schemars(transform = names::models)]
     pub model: String,
-    /// Data-parallel replicas (W).
+    /// Data-parallel replicas (W). A row that may exchange more than 10¹⁸ bytes (W² · B · E gradients)
+    /// is an error.
+    #[schemars(range(min = 1, max = 100_000))]
     pub workers: usize,
     /// Samples in a mini-batch (b).
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub batch_size: usize,
-    /// Mini-batches per worker and epoch (B); by default one pass over its share.
+    /// Mini-batches per worker and epoch (B), at most ⌊share / b⌋ of a share of ⌊samples / W⌋; by default
+    /// one pass over it.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub batches_per_worker: Option<usize>,
-    /// Samples of the whole training, which all workers share; in the place of
-    /// `batches_per_worker`.
+    /// Samples of the whole training over all workers, in place of `batches_per_worker`:
+    /// B = ⌈samples / (W·b·E)⌉ in simulations, ⌊…⌋ where data are read.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub samples: Option<usize>,
     /// Epochs (E).
+    #[schemars(range(min = 1, max = 100_000))]
     pub epochs: usize,
-    /// Schedule of evaluations on the test split; by default after the last epoch, and
-    /// never of a model that is only described.
+    /// Epochs after which the model is evaluated on the test split, and on the validation split if there
+    /// is one. By default `last`, of a model of `models` `never`.
     pub evaluate: Option<Evaluate>,
     /// Whether training images are cropped and flipped at random.
     #[serde(default)]
     pub augment: bool,
-    /// Memory size of every function, MB.
+    /// Memory of every function, MB: 1,769 are one virtual CPU. 128 to 10,240, on `sim` any.
     #[serde(default = "defaults::memory_mb")]
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub memory_mb: u64,
-    /// Memory sizes of functions that have their own, MB, by name.
+    /// Memory of single functions, MB, by name (`epochcost list systems NAME`). Not on `aws`.
     #[serde(default)]
+    #[schemars(extend("additionalProperties" = {"type": "integer", "minimum": 1, "maximum": 10_000_000}))]
     pub function_memory_mb: BTreeMap<String, u32>,
-    /// Time limit of an invocation, seconds.
+    /// Time-out of every invocation, seconds. A local trial is ended after (E × functions of the system
+    /// + 1) times that.
     #[serde(default = "defaults::timeout_s")]
+    #[schemars(range(min = 1, max = 900))]
     pub timeout_s: u64,
-    /// Size of each sandbox's `/tmp`, MB.
+    /// Size of each sandbox's `/tmp`, MB, on `local`. No cost model includes Lambda's price above 512.
     #[serde(default = "defaults::ephemeral_storage_mb")]
+    #[schemars(range(min = *EPHEMERAL_STORAGE_MB.start(), max = *EPHEMERAL_STORAGE_MB.end()))]
     pub ephemeral_storage_mb: u64,
-    /// The functions' own environment variables.
+    /// Variables of the functions, on `local`, except Lambda's own and this program's (`AWS_…`,
+    /// `LAMBDA_…`, `_HANDLER`, `TZ`, `EPOCHCOST_…`). Not secret: they are written to `plan.json`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// How many functions the account runs.
+    /// Limits of the account. On `sim` the constants `function.*` of these names.
     pub account: Option<Account>,
-    /// The network that is imposed on worker processes.
+    /// Bandwidth and latency of every worker process's network, on `local`.
     pub network: Option<NetworkChoice>,
-    /// EC2 instance type of workers that run on instances; by default that of
-    /// the system's publication.
+    /// Type of workers' instances, which needs a price in the price book. By default the publication's:
+    /// `g4dn.xlarge`; P2P `t2.large`, P2P with Lambda and KubeML's job `t2.small`. On GPUs, `mirrored`
+    /// needs a type with W of them.
+    #[schemars(transform = names::instances)]
     pub instance_type: Option<String>,
-    /// What workers compute on.
+    /// Device that workers compute on. By default of functions and P2P the CPU, of the GPU baseline and
+    /// `mirrored` `cuda` with `fallback`. Functions with `cuda` are `kubeml`'s on `local` alone, which
+    /// share GPUs.
     pub device: Option<DeviceChoice>,
-    /// The optimizer; by default that of the source which the fidelity follows.
+    /// Optimizer, with PyTorch's semantics; by default that of the fidelity's source, which also fills in
+    /// what a swept or `--set` path leaves out. SPIRT takes SGD only.
     pub optimizer: Option<OptimizerSpec>,
-    /// The system's own switches.
+    /// Switches of the system (`epochcost list systems NAME` has their values by fidelity).
     #[serde(default)]
     pub settings: Map<String, Value>,
-    /// Faults to inject.
+    /// Injected failures, for tests; plans leave them out. One that cannot occur is an error, one that
+    /// did not happen a warning.
     #[serde(default)]
     pub faults: Vec<Fault>,
-    /// Workers that send something else than their gradients.
+    /// Workers that send something else than their gradients. Not in a simulation without `real_compute`.
     pub attack: Option<Attack>,
-    /// Constants of the platform profile that hold for this row alone.
+    /// In simulations: constants of the platform profile for this row alone, as in `simulation`.
     #[serde(default)]
     pub constants: BTreeMap<String, StatedConstant>,
-    /// How the programs of its functions are executed, in simulations.
+    /// In simulations: the client of this row's functions, as in `simulation`.
     pub client: Option<Client>,
-    /// The Redis variant that holds the peers' tensors, on real services.
+    /// With `services: real`: what computes on tensors.
     pub tensor_store: Option<TensorStoreChoice>,
 }
 
-impl Training {
-    /// The names of its fields.
-    pub const FIELDS: &[&str] = &[
-        "system",
-        "name",
-        "fidelity",
-        "model",
-        "workers",
-        "batch_size",
-        "batches_per_worker",
-        "samples",
-        "epochs",
-        "evaluate",
-        "augment",
-        "memory_mb",
-        "function_memory_mb",
-        "timeout_s",
-        "ephemeral_storage_mb",
-        "environment",
-        "account",
-        "network",
-        "instance_type",
-        "device",
-        "optimizer",
-        "settings",
-        "faults",
-        "attack",
-        "constants",
-        "client",
-        "tensor_store",
-    ];
-
-    /// Returns the fields that may stand at the top of the file.
-    pub fn common_fields() -> impl Iterator<Item = &'static str> {
-        // At the top, `name` is the experiment's.
-        Self::FIELDS
-            .iter()
-            .copied()
-            .filter(|field| !matches!(*field, "system" | "name" | "faults" | "constants"))
-    }
-}
-
-/// A network: a platform profile's, or one in figures.
-#[derive(Clone, Debug, Deserialize)]
+/// A network: a platform profile's, or one in figures; a figure that is left out is not shaped.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkChoice {
-    /// The profile, by name or file.
+    /// Platform profile, by name or file: its bandwidth of a function of the row's memory size (of an
+    /// instance, without functions), and its latency of each service.
     pub profile: Option<String>,
-    /// Bandwidth of each direction, Mbit/s.
+    /// Bandwidth of each direction of a worker process, Mbit/s (10⁶ bits/s).
+    #[schemars(range(min = 0.001, max = 1e9))]
     pub bandwidth_mbit_s: Option<f64>,
-    /// Latency of a request.
+    /// Latency of a request of each channel, without its bytes, ms.
     pub latency_ms: Option<LatencyMs>,
 }
 
-/// What workers compute on.
-#[derive(Clone, Copy, Debug, Deserialize)]
+/// Device that workers compute on.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceChoice {
     /// The device.
     pub kind: Device,
-    /// Whether to take the CPU, in `fp32`, where there is no such device.
+    /// Whether the CPU in fp32 takes the place of a GPU that is missing, with a warning; otherwise the run
+    /// ends with exit code 5.
     #[serde(default)]
     pub fallback: bool,
-    /// Numeric precision of matrix products.
+    /// Numeric precision of matrix products on the GPU, on `local` and `aws`.
     #[serde(default)]
     pub precision: Precision,
 }

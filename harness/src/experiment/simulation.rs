@@ -3,50 +3,53 @@
 use std::collections::BTreeMap;
 
 use epochcost_simulator::profile::{Client, Constant, FittedTo, Profile, too_slow};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::document::{Document, Node, Origin, Place};
 use super::error::ExperimentError;
+use super::names;
 use crate::claims::Cell;
 use crate::profiles;
 use crate::rows::{Basis, Simulation, StatedConstant, stated};
 use crate::suggest::did_you_mean;
 
-/// The field `simulation`.
-#[derive(Clone, Debug, Deserialize)]
+/// Profiles and options of a simulation.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimulationChoice {
-    /// The platform profile: the name of a shipped one, or a file.
+    /// Platform profile: a name, or a path relative to the file or else the current directory.
     #[serde(default = "default_profile")]
+    #[schemars(transform = names::platforms)]
     pub profile: String,
-    /// How the programs of functions are executed, in rows that do not say it.
+    /// How the programs of functions are executed; the profile must describe it.
     #[serde(default)]
     pub client: Client,
-    /// Compute profiles, by name or file: the first that knows a row's model
-    /// on its device gives the time of a step.
+    /// Compute profiles, by name or path: the first that has a row's model on its device gives the time
+    /// of a step.
     #[serde(default = "default_compute")]
+    #[schemars(transform = names::computes, length(max = 100))]
     pub compute: Vec<String>,
-    /// Whether the platform's limits on functions hold.
+    /// Whether a row beyond the platform's limits on functions is infeasible.
     #[serde(default = "yes")]
     pub limits: bool,
-    /// Constants of the platform profile that this experiment states itself,
-    /// by their paths, each with what its value rests on.
+    /// Constants of the platform profile that this experiment states itself, without a range, by their
+    /// paths (`function.arithmetic_bytes_per_s`). A bandwidth is at least 1,000.
     #[serde(default)]
     pub constants: BTreeMap<String, StatedConstant>,
-    /// Published cells that the constants were not fitted to, for a prediction
-    /// of one of a paper's figures from the others.
+    /// Published cells that no constant was fitted to (checked), although some were to the rest of
+    /// their paper.
     #[serde(default)]
     pub held_out: Vec<Cell>,
-    /// Whether models really train, for true losses and accuracies against
-    /// simulated time; otherwise only sizes exist.
+    /// Whether models train for real, in virtual time, on the data; otherwise only sizes exist.
     #[serde(default)]
     pub real_compute: bool,
-    /// Whether every trial but the first stands on a sample of the constants'
-    /// ranges.
+    /// Whether every trial except the first draws the constants from their ranges, by its seed.
     #[serde(default)]
     pub sample: bool,
-    /// Draws of the constants that rankings are judged over.
+    /// Draws of the constants that rankings are judged over; fewer than 59 decide nothing at 95 %.
     #[serde(default = "default_draws")]
+    #[schemars(range(min = LEAST_DRAWS, max = MOST_DRAWS))]
     pub draws: u32,
 }
 
@@ -118,13 +121,6 @@ impl Simulation {
             .map_err(|error| located("profile", error))?;
         let profile = state(document, node, profile, &choice.constants)?;
         check_client(document, node, &profile, choice.client)?;
-        if !(LEAST_DRAWS..=MOST_DRAWS).contains(&choice.draws) {
-            return Err(document.error(
-                node.origin_of("draws"),
-                format!("{} draws do not decide a ranking at 95 %", choice.draws),
-                format!("give {LEAST_DRAWS} to {MOST_DRAWS}, or leave it out: {DEFAULT_DRAWS}"),
-            ));
-        }
         let compute = choice.compute.iter();
         let compute = compute.map(|name| profiles::compute(&path("compute", name)));
         let compute: Result<Vec<_>, _> = compute.collect();
@@ -187,10 +183,6 @@ pub(super) fn check_constants(
             let remedy = did_you_mean(path, &known);
             let problem = format!("the profile has no constant `{path}`");
             return Err(document.error(place, problem, remedy));
-        }
-        if !value.is_finite() || value < 0.0 {
-            let problem = format!("{value} is no value of a constant");
-            return Err(document.error(place, problem, "give a finite number of at least 0"));
         }
         if let Some(problem) = too_slow(path, value) {
             let remedy = format!(

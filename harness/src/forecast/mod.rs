@@ -44,6 +44,7 @@ use crate::experiment::{Experiment, Options, PlatformKind, named};
 use crate::platform::{RowUsage, simulator};
 use crate::results::{ResultsError, SchemaVersion, SimulationRecord};
 use crate::rows::Simulation;
+use crate::shipped;
 use crate::ui::Output;
 
 /// The version of the format of a forecast.
@@ -52,6 +53,8 @@ const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };
 pub use self::answer::{Goal, read_seconds};
 pub use self::limits::LimitSearch;
 pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, Shift, Shifts, map, shifts};
+pub(crate) use self::places::Place;
+pub(crate) use self::validate::Validation;
 pub use self::work::Work;
 
 /// What is forecast, and how.
@@ -310,7 +313,7 @@ pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
         return Ok(PriceBook::shipped().map_err(ResultsError::from)?);
     };
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Error::Usage {
+    let text = shipped::read_to_string(path).map_err(|error| Error::Usage {
         problem: format!("failed to read the price book {file}: {error}"),
         remedy: "write one with `epochcost prices refresh --out FILE`".to_owned(),
     })?;

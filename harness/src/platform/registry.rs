@@ -1,9 +1,11 @@
 //! The registry: every platform by its name.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, EnumAccess, VariantAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -144,6 +146,16 @@ impl fmt::Debug for PlatformKind {
 impl Serialize for PlatformKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+impl JsonSchema for PlatformKind {
+    fn schema_name() -> Cow<'static, str> {
+        "PlatformKind".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": *NAMES})
     }
 }
 

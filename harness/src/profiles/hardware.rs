@@ -2,6 +2,7 @@
 
 use epochcost_simulator::profile::Constant;
 use epochcost_systems::Device;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::yaml;
@@ -10,7 +11,7 @@ use crate::yaml;
 const SHIPPED: &str = include_str!("../../hardware/factors.yaml");
 
 /// A vCPU or a GPU.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hardware {
     /// Name in places.
@@ -51,10 +52,14 @@ impl Hardware {
     }
 }
 
-#[derive(Deserialize)]
+/// The table of hardware: how fast each trains, relative to the reference of its kind.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Table {
+pub(crate) struct Table {
+    /// Version of this format.
+    #[schemars(extend("const" = 1))]
     schema: u64,
+    /// vCPUs and GPUs.
     hardware: Vec<Hardware>,
 }
 

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::{fs, io};
 
 use epochcost_simulator::profile::Client;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::yaml;
 
 /// Scores of `epochcost validate --record`.
 const OWN: &str = include_str!("../../profiles/validation/own.json");
@@ -70,26 +73,32 @@ impl Misses {
     }
 }
 
-/// Scores of one profile on data of other authors.
-#[derive(Debug, Deserialize)]
-struct OnOthers {
-    profile: String,
-    #[serde(flatten)]
-    score: Figures,
-}
-
-/// Cells, median error and coverage.
-#[derive(Debug, Deserialize)]
+/// Cells, median error and coverage of a profile.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Figures {
+    /// Name of the profile.
+    profile: String,
+    /// Cells that are judged.
+    #[schemars(range(min = 1, max = 1_000_000))]
     cells: usize,
+    /// Median of the absolute relative errors.
+    #[schemars(range(min = 0.0, max = 1e9))]
     median_error: f64,
+    /// Share of the cells inside their range.
+    #[schemars(range(min = 0.0, max = 1.0))]
     coverage: f64,
 }
 
-/// The file of scores on data of other authors.
-#[derive(Debug, Deserialize)]
-struct Others {
-    profiles: Vec<OnOthers>,
+/// Scores of platform profiles on data of other authors.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Others {
+    /// Origins of the data.
+    #[serde(rename = "sources")]
+    _sources: Vec<String>,
+    /// Scores, one for each profile.
+    profiles: Vec<Figures>,
 }
 
 /// Returns the sentence on what a shipped profile misses by, the larger error first; that it was
@@ -133,11 +142,9 @@ fn named(profile: &str, client: Option<Client>) -> String {
 }
 
 fn on_others(profile: &str) -> Option<Figures> {
-    let others: Others = serde_yaml::from_str(OTHERS).ok()?;
+    let others: Others = yaml::read("others.yaml", OTHERS, |_| Ok(())).ok()?;
     let mut known = others.profiles.into_iter();
-    known
-        .find(|known| known.profile == profile)
-        .map(|known| known.score)
+    known.find(|known| known.profile == profile)
 }
 
 fn on_own(profile: &str) -> Option<Figures> {
@@ -145,6 +152,7 @@ fn on_own(profile: &str) -> Option<Figures> {
     let mut sets = own.of(profile)?.sets.iter();
     let score = sets.find(|score| score.name == COMPARED)?;
     Some(Figures {
+        profile: profile.to_owned(),
         cells: score.cells,
         median_error: score.median_error?,
         coverage: score.coverage?,
@@ -180,7 +188,7 @@ mod tests {
     fn scores_are_of_shipped_profiles_and_others_say_that_there_are_none() {
         let (platforms, _) = shipped();
         let own: Misses = serde_json::from_str(OWN).unwrap();
-        let others: Others = serde_yaml::from_str(OTHERS).unwrap();
+        let others: Others = yaml::read("others.yaml", OTHERS, |_| Ok(())).unwrap();
         let own = own.profiles.iter().map(|known| known.profile.as_str());
         let names = own.chain(others.profiles.iter().map(|known| known.profile.as_str()));
         for name in names {

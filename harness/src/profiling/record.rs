@@ -15,6 +15,7 @@ use super::summary::{Point, points_table};
 use crate::error::Error;
 use crate::platform::local::worker::Worker;
 use crate::results::{Build, Git, Machine};
+use crate::yaml::named;
 
 /// Writes the file so that a reader sees all of it or none.
 pub(super) fn write(
@@ -30,7 +31,8 @@ pub(super) fn write(
     };
     let yaml = serde_yaml::to_string(profile).map_err(|error| failed(io::Error::other(error)))?;
     let header = header(plan, worker, points, warnings);
-    replace(&plan.out, &format!("{header}\n{yaml}")).map_err(failed)
+    let schema = named::line("compute", &plan.out);
+    replace(&plan.out, &format!("{schema}{header}\n{yaml}")).map_err(failed)
 }
 
 /// The machine, the conditions, the versions, and what was measured.

@@ -6,6 +6,7 @@ mod table;
 
 use thiserror::Error;
 
+pub(crate) use self::paper::PaperFile;
 pub use self::paper::{
     Kind, Note, Observed, PAPER, Paper, PaperTable, Prediction, RECORDED, Recorded, SetUp,
     Statement, When,

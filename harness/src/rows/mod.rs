@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use epochcost_servers::Allocator;
 use epochcost_simulator::profile::Client;
 use epochcost_systems::{Job, Sizes, find_model};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use epochcost_systems::{Fault, FaultKind};
@@ -66,7 +67,7 @@ pub struct Row {
 }
 
 /// How exact matrix products are; everything else is `f32`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// `f32` throughout.
@@ -95,7 +96,7 @@ impl Precision {
 }
 
 /// The tensor stores of a row on real services.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorStoreChoice {
     /// What computes.
@@ -107,7 +108,7 @@ pub struct TensorStoreChoice {
 }
 
 /// What computes on tensors in Redis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TensorStoreKind {
     /// Redis, by this project's module.

@@ -2,33 +2,42 @@
 
 use epochcost_simulator::profile::ModelCost;
 use epochcost_systems::{Device, Sizes};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A model whose size and cost an experiment states: it can be
-/// simulated, and not trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A model that exists as sizes and costs: it can be simulated, and not trained. A compute profile with a
+/// model of that name on the row's device gives the time of its step; otherwise the rates do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnModel {
-    /// Name; no model of this program's has it.
+    /// Name; none of this program's models has it.
     pub name: String,
     /// Trainable scalars (n).
+    #[schemars(range(min = 1, max = 1_000_000_000_000_000_000_u64))]
     pub parameters: usize,
     /// Batch-norm statistics: two for each normalised channel.
     #[serde(default)]
+    #[schemars(range(max = 1_000_000_000_000_000_000_u64))]
     pub statistics: usize,
-    /// Channels, height and width of one image; none where the data state their bytes.
+    /// Channels, height and width of an image, the bytes of a stored sample; required unless the dataset
+    /// states them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(inner(range(min = 1, max = 1_000_000)))]
     pub input: Option<[usize; 3]>,
-    /// Floating-point operations of a forward pass, a sample (a multiply-add
-    /// is two).
+    /// Floating-point operations of a forward pass per sample (a multiply-add is two); a step takes
+    /// three times that.
+    #[schemars(range(min = LEAST, max = MOST))]
     pub flops_per_sample: f64,
     /// Bytes of activations that a training step keeps, per sample.
+    #[schemars(range(min = LEAST, max = MOST))]
     pub activation_bytes_per_sample: f64,
     /// Operations per second that one vCPU reaches on it.
     #[serde(default = "cpu_flops")]
+    #[schemars(range(min = LEAST, max = MOST))]
     pub cpu_flops_per_s: f64,
     /// Operations per second that the GPU reaches on it.
     #[serde(default = "gpu_flops")]
+    #[schemars(range(min = LEAST, max = MOST))]
     pub gpu_flops_per_s: f64,
 }
 
@@ -81,34 +90,5 @@ impl OwnModel {
             source: "computed from the experiment's description of the model".into(),
             date: "stated".into(),
         }
-    }
-
-    /// Returns what is wrong with it: the field and the problem.
-    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
-        if epochcost_systems::find_model(&self.name).is_some() {
-            let problem = format!("`{}` is a model of this program", self.name);
-            return Some(("name", problem));
-        }
-        if self.parameters == 0 {
-            return Some(("parameters", "a model without parameters".into()));
-        }
-        if self.parameters as f64 > MOST {
-            let problem = format!("{} is more than {MOST:e}", self.parameters);
-            return Some(("parameters", problem));
-        }
-        if self.input.is_some_and(|input| input.contains(&0)) {
-            return Some(("input", "an image without pixels".into()));
-        }
-        let numbers = [
-            ("flops_per_sample", self.flops_per_sample),
-            (
-                "activation_bytes_per_sample",
-                self.activation_bytes_per_sample,
-            ),
-            ("cpu_flops_per_s", self.cpu_flops_per_s),
-            ("gpu_flops_per_s", self.gpu_flops_per_s),
-        ];
-        let wrong = numbers.iter().find(|(_, x)| !(LEAST..=MOST).contains(x));
-        wrong.map(|(field, x)| (*field, format!("{x} is not between {LEAST:e} and {MOST:e}")))
     }
 }

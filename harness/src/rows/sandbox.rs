@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Sizes of a function's `/tmp`, MB (AWS Lambda quotas).
@@ -49,13 +50,15 @@ impl Sandbox {
 
 /// How many functions an account runs. Its fields have the names of the
 /// simulation's constants `function.*`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Account {
     /// Invocations that run at once (AWS Lambda quotas: 1,000 by default).
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub concurrency_limit: u32,
     /// Sandboxes that one function may gain in ten seconds (AWS Lambda, "Lambda
     /// scaling behavior": 1,000, refilled continuously).
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub scaling_per_10_s: u32,
 }
 

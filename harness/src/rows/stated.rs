@@ -1,9 +1,11 @@
 //! Constants that an experiment states in place of its platform profile, and
 //! what each value rests on.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use epochcost_simulator::profile::FittedTo;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
@@ -56,16 +58,21 @@ impl StatedConstant {
     }
 }
 
-/// A stated constant as files write it.
-#[derive(Default, Serialize, serde::Deserialize)]
+/// A constant, with what its value rests on: one of `fitted_to`, `stated_by` and `assumed`.
+#[derive(Default, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Written {
+    /// Value, in the unit that the constant's name ends in.
+    #[schemars(range(min = 0.0, max = 1e18))]
     value: f64,
+    /// Published figures that it was fitted to, from which verdicts by construction follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fitted_to: Option<FittedTo>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Source that states it.
     stated_by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Reason of an assumption.
     assumed: Option<String>,
 }
 
@@ -82,6 +89,16 @@ impl Serialize for StatedConstant {
             Some(Basis::Assumed(reason)) => written.assumed = Some(reason.clone()),
         }
         written.serialize(serializer)
+    }
+}
+
+impl JsonSchema for StatedConstant {
+    fn schema_name() -> Cow<'static, str> {
+        "StatedConstant".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Written::json_schema(generator)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{
     self, Deserialize, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer,
@@ -11,13 +12,14 @@ use serde::de::{
 use super::document::{Document, Entry, Node, Origin, Value, join, whole};
 use super::error::ExperimentError;
 use super::parse::{NO_COMMAS, is_digits};
+use super::schema;
 use crate::suggest::{did_you_mean, listed};
 
-/// Reads `node`, a part of `document`, as a `T`.
+/// Reads `node`, a part of `document`, as a `T` within its bounds.
 ///
 /// # Errors
 /// Names the innermost field that does not fit.
-pub fn decode<'a, T: Deserialize<'a>>(
+pub fn decode<'a, T: Deserialize<'a> + JsonSchema>(
     document: &Document,
     node: &'a Node,
 ) -> Result<T, ExperimentError> {
@@ -28,12 +30,12 @@ pub fn decode<'a, T: Deserialize<'a>>(
 ///
 /// # Errors
 /// Those of [`decode`].
-pub fn decode_with<'a, T: Deserialize<'a>>(
+pub fn decode_with<'a, T: Deserialize<'a> + JsonSchema>(
     document: &Document,
     node: &'a Node,
     elsewhere: &[&str],
 ) -> Result<T, ExperimentError> {
-    T::deserialize(Located(node)).map_err(|error| {
+    let value = T::deserialize(Located(node)).map_err(|error| {
         let origin = error.origin.unwrap_or_else(|| node.origin.clone());
         let (mut problem, mut remedy) = error.kind.explain(elsewhere);
         if let (Some(written), Kind::Mismatch { found, .. }) =
@@ -50,7 +52,9 @@ pub fn decode_with<'a, T: Deserialize<'a>>(
         }
         let remedy = in_field(&origin.path, remedy);
         document.error(origin, problem, remedy)
-    })
+    })?;
+    schema::check(document, &schema::of::<T>(), node)?;
+    Ok(value)
 }
 
 /// Why a value does not fit, and where it is.

@@ -267,6 +267,9 @@ const UNIQUE: [(&str, &[&str]); 10] = [
     ("targets", &["metric", "at_least", "at_most", "within"]),
 ];
 
+/// Most bytes of a YAML file, of which each may take a hundred in memory.
+const MOST_BYTES: usize = 4 << 20;
+
 /// Returns the whole number of 0 or more that a decimal number is, as `1e6` and `8.0` are.
 pub fn whole(number: f64) -> Option<u64> {
     /// Largest number up to which 64-bit floating point holds every whole number.
@@ -331,6 +334,15 @@ impl Document {
     /// # Errors
     /// As [`Document::read`].
     pub fn parse(file: &Path, text: String) -> Result<Self, ExperimentError> {
+        if text.len() > MOST_BYTES {
+            let origin = Origin {
+                place: Place::Line { line: 1, column: 1 },
+                path: String::new(),
+            };
+            let problem = format!("a file of {} bytes", text.len());
+            let remedy = format!("write at most {MOST_BYTES} bytes");
+            return Err(Diagnostic::new(file, &text, origin, problem, remedy).into());
+        }
         let root = parse::parse(&text).map_err(|refused| {
             let origin = Origin {
                 place: Place::Line {

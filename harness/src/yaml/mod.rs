@@ -4,10 +4,13 @@
 pub mod decode;
 pub mod document;
 pub mod error;
+pub mod named;
 mod parse;
+pub mod schema;
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use self::document::Document;
@@ -28,7 +31,7 @@ pub struct Fault {
 ///
 /// # Errors
 /// The problem with its place, and the remedy.
-pub fn read<T: DeserializeOwned>(
+pub fn read<T: DeserializeOwned + JsonSchema>(
     file: &str,
     text: &str,
     check: impl FnOnce(&mut T) -> Result<(), Fault>,

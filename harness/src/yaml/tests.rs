@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::*;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Sample {
     name: String,
@@ -143,4 +144,108 @@ fn maps_are_merged_the_first_first() {
         [of(2, "x"), of(2, "y"), of(3, "x"), of(3, "y")],
         ["s", "u", "v", "u"]
     );
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Bounded {
+    #[schemars(range(min = 1, max = 900))]
+    timeout_s: Option<u32>,
+    #[schemars(range(min = 0.0, max = 1e18))]
+    rate: f64,
+    #[schemars(length(max = 3))]
+    word: String,
+    #[schemars(length(min = 2, max = 3), inner(range(min = -1, max = 5)))]
+    list: Option<Vec<i32>>,
+    #[schemars(extend("additionalProperties" = {"type": "integer", "minimum": 1, "maximum": 9}, "maxProperties" = 2))]
+    map: BTreeMap<String, u32>,
+    either: Option<Either>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code)]
+enum Either {
+    Never,
+    Every(#[schemars(range(min = 2, max = 7))] u32),
+    In {
+        #[schemars(range(min = 3, max = 4))]
+        steps: u32,
+    },
+}
+
+#[test]
+fn values_beyond_their_bounds_are_refused_where_they_are() {
+    for (text, words) in [
+        (
+            "timeout_s: 0",
+            "own.yaml:1:12: timeout_s: zero timeout_s; give 1 or more",
+        ),
+        (
+            "timeout_s: 901",
+            "timeout_s: 901 is outside 1 to 900; give 1 to 900",
+        ),
+        (
+            "rate: -0.5",
+            "rate: -0.5 is outside 0 to 1e18; give 0 to 1e18",
+        ),
+        ("rate: 1e19", "rate: 1e19 is outside"),
+        (
+            "word: abcd",
+            "word: 4 characters are too many; give 3 or fewer",
+        ),
+        ("list: [1]", "list: 1 entries are too few; give 2 or more"),
+        ("list: [1, 2, 3, 4]", "list: 4 entries are too many"),
+        (
+            "list:\n  - 1\n  - -2",
+            "own.yaml:3:5: list.1: -2 is outside -1 to 5",
+        ),
+        (
+            "map: {a: 1, b: 10}",
+            "own.yaml:1:16: map.b: 10 is outside 1 to 9",
+        ),
+        ("map: {a: 1, b: 1, c: 1}", "map: 3 entries are too many"),
+        ("either: {every: 8}", "either.every: 8 is outside 2 to 7"),
+        (
+            "either: {in: {steps: 5}}",
+            "either.in.steps: 5 is outside 3 to 4",
+        ),
+    ] {
+        let refused = read("own.yaml", text, |_: &mut Bounded| Ok(()));
+        let (problem, remedy) = refused.unwrap_err();
+        let refused = format!("{problem}; {remedy}");
+        assert!(refused.contains(words), "{text}: {refused}");
+    }
+    for text in [
+        "{timeout_s: 900, rate: 1e18, word: äöü, list: [-1, 5], map: {a: 9}}",
+        "{timeout_s: null, list: null, either: never}",
+        "{either: {every: 2}}",
+    ] {
+        let read = read("own.yaml", text, |_: &mut Bounded| Ok(()));
+        assert!(read.is_ok(), "{text}: {:?}", read.unwrap_err());
+    }
+}
+
+#[test]
+fn a_reference_has_each_field_with_values_bounds_and_meaning() {
+    let fields = schema::fields(&schema::of::<Bounded>());
+    let form = |path: &str| {
+        let found = fields.iter().find(|field| field.path == path);
+        found.map(|field| field.form.as_str())
+    };
+    assert_eq!(form("timeout_s"), Some("whole number, 1 to 900"));
+    assert_eq!(form("rate"), Some("number, 0 to 1e18, default 0"));
+    assert_eq!(form("either"), Some("never | {every: …} | {in: …}"));
+    assert_eq!(
+        form("either.in.steps"),
+        Some("whole number, 3 to 4, required")
+    );
+}
+
+#[test]
+fn a_file_beyond_four_mebibytes_is_not_parsed() {
+    let text = format!("name: {}", "a".repeat(4 << 20));
+    let (problem, remedy) = read("own.yaml", &text, |_: &mut Sample| Ok(())).unwrap_err();
+    assert_eq!(problem, "own.yaml:1:1: a file of 4194310 bytes");
+    assert_eq!(remedy, "write at most 4194304 bytes");
 }

@@ -54,7 +54,7 @@ fn constants_of_a_row_are_of_the_profile_and_of_simulations() {
     );
     refused(
         &EXPERIMENT.replace("value: 1.0e7", "value: -1"),
-        &["-1 is no value of a constant"],
+        &["-1 is outside 0 to 1e18"],
     );
     for stated in ["1.0e7", "{value: 1.0e7, assumed: \"\"}"] {
         refused(

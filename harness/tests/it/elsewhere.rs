@@ -289,7 +289,7 @@ fn long_names_are_shortened_or_refused() {
 
     let named = SIZES.replace("name: sizes", &format!("name: {}", "n".repeat(101)));
     let output = epochcost(scene(&named).path(), &["check", "sizes.yaml"]);
-    ends_with(2, &output, &["101 letters", "100"]);
+    ends_with(2, &output, &["101 characters", "100 or fewer"]);
 }
 
 /// Returns the text of a price book without the entry of a dimension.

@@ -125,7 +125,7 @@ fn a_file_cut_off_is_refused_with_its_line() {
     cut(run.path(), "prices.yaml", 52);
     fixture::reseal(run.path());
     let message = refused(run.path());
-    assert!(message.contains("prices.yaml:153:"), "{message}");
+    assert!(message.contains("prices.yaml:154:"), "{message}");
     let run = scene();
     cut(run.path(), "events/spirt-paper.1.parquet", 100);
     let message = refused(run.path());

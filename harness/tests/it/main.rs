@@ -45,6 +45,7 @@ mod reliability;
 mod replay;
 mod report;
 mod reproduce;
+mod schemas;
 mod sim_platform;
 mod support;
 mod validate;

@@ -157,7 +157,7 @@ fn numbers_beyond_any_machine_are_refused() {
     ] {
         let refused = refusal(EXPERIMENT, &["--set", &format!("{field}={value}")]);
         assert!(
-            refused.contains(field) && refused.contains("or fewer"),
+            refused.contains(field) && refused.contains("is outside"),
             "{refused}"
         );
     }

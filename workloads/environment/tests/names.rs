@@ -62,20 +62,29 @@ fn constants() -> BTreeSet<String> {
     unique
 }
 
-/// The rows of the table in FORMAT.md: name, set by, read by, value.
+/// The variables of FORMAT.md: name, set by, read by, value.
 fn table() -> BTreeMap<String, [String; 3]> {
     let text = read(&root().join("docs/FORMAT.md"));
     let (_, section) = text.split_once("\n## Environment variables\n").unwrap();
     let section = section.split("\n## ").next().unwrap();
-    let mut rows = BTreeMap::new();
-    for row in section.lines().filter(|line| line.starts_with("| `")) {
-        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [name, set_by, read_by, value] = cells[..] else {
-            panic!("not four cells: {row}");
+    let (mut rows, mut group) = (BTreeMap::new(), None);
+    for line in section.lines() {
+        let sides = line
+            .strip_prefix("Set by ")
+            .and_then(|line| line.strip_suffix(':'));
+        group = sides.map_or(group, |sides| sides.split_once(", read by "));
+        let Some((name, value)) = line
+            .strip_prefix("- `")
+            .and_then(|line| line.split_once("`: "))
+        else {
+            continue;
         };
-        let name = name.trim_matches('`').to_owned();
+        let (set_by, read_by) = group.unwrap();
         let described = [set_by, read_by, value].map(str::to_owned);
-        assert!(rows.insert(name, described).is_none(), "twice: {row}");
+        assert!(
+            rows.insert(name.to_owned(), described).is_none(),
+            "twice: {line}"
+        );
     }
     rows
 }

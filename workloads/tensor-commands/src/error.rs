@@ -2,7 +2,7 @@ use epochcost_kernels::KernelError;
 use thiserror::Error;
 
 /// Why a command was refused. Its text is the error reply, without the `-` in
-/// front: `docs/FORMAT.md`, "Errors".
+/// front. What follows `ERR unknown command '` differs between servers.
 #[derive(Debug, Error)]
 pub enum CommandError {
     /// Too few or too many arguments.

@@ -1,5 +1,5 @@
 //! A Redis module that computes on tensors where they lie: the commands
-//! `TENSOR.*` of `docs/FORMAT.md`, over the same table and the same kernels as
+//! `TENSOR.*` of `epochcost_tensor_commands`, over the same table and the same kernels as
 //! the embedded store.
 //!
 //! ```text

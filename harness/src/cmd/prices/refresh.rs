@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::platform::cloud;
 use crate::results::{ResultsError, probe_file};
 use crate::ui::{Output, table};
+use crate::yaml::named;
 
 /// Writes a price book from the Pricing API, and shows what differs.
 ///
@@ -35,7 +36,8 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
         .collect();
     let prices = merged(refreshed.prices, &old, &uncertain);
     let today = jiff::Zoned::now().date();
-    let text = written(&args.region, &today.to_string(), &prices);
+    let text =
+        named::line("prices", &args.out) + &written(&args.region, &today.to_string(), &prices);
     // A price book that cannot be read is not written.
     PriceBook::parse(&args.out.display().to_string(), &text).map_err(ResultsError::from)?;
     let failed = |source| Error::Io {

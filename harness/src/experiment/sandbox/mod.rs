@@ -11,9 +11,7 @@ use super::error::ExperimentError;
 use super::raw::{NetworkChoice, Training};
 use crate::profiles;
 use crate::rows::StatedConstant;
-use crate::rows::sandbox::{
-    Account, ENVIRONMENT_BYTES, EPHEMERAL_STORAGE_MB, Network, Sandbox, is_name, is_reserved,
-};
+use crate::rows::sandbox::{Account, ENVIRONMENT_BYTES, Network, Sandbox, is_name, is_reserved};
 
 /// A row's own constants of the platform profile, by path.
 type Constants = BTreeMap<String, StatedConstant>;
@@ -29,8 +27,8 @@ impl Checker<'_> {
         system: &dyn System,
     ) -> Result<(Sandbox, Constants), ExperimentError> {
         let sandbox = Sandbox {
-            account: self.account(fields, row)?,
-            ephemeral_storage_mb: self.ephemeral_storage(fields, row)?,
+            account: row.account.unwrap_or_default(),
+            ephemeral_storage_mb: u32::try_from(row.ephemeral_storage_mb).unwrap_or(u32::MAX),
             environment: self.environment(fields, row)?,
             network: match &row.network {
                 Some(choice) => Some(self.network(fields, row, choice, system)?),
@@ -45,23 +43,6 @@ impl Checker<'_> {
             self.state_account(fields, account, &mut constants)?;
         }
         Ok((Sandbox::default(), constants))
-    }
-
-    fn account(&self, fields: &Node, row: &Training) -> Result<Account, ExperimentError> {
-        let account = row.account.unwrap_or_default();
-        let limits = [
-            ("concurrency_limit", account.concurrency_limit),
-            ("scaling_per_10_s", account.scaling_per_10_s),
-        ];
-        match limits.iter().find(|(_, limit)| *limit == 0) {
-            None => Ok(account),
-            Some((field, _)) => {
-                let node = fields.get("account").unwrap_or(fields);
-                let problem = "an account that runs no function";
-                let origin = node.origin_of(field);
-                Err(self.document.error(origin, problem, "give 1 or more"))
-            }
-        }
     }
 
     fn state_account(
@@ -82,20 +63,6 @@ impl Checker<'_> {
             }
         }
         Ok(())
-    }
-
-    fn ephemeral_storage(&self, fields: &Node, row: &Training) -> Result<u32, ExperimentError> {
-        let asked = row.ephemeral_storage_mb;
-        let size = u32::try_from(asked).ok();
-        size.filter(|size| EPHEMERAL_STORAGE_MB.contains(size))
-            .ok_or_else(|| {
-                self.error(
-                    fields,
-                    "ephemeral_storage_mb",
-                    format!("{asked} MB is outside Lambda's range of sizes of /tmp"),
-                    "give 512 to 10240",
-                )
-            })
     }
 
     fn environment(
@@ -140,7 +107,13 @@ impl Checker<'_> {
         let node = fields.get("network").unwrap_or(fields);
         let figures = choice.bandwidth_mbit_s.is_some() || choice.latency_ms.is_some();
         match &choice.profile {
-            None if figures => self.in_figures(node, choice),
+            None if figures => Ok(Network {
+                shape: NetworkShape {
+                    bandwidth_mbit_s: choice.bandwidth_mbit_s,
+                    latency_ms: choice.latency_ms.unwrap_or_default(),
+                },
+                profile: None,
+            }),
             None => Err(self.document.error(
                 node.origin.clone(),
                 "a network without figures",
@@ -153,39 +126,6 @@ impl Checker<'_> {
             )),
             Some(name) => self.of_profile(node, row, name, system),
         }
-    }
-
-    fn in_figures(&self, node: &Node, choice: &NetworkChoice) -> Result<Network, ExperimentError> {
-        let latency_ms = choice.latency_ms.unwrap_or_default();
-        if let Some(bandwidth) = choice.bandwidth_mbit_s
-            && !(bandwidth.is_finite() && bandwidth >= 0.001)
-        {
-            let problem = format!("{bandwidth} Mbit/s carry nothing");
-            let origin = node.origin_of("bandwidth_mbit_s");
-            let remedy = "give 0.001 or more, or leave it out for as much as there is";
-            return Err(self.document.error(origin, problem, remedy));
-        }
-        let latencies = [
-            ("objects", latency_ms.objects),
-            ("tensors", latency_ms.tensors),
-            ("queue", latency_ms.queue),
-        ];
-        // A minute: a slip of the unit.
-        let wrong = latencies
-            .iter()
-            .find(|(_, ms)| !(0.0..=60_000.0).contains(ms));
-        if let Some((channel, ms)) = wrong {
-            let place = node.get("latency_ms").unwrap_or(node).origin_of(channel);
-            let problem = format!("{ms} ms is no latency of a request");
-            return Err(self.document.error(place, problem, "give 0 to 60000"));
-        }
-        Ok(Network {
-            shape: NetworkShape {
-                bandwidth_mbit_s: choice.bandwidth_mbit_s,
-                latency_ms,
-            },
-            profile: None,
-        })
     }
 
     /// The bandwidth of the row's functions, or of its instances where there are

@@ -54,10 +54,10 @@ fn what_is_left_out_is_lambdas_default() {
 #[test]
 fn each_field_has_lambdas_range() {
     for (line, words) in [
-        ("ephemeral_storage_mb: 511", ["512 to 10240", "511 MB"]),
+        ("ephemeral_storage_mb: 511", ["give 512 to 10240", "511"]),
         (
             "ephemeral_storage_mb: 99999999999",
-            ["512 to 10240", "/tmp"],
+            ["give 512 to 10240", "99999999999"],
         ),
         (
             "account: {concurrency_limit: 0}",
@@ -80,9 +80,12 @@ fn each_field_has_lambdas_range() {
         ("network: {}", ["without figures", "profile"]),
         (
             "network: {bandwidth_mbit_s: 0}",
-            ["0 Mbit/s", "leave it out"],
+            ["bandwidth_mbit_s", "give 0.001 to 1000000000"],
         ),
-        ("network: {latency_ms: {queue: -1}}", ["-1 ms", "60000"]),
+        (
+            "network: {latency_ms: {queue: -1}}",
+            ["latency_ms.queue", "give 0 to 60000"],
+        ),
         (
             "network: {profile: aws, latency_ms: {}}",
             ["one of the two", "profile"],

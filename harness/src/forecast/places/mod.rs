@@ -8,14 +8,18 @@ use epochcost_kernels::hash;
 use epochcost_simulator::profile::{Client, Constant, FunctionDevice, ModelCost, Profile};
 use epochcost_systems::{Device, Host};
 use jiff::civil::Date;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{self, Price, PriceBook};
 use crate::error::Error;
+use crate::experiment::platforms;
 use crate::profiles;
 use crate::profiles::hardware::{self, Hardware};
 use crate::rows::{Row, STATED_BY_EXPERIMENT, Simulation, stated};
+use crate::shipped;
 use crate::suggest::did_you_mean;
+use crate::yaml::schema::one_of;
 use crate::yaml::{self, Fault};
 
 /// Texts of the places that this program brings along.
@@ -30,20 +34,23 @@ fn fraction(seed: u64, name: &str) -> f64 {
 }
 
 /// A price of a place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlacePrice {
     /// What is charged for, by a name that bills use.
     pub(super) dimension: String,
-    /// Unit of the quantity.
+    /// Unit of the quantity; it must convert to that of the dimension (`hour`, `second`, `1,000 requests`).
     pub(super) unit: String,
     /// US dollars per unit.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub(super) usd: f64,
     /// Lowest price of the sources; absent where there is one price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub(super) low: Option<f64>,
     /// Highest price of the sources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub(super) high: Option<f64>,
     /// What it is, in words.
     pub(super) about: String,
@@ -105,36 +112,39 @@ impl PlacePrice {
     }
 }
 
-/// Most GPUs of one machine.
-const MOST_DEVICES: usize = 1_024;
-
-/// A place as its file states it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A place to train at: a platform profile, what is rented there, its price and how fast it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Place {
-    /// Version of the format.
+pub(crate) struct Place {
+    /// Version of this format.
+    #[schemars(extend("const" = 1))]
     pub(super) schema: u64,
     /// Name.
     pub(super) name: String,
     /// What it is.
     pub(super) about: String,
     /// Platform profile whose services, functions and instances it has.
+    #[schemars(transform = platforms)]
     pub(super) profile: String,
     /// What workers run on.
     pub(super) host: Host,
     /// What computes there, a name of the table of hardware.
+    #[schemars(transform = hardware_names)]
     pub(super) hardware: String,
     /// Type of its instances, as prices name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) instance_type: Option<String>,
     /// GPUs of one instance, or 1.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 1_024))]
     pub(super) devices: usize,
     /// Most machines that may train together; none without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
     pub(super) workers_limit: Option<usize>,
     /// Memory sizes of functions that a search tries, MB.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(range(min = 1, max = 10_000_000)))]
     pub(super) memory_mb: Vec<u32>,
     /// Interruptions of an instance per hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,6 +154,11 @@ pub(super) struct Place {
     pub(super) constants: BTreeMap<String, Constant>,
     /// Prices that differ from the price book's, or are missing there.
     pub(super) prices: Vec<PlacePrice>,
+}
+
+fn hardware_names(schema: &mut Schema) {
+    let table = hardware::shipped().unwrap_or_default();
+    one_of(schema, table.iter().map(|known| known.name.as_str()));
 }
 
 fn one() -> usize {
@@ -435,7 +450,8 @@ fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
             remedy: format!("{}, or name a file", did_you_mean(name, &known)),
         });
     }
-    let text = std::fs::read_to_string(name).map_err(|error| unusable(name, &error.to_string()))?;
+    let text = shipped::read_to_string(Path::new(name))
+        .map_err(|error| unusable(name, &error.to_string()))?;
     parse(name, &text)
 }
 
@@ -529,11 +545,6 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
         }
         _ => {}
     }
-    if !(1..=MOST_DEVICES).contains(&place.devices) || place.workers_limit == Some(0) {
-        return Err(format!(
-            "`devices` is 1 to {MOST_DEVICES}, and `workers_limit` 1 or more"
-        ));
-    }
     for price in &place.prices {
         let own = profile.function_price.as_deref();
         let is_function = price.dimension.starts_with("serverless_gpu/");
@@ -548,8 +559,7 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
             price.low.unwrap_or(price.usd),
             price.high.unwrap_or(price.usd),
         );
-        let in_order = low.is_finite() && high.is_finite() && low >= 0.0;
-        if !(in_order && low <= price.usd && price.usd <= high) {
+        if !(low <= price.usd && price.usd <= high) {
             return Err(format!(
                 "the price of {} is no number in its range",
                 price.dimension

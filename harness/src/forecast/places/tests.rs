@@ -62,7 +62,7 @@ fn a_place_of_ones_own_needs_no_code() {
         ),
         ("schema: 1", "schema: 2", "version 1"),
         ("devices: 1", "devices: 0", "1 or more"),
-        ("usd: 0.526", "usd: -1", "no number in its range"),
+        ("usd: 0.526", "usd: -1", "-1 is outside 0 to"),
         ("unit: hour", "unit: request", "per hour"),
         ("dimension: ec2/", "dimension: ec3/", "did you mean `ec2/`"),
         (

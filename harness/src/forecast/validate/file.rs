@@ -3,21 +3,24 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{self, Cell};
-use super::score::Target;
+use super::score::{StatedTarget, Target};
 use crate::chain::chain;
 use crate::error::Error;
+use crate::experiment::platforms;
 use crate::rows::StatedConstant;
 use crate::shipped;
 use crate::yaml;
 
 /// A validation: a data set, its split, and targets.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
-    /// Version of this format: 1.
+pub(crate) struct File {
+    /// Version of this format.
+    #[schemars(extend("const" = 1))]
     pub(super) schema: u32,
     /// Name: that of the file.
     pub(super) name: String,
@@ -28,6 +31,7 @@ pub(super) struct File {
     /// Origins of the data.
     pub(super) sources: Vec<Source>,
     /// The platform profile, by name or file.
+    #[schemars(transform = platforms)]
     pub(super) profile: String,
     /// The data, relative to this file.
     pub(super) data: PathBuf,
@@ -41,6 +45,7 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) constants: BTreeMap<String, StatedConstant>,
     /// Targets for the judged series.
+    #[schemars(with = "Vec<StatedTarget>")]
     pub(super) targets: Vec<Target>,
     /// The file.
     #[serde(skip)]
@@ -48,7 +53,7 @@ pub(super) struct File {
 }
 
 /// The origin of data.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Source {
     /// Repository, or publication.
@@ -62,12 +67,14 @@ pub(super) struct Source {
 }
 
 /// How often an operation is simulated.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Repeat {
     /// Functions at the same time, in the place of those that were measured.
+    #[schemars(range(min = 1, max = 100_000))]
     pub(super) functions: Option<usize>,
     /// Operations of each stream of a function.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub(super) rounds: usize,
 }
 
@@ -95,9 +102,6 @@ impl File {
         }
         if file.schema != 1 {
             return Err(unusable("this program reads version 1".to_owned()));
-        }
-        if file.repeat.rounds == 0 || file.repeat.functions == Some(0) {
-            return Err(unusable("`repeat`: give at least 1".to_owned()));
         }
         Ok(file)
     }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use self::cells::{Cell, Stage};
+pub(crate) use self::file::File as Validation;
 use self::file::{File, Source};
 use self::predict::{Predicted, Predictor};
 use self::score::{Compared, Score, Scored, Verdict};

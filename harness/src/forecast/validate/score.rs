@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{Cell, Stage, quantile};
@@ -142,7 +143,7 @@ pub(super) fn floor(cells: &[Cell], judged: &[Compared]) -> Option<f64> {
 }
 
 /// A figure that a target limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Figure {
     Mape,
@@ -195,7 +196,7 @@ impl fmt::Display for Limit {
 }
 
 /// What a target is expected to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Expected {
     /// Met.
@@ -213,14 +214,22 @@ pub(super) struct Target {
     expect: Expected,
 }
 
-/// A target as files write it.
-#[derive(Deserialize)]
+/// A target for the judged cells: a figure, one limit, and whether it is met.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StatedTarget {
+pub(super) struct StatedTarget {
+    /// Figure.
     metric: Figure,
+    /// Largest value.
+    #[schemars(range(min = 0.0, max = 1e9))]
     at_most: Option<f64>,
+    /// Smallest value.
+    #[schemars(range(min = 0.0, max = 1e9))]
     at_least: Option<f64>,
+    /// Largest distance from 0.
+    #[schemars(range(min = 0.0, max = 1e9))]
     within: Option<f64>,
+    /// Whether it is met.
     expect: Expected,
 }
 

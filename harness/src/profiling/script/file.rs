@@ -12,6 +12,7 @@ use crate::profiles;
 use crate::profiling::names;
 use crate::profiling::record::replace;
 use crate::results::{Build, Machine};
+use crate::yaml::named;
 
 /// Memory of an empty worker, and room beside what was measured.
 const ROOM: f64 = 1.1;
@@ -56,7 +57,9 @@ pub(super) fn write_profile(
     lines.extend(measured.notes.iter().map(|note| format!("note: {note}")));
     let comment = |line: String| format!("# {line}").trim_end().to_owned() + "\n";
     let header: String = lines.into_iter().map(comment).collect();
-    replace(&plan.out, &format!("{header}\n{yaml}")).map_err(|error| failed(&plan.out, error))
+    let schema = named::line("compute", &plan.out);
+    replace(&plan.out, &format!("{schema}{header}\n{yaml}"))
+        .map_err(|error| failed(&plan.out, error))
 }
 
 /// Writes an experiment whose model is the profiled one.
@@ -110,7 +113,7 @@ fn experiment(
     let ranks = model.ranks.unwrap_or(1.0);
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     format!(
-        "# Where should {name} be trained? Written by `epochcost profile`; its steps are those of\n\
+        "{schema}# Where should {name} be trained? Written by `epochcost profile`; its steps are those of\n\
          # {profile_file}.\n\
          #\n\
          #     {command}\n\
@@ -158,6 +161,7 @@ fn experiment(
         } else {
             "spirt, scatterreduce, allreduce, gpu_baseline, ring"
         },
+        schema = named::line("experiment", path),
         name = plan.name,
         platform = profiles::DEFAULT,
         profile_file = plan.out.display(),

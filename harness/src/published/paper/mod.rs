@@ -8,6 +8,7 @@ mod recorded;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 
 pub use self::lines::{Kind, Note, Statement, When};
@@ -22,6 +23,7 @@ use crate::shipped;
 use crate::suggest::did_you_mean;
 use crate::yaml::decode::decode;
 use crate::yaml::document::{Document, Origin, Place};
+use crate::yaml::schema::known;
 
 /// The file that makes a folder a paper.
 pub const PAPER: &str = "paper.yaml";
@@ -130,13 +132,16 @@ impl Observed {
     }
 }
 
-#[derive(Debug, Deserialize)]
+/// A paper: its tables, and the names that experiments and paper give to things.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PaperFile {
+pub(crate) struct PaperFile {
+    /// Authors, title and year.
     cite: String,
     /// Names that experiments use, each with those that the paper prints, the first for all.
     #[serde(default)]
     names: BTreeMap<String, Vec<String>>,
+    /// Tables and drawings, by name.
     #[serde(default)]
     tables: BTreeMap<String, TableFile>,
     /// Figures of the text that stand in a shared table: `FILE:LINE:COLUMN`, the unit of the
@@ -148,26 +153,31 @@ struct PaperFile {
     derived: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Deserialize)]
+/// A table or a drawing.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TableFile {
     /// Table, figure or section.
     place: String,
-    /// Below the folder, or `../published/`; a drawing has none.
+    /// CSV file below the folder, or in `../published/`; a drawing has none.
     file: Option<String>,
+    /// Columns that its cells are looked up by.
     keys: Vec<String>,
     /// Keys that the table does not print, with the one value of all its rows.
     #[serde(default)]
     fixed: BTreeMap<String, String>,
+    /// Columns of figures.
     columns: BTreeMap<String, ColumnFile>,
-    /// What cells follow from others, by name.
+    /// Formulas by which cells follow from others, by name.
     #[serde(default)]
     follows: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// A column of figures.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ColumnFile {
+    /// Unit.
     unit: Option<String>,
     /// A key, and the unit for each of its values or `else`.
     unit_by: BTreeMap<String, BTreeMap<String, String>>,
@@ -176,11 +186,17 @@ struct ColumnFile {
     /// Whether the column holds settings, which are exact.
     setup: bool,
     /// The metric that observes it.
+    #[schemars(transform = metrics)]
     metric: Option<String>,
     /// A key, and the metric for each of its values.
     metric_by: BTreeMap<String, BTreeMap<String, String>>,
     /// The accuracy that `time_to_accuracy` waits for.
+    #[schemars(range(min = 0.0, max = 1.0))]
     target: Option<f64>,
+}
+
+fn metrics(schema: &mut Schema) {
+    known(schema, Metric::ALL.iter().map(|metric| metric.name()));
 }
 
 impl Paper {

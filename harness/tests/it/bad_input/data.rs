@@ -22,7 +22,7 @@ const GENERATED: &str = "{name: synthetic-cifar10, train: 600, test: 100}";
 
 #[test]
 fn a_missing_data_file() {
-    refused(
+    refused_between_fields(
         GENERATED,
         "{name: cifar10}",
         &[

@@ -104,7 +104,7 @@ fn real_services_that_are_missing_are_named_with_the_command_that_installs_them(
 
 #[test]
 fn a_tensor_store_is_chosen_of_real_services() {
-    refused(
+    refused_between_fields(
         "epochs: 2",
         "epochs: 2\ntensor_store: {kind: plain}",
         &["bad.yaml:9:", "tensor_store", "--services real"],

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use crate::schemas::Validator;
 use crate::support::{epochcost, program};
 
 use tempfile::TempDir;
@@ -56,9 +57,27 @@ fn assert_refused(output: &Output, words: &[&str]) {
     );
 }
 
-/// `check` and `run` both refuse it, and `run` leaves nothing behind.
+/// `check`, `run` and the schema refuse it, and `run` leaves nothing behind.
 #[track_caller]
 fn refused(replaced: &str, by: &str, words: &[&str]) {
+    refused_by_program(replaced, by, words);
+    let text = GOOD.replacen(replaced, by, 1);
+    let refusal = Validator::of(&["experiment"]).refusal("experiment", &text);
+    assert!(refusal.is_some(), "the schema takes:\n{text}");
+}
+
+/// `check` and `run` refuse what a schema cannot know: a rule between fields, of the platform, or of
+/// what is on disk.
+#[track_caller]
+fn refused_between_fields(replaced: &str, by: &str, words: &[&str]) {
+    refused_by_program(replaced, by, words);
+    let text = GOOD.replacen(replaced, by, 1);
+    let refusal = Validator::of(&["experiment"]).refusal("experiment", &text);
+    assert_eq!(refusal, None, "the schema can know it");
+}
+
+#[track_caller]
+fn refused_by_program(replaced: &str, by: &str, words: &[&str]) {
     let directory = with(replaced, by);
     for verb in ["check", "run"] {
         let output = epochcost(directory.path(), &[verb, "bad.yaml"]);

@@ -320,7 +320,7 @@ fn refusal(text: &str) -> BytesFrame {
     BytesFrame::Error(format!("ERR {line}").into())
 }
 
-/// Converts an error of the store to a reply (`docs/FORMAT.md`, "Errors").
+/// Converts an error of the store to a reply (`CommandError` has their texts).
 fn error_reply(error: &ChannelError) -> BytesFrame {
     match error {
         ChannelError::Refused { reason, .. } if reason.starts_with("WRONGTYPE ") => {

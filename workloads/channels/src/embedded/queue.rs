@@ -1,4 +1,20 @@
-//! The queue's commands: the table `QUEUE.*` of `docs/FORMAT.md`.
+//! The queue's commands, `QUEUE.*`.
+//!
+//! The first use of a name creates the queue. Messages and waiting consumers are served in the order of
+//! arrival. Replies are OK, or as in parentheses.
+//!
+//! - `QUEUE.PUBLISH queue blob`: appends a message
+//! - `QUEUE.BIND exchange queue`: binds the queue to the exchange; creates both
+//! - `QUEUE.FANOUT exchange blob` (integer: queues reached): appends to every bound queue, to all in
+//!   one step
+//! - `QUEUE.CONSUME queue wait-ms` (blob or nil): takes the oldest message, waiting up to `wait-ms`
+//!   milliseconds for one; 0 does not wait
+//! - `QUEUE.PEEK queue` (blob or nil): the oldest message, which stays in the queue
+//! - `QUEUE.COUNT queue` (integer): messages that are not reserved for a waiting consumer
+//! - `QUEUE.PURGE queue`: drops these
+//!
+//! A message is removed once its reply is written; if it cannot be, the message returns to the front.
+//! There is no acknowledgement.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The commands of the tensor store: the commands of Redis on values and lists,
-//! and the table `TENSOR.*` of `docs/FORMAT.md`.
+//! and those of `epochcost_tensor_commands`.
 
 use std::sync::Arc;
 

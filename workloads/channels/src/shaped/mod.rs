@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -32,14 +33,17 @@ pub struct NetworkShape {
 }
 
 /// Latency of a request of each channel, without its bytes, ms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LatencyMs {
     /// Latency of the object store.
+    #[schemars(range(min = 0.0, max = 60_000.0))]
     pub objects: f64,
     /// Latency of a tensor store.
+    #[schemars(range(min = 0.0, max = 60_000.0))]
     pub tensors: f64,
     /// Latency of the queue.
+    #[schemars(range(min = 0.0, max = 60_000.0))]
     pub queue: f64,
 }
 

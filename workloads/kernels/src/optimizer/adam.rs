@@ -1,5 +1,6 @@
 //! Adam.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{KernelError, expect_length};
@@ -9,22 +10,27 @@ const OPERATION: &str = "take an Adam step";
 /// Adam (Kingma and Ba 2015) with the semantics of PyTorch's
 /// `torch.optim.Adam`: bias corrections in `f64`, L2 weight decay added to the
 /// gradient (not AdamW), ε added after the square root.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Adam {
     /// Step length η.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub learning_rate: f64,
     /// Decay of the first moment; 0.9 by default.
     #[serde(default = "default_beta1")]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub beta1: f64,
     /// Decay of the second moment; 0.999 by default.
     #[serde(default = "default_beta2")]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub beta2: f64,
     /// Added to the denominator; 1e-8 by default.
     #[serde(default = "default_epsilon")]
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub epsilon: f64,
     /// Weight decay λ, added to the gradient as λ·w.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub weight_decay: f64,
 }
 

@@ -7,6 +7,7 @@
 mod adam;
 mod sgd;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{decode_f32, encode_f32_into};
@@ -18,7 +19,7 @@ pub use sgd::{Sgd, mean_sgd_step, mean_sgd_step_bytes};
 /// An optimizer and its settings, written as a map of one key:
 /// `{sgd: {learning_rate: 0.01, momentum: 0.9}}` or
 /// `{adam: {learning_rate: 0.001}}`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerSpec {
     /// Stochastic gradient descent.

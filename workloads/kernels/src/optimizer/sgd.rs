@@ -1,5 +1,6 @@
 //! Stochastic gradient descent, alone and fused with the mean of gradients.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{KernelError, expect_length};
@@ -12,16 +13,19 @@ const OPERATION: &str = "take an SGD step";
 ///
 /// Settings are `f64`, as in PyTorch, and rounded to `f32` where they meet the
 /// vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sgd {
     /// Step length η.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub learning_rate: f64,
     /// Momentum μ; 0 keeps no velocity.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub momentum: f64,
     /// Weight decay λ, added to the gradient as λ·w.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub weight_decay: f64,
 }
 

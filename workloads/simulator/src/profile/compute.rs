@@ -2,12 +2,13 @@
 
 use epochcost_kernels::hash;
 use epochcost_systems::Device;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::constant::{Constant, FittedTo, is_date};
 
 /// The origin of a compute profile's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComputeOrigin {
     /// Measured on the machine that the profile names.
@@ -22,14 +23,17 @@ pub enum ComputeOrigin {
 }
 
 /// Quality of the fit of a line to measurements.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
     /// Number of measurements.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub points: usize,
     /// Share of the variance of the step time that the line explains.
+    #[schemars(range(min = -1e9, max = 1.0))]
     pub r_squared: f64,
     /// Largest distance of a measurement from the line, relative to it.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub largest_error: f64,
 }
 
@@ -38,7 +42,7 @@ pub struct Fit {
 /// A step of `b` samples takes `fixed_s + b · sample_s` seconds on one vCPU;
 /// with `v` vCPUs that share `1 - parallel` of it stays serial (Amdahl), and a
 /// share of one vCPU takes proportionally longer. On a GPU, `v` is 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelCost {
     /// The model's name.
@@ -46,19 +50,26 @@ pub struct ModelCost {
     /// The device.
     pub device: Device,
     /// Seconds of a step that do not depend on its batch.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub fixed_s: f64,
     /// Seconds per sample, forward and backward.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub sample_s: f64,
     /// Share of the step that more vCPUs speed up.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub parallel: f64,
     /// Seconds per sample of the test split, forward only.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub evaluate_sample_s: f64,
     /// Seconds from the start of an init'ed worker to its first step: building
     /// the model.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub build_s: f64,
     /// Peak memory beside the worker's own that does not depend on the batch, MB.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub fixed_mb: f64,
     /// Peak memory per sample, MB.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub sample_mb: f64,
     /// Quality of the fit, where the times were fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,20 +136,6 @@ impl ModelCost {
     /// Returns the first mistake in the entry, if any.
     fn fault(&self) -> Option<String> {
         let wrong = |reason: &str| Some(reason.to_owned());
-        let numbers = [
-            self.fixed_s,
-            self.sample_s,
-            self.evaluate_sample_s,
-            self.build_s,
-            self.fixed_mb,
-            self.sample_mb,
-        ];
-        if numbers.iter().any(|x| !x.is_finite() || *x < 0.0) {
-            return wrong("give finite numbers of at least 0");
-        }
-        if !(0.0..=1.0).contains(&self.parallel) {
-            return wrong("`parallel` is a share: give 0 to 1");
-        }
         if self.source.trim().is_empty() || !is_date(&self.date) {
             return wrong("state who measured it, and when, as 2026-11-21");
         }
@@ -149,10 +146,11 @@ impl ModelCost {
 }
 
 /// The cost of training steps on one kind of machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComputeProfile {
-    /// Version of this format: 1.
+    /// Version of this format.
+    #[schemars(extend("const" = 1))]
     pub schema: u32,
     /// Name of the profile.
     pub name: String,

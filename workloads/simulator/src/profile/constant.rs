@@ -1,10 +1,11 @@
 //! Numbers with their sources.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Published figures that a number was fitted to. A simulation that uses the
 /// number cannot confirm them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FittedTo {
     /// Publication: paper, and table or section.
@@ -24,16 +25,19 @@ impl FittedTo {
 }
 
 /// A number that a simulation uses, and its source.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Constant {
     /// Value, in the unit that the field's name ends in.
+    #[schemars(range(min = 0.0, max = 1e18))]
     pub value: f64,
     /// Lowest value of a source or a measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1e18))]
     pub low: Option<f64>,
     /// Highest value of a source or a measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1e18))]
     pub high: Option<f64>,
     /// Source: a document with its address, or the measurement.
     pub source: String,

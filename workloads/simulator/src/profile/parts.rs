@@ -1,6 +1,7 @@
 //! Parts of a platform profile. Every struct is generic in its numbers:
 //! [`Constant`](super::Constant) in a file, `f64` in a simulation.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spread::Spread;
@@ -11,7 +12,7 @@ macro_rules! parts {
         $($(#[$field_about:meta])* $kind:ident $field:ident: $type:ty,)*
     })*) => {$(
         $(#[$about])*
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name<T> {
             $($(#[$field_about])* pub $field: $type,)*
@@ -284,10 +285,11 @@ parts! {
 }
 
 /// A function's bandwidth at one memory size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BandwidthPoint<T> {
     /// The memory size, MB.
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub memory_mb: u32,
     /// Bandwidth, bytes per second.
     pub bytes_per_s: T,

@@ -1,6 +1,7 @@
 //! A platform profile: its parts, its values and its draws.
 
 use epochcost_kernels::hash;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parts::{
@@ -10,10 +11,11 @@ use super::parts::{
 use super::{Constant, Spread, levels};
 
 /// A platform.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile<T> {
-    /// Version of this format: 1.
+    /// Version of this format.
+    #[schemars(extend("const" = 1))]
     pub schema: u32,
     /// Name of the profile.
     pub name: String,
@@ -45,6 +47,7 @@ pub struct Profile<T> {
     pub client: Client,
     /// Seed of the draws of single requests; none: each takes the mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = u64::MAX))]
     pub draws: Option<u64>,
     /// Dimension of the price book for a second of a function, where it is not
     /// Lambda's price of memory.
@@ -60,7 +63,7 @@ pub struct Profile<T> {
 
 /// How the program of a function is executed, which decides what it does with each
 /// request and byte.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Client {
     /// Machine code: the service's latency and bandwidth are the client's.
@@ -81,7 +84,7 @@ impl Client {
 }
 
 /// The device on which functions compute.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FunctionDevice {
     /// vCPUs by memory size.

@@ -1,15 +1,20 @@
 //! The spread of repeated events around their mean, as a table of quantiles.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Largest distance of a table's mean from 1.
 const MEAN_TOLERANCE: f64 = 0.02;
 
 /// Quantiles of a duration relative to its mean, by rising share.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
     /// Pairs of a share, 0 to 1, and the quantile of that share over the mean.
+    #[schemars(
+        length(min = 2, max = 10_000),
+        inner(inner(range(min = 0.0, max = 1e9)))
+    )]
     pub quantiles: Vec<[f64; 2]>,
     /// Source: the measurement.
     pub source: String,

@@ -4,6 +4,8 @@
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use crate::contract::settings::{parse, resolve};
@@ -68,6 +70,13 @@ impl<S: TrainingSystem> System for S {
         let settings = resolve(name, &self.defaults(fidelity), overrides)?;
         self.check(&parse(name, &settings)?)?;
         Ok(settings)
+    }
+
+    fn settings_schema(&self) -> Schema {
+        let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+        settings
+            .into_generator()
+            .into_root_schema_for::<S::Settings>()
     }
 
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {

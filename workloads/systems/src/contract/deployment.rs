@@ -1,11 +1,12 @@
 //! What a system is deployed on, and what is billed for it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Device;
 
 /// Host that a system's code runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Host {
     /// Functions: billed by memory and duration.

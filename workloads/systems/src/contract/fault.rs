@@ -3,26 +3,31 @@
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Batch, Stage, StageEntry};
 
-/// A fault injected into one worker, before one gradient or one stage of a step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A fault injected into one worker, before one gradient or one stage of a step, each time that it gets
+/// there: a repeated invocation meets it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// Rank of the worker.
+    #[schemars(range(max = 100_000))]
     pub rank: usize,
     /// The epoch, from 0.
+    #[schemars(range(max = 100_000))]
     pub epoch: usize,
     /// The mini-batch, from 0; 0 for a step that is a whole epoch.
+    #[schemars(range(max = 1_000_000))]
     pub batch: usize,
     /// What happens.
     pub kind: FaultKind,
-    /// The stage of the step before which it happens; `None`: before the gradient.
+    /// The stage of the step before which it happens; by default before the gradient.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
-    /// The function of the system in which it happens; `None`: in any.
+    /// The function of the system in which it happens; by default any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
 }
@@ -63,7 +68,7 @@ impl fmt::Display for Fault {
 }
 
 /// The effect of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
     /// The process ends at once.
@@ -73,7 +78,7 @@ pub enum FaultKind {
     /// The function returns an error.
     Error,
     /// The worker is late by this many milliseconds.
-    StragglerMs(u64),
+    StragglerMs(#[schemars(range(max = 86_400_000))] u64),
     /// The worker allocates memory until it is stopped.
     OutOfMemory,
     /// A server that the workers of the trial use breaks; the worker goes on.
@@ -81,7 +86,7 @@ pub enum FaultKind {
 }
 
 /// A server that breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BrokenServer {
     /// The server.
@@ -91,7 +96,7 @@ pub struct BrokenServer {
 }
 
 /// A server of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Server {
     /// The object store.
@@ -113,7 +118,7 @@ impl fmt::Display for Server {
 }
 
 /// What a broken server does to its clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Breakdown {
     /// Its connections end, and no others are taken.
@@ -121,9 +126,9 @@ pub enum Breakdown {
     /// It answers nothing, and its connections stay open.
     Hangs,
     /// It dies, and is there again after so many milliseconds, with all that it held.
-    RestartsAfterMs(u64),
+    RestartsAfterMs(#[schemars(range(max = 86_400_000))] u64),
     /// Every answer comes so many milliseconds later.
-    SlowByMs(u64),
+    SlowByMs(#[schemars(range(max = 86_400_000))] u64),
 }
 
 impl fmt::Display for Breakdown {

@@ -3,12 +3,15 @@ use std::ops::Range;
 
 use epochcost_kernels::chunk::chunk_range;
 use epochcost_kernels::optimizer::OptimizerSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Attack, StepRecord};
 
 /// Description of a system that is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Fidelity {
     /// The system as the paper describes it.
@@ -34,13 +37,13 @@ impl Fidelity {
 }
 
 /// Epochs after which the model is evaluated on the test split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Evaluate {
     /// Every epoch.
     EveryEpoch,
     /// Each epoch whose number, from 1, is a multiple of this, and the last.
-    Every(NonZeroUsize),
+    Every(#[schemars(range(min = 1, max = 100_000))] NonZeroUsize),
     /// The last epoch.
     Last,
     /// Never.
@@ -48,7 +51,7 @@ pub enum Evaluate {
 }
 
 /// Device that computes gradients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Device {
     /// The CPU.

@@ -1,6 +1,7 @@
 use std::ops::AddAssign;
 
 use epochcost_channels::Traffic;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{StageUsages, Task, weight};
@@ -42,7 +43,9 @@ impl From<&Task> for InvokedTask {
 
 /// What a worker is doing, in the paper's words; the five parts of
 /// "synchronise" are separate stages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Getting training data from the store.

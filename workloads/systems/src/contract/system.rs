@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
+use schemars::Schema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -97,6 +98,9 @@ pub trait System: Send + Sync {
         fidelity: Fidelity,
         overrides: &Map<String, Value>,
     ) -> Result<Value, SettingsError>;
+
+    /// The JSON Schema (draft 7) of its settings, with what each means and its bounds.
+    fn settings_schema(&self) -> Schema;
 
     /// The optimizer of the source that this fidelity follows.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec;

@@ -4,19 +4,25 @@
 //! Both are settings of a system (`reduce_on_plateau`, `early_stopping`), null
 //! by default.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Evaluate, Job, SettingsError};
 
-/// PyTorch's ReduceLROnPlateau, with the constants of the P2P paper's code.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// PyTorch's ReduceLROnPlateau, with the constants of the P2P paper's code. It needs `evaluate: every_epoch`
+/// and a share `validation` of the dataset, whose loss it follows; worker 0 decides for all. Without losses
+/// it does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReduceOnPlateau {
     /// Factor of a reduction, above 0 and below 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub factor: f64,
     /// Epochs without a lower loss that are tolerated.
+    #[schemars(range(max = 100_000))]
     pub patience: usize,
     /// The learning rate does not fall below it.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub minimum: f64,
 }
 
@@ -30,14 +36,16 @@ impl Default for ReduceOnPlateau {
     }
 }
 
-/// An end after so many epochs without a lower loss, with the constants of the
-/// P2P paper's code.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// An end after so many epochs without a lower loss, with the constants of the P2P paper's code. It needs
+/// what `reduce_on_plateau` does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EarlyStopping {
     /// Epochs without a lower loss after which training ends.
+    #[schemars(range(max = 100_000))]
     pub patience: usize,
     /// Least difference of a loss that counts as lower.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub min_delta: f64,
 }
 

@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -15,7 +16,7 @@ use crate::{
 #[async_trait]
 pub trait TrainingSystem: Send + Sync {
     /// Every difference between the fidelities, one field each.
-    type Settings: Serialize + DeserializeOwned + Send + Sync;
+    type Settings: Serialize + DeserializeOwned + JsonSchema + Send + Sync;
 
     /// The name used in experiments and results, lower case.
     fn name(&self) -> &'static str;

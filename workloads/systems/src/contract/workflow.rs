@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use futures_util::future::{BoxFuture, try_join_all};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Functions, InvokeError, Task};
@@ -26,15 +27,15 @@ pub enum State {
 }
 
 /// Kind of state that invokes a function for each mini-batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FanOut {
     /// A Parallel state with a branch for each mini-batch, as the papers generate
     /// it: all run at the same time.
     #[default]
     Parallel,
-    /// An inline Map state over the mini-batches: of its iterations, only so many
-    /// run at the same time (40 in Step Functions).
+    /// An inline Map state over the mini-batches: of its iterations, 40 run at the same time in Step
+    /// Functions, `workflow.map_concurrency_limit` in a simulation, and all on `local`.
     Map,
 }
 

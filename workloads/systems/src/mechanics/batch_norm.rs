@@ -1,9 +1,10 @@
 //! Batch-norm statistics where every mini-batch has a function of its own.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Batch-norm statistics that outlive a gradient function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchNorm {
     /// Statistics of the peer's mini-batch 0.

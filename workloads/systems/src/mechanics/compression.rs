@@ -6,13 +6,14 @@ use epochcost_kernels::codec::{
     sparse_add_assign, sparse_bytes, take_top_k, top_k_entries,
 };
 use epochcost_kernels::{hash, reduce};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::arithmetic;
 use crate::{Result, SettingsError, Vector};
 
 /// Encoding of a gradient on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Little-endian f32, 4 bytes per element.
@@ -27,7 +28,7 @@ pub enum Method {
 }
 
 /// Norm of a bucket of QSGD.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Norm {
     /// The largest magnitude, as published with the P2P paper.

@@ -1,13 +1,14 @@
 //! What the exchanges through an object store have in common: over what, how
 //! objects are found, how often.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Pause between two polls under `tuned`, ms: about the duration of a poll.
 pub(crate) const TUNED_POLL_MS: u64 = 20;
 
 /// Channels that gradients travel over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Over {
     /// The object store: a worker that needs an object polls until it is there.
@@ -17,7 +18,7 @@ pub(crate) enum Over {
 }
 
 /// Way in which a worker finds objects that others put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FindsBy {
     /// Listing of the bucket.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::data::Shard;
@@ -111,7 +112,7 @@ pub(crate) fn replicas(seeded: bool) -> Replicas {
 }
 
 /// Values that workers exchange, and when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Exchanged {
     /// Gradients, in every step; the optimizer steps with the exchanged gradient.

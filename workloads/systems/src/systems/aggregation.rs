@@ -22,6 +22,11 @@
 //!
 //! Traffic per step, with W workers, F functions per shard and P bytes of gradient: M·(W + F) puts, M·(2W + F − 1)
 //! gets, (W + F)·P bytes up and (2W + F − 1)·P down.
+//!
+//! # Objects and keys
+//!
+//! `client-updates/0_{rank}_{shard}_{epoch}_{batch}`, and
+//! `means/{level}_{function}_{shard}_{epoch}_{batch}`, the mean that a function of that level writes.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -31,6 +36,7 @@ use epochcost_channels::{ChannelError, Traffic};
 use epochcost_kernels::chunk::chunk_range;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use futures_util::future::try_join_all;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::listing::{delete_keys, key_fields, list_keys};
@@ -52,18 +58,22 @@ const MEANS: &str = "means";
 const HELD: usize = 3;
 
 /// The division of the work, and the differences between the fidelities.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Update of a client, and the steps after which it is exchanged.
     exchanges: Exchanged,
     /// Shards of an update (M), each of which has functions of its own.
+    #[schemars(range(min = 1, max = 100_000))]
     shards: usize,
     /// Functions that average groups of clients before one averages their means; null: none.
+    #[schemars(range(min = 1, max = 100_000))]
     leaves: Option<usize>,
     /// Inputs of a function in a tree of levels; null: no such tree.
+    #[schemars(range(min = 1, max = 100_000))]
     fan_in: Option<usize>,
     /// Pause between two polls for what others put, ms.
+    #[schemars(range(max = 3_600_000))]
     poll_ms: u64,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,

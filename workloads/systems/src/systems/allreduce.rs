@@ -20,6 +20,28 @@
 //! and (3W + 1)·P bytes; 2W − 1 gets and 3W·P bytes when worker 0 keeps its
 //! result. Over the tensor store: W puts, W gets, one command in the store,
 //! 2(W − 1) messages of [`NOTICE_BYTES`](crate::mechanics::in_store::NOTICE_BYTES), and 2W·P bytes beside those.
+//!
+//! # Objects and keys
+//!
+//! `{step}` counts mini-batches over all epochs; values are vectors, keys `BUCKET/KEY`.
+//!
+//! - `tmp-params/{rank}_{epoch}_{batch}`: a gradient; `merged-params/merged_{epoch}_{batch}`: their
+//!   mean or sum. Overwritten keys are `g_{rank}` and `g_{epoch}_{batch}`
+//! - over tensor stores, where every step overwrites the last, store 0: `gradient_{rank}`, and
+//!   `merged`, their mean
+//!
+//! The queues `{trial}_gradient_0` and `{trial}_merged_{rank}` announce values: 8 bytes, epoch (u32)
+//! and mini-batch (u32).
+//!
+//! State, metered separately, of all systems that loop over mini-batches:
+//!
+//! - `cp-model/checkpoint_{last epoch}.pt`: by worker 0 before it re-invokes itself: parameters,
+//!   batch-norm statistics and the optimizer's state, each after its length in bytes (u64)
+//! - `cp-model/checkpoint_{rank}_{epoch}_{mini-batch}.pt`: the same of a worker whose time is nearly
+//!   over, and where it continues
+//! - `cp-model/monitor_{epoch}.json`: worker 0's monitor after an epoch, if learning rate or end depend
+//!   on it
+//! - `cnn-logs/log_{rank}.txt`: with `rewrites_log`: rewritten whole at each line
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,6 +49,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use epochcost_channels::{ObjectStore, Traffic};
 use epochcost_kernels::optimizer::OptimizerSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::in_store;
@@ -46,7 +69,7 @@ const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
 
 /// Reduction of the gradients by worker 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Reduction {
     /// Mean, as the papers say.
@@ -65,7 +88,7 @@ impl Reduction {
 }
 
 /// Names of gradient objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Keys {
     /// `{worker}_{epoch}_{batch}`: one object per step.
@@ -75,7 +98,7 @@ enum Keys {
 }
 
 /// The named differences between the paper, its code, and what can be done.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Values that workers exchange, and when.
@@ -85,6 +108,7 @@ pub(crate) struct Settings {
     /// Way in which worker 0 finds gradient objects.
     finds_by: FindsBy,
     /// Number of requests of a worker under way at once.
+    #[schemars(range(min = 1, max = 10_000))]
     transfers_at_once: usize,
     /// Mean or sum.
     reduction: Reduction,
@@ -103,16 +127,20 @@ pub(crate) struct Settings {
     /// Whether log objects are rewritten inside the timed steps.
     rewrites_log: bool,
     /// Pause between two listings of worker 0, ms.
+    #[schemars(range(max = 3_600_000))]
     list_poll_ms: u64,
     /// Pause between two gets of the merged gradient, ms.
+    #[schemars(range(max = 3_600_000))]
     merged_poll_ms: u64,
     /// Time limit of the wait for the merged gradient, s; null: none.
+    #[schemars(range(min = 1, max = 86_400))]
     merged_timeout_s: Option<u64>,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
     /// Epochs after which a worker re-invokes itself; null: never.
+    #[schemars(range(min = 1, max = 100_000))]
     epochs_per_invocation: Option<usize>,
     /// Whether a worker re-invokes itself when its time is nearly over.
     continues_by_time: bool,

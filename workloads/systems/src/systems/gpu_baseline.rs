@@ -16,6 +16,11 @@
 //! soon as the backward pass has all of it, while earlier layers' gradients are
 //! still computed: what is sent is the same, bit for bit, it is only sent
 //! earlier. The time of a put counts as one only from when the gradient is done.
+//!
+//! # Objects and keys
+//!
+//! `gradients/minibatch_{step}_worker_{rank}.pt`, a vector, with `{step}` counting mini-batches over
+//! all epochs; in parts: with `.{part}` appended.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,6 +31,7 @@ use epochcost_channels::{ObjectStore, Traffic};
 use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -47,7 +53,7 @@ const NAME: &str = "gpu_baseline";
 const BUCKET: &str = "gradients";
 
 /// The named differences between paper and code.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Whether one process plays all workers.
@@ -57,16 +63,20 @@ pub(crate) struct Settings {
     /// Whether a worker deletes its gradient of the step before.
     delete_previous: bool,
     /// Pause between two gets of another worker's gradient, ms.
+    #[schemars(range(max = 3_600_000))]
     poll_ms: u64,
     /// Time limit of the wait for a gradient, s; null: none.
+    #[schemars(range(min = 1, max = 86_400))]
     timeout_s: Option<u64>,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
     /// Number of objects that a gradient is cut into.
+    #[schemars(range(min = 1, max = 100_000))]
     parts: usize,
     /// Number of requests of an instance under way at once.
+    #[schemars(range(min = 1, max = 10_000))]
     transfers_at_once: usize,
     /// Whether a part is put while the rest of the gradient is computed.
     uploads_while_computing: bool,

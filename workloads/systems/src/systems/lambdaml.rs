@@ -12,10 +12,16 @@
 //! on with what it finds: its own, or what another put in between. The last
 //! writer wins; nothing is averaged, and nothing bounds how old a model is.
 //! Traffic per step: W puts, W gets and 2W·P bytes.
+//!
+//! # Objects and keys
+//!
+//! Asynchronous workers share `merged-params/w_b_`, a model. Model averaging uses the keys of an
+//! epoch's last mini-batch.
 
 use async_trait::async_trait;
 use epochcost_channels::{ChannelError, Traffic};
 use epochcost_kernels::optimizer::OptimizerSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
@@ -32,7 +38,7 @@ const BUCKET: &str = "merged-params";
 const KEY: &str = "w_b_";
 
 /// The differences between paper and code.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Steps after which workers exchange their models.
@@ -44,6 +50,7 @@ pub(crate) struct Settings {
     /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
     /// Epochs after which a worker re-invokes itself; null: never.
+    #[schemars(range(min = 1, max = 100_000))]
     epochs_per_invocation: Option<usize>,
     /// Whether a worker re-invokes itself when its time is nearly over.
     continues_by_time: bool,

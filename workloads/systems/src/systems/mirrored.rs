@@ -16,6 +16,7 @@
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::data::Shard;
@@ -31,7 +32,7 @@ use crate::{
 const NAME: &str = "mirrored";
 
 /// No publication describes another one: there is no difference to set.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Reduction of the learning rate when the loss no longer falls; null: none.

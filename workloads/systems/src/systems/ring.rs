@@ -23,6 +23,13 @@
 //! order could depend on time, and here it cannot.
 //!
 //! All fidelities are the same: no publication of those compared describes it.
+//!
+//! # Objects and keys
+//!
+//! Bucket `ring`, key `address_{rank}` (state) holds the address at which a worker listens:
+//! `HOST:PORT/WORD`, a random word of 32 hexadecimal digits. A connection begins with the word's 16
+//! bytes and the sender's rank (u32), and carries messages: length (u64), then a chunk of a vector,
+//! metered as messages and deliveries of the queue.
 
 use std::time::Duration;
 
@@ -32,6 +39,7 @@ use epochcost_channels::{Payload, Traffic};
 use epochcost_kernels::chunk::chunk_range;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use futures_util::future::try_join;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::polling::Purpose;
@@ -47,12 +55,14 @@ const NAME: &str = "ring";
 const BUCKET: &str = "ring";
 
 /// No publication describes another one: there is no difference to set.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Pause between two gets of the next worker's address, ms.
+    #[schemars(range(max = 3_600_000))]
     poll_ms: u64,
     /// Time limit of the wait for an address, s; null: none.
+    #[schemars(range(min = 1, max = 86_400))]
     timeout_s: Option<u64>,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,

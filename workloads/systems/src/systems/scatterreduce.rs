@@ -17,6 +17,19 @@
 //! gets and (3W − 2)·P bytes: W·P up, 2(W − 1)·P down. Over tensor stores: W²
 //! puts, W² gets, W commands in a store, 2W(W − 1) messages of
 //! [`NOTICE_BYTES`](crate::mechanics::in_store::NOTICE_BYTES), and 2W·P bytes beside those.
+//!
+//! # Objects and keys
+//!
+//! - `tmp-params/{owner}_{sender}_{epoch}_{batch}`: a chunk of the sender's gradient;
+//!   `merged-params/{owner}_{epoch}_{batch}`: the sum of that chunk
+//! - over tensor stores, where every step overwrites the last, store owner mod `stores`:
+//!   `chunk_{owner}_{sender}`, and `merged_{owner}`, the mean of that chunk
+//!
+//! The queues `{trial}_chunk_{rank}` and `{trial}_merged_{rank}` announce values: 8 bytes, epoch (u32)
+//! and mini-batch (u32).
+//!
+//! For n elements, with q = ⌊n / W⌋ and m = n mod W, chunk i starts at q·i + min(m, i) and has q
+//! elements, one more if i < m.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,6 +38,7 @@ use async_trait::async_trait;
 use epochcost_channels::{ObjectStore, Traffic};
 use epochcost_kernels::chunk::chunk_range;
 use epochcost_kernels::optimizer::OptimizerSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::in_store;
@@ -44,7 +58,7 @@ const TMP: &str = "tmp-params";
 const MERGED: &str = "merged-params";
 
 /// Deletion of merged chunks of earlier steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum DeleteMerged {
     /// Deletion by worker 0 at the end of each epoch (LambdaML).
@@ -56,7 +70,7 @@ enum DeleteMerged {
 }
 
 /// The named differences between paper and code.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Values that workers exchange, and when.
@@ -65,10 +79,12 @@ pub(crate) struct Settings {
     over: Over,
     /// Number of tensor stores over which chunks are spread, where they travel
     /// over those; no more than there are workers.
+    #[schemars(range(min = 1, max = 100_000))]
     stores: usize,
     /// Way in which chunks are found in the object store.
     finds_by: FindsBy,
     /// Number of requests of a worker under way at once.
+    #[schemars(range(min = 1, max = 10_000))]
     transfers_at_once: usize,
     /// Whether all replicas start from the same parameters.
     seeded_replicas: bool,
@@ -84,14 +100,17 @@ pub(crate) struct Settings {
     /// Deletion of merged chunks of earlier steps.
     delete_merged: DeleteMerged,
     /// Pause between two listings, ms.
+    #[schemars(range(max = 3_600_000))]
     list_poll_ms: u64,
     /// Time limit of the wait for chunks, s; null: none, as published.
+    #[schemars(range(min = 1, max = 86_400))]
     list_timeout_s: Option<u64>,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
     /// Epochs after which a worker re-invokes itself; null: never.
+    #[schemars(range(min = 1, max = 100_000))]
     epochs_per_invocation: Option<usize>,
     /// Whether a worker re-invokes itself when its time is nearly over.
     continues_by_time: bool,

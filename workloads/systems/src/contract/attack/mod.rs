@@ -2,7 +2,9 @@
 //!
 //! An attack is part of the [`Job`], so that every system meets the same one on every
 //! platform. It is applied where gradients leave the model ([`AttackedCompute`]), or by a
-//! system whose attackers can see more ([`Compute::leave_attack_to_system`]).
+//! system whose attackers can see more ([`Compute::leave_attack_to_system`]): SPIRT, where an attacker
+//! replaces its average, and its reads of others count as state. Elsewhere it replaces the gradient of
+//! every mini-batch.
 //!
 //! # What attackers know
 //!
@@ -17,6 +19,7 @@ mod compute;
 
 use epochcost_channels::Payload;
 use epochcost_kernels::{attack, hash};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use compute::AttackedCompute;
@@ -31,7 +34,7 @@ pub const KNOWN: usize = 4;
 const NOISE_STREAM: u64 = 0x6174_7461_636b;
 
 /// An attack of some workers of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Attack {
     /// What attackers send.
@@ -40,24 +43,26 @@ pub struct Attack {
     pub workers: Attackers,
     /// First epoch of the attack.
     #[serde(default)]
+    #[schemars(range(max = 100_000))]
     pub from_epoch: usize,
-    /// Strength, by kind; its default is that of [`AttackKind`].
+    /// Strength, whose default is that of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = -1e9, max = 1e9))]
     pub strength: Option<f64>,
 }
 
 /// The workers that attack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Attackers {
     /// That many workers, those of the highest ranks.
-    Last(usize),
+    Last(#[schemars(range(max = 100_000))] usize),
     /// The workers of these ranks.
-    Ranks(Vec<usize>),
+    Ranks(#[schemars(inner(range(max = 100_000)))] Vec<usize>),
 }
 
 /// What an attacker sends instead of its gradient.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttackKind {
     /// Its gradient times −strength (default 1).

@@ -1,11 +1,35 @@
 //! What P2P and P2P with Lambda share: peers that leave their gradients for
 //! each other, the traffic of that, and how they detect convergence.
+//!
+//! # Objects and keys
+//!
+//! - `{trial}_peer{rank}_{epoch}`; with `latest` `{trial}_peer{rank}`: the gradient of a peer, which
+//!   others peek at; with `latest` replaced by the next
+//! - `{trial}_sync_{epoch}`, or `{trial}_sync` if shared: a token of each peer, 4 bytes: its rank
+//!   (u32). Peers count them
+//! - `{trial}_lambda_{rank}`: keys of the gradients of a peer's functions, taken by the peer
+//!
+//! A message is the encoded gradient, or the key of an object that holds it, 48 bytes,
+//! `tensors2/{uuid}.pt`: always with Lambda, otherwise if it is larger than `message_limit_bytes`. The
+//! uuid is drawn from the seed. Asynchronous peers prefix either with the epoch (u64). A gradient of n
+//! elements is sent as
+//!
+//! | `compression` | bytes | |
+//! | --- | --- | --- |
+//! | `none` | 4n | a vector |
+//! | `qsgd` | 4⌈n / bucket⌉ + ⌈n·bits / 8⌉ | the norm of each bucket (f32), then every element's level + s as a number of bits = ⌈log₂(2s + 1)⌉ (9 for s = 255, 8 for 127), lowest bit first, without gaps |
+//! | `qsgd_published` | 4(n + 1) | norm / s, then every level, all f32 |
+//! | `top_k` | 8 + 8⌈n·fraction⌉ | sparse, as in MLLess |
+//!
+//! Bucket `p2p` holds gradients and, with Lambda, the peers' parameters, all under such keys. State:
+//! `p2p-statistics/statistics_{rank}`.
 
 mod mailbox;
 mod validation;
 
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::mailbox::{BUCKET, Mailbox, Rules, object_key};
@@ -15,7 +39,7 @@ pub(crate) use self::validation::detect_convergence;
 use crate::{Alike, Result, Sizes, StoreUse};
 
 /// Whether peers wait for each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Every peer averages the gradients of all.
@@ -25,7 +49,7 @@ pub enum Mode {
 }
 
 /// Queue that holds the gradient of a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PeerQueue {
     /// A queue of the epoch, emptied an epoch later, when all have read it.

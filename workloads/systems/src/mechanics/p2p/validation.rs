@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use epochcost_channels::Payload;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::data;
@@ -19,7 +20,7 @@ const POLL: Duration = Duration::from_millis(100);
 const RESULT_BYTES: usize = 24;
 
 /// Data on which peers detect convergence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Validation {
     /// The whole validation split, by peer 0 for all.
@@ -27,7 +28,7 @@ pub enum Validation {
     Job,
     /// Each peer's own share of the validation split, which is disjoint from the others' as
     /// its training data is: all peers pool their results, and decide alike. Without a
-    /// validation split, or where peers do not wait for each other, as [`Validation::Job`].
+    /// validation split, or where peers do not wait for each other, as `job`.
     OwnShare,
 }
 

@@ -50,6 +50,17 @@
 //! # Traffic
 //!
 //! See [`traffic()`] and [`state_traffic()`].
+//!
+//! # Objects and keys
+//!
+//! In tensor store 0, with `{layer}` counting the entries of the model's state dictionary (of a batch
+//! norm: scale, shift, mean, variance, number of batches; each as f32; the last three are metered as
+//! state): `{trial}:{layer}`, a tensor of the reference model, and `{trial}:{layer}/{function}`, a
+//! tensor of a function's model.
+//!
+//! Messages stand for HTTP requests and answers, in the queues `{trial}_call_{function}`, `{trial}_job`
+//! and `{trial}_next_{function}`; `message.rs` has their bytes. The job drops reports of another epoch
+//! and of earlier attempts.
 
 mod function;
 mod job;

@@ -1,10 +1,11 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, Fidelity, ReduceOnPlateau};
 
 /// Treatment of a function that fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedFunction {
     /// Counted as one that reported, as published: what it stored last
@@ -13,8 +14,7 @@ pub enum FailedFunction {
     Stale,
     /// The merge is of those that reported.
     LeftOut,
-    /// Called again, for the rest of its epoch, up to
-    /// [`CALLS`] times; then it is left out.
+    /// Called again, for the rest of its epoch, three times in all; then it is left out.
     CalledAgain,
 }
 
@@ -23,7 +23,7 @@ pub enum FailedFunction {
 pub const CALLS: usize = 3;
 
 /// Treatment of the optimizer's state (momentum) at a merge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerState {
     /// Cleared, as published.
@@ -33,7 +33,7 @@ pub enum OptimizerState {
 }
 
 /// Process that takes the mean of the functions' models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MergeBy {
     /// The job, which fetches all of them and stores their mean.
@@ -44,19 +44,22 @@ pub enum MergeBy {
 
 /// KubeML's settings: what its command line takes, and every difference
 /// between the paper, the published code and what can be done.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// K: mini-batches between two merges, rounded up to whole documents; −1:
     /// one merge per epoch (K = ∞ in the paper).
+    #[schemars(range(min = -1, max = 1_000_000))]
     pub k: i64,
     /// Whether every epoch has W functions. Otherwise W is the default
     /// parallelism, which the scheduler changes after each epoch.
     #[serde(rename = "static")]
     pub is_static: bool,
     /// The scheduler never asks for fewer functions; 0 as published.
+    #[schemars(range(max = 100_000))]
     pub parallelism_at_least: usize,
     /// Samples of a document of the dataset.
+    #[schemars(range(min = 1, max = 10_000_000))]
     pub document_samples: usize,
     /// Treatment of a function that fails.
     pub failed_function: FailedFunction,
@@ -65,8 +68,10 @@ pub struct Settings {
     /// Process that merges.
     pub merge_by: MergeBy,
     /// Number of tensors that a function gets or stores at once.
+    #[schemars(range(min = 1, max = 10_000))]
     pub function_tensors_at_once: usize,
     /// Number of tensors that the job gets or stores at once.
+    #[schemars(range(min = 1, max = 10_000))]
     pub job_tensors_at_once: usize,
     /// Whether the model is deleted when the job ends, as published.
     pub deletes_model: bool,

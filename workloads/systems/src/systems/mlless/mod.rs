@@ -78,6 +78,15 @@
 //! # Traffic
 //!
 //! See [`traffic()`].
+//!
+//! # Objects and keys
+//!
+//! Bucket `updates`: `{trial}_up_w{rank}_i{step}` holds an update, `{trial}_model_r_w{rank}` a final
+//! model (a vector). An update of 4n bytes is a vector; any other is sparse: n (u32), entries (u32),
+//! then 8 bytes per entry, index (u32) and value (f32), indices strictly ascending.
+//!
+//! Exchange `{trial}` fans out to the queues `{trial}_w{rank}`; workers report to `{trial}_supervisor`.
+//! `message.rs` has the messages.
 
 mod inbox;
 mod message;

@@ -13,20 +13,25 @@
 //! optimizer; the time of a step is the median of those observed, where that code fits a curve
 //! over numbers of workers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Settings of the tuner; both numbers must be given in the published code, which has them
 /// between 15 and 20 in its examples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScaleIn {
     /// Loss, percent above that of all workers, up to which a worker is removed.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub remove_threshold: f64,
     /// Seconds from one decision to the next.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub remove_interval_s: f64,
     /// Workers that are kept.
+    #[schemars(range(min = 1, max = 100_000))]
     pub at_least: usize,
     /// Fall of the smoothed loss per step, below which it has passed its knee.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub knee_slope: f64,
 }
 

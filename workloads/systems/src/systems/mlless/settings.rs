@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::scale_in::ScaleIn;
@@ -5,7 +6,7 @@ use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, Techniques};
 
 /// Values that workers send each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exchange {
     /// The change that a local optimizer step made.
@@ -15,7 +16,7 @@ pub enum Exchange {
 }
 
 /// Filter of the accumulated update that is sent now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
     /// Each parameter whose accumulated change exceeds its share of the weight:
@@ -28,7 +29,7 @@ pub enum Filter {
 }
 
 /// Combination of the updates of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregate {
     /// Added: with W workers, a step that is W times as long.
@@ -38,7 +39,7 @@ pub enum Aggregate {
 }
 
 /// Order in which updates are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdditionOrder {
     /// Rank order: a seed gives the same weights every time.
@@ -48,7 +49,7 @@ pub enum AdditionOrder {
 }
 
 /// Encoding of an update in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
     /// 16 bytes per entry, an index and a value of 8 bytes each: the sparse vectors of the
@@ -61,7 +62,7 @@ pub enum Encoding {
 }
 
 /// Model that is evaluated after the last epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FinalModel {
     /// Worker 0's replica.
@@ -72,13 +73,15 @@ pub enum FinalModel {
 }
 
 /// End of training at a loss.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopAtLoss {
     /// Mean training loss of all workers in a step.
+    #[schemars(range(min = -1e9, max = 1e9))]
     pub loss: f64,
     /// Consecutive steps that must not be above it: 10, as published.
     #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub steps: usize,
 }
 
@@ -87,14 +90,15 @@ fn ten() -> usize {
 }
 
 /// MLLess's settings: every difference between paper and published code.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Values that workers send each other.
     pub exchange: Exchange,
     /// Filter of the update.
     pub filter: Filter,
-    /// v of [`Filter::PerParameter`]; at 0 every entry but 0 is sent.
+    /// v of the filter `per_parameter`; at 0 every entry but 0 is sent.
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub significance_threshold: f64,
     /// Combination of the updates of a step.
     pub aggregate: Aggregate,
@@ -114,11 +118,15 @@ pub struct Settings {
     /// Whether each log line rewrites a growing log object, as published.
     pub rewrites_log: bool,
     /// Number of updates that a worker fetches at once.
+    #[schemars(range(min = 1, max = 10_000))]
     pub transfers_at_once: usize,
-    /// Steps that a worker may be ahead of the slowest; at 0 all are in step.
+    /// Steps that a worker may be ahead of the slowest; at 0 all are in step. With `exchange: updates` and
+    /// `aggregate: sum`, and without what ends training early or removes workers.
     #[serde(default)]
+    #[schemars(range(max = 1_000_000))]
     pub slack: usize,
-    /// Removal of workers after the knee of the loss; null: all stay.
+    /// Removal of workers after the knee of the loss, one per interval, as long as the predicted loss is
+    /// not too far above that of all workers; null: all stay. With `exchange: updates`.
     #[serde(default)]
     pub scale_in: Option<ScaleIn>,
     /// End of training at a loss; null: none.
@@ -126,6 +134,7 @@ pub struct Settings {
     pub stop_at_loss: Option<StopAtLoss>,
     /// Seconds of training after which it ends with its step; null: no limit.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub stop_after_s: Option<f64>,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     #[serde(default)]

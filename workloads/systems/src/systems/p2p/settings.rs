@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::compression::{Compression, Method, Norm};
@@ -6,7 +7,7 @@ use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, Techniques};
 
 /// Number of tokens that opens the barrier after an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
     /// No barrier: a peer continues once it has all gradients.
@@ -18,7 +19,7 @@ pub enum Barrier {
 }
 
 /// Queue that holds the tokens of the barrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncQueue {
     /// A queue of the epoch, emptied by worker 0 an epoch later.
@@ -30,7 +31,7 @@ pub enum SyncQueue {
 }
 
 /// P2P's settings: every difference between paper and published code.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Whether peers wait for each other.
@@ -40,23 +41,28 @@ pub struct Settings {
     /// Encoding of gradients.
     pub compression: Method,
     /// Levels of QSGD above zero, 1 to 32,767.
+    #[schemars(range(min = 1, max = 32_767))]
     pub qsgd_levels: u32,
     /// The norm of QSGD.
     pub qsgd_norm: Norm,
     /// Elements that share one norm; null: all.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub qsgd_bucket: Option<usize>,
     /// The share of elements that top-k sends.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub top_k_fraction: f64,
     /// Queue of a peer's gradient. Asynchronous peers have one each.
     pub peer_queue: PeerQueue,
     /// Bytes of the largest message that the broker takes; a larger gradient
     /// goes into the object store, and its key into the queue. Null sends all
     /// through the broker.
+    #[schemars(range(max = 1_000_000_000_000_u64))]
     pub message_limit_bytes: Option<u64>,
     /// Whether every poll fetches the gradients that a peer already has once
     /// more, as published.
     pub downloads_again: bool,
     /// Milliseconds between two polls of the other peers' queues.
+    #[schemars(range(max = 3_600_000))]
     pub poll_ms: u64,
     /// Whether a peer sleeps that long after the last poll, too, as published.
     pub sleeps_after_last_look: bool,
@@ -65,14 +71,19 @@ pub struct Settings {
     /// Queue of its tokens.
     pub sync_queue: SyncQueue,
     /// Milliseconds before the first poll of the tokens.
+    #[schemars(range(max = 3_600_000))]
     pub barrier_before_ms: u64,
     /// Milliseconds between two polls of the tokens.
+    #[schemars(range(max = 3_600_000))]
     pub barrier_poll_ms: u64,
     /// Milliseconds behind the open barrier.
+    #[schemars(range(max = 3_600_000))]
     pub barrier_settle_ms: u64,
     /// Seconds that a peer waits for the others at most; null: for ever.
+    #[schemars(range(min = 1, max = 86_400))]
     pub wait_limit_s: Option<u64>,
     /// Gradients that a peer fetches at once.
+    #[schemars(range(min = 1, max = 10_000))]
     pub downloads_at_once: usize,
     /// Whether objects are deleted when all peers have read them.
     pub deletes_objects: bool,

@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::batch_norm::BatchNorm;
@@ -8,7 +9,7 @@ use crate::{EarlyStopping, FanOut, Fidelity, ReduceOnPlateau, Techniques};
 
 /// The settings of P2P with Lambda: every difference between paper and
 /// published code.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Kind of state that starts the gradient functions: a branch for each in the
@@ -23,26 +24,33 @@ pub struct Settings {
     /// Batch-norm statistics that outlive a function.
     pub batch_norm: BatchNorm,
     /// Milliseconds between two questions after the state of an execution.
+    #[schemars(range(max = 3_600_000))]
     pub status_poll_ms: u64,
     /// Encoding of a peer's mean gradient for the others.
     pub compression: Method,
     /// Levels of QSGD above zero, 1 to 32,767.
+    #[schemars(range(min = 1, max = 32_767))]
     pub qsgd_levels: u32,
     /// The norm of QSGD.
     pub qsgd_norm: Norm,
     /// Elements that share one norm; null: all.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub qsgd_bucket: Option<usize>,
     /// The share of elements that top-k sends.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub top_k_fraction: f64,
     /// Queue that holds the key of a peer's gradient.
     pub peer_queue: PeerQueue,
     /// Milliseconds between two polls of the other peers' queues.
+    #[schemars(range(max = 3_600_000))]
     pub poll_ms: u64,
     /// Whether a peer sleeps that long after the last poll, too, as published.
     pub sleeps_after_last_look: bool,
     /// Seconds that a peer waits for the others at most; null: for ever.
+    #[schemars(range(min = 1, max = 86_400))]
     pub wait_limit_s: Option<u64>,
     /// Objects that a peer fetches at once.
+    #[schemars(range(min = 1, max = 10_000))]
     pub downloads_at_once: usize,
     /// Whether objects are deleted when all have read them.
     pub deletes_objects: bool,

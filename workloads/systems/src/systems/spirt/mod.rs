@@ -78,6 +78,22 @@
 //! # Traffic
 //!
 //! See [`traffic()`].
+//!
+//! # Objects and keys
+//!
+//! In the tensor store of each peer:
+//!
+//! - `params`, `params:velocity`: parameters; their momentum, if there is one
+//! - `gradients_{epoch}_{batch}`: a mini-batch's gradient
+//! - `gradients_{epoch}`: all of them as a list of JSON texts (`json` averaged `in_store`)
+//! - `averaged_gradient_{epoch}`: their mean, a vector
+//! - `summed_gradient_{epoch}`: their sum instead (`on_arrival`)
+//! - `aggregated_gradient_{epoch}`: the mean of all peers' means
+//! - `statistics`: batch-norm statistics (state)
+//!
+//! Queue `{trial}_sync_{epoch}`, or `{trial}_sync` if shared: messages of 9 bytes, rank (u32), epoch
+//! (u32), 1 in a peer's last epoch, else 0 (u8), which peers count. With `push` they go to
+//! `{trial}_sync_{epoch}_{peer}` of every other peer, which takes W − 1 of them.
 
 mod attack;
 mod barrier;

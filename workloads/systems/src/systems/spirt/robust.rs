@@ -1,13 +1,14 @@
 //! Robust aggregation: what takes the place of the mean of the peers' averages.
 
 use epochcost_channels::{RobustMean, RobustRule};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{NAME, Settings};
 use crate::{Job, Result, SettingsError, SystemError, Vector, World};
 
 /// Rule by which a peer aggregates the averages of all peers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Robust {
     /// The mean, as published.
@@ -19,7 +20,7 @@ pub enum Robust {
     TrimmedMean,
     /// The average nearest to its neighbours (Blanchard et al. 2017).
     Krum,
-    /// The mean of the [`Settings::multi_krum_kept`] averages nearest to their neighbours.
+    /// The mean of the `multi_krum_kept` averages nearest to their neighbours.
     MultiKrum,
     /// The geometric median.
     GeometricMedian,
@@ -28,7 +29,7 @@ pub enum Robust {
 }
 
 /// Place where averages are aggregated by a robust rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RobustAt {
     /// The peer's store, into which the function puts the averages of the others.

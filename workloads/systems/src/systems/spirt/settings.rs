@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::robust::{Robust, RobustAt};
@@ -7,7 +8,7 @@ use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, FanOut, Fidelity, Job, ReduceOnPlateau, Task, Techniques};
 
 /// Format of a mini-batch's gradient in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GradientFormat {
     /// Little-endian f32, 4 bytes per parameter.
@@ -17,10 +18,10 @@ pub enum GradientFormat {
 }
 
 /// Place where the gradients of an epoch are averaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Averaging {
-    /// The store. With [`GradientFormat::Json`] it returns the average as text,
+    /// The store. With `gradient_format: json` it returns the average as text,
     /// and the function sets it back, as published: gradients are then items of
     /// one list, added up in f64 in the order in which they came.
     InStore,
@@ -29,12 +30,12 @@ pub enum Averaging {
     /// The store, as they come: each is added to one sum, in the order of
     /// arrival, so that nothing is left to do when the last is there. Last bits
     /// may differ from run to run, never from peer to peer. Needs
-    /// [`GradientFormat::Binary`].
+    /// `gradient_format: binary`.
     OnArrival,
 }
 
 /// Place where the SGD step is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Update {
     /// The store.
@@ -45,7 +46,7 @@ pub enum Update {
 }
 
 /// Queue in which peers announce that their gradients are averaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncQueue {
     /// A queue of the round (an epoch, by default), purged one round later, when all have left it.
@@ -57,7 +58,7 @@ pub enum SyncQueue {
 }
 
 /// Service of the barrier's queue, by which it is billed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Broker {
     /// A RabbitMQ broker, paid by the hour (comparison paper, section 3.3).
@@ -68,7 +69,7 @@ pub enum Broker {
 }
 
 /// Number of messages that opens the barrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
     /// W or more: a function that the platform ran twice does no harm.
@@ -78,19 +79,18 @@ pub enum Barrier {
 }
 
 /// Way in which a peer learns that all have announced themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BarrierBy {
     /// Polls of the number of messages in the queue.
     Poll,
     /// Messages: every peer sends its message to a queue of each other peer.
-    /// [`SyncQueue`], [`Barrier`] and the interval do not matter then.
     Push,
 }
 
 /// Order in which a peer reads the averages of all peers. Their mean is taken in rank
 /// order in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadingOrder {
     /// By rank: all peers read the store of peer 0 first. The published functions
@@ -105,7 +105,7 @@ pub enum ReadingOrder {
 }
 
 /// SPIRT's settings: every difference between paper and published code.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Kind of state that starts the gradient functions: a branch for each in the
@@ -123,7 +123,8 @@ pub struct Settings {
     pub seeded_replicas: bool,
     /// Batch-norm statistics that are kept.
     pub batch_norm: BatchNorm,
-    /// Way in which a peer learns that the barrier is open.
+    /// Way in which a peer learns that the barrier is open; the other settings of the barrier are of
+    /// `poll`.
     pub barrier_by: BarrierBy,
     /// Queue of the barrier.
     pub sync_queue: SyncQueue,
@@ -131,8 +132,10 @@ pub struct Settings {
     pub barrier: Barrier,
     /// Milliseconds between polls of the queue; 0 polls without pause, as
     /// published. The paper names none; ours is 100.
+    #[schemars(range(max = 3_600_000))]
     pub poll_interval_ms: u64,
-    /// Milliseconds that a peer sleeps behind the open barrier.
+    /// Milliseconds that a peer sleeps behind the open barrier, with `poll`.
+    #[schemars(range(max = 3_600_000))]
     pub settle_ms: u64,
     /// Order in which the averages of peers are read.
     #[serde(default)]
@@ -140,23 +143,28 @@ pub struct Settings {
     /// Whether the averages of past epochs stay in the stores, as published.
     pub keeps_averages: bool,
     /// Number of requests of one function under way at once.
+    #[schemars(range(min = 1, max = 10_000))]
     pub transfers_at_once: usize,
     /// Rounds per epoch (R), the paper's gradient accumulation (comparison paper, section
     /// 5): the gradients of an epoch's B mini-batches are accumulated in R parts, each
     /// averaged, exchanged and applied on its own. 1 accumulates all, as published. More
     /// rounds than mini-batches are as many as these.
     #[serde(default = "one_round")]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub rounds_per_epoch: usize,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
     pub early_stopping: Option<EarlyStopping>,
-    /// Rule that takes the place of the mean of all peers' averages. Averages of another
-    /// length, or with values that are not finite, are then refused.
+    /// Rule that takes the place of the mean of all peers' averages. With any but the mean, or mixing,
+    /// averages of another length or with values that are not finite are refused with a warning, and
+    /// count among the f.
     #[serde(default)]
     pub robust: Robust,
-    /// Peers whose averages may be anything (f); the rule survives as many.
+    /// Peers whose averages may be anything (f): Krum and Multi-Krum need 2f + 2 < W, the trimmed mean
+    /// and mixing 2f < W.
     #[serde(default)]
+    #[schemars(range(max = 100_000))]
     pub f: usize,
     /// Whether each average is first replaced by the mean of its W − f nearest.
     #[serde(default)]
@@ -166,38 +174,47 @@ pub struct Settings {
     pub robust_at: RobustAt,
     /// Averages of which Multi-Krum takes the mean (m); null: W − f − 2.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 100_000))]
     pub multi_krum_kept: Option<usize>,
     /// Iterations of the geometric median.
     #[serde(default = "weiszfeld_iterations")]
+    #[schemars(range(min = 1, max = 1_000))]
     pub weiszfeld_iterations: usize,
     /// Distance below which weights in the geometric median no longer grow (ν).
     #[serde(default = "weiszfeld_smoothing")]
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub weiszfeld_smoothing: f32,
-    /// Length at which centred clipping cuts differences off (τ).
+    /// Length at which centred clipping cuts differences from the last round's aggregate off (τ).
     #[serde(default = "clipping_radius")]
+    #[schemars(range(min = 0.0, max = 1e9))]
     pub clipping_radius: f32,
     /// Iterations of centred clipping per round.
     #[serde(default = "clipping_iterations")]
+    #[schemars(range(min = 1, max = 1_000))]
     pub clipping_iterations: usize,
     /// Momentum β that each peer applies to its average m before it shares it:
-    /// m ← β·m + (1 − β)·average. 0: none, as published.
+    /// m ← β·m + (1 − β)·average. 0: none, as published. Below 1; not with `on_arrival`.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub worker_momentum: f64,
-    /// Whether a peer that fails is voted out, and training goes on without it.
+    /// Whether a peer without a heartbeat is voted out instead of ending the trial; takes the place of
+    /// `barrier_by`, `barrier` and `sync_queue`. Not on AWS yet.
     #[serde(default)]
     pub membership: bool,
-    /// Whether a peer that was voted out is called again, and is a member from the next epoch
-    /// on.
+    /// With `membership`: whether a peer that was voted out is called again at the end of the epoch, and
+    /// rejoins with a living peer's model in the next.
     #[serde(default)]
     pub rejoin: bool,
     /// Service of the barrier's queue.
     #[serde(default)]
     pub broker: Broker,
-    /// Whether peers sign their averages, and what follows from one that is refused.
+    /// Whether peers sign their averages (Ed25519 over peer, epoch, round and SHA-256 digest), and what
+    /// follows from one that is not signed by the key trusted at the start.
     #[serde(default)]
     pub signatures: Signatures,
     /// Milliseconds without a heartbeat after which a member is suspected.
     #[serde(default = "heartbeat_timeout_ms")]
+    #[schemars(range(max = 3_600_000))]
     pub heartbeat_timeout_ms: u64,
 }
 

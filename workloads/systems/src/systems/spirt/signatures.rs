@@ -15,6 +15,7 @@ use epochcost_channels::Payload;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Settings;
@@ -38,7 +39,7 @@ const PURPOSE: &[u8] = b"epochcost/spirt/average/1";
 const DIGEST_READINGS: usize = 10;
 
 /// Whether peers sign their averages, and what follows from one that is refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Signatures {
     /// Averages are not signed.
