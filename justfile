@@ -22,7 +22,7 @@ reproduce *ARGS:
 
 # The schemas of files, after a change to their types.
 schemas:
-    for kind in experiment paper place profile compute hardware scores prices validation; do cargo run --release -- list fields $kind --json > docs/schemas/$kind.json; done
+    for kind in experiment paper place profile compute hardware prices validation; do cargo run --release -- list fields $kind --json > docs/schemas/$kind.json; done
 
 # Every test. No cloud account, no services.
 test *ARGS:

@@ -85,7 +85,8 @@ enum Verb {
     ///
     /// A step of b samples takes fixed + b x sample seconds on one thread: a
     /// line fitted to the medians by least squares of relative errors. Measure
-    /// on an idle machine.
+    /// on an idle machine. `profile calibrate` moves a platform profile towards
+    /// measurements of one's own account.
     Profile(cmd::profile::Args),
     /// Simulate a recorded local run again: on the same machine's profile, or
     /// under another memory size, worker count or platform.

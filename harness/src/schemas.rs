@@ -16,7 +16,7 @@ pub struct Kind {
 }
 
 /// Every kind of file.
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 8] = [
     Kind {
         name: "experiment",
         about: "rows to train or to simulate, and what is claimed of them",
@@ -46,11 +46,6 @@ pub const KINDS: [Kind; 9] = [
         name: "hardware",
         about: "speeds of vCPUs and GPUs, relative to a reference",
         schema: || (*of::<profiles::hardware::Table>()).clone(),
-    },
-    Kind {
-        name: "scores",
-        about: "errors of platform profiles on measurements",
-        schema: || (*of::<profiles::misses::Others>()).clone(),
     },
     Kind {
         name: "prices",

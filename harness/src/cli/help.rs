@@ -49,7 +49,14 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
     ),
     ("map", &["epochcost map --deadline 2h --out map.svg"]),
     ("validate", &["epochcost validate"]),
-    ("profile", &["epochcost profile --help"]),
+    (
+        "profile",
+        &[
+            "epochcost profile --help",
+            "epochcost profile calibrate --probe --client interpreted",
+            "epochcost profile calibrate mine.csv --out mine.yaml",
+        ],
+    ),
     (
         "replay",
         &[

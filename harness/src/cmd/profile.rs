@@ -1,5 +1,7 @@
 //! `profile`: measure a compute profile, which simulations stand on: of this program's models on
-//! this machine, or of any training.
+//! this machine, or of any training; `profile calibrate`: a platform profile of one's own.
+
+mod calibrate;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -22,7 +24,11 @@ const STEPS: (usize, usize) = (3, 20);
 
 /// `profile`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    /// What to do with platform profiles.
+    #[command(subcommand)]
+    action: Option<Action>,
     /// A program to profile as it is, after `--`: `epochcost profile -- python train.py`.
     /// Without one, this program's own models are measured.
     #[arg(last = true, value_name = "PROGRAM")]
@@ -84,6 +90,16 @@ pub struct Args {
     force: bool,
 }
 
+/// What there is to do beside measuring steps.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Move a platform profile towards measurements of one's own account.
+    ///
+    /// Writes the profile with a new value and range for each constant that the measurements say
+    /// something of; few move little. Says how far each moved, and by how many rows.
+    Calibrate(calibrate::Args),
+}
+
 /// A device by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DeviceName {
@@ -136,6 +152,9 @@ impl Args {
 /// [`Error::Usage`] for what cannot be measured and for a file that is there,
 /// before any work starts; then whatever kept a process from measuring.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if let Some(Action::Calibrate(args)) = &args.action {
+        return calibrate::run(args, output);
+    }
     let machine = Machine::here(Vec::new());
     if args.program.is_empty() {
         let plan = Plan::new(&args.request(&args.model_batches()), machine)?;

@@ -14,6 +14,9 @@ use crate::ui::Output;
 /// Directory of validations, in that of experiments.
 const VALIDATION: &str = "validation";
 
+/// Directory of the judges, in that of validations.
+const JUDGES: &str = "judges";
+
 /// `validate`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -33,8 +36,12 @@ pub struct Args {
     /// Print Markdown instead of plain text.
     #[arg(long)]
     markdown: bool,
-    /// Write the profile's scores into this file, from which plans and reports say what it misses
-    /// by, in the place of those that it has. Scores without single refinements are left out.
+    /// Also predict each author's figures from the constants that those of all other authors give, the
+    /// judges' among them if no file is named.
+    #[arg(long, conflicts_with_all = ["record", "predict"])]
+    leave_one_out: bool,
+    /// Write the profile's scores, on the judges too, into this file, from which plans and reports say what
+    /// it misses by, in the place of those that it has. Scores without single refinements are left out.
     #[arg(
         long,
         value_name = "FILE",
@@ -58,10 +65,17 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     }
     let files = if args.files.is_empty() {
         let directory = shipped::experiments().join(VALIDATION);
-        validation_files(&directory).map_err(|error| Error::Usage {
-            problem: crate::chain::chain(&error),
-            remedy: "run it at the root of a checkout, or name files".to_owned(),
-        })?
+        let mut files = Vec::new();
+        let with_judges = args.leave_one_out || args.record.is_some();
+        let judges = with_judges.then(|| directory.join(JUDGES));
+        for directory in [Some(directory), judges].into_iter().flatten() {
+            let found = validation_files(&directory).map_err(|error| Error::Usage {
+                problem: crate::chain::chain(&error),
+                remedy: "run it at the root of a checkout, or name files".to_owned(),
+            })?;
+            files.extend(found);
+        }
+        files
     } else {
         args.files
             .iter()
@@ -72,10 +86,11 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         files: &files,
         profile: args.profile.as_deref(),
         draws: args.draws,
-        with_refinements: args.record.is_none(),
+        with_refinements: args.record.is_none() && !args.leave_one_out,
+        leaves_out: args.leave_one_out,
     })?;
     if let (Some(path), Some(profile)) = (&args.record, &args.profile) {
-        misses::record(path, profile, validated.scores()).map_err(|source| Error::Io {
+        misses::record(path, validated.scores(profile)).map_err(|source| Error::Io {
             doing: format!("write {}", path.display()),
             source,
         })?;
@@ -87,7 +102,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         validated.text(args.cells)
     });
     output.json(&validated);
-    let is_expected = args.profile.is_some() || validated.is_expected();
+    let is_expected = args.profile.is_some() || args.leave_one_out || validated.is_expected();
     Ok(if is_expected {
         Exit::Done
     } else {

@@ -4,21 +4,12 @@ use std::path::Path;
 use std::{fs, io};
 
 use epochcost_simulator::profile::Client;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::yaml;
-
 /// Scores of `epochcost validate --record`.
-const OWN: &str = include_str!("../../profiles/validation/own.json");
+const SCORES: &str = include_str!("../../profiles/validation/scores.json");
 
-/// Scores on data that are not in this repository.
-const OTHERS: &str = include_str!("../../profiles/validation/others.yaml");
-
-/// Cells of the own sets that are of the same kind as those of other authors.
-const COMPARED: &str = "object store";
-
-/// Scores of profiles, as both files keep them.
+/// Scores of profiles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Misses {
     /// Scores, one for each profile.
@@ -30,8 +21,57 @@ pub struct Misses {
 pub struct ProfileScores {
     /// Name of the profile.
     pub profile: String,
-    /// Scores by data set, and of several sets together.
+    /// Scores over sets.
+    pub headlines: Vec<Headline>,
+    /// Scores by data set.
     pub sets: Vec<Score>,
+}
+
+/// What measured figures are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Whole functions and runs: starts, objects and bulk data above 1 MB, exchanges of a run.
+    Whole,
+    /// Small requests: objects and messages of at most 1 MB.
+    Small,
+    /// Spread of single events: quantiles relative to a mean or median.
+    Spread,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Whole, Self::Small, Self::Spread];
+
+    /// Returns the words for it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Whole => "whole functions and runs",
+            Self::Small => "small requests",
+            Self::Spread => "spreads of single events",
+        }
+    }
+}
+
+/// Scores over data sets, each of which counts once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Headline {
+    /// What the cells are of.
+    pub scope: Scope,
+    /// Whether the profile has a constant by their author.
+    pub gave_a_constant: bool,
+    /// Data sets.
+    pub sets: usize,
+    /// Judged cells.
+    pub cells: usize,
+    /// Mean of the sets' median absolute relative errors; null where a cell cannot be predicted.
+    pub median_error: Option<f64>,
+    /// Geometric mean of predicted over measured, less 1.
+    pub bias: Option<f64>,
+    /// Mean share of the cells inside their range.
+    pub coverage: Option<f64>,
+    /// Geometric mean of the sets' median of upper over lower end.
+    pub width: Option<f64>,
 }
 
 /// Score of a profile on the cells of a data set.
@@ -51,77 +91,51 @@ pub struct Score {
 ///
 /// # Errors
 /// When the file is of another kind or cannot be written.
-pub fn record(path: &Path, profile: &str, sets: Vec<Score>) -> io::Result<()> {
+pub fn record(path: &Path, scores: ProfileScores) -> io::Result<()> {
     let mut known = match fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Misses::default(),
         Err(error) => return Err(error),
     };
-    known.profiles.retain(|known| known.profile != profile);
-    known.profiles.push(ProfileScores {
-        profile: profile.to_owned(),
-        sets,
-    });
+    (known.profiles).retain(|known| known.profile != scores.profile);
+    known.profiles.push(scores);
     known.profiles.sort_by(|a, b| a.profile.cmp(&b.profile));
     fs::write(path, serde_json::to_string_pretty(&known)? + "\n")
 }
 
-impl Misses {
-    /// Returns the scores of a profile.
-    fn of(&self, profile: &str) -> Option<&ProfileScores> {
-        self.profiles.iter().find(|known| known.profile == profile)
-    }
-}
-
-/// Cells, median error and coverage of a profile.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Figures {
-    /// Name of the profile.
-    profile: String,
-    /// Cells that are judged.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    cells: usize,
-    /// Median of the absolute relative errors.
-    #[schemars(range(min = 0.0, max = 1e9))]
-    median_error: f64,
-    /// Share of the cells inside their range.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    coverage: f64,
-}
-
-/// Scores of platform profiles on data of other authors.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Others {
-    /// Origins of the data.
-    #[serde(rename = "sources")]
-    _sources: Vec<String>,
-    /// Scores, one for each profile.
-    profiles: Vec<Figures>,
-}
-
-/// Returns the sentence on what a shipped profile misses by, the larger error first; that it was
-/// never compared, where no score of it is known.
+/// Returns the sentence on what a shipped profile misses by on whole functions and runs, the larger error
+/// first; that it was never compared, where no score of it is known.
 pub fn sentence(profile: &str, client: Option<Client>) -> String {
-    let mut known: Vec<(Figures, &str)> = Vec::new();
-    known.extend(on_others(profile).map(|figures| (figures, "S3 figures of other authors")));
-    known.extend(on_own(profile).map(|figures| (figures, "S3 figures of this project's own sets")));
-    known.sort_by(|(a, _), (b, _)| b.median_error.total_cmp(&a.median_error));
+    let mut known: Vec<(f64, f64, f64, Headline)> = whole(profile)
+        .into_iter()
+        .filter_map(|line| Some((line.median_error?, line.coverage?, line.width?, line)))
+        .collect();
+    known.sort_by(|a, b| b.0.total_cmp(&a.0));
     if known.is_empty() {
         return unknown(profile, client);
     }
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let parts = known.into_iter().map(|(figures, whose)| {
+    let parts = known.into_iter().map(|(median_error, coverage, width, line)| {
         format!(
-            "on {} measured {whose} its median error is {} and its ranges hold {}",
-            figures.cells,
-            percent(figures.median_error),
-            percent(figures.coverage)
+            "by authors {} it a constant ({} sets) median errors are {} on average, and ranges, a factor of \
+             {width:.1} wide, hold {}",
+            if line.gave_a_constant {
+                "who gave"
+            } else {
+                "who did not give"
+            },
+            line.sets,
+            percent(median_error),
+            percent(coverage)
         )
     });
     let parts: Vec<String> = parts.collect();
-    format!("{}: {}.", named(profile, client), parts.join("; "))
+    format!(
+        "{}: on measured {} {}.",
+        named(profile, client),
+        Scope::Whole.title(),
+        parts.join("; ")
+    )
 }
 
 /// Returns the sentence on a profile of which no score is known.
@@ -141,22 +155,19 @@ fn named(profile: &str, client: Option<Client>) -> String {
     format!("Profile {profile}{client}")
 }
 
-fn on_others(profile: &str) -> Option<Figures> {
-    let others: Others = yaml::read("others.yaml", OTHERS, |_| Ok(())).ok()?;
-    let mut known = others.profiles.into_iter();
-    known.find(|known| known.profile == profile)
-}
-
-fn on_own(profile: &str) -> Option<Figures> {
-    let own: Misses = serde_json::from_str(OWN).ok()?;
-    let mut sets = own.of(profile)?.sets.iter();
-    let score = sets.find(|score| score.name == COMPARED)?;
-    Some(Figures {
-        profile: profile.to_owned(),
-        cells: score.cells,
-        median_error: score.median_error?,
-        coverage: score.coverage?,
-    })
+/// Returns the recorded scores of a profile on whole functions and runs.
+fn whole(profile: &str) -> Vec<Headline> {
+    let all: Misses = serde_json::from_str(SCORES).unwrap_or_default();
+    let known = all
+        .profiles
+        .into_iter()
+        .find(|known| known.profile == profile);
+    let lines = known.map_or_else(Vec::new, |known| known.headlines);
+    let mut lines = lines.into_iter();
+    lines
+        .by_ref()
+        .filter(|line| line.scope == Scope::Whole)
+        .collect()
 }
 
 #[cfg(test)]
@@ -165,34 +176,41 @@ mod tests {
     use super::*;
     use crate::profiles::{DEFAULT, shipped};
 
-    /// Files that cannot be read would say of every profile that it was never compared.
+    /// A file that cannot be read would say of every profile that it was never compared.
     #[test]
     fn the_larger_error_is_said_first() {
-        let own = on_own(DEFAULT).unwrap();
-        let others = on_others(DEFAULT).unwrap();
-        assert!(others.median_error > own.median_error);
+        let both = whole(DEFAULT);
+        assert_eq!(both.len(), 2);
+        let larger = both
+            .iter()
+            .max_by(|a, b| a.median_error.unwrap().total_cmp(&b.median_error.unwrap()));
+        let larger = larger.unwrap();
         let said = sentence(DEFAULT, Some(Client::Interpreted));
-        let (first, second) = said.split_once("; ").unwrap();
-        assert!(first.starts_with(&format!("Profile {DEFAULT} (interpreted client): on 122 ")));
+        let (first, _) = said.split_once("; ").unwrap();
+        assert!(first.starts_with(&format!(
+            "Profile {DEFAULT} (interpreted client): on measured "
+        )));
         assert!(
-            first.ends_with("its median error is 42 % and its ranges hold 39 %"),
+            first.contains(&format!("({} sets)", larger.sets)),
             "{first}"
         );
-        assert!(second.contains("this project's own sets"), "{second}");
-        // The profile that was fitted to a paper has its larger error on this project's sets.
-        let fitted = sentence("aws-us-east-1", None);
-        assert!(fitted.contains("this project's own sets"), "{fitted}");
+        let error = format!(
+            "median errors are {:.0} %",
+            larger.median_error.unwrap() * 100.0
+        );
+        assert!(first.contains(&error), "{first}");
     }
 
     #[test]
     fn scores_are_of_shipped_profiles_and_others_say_that_there_are_none() {
         let (platforms, _) = shipped();
-        let own: Misses = serde_json::from_str(OWN).unwrap();
-        let others: Others = yaml::read("others.yaml", OTHERS, |_| Ok(())).unwrap();
-        let own = own.profiles.iter().map(|known| known.profile.as_str());
-        let names = own.chain(others.profiles.iter().map(|known| known.profile.as_str()));
-        for name in names {
-            assert!(platforms.contains(&name), "{name}");
+        let all: Misses = serde_json::from_str(SCORES).unwrap();
+        for known in all.profiles {
+            assert!(
+                platforms.contains(&known.profile.as_str()),
+                "{}",
+                known.profile
+            );
         }
         for name in ["laptop", "mine"] {
             let said = sentence(name, Some(Client::Compiled));

@@ -7,6 +7,7 @@ mod audit;
 mod bad_input;
 mod beside;
 mod browser;
+mod calibrate;
 mod campaign;
 mod commands;
 mod compare;

@@ -72,7 +72,7 @@ fn an_experiment_of_any_platform_is_planned_without_its_data() {
     }
     let says = [
         "every figure is simulated",
-        "Profile aws-us-east-1-2024 (compiled client): on 122 measured S3 figures",
+        "Profile aws-us-east-1-2024 (compiled client): on measured whole functions and runs",
         "stated-flops",
         // What is billed is said in words; its names in bills stand in `-v`.
         "function time $",

@@ -78,7 +78,7 @@ fn the_same_draws_give_the_same_bytes_and_series_of_a_fit_are_not_judged() {
 #[test]
 fn the_recorded_scores_are_those_of_today() {
     let directory = tempfile::tempdir().unwrap();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles/validation/own.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles/validation/scores.json");
     let recorded: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let recorded = recorded["profiles"].as_array().unwrap();
     assert_eq!(recorded.len(), 2);
@@ -91,27 +91,27 @@ fn the_recorded_scores_are_those_of_today() {
                 "--profile",
                 profile,
                 "--record",
-                directory.path().join("own.json").to_str().unwrap(),
+                directory.path().join("scores.json").to_str().unwrap(),
             ],
         );
     }
-    let written = fs::read_to_string(directory.path().join("own.json")).unwrap();
+    let written = fs::read_to_string(directory.path().join("scores.json")).unwrap();
     let written: Value = serde_json::from_str(&written).unwrap();
     let flat = |profiles: &[Value]| -> Vec<(String, String, Vec<f64>)> {
         let of = |known: &Value| {
             let profile = known["profile"].as_str().unwrap().to_owned();
-            let sets = known["sets"].as_array().unwrap().clone();
-            sets.into_iter().map(move |set| {
-                let figures = ["cells", "median_error", "coverage"];
-                let figures = figures.map(|name| set[name].as_f64().unwrap_or(-1.0));
-                let name = set["name"].as_str().unwrap().to_owned();
-                (profile.clone(), name, figures.into())
+            let lines = ["headlines", "sets"].map(|kind| known[kind].as_array().unwrap().clone());
+            lines.concat().into_iter().map(move |line| {
+                let figures = ["cells", "median_error", "bias", "coverage", "width"];
+                let figures = figures.map(|name| line[name].as_f64().unwrap_or(-1.0));
+                let of = ["name", "scope", "gave_a_constant"].map(|name| line[name].to_string());
+                (profile.clone(), of.join(" "), figures.into())
             })
         };
         profiles.iter().flat_map(of).collect()
     };
     let remedy =
-        "run `epochcost validate --profile NAME --record harness/profiles/validation/own.json`";
+        "run `epochcost validate --profile NAME --record harness/profiles/validation/scores.json`";
     let (recorded, written) = (
         flat(recorded),
         flat(written["profiles"].as_array().unwrap()),
@@ -127,35 +127,72 @@ fn the_recorded_scores_are_those_of_today() {
     }
 }
 
-/// Every cell counts once, in the scores over the object store's sets as in those over all.
+/// Judged cells are in one line each, by what they are of and by whether their author gave a constant.
 #[test]
-fn sets_together_are_all_of_their_judged_cells() {
+fn headlines_hold_every_judged_cell_once() {
     let directory = tempfile::tempdir().unwrap();
     let validation = experiments().join("validation");
     let file = |name: &str| validation.join(format!("{name}.yaml"));
-    let files = ["s3-put-clients", "s3-large-objects", "function-start"].map(file);
+    let files = [
+        "s3-put-clients",
+        "s3-large-objects",
+        "compute-spread",
+        "judges/sebs-init",
+    ]
+    .map(file);
     let files = files.each_ref().map(|file| file.to_str().unwrap());
-    let arguments = [
-        &files[..],
-        &["--draws", "60", "--json", "--profile", "aws-us-east-1-2024"],
+    let options = ["--draws", "60", "--json", "--profile", "aws-us-east-1-2024"];
+    let (json, _) = ends(directory.path(), &[&files[..], &options[..]].concat(), 0);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let found = json["headlines"].as_array().unwrap().iter().map(|line| {
+        let count = |name: &str| line[name].as_u64().unwrap();
+        let scope = line["scope"].as_str().unwrap();
+        (
+            scope,
+            line["gave_a_constant"].as_bool().unwrap(),
+            count("sets"),
+            count("cells"),
+        )
+    });
+    let expected = [
+        ("whole", false, 1, 18),
+        ("whole", true, 1, 10),
+        ("small", true, 1, 10),
+        ("spread", false, 1, 12),
+        ("spread", true, 1, 2),
     ];
-    let json: Value =
-        serde_json::from_str(&ends(directory.path(), &arguments.concat(), 0).0).unwrap();
-    let cells = |of: &dyn Fn(&Value) -> bool| -> u64 {
-        let sets = json["sets"].as_array().unwrap().iter();
-        let chosen = sets.filter(|set| of(&set["name"]));
-        chosen
-            .map(|set| set["judged"]["cells"].as_u64().unwrap())
-            .sum()
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+/// A judge is predicted from the other authors, and changes nothing for them.
+#[test]
+fn every_author_is_left_out_in_turn() {
+    let directory = tempfile::tempdir().unwrap();
+    let validation = experiments().join("validation");
+    let authors = |names: &[&str]| -> Vec<Value> {
+        let files = names
+            .iter()
+            .map(|name| validation.join(format!("{name}.yaml")));
+        let files: Vec<String> = files.map(|file| file.display().to_string()).collect();
+        let files = files.iter().map(String::as_str);
+        let options = ["--draws", "40", "--leave-one-out", "--json"];
+        let arguments: Vec<&str> = files.chain(options).collect();
+        let json: Value = serde_json::from_str(&ends(directory.path(), &arguments, 0).0).unwrap();
+        json["authors"].as_array().unwrap().clone()
     };
-    let together = json["together"].as_array().unwrap();
-    assert_eq!(together[0]["of"], "object store");
+    let without = authors(&["s3-put-clients", "s3-clients"]);
+    let with = authors(&["s3-put-clients", "s3-clients", "judges/sebs-model"]);
+    let found = with.iter().map(|line| {
+        (
+            line["author"].as_str().unwrap(),
+            line["cells"].as_u64().unwrap(),
+        )
+    });
     assert_eq!(
-        together[0]["judged"]["cells"],
-        cells(&|name| name != "function-start")
+        found.collect::<Vec<_>>(),
+        [("blacha", 54), ("mbwilding", 20), ("spcl", 5)]
     );
-    assert_eq!(together[1]["of"], "all sets");
-    assert_eq!(together[1]["judged"]["cells"], cells(&|_| true));
+    assert_eq!(with[..2], without[..]);
 }
 
 #[test]

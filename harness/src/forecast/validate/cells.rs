@@ -4,12 +4,16 @@ use std::fmt;
 use std::path::Path;
 
 use epochcost_simulator::{Operation, Probe, ProbeClient};
+use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
-use serde::{Deserialize, Serialize};
 
 use super::file::Repeat;
+use crate::profiles::misses::Scope;
 use crate::published::{PublishedError, Row, Table};
+
+/// Largest object of a small request, bytes.
+const SMALL_BYTES: u64 = 1_000_000;
 
 /// A measured figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +26,8 @@ pub(super) struct Cell {
     pub(super) statistic: Statistic,
     /// The measured figure: seconds, or a share of them.
     pub(super) measured: f64,
+    /// Where it stands: file and line.
+    pub(super) place: String,
 }
 
 /// What was measured.
@@ -33,34 +39,19 @@ pub(super) enum Setting {
     Row(String),
 }
 
-/// A part of the simulator that cells judge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Stage {
-    /// Reads and writes of the object store, and exchanges over it.
-    ObjectStore,
-    /// Messages over the queue.
-    Queue,
-    /// Bulk data of a function's network.
-    Network,
-    /// Calls, sandboxes and init.
-    Start,
-    Compute,
-}
-
-impl Setting {
-    /// Returns the part of the simulator that it judges.
-    pub(super) fn stage(&self) -> Stage {
+impl Cell {
+    /// Returns what it is of.
+    pub(super) fn scope(&self) -> Scope {
         use Operation::*;
-        match self {
-            Self::Row(_) => Stage::ObjectStore,
-            Self::Operation(probe) => match probe.operation {
-                Get | Put | InstanceGet => Stage::ObjectStore,
-                Deliver => Stage::Queue,
-                Download | VpcDownload | Upload => Stage::Network,
-                WarmStart | ColdStart | Sandbox | Init => Stage::Start,
-                Compute => Stage::Compute,
-            },
+        match (&self.setting, self.statistic) {
+            (_, Statistic::ExcessOverMedian(_) | Statistic::ExcessOverMean(_)) => Scope::Spread,
+            (Setting::Operation(probe), _)
+                if matches!(probe.operation, Get | Put | InstanceGet | Deliver)
+                    && probe.bytes <= SMALL_BYTES =>
+            {
+                Scope::Small
+            }
+            _ => Scope::Whole,
         }
     }
 }
@@ -154,7 +145,7 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 /// Columns that identify a cell of a data file.
-const IDENTITY: [&str; 9] = [
+pub(super) const IDENTITY: [&str; 9] = [
     "series",
     "operation",
     "client",
@@ -166,14 +157,18 @@ const IDENTITY: [&str; 9] = [
     "statistic",
 ];
 
-/// Reads the cells of a data file.
+/// Reads the cells of a data file, of which `repeat` tells how often each is simulated.
 ///
 /// # Errors
 /// When it cannot be read, or a line describes no cell.
-pub(super) fn read(file: &Path, repeat: Repeat) -> Result<Vec<Cell>, PublishedError> {
+pub(super) fn read(
+    file: &Path,
+    repeat: impl Fn(Row<'_>) -> Result<Repeat, PublishedError>,
+) -> Result<Vec<Cell>, PublishedError> {
     let table = Table::read(file)?;
     table.refuse_repeated(&IDENTITY)?;
-    table.rows().map(|row| cell(row, repeat)).collect()
+    let read = table.rows().map(|row| cell(row, repeat(row)?));
+    read.collect()
 }
 
 fn cell(row: Row<'_>, repeat: Repeat) -> Result<Cell, PublishedError> {
@@ -195,6 +190,7 @@ fn cell(row: Row<'_>, repeat: Repeat) -> Result<Cell, PublishedError> {
         setting,
         statistic,
         measured,
+        place: row.cell("measured"),
     })
 }
 
@@ -231,7 +227,7 @@ fn word<'a, T: Deserialize<'a>>(row: Row<'a>, column: &str) -> Result<T, Publish
     T::deserialize(word).map_err(|_| unknown(row, column, text))
 }
 
-fn unknown(row: Row<'_>, column: &str, found: &str) -> PublishedError {
+pub(super) fn unknown(row: Row<'_>, column: &str, found: &str) -> PublishedError {
     PublishedError::Table {
         place: row.cell(column),
         reason: format!("{found:?} is no {column}"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use epochcost_simulator::profile::{Constant, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,7 @@ use super::score::{StatedTarget, Target};
 use crate::chain::chain;
 use crate::error::Error;
 use crate::experiment::platforms;
+use crate::profiles;
 use crate::rows::StatedConstant;
 use crate::shipped;
 use crate::yaml;
@@ -64,6 +66,17 @@ pub(super) struct Source {
     pub(super) licence: String,
     /// File or directory in it.
     pub(super) path: String,
+    /// What the names of its series begin with; empty: all series are its.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) series: Vec<String>,
+}
+
+impl Source {
+    /// Returns the author: the owner of the repository, or the publication.
+    fn author(&self) -> &str {
+        let owner = self.repository.split_once('/');
+        owner.map_or(&self.repository, |(owner, _)| owner)
+    }
 }
 
 /// How often an operation is simulated.
@@ -106,6 +119,17 @@ impl File {
         Ok(file)
     }
 
+    /// Returns the platform profile, without the constants that the file states.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub(super) fn platform(&self) -> Result<Profile<Constant>, Error> {
+        profiles::platform(&self.profile).map_err(|error| Error::Usage {
+            problem: error.problem,
+            remedy: error.remedy,
+        })
+    }
+
     /// Returns a path that the file names, relative to where the program runs.
     pub(super) fn beside(&self, named: &Path) -> PathBuf {
         self.path
@@ -121,12 +145,44 @@ impl File {
         }
     }
 
+    /// Returns whether it is a judge, which no constant may use: by its directory.
+    pub(super) fn is_judge(&self) -> bool {
+        let directory = self.path.parent().and_then(Path::file_name);
+        directory.is_some_and(|name| name == "judges")
+    }
+
+    /// Returns the source of a series, if one is named.
+    fn source(&self, series: &str) -> Option<&Source> {
+        self.sources.iter().find(|source| {
+            let mut prefixes = source.series.iter();
+            source.series.is_empty() || prefixes.any(|prefix| series.starts_with(prefix))
+        })
+    }
+
+    /// Returns the author of a series; the file's name without a source.
+    pub(super) fn author(&self, series: &str) -> &str {
+        self.source(series).map_or(&self.name, Source::author)
+    }
+
+    /// Returns whether a constant of `profile` names the repository of a series as its source.
+    pub(super) fn gave_a_constant(&self, series: &str, profile: &Profile<Constant>) -> bool {
+        let Some(source) = self.source(series) else {
+            return false;
+        };
+        let constants = profile.constants();
+        let constants = constants.iter().map(|(_, constant)| &constant.source);
+        let spreads = profile.spreads();
+        let spreads = spreads.iter().map(|(_, spread)| &spread.source);
+        let mut texts = constants.chain(spreads);
+        texts.any(|text| text.contains(&source.repository))
+    }
+
     /// Reads the data.
     ///
     /// # Errors
     /// When they cannot be read, or a series that constants may be fitted to is not there.
     pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
-        let cells = cells::read(&self.beside(&self.data), self.repeat)
+        let cells = cells::read(&self.beside(&self.data), |_| Ok(self.repeat))
             .map_err(|error| self.error(&chain(&error)))?;
         let is_there = |series: &String| cells.iter().any(|cell| cell.series == *series);
         match self.fit.iter().find(|series| !is_there(series)) {

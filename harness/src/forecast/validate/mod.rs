@@ -4,6 +4,8 @@
 //! targets. Every other series is judged: each cell of it is predicted by the simulator's own
 //! stations, channels and starts, and compared with what was measured.
 
+mod authors;
+mod calibrate;
 mod cells;
 mod file;
 mod predict;
@@ -15,17 +17,20 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use self::cells::{Cell, Stage};
+use self::authors::LeftOut;
+use self::cells::Cell;
 pub(crate) use self::file::File as Validation;
 use self::file::{File, Source};
 use self::predict::{Predicted, Predictor};
 use self::score::{Compared, Score, Scored, Verdict};
 use crate::error::Error;
-use crate::profiles::misses;
+use crate::profiles::misses::{self, Headline, Scope};
 use crate::results::SchemaVersion;
 
+pub use self::calibrate::{Calibrated, Calibration, calibrate};
+
 /// The version of the format of a validation's result.
-const VALIDATION_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
+const VALIDATION_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 0 };
 
 /// What is validated, and how.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +43,8 @@ pub struct Request<'a> {
     pub draws: u32,
     /// Whether the judged cells are also predicted without one refinement each.
     pub with_refinements: bool,
+    /// Whether each author's cells are also predicted from the other authors' alone.
+    pub leaves_out: bool,
 }
 
 /// All data sets, compared.
@@ -46,16 +53,12 @@ pub struct Validated {
     schema_version: SchemaVersion,
     /// Draws that an interval is taken from.
     draws: u32,
+    /// Scores of the judged cells over sets, each of which counts once.
+    headlines: Vec<Headline>,
+    /// Scores of each author's cells from the other authors' alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    authors: Vec<LeftOut>,
     sets: Vec<Set>,
-    /// Scores of the judged cells of several sets together, where there are several.
-    together: Vec<Together>,
-}
-
-/// Scores of cells of several sets, each of which counts once.
-#[derive(Serialize)]
-struct Together {
-    of: &'static str,
-    judged: Scored,
 }
 
 /// A data set, compared.
@@ -96,14 +99,22 @@ struct Without {
 /// # Errors
 /// When a file, its data or its profile cannot be used.
 pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
-    let mut sets = Vec::with_capacity(request.files.len());
-    for path in request.files {
-        sets.push(set(&File::read(path, request.profile)?, request)?);
-    }
+    let files: Vec<File> = (request.files.iter())
+        .map(|path| File::read(path, request.profile))
+        .collect::<Result<_, _>>()?;
+    let sets: Vec<Set> = (files.iter())
+        .map(|file| set(file, request))
+        .collect::<Result<_, _>>()?;
+    let authors = if request.leaves_out {
+        authors::left_out(&files, request.draws)?
+    } else {
+        Vec::new()
+    };
     Ok(Validated {
         schema_version: VALIDATION_VERSION,
         draws: request.draws,
-        together: together(&sets),
+        headlines: headlines(&sets),
+        authors,
         sets,
     })
 }
@@ -125,39 +136,39 @@ impl Validated {
 }
 
 impl Validated {
-    /// Returns the scores by which answers say what their profile misses by: of each set, and of
-    /// several together.
-    pub fn scores(&self) -> Vec<misses::Score> {
-        let score = |name: &str, scored: &Scored| misses::Score {
-            name: name.to_owned(),
-            cells: scored.cells,
-            median_error: Some(scored.score.median_error).filter(|error| error.is_finite()),
-            coverage: scored.coverage,
-        };
+    /// Returns the scores by which answers say what their profile misses by.
+    pub fn scores(&self, profile: &str) -> misses::ProfileScores {
         let sets = self.sets.iter().filter(|set| !set.is_circular);
-        let sets = sets.map(|set| score(&set.name, &set.judged));
-        let together = self.together.iter().map(|all| score(all.of, &all.judged));
-        sets.chain(together).collect()
+        let score = |set: &Set| misses::Score {
+            name: set.name.clone(),
+            cells: set.judged.cells,
+            median_error: Some(set.judged.score.median_error).filter(|error| error.is_finite()),
+            coverage: set.judged.coverage,
+        };
+        misses::ProfileScores {
+            profile: profile.to_owned(),
+            headlines: self.headlines.clone(),
+            sets: sets.map(score).collect(),
+        }
     }
 }
 
-/// Returns the scores over the sets of the object store, and over all, without those that the
-/// profile was fitted to; none of a single set.
-fn together(sets: &[Set]) -> Vec<Together> {
-    if sets.len() < 2 {
-        return Vec::new();
-    }
-    let sets = || sets.iter().filter(|set| !set.is_circular);
-    let judged = || sets().flat_map(|set| &set.cells);
-    let judged = || judged().filter(|cell| !cell.is_fitted).cloned();
-    let of_store = judged().filter(|cell| cell.stage == Stage::ObjectStore);
-    [
-        ("object store", Scored::of(&of_store.collect::<Vec<_>>())),
-        ("all sets", Scored::of(&judged().collect::<Vec<_>>())),
-    ]
-    .into_iter()
-    .filter_map(|(of, judged)| judged.map(|judged| Together { of, judged }))
-    .collect()
+/// Returns the scores over sets, without those that the profile was fitted to: of each scope, for
+/// authors who gave the profile no constant and for those who did.
+fn headlines(sets: &[Set]) -> Vec<Headline> {
+    let groups = Scope::ALL.into_iter();
+    let groups = groups.flat_map(|scope| [false, true].map(|gave| (scope, gave)));
+    let headline = |(scope, gave): (Scope, bool)| {
+        let of = |set: &Set| {
+            let own = set.cells.iter().filter(|cell| {
+                !cell.is_fitted && cell.scope == scope && cell.gave_a_constant == gave
+            });
+            Scored::of(&own.cloned().collect::<Vec<_>>())
+        };
+        let sets = sets.iter().filter(|set| !set.is_circular);
+        score::over_sets(scope, gave, &sets.filter_map(of).collect::<Vec<_>>())
+    };
+    groups.filter_map(headline).collect()
 }
 
 /// Compares the simulator with one data set.
@@ -166,7 +177,8 @@ fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
     let cells = file.cells()?;
     let predictor = Predictor::new(file)?;
     let predicted = predictor.predict(&cells, request.draws, None)?;
-    let compared: Vec<Compared> = cells.iter().zip(&predicted).map(compare(file)).collect();
+    let compare = compare(file, &predictor);
+    let compared: Vec<Compared> = cells.iter().zip(&predicted).map(&compare).collect();
     let (fitted, judged): (Vec<_>, Vec<_>) =
         compared.iter().cloned().partition(|cell| cell.is_fitted);
     let score = Scored::of(&judged).ok_or_else(|| file.error("no series is judged"))?;
@@ -179,7 +191,7 @@ fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
     };
     for refinement in refinements {
         let predicted = predictor.predict(&cells, 0, Some(refinement))?;
-        let compared = cells.iter().zip(&predicted).map(compare(file));
+        let compared = cells.iter().zip(&predicted).map(&compare);
         let judged: Vec<_> = compared.filter(|cell| !cell.is_fitted).collect();
         let Some(judged) = Scored::of(&judged) else {
             continue;
@@ -196,7 +208,7 @@ fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
         description: file.description.clone(),
         about: file.about.clone(),
         sources: file.sources.clone(),
-        profile: predictor.profile().to_owned(),
+        profile: predictor.platform().name.clone(),
         is_held_out: file.fit.is_empty(),
         is_circular: file.experiment.is_some() && predictor.is_fitted_to_a_paper(),
         fitted: Scored::of(&fitted),
@@ -211,10 +223,15 @@ fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
 }
 
 /// Returns the comparison of a cell with its prediction.
-fn compare(file: &File) -> impl Fn((&Cell, &Predicted)) -> Compared {
+fn compare<'a>(
+    file: &'a File,
+    predictor: &'a Predictor,
+) -> impl Fn((&Cell, &Predicted)) -> Compared + 'a {
     |(cell, predicted)| Compared {
         series: cell.series.clone(),
-        stage: cell.setting.stage(),
+        author: file.author(&cell.series).to_owned(),
+        gave_a_constant: file.gave_a_constant(&cell.series, predictor.platform()),
+        scope: cell.scope(),
         setting: cell.setting.to_string(),
         statistic: cell.statistic.to_string(),
         measured: cell.measured,

@@ -15,9 +15,8 @@ use crate::forecast::estimate::{Outcome, estimate};
 use crate::forecast::parallel;
 use crate::platform::sim::Sim;
 use crate::platform::simulator;
-use crate::profiles;
 use crate::results::ResultsError;
-use crate::rows::{TrialPlan, stated};
+use crate::rows::{self, StatedConstant, TrialPlan, stated};
 
 /// Seed of all draws of a validation.
 const SEED: u64 = 0x5641_4C49;
@@ -37,11 +36,14 @@ pub(super) struct Predicted {
 }
 
 /// What a prediction is made from.
+#[derive(Clone)]
 pub(super) struct Predictor {
     profile: Profile<Constant>,
+    /// Constants of the measured platform that the profile describes otherwise.
+    constants: BTreeMap<String, StatedConstant>,
     /// Rows of the experiment, by id.
     rows: BTreeMap<String, TrialPlan>,
-    sim: Option<Sim>,
+    simulation: Option<rows::Simulation>,
     prices: PriceBook,
 }
 
@@ -60,23 +62,40 @@ impl Predictor {
     /// # Errors
     /// When one of them cannot be used.
     pub(super) fn new(file: &File) -> Result<Self, Error> {
-        let profile = profiles::platform(&file.profile).map_err(|error| Error::Usage {
-            problem: error.problem,
-            remedy: error.remedy,
-        })?;
-        let (mut rows, mut sim) = (BTreeMap::new(), None);
+        let profile = file.platform()?;
+        let (mut rows, mut simulation) = (BTreeMap::new(), None);
         if let Some(experiment) = &file.experiment {
             let experiment = experiment_on(&file.beside(experiment), &profile, &file.profile)?;
-            sim = (experiment.simulation.clone()).map(|simulation| Sim::new(simulation, None));
+            simulation.clone_from(&experiment.simulation);
             let plans = experiment.trial_plans().into_iter();
             rows.extend(plans.map(|plan| (plan.row.id.clone(), plan)));
         }
         Ok(Self {
             profile: stated(&profile, &file.constants),
+            constants: file.constants.clone(),
             rows,
-            sim,
+            simulation,
             prices: PriceBook::shipped().map_err(ResultsError::from)?,
         })
+    }
+
+    /// Returns the same on another platform.
+    pub(super) fn on(&self, profile: &Profile<Constant>) -> Self {
+        let simulation = self.simulation.as_ref();
+        let simulation = simulation.map(|simulation| rows::Simulation {
+            profile: profile.clone(),
+            ..simulation.clone()
+        });
+        Self {
+            profile: stated(profile, &self.constants),
+            simulation,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the platform, with the constants that the file states.
+    pub(super) fn platform(&self) -> &Profile<Constant> {
+        &self.profile
     }
 
     /// Returns the profile on a draw.
@@ -85,11 +104,6 @@ impl Predictor {
             Draw::Stated(draw) => self.profile.drawn(seed(draw)),
             Draw::Sampled(draw) => self.profile.sampled(seed(draw)),
         }
-    }
-
-    /// Returns the profile's name.
-    pub(super) fn profile(&self) -> &str {
-        &self.profile.name
     }
 
     /// Returns whether a constant of the profile was fitted to published figures.
@@ -167,11 +181,12 @@ impl Predictor {
 
     /// Returns the simulation of an experiment's row on a draw.
     fn simulation(&self, id: &str, draw: Draw) -> Result<(&TrialPlan, Simulation), Error> {
-        let (Some(plan), Some(sim)) = (self.rows.get(id), &self.sim) else {
+        let (Some(plan), Some(simulation)) = (self.rows.get(id), &self.simulation) else {
             return Err(Error::NothingSelected(format!(
                 "no row `{id}` of an experiment"
             )));
         };
+        let sim = Sim::new(simulation.clone(), None);
         let simulation = match draw {
             Draw::Stated(draw) => {
                 let mut simulation = sim.describe(plan)?;

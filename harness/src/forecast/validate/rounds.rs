@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Aggregated, ProbeClient, Round, RoundTimes, aggregate};
 use epochcost_systems::aggregation::levels;
 
@@ -26,7 +27,7 @@ const MOST: usize = 100_000;
 const MB_PER_GB: f64 = 1024.0;
 
 /// A quantity of a round.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quantity {
     Read,
     Compute,
@@ -36,7 +37,8 @@ enum Quantity {
 }
 
 /// A line of the data.
-struct Line {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
     id: String,
     role: String,
     quantity_name: String,
@@ -53,12 +55,7 @@ struct Line {
 pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
     let lines = read(&file.beside(&file.data)).map_err(|error| file.error(&chain(&error)))?;
     let predictor = Predictor::new(file)?;
-    let book = PriceBook::shipped().map_err(ResultsError::from)?;
-    let price = |dimension: &str| -> Result<f64, Error> {
-        let price = book.price(dimension).map_err(ResultsError::from)?;
-        Ok(price.usd)
-    };
-    let prices = (price("lambda_gb_second")?, price("lambda_request")?);
+    let prices = Prices::shipped()?;
     // Every round is simulated once, however many quantities are taken from it.
     let mut rounds: Vec<&Round> = lines.iter().map(|line| &line.round).collect();
     rounds.sort();
@@ -77,7 +74,7 @@ pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
     let mut text = "id,role,quantity,value,low,high\n".to_owned();
     for line in &lines {
         let times = of_round.get(&line.round).copied().unwrap_or_default();
-        let mut figures: Vec<f64> = times.iter().map(|times| line.of(times, prices)).collect();
+        let mut figures: Vec<f64> = times.iter().map(|times| line.of(times, &prices)).collect();
         let mut drawn = figures.split_off((REPETITIONS as usize).min(figures.len()));
         figures.sort_by(f64::total_cmp);
         drawn.sort_by(f64::total_cmp);
@@ -98,9 +95,82 @@ pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
     Ok(text)
 }
 
+/// Prices of functions, dollars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Prices {
+    gb_second: f64,
+    call: f64,
+}
+
+impl Prices {
+    /// Reads the shipped price book.
+    ///
+    /// # Errors
+    /// When it lacks a price.
+    pub(super) fn shipped() -> Result<Self, Error> {
+        let book = PriceBook::shipped().map_err(ResultsError::from)?;
+        let price = |dimension| book.price(dimension).map_err(ResultsError::from);
+        Ok(Self {
+            gb_second: price("lambda_gb_second")?.usd,
+            call: price("lambda_request")?.usd,
+        })
+    }
+
+    /// Returns the price of calls of so many seconds together.
+    pub(super) fn of_functions(self, memory_mb: u32, seconds: f64, calls: usize) -> f64 {
+        let gb = f64::from(memory_mb) / MB_PER_GB;
+        seconds * gb * self.gb_second + calls as f64 * self.call
+    }
+}
+
+/// A line with what was measured: seconds, or dollars.
+pub(super) struct Measured {
+    pub(super) line: Line,
+    /// Measurements of one day; the file if no column names it.
+    pub(super) series: String,
+    pub(super) measured: f64,
+    pub(super) place: String,
+}
+
+/// Column that only tables of rounds have.
+pub(super) const ARCHITECTURE: &str = "architecture";
+
+/// Reads lines with their measured values.
+///
+/// # Errors
+/// When the file cannot be read, or a line describes no quantity.
+pub(super) fn measured(file: &Path) -> Result<Vec<Measured>, PublishedError> {
+    let table = Table::read(file)?;
+    table.refuse_repeated(&["id", "role", "quantity"])?;
+    let read = table.rows().map(|row| {
+        let measured = row.number("measured")?.value;
+        if measured <= 0.0 {
+            return Err(unknown(row, "measured", "a value above 0"));
+        }
+        let series = row.optional("series").filter(|name| !name.is_empty());
+        Ok(Measured {
+            line: line(row)?,
+            series: series.map_or_else(|| file.display().to_string(), str::to_owned),
+            measured,
+            place: row.cell("measured"),
+        })
+    });
+    read.collect()
+}
+
 impl Line {
+    /// Returns the quantity in a simulation on `profile`.
+    pub(super) fn simulated(&self, profile: &Profile<f64>, prices: &Prices) -> f64 {
+        self.of(&aggregate(profile, &self.round), prices)
+    }
+
+    /// Returns whether its client is interpreted.
+    pub(super) fn is_interpreted(&self) -> bool {
+        self.round.client != ProbeClient::Compiled
+    }
+
     /// Returns the quantity in a simulated round; seconds of a function as the mean of its level.
-    fn of(&self, times: &RoundTimes, (gb_second_usd, request_usd): (f64, f64)) -> f64 {
+    fn of(&self, times: &RoundTimes, prices: &Prices) -> f64 {
         let mean = |part: fn(&Aggregated) -> f64| {
             let level = times.levels.get(self.level).map_or(&[][..], Vec::as_slice);
             level.iter().map(part).sum::<f64>() / level.len() as f64
@@ -115,8 +185,7 @@ impl Line {
                 let billed_s = |function: &Aggregated| (function.seconds() * 1e3).ceil() / 1e3;
                 let functions = || times.levels.iter().flatten();
                 let seconds: f64 = functions().map(billed_s).sum();
-                let gb = f64::from(self.round.memory_mb) / MB_PER_GB;
-                seconds * gb * gb_second_usd + functions().count() as f64 * request_usd
+                prices.of_functions(self.round.memory_mb, seconds, functions().count())
             }
         }
     }
@@ -136,7 +205,7 @@ fn line(row: Row<'_>) -> Result<Line, PublishedError> {
         number.ok_or_else(|| unknown(row, column, "a whole number from 1 to 100000"))
     };
     let clients = count("clients")?;
-    let architecture = row.text("architecture")?;
+    let architecture = row.text(ARCHITECTURE)?;
     let whole = match architecture {
         "grads_sharding" => levels(clients, None, None),
         "lambda_fl" => levels(clients, Some(count("functions_at_once")?), None),

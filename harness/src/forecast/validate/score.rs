@@ -5,13 +5,18 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cells::{Cell, Stage, quantile};
+use super::cells::{Cell, quantile};
+use crate::profiles::misses::{Headline, Scope};
 
 /// A cell, compared with its prediction.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Compared {
     pub(super) series: String,
-    pub(super) stage: Stage,
+    /// Who measured it.
+    pub(super) author: String,
+    /// Whether a constant of the profile stands on figures of this author.
+    pub(super) gave_a_constant: bool,
+    pub(super) scope: Scope,
     pub(super) setting: String,
     pub(super) statistic: String,
     pub(super) measured: f64,
@@ -116,7 +121,28 @@ impl Scored {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// Returns the scores over sets, each of which counts once: means of errors and coverages, geometric
+/// means of ratios and widths. `None` without a set.
+pub(super) fn over_sets(scope: Scope, gave_a_constant: bool, sets: &[Scored]) -> Option<Headline> {
+    let count = sets.len() as f64;
+    let mean = |of: &dyn Fn(&Scored) -> Option<f64>| {
+        let all: Option<Vec<f64>> = sets.iter().map(of).collect();
+        let mean = all.map(|all| all.iter().sum::<f64>() / count);
+        mean.filter(|mean| mean.is_finite())
+    };
+    (!sets.is_empty()).then(|| Headline {
+        scope,
+        gave_a_constant,
+        sets: sets.len(),
+        cells: sets.iter().map(|set| set.cells).sum(),
+        median_error: mean(&|set| Some(set.score.median_error)),
+        bias: mean(&|set| Some(set.score.bias.ln_1p())).map(f64::exp_m1),
+        coverage: mean(&|set| set.coverage),
+        width: mean(&|set| set.width.map(f64::ln)).map(f64::exp),
+    })
+}
+
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     quantile(&values, 0.5)
 }
@@ -298,7 +324,9 @@ mod tests {
     fn cell(measured: f64, predicted: f64, low: f64, high: f64) -> Compared {
         Compared {
             series: "a".into(),
-            stage: Stage::ObjectStore,
+            author: "b".into(),
+            gave_a_constant: false,
+            scope: Scope::Whole,
             setting: String::new(),
             statistic: String::new(),
             measured,
@@ -319,6 +347,19 @@ mod tests {
         assert_eq!((scored.score.within_25, scored.score.within_50), (0.0, 0.5));
         assert_eq!((scored.coverage, scored.width), (Some(0.5), Some(3.0)));
         assert!(Scored::of(&[]).is_none());
+    }
+
+    /// A set of many cells counts as much as a set of one.
+    #[test]
+    fn every_set_counts_once() {
+        let one = Scored::of(&[cell(1.0, 1.5, 0.5, 2.0)]).unwrap();
+        let many = Scored::of(&vec![cell(1.0, 1.1, 1.05, 1.2); 9]).unwrap();
+        let headline = over_sets(Scope::Whole, false, &[one, many]).unwrap();
+        assert_eq!((headline.sets, headline.cells), (2, 10));
+        let is_near = |one: Option<f64>, other: f64| (one.unwrap() - other).abs() < 1e-12;
+        assert!(is_near(headline.median_error, 0.3) && is_near(headline.coverage, 0.5));
+        assert!(is_near(headline.bias, 1.65f64.sqrt() - 1.0));
+        assert!(over_sets(Scope::Whole, false, &[]).is_none());
     }
 
     #[test]

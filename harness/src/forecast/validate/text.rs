@@ -18,6 +18,17 @@ const SCORES: [&str; 10] = [
     "width",
 ];
 
+/// Columns of scores over several sets.
+const OVER_SETS: [&str; 7] = [
+    "",
+    "sets",
+    "cells",
+    "median error",
+    "bias",
+    "covered",
+    "width",
+];
+
 /// Columns of targets.
 const TARGETS: [&str; 5] = ["target", "limit", "value", "verdict", "expected"];
 
@@ -49,17 +60,43 @@ impl Validated {
             }
             parts.join("\n")
         });
-        let together = (!self.together.is_empty())
-            .then(|| format!("together\n{}", table(SCORES, &self.together())));
-        sets.chain(together).collect::<Vec<_>>().join("\n\n")
+        let over = [self.headlines(), self.authors()];
+        let over = over.into_iter().flatten();
+        let over = over.map(|(title, rows)| format!("{title}\n{}", table(OVER_SETS, &rows)));
+        sets.chain(over).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Returns the scores over several sets.
-    fn together(&self) -> Vec<[String; 10]> {
-        let together = self.together.iter();
-        together
-            .map(|all| whole(&format!("judged, {}", all.of), &all.judged))
-            .collect()
+    /// Returns the scores over sets under their title; `None` of a single set.
+    fn headlines(&self) -> Option<(&'static str, Vec<[String; 7]>)> {
+        let rows = self.headlines.iter().map(|line| {
+            let whose = if line.gave_a_constant {
+                "who gave constants"
+            } else {
+                "who gave none"
+            };
+            let of = format!("{}, authors {whose}", line.scope.title());
+            let figures = [line.median_error, line.bias, line.coverage, line.width];
+            over_sets(of, line.sets.to_string(), line.cells, figures)
+        });
+        (self.sets.len() > 1).then(|| ("Judged cells, each set counts once", rows.collect()))
+    }
+
+    /// Returns the scores of each author from the others alone, under their title.
+    fn authors(&self) -> Option<(&'static str, Vec<[String; 7]>)> {
+        let rows = self.authors.iter().map(|author| {
+            let of = format!("{}, {}", author.author, author.scope.title());
+            let scored = &author.scored;
+            let error = Some(scored.score.median_error);
+            let figures = [
+                error,
+                Some(scored.score.bias),
+                scored.coverage,
+                scored.width,
+            ];
+            over_sets(of, "-".to_owned(), scored.cells, figures)
+        });
+        let title = "Every author from the other authors alone";
+        (!self.authors.is_empty()).then(|| (title, rows.collect()))
     }
 
     /// Returns the comparison as Markdown; with `cells`, every cell.
@@ -77,10 +114,27 @@ impl Validated {
             }
             parts.join("\n\n")
         });
-        let together = (!self.together.is_empty())
-            .then(|| format!("## Together\n\n{}", markdown(SCORES, &self.together())));
-        sets.chain(together).collect::<Vec<_>>().join("\n\n")
+        let over = [self.headlines(), self.authors()];
+        let over = over.into_iter().flatten();
+        let over =
+            over.map(|(title, rows)| format!("## {title}\n\n{}", markdown(OVER_SETS, &rows)));
+        sets.chain(over).collect::<Vec<_>>().join("\n\n")
     }
+}
+
+/// Returns a line of scores over several sets: error, bias, share covered, width.
+fn over_sets(of: String, sets: String, cells: usize, figures: [Option<f64>; 4]) -> [String; 7] {
+    let [error, bias, coverage, width] = figures;
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    [
+        of,
+        sets,
+        cells.to_string(),
+        or_none(error.map(percent)),
+        or_none(bias.map(|bias| format!("{:+.1} %", bias * 100.0))),
+        or_none(coverage.map(percent)),
+        or_none(width.map(|width| format!("{width:.2}"))),
+    ]
 }
 
 impl Set {

@@ -3,7 +3,65 @@
 
 use epochcost_kernels::hash;
 
-use super::{Profile, Spread};
+use super::{LevelModel, Profile, Spread};
+
+/// Constants that one day makes slow or quick together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Requests to the object store, reads and writes.
+    Requests,
+    /// Streams of the object store.
+    Streams,
+    /// A function's network, which was measured on other days than the store.
+    Network,
+    /// Credit of a function's network.
+    NetworkCredit,
+    /// Calls, sandboxes and init.
+    Starts,
+}
+
+impl Level {
+    /// Returns the level that the constant at `path` follows, if there is one.
+    pub fn of(path: &str) -> Option<Self> {
+        Some(match path {
+            "object_store.service.request_latency_s"
+            | "object_store.service.write_latency_s"
+            | "object_store.service.connection_s" => Self::Requests,
+            "object_store.service.stream_bytes_per_s"
+            | "object_store.service.write_stream_bytes_per_s" => Self::Streams,
+            "function.network_credit.download_bytes" | "function.network_credit.upload_bytes" => {
+                Self::NetworkCredit
+            }
+            "function.invoke_latency_s"
+            | "function.cold_start_s"
+            | "function.init_s"
+            | "interpreted.call_s"
+            | "interpreted.init_s" => Self::Starts,
+            _ if path.starts_with("function.bandwidth.") => Self::Network,
+            _ => return None,
+        })
+    }
+
+    /// Returns the standard deviation of its logarithm between runs.
+    pub fn deviation(self, levels: &LevelModel<f64>) -> f64 {
+        match self {
+            Self::Requests => levels.time,
+            Self::Streams | Self::Network | Self::NetworkCredit => levels.bandwidth,
+            Self::Starts => levels.starts.unwrap_or(levels.time),
+        }
+    }
+
+    /// Returns the name of the stream that it is drawn from.
+    fn stream(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Streams => "streams",
+            Self::Network => "network",
+            Self::NetworkCredit => "network credit",
+            Self::Starts => "starts",
+        }
+    }
+}
 
 /// Draws the levels of a run by `seed`, and applies them to a sample of the ranges.
 pub(super) fn apply(profile: &mut Profile<f64>, seed: u64) {
@@ -11,39 +69,11 @@ pub(super) fn apply(profile: &mut Profile<f64>, seed: u64) {
         return;
     };
     let level = |name: &str, deviation: f64| (deviation * normal(seed, name)).exp();
-    // Requests of one day are slow or quick together, reads and writes.
-    let requests = level("requests", levels.time);
-    let objects = &mut profile.object_store.service;
-    objects.request_latency_s *= requests;
-    for latency_s in [&mut objects.write_latency_s, &mut objects.connection_s] {
-        *latency_s = latency_s.map(|seconds| seconds * requests);
-    }
-    let streams = level("streams", levels.bandwidth);
-    objects.stream_bytes_per_s *= streams;
-    objects.write_stream_bytes_per_s = objects.write_stream_bytes_per_s.map(|rate| rate * streams);
-    // A function's own network was measured on other days than the store.
-    let network = level("network", levels.bandwidth);
-    for point in &mut profile.function.bandwidth {
-        point.bytes_per_s *= network;
-    }
-    if let Some(credit) = &mut profile.function.network_credit {
-        let credits = level("network credit", levels.bandwidth);
-        credit.download_bytes *= credits;
-        credit.upload_bytes *= credits;
-    }
-    let starts = level("starts", levels.starts.unwrap_or(levels.time));
-    let function = &mut profile.function;
-    for seconds in [
-        &mut function.invoke_latency_s,
-        &mut function.cold_start_s,
-        &mut function.init_s,
-    ] {
-        *seconds *= starts;
-    }
-    if let Some(client) = &mut profile.interpreted {
-        client.call_s *= starts;
-        client.init_s *= starts;
-    }
+    *profile = profile.map(&mut |path, value| {
+        Level::of(path).map_or(*value, |of| {
+            value * level(of.stream(), of.deviation(&levels))
+        })
+    });
     // The width of every spread.
     let objects = &mut profile.object_store.service;
     let function = &mut profile.function;

@@ -17,6 +17,7 @@ mod spread;
 pub use compute::{ComputeOrigin, ComputeProfile, Fit, ModelCost};
 pub use constant::{Constant, FittedTo};
 pub use fit::{Line, median, parallel_share};
+pub use levels::Level;
 pub use parts::{
     BandwidthPoint, FunctionModel, GpuModel, HostModel, InstanceModel, InterpretedModel,
     LevelModel, NetworkCredit, ObjectStoreModel, QueueModel, ServiceModel, TensorStoreModel,

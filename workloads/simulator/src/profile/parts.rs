@@ -100,6 +100,10 @@ parts! {
         optional starts: Option<T>,
         /// Widths of spreads: one level for each per run.
         number spread: T,
+        /// Values of a constant between authors. Nothing draws it: it is the least deviation from which
+        /// a calibration begins.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        optional author: Option<T>,
     }
 
     /// The object store.

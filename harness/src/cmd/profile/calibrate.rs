@@ -1,0 +1,94 @@
+//! `profile calibrate`: a platform profile of one's own account.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use epochcost_simulator::ProbeClient;
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::forecast::validate::{Calibration, calibrate};
+use crate::profiles;
+use crate::results::{probe_file, write_whole};
+use crate::ui::Output;
+
+/// `profile calibrate`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Own measurements: a table with the columns of `epochcost validate` (seconds), a log of Lambda
+    /// functions with its REPORT lines, or the directory of a run on AWS. All that there are at once.
+    #[arg(value_name = "FROM")]
+    from: Vec<PathBuf>,
+    /// The platform profile to begin with, by name or file.
+    #[arg(long, value_name = "NAME|FILE", default_value = profiles::DEFAULT)]
+    profile: String,
+    /// The file to write the calibrated profile to, which takes the file's name.
+    #[arg(long, value_name = "FILE", requires = "from")]
+    out: Option<PathBuf>,
+    /// Replace the file if it is there.
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// The client of the functions of a log, and of the measurements of --probe.
+    #[arg(long, value_enum, default_value = "compiled")]
+    client: ClientName,
+    /// Name the three smallest measurements that narrow ranges most, with their price, and print the table
+    /// to fill in; with FROM, after those.
+    #[arg(long)]
+    probe: bool,
+}
+
+/// A client by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ClientName {
+    Compiled,
+    Interpreted,
+}
+
+impl From<ClientName> for ProbeClient {
+    fn from(name: ClientName) -> Self {
+        match name {
+            ClientName::Compiled => Self::Compiled,
+            ClientName::Interpreted => Self::Interpreted,
+        }
+    }
+}
+
+/// Prints how far measurements move each constant, and writes the profile.
+///
+/// # Errors
+/// [`Error::Usage`] for measurements or a profile that cannot be used, and for a file that is there.
+pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if args.from.is_empty() && !args.probe {
+        return Err(Error::Usage {
+            problem: "there is nothing to calibrate by".to_owned(),
+            remedy: "name measurements, or ask which to make with --probe".to_owned(),
+        });
+    }
+    let mut name = args.profile.as_str();
+    if let Some(out) = &args.out {
+        if out.exists() && !args.force {
+            return Err(Error::Usage {
+                problem: format!("{} is there already", out.display()),
+                remedy: "replace it with --force, or name another file with --out".to_owned(),
+            });
+        }
+        probe_file(out)?;
+        let stem = out.file_stem().and_then(|stem| stem.to_str());
+        name = stem.unwrap_or(name);
+    }
+    let calibrated = calibrate(&Calibration {
+        from: &args.from,
+        profile: &args.profile,
+        name,
+        client: args.client.into(),
+        proposes: args.probe,
+        date: &jiff::Zoned::now().date().to_string(),
+    })?;
+    output.text(calibrated.text());
+    output.json(&calibrated);
+    if let Some(out) = &args.out {
+        write_whole(out, calibrated.yaml()?.as_bytes())?;
+        output.message(format_args!("wrote {}", out.display()));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,245 @@
+//! Constants that follow from measured rows and from what a profile stated before them.
+
+use epochcost_simulator::profile::{Constant, Level, Profile};
+
+use super::super::rounds::Prices;
+use super::belief::Belief;
+use super::linear::{Linear, Parameter, Row, linear, moved};
+
+/// Passes, each of which simulates the rows at the constants of the one before (Gauss and Newton's
+/// method).
+const PASSES: usize = 3;
+/// Standard deviation of the logarithm of the model's own error: what verdicts assume first.
+pub(super) const MODEL: f64 = 0.1;
+/// Slope from which a row counts as one of a constant.
+const OF_CONSTANT: f64 = 0.1;
+/// Share of its variance that rows must take from a constant before it moves.
+pub(super) const INFORMED: f64 = 0.05;
+/// The same share, each alone, from which two constants that cannot be told apart are named.
+const WORTH_NAMING: f64 = 0.2;
+/// Cosine between the slopes of two constants above which rows do not tell them apart.
+const CONFUSED: f64 = 0.95;
+
+/// A constant that stays as it was, since rows do not tell it from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Confused {
+    /// Its path.
+    pub(super) path: String,
+    /// Path of the one that moved.
+    pub(super) with: String,
+}
+
+/// What rows say of a profile's constants.
+pub(super) struct Fitted {
+    /// The constants.
+    pub(super) parameters: Vec<Parameter>,
+    /// What is believed of the logarithm of each, over its value, and of the days.
+    pub(super) belief: Belief,
+    /// The constants that stay, since others explain the same rows.
+    pub(super) confused: Vec<Confused>,
+    /// Number of rows of each constant.
+    pub(super) rows: Vec<usize>,
+    /// Measured over predicted figures, before and after; without the rows that cannot be predicted.
+    pub(super) ratios: Vec<(f64, f64)>,
+    /// Places of rows that cannot be predicted or that no constant changes.
+    pub(super) unused: Vec<String>,
+}
+
+/// Fits `parameters` of `profile` to rows; `first` are these rows near its values, if they are known.
+pub(super) fn fit(
+    profile: &Profile<Constant>,
+    mut parameters: Vec<Parameter>,
+    rows: &[Row],
+    prices: &Prices,
+    first: Option<Vec<Option<Linear>>>,
+) -> Fitted {
+    let before = first.unwrap_or_else(|| linear(profile, &parameters, rows, prices, None));
+    let confused = confused(&mut parameters, rows, &before);
+    let days = Days::new(profile, &parameters, rows);
+    let mut lines = before.clone();
+    let mut belief = days.unseen(&parameters);
+    for pass in 1..=PASSES {
+        let by = belief.mean[..parameters.len()].to_vec();
+        belief = days.unseen(&parameters);
+        for (row, line) in rows.iter().zip(&lines) {
+            let Some(line) = line else { continue };
+            // What the row says of the constants' logarithms over their stated values.
+            let at: f64 = line
+                .slopes
+                .iter()
+                .zip(&by)
+                .map(|(slope, by)| slope * by)
+                .sum();
+            let observed = row.measured.ln() - line.log + at;
+            let variance = MODEL.powi(2) + line.noise.powi(2);
+            belief.see(&days.slopes(&parameters, row, line), observed, variance);
+        }
+        if pass < PASSES {
+            let at = moved(profile, &parameters, &belief.mean[..parameters.len()]);
+            lines = linear(&at, &parameters, rows, prices, Some(&before));
+        }
+    }
+    let at = moved(profile, &parameters, &belief.mean[..parameters.len()]);
+    let after = linear(&at, &[], rows, prices, None);
+    let matters = |line: &Linear| line.slopes.iter().any(|slope| slope.abs() >= OF_CONSTANT);
+    let is_used = |line: &Option<Linear>| line.as_ref().is_some_and(matters);
+    let lines = || rows.iter().zip(before.iter().zip(&after));
+    let ratios = lines().filter(|(_, (line, _))| is_used(line));
+    let ratios = ratios.filter_map(|(row, (before, after))| {
+        let over = |line: &Linear| row.measured / line.log.exp();
+        Some((over(before.as_ref()?), over(after.as_ref()?)))
+    });
+    let unused = lines().filter(|(_, (line, _))| !is_used(line));
+    let of = |index: usize| {
+        let known = before.iter().flatten();
+        let own = known.filter(|line| line.slopes[index].abs() >= OF_CONSTANT);
+        own.count()
+    };
+    Fitted {
+        ratios: ratios.collect(),
+        unused: unused.map(|(row, _)| row.place.clone()).collect(),
+        rows: (0..parameters.len()).map(of).collect(),
+        parameters,
+        belief,
+        confused,
+    }
+}
+
+impl Fitted {
+    /// Returns the share of its variance that the rows took from a constant.
+    pub(super) fn weight(&self, index: usize) -> f64 {
+        let prior = self.parameters[index].deviation;
+        if prior > 0.0 {
+            1.0 - (self.belief.deviation(index) / prior).powi(2)
+        } else {
+            0.0
+        }
+    }
+
+    /// Returns `profile` with the constants from whose variance rows take at least the share `informed`:
+    /// draws of the new range have the deviation that is left. `described` writes the source of one, by
+    /// the number of its rows.
+    pub(super) fn profile(
+        &self,
+        profile: &Profile<Constant>,
+        informed: f64,
+        described: impl Fn(usize, &Constant) -> Constant,
+    ) -> Profile<Constant> {
+        profile.map(&mut |path, constant| {
+            let mut parameters = self.parameters.iter();
+            let index = parameters.position(|parameter| parameter.has(path));
+            let Some(index) = index.filter(|index| self.weight(*index) >= informed) else {
+                return constant.clone();
+            };
+            let value = constant.value * self.belief.mean[index].exp();
+            // A logarithm that is uniform over a width of 2 a has the deviation a / sqrt(3).
+            let reach = (3.0f64.sqrt() * self.belief.deviation(index)).exp();
+            Constant {
+                value,
+                low: Some(value / reach),
+                high: Some(value * reach),
+                ..described(self.rows[index], constant)
+            }
+        })
+    }
+}
+
+/// Fixes each constant whose slopes over all rows are those of another that matters more, and names
+/// both where the rows would have moved either.
+fn confused(parameters: &mut [Parameter], rows: &[Row], lines: &[Option<Linear>]) -> Vec<Confused> {
+    let column = |index: usize| -> Vec<f64> {
+        let known = lines.iter().zip(rows).filter_map(|(line, _)| line.as_ref());
+        known
+            .map(|line| line.slopes[index] / MODEL.hypot(line.noise))
+            .collect()
+    };
+    let columns: Vec<Vec<f64>> = (0..parameters.len()).map(column).collect();
+    let dot = |one: usize, other: usize| -> f64 {
+        let pairs = columns[one].iter().zip(&columns[other]);
+        pairs.map(|(a, b)| a * b).sum()
+    };
+    // Share of its variance that rows would take from a constant alone.
+    let share = |index: usize, deviation: f64| {
+        let information = deviation * deviation * dot(index, index);
+        information / (1.0 + information)
+    };
+    let mut order: Vec<usize> = (0..parameters.len()).collect();
+    let shares: Vec<f64> = order
+        .iter()
+        .map(|index| share(*index, parameters[*index].deviation))
+        .collect();
+    order.sort_by(|one, other| shares[*other].total_cmp(&shares[*one]));
+    let mut named = Vec::new();
+    for (place, index) in order.iter().enumerate() {
+        let larger = order[..place].iter().find(|larger| {
+            let lengths = (dot(**larger, **larger) * dot(*index, *index)).sqrt();
+            let is_free = parameters[**larger].deviation > 0.0;
+            is_free && lengths > 0.0 && dot(**larger, *index).abs() > CONFUSED * lengths
+        });
+        let Some(larger) = larger else { continue };
+        let with = parameters[*larger].path.clone();
+        parameters[*index].deviation = 0.0;
+        if shares[*index] >= WORTH_NAMING {
+            let path = parameters[*index].path.clone();
+            named.push(Confused { path, with });
+        }
+    }
+    named
+}
+
+/// The levels of the days of rows, as quantities behind the constants.
+pub(super) struct Days {
+    of: Vec<(String, Level, f64)>,
+}
+
+impl Days {
+    /// Returns the levels that rows have by their series.
+    pub(super) fn new(profile: &Profile<Constant>, parameters: &[Parameter], rows: &[Row]) -> Self {
+        let mut of: Vec<(String, Level, f64)> = Vec::new();
+        let levels = profile.values().levels;
+        for row in rows {
+            for level in parameters.iter().filter_map(|parameter| parameter.level) {
+                let is_known = of
+                    .iter()
+                    .any(|(series, known, _)| *series == row.series && *known == level);
+                let deviation = levels
+                    .as_ref()
+                    .map_or(0.0, |levels| level.deviation(levels));
+                if !is_known {
+                    of.push((row.series.clone(), level, deviation));
+                }
+            }
+        }
+        Self { of }
+    }
+
+    /// Returns what is believed of constants and days before any row.
+    pub(super) fn unseen(&self, parameters: &[Parameter]) -> Belief {
+        let constants = parameters.iter().map(|parameter| parameter.deviation);
+        let days = self.of.iter().map(|(.., deviation)| *deviation);
+        Belief::new(&constants.chain(days).collect::<Vec<f64>>())
+    }
+
+    /// Returns what is believed of the constants after a fit, and of other days.
+    pub(super) fn after(&self, fitted: &Fitted) -> Belief {
+        let days: Vec<f64> = self.of.iter().map(|(.., deviation)| *deviation).collect();
+        fitted.belief.followed_by(fitted.parameters.len(), &days)
+    }
+
+    /// Returns the slopes of a row: of the constants, and of the levels of its day.
+    pub(super) fn slopes(&self, parameters: &[Parameter], row: &Row, line: &Linear) -> Vec<f64> {
+        let of_level = |level: Level| -> f64 {
+            let own = parameters.iter().zip(&line.slopes);
+            let own = own.filter(|(parameter, _)| parameter.level == Some(level));
+            own.map(|(_, slope)| slope).sum()
+        };
+        let days = self.of.iter().map(|(series, level, _)| {
+            if *series == row.series {
+                of_level(*level)
+            } else {
+                0.0
+            }
+        });
+        line.slopes.iter().copied().chain(days).collect()
+    }
+}
