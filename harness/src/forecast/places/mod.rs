@@ -12,14 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::{self, Price, PriceBook};
 use crate::error::Error;
-use crate::profiles;
 use crate::profiles::hardware::{self, Hardware};
+use crate::profiles::{self, PLACES};
 use crate::rows::{Row, STATED_BY_EXPERIMENT, Simulation, stated};
 use crate::suggest::did_you_mean;
 use crate::yaml::{self, Fault};
-
-/// Texts of the places that this program brings along.
-const SHIPPED: &[&str] = include!(concat!(env!("OUT_DIR"), "/places.rs"));
 
 /// Fraction of a range, by the seed of a draw and the name of what is drawn.
 fn fraction(seed: u64, name: &str) -> f64 {
@@ -350,7 +347,7 @@ impl Site {
 pub(super) fn sites(names: &[String]) -> Result<Vec<Site>, Error> {
     let table = hardware::shipped().map_err(|reason| unusable("the table of hardware", &reason))?;
     let shipped: Result<Vec<Place>, Error> =
-        SHIPPED.iter().map(|text| parse("shipped", text)).collect();
+        PLACES.iter().map(|text| parse("shipped", text)).collect();
     let shipped = shipped?;
     if names.is_empty() {
         return shipped

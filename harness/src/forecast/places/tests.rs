@@ -33,7 +33,7 @@ fn at_least_twelve_places_are_shipped_and_usable() {
 #[test]
 fn a_place_of_ones_own_needs_no_code() {
     let directory = tempfile::tempdir().unwrap();
-    let text = SHIPPED
+    let text = PLACES
         .iter()
         .find(|text| text.contains("name: aws-g4dn.xlarge\n"));
     let text = text.unwrap().replace("aws-g4dn.xlarge", "mine");
