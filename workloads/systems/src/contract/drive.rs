@@ -1,6 +1,5 @@
 //! Runs a job to its end over whatever can start functions.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -91,8 +90,9 @@ struct Driver<'a> {
     is_workflow: bool,
     /// Whether the trial goes on where a peer's execution fails.
     survives: bool,
-    /// Last execution of each peer of a trial that goes on: why it failed, if it did.
-    peers: Mutex<BTreeMap<usize, Option<InvokeError>>>,
+    /// Last execution of each peer of a trial that goes on, in the order of their ends: why it
+    /// failed, if it did.
+    peers: Mutex<Vec<(usize, Option<InvokeError>)>>,
     ended: Ended,
     invocations: AtomicU64,
     transitions: AtomicU64,
@@ -129,11 +129,13 @@ impl Driver<'_> {
         if !self.survives {
             return result;
         }
-        self.peers().insert(rank, result.err());
+        let mut peers = self.peers();
+        peers.retain(|(peer, _)| *peer != rank);
+        peers.push((rank, result.err()));
         Ok(())
     }
 
-    fn peers(&self) -> MutexGuard<'_, BTreeMap<usize, Option<InvokeError>>> {
+    fn peers(&self) -> MutexGuard<'_, Vec<(usize, Option<InvokeError>)>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -253,7 +255,7 @@ pub async fn drive(
         }
     }
     // Without a peer that is left, nothing was trained.
-    let lost: Option<Vec<InvokeError>> = driver.peers().values().cloned().collect();
+    let lost: Option<Vec<InvokeError>> = driver.peers().drain(..).map(|(_, why)| why).collect();
     if let Some(first) = lost.unwrap_or_default().first() {
         return Err(first.clone().into());
     }
