@@ -102,6 +102,9 @@ impl PlacePrice {
     }
 }
 
+/// Head of what a second of a function with a GPU is charged as.
+const GPU_PRICE: &str = "serverless_gpu/";
+
 /// Most GPUs of one machine.
 const MOST_DEVICES: usize = 1_024;
 
@@ -501,6 +504,15 @@ fn on_profile(
     if let Some((path, reason)) = profile.faults().into_iter().next() {
         return Err(format!("{path}: {reason}"));
     }
+    // Functions of another provider on the same services have a price of their own.
+    let mut charged = place.prices.iter().map(|price| &price.dimension);
+    let own = charged.find(|dimension| dimension.starts_with(GPU_PRICE));
+    let price = profile.function_price.as_ref();
+    let function_price = price.map(|price| own.unwrap_or(price).clone());
+    let profile = Profile {
+        function_price,
+        ..profile
+    };
     check(&place, &profile, &hardware)?;
     Ok(Site {
         place,
@@ -533,7 +545,7 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
     }
     for price in &place.prices {
         let own = profile.function_price.as_deref();
-        let is_function = price.dimension.starts_with("serverless_gpu/");
+        let is_function = price.dimension.starts_with(GPU_PRICE);
         if is_function && own != Some(price.dimension.as_str()) {
             return Err(format!(
                 "nothing at this place is charged as `{}`; its functions are charged as `{}`",
