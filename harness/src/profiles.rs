@@ -5,7 +5,7 @@ pub mod misses;
 
 use std::path::Path;
 
-use epochcost_simulator::profile::{ComputeProfile, Constant, Profile};
+use epochcost_simulator::profile::{ComputeProfile, Constant, FunctionDevice, Profile};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -118,6 +118,29 @@ pub fn shipped() -> (Vec<&'static str>, Vec<&'static str>) {
         shipped.iter().map(|(name, _)| *name).collect()
     };
     (names(&PLATFORMS), names(&COMPUTE))
+}
+
+/// Texts of the places that this program brings along.
+pub(crate) const PLACES: &[&str] = include!(concat!(env!("OUT_DIR"), "/places.rs"));
+
+/// Returns a field of one line of a place's text.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = text.lines();
+    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+/// Returns the shipped platform profiles whose functions have a GPU, each with the places there:
+/// `serverless-gpu (cloud-run-l4)`.
+pub fn with_gpu_functions() -> String {
+    let platforms = shipped().0.into_iter().filter_map(shipped_platform);
+    let with_gpu = platforms.filter(|own| own.function_device == FunctionDevice::Cuda);
+    let named = with_gpu.map(|own| {
+        let there = |text: &&&str| field(text, "profile") == Some(own.name.as_str());
+        let places = PLACES.iter().filter(there);
+        let places: Vec<&str> = places.filter_map(|text| field(text, "name")).collect();
+        format!("{} ({})", own.name, places.join(", "))
+    });
+    named.collect::<Vec<_>>().join(" or ")
 }
 
 fn find<T: DeserializeOwned + JsonSchema>(

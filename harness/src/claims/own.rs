@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use epochcost_systems::Device;
+
 use super::metric::Metric;
 use crate::formula::{
     Cell, Column, Formula, FormulaError, Grid, Instance, ResolvedFormula, Span, Unit,
@@ -12,7 +14,7 @@ use crate::rows::Row;
 const ROW: &str = "row";
 
 /// Fields of rows that keys may stand for.
-pub const FIELDS: [&str; 9] = [
+pub const FIELDS: [&str; 10] = [
     "system",
     "model",
     "dataset",
@@ -20,16 +22,19 @@ pub const FIELDS: [&str; 9] = [
     "workers",
     "batch_size",
     MEMORY,
+    DEVICE,
     "instance_type",
     ROW,
 ];
 
 /// The keys of rows by what they are.
-const KEYS: &[&str] = FIELDS.split_at(7).0;
+const KEYS: &[&str] = FIELDS.split_at(8).0;
 
-/// The key of which every system has its own value: two systems are compared whatever theirs are,
-/// unless rows differ in nothing else or the formula names it.
+/// The keys of which every system has its own value: two systems are compared whatever theirs are,
+/// unless rows differ in nothing else or the formula names them.
+const OWN: [&str; 2] = [MEMORY, DEVICE];
 const MEMORY: &str = "memory_mb";
+const DEVICE: &str = "device";
 
 /// A figure of a row: a metric, and the accuracy that it waits for.
 pub type Figure = (Metric, Option<f64>);
@@ -254,6 +259,10 @@ pub fn field_of(row: &Row, field: &str) -> String {
         "workers" => job.workers.to_string(),
         "batch_size" => job.batch_size.to_string(),
         MEMORY => row.memory_mb.to_string(),
+        DEVICE => match job.device {
+            Device::Cpu => "cpu".to_owned(),
+            Device::Cuda => "cuda".to_owned(),
+        },
         "instance_type" => row.instance_type.clone(),
         _ => row.id.clone(),
     }
@@ -305,11 +314,13 @@ impl Keys {
             by_id: !values.iter().any(is_field) && (values.is_empty() || values.iter().any(is_id)),
         };
         if !keys.by_id {
-            let has_memory = formula.keys().iter().any(|key| key == MEMORY);
-            let names = KEYS.iter().filter(|key| has_memory || **key != MEMORY);
+            let is_named = |key: &str| formula.keys().iter().any(|name| name == key);
+            let names = KEYS
+                .iter()
+                .filter(|key| is_named(key) || !OWN.contains(key));
             keys.names = names.map(|key| (*key).to_owned()).collect();
             // Rows that are alike in all of these differ in their ids.
-            for further in [MEMORY, ROW] {
+            for further in OWN.into_iter().chain([ROW]) {
                 let known: HashSet<Vec<String>> = rows.iter().map(|row| keys.of(row)).collect();
                 if known.len() < rows.len() && !keys.names.iter().any(|name| name == further) {
                     keys.names.push(further.to_owned());

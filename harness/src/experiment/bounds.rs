@@ -62,7 +62,7 @@ impl Checker<'_> {
                     "{memory_mb} MB of `{function}` is outside Lambda's range of memory sizes"
                 );
                 (problem, "give 128 to 10240".to_owned())
-            } else if !self.has_links {
+            } else if self.site.is_cloud() {
                 let problem = "functions of a trial on AWS have one memory size".to_owned();
                 let remedy =
                     "leave `function_memory_mb` out, or run it with --platform local or sim";
@@ -143,7 +143,7 @@ impl Checker<'_> {
                 let problem = format!(": {} has no function {name}", system.name());
                 return refuse(problem, format!("give one of {}", names.join(", ")));
             }
-            if matches!(fault.kind, FaultKind::Server(_)) && !self.breaks_servers {
+            if matches!(fault.kind, FaultKind::Server(_)) && self.site.is_cloud() {
                 let problem = ": nothing here breaks the servers of this platform".to_owned();
                 return refuse(problem, "run it with --platform local or sim".to_owned());
             }

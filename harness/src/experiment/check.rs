@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use epochcost_datasets::{self as datasets, DatasetInfo};
 use epochcost_kernels::KernelError;
 use epochcost_simulator::profile::Client;
-use epochcost_systems::{
-    self as systems, Attack, DataPlan, Device, Evaluate, Host, Job, ModelSizes, System,
-};
+use epochcost_systems::{self as systems, Attack, DataPlan, Evaluate, Job, ModelSizes, System};
 
 use super::bounds::LONGEST_ID;
 use super::data::Data;
@@ -16,11 +14,12 @@ use super::decode::decode;
 use super::document::{self, Document, Node};
 use super::error::ExperimentError;
 use super::expand::RawRow;
-use super::raw::{DeviceChoice, Training};
+use super::raw::Training;
 use super::{of_settings, simulation};
 use crate::cost::PriceBook;
 use crate::hash::sha256_hex;
-use crate::rows::{OwnModel, Precision, Row, Simulation, StatedConstant, TensorStoreChoice};
+use crate::platform::Site;
+use crate::rows::{OwnModel, Row, Simulation, StatedConstant, TensorStoreChoice};
 use crate::suggest::did_you_mean;
 use crate::yaml::schema;
 
@@ -40,12 +39,8 @@ pub struct Checker<'a> {
     pub simulation: Option<&'a Simulation>,
     /// Whether the channels are real servers.
     pub has_servers: bool,
-    /// Whether workers of the platform can connect to each other.
-    pub has_links: bool,
-    /// Whether faults of servers can be injected on the platform.
-    pub breaks_servers: bool,
-    /// Whether functions of the platform can compute on this machine's GPUs.
-    pub has_gpu_functions: bool,
+    /// Where trials run.
+    pub site: Site,
 }
 
 /// A row with valid fields.
@@ -125,6 +120,7 @@ impl Checker<'_> {
         }
         let asked = self.runnable(fields, system, &job, sizes);
         let asked = asked.and_then(|()| self.links(fields, system));
+        let asked = asked.and_then(|()| self.joins(fields, system, &job));
         let asked = asked.and_then(|()| self.gpus(fields, system, &job, &instance_type));
         impossible = impossible.or(asked.err());
         if impossible.is_none() {
@@ -253,7 +249,11 @@ impl Checker<'_> {
                 remedy,
             )
         })?;
-        match system.deployment().not_on_cloud.filter(|_| !self.has_links) {
+        match system
+            .deployment()
+            .not_on_cloud
+            .filter(|_| self.site.is_cloud())
+        {
             None => Ok(system),
             Some(reason) => Err(self.error(
                 fields,
@@ -363,85 +363,6 @@ impl Checker<'_> {
             schema::check(self.document, of_settings(system.name()), node)?;
         }
         Ok(settings)
-    }
-
-    /// Functions have no GPU, but for those of a system that describes them on some, as
-    /// processes of this machine; instance workers take one where there is one.
-    fn device(
-        &self,
-        fields: &Node,
-        system: &dyn System,
-        row: &Training,
-    ) -> Result<DeviceChoice, ExperimentError> {
-        let cpu = DeviceChoice {
-            kind: Device::Cpu,
-            fallback: false,
-            precision: Precision::default(),
-        };
-        // Where a system has functions, they are what computes.
-        let host = if system.deployment().runs_on(Host::Function) {
-            Host::Function
-        } else {
-            Host::Instance
-        };
-        match (host, row.device) {
-            (
-                Host::Function,
-                Some(
-                    choice @ DeviceChoice {
-                        kind: Device::Cuda, ..
-                    },
-                ),
-            ) if system.deployment().gpu_functions => {
-                if self.has_gpu_functions {
-                    return Ok(choice);
-                }
-                Err(self.error(
-                    fields,
-                    "device",
-                    format!(
-                        "functions of {} compute on GPUs of this machine, or in a simulation on those \
-                         that its profile states",
-                        system.name()
-                    ),
-                    "run it with --platform local, or remove `device` and set `simulation.profile` to \
-                     serverless-gpu",
-                ))
-            }
-            (
-                Host::Function,
-                Some(DeviceChoice {
-                    kind: Device::Cuda, ..
-                }),
-            ) => Err(self.error(
-                fields,
-                "device",
-                format!(
-                    "{} runs on functions, and Lambda's default compute type has no GPU",
-                    system.name()
-                ),
-                "remove `device`, or set its kind to cpu",
-            )),
-            (_, Some(choice))
-                if choice.kind == Device::Cpu && choice.precision != Precision::Fp32 =>
-            {
-                let precision = choice.precision.name();
-                Err(self.error(
-                    fields,
-                    "device",
-                    format!("the CPU computes in fp32, not in {precision}"),
-                    "remove `precision`, or set `kind: cuda`",
-                ))
-            }
-            (_, Some(choice)) if choice.kind == Device::Cpu => Ok(choice),
-            (Host::Function, _) => Ok(cpu),
-            (Host::Instance, Some(choice)) => Ok(choice),
-            (Host::Instance, None) => Ok(DeviceChoice {
-                kind: system.deployment().device,
-                fallback: system.deployment().device == Device::Cuda,
-                precision: Precision::default(),
-            }),
-        }
     }
 
     fn optimizer(&self, fields: &Node, error: &KernelError) -> ExperimentError {

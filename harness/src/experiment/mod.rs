@@ -11,6 +11,7 @@ mod bounds;
 mod check;
 pub mod data;
 mod describe;
+mod device;
 mod excluded;
 pub mod expand;
 mod files;
@@ -209,9 +210,7 @@ impl Experiment {
             seed: header.seed,
             models: &header.models,
             simulation: simulation.as_ref(),
-            has_links: !header.platform.site().is_cloud(),
-            breaks_servers: !header.platform.site().is_cloud(),
-            has_gpu_functions: header.platform.site() == Site::ThisMachine,
+            site: header.platform.site(),
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
         let (rows, impossible) = rows(&checker, options.keeps_impossible)?;

@@ -115,7 +115,7 @@ impl Checker<'_> {
 
     /// Refuses a system whose workers connect to each other where they cannot.
     pub(super) fn links(&self, fields: &Node, system: &dyn System) -> Result<(), ExperimentError> {
-        if self.has_links || !system.deployment().has_links {
+        if !self.site.is_cloud() || !system.deployment().has_links {
             return Ok(());
         }
         Err(self.error(
@@ -126,6 +126,27 @@ impl Checker<'_> {
                  lets them",
                 system.name()
             ),
+            "run it with --platform local or sim",
+        ))
+    }
+
+    /// Refuses peers that join where nothing follows what other peers start.
+    pub(super) fn joins(
+        &self,
+        fields: &Node,
+        system: &dyn System,
+        job: &Job,
+    ) -> Result<(), ExperimentError> {
+        let joins = system
+            .bind(job)
+            .is_ok_and(|bound| bound.first_peers() < job.workers);
+        if !joins || !self.site.is_cloud() {
+            return Ok(());
+        }
+        Err(self.error(
+            fields,
+            "settings",
+            "peers that join are started by others, and this platform follows the first ones alone",
             "run it with --platform local or sim",
         ))
     }

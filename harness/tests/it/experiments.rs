@@ -1,7 +1,11 @@
 //! Every experiment that is shipped is valid.
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use epochcost::claims::own::{OverRows, Place};
 use epochcost::experiment::{Experiment, Options, yaml_files};
+use epochcost::rows::Row;
+use epochcost_systems::Device;
 
 fn shipped() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
@@ -21,6 +25,33 @@ fn every_shipped_experiment_is_valid_and_named_like_its_file() {
         let experiment = load(&file);
         assert_eq!(file.file_stem().unwrap().to_str().unwrap(), experiment.name);
         assert!(!experiment.description.is_empty(), "{}", file.display());
+    }
+}
+
+/// Every system is compared with itself on the other device.
+#[test]
+fn the_run_on_a_gpu_compares_every_system() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
+    let experiment = load(&directory.join("cuda.yaml"));
+    let rows: Vec<&Row> = experiment.rows.iter().collect();
+    let formula = experiment
+        .claims
+        .first()
+        .and_then(|claim| claim.formula.as_deref());
+    let places = OverRows::new(formula.unwrap(), &rows).unwrap().places;
+    for system in epochcost_systems::systems() {
+        let of_system = rows.iter().filter(|row| row.job.system == system.name());
+        let mut rows: Vec<&&Row> = of_system.collect();
+        rows.sort_by_key(|row| row.job.device == Device::Cuda);
+        let devices: Vec<Device> = rows.iter().map(|row| row.job.device).collect();
+        assert_eq!(devices, [Device::Cpu, Device::Cuda], "{}", system.name());
+        let ids: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        let compared = |place: &Place| place.rows().into_iter().collect::<BTreeSet<_>>() == ids;
+        assert_eq!(
+            places.iter().filter(|place| compared(place)).count(),
+            1,
+            "{ids:?}"
+        );
     }
 }
 

@@ -99,7 +99,8 @@ fn documented() -> &'static [ModelInfo] {
 pub enum Device {
     /// The processor, by burn's `flex` backend.
     Cpu,
-    /// The first NVIDIA GPU, in builds that support it.
+    /// The first NVIDIA GPU, in builds that support it; in those with `vulkan` alone, a Vulkan
+    /// device in software.
     Cuda,
 }
 
@@ -127,9 +128,9 @@ impl Device {
     pub fn available(self) -> Result<(), ModelError> {
         match self {
             Self::Cpu => Ok(()),
-            #[cfg(feature = "cuda")]
-            Self::Cuda => crate::gpu::cuda::device().map(drop),
-            #[cfg(not(feature = "cuda"))]
+            #[cfg(feature = "gpu")]
+            Self::Cuda => crate::gpu::device().map(drop),
+            #[cfg(not(feature = "gpu"))]
             Self::Cuda => Err(ModelError::NoCuda),
         }
     }

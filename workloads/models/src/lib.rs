@@ -95,4 +95,4 @@ pub use catalog::{Device, ModelInfo, Precision, models};
 pub use cpu::peaks::{Peaks, measured_peaks};
 pub use error::ModelError;
 pub use trainer::{Evaluation, StepOutput, Trainer};
-pub use usage::{GpuUsage, GpuWatch};
+pub use usage::{GPU_STAND_IN, Gpu, GpuUsage, GpuWatch, gpus};

@@ -7,8 +7,8 @@ use burn::backend::Autodiff;
 use burn_flex::{Flex, FlexDevice};
 
 use crate::fit::fits;
-#[cfg(feature = "cuda")]
-use crate::gpu::cuda;
+#[cfg(feature = "gpu")]
+use crate::gpu::{self, Gpu};
 use crate::layers::Draws;
 use crate::networks::session;
 use crate::parts::Parts;
@@ -89,9 +89,9 @@ impl Trainer {
         let info = ModelInfo::find(model)?;
         let session = match device {
             Device::Cpu => session::<Autodiff<Flex>>(info, FlexDevice)?,
-            #[cfg(feature = "cuda")]
-            Device::Cuda => session::<Autodiff<cuda::Cuda>>(info, cuda::device()?)?,
-            #[cfg(not(feature = "cuda"))]
+            #[cfg(feature = "gpu")]
+            Device::Cuda => session::<Autodiff<Gpu>>(info, gpu::device()?)?,
+            #[cfg(not(feature = "gpu"))]
             Device::Cuda => return Err(ModelError::NoCuda),
         };
         let trainer = Self {

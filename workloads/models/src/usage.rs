@@ -1,4 +1,13 @@
-//! What computing on a GPU uses of it, where its driver reports it.
+//! The GPUs, and what computing uses of them, where their driver reports it.
+
+use serde::Serialize;
+
+/// What computes in the place of the GPU, in a build with Vulkan alone.
+pub const GPU_STAND_IN: Option<&str> = if cfg!(all(feature = "vulkan", not(feature = "cuda"))) {
+    Some("a Vulkan device in software")
+} else {
+    None
+};
 
 /// Means of the samples that were taken while a [`GpuWatch`] ran.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,14 +26,34 @@ pub struct GpuUsage {
     pub samples: usize,
 }
 
+/// A GPU that workers compute on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gpu {
+    /// The GPU's name.
+    pub name: String,
+    /// Its memory, MB of 1,048,576 bytes; none of a device in software.
+    pub memory_mb: Option<f64>,
+}
+
 #[cfg(feature = "cuda")]
-pub use sampler::GpuWatch;
+pub use sampler::{GpuWatch, gpus};
 #[cfg(not(feature = "cuda"))]
-pub use without::GpuWatch;
+pub use without::{GpuWatch, gpus};
 
 #[cfg(not(feature = "cuda"))]
 mod without {
-    use super::GpuUsage;
+    use super::{Gpu, GpuUsage};
+
+    /// Returns the GPUs that workers are dealt out over: in a build with Vulkan alone the
+    /// device in software.
+    #[must_use]
+    pub fn gpus() -> Vec<Gpu> {
+        let stand_in = super::GPU_STAND_IN.map(|name| Gpu {
+            name: name.to_owned(),
+            memory_mb: None,
+        });
+        stand_in.into_iter().collect()
+    }
 
     /// Samples what is used of the GPU; in a build without CUDA, nothing.
     #[derive(Debug)]
@@ -55,8 +84,8 @@ mod sampler {
     use nvml_wrapper::error::NvmlError;
     use nvml_wrapper::{Device, Nvml};
 
-    use super::GpuUsage;
-    use crate::gpu::cuda::nvml;
+    use super::{Gpu, GpuUsage};
+    use crate::gpu::nvml;
 
     /// Interval between two samples. The driver's own are a sixth of a second to a second long.
     const INTERVAL: Duration = Duration::from_millis(200);
@@ -101,12 +130,35 @@ mod sampler {
     /// Returns the GPU that CUDA calls the first.
     fn first(nvml: &Nvml) -> Result<Device<'_>, NvmlError> {
         let visible = std::env::var("CUDA_VISIBLE_DEVICES").unwrap_or_default();
-        let name = visible.split(',').next().unwrap_or_default().trim();
+        named(nvml, visible.split(',').next().unwrap_or_default().trim())
+    }
+
+    /// Returns the GPU of an entry of `CUDA_VISIBLE_DEVICES`; the first, if it is empty.
+    fn named<'a>(nvml: &'a Nvml, name: &str) -> Result<Device<'a>, NvmlError> {
         match (name.is_empty(), name.parse()) {
             (true, _) => nvml.device_by_index(0),
             (false, Ok(index)) => nvml.device_by_index(index),
             (false, Err(_)) => nvml.device_by_uuid(name),
         }
+    }
+
+    /// Returns the GPUs that workers are dealt out over: those of `CUDA_VISIBLE_DEVICES`, or else
+    /// the first. None where the driver does not answer.
+    #[must_use]
+    pub fn gpus() -> Vec<Gpu> {
+        let Ok(nvml) = nvml() else {
+            return Vec::new();
+        };
+        let visible = std::env::var("CUDA_VISIBLE_DEVICES").unwrap_or_default();
+        let listed = visible.split(',').map(str::trim);
+        let described = listed.filter_map(|name| {
+            let device = named(&nvml, name).ok()?;
+            Some(Gpu {
+                name: device.name().ok()?,
+                memory_mb: Some(device.memory_info().ok()?.total as f64 / MB),
+            })
+        });
+        described.collect()
     }
 
     /// One moment.

@@ -9,11 +9,12 @@ use epochcost_channels::{
 };
 use epochcost_models::GpuWatch;
 use epochcost_systems::{
-    Channels, GpuUsage, HookedCompute, Job, Launch, Outcome, Record, Recorder, Task, World, find,
+    Channels, Device, GpuUsage, HookedCompute, Job, Launch, Outcome, Record, Recorder, Task, World,
+    find,
 };
 use tokio::sync::Mutex;
 
-use crate::compute::{JobModel, Loaded, Model};
+use crate::compute::{JobModel, Model};
 use crate::control::Control;
 use crate::environment::{Environment, Platform};
 use crate::faults::Injected;
@@ -86,9 +87,9 @@ impl Worker {
         let system = find(&task.job.system)
             .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
         let channels = self.channels().await?;
-        let rank = task.rank;
-        let model = self.model(&task.job, rank)?;
-        let on_gpu = model.is_on_gpu();
+        let (rank, device) = (task.rank, task.job.device);
+        let model = self.model(&task.job)?;
+        let kept = model.clone();
         let model = JobModel::new(model, &task.job)?;
         let faults = &self.environment.faults;
         let faults = Injected::new(faults, &task.function, self.control.clone());
@@ -105,10 +106,14 @@ impl Worker {
         .with_resources(Arc::new(OwnProcess))
         .with_stage_hook(Arc::new(faults));
         // The task itself, with the use of the GPU.
-        let watch = on_gpu.then(GpuWatch::start).flatten();
+        let watch = (device == Device::Cuda).then(GpuWatch::start).flatten();
         let outcome = system.run(&mut world).await;
-        if let Some(usage) = watch.and_then(GpuWatch::stop) {
+        let used = watch.and_then(GpuWatch::stop);
+        if let Some(usage) = used.filter(|_| kept.is_on_gpu()) {
             Output.record(Record::Gpu(gpu_usage(rank, usage)));
+        }
+        if let Some(text) = kept.take_warning() {
+            Output.record(Record::Warning { rank, text });
         }
         Ok(outcome?)
     }
@@ -123,7 +128,7 @@ impl Worker {
     }
 
     /// Returns the job's model, loaded by the first invocation.
-    fn model(&self, job: &Job, rank: usize) -> Result<Model, WorkerError> {
+    fn model(&self, job: &Job) -> Result<Model, WorkerError> {
         let mut kept = self
             .model
             .lock()
@@ -136,11 +141,9 @@ impl Worker {
             precision,
             ..
         } = self.environment;
-        let Loaded { model, warning } = Model::load(job, cpu_fallback, precision)?;
-        if let Some(text) = warning {
-            Output.record(Record::Warning { rank, text });
-        }
-        Ok(kept.insert(model).clone())
+        Ok(kept
+            .insert(Model::load(job, cpu_fallback, precision)?)
+            .clone())
     }
 }
 

@@ -62,7 +62,7 @@ fn simulated(request: Request) -> Result<Simulated, WorkerError> {
         .map_err(|error| failed(error.to_string()))?;
     let job = request.simulation.job.clone();
     // Times are the profile's, so that any device may compute the values.
-    let model = Model::load(&job, true, Precision::default())?.model;
+    let model = Model::load(&job, true, Precision::default())?;
     let make: MakeCompute = Box::new(move || {
         let model: Box<dyn Compute> = Box::new(JobModel::new(model.clone(), &job)?);
         Ok(model)

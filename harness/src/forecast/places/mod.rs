@@ -14,16 +14,13 @@ use serde::{Deserialize, Serialize};
 use crate::cost::{self, Price, PriceBook};
 use crate::error::Error;
 use crate::experiment::platforms;
-use crate::profiles;
 use crate::profiles::hardware::{self, Hardware};
+use crate::profiles::{self, PLACES};
 use crate::rows::{Row, STATED_BY_EXPERIMENT, Simulation, stated};
 use crate::shipped;
 use crate::suggest::did_you_mean;
 use crate::yaml::schema::one_of;
 use crate::yaml::{self, Fault};
-
-/// Texts of the places that this program brings along.
-const SHIPPED: &[&str] = include!(concat!(env!("OUT_DIR"), "/places.rs"));
 
 /// Fraction of a range, by the seed of a draw and the name of what is drawn.
 fn fraction(seed: u64, name: &str) -> f64 {
@@ -111,6 +108,9 @@ impl PlacePrice {
         Ok(())
     }
 }
+
+/// Head of what a second of a function with a GPU is charged as.
+const GPU_PRICE: &str = "serverless_gpu/";
 
 /// A place to train at: a platform profile, what is rented there, its price and how fast it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -365,7 +365,7 @@ impl Site {
 pub(super) fn sites(names: &[String]) -> Result<Vec<Site>, Error> {
     let table = hardware::shipped().map_err(|reason| unusable("the table of hardware", &reason))?;
     let shipped: Result<Vec<Place>, Error> =
-        SHIPPED.iter().map(|text| parse("shipped", text)).collect();
+        PLACES.iter().map(|text| parse("shipped", text)).collect();
     let shipped = shipped?;
     if names.is_empty() {
         return shipped
@@ -520,6 +520,15 @@ fn on_profile(
     if let Some((path, reason)) = profile.faults().into_iter().next() {
         return Err(format!("{path}: {reason}"));
     }
+    // Functions of another provider on the same services have a price of their own.
+    let mut charged = place.prices.iter().map(|price| &price.dimension);
+    let own = charged.find(|dimension| dimension.starts_with(GPU_PRICE));
+    let price = profile.function_price.as_ref();
+    let function_price = price.map(|price| own.unwrap_or(price).clone());
+    let profile = Profile {
+        function_price,
+        ..profile
+    };
     check(&place, &profile, &hardware)?;
     Ok(Site {
         place,
@@ -547,7 +556,7 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
     }
     for price in &place.prices {
         let own = profile.function_price.as_deref();
-        let is_function = price.dimension.starts_with("serverless_gpu/");
+        let is_function = price.dimension.starts_with(GPU_PRICE);
         if is_function && own != Some(price.dimension.as_str()) {
             return Err(format!(
                 "nothing at this place is charged as `{}`; its functions are charged as `{}`",

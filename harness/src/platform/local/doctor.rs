@@ -103,7 +103,8 @@ async fn worker_on_cuda() -> Finding {
     };
     match description {
         Ok(description) if description.devices.contains(&Device::Cuda) => {
-            Finding::there(what, "it computed on the GPU")
+            let names: Vec<String> = description.gpus.into_iter().map(|gpu| gpu.name).collect();
+            Finding::there(what, format!("it computed on {}", names.join(", ")))
         }
         Ok(description) => Finding::lacking(
             what,

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::limits;
 
-/// Variables with CUDA's location and the choice of GPU, which an instance's process
-/// inherits from the harness.
-pub(crate) const CUDA_VARIABLES: [&str; 3] = ["CUDA_PATH", VISIBLE, "LD_LIBRARY_PATH"];
+/// Variables with CUDA's location, the choice of GPU and how Mesa's software device compiles, which
+/// a worker that computes on a GPU inherits from the harness.
+const CUDA_VARIABLES: [&str; 4] = ["CUDA_PATH", VISIBLE, "LD_LIBRARY_PATH", "GALLIVM_PERF"];
 
 /// CUDA's list of the GPUs that a process may use, by index or UUID.
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
@@ -19,21 +19,20 @@ pub(crate) fn of_cuda() -> impl Iterator<Item = (String, String)> {
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
 }
 
-/// Returns the same of a function that computes on a GPU: of the GPUs in
-/// `CUDA_VISIBLE_DEVICES`, function `place` has the one at `place` modulo their number,
-/// which it shares with every other function there.
-pub(super) fn of_cuda_function(place: usize) -> impl Iterator<Item = (String, String)> {
+/// Returns the same of worker `rank`: of the GPUs in `CUDA_VISIBLE_DEVICES` it has the one at
+/// `rank` modulo their number, which it shares with every other worker there.
+pub(super) fn of_cuda_worker(rank: usize) -> impl Iterator<Item = (String, String)> {
     of_cuda().map(move |(name, value)| match name.as_str() {
         VISIBLE => {
-            let one = one_gpu(&value, place).to_owned();
+            let one = one_gpu(&value, rank).to_owned();
             (name, one)
         }
         _ => (name, value),
     })
 }
 
-/// Returns the GPU of function `place` among those of a list.
-fn one_gpu(visible: &str, place: usize) -> &str {
+/// Returns the GPU of worker `rank` among those of a list.
+fn one_gpu(visible: &str, rank: usize) -> &str {
     let listed = || {
         visible
             .split(',')
@@ -41,7 +40,7 @@ fn one_gpu(visible: &str, place: usize) -> &str {
             .filter(|gpu| !gpu.is_empty())
     };
     let count = listed().count().max(1);
-    listed().nth(place % count).unwrap_or_default()
+    listed().nth(rank % count).unwrap_or_default()
 }
 
 /// A sandbox's function, described by its environment variables.
@@ -121,17 +120,17 @@ mod tests {
     use super::*;
     use crate::rows::sandbox::is_reserved;
 
-    /// Functions are dealt out over the listed GPUs, as many on each as on any other or one
+    /// Workers are dealt out over the listed GPUs, as many on each as on any other or one
     /// more; a list of one is shared by all, and an empty one stays empty.
     #[test]
-    fn functions_share_the_listed_gpus() {
+    fn workers_share_the_listed_gpus() {
         for (list, gpus) in [
             ("0", vec!["0"]),
             ("1,0", vec!["1", "0"]),
             (" GPU-a , GPU-b,2, ", vec!["GPU-a", "GPU-b", "2"]),
             ("", vec![""]),
         ] {
-            let dealt: Vec<&str> = (0..8).map(|place| one_gpu(list, place)).collect();
+            let dealt: Vec<&str> = (0..8).map(|rank| one_gpu(list, rank)).collect();
             let on = |gpu: &str| dealt.iter().filter(|one| **one == gpu).count();
             let counts: Vec<usize> = gpus.iter().map(|gpu| on(gpu)).collect();
             assert_eq!(counts.iter().sum::<usize>(), 8, "{list}: {dealt:?}");

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use epochcost_systems::{Device, Functions, Host as HostKind, InvokeError, Outcome, Task};
 use uuid::Uuid;
 
-use super::environment::of_cuda;
+use super::environment::of_cuda_worker;
 use super::host::Host;
 use super::process::Exit;
 use super::sandbox::{milliseconds, with_tail};
@@ -36,7 +36,7 @@ impl Instances {
         let written = lines.clone();
         let mut environment = vec![("RAYON_NUM_THREADS".to_owned(), self.threads.to_string())];
         if task.job.device == Device::Cuda {
-            environment.extend(of_cuda());
+            environment.extend(of_cuda_worker(task.rank));
         }
         let (began, started_s) = (Instant::now(), self.host.clock.unix_s());
         let process = self

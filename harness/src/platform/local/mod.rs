@@ -14,6 +14,7 @@ mod doctor;
 pub(crate) mod environment;
 mod function;
 mod gate;
+mod gpus;
 mod host;
 pub mod http;
 mod instance;
@@ -119,11 +120,13 @@ impl Local {
         &self.worker
     }
 
-    /// Refuses a row on a device that is not here, where it may not take the CPU instead.
+    /// Refuses a row on a device that is not here, where it may not take the CPU instead, and one
+    /// whose workers do not fit on their GPUs.
     ///
     /// # Errors
     /// [`PlatformError::Lacks`] with the remedy.
     pub fn check_device(&self, row: &Row) -> Result<(), PlatformError> {
+        gpus::check(row, &self.description.gpus)?;
         if row.cpu_fallback {
             return Ok(());
         }

@@ -119,7 +119,7 @@ impl Sandbox {
         });
         environment.extend(spec.environment.clone());
         if task.job.device == Device::Cuda {
-            environment.extend(environment::of_cuda_function(task.rank));
+            environment.extend(environment::of_cuda_worker(task.rank));
         }
         let started = Instant::now();
         let process = host

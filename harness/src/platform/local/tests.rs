@@ -38,7 +38,7 @@ struct Peer {
     _control: (control::ControlApi, FollowUps),
 }
 
-fn job() -> Job {
+pub(super) fn job() -> Job {
     let system = find("spirt").unwrap();
     Job {
         trial: "sandboxes".into(),
@@ -66,7 +66,7 @@ fn job() -> Job {
     }
 }
 
-fn row(job: &Job) -> Row {
+pub(super) fn row(job: &Job) -> Row {
     Row {
         id: "sandboxes".into(),
         job: job.clone(),

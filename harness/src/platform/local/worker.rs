@@ -39,7 +39,7 @@ pub struct Worker {
 }
 
 /// Description of a worker binary, which it reports.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
     /// Devices that it can compute on.
@@ -48,6 +48,18 @@ pub struct Description {
     pub no_cuda: Option<String>,
     /// Whether it was built with CUDA, whether or not this machine has a GPU.
     pub built_with_cuda: bool,
+    /// GPUs that workers are dealt out over.
+    pub gpus: Vec<Gpu>,
+}
+
+/// A GPU that workers compute on.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    /// Name of the GPU.
+    pub name: String,
+    /// Its memory, MB of 1,048,576 bytes; none of a device in software.
+    pub memory_mb: Option<f64>,
 }
 
 impl Description {

@@ -281,15 +281,6 @@ fn an_unsuitable_optimizer() {
 }
 
 #[test]
-fn a_gpu_for_a_function() {
-    refused_between_fields(
-        "epochs: 2",
-        "epochs: 2\ndevice: {kind: cuda}",
-        &["bad.yaml:9:", "device", "no GPU"],
-    );
-}
-
-#[test]
 fn a_precision_that_no_cpu_has() {
     for precision in ["tf32", "bf16"] {
         let by =
@@ -299,24 +290,66 @@ fn a_precision_that_no_cpu_has() {
     }
 }
 
-/// KubeML's functions share GPUs of this machine; a simulation states them in its profile.
+/// The device is the worker's: every system has it on this machine, and functions in a simulation whose
+/// profile states it. What refuses it names the profiles whose functions have a GPU.
 #[test]
-fn a_gpu_for_functions_that_have_one_on_this_machine() {
+fn a_gpu_for_functions() {
+    let systems: String = epochcost_systems::systems()
+        .iter()
+        .map(|system| match system.name() {
+            "kubeml" => "  - {system: kubeml, settings: {document_samples: 16}}\n".to_owned(),
+            name => format!("  - {{system: {name}, instance_type: g4dn.12xlarge}}\n"),
+        })
+        .collect();
     let directory = with(
-        "  - system: allreduce\n  - system: spirt\n    settings: {poll_interval_ms: 50}\n",
-        "  - {system: kubeml, settings: {document_samples: 16}, device: {kind: cuda, fallback: true}}\n",
+        "systems:\n  - system: allreduce\n  - system: spirt\n    settings: {poll_interval_ms: 50}\n",
+        &format!("device: {{kind: cuda}}\nsystems:\n{systems}"),
     );
-    let output = epochcost(directory.path(), &["check", "bad.yaml"]);
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{message}");
+    let check = |set: &[&str]| {
+        let set = set.iter().flat_map(|set| ["--set", *set]);
+        let words: Vec<&str> = ["check", "bad.yaml"].into_iter().chain(set).collect();
+        epochcost(directory.path(), &words)
+    };
+    let cloud_run = "simulation.profile=serverless-gpu";
+    for accepted in [
+        &[][..],
+        &["platform=sim", cloud_run],
+        &["platform=sim", "device.fallback=true"],
+    ] {
+        let output = check(accepted);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{accepted:?}: {message}");
+    }
+    let places = [
+        "bad.yaml:11:",
+        "device",
+        "no GPU",
+        "serverless-gpu (cloud-run-l4",
+    ];
+    assert_refused(&check(&["platform=sim"]), &places);
+    let words = ["bad.yaml", "device", "serverless-gpu", "compute on a GPU"];
+    assert_refused(
+        &check(&["platform=sim", cloud_run, "device.kind=cpu"]),
+        &words,
+    );
+    // Systems whose workers need links are refused on AWS before their device is.
+    let directory = with(
+        "epochs: 2",
+        "epochs: 2\ndevice: {kind: cuda, fallback: true}",
+    );
     let output = epochcost(
         directory.path(),
-        &["check", "bad.yaml", "--set", "platform=sim"],
+        &["check", "bad.yaml", "--set", "platform=aws"],
     );
-    assert_refused(
-        &output,
-        &["bad.yaml:12:", "device", "kubeml", "serverless-gpu"],
-    );
+    let words = [
+        "bad.yaml:9:",
+        "device",
+        "AWS",
+        "no GPU",
+        "--platform local",
+        "serverless-gpu",
+    ];
+    assert_refused(&output, &words);
 }
 
 #[test]

@@ -271,12 +271,25 @@ async fn spirt_runs_to_its_end_and_keeps_sandboxes_warm() {
     }
 }
 
-/// Instances that compute on a GPU, and functions that share one.
+/// Every system, on instances and on functions, which share the GPUs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_system_on_gpus_falls_back_only_where_it_may() {
+    let local = Local::with_worker(found()).await.unwrap();
+    for system in epochcost_systems::systems() {
+        let mut plan = plan(system.name());
+        assert!(local.check_device(&plan.row).is_ok());
+        plan.row.job.device = Device::Cuda;
+        if let Err(error) = local.check_device(&plan.row) {
+            assert!(error.to_string().contains("the device cuda"), "{error}");
+        }
+        plan.row.cpu_fallback = true;
+        assert!(local.check_device(&plan.row).is_ok());
+    }
     for (system, function, host) in [
         ("gpu_baseline", None, Host::Instance),
         ("kubeml", Some("train"), Host::Function),
+        ("spirt", Some("compute_gradients"), Host::Function),
+        ("mlless", Some("worker"), Host::Function),
     ] {
         let mut plan = plan(system);
         plan.row.job.device = Device::Cuda;
@@ -284,7 +297,6 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
             // Documents enough for every function.
             plan.row.job.settings["document_samples"] = json!(BATCH_SIZE);
         }
-        let local = Local::with_worker(found()).await.unwrap();
         match local.run_trial(&plan, &data(), &Steps::default()).await {
             Err(PlatformError::Lacks { what, remedy }) => {
                 assert!(what.contains("cuda") && what.contains("CUDA"), "{what}");

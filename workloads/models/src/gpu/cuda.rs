@@ -1,20 +1,19 @@
 //! The NVIDIA GPU, if there is one that works.
 
 use std::ffi::OsStr;
-use std::panic::catch_unwind;
 use std::sync::OnceLock;
 
 use burn::backend::cuda::CudaDevice;
-use burn::tensor::Tensor;
 use burn_cubecl::CubeBackend;
 use cubecl::cuda::{CudaRuntime, install};
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 
+use super::{computes, lacking};
 use crate::ModelError;
 
 /// burn's CUDA backend, without its lazily fused operations: [`super`] has its own.
-pub(crate) type Cuda = CubeBackend<CudaRuntime, f32, i32, u8>;
+pub(crate) type Gpu = CubeBackend<CudaRuntime, f32, i32, u8>;
 
 /// File name of NVML in NVIDIA's drivers; the name without a version is a development
 /// package's.
@@ -30,7 +29,11 @@ pub(crate) fn device() -> Result<CudaDevice, ModelError> {
     let found = FOUND.get_or_init(|| {
         driver()?;
         toolkit()?;
-        computes(&device)
+        computes::<Gpu>(
+            &device,
+            "see that CUDA's libnvrtc is on the library path and no newer than the driver; standard \
+             error has CUDA's own words",
+        )
     });
     found.clone().map(|()| device)
 }
@@ -38,10 +41,6 @@ pub(crate) fn device() -> Result<CudaDevice, ModelError> {
 /// NVML, which comes with the driver.
 pub(crate) fn nvml() -> Result<Nvml, NvmlError> {
     Nvml::builder().lib_path(OsStr::new(NVML)).init()
-}
-
-fn lacking(reason: String, remedy: &'static str) -> ModelError {
-    ModelError::NoGpu { reason, remedy }
 }
 
 fn driver() -> Result<(), ModelError> {
@@ -71,22 +70,5 @@ fn toolkit() -> Result<(), ModelError> {
             "CUDA's headers were not found".into(),
             "install the CUDA toolkit (NVRTC and the headers), or name its directory in CUDA_PATH",
         )),
-    }
-}
-
-/// Returns a first kernel, compiled and run.
-fn computes(device: &CudaDevice) -> Result<(), ModelError> {
-    let device = device.clone();
-    let sum = catch_unwind(move || {
-        let ones = Tensor::<Cuda, 1>::ones([64], &device);
-        (ones.clone() + ones).sum().try_into_data()
-    });
-    let remedy = "see that CUDA's libnvrtc is on the library path and no newer than the driver; \
-                  standard error has CUDA's own words";
-    match sum {
-        Ok(Ok(data)) if data.to_vec::<f32>().is_ok_and(|sum| sum == [128.0]) => Ok(()),
-        Ok(Ok(_)) => Err(lacking("the GPU computes wrongly".into(), remedy)),
-        Ok(Err(error)) => Err(lacking(format!("no kernel runs on it ({error:?})"), remedy)),
-        Err(_) => Err(lacking("no kernel runs on it".into(), remedy)),
     }
 }

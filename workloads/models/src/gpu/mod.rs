@@ -8,7 +8,7 @@
 //! added in their order: equal steps give equal bits.
 
 #[cfg(feature = "cuda")]
-pub(crate) mod cuda;
+mod cuda;
 mod depthwise;
 mod launch;
 mod moments;
@@ -18,13 +18,46 @@ mod product;
 mod sums;
 #[cfg(all(test, feature = "vulkan"))]
 mod tests;
+#[cfg(all(feature = "vulkan", any(test, not(feature = "cuda"))))]
+mod vulkan;
 mod window;
 
+use std::panic::{UnwindSafe, catch_unwind};
+
 use burn::tensor::Tensor;
+use burn::tensor::backend::Backend;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, IntElement};
 
+#[cfg(feature = "cuda")]
+pub(crate) use cuda::{Gpu, device, nvml};
+#[cfg(all(feature = "vulkan", not(feature = "cuda")))]
+pub(crate) use vulkan::{Gpu, device};
+
+use crate::ModelError;
 use crate::ops::{FeatureGradients, Features, LayerOps, Moments, Window};
 use launch::{primitive, tensor};
+
+fn lacking(reason: String, remedy: &'static str) -> ModelError {
+    ModelError::NoGpu { reason, remedy }
+}
+
+/// Compiles and runs a first kernel.
+fn computes<B: Backend<Device: UnwindSafe>>(
+    device: &B::Device,
+    remedy: &'static str,
+) -> Result<(), ModelError> {
+    let device = device.clone();
+    let sum = catch_unwind(move || {
+        let ones = Tensor::<B, 1>::ones([64], &device);
+        (ones.clone() + ones).sum().try_into_data()
+    });
+    match sum {
+        Ok(Ok(data)) if data.to_vec::<f32>().is_ok_and(|sum| sum == [128.0]) => Ok(()),
+        Ok(Ok(_)) => Err(lacking("the GPU computes wrongly".into(), remedy)),
+        Ok(Err(error)) => Err(lacking(format!("no kernel runs on it ({error:?})"), remedy)),
+        Err(_) => Err(lacking("no kernel runs on it".into(), remedy)),
+    }
+}
 
 impl<R: CubeRuntime, I: IntElement, B: BoolElement> LayerOps for CubeBackend<R, f32, I, B> {
     type Origin = ();

@@ -2,8 +2,10 @@
 //! functions enters.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 
 use epochcost_channels::Traffic;
+use epochcost_kernels::hash;
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::testing;
@@ -139,14 +141,14 @@ fn training_goes_on_without_any_one_peer_wherever_it_ends() {
 }
 
 /// Traffic has its closed form, with the members of each round.
-fn check_exchange(job: &Job, steps: &[&StepRecord], death: &Fault) {
+fn check_exchange(job: &Job, steps: &[&StepRecord], case: &impl Debug) {
     let bound = find("spirt").unwrap().bind(job).unwrap();
     let mut exchanged = Traffic::default();
     for step in steps {
         exchanged += step.traffic.exchange.total();
     }
     let form = bound.traffic_of(testing::SIZES, steps).unwrap();
-    assert_eq!(exchanged.untimed(), form, "{death:?}");
+    assert_eq!(exchanged.untimed(), form, "{case:?}");
 }
 
 /// The first peer, which evaluates and calls others back, and the last.
@@ -170,6 +172,88 @@ fn a_peer_that_ends_anywhere_comes_back_with_the_model_of_the_others() {
         let is_told = warnings.len() == 2 && warnings[1].contains(&back);
         assert!(is_told, "{death:?}: {warnings:?}");
         check_exchange(&job, &steps, &death);
+    }
+}
+
+fn joining(further: Value) -> Job {
+    let mut settings = json!({
+        "membership": true, "heartbeat_timeout_ms": 5000, "joins": {"peers": 5, "epoch": EPOCH},
+    });
+    let further: Map<String, Value> = serde_json::from_value(further).unwrap();
+    settings.as_object_mut().unwrap().extend(further);
+    job(settings)
+}
+
+/// Five peers join three; the last of them ends wherever it comes to.
+#[test]
+fn a_peer_that_ends_anywhere_while_it_joins_stops_nobody() {
+    let job = joining(json!({}));
+    let of_last = deaths()
+        .into_iter()
+        .filter(|death| death.rank == WORKERS - 1);
+    for death in of_last {
+        let ended = trained(&job, vec![death.clone()]);
+        assert_eq!(ended.failure, None, "{death:?}");
+        let steps = steps(&ended);
+        let ends = ends(&steps, &job);
+        let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
+        assert!(living.into_iter().eq(0..WORKERS - 1), "{death:?}");
+        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{death:?}");
+        let told = format!("no heartbeat of peers {}; they were voted out", WORKERS - 1);
+        let warnings = warnings(&ended);
+        let joined = warnings
+            .iter()
+            .filter(|text| text.contains(" joined, "))
+            .count();
+        assert!((4..=5).contains(&joined), "{death:?}: {warnings:?}");
+        assert!(
+            warnings.iter().any(|text| text.contains(&told)),
+            "{death:?}"
+        );
+        check_exchange(&job, &steps, &death);
+    }
+}
+
+/// Drawn numbers of peers, epochs of joining, and deaths of a minority of those from the start and of
+/// any that join: who is left has one model, and traffic its closed form.
+#[test]
+fn drawn_schedules_of_joins_deaths_and_returns_end_with_one_model() {
+    let places = everywhere(FaultKind::Crash);
+    for seed in 0..60 {
+        let draw = |stream: u64, below: usize| (hash::mix(seed, stream) % below as u64) as usize;
+        let first = 3 + draw(0, 3);
+        let mut job = joining(json!({"rejoin": draw(1, 2) == 0}));
+        job.epochs = 6;
+        job.settings["joins"] = json!({"peers": WORKERS - first, "epoch": 1 + draw(2, 4)});
+        let mut deaths: Vec<Fault> = Vec::new();
+        let mut of_first = 0;
+        for stream in 3..6 {
+            let mut death = places[draw(stream, places.len())].clone();
+            death.epoch = draw(stream + 10, job.epochs);
+            let is_first = death.rank < first;
+            if is_first && of_first == (first - 1) / 2 {
+                continue;
+            }
+            of_first += usize::from(is_first);
+            deaths.push(death);
+        }
+        let case = format!(
+            "seed {seed}: {first} first, {} {deaths:?}",
+            job.settings["joins"]
+        );
+        let ended = trained(&job, deaths.clone());
+        assert_eq!(ended.failure, None, "{case}");
+        let steps = steps(&ended);
+        let ends = ends(&steps, &job);
+        assert!(
+            ends.iter().all(|end| end.1 == ends[0].1),
+            "{case}: {ends:?}"
+        );
+        let stays = |rank: &usize| deaths.iter().all(|death| death.rank != *rank);
+        for rank in (0..first).filter(stays) {
+            assert!(ends.iter().any(|end| end.0 == rank), "{case}: {ends:?}");
+        }
+        check_exchange(&job, &steps, &case);
     }
 }
 

@@ -127,6 +127,10 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
         self.system.steps_per_epoch(self.job, &self.settings)
     }
 
+    fn first_peers(&self) -> usize {
+        self.system.first_peers(self.job, &self.settings)
+    }
+
     fn survives_lost_peers(&self) -> bool {
         self.system.survives_lost_peers(&self.settings)
     }

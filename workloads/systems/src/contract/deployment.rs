@@ -110,9 +110,6 @@ pub struct Deployment {
     pub instance_type: &'static str,
     /// Device that its publication computed on, where it ran on instances.
     pub device: Device,
-    /// Whether its publication's functions computed on GPUs, several on each; those of
-    /// the others ran on Lambda, which has none.
-    pub gpu_functions: bool,
     /// Functions or instances that train side by side.
     pub machines: Machines,
     /// Database hosts that it rents; `None` where it uses no tensor store.
@@ -139,7 +136,6 @@ impl Deployment {
             functions,
             instance_type: "g4dn.xlarge",
             device: Device::Cpu,
-            gpu_functions: false,
             machines: Machines::PerWorker,
             tensor_store_hosts: None,
             has_links: false,

@@ -90,8 +90,9 @@ struct Driver<'a> {
     is_workflow: bool,
     /// Whether the trial goes on where a peer's execution fails.
     survives: bool,
-    /// Failed executions of a trial that goes on, of peers without one that ended well since.
-    lost: Mutex<Vec<InvokeError>>,
+    /// Last execution of each peer of a trial that goes on, in the order of their ends: why it
+    /// failed, if it did.
+    peers: Mutex<Vec<(usize, Option<InvokeError>)>>,
     ended: Ended,
     invocations: AtomicU64,
     transitions: AtomicU64,
@@ -124,21 +125,18 @@ impl Driver<'_> {
     /// goes on without the peer.
     async fn execute_peer(&self, task: Task) -> Result<(), InvokeError> {
         let rank = task.rank;
-        match self.execute(task).await {
-            Err(lost) if self.survives => {
-                self.lost().push(lost);
-                Ok(())
-            }
-            result => {
-                // A peer that came back is lost no more.
-                self.lost().retain(|lost| lost.rank != rank);
-                result
-            }
+        let result = self.execute(task).await;
+        if !self.survives {
+            return result;
         }
+        let mut peers = self.peers();
+        peers.retain(|(peer, _)| *peer != rank);
+        peers.push((rank, result.err()));
+        Ok(())
     }
 
-    fn lost(&self) -> MutexGuard<'_, Vec<InvokeError>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    fn peers(&self) -> MutexGuard<'_, Vec<(usize, Option<InvokeError>)>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn follow(&self, follow_up: FollowUp) -> Result<(), InvokeError> {
@@ -221,7 +219,7 @@ pub async fn drive(
         rounds: bound.rounds(),
         is_workflow,
         survives: bound.survives_lost_peers(),
-        lost: Mutex::default(),
+        peers: Mutex::default(),
         ended,
         invocations: AtomicU64::new(0),
         transitions: AtomicU64::new(0),
@@ -231,7 +229,8 @@ pub async fn drive(
         FuturesUnordered::new();
     if is_workflow {
         try_join_all(first.iter().map(|task| driver.invoke(task.clone()))).await?;
-        for task in first {
+        let peers = bound.first_peers();
+        for task in first.into_iter().filter(|task| task.rank < peers) {
             running.push(Box::pin(driver.execute_peer(task)));
         }
     } else {
@@ -256,8 +255,8 @@ pub async fn drive(
         }
     }
     // Without a peer that is left, nothing was trained.
-    let lost = driver.lost();
-    if let Some(first) = lost.first().filter(|_| lost.len() >= job.workers) {
+    let lost: Option<Vec<InvokeError>> = driver.peers().drain(..).map(|(_, why)| why).collect();
+    if let Some(first) = lost.unwrap_or_default().first() {
         return Err(first.clone().into());
     }
     Ok(Driven {

@@ -145,6 +145,10 @@ pub trait BoundSystem: Send + Sync {
     /// sums the gradients of several.
     fn steps_per_epoch(&self) -> usize;
 
+    /// Peers whose first execution the platform starts, those of the lowest ranks. The others are
+    /// started by peers.
+    fn first_peers(&self) -> usize;
+
     /// Whether training goes on where the executions of some peers fail.
     fn survives_lost_peers(&self) -> bool;
 

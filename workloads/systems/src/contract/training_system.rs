@@ -104,6 +104,12 @@ pub trait TrainingSystem: Send + Sync {
         job.batches_per_worker
     }
 
+    /// Peers whose first execution the platform starts, those of the lowest ranks: all by default.
+    /// The others are started by peers.
+    fn first_peers(&self, job: &Job, _settings: &Self::Settings) -> usize {
+        job.workers
+    }
+
     /// Whether training goes on where the executions of some peers fail; false by default.
     fn survives_lost_peers(&self, _settings: &Self::Settings) -> bool {
         false

@@ -21,19 +21,20 @@ const STAGES: [&str; 8] = [
     "trigger_next",
 ];
 
-/// The epoch in which peers are killed.
+/// The epoch in which peers are killed, or join.
 const EPOCH: usize = 1;
 
-/// Kills the functions of some peers, at their start, in one stage of [`EPOCH`].
+/// Kills the functions of some peers, at their start, in one stage of an epoch.
 struct Killed {
     ranks: Vec<usize>,
     stage: &'static str,
+    epoch: usize,
 }
 
 #[async_trait]
 impl Failures for Killed {
     async fn killed(&self, task: &Task) {
-        let is_it = task.function == self.stage && task.epoch == EPOCH;
+        let is_it = task.function == self.stage && task.epoch == self.epoch;
         if !(is_it && self.ranks.contains(&task.rank)) {
             std::future::pending::<()>().await;
         }
@@ -54,8 +55,21 @@ fn surviving(workers: usize) -> Job {
 }
 
 async fn run(job: &Job, ranks: &[usize], stage: &'static str) -> Result<Trial, String> {
+    run_in(job, ranks, stage, EPOCH).await
+}
+
+async fn run_in(
+    job: &Job,
+    ranks: &[usize],
+    stage: &'static str,
+    epoch: usize,
+) -> Result<Trial, String> {
     let ranks = ranks.to_vec();
-    let killed = Arc::new(Killed { ranks, stage });
+    let killed = Arc::new(Killed {
+        ranks,
+        stage,
+        epoch,
+    });
     let trial = testing::run_failing(job, testing::compute, killed).await;
     trial.map_err(|error| error.to_string())
 }
@@ -206,17 +220,148 @@ fn check_return(job: &Job, trial: &Trial, stage: &str, rank: usize) {
     let steps = trial.steps();
     let form = bound.traffic_of(testing::SIZES, &steps).unwrap();
     assert_eq!(trial.exchange(), form, "{stage} of {rank}");
-    // The return itself: model, momentum and centre, statistics, and the members twice.
+    // The return itself: model, momentum and centre, statistics, the members twice, who came in, the
+    // caller and the own heartbeat.
     let taken = steps.iter().filter_map(|step| {
         let state = step.traffic.state.total();
         (step.function == "authenticate" && state.bytes_up > 0).then_some((step.rank, state))
     });
-    let (values, members) = (4 * (3 * 37 + 6), 4 * 5);
+    let (values, members, came_in) = (4 * (3 * 37 + 6), 4 * 5, 4 * 2);
     let taken: Vec<_> = taken
         .map(|(rank, state)| (rank, state.bytes_up, state.bytes_down))
         .collect();
-    let expected = (rank, values + members, 4 + values + 2 * members);
+    let up = values + members + came_in;
+    let expected = (rank, up, up + members + 4 + 4);
     assert_eq!(taken, [expected], "{stage} of {rank}");
+}
+
+fn joining(workers: usize, peers: usize, further: Value) -> Job {
+    let mut settings = json!({
+        "membership": true, "heartbeat_timeout_ms": 1500, "joins": {"peers": peers, "epoch": EPOCH},
+    });
+    let further: Map<String, Value> = serde_json::from_value(further).unwrap();
+    settings.as_object_mut().unwrap().extend(further);
+    let sgd = Sgd {
+        learning_rate: 0.1,
+        momentum: 0.9,
+        weight_decay: 0.0,
+    };
+    Job {
+        optimizer: OptimizerSpec::Sgd(sgd),
+        ..job(workers, settings)
+    }
+}
+
+/// With every state that a model and its rule have: replicas are the same from then on, and traffic is
+/// the closed form of the two numbers of peers.
+#[tokio::test]
+async fn peers_join_with_the_model_of_the_others() {
+    for (workers, peers, further) in [
+        (2, 1, json!({})),
+        (6, 3, json!({})),
+        (6, 5, json!({"update": "fetch"})),
+        (5, 2, json!({"averaging": "on_arrival"})),
+        (
+            5,
+            2,
+            json!({"robust": "centred_clipping", "f": 1, "clipping_radius": 0.5}),
+        ),
+        (
+            4,
+            1,
+            json!({"signatures": "end", "gradient_format": "json"}),
+        ),
+    ] {
+        let job = joining(workers, peers, further);
+        let trial = testing::run(&job).await.unwrap();
+        let case = format!("{workers} {peers} {}", job.settings);
+        let ends = ends(&trial, &job);
+        assert_eq!(ends.len(), workers, "{case}");
+        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{case}");
+        let warnings = warnings(&trial);
+        let joined = (workers - peers..workers).map(|rank| {
+            let told = format!("epoch {EPOCH}: peer {rank} joined, with the model of peer 0");
+            warnings.iter().filter(|text| **text == told).count()
+        });
+        assert!(
+            joined.eq(vec![1; peers]) && warnings.len() == peers,
+            "{case}: {warnings:?}"
+        );
+        let bound = find("spirt").unwrap().bind(&job).unwrap();
+        let steps = trial.steps();
+        let form = bound.traffic_of(testing::SIZES, &steps).unwrap();
+        if bound.states_bytes() {
+            assert_eq!(form, bound.traffic(testing::SIZES).unwrap(), "{case}");
+            assert_eq!(trial.exchange(), form, "{case}");
+        }
+        let early = steps
+            .iter()
+            .filter(|step| step.epoch < EPOCH && step.batch.is_some());
+        assert!(
+            early.into_iter().all(|step| step.rank < workers - peers),
+            "{case}"
+        );
+    }
+}
+
+/// One of three that join, all of them, and the peer that calls them, at any stage of the epoch of the
+/// call and of the first one after: who is left trains on.
+#[tokio::test]
+async fn who_dies_on_joining_stops_nobody() {
+    let job = &joining(6, 3, json!({}));
+    // Behind their first barrier three of six are half of the members, and no minority.
+    let own = |stage: &'static str| {
+        let is_new = STAGES[..3].contains(&stage);
+        let all = is_new.then_some((stage, vec![3, 4, 5], EPOCH));
+        [(stage, vec![4], EPOCH)].into_iter().chain(all)
+    };
+    let call = [("trigger_next", vec![0], EPOCH - 1)];
+    let deaths: Vec<_> = STAGES.into_iter().flat_map(own).chain(call).collect();
+    for deaths in deaths.chunks(4) {
+        let trials = deaths.iter().map(|(stage, ranks, epoch)| async move {
+            (stage, ranks, run_in(job, ranks, stage, *epoch).await)
+        });
+        for (stage, ranks, trial) in join_all(trials).await {
+            let trial = trial.unwrap_or_else(|error| panic!("{stage} of {ranks:?}: {error}"));
+            let ends = ends(&trial, job);
+            let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
+            // Nobody else calls those that a dead caller did not.
+            let lost = |rank: &usize| ranks.contains(rank) || (ranks[0] == 0 && *rank > 2);
+            let expected: Vec<usize> = (0..6).filter(|rank| !lost(rank)).collect();
+            assert_eq!(living, expected, "{stage} of {ranks:?}");
+            assert!(
+                ends.iter().all(|end| end.1 == ends[0].1),
+                "{stage} of {ranks:?}"
+            );
+            let bound = find("spirt").unwrap().bind(job).unwrap();
+            let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
+            assert_eq!(trial.exchange(), form, "{stage} of {ranks:?}");
+        }
+    }
+    // Those that a dead caller did not call are called an epoch later, as all that are voted out.
+    let job = &joining(6, 3, json!({"rejoin": true}));
+    let trial = run_in(job, &[0], "trigger_next", EPOCH - 1).await.unwrap();
+    let ends = ends(&trial, job);
+    assert_eq!(ends.len(), 6, "{:?}", warnings(&trial));
+    assert!(ends.iter().all(|end| end.1 == ends[0].1));
+}
+
+#[test]
+fn peers_that_cannot_join_are_refused() {
+    for (joins, epochs) in [((0, 1), 3), ((4, 1), 3), ((1, 0), 3), ((1, 3), 3)] {
+        let mut job = joining(4, 1, json!({}));
+        job.epochs = epochs;
+        job.settings["joins"] = json!({"peers": joins.0, "epoch": joins.1});
+        let refused = find("spirt").unwrap().bind(&job).err().unwrap().to_string();
+        assert!(
+            refused.contains("joins") && refused.contains("1 to 3"),
+            "{refused}"
+        );
+    }
+    let mut job = joining(4, 1, json!({}));
+    job.settings["membership"] = json!(false);
+    let refused = find("spirt").unwrap().bind(&job).err().unwrap().to_string();
+    assert!(refused.contains("membership: true"), "{refused}");
 }
 
 /// Who dies whenever it is called is voted out once an epoch, and the others go on.

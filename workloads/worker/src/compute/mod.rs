@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use epochcost_datasets::DatasetInfo;
 use epochcost_kernels::hash;
-use epochcost_models::{ModelError, Precision, StepOutput, Trainer, input};
+use epochcost_models::{
+    GPU_STAND_IN, Gpu, ModelError, Precision, StepOutput, Trainer, gpus, input,
+};
 use epochcost_systems::{
     Batch, Compute, DataPlan, Device, Evaluation, GradientOutput, Job, Result, SystemError, Vector,
 };
@@ -30,6 +32,8 @@ pub struct Description {
     pub no_cuda: Option<String>,
     /// Whether it was built with CUDA, whether or not this machine has a GPU.
     pub built_with_cuda: bool,
+    /// GPUs that workers are dealt out over.
+    pub gpus: Vec<Gpu>,
 }
 
 impl Description {
@@ -41,6 +45,7 @@ impl Description {
             Err(_) => vec![Device::Cpu],
         };
         Self {
+            gpus: if cuda.is_ok() { gpus() } else { Vec::new() },
             devices,
             no_cuda: cuda.err().map(|error| error.to_string()),
             built_with_cuda: cfg!(feature = "cuda"),
@@ -56,76 +61,108 @@ fn model_device(device: Device) -> epochcost_models::Device {
     }
 }
 
-/// A model with its trainer, which a warm worker keeps between invocations.
+/// A model with its trainers, which a warm worker keeps between invocations.
 #[derive(Clone)]
 pub struct Model {
-    trainer: Arc<Mutex<Trainer>>,
+    /// Makes what training starts from.
+    host: Arc<Mutex<Trainer>>,
+    on_device: Arc<Mutex<OnDevice>>,
     name: String,
     /// Dataset whose images the model takes.
     dataset: String,
     /// Device that the job asks for.
     device: Device,
-    /// Whether the model computes on a GPU.
-    on_gpu: bool,
     parameters: usize,
     statistics: usize,
 }
 
-/// A loaded model, and a warning for the results.
-pub struct Loaded {
-    /// The model.
-    pub model: Model,
-    /// The reason why the model is not on the device that the job asks for.
-    pub warning: Option<String>,
+/// The trainer on the job's device, which the first computation makes: a function that computes
+/// nothing has nothing on a GPU.
+struct OnDevice {
+    name: String,
+    images: [usize; 3],
+    device: Device,
+    precision: Precision,
+    cpu_fallback: bool,
+    trainer: Option<Trainer>,
+    /// Why it is not on the device that the job asks for, until it is reported.
+    warning: Option<String>,
+    is_on_gpu: bool,
+}
+
+impl OnDevice {
+    fn trainer(&mut self) -> Result<&mut Trainer, ModelError> {
+        let trainer = match self.trainer.take() {
+            Some(trainer) => trainer,
+            None => self.open()?,
+        };
+        Ok(self.trainer.insert(trainer))
+    }
+
+    /// Makes the trainer on the device, or on the CPU if it may fall back.
+    fn open(&mut self) -> Result<Trainer, ModelError> {
+        let wanted = Trainer::new(&self.name, model_device(self.device));
+        let trainer = match wanted.and_then(|trainer| trainer.with_precision(self.precision)) {
+            Ok(trainer) => {
+                self.is_on_gpu = self.device == Device::Cuda;
+                let stand_in = GPU_STAND_IN.filter(|_| self.is_on_gpu);
+                self.warning =
+                    stand_in.map(|name| format!("gradients were computed on the CPU, by {name}"));
+                trainer
+            }
+            Err(error) if self.cpu_fallback && error.lacks_device() => {
+                let text = format!("gradients were computed on the CPU in fp32: {error}");
+                self.warning = Some(text);
+                Trainer::new(&self.name, epochcost_models::Device::Cpu)?
+            }
+            Err(error) => return Err(error),
+        };
+        trainer.with_images(self.images)
+    }
 }
 
 impl Model {
-    /// Loads the job's model on its device, or on the CPU if it may fall back.
+    /// Loads the job's model, whose gradients are computed on its device, or on the CPU if it may
+    /// fall back.
     ///
     /// # Errors
-    /// [`SystemError::Compute`] when the model, dataset or device is missing.
-    pub fn load(job: &Job, cpu_fallback: bool, precision: Precision) -> Result<Loaded> {
-        let wanted = Trainer::new(&job.model, model_device(job.device));
-        match wanted.and_then(|trainer| trainer.with_precision(precision)) {
-            Ok(trainer) => Ok(Loaded {
-                model: Self {
-                    on_gpu: job.device == Device::Cuda,
-                    ..Self::new(trainer, job)?
-                },
-                warning: None,
-            }),
-            Err(error) if cpu_fallback && error.lacks_device() => {
-                let trainer = Trainer::new(&job.model, epochcost_models::Device::Cpu);
-                Ok(Loaded {
-                    model: Self::new(trainer.map_err(failed)?, job)?,
-                    warning: Some(format!(
-                        "gradients were computed on the CPU in fp32: {error}"
-                    )),
-                })
-            }
-            Err(error) => Err(failed(error)),
-        }
-    }
-
-    fn new(trainer: Trainer, job: &Job) -> Result<Self> {
+    /// [`SystemError::Compute`] when the model or dataset is missing.
+    pub fn load(job: &Job, cpu_fallback: bool, precision: Precision) -> Result<Self> {
         let format = dataset(job)?.format;
         let images = [format.channels, format.height, format.width];
-        let trainer = trainer.with_images(images).map_err(failed)?;
-        let info = trainer.info();
+        let host = Trainer::new(&job.model, epochcost_models::Device::Cpu);
+        let host = host
+            .and_then(|trainer| trainer.with_images(images))
+            .map_err(failed)?;
+        let info = host.info();
         Ok(Self {
+            on_device: Arc::new(Mutex::new(OnDevice {
+                name: job.model.clone(),
+                images,
+                device: job.device,
+                precision,
+                cpu_fallback,
+                trainer: None,
+                warning: None,
+                is_on_gpu: false,
+            })),
             name: job.model.clone(),
             dataset: job.data.dataset.clone(),
             device: job.device,
-            on_gpu: false,
             parameters: info.parameters,
             statistics: info.statistics,
-            trainer: Arc::new(Mutex::new(trainer)),
+            host: Arc::new(Mutex::new(host)),
         })
     }
 
-    /// Returns whether the model computes on a GPU.
+    /// Returns whether the model has computed on a GPU.
     pub fn is_on_gpu(&self) -> bool {
-        self.on_gpu
+        locked(&self.on_device).is_on_gpu
+    }
+
+    /// Returns once why the model has not computed on the device that the job asks for.
+    pub fn take_warning(&self) -> Option<String> {
+        locked(&self.on_device).warning.take()
     }
 
     /// Returns whether this is the model that `job` trains.
@@ -133,13 +170,14 @@ impl Model {
         (&self.name, &self.dataset, self.device) == (&job.model, &job.data.dataset, job.device)
     }
 
-    /// Runs `work` on a thread that may block.
+    /// Runs `work` on the device, on a thread that may block.
     async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Trainer) -> Result<T, ModelError> + Send + 'static,
     ) -> Result<T> {
-        let trainer = self.trainer.clone();
-        match spawn_blocking(move || work(&mut locked(&trainer))).await {
+        let on_device = self.on_device.clone();
+        let work = move || locked(&on_device).trainer().and_then(work);
+        match spawn_blocking(work).await {
             Ok(result) => result.map_err(failed),
             Err(error) => Err(SystemError::Compute(error.to_string())),
         }
@@ -147,7 +185,7 @@ impl Model {
 }
 
 /// Locks a trainer, also after a panic: it keeps no state between two steps.
-fn locked(trainer: &Mutex<Trainer>) -> MutexGuard<'_, Trainer> {
+fn locked<T>(trainer: &Mutex<T>) -> MutexGuard<'_, T> {
     trainer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -283,13 +321,13 @@ impl Compute for JobModel {
     }
 
     async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
-        self.model
-            .compute(move |trainer| Ok(Vector::Real(trainer.initial_parameters(seed))))
-            .await
+        let host = self.model.host.clone();
+        let drawn = spawn_blocking(move || locked(&host).initial_parameters(seed)).await;
+        (drawn.map(Vector::Real)).map_err(|error| SystemError::Compute(error.to_string()))
     }
 
     fn initial_statistics(&self) -> Vector {
-        Vector::Real(locked(&self.model.trainer).initial_statistics())
+        Vector::Real(locked(&self.model.host).initial_statistics())
     }
 
     async fn gradient(

@@ -3,7 +3,7 @@
 
 use epochcost_kernels::hash;
 use epochcost_kernels::optimizer::Optimizer;
-use epochcost_models::{Precision, Trainer, input};
+use epochcost_models::{GPU_STAND_IN, Precision, Trainer, input};
 use epochcost_systems::testing::{self, Data};
 use epochcost_systems::{Batch, Compute, Device, Fidelity, Job, Vector};
 use serde_json::Map;
@@ -145,9 +145,7 @@ async fn takes_the_steps_of_one_process(shape: &Shape) {
         let reference = reference(&job, &data, false);
         let make = job.clone();
         let compute = move || -> Box<dyn Compute> {
-            let model = Model::load(&make, false, Precision::default())
-                .unwrap()
-                .model;
+            let model = Model::load(&make, false, Precision::default()).unwrap();
             Box::new(JobModel::new(model, &make).unwrap())
         };
         let trial = testing::run_on(&job, &data, compute).await.unwrap();
@@ -241,7 +239,7 @@ async fn every_small_model_steps_on_every_dataset_that_it_takes() {
             let loaded = Model::load(&job, false, Precision::default());
             assert_eq!(loaded.is_ok(), model.takes(images, 10), "{}", model.name);
             let Ok(loaded) = loaded else { continue };
-            let mut compute = JobModel::new(loaded.model, &job).unwrap();
+            let mut compute = JobModel::new(loaded, &job).unwrap();
             let parameters = compute.initial_parameters(1).await.unwrap();
             let mut statistics = compute.initial_statistics();
             let batch = Batch {
@@ -267,9 +265,7 @@ async fn every_small_model_steps_on_every_dataset_that_it_takes() {
 #[test]
 fn records_of_another_size_are_refused() {
     let mut job = job(SYSTEMS[0], &LENET5);
-    let model = Model::load(&job, false, Precision::default())
-        .unwrap()
-        .model;
+    let model = Model::load(&job, false, Precision::default()).unwrap();
     job.data.record_bytes = 3073;
     let error = JobModel::new(model.clone(), &job).err().unwrap();
     assert!(error.to_string().contains("785 bytes, not 3073"), "{error}");
@@ -302,8 +298,38 @@ fn the_cpu_is_always_there_and_a_missing_gpu_has_a_reason() {
         devices,
         no_cuda,
         built_with_cuda,
+        gpus,
     } = Description::here();
     assert!(devices.contains(&Device::Cpu));
     assert_eq!(devices.contains(&Device::Cuda), no_cuda.is_none());
-    assert!(built_with_cuda || no_cuda.is_some());
+    assert!(built_with_cuda || GPU_STAND_IN.is_some() || no_cuda.is_some());
+    assert_eq!(gpus.is_empty(), no_cuda.is_some());
+}
+
+/// What training starts from is the same on every device, and takes none.
+#[tokio::test]
+async fn a_gpu_is_opened_by_the_first_computation() {
+    let mut job = job(SYSTEMS[0], &LENET5);
+    let start = |job: &Job| {
+        let model = Model::load(job, false, Precision::default()).unwrap();
+        (model.clone(), JobModel::new(model, job).unwrap())
+    };
+    let (_, mut on_cpu) = start(&job);
+    job.device = Device::Cuda;
+    let (model, mut on_gpu) = start(&job);
+    let parameters = on_gpu.initial_parameters(3).await.unwrap();
+    assert_eq!(parameters, on_cpu.initial_parameters(3).await.unwrap());
+    assert!(!model.is_on_gpu() && model.take_warning().is_none());
+    let data = data(&job);
+    let batch = Batch {
+        rank: 0,
+        epoch: 0,
+        index: 0,
+        records: data.test.into(),
+    };
+    let mut statistics = on_gpu.initial_statistics();
+    let step = on_gpu.gradient(&parameters, &mut statistics, &batch).await;
+    let Description { no_cuda, .. } = Description::here();
+    assert_eq!(step.err().is_some(), no_cuda.is_some());
+    assert_eq!(model.is_on_gpu(), no_cuda.is_none());
 }

@@ -1,27 +1,22 @@
 //! The GPU's operations on a Vulkan device against the CPU's kernels, over random sizes.
 //!
-//! Mesa's llvmpipe is a Vulkan device that needs no GPU: what it runs are the kernels that CUDA
-//! runs, from the same source.
+//! The device is that of `super::vulkan`.
 
 use burn::backend::wgpu::WgpuDevice;
-use burn_cubecl::CubeBackend;
 use burn_flex::{Flex, FlexDevice};
-use cubecl::wgpu::WgpuRuntime;
 
 use crate::ops::tests::{Draw, sizes};
 use crate::ops::*;
 
+use super::vulkan::Gpu;
 use super::*;
 
 mod launches;
 mod products;
 mod steps;
 
-type Gpu = CubeBackend<WgpuRuntime, f32, i32, u32>;
-
-/// Returns the first Vulkan device that computes on the processor, or any.
 fn device() -> WgpuDevice {
-    WgpuDevice::Cpu
+    super::vulkan::device().unwrap()
 }
 
 /// Returns a CPU's tensor on the GPU.

@@ -150,7 +150,6 @@ impl TrainingSystem for KubeMl {
         Deployment {
             // The job computes nothing: a small one does.
             instance_type: "t2.small",
-            gpu_functions: true,
             tensor_store_hosts: Some(Machines::Shared),
             queue_service: QueueService::Http,
             ..Deployment::new(&FUNCTIONS)

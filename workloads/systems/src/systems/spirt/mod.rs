@@ -52,7 +52,8 @@
 //! the divisor of the mean, the first peer (which evaluates) and the closed form follow
 //! (`membership.rs`). A dead peer counts among the f of a robust rule. With
 //! [`Settings::rejoin`] it is called again at the end of the epoch, and takes the model from
-//! a living peer.
+//! a living peer; so do new peers with [`Settings::joins`]. The mini-batches are dealt out over the
+//! members of each epoch.
 //!
 //! # Signatures
 //!
@@ -111,8 +112,8 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 pub use self::barrier::TOKEN_BYTES;
 pub use self::robust::{Robust, RobustAt};
 pub use self::settings::{
-    Averaging, Barrier, BarrierBy, Broker, GradientFormat, ReadingOrder, Settings, SyncQueue,
-    Update,
+    Averaging, Barrier, BarrierBy, Broker, GradientFormat, Joins, ReadingOrder, Settings,
+    SyncQueue, Update,
 };
 pub use self::signatures::Signatures;
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
@@ -217,11 +218,18 @@ impl TrainingSystem for Spirt {
                 reason: "an epoch has one round or more; use 1 to exchange once per epoch".into(),
             });
         }
-        if settings.rejoin && !settings.membership {
+        let needs_members = [
+            ("rejoin", settings.rejoin),
+            ("joins", settings.joins.is_some()),
+        ];
+        if let Some((field, _)) = needs_members
+            .iter()
+            .find(|(_, set)| *set && !settings.membership)
+        {
             return Err(SettingsError::Value {
                 system: NAME,
-                field: "rejoin".into(),
-                reason: "who is no member cannot be one again; use membership: true".into(),
+                field: (*field).into(),
+                reason: "without members nobody becomes one; use membership: true".into(),
             });
         }
         let is_text = settings.gradient_format == GradientFormat::Json;
@@ -238,6 +246,20 @@ impl TrainingSystem for Spirt {
     fn check_job(&self, job: &Job, settings: &Settings) -> Result<(), SettingsError> {
         sgd_of(job)?;
         settings.check_robust(job)?;
+        if let Some(Joins { peers, epoch }) = settings.joins {
+            let (workers, epochs) = (job.workers, job.epochs);
+            if !(1..workers).contains(&peers) || !(1..epochs).contains(&epoch) {
+                return Err(SettingsError::Value {
+                    system: NAME,
+                    field: "joins".into(),
+                    reason: format!(
+                        "of {workers} peers 1 to {} may join, in an epoch from 1 to {}",
+                        workers.saturating_sub(1),
+                        epochs.saturating_sub(1)
+                    ),
+                });
+            }
+        }
         let kind = job.attack.as_ref().map(|attack| attack.kind);
         if kind == Some(AttackKind::WrongKey) && settings.signatures == Signatures::None {
             return Err(SettingsError::Value {
@@ -311,6 +333,10 @@ impl TrainingSystem for Spirt {
     /// The average of a round's gradients is one step.
     fn steps_per_epoch(&self, job: &Job, settings: &Settings) -> usize {
         settings.rounds(job)
+    }
+
+    fn first_peers(&self, job: &Job, settings: &Settings) -> usize {
+        settings.first_peers(job.workers)
     }
 
     fn survives_lost_peers(&self, settings: &Settings) -> bool {

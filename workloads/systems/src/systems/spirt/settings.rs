@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +106,18 @@ pub enum ReadingOrder {
     Neighbour,
 }
 
+/// Peers that join while the others train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Joins {
+    /// Number of these peers, which have the highest ranks.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub peers: usize,
+    /// Their first epoch, from 0.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub epoch: usize,
+}
+
 /// SPIRT's settings: every difference between paper and published code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -205,6 +219,9 @@ pub struct Settings {
     /// rejoins with a living peer's model in the next.
     #[serde(default)]
     pub rejoin: bool,
+    /// With `membership`: peers that join while the others train; null: none. Not on AWS.
+    #[serde(default)]
+    pub joins: Option<Joins>,
     /// Service of the barrier's queue.
     #[serde(default)]
     pub broker: Broker,
@@ -281,6 +298,7 @@ impl Settings {
                 worker_momentum: 0.0,
                 membership: false,
                 rejoin: false,
+                joins: None,
                 broker: Broker::RabbitMq,
                 signatures: Signatures::None,
                 heartbeat_timeout_ms: heartbeat_timeout_ms(),
@@ -320,6 +338,31 @@ impl Settings {
     /// Rounds of an epoch of `job`, no more than it has mini-batches.
     pub(super) fn rounds(&self, job: &Job) -> usize {
         self.rounds_per_epoch.min(job.batches_per_worker).max(1)
+    }
+
+    /// Returns the number of peers that train from the first epoch on.
+    pub(super) fn first_peers(&self, workers: usize) -> usize {
+        workers.saturating_sub(self.joins.map_or(0, |joins| joins.peers))
+    }
+
+    /// Returns the peers that join in `epoch`.
+    pub(super) fn joining(&self, epoch: usize, workers: usize) -> Range<usize> {
+        match self.joins {
+            Some(joins) if joins.epoch == epoch => self.first_peers(workers)..workers,
+            _ => workers..workers,
+        }
+    }
+
+    /// Returns the numbers of peers that a job has one after the other, each with its epochs, while
+    /// nobody fails.
+    pub(super) fn phases(&self, job: &Job) -> Vec<(usize, usize)> {
+        match self.joins {
+            None => vec![(job.workers, job.epochs)],
+            Some(joins) => vec![
+                (self.first_peers(job.workers), joins.epoch),
+                (job.workers, job.epochs.saturating_sub(joins.epoch)),
+            ],
+        }
     }
 
     /// Number of the task's round, counted from the first epoch's first.

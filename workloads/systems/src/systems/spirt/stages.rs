@@ -19,7 +19,7 @@ use crate::contract::world::Channels;
 use crate::mechanics::continuation::{load_monitor, save_monitor};
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::transfers::{at_once, in_turn};
-use crate::{Outcome, Result, Stage, SystemError, Vector, World};
+use crate::{Batch, Outcome, Result, Stage, SystemError, Vector, World};
 
 const PARAMETERS: &str = "params";
 /// Key under which the store itself keeps the momentum of [`PARAMETERS`].
@@ -126,13 +126,12 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
 /// Reaches every peer's store, so that an epoch that cannot end does not begin.
 pub(super) async fn authenticate(world: &mut World, settings: &Settings) -> Result<()> {
     world.enter(Stage::Wait);
-    if settings.rejoin {
-        membership::come_back(world).await?;
+    if settings.rejoin || settings.joins.is_some() {
+        membership::come_in(world).await?;
     }
     ping_peers(world, settings).await?;
-    let is_first = settings.round_number(&world.task) == 0;
-    if is_first && settings.signatures != Signatures::None {
-        signatures::trust(world).await?;
+    if settings.signatures != Signatures::None {
+        signatures::trust(world, settings).await?;
     }
     Ok(())
 }
@@ -168,7 +167,13 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
     };
 
     world.enter(Stage::FetchDataset);
-    let minibatch = data::minibatch(world, rank, epoch, batch).await?;
+    let (owner, pass, index) = membership::dealt(world, settings, batch).await?;
+    let minibatch = Batch {
+        rank,
+        epoch,
+        index: batch,
+        ..data::minibatch(world, owner, pass, index).await?
+    };
 
     world.enter(Stage::ComputeGradients);
     let output = world
@@ -517,8 +522,8 @@ pub(super) async fn trigger_next(world: &mut World, settings: &Settings) -> Resu
     {
         return Ok(Outcome::Finished);
     }
-    if settings.rejoin && epoch > ended {
-        membership::call_back(world, &next).await?;
+    if settings.membership && epoch > ended {
+        membership::turn(world, settings, &next).await?;
     }
     world.invoke.start_workflow(next).await?;
     Ok(Outcome::Continued { epoch })

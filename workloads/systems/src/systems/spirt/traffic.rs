@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_channels::Traffic;
 
@@ -25,7 +25,8 @@ impl Texts {
     /// phantoms, and an estimate where they are not.
     pub fn nominal(job: &Job, settings: &Settings, sizes: Sizes) -> Self {
         let text = TEXT_BYTES_PER_PARAMETER * sizes.parameters as u64;
-        let epochs = (job.workers * job.epochs) as u64 * text;
+        let phases = settings.phases(job).into_iter();
+        let epochs = phases.map(|(peers, epochs)| peers * epochs).sum::<usize>() as u64 * text;
         Self {
             gradients: epochs * job.batches_per_worker as u64,
             averages: epochs * settings.rounds(job) as u64,
@@ -68,7 +69,8 @@ impl Texts {
 ///   centred clipping a get of P in every round but the first. An average that is refused
 ///   is not put.
 /// - membership: no messages; heartbeats, votes and decisions count as state, and so does the
-///   model that a peer takes that comes back.
+///   model that a peer takes that comes back or joins.
+/// - peers that join: every line but the first for the epochs and peers before, and for those after.
 /// - update by fetch: no in-store command, 2W more gets and W more puts of P;
 ///   with momentum another W puts, and W gets in every round but the first.
 ///
@@ -77,24 +79,29 @@ impl Texts {
 pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, texts: Texts) -> Result<Traffic> {
     let has_momentum = sgd_of(job)?.momentum != 0.0;
     let p = sizes.gradient_bytes();
-    let w = job.workers as u64;
-    let epochs = w * job.epochs as u64;
-    let batches = epochs * job.batches_per_worker as u64;
-    let functions = epochs * settings.rounds(job) as u64;
-
-    let mut total = puts(w, p);
+    let (batches, rounds) = (job.batches_per_worker as u64, settings.rounds(job) as u64);
+    let mut total = puts(job.workers as u64, p);
+    // Peers of the first round, which find no state of an earlier one.
+    let first = settings.first_peers(job.workers) as u64;
+    let mut functions = 0;
+    for (peers, epochs) in settings.phases(job) {
+        let (w, now) = (peers as u64, (peers * epochs) as u64 * rounds);
+        total += gets(now * w, p);
+        let opening = if functions == 0 { first } else { 0 };
+        total += aggregation(settings, now, opening, w, p);
+        if !settings.membership {
+            total += barrier(settings.barrier_by, now, w);
+        }
+        functions += now;
+    }
+    let batches = functions / rounds * batches;
     total += gets(batches, p);
     total += stored_gradients(settings, batches, p, texts);
     total += averaging(settings, functions, batches, p, texts);
-    total += momentum(settings, functions, w, p);
-    if !settings.membership {
-        total += barrier(settings.barrier_by, functions, w);
-    }
-    total += gets(functions * w, p);
-    total += aggregation(settings, functions, w, w, p);
+    total += momentum(settings, functions, job.workers as u64, p);
     total += match settings.update {
         Update::InStore => in_store(functions),
-        Update::Fetch => update_by_fetch(functions, w, p, has_momentum),
+        Update::Fetch => update_by_fetch(functions, first, p, has_momentum),
     };
     total += gets(functions, p);
     Ok(total)
@@ -124,6 +131,7 @@ pub(super) fn of_members(
     }
     let opening = members.keys().next().copied();
     let passed_first = members.values().next().copied().unwrap_or(0);
+    let ever: BTreeSet<usize> = of("average_gradients").map(|step| step.rank).collect();
 
     let computed = count("compute_gradients");
     let averaged = count("average_gradients");
@@ -133,7 +141,7 @@ pub(super) fn of_members(
     let texts = Texts::nominal(job, settings, sizes);
     total += stored_gradients(settings, computed, p, texts);
     total += averaging(settings, averaged, batches, p, texts);
-    total += momentum(settings, averaged, passed_first, p);
+    total += momentum(settings, averaged, ever.len() as u64, p);
     for step in of("aggregate_gradients") {
         let at = (step.epoch, step.batch);
         let passed = members.get(&at).copied().unwrap_or(0);
