@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use super::{
-    INVOCATIONS, InvocationRow, Manifest, PlannedRow, ResultsError, RowDraws, TRIALS, TrialId,
-    TrialRow, jsonl,
+    INVOCATIONS, InvocationRow, Manifest, PlannedRow, ResultsError, TRIALS, TrialId, TrialRow,
+    jsonl,
 };
 use crate::hash::sha256_hex;
 use crate::metering::{Invocation, TrialOutcome};
@@ -91,33 +91,6 @@ fn others(trial: &TrialRow, found: Option<&String>) -> Option<String> {
             trial.id
         )
     })
-}
-
-/// Refuses draws of another run.
-pub(super) fn draws(
-    path: &Path,
-    draws: &[(usize, RowDraws)],
-    manifest: &Manifest,
-) -> Result<(), ResultsError> {
-    let own = plan(manifest);
-    let stranger = |row: &RowDraws| row.plan.is_some() && row.plan.as_deref() != own;
-    match draws.iter().find(|(_, row)| stranger(row)) {
-        None => Ok(()),
-        Some((line, _)) => Err(damaged(
-            path,
-            *line,
-            "it is of another run: the SHA-256 of its plan is not this one's".to_owned(),
-        )),
-    }
-}
-
-/// Returns the SHA-256 of a run's plan.
-pub(super) fn plan(manifest: &Manifest) -> Option<&str> {
-    let plan = manifest
-        .files
-        .iter()
-        .find(|file| file.name == "plan.json")?;
-    Some(&plan.sha256)
 }
 
 /// Returns why a trial does not belong to the run: `first` is an earlier line of it, `found`

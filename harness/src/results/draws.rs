@@ -8,9 +8,6 @@ use crate::claims::Metric;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RowDraws {
-    /// SHA-256 of the run's plan, as it is written; absent before format 1.2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<String>,
     /// The row's id.
     pub row: String,
     /// Number of draws.

@@ -94,7 +94,6 @@ impl RunDirectory {
         check::whole(&file(INVOCATIONS), calls.len(), is_cut)?;
         let (draws, is_cut) = jsonl::read_numbered::<RowDraws>(&file(DRAWS))?;
         check::whole(&file(DRAWS), draws.len(), is_cut)?;
-        check::draws(&file(DRAWS), &draws, &directory.manifest)?;
         directory.check(&trials, &calls)?;
         Ok(directory)
     }

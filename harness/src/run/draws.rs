@@ -263,7 +263,6 @@ impl RowTask {
         let drawn: Vec<Vec<Option<f64>>> = drawn.into_iter().collect::<Result<_, Error>>()?;
         let figures = self.figures.iter().enumerate();
         Ok(RowDraws {
-            plan: None,
             figures: figures
                 .map(|(place, (metric, target))| DrawnFigure {
                     metric: *metric,
@@ -281,7 +280,6 @@ impl RowTask {
 
     fn refused_with(&self, refused: Option<String>) -> RowDraws {
         RowDraws {
-            plan: None,
             row: self.planned.row.id.clone(),
             draws: self.draws,
             figures: Vec::new(),

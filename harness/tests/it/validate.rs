@@ -200,7 +200,7 @@ fn mistakes_in_a_file_are_named() {
     let cases = [
         ("rust_sdk-arm64", "no_such", "no series `no_such`"),
         ("schema: 1", "schema: 2", "version 1"),
-        ("rounds: 501", "rounds: 0", "at least 1"),
+        ("rounds: 501", "rounds: 0", "give 1 or more"),
         (
             "profile: aws-us-east-1-2024",
             "profile: aws",

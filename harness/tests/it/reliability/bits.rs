@@ -53,7 +53,6 @@ fn figures(run: &Path) -> Result<AnalysedRun, ResultsError> {
 
 fn drawn() -> RowDraws {
     RowDraws {
-        plan: None,
         row: "spirt-paper".into(),
         draws: 2,
         figures: vec![DrawnFigure {
@@ -77,12 +76,9 @@ fn lines_of_another_run_are_refused() {
             let outcome = fixture::outcome(&plan, slower);
             run.append_trial(&plan, &outcome).unwrap();
         }
-        run.append_draws(&drawn()).unwrap();
         directory
     };
     let (one, other) = (run_of(1.0, "[]"), run_of(1.5, "[]"));
-    let plan = fs::read_to_string(other.path().join("draws.jsonl")).unwrap();
-    assert!(plan.contains("\"plan\":\""), "{plan}");
     let file = one.path().join("invocations.jsonl");
     assert!(figures(one.path()).is_ok());
     fs::copy(other.path().join("invocations.jsonl"), &file).unwrap();

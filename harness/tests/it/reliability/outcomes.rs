@@ -25,7 +25,7 @@ batch_size: 8
 batches_per_worker: 2
 epochs: 2
 evaluate: EVALUATE
-optimizer: {sgd: {learning_rate: 1.0e+30}}
+optimizer: {sgd: {learning_rate: 1.0e+9}}
 systems: [allreduce, gpu_baseline]
 findings:
   - {says: it diverges, formula: \"diverged[allreduce] >= 1\"}

@@ -20,6 +20,9 @@ const WORTH_NAMING: f64 = 0.2;
 /// Cosine between the slopes of two constants above which rows do not tell them apart.
 const CONFUSED: f64 = 0.95;
 
+/// Factor by which a measured figure may differ from its prediction: another unit is further away.
+const FAR: f64 = 100.0;
+
 /// A constant that stays as it was, since rows do not tell it from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Confused {
@@ -41,6 +44,8 @@ pub(super) struct Fitted {
     pub(super) rows: Vec<usize>,
     /// Measured over predicted figures, before and after; without the rows that cannot be predicted.
     pub(super) ratios: Vec<(f64, f64)>,
+    /// Places of rows that no calibration explains, with measured over predicted figures.
+    pub(super) far: Vec<(String, f64)>,
     /// Places of rows that cannot be predicted or that no constant changes.
     pub(super) unused: Vec<String>,
 }
@@ -95,7 +100,13 @@ pub(super) fn fit(
         let own = known.filter(|line| line.slopes[index].abs() >= OF_CONSTANT);
         own.count()
     };
+    let far = lines().filter_map(|(row, (before, _))| {
+        let ratio = row.measured / before.as_ref()?.log.exp();
+        let is_far = !(1.0 / FAR..=FAR).contains(&ratio);
+        is_far.then(|| (row.place.clone(), ratio))
+    });
     Fitted {
+        far: far.collect(),
         ratios: ratios.collect(),
         unused: unused.map(|(row, _)| row.place.clone()).collect(),
         rows: (0..parameters.len()).map(of).collect(),

@@ -127,13 +127,13 @@ pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated, Error> {
     }
     let prices = Prices::shipped()?;
     let fitted = fit(&profile, Parameter::all(&profile), &rows, &prices, None);
-    let made = made(&profile, &fitted, &rows, request);
-    if let Some((path, problem)) = made.faults().into_iter().next() {
+    if let Some((place, ratio)) = fitted.far.first() {
         return Err(Error::Usage {
-            problem: format!("the calibrated {path} makes no sense: {problem}"),
-            remedy: "check the unit of `measured`, which is seconds".to_owned(),
+            problem: format!("{place}: it is {ratio:.2e} times what the profile predicts"),
+            remedy: "give seconds (dollars of a cost), or another profile".to_owned(),
         });
     }
+    let made = made(&profile, &fitted, &rows, request);
     let proposed = if request.proposes {
         let book = PriceBook::shipped().map_err(ResultsError::from)?;
         let found = plan::propose(&made, &fitted, request.client, &prices, &book);

@@ -1,5 +1,6 @@
 //! A calibration for people.
 
+use super::fit::MODEL;
 use super::plan::Proposed;
 use super::{Calibrated, Proposals};
 use crate::format::usd;
@@ -17,6 +18,14 @@ impl Calibrated {
         let mut parts = Vec::new();
         if self.rows > 0 {
             parts.push(self.moved());
+        }
+        if let Some([_, after]) = self.error.filter(|[_, after]| *after > MODEL) {
+            parts.push(format!(
+                "warning: half of these rows still miss by {:.0} % or more, where the new ranges stand on a model \
+                 that is off by {:.0} %: expect them to be too narrow",
+                after * 100.0,
+                MODEL * 100.0
+            ));
         }
         let stay = self.stay.iter().map(|stays| {
             format!(
