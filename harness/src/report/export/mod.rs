@@ -41,8 +41,8 @@ pub(super) fn write(
         // Alone it says itself what it is of, and what its marks mean.
         table.caption = match view.answer.split_last() {
             // What was found on papers' conclusions, its last sentence, is another table's.
-            Some((_, [first, rest @ ..])) if table.id == view.summary.table.id => {
-                format!("{title}. {}", [&[first.clone()], rest].concat().join(" "))
+            Some((_, said)) if !said.is_empty() && table.id == view.summary.table.id => {
+                format!("{title}. {}", said.join(" "))
             }
             _ => format!("{title}: {}", table.caption),
         };
