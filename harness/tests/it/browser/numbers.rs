@@ -75,12 +75,14 @@ pub fn tables_agree(browser: &mut Browser, page: &Page) {
     ];
     let verdicts = [(2, "/published"), (3, "/observed"), (4, "/ratio")];
     let rows = page.rows();
-    let claims = page.summary["verdicts"].as_array().unwrap();
+    // Rankings come first.
+    let mut claims = page.summary["verdicts"].as_array().unwrap().clone();
+    claims.sort_by_key(|claim| claim["ranking"] != true);
     let tables: [Table<'_>; 4] = [
         ("table-summary", summary, rows),
         ("table-stages", &stages, rows),
         ("table-traffic", &traffic, rows),
-        ("table-verdicts", &verdicts, claims),
+        ("table-verdicts", &verdicts, &claims),
     ];
     for (table, columns, lines) in tables {
         for (place, field) in columns {

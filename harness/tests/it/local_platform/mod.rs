@@ -289,7 +289,7 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
         ("gpu_baseline", None, Host::Instance),
         ("kubeml", Some("train"), Host::Function),
         ("spirt", Some("compute_gradients"), Host::Function),
-        ("mlless", Some("worker"), Host::Function),
+        ("scatterreduce", None, Host::Function),
     ] {
         let mut plan = plan(system);
         plan.row.job.device = Device::Cuda;
