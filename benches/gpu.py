@@ -23,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 from steps import ROOT, Arm, command_output, summary
 
@@ -63,6 +64,14 @@ def gpu(options):
                     "name one with --python, or give --ours-alone")
         return {"gpu": asked.stdout.strip(), "pytorch": asked_torch.stdout.strip()}
     return {"gpu": asked.stdout.strip()}
+
+
+def commit():
+    """Returns the checkout's commit; None where it was carried without git."""
+    if not shutil.which("git"):
+        return None
+    command = ["git", "-C", ROOT, "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or None
 
 
 def build():
@@ -116,11 +125,13 @@ def asked(arm, question):
 
 
 def compare(options, model, batch):
-    arms = [ours(model, batch, precision) for precision in PRECISIONS]
-    theirs = []
-    if not options.ours_alone:
-        theirs = [torch(options, model, batch, name, exchanges)
-                  for name in TORCH for exchanges in [False, True]]
+    # Arms compile at the same time, in their first steps.
+    with ThreadPoolExecutor() as pool:
+        arms = [pool.submit(ours, model, batch, precision) for precision in PRECISIONS]
+        theirs = [] if options.ours_alone else [
+            pool.submit(torch, options, model, batch, name, exchanges)
+            for name in TORCH for exchanges in [False, True]]
+    arms, theirs = ([arm.result() for arm in side] for side in (arms, theirs))
     for arm in arms + theirs:
         arm.step(record=False)
     for _ in range(options.rounds):
@@ -138,8 +149,10 @@ def compare(options, model, batch):
         }
     for arm in theirs:
         row[arm.name]["kernels"] = asked(arm, "kernels")
-    for precision, arm in zip(PRECISIONS, arms):
-        row[arm.name]["kernels"] = our_kernels(model, batch, precision)
+    with ThreadPoolExecutor() as pool:
+        counts = pool.map(lambda precision: our_kernels(model, batch, precision), PRECISIONS)
+    for count, arm in zip(counts, arms):
+        row[arm.name]["kernels"] = count
     for arm in arms + theirs:
         arm.finish()
     return row
@@ -198,8 +211,7 @@ def main():
     record = {
         "date": datetime.date.today().isoformat(),
         "machine": found,
-        "commit": command_output(["git", "-C", ROOT, "describe", "--always", "--dirty"])
-        if shutil.which("git") else None,
+        "commit": commit(),
         "load": os.getloadavg()[0],
     }
     if options.steps:

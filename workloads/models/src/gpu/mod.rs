@@ -16,7 +16,7 @@ mod norm;
 mod patches;
 mod product;
 mod sums;
-#[cfg(all(test, feature = "vulkan"))]
+#[cfg(test)]
 mod tests;
 #[cfg(all(feature = "vulkan", any(test, not(feature = "cuda"))))]
 mod vulkan;

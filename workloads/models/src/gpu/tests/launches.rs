@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use burn::backend::Autodiff;
+use burn_cubecl::CubeRuntime;
+use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::steps::step;
@@ -23,17 +25,15 @@ fn end_of_step(output: &mut Tensor<f32>) {
 }
 
 fn mark() {
-    let ones = super::primitive(burn::tensor::Tensor::<Gpu, 1>::from_data(
+    launch_mark(super::primitive(burn::tensor::Tensor::<Gpu, 1>::from_data(
         [0.0f32],
         &device(),
-    ));
+    )));
+}
+
+fn launch_mark<R: CubeRuntime>(ones: CubeTensor<R>) {
     let (cubes, cube) = super::launch::grid(&ones);
-    end_of_step::launch::<cubecl::wgpu::WgpuRuntime>(
-        &ones.client.clone(),
-        cubes,
-        cube,
-        ones.into_tensor_arg(),
-    );
+    end_of_step::launch::<R>(&ones.client.clone(), cubes, cube, ones.into_tensor_arg());
 }
 
 /// Steps of which the first also chooses kernels, where burn tries several.

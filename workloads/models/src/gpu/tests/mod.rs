@@ -1,22 +1,25 @@
-//! The GPU's operations on a Vulkan device against the CPU's kernels, over random sizes.
-//!
-//! The device is that of `super::vulkan`.
+//! The GPU's operations against the CPU's kernels, over random sizes: on a Vulkan device with the
+//! feature `vulkan`, on an NVIDIA GPU without it.
 
-use burn::backend::wgpu::WgpuDevice;
+use burn::tensor::Device;
 use burn_flex::{Flex, FlexDevice};
 
 use crate::ops::tests::{Draw, sizes};
 use crate::ops::*;
 
-use super::vulkan::Gpu;
+#[cfg(not(feature = "vulkan"))]
+use super::cuda as tested;
+#[cfg(feature = "vulkan")]
+use super::vulkan as tested;
 use super::*;
+use tested::Gpu;
 
 mod launches;
 mod products;
 mod steps;
 
-fn device() -> WgpuDevice {
-    super::vulkan::device().unwrap()
+fn device() -> Device<Gpu> {
+    tested::device().unwrap()
 }
 
 /// Returns a CPU's tensor on the GPU.

@@ -1,4 +1,4 @@
-//! Matrix products on a Vulkan device against burn's on the CPU.
+//! Matrix products against burn's on the CPU.
 
 use super::*;
 use crate::gpu::product;

@@ -1,4 +1,4 @@
-//! Whole training steps on a Vulkan device against the CPU's.
+//! Whole training steps against the CPU's.
 
 use burn::backend::Autodiff;
 
@@ -37,6 +37,13 @@ fn norm(values: impl Iterator<Item = f32>) -> f64 {
     squares.sum::<f64>().sqrt()
 }
 
+/// Distance of a vector from another, relative to that one's norm.
+fn apart(ours: &[f32], theirs: &[f32]) -> f64 {
+    assert_eq!(ours.len(), theirs.len());
+    let pairs = ours.iter().zip(theirs);
+    norm(pairs.map(|(ours, theirs)| ours - theirs)) / norm(theirs.iter().copied()).max(1e-9)
+}
+
 /// Models, and how far a gradient may be from the CPU's, relative to its norm.
 ///
 /// A value that falls on the other side of a ReLU moves a gradient by a thousandth, as in the
@@ -65,11 +72,6 @@ fn steps_are_those_of_the_cpu() {
             info,
             4,
         );
-        let apart = |ours: &[f32], theirs: &[f32]| {
-            assert_eq!(ours.len(), theirs.len(), "{model}");
-            let pairs = ours.iter().zip(theirs);
-            norm(pairs.map(|(ours, theirs)| ours - theirs)) / norm(theirs.iter().copied()).max(1e-9)
-        };
         let (gradient, statistics) = (
             apart(&gradient, &expected),
             apart(&statistics, &expected_statistics),
@@ -84,6 +86,41 @@ fn steps_are_those_of_the_cpu() {
         assert!(gradient < bound, "{model}: {gradient:e}");
         assert!(statistics < 1e-4, "{model}: {statistics:e}");
     }
+}
+
+/// Distances of gradients in TF32 and bf16, from those of the CPU in `f32`.
+///
+/// The bounds are three times what rounding predicts: the distance in `fp32` over its unit
+/// roundoff, times 2⁻¹¹ and 2⁻⁸. What is beyond 1 there is printed and has no bound.
+#[cfg(not(feature = "vulkan"))]
+#[test]
+fn reduced_precisions_are_as_near_as_their_rounding() {
+    use crate::Precision;
+    const BOUNDS: [(&str, Option<[f64; 2]>); 5] = [
+        ("lenet5", Some([8e-3, 6e-2])),
+        ("mobilenet", None),
+        ("resnet18", Some([0.1, 0.75])),
+        ("squeezenet1_1", Some([3e-2, 0.25])),
+        ("mobilenet_v3_small", None),
+    ];
+    let mut beyond = vec![];
+    for (model, bounds) in BOUNDS {
+        let info = ModelInfo::find(model).unwrap();
+        let cpu = session::<Autodiff<Flex>>(info, FlexDevice).unwrap();
+        let (_, expected, _) = step(cpu.as_ref(), info, 4);
+        let mut session = session::<Autodiff<Gpu>>(info, device()).unwrap();
+        for (index, precision) in [Precision::Tf32, Precision::Bf16].into_iter().enumerate() {
+            session.set_precision(precision);
+            let (_, gradient, _) = step(session.as_ref(), info, 4);
+            let distance = apart(&gradient, &expected);
+            println!("{model} in {precision}: gradient {distance:.1e}");
+            assert!(distance.is_finite(), "{model} in {precision}");
+            if bounds.is_some_and(|bounds| distance > bounds[index]) {
+                beyond.push(format!("{model} in {precision}: {distance:e}"));
+            }
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:?}");
 }
 
 /// Each is read while those before it are still computed.
