@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Training steps of this project on a GPU against PyTorch's on the same one, interleaved.
 
-    benches/gpu.py [--models M,…] [--batches B,…] [--rounds N] [--steps N]
+    benches/gpu.py [--models M,…] [--batches B,…] [--torch VARIANT,…] [--rounds N] [--steps N]
                    [--python PYTHON-WITH-TORCH | --ours-alone] [--json FILE]
 
 Each variant is a process of its own; they take turns, one step each. Ours computes in fp32, tf32 and
@@ -130,7 +130,7 @@ def compare(options, model, batch):
         arms = [pool.submit(ours, model, batch, precision) for precision in PRECISIONS]
         theirs = [] if options.ours_alone else [
             pool.submit(torch, options, model, batch, name, exchanges)
-            for name in TORCH for exchanges in [False, True]]
+            for name in options.torch.split(",") for exchanges in [False, True]]
     arms, theirs = ([arm.result() for arm in side] for side in (arms, theirs))
     for arm in arms + theirs:
         arm.step(record=False)
@@ -179,6 +179,11 @@ def peaks(options):
     return json.loads(command_output([options.python, script, "peaks"]))
 
 
+def write(options, record):
+    if options.json:
+        options.json.write_text(json.dumps(record, indent=1) + "\n")
+
+
 def print_row(row):
     for name, found in row.items():
         if isinstance(found, dict):
@@ -191,6 +196,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--models", default="mobilenet,resnet18")
     parser.add_argument("--batches", default="128,512")
+    parser.add_argument("--torch", default=",".join(TORCH), help="PyTorch's variants")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--steps", type=int, help="so many steps in a row, for leaks; nothing else")
     parser.add_argument("--python", default=sys.executable, help="a Python with PyTorch")
@@ -226,8 +232,8 @@ def main():
             for batch in batches:
                 record["rows"].append(compare(options, model, batch))
                 print_row(record["rows"][-1])
-    if options.json:
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
+                write(options, record)
+    write(options, record)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 //! Smaller images are enlarged by bilinear interpolation between pixels' centres (as
 //! PyTorch's `interpolate` without `align_corners`), and a single channel is repeated.
 
+use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
-use burn::tensor::{Tensor, TensorData};
+
+use crate::flat::sent;
 
 /// Two neighbours along an axis, and the share of the second.
 #[derive(Debug, Clone, Copy)]
@@ -36,10 +38,7 @@ pub(crate) fn image_tensor<B: Backend>(
     for image in images.chunks_exact(length) {
         append(image, shape, input, &mut values);
     }
-    Tensor::from_data(
-        TensorData::new(values, [batch, height, width, channels]),
-        device,
-    )
+    sent(values, [batch, height, width, channels], device)
 }
 
 /// Appends one image, channels last.

@@ -5,17 +5,36 @@ use std::sync::mpsc::Sender;
 use std::task::{Context, Poll, Waker};
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::backend::{AutodiffBackend, ExecutionError};
+use burn::tensor::backend::{AutodiffBackend, Backend, ExecutionError};
 use burn::tensor::{Tensor, TensorData, Transaction, read_sync};
 
 use crate::ModelError;
 use crate::ops::{GradientTap, LayerOps, Taken};
 
+/// A tensor of values in row-major order, on a device.
+///
+/// They are sent as one row: CUDA's runtime pads rows and copies each on its own, and the rows of
+/// a 1×1 kernel are single values.
+pub(crate) fn sent<B: Backend, const D: usize>(
+    values: Vec<f32>,
+    shape: [usize; D],
+    device: &B::Device,
+) -> Tensor<B, D> {
+    let length = values.len();
+    Tensor::<B, 1>::from_data(TensorData::new(values, [length]), device).reshape(shape)
+}
+
+/// A tensor as one row, to be read as it is [`sent`].
+fn row<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Tensor<B, 1> {
+    let length = tensor.shape().num_elements();
+    tensor.reshape([length])
+}
+
 /// The values of a tensor in row-major order.
 pub(crate) fn values<B: LayerOps, const D: usize>(
     tensor: Tensor<B, D>,
 ) -> Result<Vec<f32>, ModelError> {
-    of(tensor.into_data())
+    of(row(tensor).into_data())
 }
 
 fn of(data: TensorData) -> Result<Vec<f32>, ModelError> {
@@ -34,7 +53,7 @@ impl Reading {
     /// Asks for a tensor's values; waits for nothing that the device has not computed yet.
     pub(crate) fn begin<B: LayerOps, const D: usize>(tensor: Tensor<B, D>) -> Self {
         let mut reading: Pin<Box<dyn Future<Output = _> + Send>> =
-            Box::pin(tensor.into_data_async());
+            Box::pin(row(tensor).into_data_async());
         // The first poll asks; a device that has the values at once gives them.
         match reading
             .as_mut()
@@ -84,7 +103,7 @@ impl<B: LayerOps> Reads<B> {
             Slot::Read(values(tensor)?)
         } else {
             let awaited = std::mem::take(&mut self.awaited);
-            self.awaited = awaited.register(tensor);
+            self.awaited = awaited.register(row(tensor));
             Slot::Awaited
         });
         Ok(())

@@ -1,9 +1,11 @@
 //! The source from which a network under construction takes its parameters.
 
 use burn::module::{Param, ParamId};
+use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
-use burn::tensor::{Tensor, TensorData};
 use epochcost_kernels::hash::{mix, unit_f32};
+
+use crate::flat::sent;
 
 /// Initial values of a tensor of parameters: PyTorch's defaults for its layer, or
 /// those of the network's reference definition.
@@ -115,7 +117,7 @@ impl<'a> ParameterSource<'a> {
                 }
             }
         };
-        let tensor = Tensor::from_data(TensorData::new(values, shape), device);
+        let tensor = sent::<B, D>(values, shape, device);
         Param::initialized(ParamId::new(), tensor.require_grad())
     }
 

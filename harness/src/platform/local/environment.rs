@@ -5,9 +5,16 @@ use std::path::Path;
 
 use super::limits;
 
-/// Variables with CUDA's location, the choice of GPU and how Mesa's software device compiles, which
-/// a worker that computes on a GPU inherits from the harness.
-const CUDA_VARIABLES: [&str; 4] = ["CUDA_PATH", VISIBLE, "LD_LIBRARY_PATH", "GALLIVM_PERF"];
+/// Variables with CUDA's location, the choice of GPU, where compiled kernels are kept and how Mesa's
+/// software device compiles, which a worker that computes on a GPU inherits from the harness.
+const CUDA_VARIABLES: [&str; 6] = [
+    "CUDA_PATH",
+    VISIBLE,
+    "LD_LIBRARY_PATH",
+    "HOME",
+    "XDG_CACHE_HOME",
+    "GALLIVM_PERF",
+];
 
 /// CUDA's list of the GPUs that a process may use, by index or UUID.
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";

@@ -1,10 +1,15 @@
 //! The NVIDIA GPU, if there is one that works.
 
 use std::ffi::OsStr;
-use std::sync::OnceLock;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::UNIX_EPOCH;
+use std::{env, fs};
 
 use burn::backend::cuda::CudaDevice;
 use burn_cubecl::CubeBackend;
+use cubecl::config::cache::CacheConfig;
+use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::cuda::{CudaRuntime, install};
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
@@ -29,6 +34,7 @@ pub(crate) fn device() -> Result<CudaDevice, ModelError> {
     let found = FOUND.get_or_init(|| {
         driver()?;
         toolkit()?;
+        keep_kernels();
         computes::<Gpu>(
             &device,
             "see that CUDA's libnvrtc is on the library path and no newer than the driver; standard \
@@ -41,6 +47,43 @@ pub(crate) fn device() -> Result<CudaDevice, ModelError> {
 /// NVML, which comes with the driver.
 pub(crate) fn nvml() -> Result<Nvml, NvmlError> {
     Nvml::builder().lib_path(OsStr::new(NVML)).init()
+}
+
+/// Has compiled kernels kept for later processes, where there is a place for them and no
+/// `cubecl.toml` names another.
+fn keep_kernels() {
+    let mut config = CubeClRuntimeConfig::from_current_dir().override_from_env();
+    if config.compilation.cache.is_none() {
+        config.compilation.cache = kernels().map(CacheConfig::File);
+    }
+    let mut held = CubeClRuntimeConfig::storage().lock();
+    if held.is_none() {
+        *held = Some(Arc::new(config));
+    }
+}
+
+/// The directory of this program's kernels on this GPU, in the user's cache; it is there, and can be
+/// written to.
+///
+/// A kernel's key is its types and sizes, so that another build needs another directory.
+fn kernels() -> Option<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
+    let program = env::current_exe().ok()?;
+    let about = program.metadata().ok()?;
+    let built = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    let gpu = nvml().ok()?.device_by_index(0).ok()?.name().ok()?;
+    let gpu = gpu.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+    let build = format!("{gpu}-{:x}-{:x}", about.len(), built.as_millis());
+    let directory = cache.join("epochcost/kernels").join(build);
+    fs::create_dir_all(&directory).ok()?;
+    fs::write(
+        directory.join("program"),
+        program.as_os_str().as_encoded_bytes(),
+    )
+    .ok()?;
+    Some(directory)
 }
 
 fn driver() -> Result<(), ModelError> {

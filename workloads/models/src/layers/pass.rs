@@ -1,11 +1,11 @@
 //! One forward pass: what it is for, and what its layers note on the way.
 
+use burn::tensor::Tensor;
 use burn::tensor::backend::{AutodiffBackend, Backend};
-use burn::tensor::{Tensor, TensorData};
 use epochcost_kernels::hash::{mix, unit_f32};
 
 use crate::ModelError;
-use crate::flat::Reads;
+use crate::flat::{Reads, sent};
 use crate::ops::{LayerOps, Moments};
 
 /// A forward pass.
@@ -137,9 +137,8 @@ impl<B: Backend> Pass<B> {
             Self::Training { draws, .. } => {
                 let [batch, values] = rows.dims();
                 let factors = draws.next(batch, values, share);
-                let data = TensorData::new(factors, [batch, values]);
                 let device = rows.device();
-                rows * Tensor::from_data(data, &device)
+                rows * sent(factors, [batch, values], &device)
             }
         }
     }

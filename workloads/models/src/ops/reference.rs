@@ -268,7 +268,8 @@ pub(super) fn pool_backward<B: Backend>(
 
 fn indices<B: Backend>(labels: &[u8], device: &B::Device) -> Tensor<B, 2, Int> {
     let indices: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
-    Tensor::from_data(TensorData::new(indices, [labels.len(), 1]), device)
+    let row = TensorData::new(indices, [labels.len()]);
+    Tensor::<B, 1, Int>::from_data(row, device).reshape([labels.len(), 1])
 }
 
 /// See [`super::LayerOps::cross_entropy`].
