@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use epochcost_channels::client::{open_objects, open_queue, open_tensors};
 use epochcost_channels::embedded::{ObjectServer, QueueServer, TensorServer};
-use epochcost_channels::metered::Metered;
 use epochcost_channels::{
-    Endpoint, Link, Meter, NetworkShape, ObjectStore, Payload, Queue, Scope, SgdStep, Shaped,
-    TensorStore, Traffic,
+    Endpoint, Link, Meter, NetworkShape, ObjectStore, Payload, Queue, Scope,
+    SgdStep, TensorStore, Traffic,
 };
-use std::sync::Arc;
 
 /// Lines of `settings channel command names… bytes`, in the order in which requests were answered; the
 /// dataset is put before. After those of each settings `settings = traffic`, of object store, tensor
@@ -27,11 +25,11 @@ fn limit(settings: &str) -> u64 {
 struct Layers {
     link: std::sync::Arc<Link>,
     meters: [Meter; 3],
-    objects: Arc<dyn ObjectStore>,
-    queue: Arc<dyn Queue>,
-    tensors: BTreeMap<String, (TensorServer, Arc<dyn TensorStore>)>,
+    objects: ObjectStore,
+    queue: Queue,
+    tensors: BTreeMap<String, (TensorServer, TensorStore)>,
     scope: Scope,
-    bare: Arc<dyn ObjectStore>,
+    bare: ObjectStore,
     _servers: (ObjectServer, QueueServer),
 }
 
@@ -50,22 +48,8 @@ impl Layers {
         let queue = open_queue(&endpoint, &scope, &bare);
         let (link, meters) = (Link::new(&NetworkShape::default()), <[Meter; 3]>::default());
         Self {
-            objects: Arc::new(Metered::<dyn ObjectStore>::new(
-                Arc::new(Shaped::<dyn ObjectStore>::new(
-                    bare.clone(),
-                    link.clone(),
-                    0.01,
-                )),
-                meters[0].clone(),
-            )),
-            queue: Arc::new(Metered::<dyn Queue>::new(
-                Arc::new(Shaped::<dyn Queue>::new(
-                    queue.await.unwrap(),
-                    link.clone(),
-                    0.01,
-                )),
-                meters[2].clone(),
-            )),
+            objects: bare.clone().shaped(&link, 0.01).metered(&meters[0]),
+            queue: queue.await.unwrap().shaped(&link, 0.01).metered(&meters[2]),
             tensors: BTreeMap::new(),
             link,
             meters,
@@ -75,23 +59,16 @@ impl Layers {
         }
     }
 
-    async fn tensors(&mut self, settings: &str, number: &str) -> Arc<dyn TensorStore> {
+    async fn tensors(&mut self, settings: &str, number: &str) -> TensorStore {
         if let Some((_, store)) = self.tensors.get(number) {
             return store.clone();
         }
         let server = TensorServer::start(Default::default()).await.unwrap();
         let endpoint = limited(&server.endpoint(), settings);
         let store = open_tensors(&endpoint, &self.scope, &self.bare);
-        let store: Arc<dyn TensorStore> = Arc::new(Metered::<dyn TensorStore>::new(
-            Arc::new(Shaped::<dyn TensorStore>::new(
-                store.await.unwrap(),
-                self.link.clone(),
-                0.01,
-            )),
-            self.meters[1].clone(),
-        ));
-        self.tensors
-            .insert(number.to_owned(), (server, store.clone()));
+        let store = store.await.unwrap().shaped(&self.link, 0.01);
+        let store = store.metered(&self.meters[1]);
+        self.tensors.insert(number.to_owned(), (server, store.clone()));
         store
     }
 
@@ -156,11 +133,7 @@ async fn an_epoch_of_spirt_counts_what_it_counted() {
         let layers = trials.get_mut(words[0]).unwrap();
         if let [_, "=", traffic] = words[..] {
             let expected: [Traffic; 3] = serde_json::from_str(traffic).unwrap();
-            assert_eq!(
-                layers.meters.each_ref().map(Meter::read),
-                expected,
-                "{line}"
-            );
+            assert_eq!(layers.meters.each_ref().map(Meter::read), expected, "{line}");
             compared += 1;
         } else {
             layers.replay(&words).await;
