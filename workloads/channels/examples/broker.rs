@@ -11,6 +11,7 @@
 //! the message.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use epochcost_channels::client::RabbitQueue;
@@ -56,8 +57,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         None => Ok(RabbitMq::start()?),
     };
     let endpoint = broker.as_ref().map_or_else(Clone::clone, RabbitMq::url);
-    let queue = RabbitQueue::connect(&endpoint).await?;
-    let consumer = RabbitQueue::connect(&endpoint).await?;
+    let queue = Queue::new(Arc::new(RabbitQueue::connect(&endpoint).await?));
+    let consumer = Queue::new(Arc::new(RabbitQueue::connect(&endpoint).await?));
     let mut rows = Vec::new();
     for bytes in BYTES {
         for pause in PAUSES {
@@ -85,8 +86,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Times one request. The queue is empty before and after.
 async fn time(
     operation: Operation,
-    queue: &RabbitQueue,
-    consumer: &RabbitQueue,
+    queue: &Queue,
+    consumer: &Queue,
     bytes: usize,
 ) -> Result<Duration, Box<dyn Error>> {
     let message = || Payload::from(vec![7_u8; bytes]);

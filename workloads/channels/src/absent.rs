@@ -1,82 +1,37 @@
-//! The queue and the links of deployments without them.
-
-use std::time::Duration;
-
 use async_trait::async_trait;
 
-use crate::{ChannelError, Links, Payload, Queue, Result};
+use crate::{Channel, ChannelError, Command, Reply, Result};
 
-/// Stand-in for the queue of a deployment that has none: every operation is refused.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AbsentQueue;
+/// Stand-in for a channel that a deployment does not have: every command is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Absent {
+    /// Name of the service.
+    pub service: &'static str,
+    /// Why there is none.
+    pub reason: &'static str,
+}
 
-fn absent<T>(operation: &str, name: &str) -> Result<T> {
-    Err(ChannelError::Refused {
+impl Absent {
+    /// The queue of a deployment without one.
+    pub const QUEUE: Self = Self {
         service: "queue",
-        operation: format!("{operation} of {name}"),
-        reason: "this deployment has no queue".into(),
-    })
-}
-
-#[async_trait]
-impl Queue for AbsentQueue {
-    async fn publish(&self, queue: &str, _: Payload) -> Result<()> {
-        absent("publish", queue)
-    }
-
-    async fn publish_fanout(&self, exchange: &str, _: Payload) -> Result<()> {
-        absent("publish", exchange)
-    }
-
-    async fn bind(&self, exchange: &str, _: &str) -> Result<()> {
-        absent("bind", exchange)
-    }
-
-    async fn consume(&self, queue: &str, _: Duration) -> Result<Option<Payload>> {
-        absent("consume", queue)
-    }
-
-    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
-        absent("peek", queue)
-    }
-
-    async fn count(&self, queue: &str) -> Result<u64> {
-        absent("count", queue)
-    }
-
-    async fn purge(&self, queue: &str) -> Result<()> {
-        absent("purge", queue)
-    }
-}
-
-/// Stand-in for the links of a deployment whose workers cannot reach each other: every
-/// operation is refused.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AbsentLinks;
-
-fn unlinked<T>(operation: &str) -> Result<T> {
-    Err(ChannelError::Refused {
+        reason: "this deployment has no queue",
+    };
+    /// The links of workers that cannot reach each other.
+    pub const LINKS: Self = Self {
         service: "a link between workers",
-        operation: operation.to_owned(),
-        reason: "the workers of this deployment cannot reach each other".into(),
-    })
+        reason: "the workers of this deployment cannot reach each other",
+    };
 }
 
 #[async_trait]
-impl Links for AbsentLinks {
-    async fn listen(&self, _: usize) -> Result<String> {
-        unlinked("listening")
-    }
-
-    async fn connect(&self, _: usize, _: usize, _: &str) -> Result<()> {
-        unlinked("connecting")
-    }
-
-    async fn send(&self, _: usize, _: usize, _: Payload) -> Result<()> {
-        unlinked("sending")
-    }
-
-    async fn receive(&self, _: usize, _: usize) -> Result<Payload> {
-        unlinked("receiving")
+impl<C: Command> Channel<C> for Absent {
+    async fn run(&self, mut command: C) -> Result<Reply> {
+        let names = command.names();
+        Err(ChannelError::Refused {
+            service: self.service,
+            operation: format!("a request on {names:?}"),
+            reason: self.reason.into(),
+        })
     }
 }

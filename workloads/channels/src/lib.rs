@@ -1,38 +1,50 @@
-//! The channels between workers: an object store, a tensor store and a message
-//! queue.
+//! The channels between workers: an object store, a tensor store, a message queue, and links.
 //!
-//! Each channel is a small trait ([`ObjectStore`], [`TensorStore`], [`Queue`])
-//! with an in-memory implementation ([`memory`]) that the embedded servers
-//! ([`embedded`]) put on loopback, clients that reach those servers or the
-//! real services over the same protocols ([`client`]), and one metering
-//! decorator ([`metered`]) that counts requests, messages and bytes. Another
-//! ([`shaped`]) gives them the bandwidth and latency of another network.
+//! A request to a channel is data ([`Command`]); whatever carries it out is a [`Channel`] with one
+//! method: the stores in memory ([`memory`]) that the embedded servers ([`embedded`]) put on loopback,
+//! and clients that reach those servers or the real services over the same protocols ([`client`]). Layers
+//! around a channel are written once for all commands: a [`Caller`] counts requests, messages and bytes
+//! on a [`Meter`] and has a call for each, [`shaped`] gives it the bandwidth and latency of another
+//! network, and [`Scope`] keeps the names of trials apart.
 //!
 //! Values are [`Payload`]s: bytes, or in a simulation a phantom of a size.
 
 mod absent;
+mod channel;
 pub mod client;
 pub mod embedded;
 mod endpoint;
 mod error;
+mod links;
 pub mod memory;
-pub mod metered;
+mod objects;
 mod payload;
+mod queue;
 pub mod reference;
 mod scope;
 pub mod shaped;
 mod stash;
-mod traits;
+mod tensors;
+mod traffic;
 
-pub use absent::{AbsentLinks, AbsentQueue};
+pub use absent::Absent;
+pub use channel::{Caller, Channel, Command, Fare, Reply};
 pub use endpoint::{Endpoint, Scheme};
-pub use epochcost_tensor_commands::{RobustMean, RobustRule, SgdStep, robust_mean};
+pub use epochcost_tensor_commands::{
+    Operation, OperationKind, RobustMean, RobustRule, SgdStep, robust_mean,
+};
 pub use error::ChannelError;
-pub use metered::{Meter, Traffic};
+pub use links::{LinkCommand, Links};
+pub use objects::{ListPage, ObjectCommand, ObjectStore};
 pub use payload::Payload;
+pub use queue::{Queue, QueueCommand};
 pub use scope::Scope;
-pub use shaped::{LatencyMs, Link, NetworkShape, Shaped};
-pub use traits::{Links, ListPage, ObjectStore, Queue, TensorStore};
+pub use shaped::{LatencyMs, Link, NetworkShape};
+pub use tensors::TensorStore;
+pub use traffic::{Meter, Traffic};
 
 /// Result of a channel operation.
 pub type Result<T, E = ChannelError> = std::result::Result<T, E>;
+
+/// A request to a tensor store.
+pub type TensorCommand = epochcost_tensor_commands::TensorCommand<Payload>;

@@ -2,16 +2,12 @@
 //! trial never finds anything that an earlier trial left on a server.
 
 use std::fmt;
-use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{
-    ChannelError, ListPage, ObjectStore, Payload, Queue, Result, RobustMean, SgdStep, TensorStore,
-};
+use crate::{Channel, ChannelError, Command, ListPage, ObjectCommand, Reply, Result};
 
 /// Longest scope, bytes: with the names of a system appended, a name stays within
 /// AMQP's 255 bytes.
@@ -48,10 +44,6 @@ impl Scope {
             _ => scoped,
         }
     }
-
-    fn names(&self, names: &[String]) -> Vec<String> {
-        names.iter().map(|name| self.name(name)).collect()
-    }
 }
 
 impl fmt::Display for Scope {
@@ -77,19 +69,25 @@ impl FromStr for Scope {
 }
 
 /// A channel that prefixes names with a scope.
-pub(crate) struct Scoped<C: ?Sized> {
-    channel: Arc<C>,
+pub(crate) struct Scoped<C: Command> {
+    channel: Arc<dyn Channel<C>>,
     scope: Scope,
 }
 
-impl<C: ?Sized> Scoped<C> {
-    pub(crate) fn new(channel: Arc<C>, scope: Scope) -> Self {
+impl<C: Command> Scoped<C> {
+    pub(crate) fn new(channel: Arc<dyn Channel<C>>, scope: Scope) -> Self {
         Self { channel, scope }
     }
+}
 
-    /// Removes the prefix from the name in an error.
-    fn bare<T>(&self, result: Result<T>) -> Result<T> {
-        result.map_err(|error| match error {
+#[async_trait]
+impl<C: Command> Channel<C> for Scoped<C> {
+    async fn run(&self, mut command: C) -> Result<Reply> {
+        for name in command.names() {
+            *name = self.scope.name(name);
+        }
+        let reply = self.channel.run(command).await;
+        reply.map_err(|error| match error {
             ChannelError::Missing { service, key } => ChannelError::Missing {
                 service,
                 key: self.scope.bare(&key).to_owned(),
@@ -99,171 +97,41 @@ impl<C: ?Sized> Scoped<C> {
     }
 }
 
-#[async_trait]
-impl TensorStore for Scoped<dyn TensorStore> {
-    async fn set(&self, key: &str, value: Payload) -> Result<()> {
-        self.channel.set(&self.scope.name(key), value).await
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Payload>> {
-        self.channel.get(&self.scope.name(key)).await
-    }
-
-    async fn get_range(&self, key: &str, elements: Range<u64>) -> Result<Option<Payload>> {
-        let key = self.scope.name(key);
-        self.channel.get_range(&key, elements).await
-    }
-
-    async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
-        self.channel.accumulate(&self.scope.name(key), value).await
-    }
-
-    async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
-        let (destination, sources) = (self.scope.name(destination), self.scope.names(sources));
-        self.bare(self.channel.mean(&destination, &sources).await)
-    }
-
-    async fn robust_mean(
-        &self,
-        destination: &str,
-        rule: RobustMean,
-        sources: &[String],
-    ) -> Result<()> {
-        let (destination, sources) = (self.scope.name(destination), self.scope.names(sources));
-        let done = self.channel.robust_mean(&destination, rule, &sources);
-        self.bare(done.await)
-    }
-
-    async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
-        let (parameters, gradient) = (self.scope.name(parameters), self.scope.name(gradient));
-        self.bare(self.channel.sgd(&parameters, &gradient, step).await)
-    }
-
-    async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
-        let (parameters, sources) = (self.scope.name(parameters), self.scope.names(sources));
-        self.bare(self.channel.mean_sgd(&parameters, &sources, step).await)
-    }
-
-    async fn push(&self, key: &str, value: Payload) -> Result<()> {
-        self.channel.push(&self.scope.name(key), value).await
-    }
-
-    async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
-        let key = self.scope.name(key);
-        self.bare(self.channel.json_mean(&key, count).await)
-    }
-
-    async fn delete(&self, keys: &[String]) -> Result<()> {
-        self.channel.delete(&self.scope.names(keys)).await
-    }
-
-    async fn ping(&self) -> Result<()> {
-        self.channel.ping().await
-    }
-}
-
-#[async_trait]
-impl Queue for Scoped<dyn Queue> {
-    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
-        self.channel.publish(&self.scope.name(queue), message).await
-    }
-
-    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
-        let exchange = self.scope.name(exchange);
-        self.bare(self.channel.publish_fanout(&exchange, message).await)
-    }
-
-    async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
-        let (exchange, queue) = (self.scope.name(exchange), self.scope.name(queue));
-        self.channel.bind(&exchange, &queue).await
-    }
-
-    async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
-        self.channel.consume(&self.scope.name(queue), wait).await
-    }
-
-    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
-        self.channel.peek(&self.scope.name(queue)).await
-    }
-
-    async fn count(&self, queue: &str) -> Result<u64> {
-        self.channel.count(&self.scope.name(queue)).await
-    }
-
-    async fn purge(&self, queue: &str) -> Result<()> {
-        self.channel.purge(&self.scope.name(queue)).await
-    }
-}
-
 /// An object store of one scope, in one bucket or in one bucket per name.
 ///
 /// With one bucket, the bucket that a system names becomes the first part of the
 /// key, after the scope: `SCOPE/BUCKET/KEY`.
 pub(crate) struct ScopedObjects {
-    store: Arc<dyn ObjectStore>,
-    scope: Scope,
-    bucket: Option<String>,
-}
-
-impl ScopedObjects {
-    pub(crate) fn new(store: Arc<dyn ObjectStore>, scope: Scope, bucket: Option<String>) -> Self {
-        Self {
-            store,
-            scope,
-            bucket,
-        }
-    }
-
-    /// Returns the bucket on the server and the prefix of keys in it.
-    fn location<'a>(&'a self, bucket: &'a str) -> (&'a str, String) {
-        match &self.bucket {
-            Some(one) => (one, format!("{}/", self.scope.name(bucket))),
-            None => (bucket, self.scope.name("")),
-        }
-    }
+    pub(crate) store: Arc<dyn Channel<ObjectCommand>>,
+    pub(crate) scope: Scope,
+    pub(crate) bucket: Option<String>,
 }
 
 #[async_trait]
-impl ObjectStore for ScopedObjects {
-    async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
-        let (bucket, before) = self.location(bucket);
-        self.store
-            .put(bucket, &format!("{before}{key}"), body)
-            .await
-    }
-
-    async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
-        let (bucket, before) = self.location(bucket);
-        self.store.get(bucket, &format!("{before}{key}")).await
-    }
-
-    async fn get_range(
-        &self,
-        bucket: &str,
-        key: &str,
-        range: Range<u64>,
-    ) -> Result<Option<Payload>> {
-        let (bucket, before) = self.location(bucket);
-        let key = format!("{before}{key}");
-        self.store.get_range(bucket, &key, range).await
-    }
-
-    async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
-        let (bucket, before) = self.location(bucket);
-        let prefix = format!("{before}{prefix}");
-        let after = after.map(|after| format!("{before}{after}"));
-        let page = self.store.list(bucket, &prefix, after.as_deref()).await?;
+impl Channel<ObjectCommand> for ScopedObjects {
+    async fn run(&self, mut command: ObjectCommand) -> Result<Reply> {
+        // The bucket, and what precedes keys in it.
+        let bucket = command.bucket();
+        let before = match &self.bucket {
+            Some(one) => {
+                let before = self.scope.name(&format!("{bucket}/"));
+                bucket.clone_from(one);
+                before
+            }
+            None => self.scope.name(""),
+        };
+        for name in command.names() {
+            name.insert_str(0, &before);
+        }
+        let reply = self.store.run(command).await?;
+        let Reply::Page(page) = reply else {
+            return Ok(reply);
+        };
         let bare = |key: &String| key.strip_prefix(&before).unwrap_or(key).to_owned();
-        Ok(ListPage {
+        Ok(Reply::Page(ListPage {
             keys: page.keys.iter().map(bare).collect(),
             truncated: page.truncated,
-        })
-    }
-
-    async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
-        let (bucket, before) = self.location(bucket);
-        let keys: Vec<_> = keys.iter().map(|key| format!("{before}{key}")).collect();
-        self.store.delete(bucket, &keys).await
+        }))
     }
 }
 
@@ -272,6 +140,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
+    use crate::{ObjectStore, Payload, Queue, TensorStore};
 
     fn scope(text: &str) -> Scope {
         text.parse().unwrap()
@@ -295,17 +164,18 @@ mod tests {
     #[tokio::test]
     async fn what_another_scope_left_is_not_met() {
         let shared = Arc::new(MemoryTensors::default());
-        let one = Scoped::<dyn TensorStore>::new(shared.clone(), scope("one"));
-        let two = Scoped::<dyn TensorStore>::new(shared.clone(), scope("two"));
+        let within = |name| TensorStore::new(Arc::new(Scoped::new(shared.clone(), scope(name))));
+        let (one, two) = (within("one"), within("two"));
         one.set("k", text("left")).await.unwrap();
         assert_eq!(two.get("k").await.unwrap(), None);
-        assert_eq!(shared.get("one/k").await.unwrap(), Some(text("left")));
+        let bare = TensorStore::new(shared.clone()).get("one/k").await;
+        assert_eq!(bare.unwrap(), Some(text("left")));
         let missing = two.mean("k", &["none".into()]).await.unwrap_err();
         assert!(matches!(missing, ChannelError::Missing { key, .. } if key == "none"));
 
         let shared = Arc::new(MemoryQueue::default());
-        let one = Scoped::<dyn Queue>::new(shared.clone(), scope("one"));
-        let two = Scoped::<dyn Queue>::new(shared, scope("two"));
+        let within = |name| Queue::new(Arc::new(Scoped::new(shared.clone(), scope(name))));
+        let (one, two) = (within("one"), within("two"));
         one.bind("x", "q").await.unwrap();
         one.publish_fanout("x", text("left")).await.unwrap();
         assert_eq!(
@@ -319,9 +189,14 @@ mod tests {
     #[tokio::test]
     async fn buckets_become_parts_of_keys_in_one_bucket() {
         let shared = Arc::new(MemoryObjects::default());
-        let bucket = Some("real".to_owned());
-        let one = ScopedObjects::new(shared.clone(), scope("one"), bucket.clone());
-        let two = ScopedObjects::new(shared.clone(), scope("two"), bucket);
+        let within = |name| {
+            ObjectStore::new(Arc::new(ScopedObjects {
+                store: shared.clone(),
+                scope: scope(name),
+                bucket: Some("real".to_owned()),
+            }))
+        };
+        let (one, two) = (within("one"), within("two"));
         for key in ["a", "b", "c/d"] {
             one.put("tmp", key, text(key)).await.unwrap();
         }
@@ -330,10 +205,10 @@ mod tests {
         assert_eq!(*page.keys, ["b".to_owned(), "c/d".to_owned()]);
         assert!(two.list("tmp", "", None).await.unwrap().keys.is_empty());
         assert_eq!(two.get("tmp", "a").await.unwrap(), None);
-        assert_eq!(
-            shared.get("real", "one/tmp/c/d").await.unwrap(),
-            Some(text("c/d"))
-        );
+        let bare = ObjectStore::new(shared.clone())
+            .get("real", "one/tmp/c/d")
+            .await;
+        assert_eq!(bare.unwrap(), Some(text("c/d")));
         one.delete("tmp", &["a".into()]).await.unwrap();
         assert_eq!(one.get("tmp", "a").await.unwrap(), None);
         assert_eq!(

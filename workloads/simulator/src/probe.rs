@@ -9,7 +9,6 @@ use std::time::Duration;
 use epochcost_channels::{ObjectStore, Payload};
 use epochcost_kernels::hash;
 use epochcost_systems::ArithmeticMeter;
-use futures_util::FutureExt;
 use futures_util::future::{join, join_all};
 use serde::{Deserialize, Serialize};
 
@@ -139,14 +138,9 @@ impl Timing {
             probe: *probe,
             seconds: Mutex::default(),
         };
-        // A store in memory answers at once.
         let body = Payload::Phantom { bytes: probe.bytes };
-        let _ = timing
-            .services
-            .objects
-            .store
-            .put(BUCKET, "object", body)
-            .now_or_never();
+        let objects = &timing.services.objects;
+        objects.store.store(BUCKET, "object", body);
         timing
     }
 
@@ -220,7 +214,7 @@ impl Timing {
             async move {
                 for _ in 0..self.probe.rounds {
                     let began = self.now_s();
-                    self.request(&*objects, stream).await;
+                    self.request(&objects, stream).await;
                     self.note(self.now_s() - began);
                 }
             }
@@ -228,7 +222,7 @@ impl Timing {
         join_all(streams).await;
     }
 
-    async fn request(&self, objects: &dyn ObjectStore, stream: usize) {
+    async fn request(&self, objects: &ObjectStore, stream: usize) {
         // Sizes in memory are never refused.
         if self.probe.operation == Operation::Put {
             let body = Payload::Phantom {

@@ -5,12 +5,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use epochcost_channels::{ObjectStore, Payload};
+use epochcost_channels::Payload;
 use epochcost_systems::{
     ArithmeticMeter, ByHost, DATASET_BUCKET, DataLayout, DriveError, Fault, FaultKind, Job, Record,
     System, dataset_objects, drive, find, phantom_objects, requests,
 };
-use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
 use crate::engine::{Engine, Stopped, locked, nanoseconds};
@@ -215,9 +214,7 @@ fn store_data(
             .collect(),
     };
     for (key, object) in objects {
-        // A store in memory answers at once.
-        let stored = services.objects.store.put(DATASET_BUCKET, &key, object);
-        stored.now_or_never().transpose()?;
+        services.objects.store.store(DATASET_BUCKET, &key, object);
     }
     Ok(())
 }

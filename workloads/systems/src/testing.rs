@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use epochcost_channels::memory::{MemoryLinks, MemoryObjects, MemoryQueue, MemoryTensors};
-use epochcost_channels::{Payload, Queue, TensorStore, Traffic};
+use epochcost_channels::{Links, ObjectStore, Payload, Queue, TensorStore, Traffic};
 use epochcost_datasets::partition;
 use epochcost_kernels::hash;
 use serde_json::{Map, Value};
@@ -179,7 +179,7 @@ pub async fn run_failing(
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
     failures: Arc<dyn Failures>,
 ) -> Result<Trial, DriveError> {
-    let queue = Arc::new(MemoryQueue::default());
+    let queue = Queue::new(Arc::new(MemoryQueue::default()));
     run_over(job, compute, failures, queue).await
 }
 
@@ -191,7 +191,7 @@ pub async fn run_over(
     job: &Job,
     compute: impl Fn() -> Box<dyn Compute> + Send + Sync + 'static,
     failures: Arc<dyn Failures>,
-    queue: Arc<dyn Queue>,
+    queue: Queue,
 ) -> Result<Trial, DriveError> {
     let around = Around {
         limit: None,
@@ -252,7 +252,7 @@ pub async fn run_limited(
     let around = Around {
         limit,
         failures: Arc::new(Sound),
-        queue: Arc::new(MemoryQueue::default()),
+        queue: Queue::new(Arc::new(MemoryQueue::default())),
     };
     run_whole(job, data, Box::new(compute), around).await
 }
@@ -262,7 +262,7 @@ struct Around {
     /// Time limit that invocations know of.
     limit: Option<Duration>,
     failures: Arc<dyn Failures>,
-    queue: Arc<dyn Queue>,
+    queue: Queue,
 }
 
 type MakeCompute = Box<dyn Fn() -> Box<dyn Compute> + Send + Sync>;
@@ -274,12 +274,12 @@ async fn run_whole(
     around: Around,
 ) -> Result<Trial, DriveError> {
     let system = known(&job.system)?;
-    let tensors = || -> Arc<dyn TensorStore> { Arc::new(MemoryTensors::default()) };
+    let tensors = || TensorStore::new(Arc::new(MemoryTensors::default()));
     let channels = Channels {
-        objects: Arc::new(MemoryObjects::default()),
+        objects: ObjectStore::new(Arc::new(MemoryObjects::default())),
         tensors: Arc::new((0..job.workers).map(|_| tensors()).collect::<Vec<_>>()),
         queue: around.queue,
-        links: Arc::new(MemoryLinks::default()),
+        links: Links::new(Arc::new(MemoryLinks::default())),
     };
     store_data(job, data, system.bind(job)?.data_layout(), &channels).await?;
     let (requests, follow_ups) = requests();

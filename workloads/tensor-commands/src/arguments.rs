@@ -74,7 +74,7 @@ impl<'a, A: AsRef<[u8]>> Arguments<'a, A> {
     ///
     /// # Errors
     /// Those of [`key`](Self::key).
-    pub fn keys(mut self) -> Parsed<Vec<String>> {
+    pub fn keys(&mut self) -> Parsed<Vec<String>> {
         let mut keys = vec![self.key()?];
         while !self.rest.is_empty() {
             keys.push(self.key()?);
@@ -87,7 +87,7 @@ impl<'a, A: AsRef<[u8]>> Arguments<'a, A> {
     /// # Errors
     /// [`CommandError::NoSources`], [`CommandError::SourceCount`],
     /// [`CommandError::TooManySources`], or as [`key`](Self::key).
-    pub fn counted_keys(mut self) -> Parsed<Vec<String>> {
+    pub fn counted_keys(&mut self) -> Parsed<Vec<String>> {
         let count: usize = self.integer()?;
         if count == 0 {
             return Err(CommandError::NoSources);

@@ -1,33 +1,55 @@
 //! The command table.
 
+use std::ops::Range;
+
 use crate::{Arguments, CommandError, Operation, OperationKind, RobustMean, RobustRule, SgdStep};
 
 /// Sources of one command. Robust rules take time and memory by the square of
 /// it: more could stop a server.
 pub const MAX_SOURCES: usize = 4_096;
 
-/// Every command, in upper case.
-pub const NAMES: [&str; 9] = [
-    "TENSOR.SET",
-    "TENSOR.GET",
-    "TENSOR.GETRANGE",
-    "TENSOR.ACCUMULATE",
-    "TENSOR.MEAN",
-    "TENSOR.ROBUST",
-    "TENSOR.SGD",
-    "TENSOR.MEANSGD",
-    "TENSOR.JSONMEAN",
-];
-
-/// A command whose arguments have been read.
+/// A request to a tensor store; `V` is a value as its reader or sender holds it.
+///
+/// A **key** is UTF-8 text, possibly empty, an **integer** decimal digits. Clients send the shortest
+/// text of a float that parses to the same f32.
+///
+/// A value that is computed on has a length that is a multiple of 4. `TENSOR.*` stores tensors and
+/// `SET` strings, which are two types of Redis: `TENSOR.*` reads both, `GET` and `STRLEN` refuse
+/// tensors. Replies are OK, or as in parentheses.
+///
+/// - `TENSOR.SET key blob`: stores the value, and replaces any other
+/// - `TENSOR.GET key` (blob or nil)
+/// - `TENSOR.GETRANGE key start count` (blob or nil): `count` elements (not bytes) from element
+///   `start`; must lie within the tensor; `count` may be 0
+/// - `TENSOR.ACCUMULATE key blob`: adds the blob to the tensor, or stores it if there is none
+/// - `TENSOR.MEAN destination count source…`: the mean
+/// - `TENSOR.ROBUST destination MEDIAN count source…`: median of each coordinate
+/// - `TENSOR.ROBUST destination TRIMMED trim count source…`: mean of each coordinate without its `trim`
+///   smallest and largest
+/// - `TENSOR.ROBUST destination KRUM faulty count source…`: the source that Krum selects
+/// - `TENSOR.ROBUST destination MULTIKRUM faulty kept count source…`: mean of the `kept` sources that
+///   Krum would select first
+/// - `TENSOR.ROBUST destination GEOMETRIC iterations smoothing count source…`: geometric median
+/// - `TENSOR.ROBUST destination CLIPPED radius iterations count source…`: centred clipping about the
+///   tensor at `destination`, which it replaces, or about 0 if there is none
+/// - `TENSOR.ROBUST destination MIXED faulty RULE … count source…`: any of these rules, after each
+///   source is replaced by the mean of its `count - faulty` nearest
+/// - `TENSOR.SGD parameters gradient learning-rate momentum weight-decay`: one step
+/// - `TENSOR.MEANSGD parameters learning-rate momentum weight-decay count source…`: `TENSOR.MEAN` and
+///   `TENSOR.SGD` in turn, bit by bit, without storing the mean
+/// - `TENSOR.JSONMEAN list count` (blob): the mean of the first `count` JSON texts of the list, as JSON
+///   text; divides by the number found
+///
+/// `count` is the number of sources that follow, 1 to 4,096. Sources may repeat and may include the
+/// destination; they are all read before anything is written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command<'a, A> {
+pub enum TensorCommand<V> {
     /// Stores a value, over anything that was there.
     Set {
         /// Key of the tensor.
         key: String,
         /// The value.
-        value: &'a A,
+        value: V,
     },
     /// Answers with a value.
     Get {
@@ -38,20 +60,23 @@ pub enum Command<'a, A> {
     GetRange {
         /// Key of the tensor.
         key: String,
-        /// First element.
-        start: u64,
-        /// Number of elements.
-        count: u64,
+        /// The elements (not bytes).
+        elements: Range<u64>,
     },
-    /// Adds a value to a tensor, or stores it if there is none.
-    Accumulate {
-        /// The addition: its only source is not a key but `value`.
+    /// Computes a tensor of others.
+    Compute {
+        /// The computation.
         operation: Operation,
-        /// Value to add.
-        value: &'a A,
+        /// Value to add, of an addition.
+        sent: Option<V>,
     },
-    /// Computes a tensor of those at other keys.
-    Compute(Operation),
+    /// Appends a value to a list: Redis' RPUSH.
+    Push {
+        /// The list.
+        key: String,
+        /// The item.
+        value: V,
+    },
     /// Answers with the mean of JSON texts in a list.
     JsonMean {
         /// The list.
@@ -59,52 +84,139 @@ pub enum Command<'a, A> {
         /// Number of its items, from the first.
         count: u64,
     },
+    /// Deletes keys: Redis' DEL.
+    Delete {
+        /// The keys; absent ones are no error.
+        keys: Vec<String>,
+    },
+    /// Answers if the store is alive: Redis' PING.
+    Ping,
 }
 
-impl<'a, A: AsRef<[u8]>> Command<'a, A> {
-    /// Reads the command `name`, in upper case, with its arguments.
+impl<V> TensorCommand<V> {
+    /// Reads the command `name` of the table `TENSOR.*`, in upper case, with its arguments; `value`
+    /// converts the one that is a value.
     ///
     /// # Errors
     /// What is wrong with them, [`CommandError::Unknown`] for another name.
-    pub fn parse(name: &'a str, arguments: &'a [A]) -> Result<Self, CommandError> {
+    pub fn parse<'a, A: AsRef<[u8]>>(
+        name: &'a str,
+        arguments: &'a [A],
+        value: impl FnOnce(&'a A) -> V,
+    ) -> Result<Self, CommandError> {
         let mut arguments = Arguments::new(name, arguments);
-        match name {
-            "TENSOR.SET" => {
-                let (key, value) = (arguments.key()?, arguments.blob()?);
-                arguments.end()?;
-                Ok(Self::Set { key, value })
-            }
-            "TENSOR.GET" => {
-                let key = arguments.key()?;
-                arguments.end()?;
-                Ok(Self::Get { key })
-            }
+        let command = match name {
+            "TENSOR.SET" => Self::Set {
+                key: arguments.key()?,
+                value: value(arguments.blob()?),
+            },
+            "TENSOR.GET" => Self::Get {
+                key: arguments.key()?,
+            },
             "TENSOR.GETRANGE" => {
                 let key = arguments.key()?;
-                let (start, count) = (arguments.integer()?, arguments.integer()?);
-                arguments.end()?;
-                Ok(Self::GetRange { key, start, count })
+                let (start, count): (u64, u64) = (arguments.integer()?, arguments.integer()?);
+                let elements = start..start.saturating_add(count);
+                Self::GetRange { key, elements }
             }
-            "TENSOR.ACCUMULATE" => {
-                let (target, value) = (arguments.key()?, arguments.blob()?);
-                arguments.end()?;
-                let operation = Operation::new(target, OperationKind::Accumulate, Vec::new());
-                Ok(Self::Accumulate { operation, value })
+            "TENSOR.ACCUMULATE" => Self::Compute {
+                operation: Operation::accumulate(arguments.key()?),
+                sent: Some(value(arguments.blob()?)),
+            },
+            "TENSOR.JSONMEAN" => Self::JsonMean {
+                key: arguments.key()?,
+                count: arguments.integer()?,
+            },
+            _ => Self::Compute {
+                operation: operation(name, &mut arguments)?,
+                sent: None,
+            },
+        };
+        arguments.end()?;
+        Ok(command)
+    }
+
+    /// Returns the name and arguments of the command on the wire, of which a server's are read by
+    /// [`parse`](Self::parse); `value` converts the value.
+    ///
+    /// # Errors
+    /// Those of `value`.
+    pub fn words<W: From<String>, E>(
+        self,
+        value: impl FnOnce(V) -> Result<W, E>,
+    ) -> Result<(&'static str, Vec<W>), E> {
+        let number = |number: u64| W::from(number.to_string());
+        Ok(match self {
+            Self::Set { key, value: sent } => ("TENSOR.SET", vec![key.into(), value(sent)?]),
+            Self::Get { key } => ("TENSOR.GET", vec![key.into()]),
+            Self::GetRange { key, elements } => {
+                let count = elements.end.saturating_sub(elements.start);
+                let words = vec![key.into(), number(elements.start), number(count)];
+                ("TENSOR.GETRANGE", words)
             }
-            "TENSOR.JSONMEAN" => {
-                let (key, count) = (arguments.key()?, arguments.integer()?);
-                arguments.end()?;
-                Ok(Self::JsonMean { key, count })
+            Self::Compute { operation, sent } => operation.words(sent.map(value).transpose()?),
+            Self::Push { key, value: sent } => ("RPUSH", vec![key.into(), value(sent)?]),
+            Self::JsonMean { key, count } => ("TENSOR.JSONMEAN", vec![key.into(), number(count)]),
+            Self::Delete { keys } => ("DEL", keys.into_iter().map(W::from).collect()),
+            Self::Ping => ("PING", Vec::new()),
+        })
+    }
+
+    /// Returns every key that the command names.
+    pub fn keys_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Set { key, .. }
+            | Self::Get { key }
+            | Self::GetRange { key, .. }
+            | Self::Push { key, .. }
+            | Self::JsonMean { key, .. } => vec![key],
+            Self::Compute { operation, .. } => {
+                let target = std::iter::once(&mut operation.target);
+                target.chain(&mut operation.sources).collect()
             }
-            _ => operation(name, arguments).map(Self::Compute),
+            Self::Delete { keys } => keys.iter_mut().collect(),
+            Self::Ping => Vec::new(),
         }
     }
 }
 
-/// Returns the commands that compute one tensor of others.
+impl Operation {
+    fn words<W: From<String>>(self, sent: Option<W>) -> (&'static str, Vec<W>) {
+        let (mut sources, mut words) = (self.sources, vec![self.target]);
+        let step_words = |step: SgdStep| step.settings().map(|setting| setting.to_string());
+        let name = match self.kind {
+            OperationKind::Accumulate => {
+                let target = words.into_iter().map(W::from);
+                return ("TENSOR.ACCUMULATE", target.chain(sent).collect());
+            }
+            OperationKind::Step(step) if sources.len() == 1 => {
+                words.append(&mut sources);
+                words.extend(step_words(step));
+                return ("TENSOR.SGD", words.into_iter().map(W::from).collect());
+            }
+            OperationKind::Step(step) => {
+                words.extend(step_words(step));
+                "TENSOR.MEANSGD"
+            }
+            OperationKind::Mean => "TENSOR.MEAN",
+            OperationKind::Robust(mean) => {
+                if let Some(faulty) = mean.mixed {
+                    words.extend(["MIXED".to_owned(), faulty.to_string()]);
+                }
+                words.extend(mean.rule.words(|setting| setting.to_string()));
+                "TENSOR.ROBUST"
+            }
+        };
+        words.push(sources.len().to_string());
+        words.append(&mut sources);
+        (name, words.into_iter().map(W::from).collect())
+    }
+}
+
+/// Reads the commands that compute one tensor of others.
 fn operation<A: AsRef<[u8]>>(
     name: &str,
-    mut arguments: Arguments<'_, A>,
+    arguments: &mut Arguments<'_, A>,
 ) -> Result<Operation, CommandError> {
     let (target, kind, sources) = match name {
         "TENSOR.MEAN" => {
@@ -112,19 +224,18 @@ fn operation<A: AsRef<[u8]>>(
             (target, OperationKind::Mean, arguments.counted_keys()?)
         }
         "TENSOR.ROBUST" => {
-            let (target, mean) = (arguments.key()?, robust_mean(&mut arguments)?);
+            let (target, mean) = (arguments.key()?, robust_mean(arguments)?);
             let kind = OperationKind::Robust(mean);
             (target, kind, arguments.counted_keys()?)
         }
         "TENSOR.SGD" => {
             let (target, gradient) = (arguments.key()?, arguments.key()?);
-            let step = step(&mut arguments)?;
-            arguments.end()?;
+            let step = step(arguments)?;
             (target, OperationKind::Step(step), vec![gradient])
         }
         "TENSOR.MEANSGD" => {
             let target = arguments.key()?;
-            let step = step(&mut arguments)?;
+            let step = step(arguments)?;
             (target, OperationKind::Step(step), arguments.counted_keys()?)
         }
         _ => return Err(CommandError::unknown(name)),
@@ -220,60 +331,37 @@ mod tests {
 
     use super::*;
 
-    fn parse<'a>(words: &'a [&'a str]) -> Result<Command<'a, &'a str>, String> {
-        Command::parse(words[0], &words[1..]).map_err(|error| error.line())
+    /// Every command of the table.
+    const NAMES: [&str; 9] = [
+        "TENSOR.SET",
+        "TENSOR.GET",
+        "TENSOR.GETRANGE",
+        "TENSOR.ACCUMULATE",
+        "TENSOR.MEAN",
+        "TENSOR.ROBUST",
+        "TENSOR.SGD",
+        "TENSOR.MEANSGD",
+        "TENSOR.JSONMEAN",
+    ];
+
+    fn parse<W: AsRef<[u8]>>(words: &[W]) -> Result<TensorCommand<String>, String> {
+        let text = |word: &W| String::from_utf8_lossy(word.as_ref()).into_owned();
+        TensorCommand::parse(&text(&words[0]), &words[1..], text).map_err(|error| error.line())
     }
 
     #[test]
-    fn settings_and_sources_are_read() {
-        let step = SgdStep {
-            learning_rate: 0.05,
-            momentum: 0.9,
-            weight_decay: 0.0,
-        };
-        assert_eq!(
-            parse(&["TENSOR.MEANSGD", "w", "5e-2", "0.9", "0", "2", "a", "b"]).unwrap(),
-            Command::Compute(Operation::new(
-                "w".into(),
-                OperationKind::Step(step),
-                vec!["a".into(), "b".into()]
-            ))
-        );
-    }
-
-    #[test]
-    fn robust_rules_are_read_with_their_settings() {
-        let words = [
-            "TENSOR.ROBUST",
-            "m",
-            "mixed",
-            "2",
-            "clipped",
-            "0.5",
-            "3",
-            "1",
-            "a",
-        ];
-        let mean = RobustMean {
-            mixed: Some(2),
-            rule: RobustRule::CentredClipping {
-                radius: 0.5,
-                iterations: 3,
-            },
-        };
-        let operation = Operation::new("m".into(), OperationKind::Robust(mean), vec!["a".into()]);
-        assert!(operation.reads_target());
-        assert_eq!(parse(&words).unwrap(), Command::Compute(operation));
-        assert_eq!(positions_of_keys(words[0], &words[1..]), [0, 7]);
+    fn keys_of_robust_means_are_found_behind_their_settings() {
+        let words = ["m", "mixed", "2", "clipped", "0.5", "3", "1", "a"];
+        assert_eq!(positions_of_keys("TENSOR.ROBUST", &words), [0, 7]);
         for (rule, keys) in [
             (&["MEDIAN"][..], [0, 3]),
             (&["KRUM", "1"], [0, 4]),
             (&["MULTIKRUM", "1", "2"], [0, 5]),
             (&["GEOMETRIC", "3", "0.1"], [0, 5]),
         ] {
-            let words = [&["m"], rule, &["1", "a"]].concat();
-            assert_eq!(positions_of_keys("TENSOR.ROBUST", &words), keys, "{rule:?}");
-            assert!(Command::parse("TENSOR.ROBUST", &words).is_ok(), "{rule:?}");
+            let words = [&["TENSOR.ROBUST", "m"], rule, &["1", "a"]].concat();
+            assert_eq!(positions_of_keys(words[0], &words[1..]), keys, "{rule:?}");
+            assert!(parse(&words).is_ok(), "{rule:?}");
         }
     }
 
@@ -309,7 +397,82 @@ mod tests {
         );
     }
 
+    fn rule() -> impl Strategy<Value = RobustRule> {
+        let (count, float) = (0_usize..9, -9.0_f32..9.0);
+        prop_oneof![
+            Just(RobustRule::CoordinateMedian),
+            count
+                .clone()
+                .prop_map(|trim| RobustRule::TrimmedMean { trim }),
+            count.clone().prop_map(|faulty| RobustRule::Krum { faulty }),
+            (count.clone(), count.clone())
+                .prop_map(|(faulty, kept)| RobustRule::MultiKrum { faulty, kept }),
+            (count.clone(), float.clone()).prop_map(|(iterations, smoothing)| {
+                RobustRule::GeometricMedian {
+                    iterations,
+                    smoothing,
+                }
+            }),
+            (count, float).prop_map(|(iterations, radius)| RobustRule::CentredClipping {
+                radius,
+                iterations
+            }),
+        ]
+    }
+
+    /// Commands of the table, as a client may send them.
+    fn command() -> impl Strategy<Value = TensorCommand<String>> {
+        let mixed = prop::option::of(0_usize..9);
+        let kind = prop_oneof![
+            Just(OperationKind::Mean),
+            (mixed, rule())
+                .prop_map(|(mixed, rule)| OperationKind::Robust(RobustMean { mixed, rule })),
+            any::<[f32; 3]>().prop_filter_map("finite", |settings| {
+                let [learning_rate, momentum, weight_decay] = settings;
+                let step = SgdStep {
+                    learning_rate,
+                    momentum,
+                    weight_decay,
+                };
+                let is_finite = settings.iter().all(|setting| setting.is_finite());
+                is_finite.then_some(OperationKind::Step(step))
+            }),
+        ];
+        let sources = prop::collection::vec(any::<String>(), 1..4);
+        prop_oneof![
+            any::<[String; 2]>().prop_map(|[key, value]| TensorCommand::Set { key, value }),
+            any::<String>().prop_map(|key| TensorCommand::Get { key }),
+            any::<(String, u32, u32)>().prop_map(|(key, start, count)| {
+                let elements = start.into()..u64::from(start) + u64::from(count);
+                TensorCommand::GetRange { key, elements }
+            }),
+            any::<[String; 2]>().prop_map(|[key, value]| TensorCommand::Compute {
+                operation: Operation::accumulate(key),
+                sent: Some(value),
+            }),
+            (any::<String>(), kind, sources).prop_map(|(target, kind, sources)| {
+                let operation = Operation::new(target, kind, sources);
+                let sent = None;
+                TensorCommand::Compute { operation, sent }
+            }),
+            any::<(String, u64)>().prop_map(|(key, count)| TensorCommand::JsonMean { key, count }),
+        ]
+    }
+
     proptest! {
+        /// What a client sends is what a server reads, and the keys that it finds are the command's.
+        #[test]
+        fn words_are_read_back(mut command in command()) {
+            let sent = command.clone().words(Ok::<String, std::convert::Infallible>);
+            let (name, words) = sent.unwrap();
+            let keys: Vec<String> = positions_of_keys(name, &words)
+                .into_iter()
+                .map(|position| words[position].clone())
+                .collect();
+            prop_assert_eq!(&parse(&[&[name.to_owned()], words.as_slice()].concat()).unwrap(), &command);
+            prop_assert_eq!(keys.iter().collect::<Vec<_>>(), command.keys_mut());
+        }
+
         /// Whatever is sent, reading it ends in a value or an error.
         #[test]
         fn no_arguments_bring_the_reader_down(
@@ -321,7 +484,7 @@ mod tests {
         ) {
             let positions = positions_of_keys(name, &words);
             prop_assert!(positions.iter().all(|position| *position < words.len()));
-            let _ = Command::parse(name, &words);
+            let _ = parse(&[&[name.as_bytes().to_vec()], words.as_slice()].concat());
         }
     }
 }

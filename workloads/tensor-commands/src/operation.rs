@@ -8,6 +8,36 @@ use epochcost_kernels::reduce;
 use crate::{RobustMean, RobustRule, SgdStep, velocity_key};
 
 /// Computation.
+///
+/// In f32, each operation rounded on its own (no fused multiply-add), with `s` the sources in order:
+///
+/// - mean: `a = s[0]; a += s[1]; …; a /= count` (no product with the reciprocal). `TENSOR.ACCUMULATE`:
+///   `tensor + blob`.
+/// - step: with momentum 0, `w -= rate · (g + decay · w)`, without the velocity. Otherwise `v =
+///   momentum · v + (g + decay · w)`, then `w -= rate · v`, with `v` at `{parameters}:velocity`, at
+///   first zeros.
+/// - median: of an even number the midpoint of the two middle values; values ordered by IEEE 754
+///   totalOrder.
+/// - trimmed mean: kept values added from the smallest up, starting at 0, then divided by their number;
+///   `2 · trim < count`.
+/// - Krum (Blanchard et al. 2017): squared distances added in f64, the sum over the `count - faulty -
+///   2` nearest others; a distance that is not a number counts as infinite; the first source wins a
+///   tie; `2 · faulty + 2 < count`. The result is a copy of that source's bytes, unless sources were
+///   mixed.
+/// - Multi-Krum: the mean of the `kept` sources of the lowest scores, added in their order; `1 ≤ kept ≤
+///   count - faulty`.
+/// - geometric median, by the smoothed Weiszfeld algorithm: from `z = 0`, `iterations` times `z = Σ
+///   βₖ·s[k] / Σ βₖ` with `βₖ = 1 / max(smoothing, ‖z - s[k]‖)`. Weights and sums in f64, z rounded
+///   once per iteration; a source at a distance that is not finite has no weight, and it is an error if
+///   all are.
+/// - centred clipping: `iterations` times `v += (1/count) · Σ (s[k] - v) · min(1, radius / ‖s[k] -
+///   v‖)`, from the tensor at `destination`. Sums in f64, v rounded once per iteration; a source at a
+///   distance that is not finite counts as v. Iterations are 1 to 1,000; `smoothing` and `radius` are
+///   positive.
+/// - mixing: the mean, as above, of the `count - faulty` sources that are nearest to a source, itself
+///   included, added in their order; the first win ties; `2 · faulty < count`.
+/// - JSON mean: numbers parsed, added in order and divided as f64, printed as C's `%.14g`, `[a,b,c]`
+///   without spaces: the output of a Lua script with `cjson`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OperationKind {
     /// target += value, or target = value if there is none.
@@ -18,6 +48,19 @@ pub enum OperationKind {
     Robust(RobustMean),
     /// One step of SGD on the target with the mean of the sources.
     Step(SgdStep),
+}
+
+impl OperationKind {
+    /// Returns what it does, as errors say it.
+    #[must_use]
+    pub const fn verb(&self) -> &'static str {
+        match self {
+            Self::Accumulate => "add vectors",
+            Self::Mean => "average vectors",
+            Self::Robust(_) => "take the robust mean",
+            Self::Step(_) => "take an SGD step",
+        }
+    }
 }
 
 /// A command that computes one tensor, and perhaps its velocity, of others.
@@ -71,6 +114,45 @@ impl Operation {
         }
     }
 
+    /// Returns an addition, whose value is sent with it.
+    #[must_use]
+    pub const fn accumulate(target: String) -> Self {
+        Self::new(target, OperationKind::Accumulate, Vec::new())
+    }
+
+    /// Refuses a reduction without sources.
+    ///
+    /// # Errors
+    /// [`KernelError::NoVectors`].
+    pub fn check(&self) -> Result<(), KernelError> {
+        if self.sources.is_empty() && self.kind != OperationKind::Accumulate {
+            let operation = self.kind.verb();
+            return Err(KernelError::NoVectors { operation });
+        }
+        Ok(())
+    }
+
+    /// Returns the vectors that are read or written by an operation that takes as long; momentum is
+    /// read and written, too.
+    #[must_use]
+    pub fn passes(&self) -> usize {
+        let sources = self.sources.len();
+        match self.kind {
+            OperationKind::Accumulate => 3,
+            OperationKind::Mean => sources + 1,
+            OperationKind::Robust(mean) => mean.passes(sources),
+            OperationKind::Step(_) => sources + 2 + 2 * usize::from(self.velocity_key().is_some()),
+        }
+    }
+
+    /// Returns the keys that the operation reads, in order.
+    #[must_use]
+    pub fn reads(&self) -> Vec<String> {
+        let target = self.reads_target().then(|| self.target.clone());
+        let rest = target.into_iter().chain(self.velocity_key());
+        self.sources.iter().cloned().chain(rest).collect()
+    }
+
     /// Returns the key of the velocity, if the step keeps one.
     #[must_use]
     pub fn velocity_key(&self) -> Option<String> {
@@ -94,27 +176,28 @@ impl Operation {
     /// then the velocity. `sent` is the value that came with an addition.
     ///
     /// # Errors
-    /// The first one of `find`, or that of `missing` for a key that must be
-    /// there and is not.
-    pub fn read<V, E>(
+    /// That of [`check`](Self::check), the first one of `find`, or that of `missing` for a key that
+    /// must be there and is not.
+    pub fn read<V, E: From<KernelError>>(
         &self,
         sent: Option<V>,
         mut find: impl FnMut(&str) -> Result<Option<V>, E>,
         missing: impl Fn(&str) -> E,
     ) -> Result<Inputs<V>, E> {
+        self.check()?;
         let mut sources = Vec::with_capacity(self.sources.len() + 1);
         sources.extend(sent);
         for key in &self.sources {
             sources.push(find(key)?.ok_or_else(|| missing(key))?);
         }
-        let target = match self.kind {
-            OperationKind::Accumulate => find(&self.target)?,
-            OperationKind::Robust(mean) if mean.has_state() => find(&self.target)?,
-            OperationKind::Step(_) => {
-                Some(find(&self.target)?.ok_or_else(|| missing(&self.target))?)
-            }
-            OperationKind::Mean | OperationKind::Robust(_) => None,
+        let target = if self.reads_target() {
+            find(&self.target)?
+        } else {
+            None
         };
+        if matches!(self.kind, OperationKind::Step(_)) && target.is_none() {
+            return Err(missing(&self.target));
+        }
         let velocity = match self.velocity_key() {
             Some(key) => find(&key)?,
             None => None,
@@ -259,6 +342,7 @@ mod tests {
     use epochcost_kernels::codec::encode_f32;
 
     use super::*;
+    use crate::CommandError;
 
     #[test]
     fn sources_are_met_before_the_target_and_the_velocity() {
@@ -268,7 +352,8 @@ mod tests {
             weight_decay: 0.0,
         };
         let sources = vec!["a".to_owned(), "b".to_owned()];
-        let operation = Operation::new("w".into(), OperationKind::Step(step), sources);
+        let mut operation = Operation::new("w".into(), OperationKind::Step(step), sources);
+        let missing = |key: &str| CommandError::Missing { key: key.into() };
         let mut seen = Vec::new();
         let found = operation.read(
             None,
@@ -276,12 +361,20 @@ mod tests {
                 seen.push(key.to_owned());
                 Ok((key != "w:velocity").then_some(()))
             },
-            str::to_owned,
+            missing,
         );
         assert!(found.unwrap().velocity.is_none());
+        assert_eq!(seen, operation.reads());
         assert_eq!(seen, ["a", "b", "w", "w:velocity"]);
-        let missing = operation.read(None, |key| Ok((key != "b").then_some(())), str::to_owned);
-        assert_eq!(missing.unwrap_err(), "b");
+        let without = |key: &str| operation.read(None, |k| Ok((k != key).then_some(())), missing);
+        assert!(matches!(without("b"), Err(CommandError::Missing { key }) if key == "b"));
+        assert!(matches!(without("w"), Err(CommandError::Missing { key }) if key == "w"));
+        operation.sources.clear();
+        let none = operation.read(None, |_| Ok(Some(())), missing);
+        assert!(matches!(
+            none,
+            Err(CommandError::Kernel(KernelError::NoVectors { .. }))
+        ));
     }
 
     #[test]

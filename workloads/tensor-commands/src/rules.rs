@@ -15,6 +15,14 @@ pub struct SgdStep {
     pub weight_decay: f32,
 }
 
+impl SgdStep {
+    /// Returns learning rate, momentum and weight decay.
+    #[must_use]
+    pub const fn settings(&self) -> [f32; 3] {
+        [self.learning_rate, self.momentum, self.weight_decay]
+    }
+}
+
 impl From<SgdStep> for Sgd {
     fn from(step: SgdStep) -> Self {
         Self {
@@ -63,6 +71,28 @@ pub enum RobustRule {
         /// Iterations.
         iterations: usize,
     },
+}
+
+impl RobustRule {
+    /// Returns the rule's name and settings in the order of the wire; `float` writes an f32.
+    pub fn words(&self, float: impl Fn(f32) -> String) -> Vec<String> {
+        let (name, settings) = match *self {
+            Self::CoordinateMedian => ("MEDIAN", Vec::new()),
+            Self::TrimmedMean { trim } => ("TRIMMED", vec![trim.to_string()]),
+            Self::Krum { faulty } => ("KRUM", vec![faulty.to_string()]),
+            Self::MultiKrum { faulty, kept } => {
+                ("MULTIKRUM", vec![faulty.to_string(), kept.to_string()])
+            }
+            Self::GeometricMedian {
+                iterations,
+                smoothing,
+            } => ("GEOMETRIC", vec![iterations.to_string(), float(smoothing)]),
+            Self::CentredClipping { radius, iterations } => {
+                ("CLIPPED", vec![float(radius), iterations.to_string()])
+            }
+        };
+        std::iter::once(name.to_owned()).chain(settings).collect()
+    }
 }
 
 /// Passes of one squared distance in f64.

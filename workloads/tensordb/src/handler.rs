@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use epochcost_kernels::codec::json_mean;
-use epochcost_tensor_commands::{Command, CommandError, check_elements, positions_of_keys};
+use epochcost_tensor_commands::{CommandError, TensorCommand, check_elements, positions_of_keys};
 use redis_module::{Context, RedisError, RedisResult, RedisString, RedisValue, Status};
 
 use crate::background::{COMPUTE, REPLY};
@@ -82,28 +82,28 @@ fn execute(
 ) -> Result<RedisValue, CommandError> {
     let words: Vec<_> = arguments.iter().map(Word).collect();
     let keys = Keyspace(context);
-    match Command::parse(command, &words)? {
-        Command::Set { key, value } => {
-            keys.put(&key, Arc::new(Tensor::sent(value.0)));
+    match TensorCommand::parse(command, &words, |word| word.0)? {
+        TensorCommand::Set { key, value } => {
+            keys.put(&key, Arc::new(Tensor::sent(value)));
             keys.notify(command, &key);
             context.replicate_verbatim();
             Ok(OK)
         }
-        Command::Get { key } => Ok(match keys.find(&key)? {
+        TensorCommand::Get { key } => Ok(match keys.find(&key)? {
             Some(found) => {
                 let length = found.bytes().len();
                 answer(context, found.tensor, 0, length)
             }
             None => RedisValue::Null,
         }),
-        Command::GetRange { key, start, count } => Ok(match keys.find(&key)? {
+        TensorCommand::GetRange { key, elements } => Ok(match keys.find(&key)? {
             Some(found) => {
-                let elements = check_elements(found.bytes())? as u64;
-                match start.checked_add(count) {
-                    Some(end) if end <= elements => {}
-                    _ => return Err(CommandError::OutOfRange { elements }),
+                let length = check_elements(found.bytes())? as u64;
+                if elements.end > length {
+                    return Err(CommandError::OutOfRange { elements: length });
                 }
                 // Both fit: they are within a value in memory.
+                let (start, count) = (elements.start, elements.end - elements.start);
                 answer(
                     context,
                     found.tensor,
@@ -113,8 +113,8 @@ fn execute(
             }
             None => RedisValue::Null,
         }),
-        Command::Accumulate { operation, value } => {
-            let sent = Some(Arc::new(Tensor::sent(value.0)));
+        TensorCommand::Compute { operation, sent } => {
+            let sent = sent.map(|value| Arc::new(Tensor::sent(value)));
             let write = Write {
                 command,
                 operation,
@@ -122,15 +122,11 @@ fn execute(
             };
             write.run(context, arguments).map(reply)
         }
-        Command::Compute(operation) => {
-            let write = Write {
-                command,
-                operation,
-                sent: None,
-            };
-            write.run(context, arguments).map(reply)
+        TensorCommand::JsonMean { key, count } => mean_of_json(context, keys.items(&key, count)?),
+        // Redis carries these out itself.
+        TensorCommand::Push { .. } | TensorCommand::Delete { .. } | TensorCommand::Ping => {
+            Err(CommandError::unknown(command))
         }
-        Command::JsonMean { key, count } => mean_of_json(context, keys.items(&key, count)?),
     }
 }
 

@@ -109,7 +109,7 @@ impl Write {
                 true
             }
             OperationKind::Step(step) => self.step_in_place(keys, &sources, step, has_velocity),
-            OperationKind::Mean | OperationKind::Robust(_) => false,
+            _ => false,
         }
     }
 

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use epochcost_channels::client::{TcpLinks, claim, open_objects, open_queue, open_tensors};
-use epochcost_channels::{
-    AbsentLinks, AbsentQueue, Link, Links, NetworkShape, ObjectStore, Queue, Shaped, TensorStore,
-};
+use epochcost_channels::{Absent, Link, Links, Queue};
 use epochcost_models::GpuWatch;
 use epochcost_systems::{
     Channels, Device, GpuUsage, HookedCompute, Job, Launch, Outcome, Record, Recorder, Task, World,
@@ -181,50 +179,37 @@ fn gpu_usage(rank: usize, usage: epochcost_models::GpuUsage) -> GpuUsage {
 async fn connect(environment: &Environment) -> Result<Channels, WorkerError> {
     let scope = &environment.scope;
     let objects = open_objects(&environment.objects, scope)?;
-    let mut tensors: Vec<Arc<dyn TensorStore>> = Vec::with_capacity(environment.tensors.len());
+    let mut tensors = Vec::with_capacity(environment.tensors.len());
     for endpoint in &environment.tensors {
         tensors.push(open_tensors(endpoint, scope, &objects).await?);
     }
     let queue = match &environment.queue {
         Some(endpoint) => open_queue(endpoint, scope, &objects).await?,
-        None => Arc::new(AbsentQueue),
+        None => Queue::new(Arc::new(Absent::QUEUE)),
     };
     // On AWS no rule lets workers reach each other: systems that need it are refused there.
-    let links: Arc<dyn Links> = match environment.platform {
-        Platform::Local(_) => Arc::new(TcpLinks::new("127.0.0.1")),
-        Platform::Aws(_) => Arc::new(AbsentLinks),
+    let links = match environment.platform {
+        Platform::Local(_) => Links::new(Arc::new(TcpLinks::new("127.0.0.1"))),
+        Platform::Aws(_) => Links::new(Arc::new(Absent::LINKS)),
     };
-    Ok(match &environment.network {
-        Some(shape) => shaped(shape, objects, tensors, queue, links),
-        None => Channels {
+    let Some(shape) = &environment.network else {
+        return Ok(Channels {
             objects,
             tensors: Arc::new(tensors),
             queue,
             links,
-        },
-    })
-}
-
-/// Returns the channels behind this process's shaped link.
-fn shaped(
-    shape: &NetworkShape,
-    objects: Arc<dyn ObjectStore>,
-    tensors: Vec<Arc<dyn TensorStore>>,
-    queue: Arc<dyn Queue>,
-    links: Arc<dyn Links>,
-) -> Channels {
+        });
+    };
+    // All channels are behind this process's one link.
     let (link, latency) = (Link::new(shape), shape.latency_ms);
-    let tensors: Vec<Arc<dyn TensorStore>> = tensors
+    let tensors = tensors
         .into_iter()
-        .map(|store| -> Arc<dyn TensorStore> {
-            Arc::new(Shaped::new(store, link.clone(), latency.tensors))
-        })
-        .collect();
-    Channels {
-        objects: Arc::new(Shaped::new(objects, link.clone(), latency.objects)),
-        tensors: Arc::new(tensors),
-        queue: Arc::new(Shaped::new(queue, link.clone(), latency.queue)),
+        .map(|store| store.shaped(&link, latency.tensors));
+    Ok(Channels {
+        objects: objects.shaped(&link, latency.objects),
+        tensors: Arc::new(tensors.collect::<Vec<_>>()),
+        queue: queue.shaped(&link, latency.queue),
         // Workers are as far from each other as from a tensor store.
-        links: Arc::new(Shaped::new(links, link, latency.tensors)),
-    }
+        links: links.shaped(&link, latency.tensors),
+    })
 }

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::amqp_address::{Address, Attempt, NAME_BYTES};
 use super::amqp_channel::{Idle, Lease};
-use crate::{Endpoint, Payload, Queue, Result};
+use crate::{Endpoint, Payload, QueueCommand, Reply, Result};
 
 /// AMQP's delivery mode of messages that survive a restart of the broker.
 const PERSISTENT: u8 = 2;
@@ -235,46 +235,29 @@ impl RabbitQueue {
     }
 }
 
-#[async_trait]
-impl Queue for RabbitQueue {
-    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
-        let channel = self.channel().await?;
-        self.ensure(&channel, queue).await?;
-        self.send(&channel, "", queue, &message).await?;
-        self.idle.give(channel);
-        Ok(())
-    }
-
-    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
-        let channel = self.channel().await?;
-        if !locked(&self.exchanges).contains(exchange) {
-            let options = ExchangeDeclareOptions {
-                passive: true,
-                ..ExchangeDeclareOptions::default()
-            };
-            let name = self.name(exchange)?;
-            let found = channel.exchange_declare(
-                name,
-                ExchangeKind::Fanout,
-                options,
-                FieldTable::default(),
-            );
-            let attempt = Attempt {
-                operation: "publish",
-                missing: Some(exchange),
-            };
-            self.limited(attempt, found).await?;
-            locked(&self.exchanges).insert(exchange.to_owned());
+impl RabbitQueue {
+    /// Refuses a fan-out to an exchange that does not exist.
+    async fn find(&self, channel: &Channel, exchange: &str) -> Result<()> {
+        if locked(&self.exchanges).contains(exchange) {
+            return Ok(());
         }
-        self.send(&channel, exchange, "", &message).await?;
-        self.idle.give(channel);
+        let options = ExchangeDeclareOptions {
+            passive: true,
+            ..ExchangeDeclareOptions::default()
+        };
+        let (name, kind) = (self.name(exchange)?, ExchangeKind::Fanout);
+        let found = channel.exchange_declare(name, kind, options, FieldTable::default());
+        let attempt = Attempt {
+            operation: "publish",
+            missing: Some(exchange),
+        };
+        self.limited(attempt, found).await?;
+        locked(&self.exchanges).insert(exchange.to_owned());
         Ok(())
     }
 
-    async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
-        let channel = self.channel().await?;
-        self.ensure(&channel, queue).await?;
-        let (to, from) = (self.name(exchange)?, self.name(queue)?);
+    async fn bind(&self, channel: &Channel, exchange: String, queue: &str) -> Result<()> {
+        let (to, from) = (self.name(&exchange)?, self.name(queue)?);
         self.limited(Attempt::new("bind"), async {
             let options = ExchangeDeclareOptions {
                 durable: true,
@@ -292,63 +275,78 @@ impl Queue for RabbitQueue {
                 .await
         })
         .await?;
-        locked(&self.exchanges).insert(exchange.to_owned());
-        self.idle.give(channel);
+        locked(&self.exchanges).insert(exchange);
         Ok(())
     }
 
-    async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
-        let channel = self.channel().await?;
-        self.ensure(&channel, queue).await?;
+    async fn consume(&self, channel: Lease, queue: &str, wait: Duration) -> Result<Reply> {
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
         if let Some(message) = self.limited(Attempt::new("consume"), getting).await? {
-            return Ok(Some(self.hand_over(channel, message.delivery, None)));
+            let message = self.hand_over(channel, message.delivery, None);
+            return Ok(Reply::Value(Some(message)));
         }
         if wait.is_zero() {
             self.idle.give(channel);
-            return Ok(None);
+            return Ok(Reply::Value(None));
         }
-        self.wait(channel, queue, wait).await
+        self.wait(channel, queue, wait).await.map(Reply::Value)
     }
 
     /// Gets the message without acknowledging it and returns it to its position in
     /// the queue. Until it is returned, other clients find no message.
-    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
-        let channel = self.channel().await?;
-        self.ensure(&channel, queue).await?;
+    async fn peek(&self, channel: &Channel, queue: &str) -> Result<Option<Payload>> {
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
         let found = self.limited(Attempt::new("peek"), getting).await?;
-        let body = match found {
-            None => None,
-            Some(mut message) => {
-                let body = std::mem::take(&mut message.delivery.data);
-                let options = BasicNackOptions {
-                    requeue: true,
-                    ..BasicNackOptions::default()
-                };
-                let returning = message.delivery.acker.nack(options);
-                self.limited(Attempt::new("hand back"), returning).await?;
-                Some(body.into())
+        let Some(mut message) = found else {
+            return Ok(None);
+        };
+        let body = std::mem::take(&mut message.delivery.data);
+        let options = BasicNackOptions {
+            requeue: true,
+            ..BasicNackOptions::default()
+        };
+        let returning = message.delivery.acker.nack(options);
+        self.limited(Attempt::new("hand back"), returning).await?;
+        Ok(Some(body.into()))
+    }
+}
+
+#[async_trait]
+impl crate::Channel<QueueCommand> for RabbitQueue {
+    async fn run(&self, command: QueueCommand) -> Result<Reply> {
+        let channel = self.channel().await?;
+        if let QueueCommand::Publish { queue, .. }
+        | QueueCommand::Bind { queue, .. }
+        | QueueCommand::Consume { queue, .. }
+        | QueueCommand::Peek { queue }
+        | QueueCommand::Purge { queue } = &command
+        {
+            self.ensure(&channel, queue).await?;
+        }
+        let reply = match command {
+            QueueCommand::Publish { queue, message } => {
+                self.send(&channel, "", &queue, &message).await?.into()
+            }
+            QueueCommand::FanOut { exchange, message } => {
+                self.find(&channel, &exchange).await?;
+                self.send(&channel, &exchange, "", &message).await?.into()
+            }
+            QueueCommand::Bind { exchange, queue } => {
+                self.bind(&channel, exchange, &queue).await?.into()
+            }
+            QueueCommand::Consume { queue, wait } => {
+                return self.consume(channel, &queue, wait).await;
+            }
+            QueueCommand::Peek { queue } => self.peek(&channel, &queue).await?.into(),
+            QueueCommand::Count { queue } => Reply::Count(self.declare(&channel, &queue).await?),
+            QueueCommand::Purge { queue } => {
+                let purging = channel.queue_purge(self.name(&queue)?, QueuePurgeOptions::default());
+                self.limited(Attempt::new("purge"), purging).await?;
+                Reply::Done
             }
         };
         self.idle.give(channel);
-        Ok(body)
-    }
-
-    async fn count(&self, queue: &str) -> Result<u64> {
-        let channel = self.channel().await?;
-        let count = self.declare(&channel, queue).await?;
-        self.idle.give(channel);
-        Ok(count)
-    }
-
-    async fn purge(&self, queue: &str) -> Result<()> {
-        let channel = self.channel().await?;
-        self.ensure(&channel, queue).await?;
-        let purging = channel.queue_purge(self.name(queue)?, QueuePurgeOptions::default());
-        self.limited(Attempt::new("purge"), purging).await?;
-        self.idle.give(channel);
-        Ok(())
+        Ok(reply)
     }
 }
 

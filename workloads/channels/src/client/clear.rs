@@ -5,7 +5,7 @@ use fred::types::Value;
 use super::S3Objects;
 use super::redis::{Address, Connection};
 use crate::endpoint::{Endpoint, Scheme};
-use crate::{ChannelError, ObjectStore, Result, Scope};
+use crate::{ChannelError, Result, Scope};
 
 /// Keys that Redis examines per SCAN request.
 const KEYS_PER_SCAN: i64 = 1_000;

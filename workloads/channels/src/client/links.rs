@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
-use crate::{ChannelError, Links, Payload, Result};
+use crate::{Channel, ChannelError, LinkCommand, Payload, Reply, Result};
 
 const SERVICE: &str = "a link between workers";
 
@@ -126,9 +126,8 @@ fn unreachable(address: &str, error: &std::io::Error) -> ChannelError {
     }
 }
 
-#[async_trait]
-impl Links for TcpLinks {
-    async fn listen(&self, _rank: usize) -> Result<String> {
+impl TcpLinks {
+    async fn listen(&self) -> Result<String> {
         let failed = |error| unreachable(&self.interface, &error);
         let listener = TcpListener::bind((self.interface.as_str(), 0)).await;
         let listener = listener.map_err(failed)?;
@@ -159,7 +158,7 @@ impl Links for TcpLinks {
         Ok(())
     }
 
-    async fn send(&self, _rank: usize, to: usize, message: Payload) -> Result<()> {
+    async fn send(&self, to: usize, message: Payload) -> Result<()> {
         let peer = locked(&self.peers).get(&to).cloned();
         let peer = peer.ok_or_else(|| ChannelError::closed(to))?;
         let body = message.bytes()?;
@@ -171,14 +170,23 @@ impl Links for TcpLinks {
         let sent = sent.await;
         sent.map_err(|error| unreachable(&format!("worker {to}"), &error))
     }
+}
 
-    async fn receive(&self, _rank: usize, from: usize) -> Result<Payload> {
-        let receive = self.inboxes.inbox(from, |inbox| inbox.receive.clone());
-        let mut receive = receive.lock().await;
-        receive
-            .recv()
-            .await
-            .ok_or_else(|| ChannelError::closed(from))
+#[async_trait]
+impl Channel<LinkCommand> for TcpLinks {
+    async fn run(&self, command: LinkCommand) -> Result<Reply> {
+        match command {
+            LinkCommand::Listen { .. } => self.listen().await.map(Reply::Address),
+            LinkCommand::Connect { rank, to, address } => {
+                self.connect(rank, to, &address).await.map(Reply::from)
+            }
+            LinkCommand::Send { to, message, .. } => self.send(to, message).await.map(Reply::from),
+            LinkCommand::Receive { from, .. } => {
+                let receive = self.inboxes.inbox(from, |inbox| inbox.receive.clone());
+                let message = receive.lock().await.recv().await;
+                Ok(Reply::Value(message))
+            }
+        }
     }
 }
 
@@ -187,9 +195,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::Links;
 
-    async fn pair() -> (TcpLinks, TcpLinks) {
-        let (a, b) = (TcpLinks::new("127.0.0.1"), TcpLinks::new("127.0.0.1"));
+    fn links() -> Links {
+        Links::new(Arc::new(TcpLinks::new("127.0.0.1")))
+    }
+
+    async fn pair() -> (Links, Links) {
+        let (a, b) = (links(), links());
         let address = b.listen(1).await.unwrap();
         a.connect(0, 1, &address).await.unwrap();
         (a, b)
@@ -226,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stranger_is_not_heard() {
-        let (a, b) = (TcpLinks::new("127.0.0.1"), TcpLinks::new("127.0.0.1"));
+        let (a, b) = (links(), links());
         let address = b.listen(1).await.unwrap();
         let (host, _) = address.split_once('/').unwrap();
         let wrong = format!("{host}/{}", Uuid::new_v4().simple());

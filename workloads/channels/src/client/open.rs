@@ -10,7 +10,7 @@ use crate::ChannelError;
 use crate::endpoint::{Endpoint, Scheme};
 use crate::reference::ByReference;
 use crate::scope::{Scoped, ScopedObjects};
-use crate::{ObjectStore, Queue, Result, Scope, TensorStore};
+use crate::{Channel, ObjectStore, Queue, QueueCommand, Result, Scope, TensorCommand, TensorStore};
 
 /// Largest message of RabbitMQ.
 const RABBITMQ_MESSAGE_BYTES: u64 = 128 << 20;
@@ -25,16 +25,21 @@ const REDIS_VALUE_BYTES: u64 = 512 << 20;
 ///
 /// # Errors
 /// [`ChannelError::Endpoint`](crate::ChannelError::Endpoint).
-pub fn open_objects(endpoint: &Endpoint, scope: &Scope) -> Result<Arc<dyn ObjectStore>> {
+pub fn open_objects(endpoint: &Endpoint, scope: &Scope) -> Result<ObjectStore> {
     if !matches!(endpoint.scheme, Scheme::Http | Scheme::Https | Scheme::S3) {
         return Err(endpoint.unsuited("object store", "http, https or s3"));
     }
     let store = Arc::new(S3Objects::open(endpoint.clone()));
     let bucket = (!endpoint.path.is_empty()).then(|| endpoint.path.clone());
     if bucket.is_none() && scope.is_empty() {
-        return Ok(store);
+        return Ok(ObjectStore::new(store));
     }
-    Ok(Arc::new(ScopedObjects::new(store, scope.clone(), bucket)))
+    let scope = scope.clone();
+    Ok(ObjectStore::new(Arc::new(ScopedObjects {
+        store,
+        scope,
+        bucket,
+    })))
 }
 
 /// Connects to the tensor store at `redis://`, `redis+plain://` or `redis+lua://`
@@ -46,27 +51,19 @@ pub fn open_objects(endpoint: &Endpoint, scope: &Scope) -> Result<Arc<dyn Object
 pub async fn open_tensors(
     endpoint: &Endpoint,
     scope: &Scope,
-    objects: &Arc<dyn ObjectStore>,
-) -> Result<Arc<dyn TensorStore>> {
+    objects: &ObjectStore,
+) -> Result<TensorStore> {
     let copy = endpoint.clone();
-    let store: Arc<dyn TensorStore> = match endpoint.scheme {
+    let store: Arc<dyn Channel<TensorCommand>> = match endpoint.scheme {
         Scheme::Redis => Arc::new(RedisTensors::open(copy).await?),
         Scheme::RedisPlain => Arc::new(PlainTensors::open(copy).await?),
         Scheme::RedisLua => Arc::new(LuaTensors::open(copy).await?),
         _ => return Err(endpoint.unsuited("tensor store", "redis, redis+plain or redis+lua")),
     };
-    let store: Arc<dyn TensorStore> = if scope.is_empty() {
-        store
-    } else {
-        Arc::new(Scoped::<dyn TensorStore>::new(store, scope.clone()))
-    };
+    let store = Arc::new(Scoped::new(store, scope.clone()));
     let limit = endpoint.options.limit_bytes.unwrap_or(REDIS_VALUE_BYTES);
-    Ok(Arc::new(ByReference::<dyn TensorStore>::new(
-        store,
-        Arc::clone(objects),
-        limit,
-        &endpoint.authority(),
-    )))
+    let store = ByReference::new(store, objects.clone(), limit, &endpoint.authority());
+    Ok(TensorStore::new(Arc::new(store)))
 }
 
 /// Connects to the queue at `amqp://USER:PASSWORD@HOST:PORT/VHOST` (RabbitMQ), at
@@ -79,10 +76,10 @@ pub async fn open_tensors(
 pub async fn open_queue(
     endpoint: &Endpoint,
     scope: &Scope,
-    objects: &Arc<dyn ObjectStore>,
-) -> Result<Arc<dyn Queue>> {
+    objects: &ObjectStore,
+) -> Result<Queue> {
     let copy = endpoint.clone();
-    let (queue, limit): (Arc<dyn Queue>, _) = match endpoint.scheme {
+    let (queue, limit): (Arc<dyn Channel<QueueCommand>>, _) = match endpoint.scheme {
         Scheme::Redis => (Arc::new(RedisQueue::open(copy).await?), None),
         Scheme::Amqp => (
             Arc::new(RabbitQueue::open(copy).await?),
@@ -91,37 +88,29 @@ pub async fn open_queue(
         Scheme::Sqs | Scheme::SqsHttp | Scheme::SqsHttps => open_sqs(copy, objects).await?,
         _ => return Err(endpoint.unsuited("queue", "amqp, sqs, sqs+http, sqs+https or redis")),
     };
-    let queue: Arc<dyn Queue> = if scope.is_empty() {
-        queue
-    } else {
-        Arc::new(Scoped::<dyn Queue>::new(queue, scope.clone()))
+    let queue = Arc::new(Scoped::new(queue, scope.clone()));
+    let Some(limit) = endpoint.options.limit_bytes.or(limit) else {
+        return Ok(Queue::new(queue));
     };
-    match endpoint.options.limit_bytes.or(limit) {
-        Some(limit) => Ok(Arc::new(ByReference::<dyn Queue>::new(
-            queue,
-            Arc::clone(objects),
-            limit,
-            &endpoint.authority(),
-        ))),
-        None => Ok(queue),
-    }
+    let queue = ByReference::new(queue, objects.clone(), limit, &endpoint.authority());
+    Ok(Queue::new(Arc::new(queue)))
 }
 
 /// Returns a queue in SQS and its largest message, bytes.
 #[cfg(feature = "aws")]
 async fn open_sqs(
     endpoint: Endpoint,
-    bindings: &Arc<dyn ObjectStore>,
-) -> Result<(Arc<dyn Queue>, Option<u64>)> {
-    let queue = SqsQueue::open(endpoint, Arc::clone(bindings)).await;
+    bindings: &ObjectStore,
+) -> Result<(Arc<dyn Channel<QueueCommand>>, Option<u64>)> {
+    let queue = SqsQueue::open(endpoint, bindings.clone()).await;
     Ok((Arc::new(queue), Some(MESSAGE_BYTES)))
 }
 
 #[cfg(not(feature = "aws"))]
 async fn open_sqs(
     endpoint: Endpoint,
-    _: &Arc<dyn ObjectStore>,
-) -> Result<(Arc<dyn Queue>, Option<u64>)> {
+    _: &ObjectStore,
+) -> Result<(Arc<dyn Channel<QueueCommand>>, Option<u64>)> {
     Err(ChannelError::Endpoint {
         reason: format!("{endpoint} needs a program that was built with the feature \"aws\""),
     })

@@ -4,15 +4,12 @@
 use std::ops::Range;
 
 use async_trait::async_trait;
-use epochcost_kernels::KernelError;
-use epochcost_tensor_commands::{Operation, OperationKind};
 use fred::types::Value;
 
 use super::redis::{Address, Connection, Pool, blob, with_keys};
-use crate::memory::{check_elements, compute};
-use crate::{ChannelError, Endpoint, Payload, Result, RobustMean, SgdStep, TensorStore};
-
-const SERVICE: &str = "tensor store";
+use crate::memory::compute;
+use crate::tensors::{SERVICE, refused_range};
+use crate::{Channel, Endpoint, Operation, Payload, Reply, Result, TensorCommand};
 
 /// A tensor store in Redis without the module.
 ///
@@ -29,7 +26,7 @@ impl PlainTensors {
     /// Connects to `redis+plain://:PASSWORD@HOST:PORT`.
     ///
     /// # Errors
-    /// [`ChannelError`].
+    /// [`ChannelError`](crate::ChannelError).
     pub async fn connect(endpoint: &str) -> Result<Self> {
         Self::open(endpoint.parse()?).await
     }
@@ -47,12 +44,6 @@ impl PlainTensors {
 
     pub(super) fn commands(&self) -> &Connection {
         &self.commands
-    }
-
-    async fn reduce(&self, target: &str, kind: OperationKind, sources: &[String]) -> Result<()> {
-        check_sources(sources)?;
-        let operation = Operation::new(target.to_owned(), kind, sources.to_vec());
-        self.operate(&operation, None).await
     }
 
     async fn operate(&self, operation: &Operation, sent: Option<Payload>) -> Result<()> {
@@ -76,17 +67,25 @@ impl PlainTensors {
             }
         }
     }
-}
 
-/// Refuses a reduction without sources.
-pub(super) fn check_sources(sources: &[String]) -> Result<()> {
-    if sources.is_empty() {
-        return Err(KernelError::NoVectors {
-            operation: "reduce tensors",
+    async fn part(&self, key: &str, elements: Range<u64>) -> Result<Option<Payload>> {
+        if self.commands.count("EXISTS", vec![key.into()]).await? == 0 {
+            return Ok(None);
         }
-        .into());
+        let length = self.commands.count("STRLEN", vec![key.into()]).await?;
+        let found = compute::elements(&Payload::Phantom { bytes: length })?;
+        if elements.end > found {
+            let reason = format!("the tensor has {found} elements");
+            return Err(refused_range(key, &elements, reason));
+        }
+        if elements.is_empty() {
+            return Ok(Some(Vec::new().into()));
+        }
+        let (first, last) = (4 * elements.start, 4 * elements.end - 1);
+        let bounds = [first, last].map(|bound| bound.to_string().into());
+        let arguments = [key.into()].into_iter().chain(bounds);
+        self.commands.value("GETRANGE", arguments.collect()).await
     }
-    Ok(())
 }
 
 /// Fetches the inputs of `operation` and computes its outputs: keys and values.
@@ -95,144 +94,63 @@ async fn computed(
     operation: &Operation,
     sent: Option<Payload>,
 ) -> Result<Vec<(String, Payload)>> {
-    let mut keys = operation.sources.clone();
-    keys.push(operation.target.clone());
-    keys.extend(operation.velocity_key());
+    let keys = operation.reads();
+    let mut watched = keys.clone();
+    watched.push(operation.target.clone());
     connection
-        .done("WATCH", with_keys(Vec::new(), &keys))
+        .done("WATCH", with_keys(Vec::new(), watched))
         .await?;
-    if !operation.reads_target() {
-        keys.truncate(operation.sources.len());
-    }
-    let mut fetched = Vec::with_capacity(keys.len());
+    let mut found = Vec::with_capacity(keys.len());
     for key in keys {
-        let value = connection.value("GET", vec![key.as_str().into()]).await;
-        fetched.push((key, value));
+        found.push(connection.value("GET", vec![key.into()]).await);
     }
-    let mut fetched = fetched.into_iter();
-    // The operation reads its keys in the order in which they were fetched.
-    let inputs = operation.read(
-        sent,
-        |_| fetched.next().map_or(Ok(None), |(_, value)| value),
-        |key| ChannelError::Missing {
-            service: SERVICE,
-            key: key.to_owned(),
-        },
-    )?;
-    let kind = operation.kind;
-    let bytes = inputs.all().map(Payload::len).sum();
-    let (target, velocity) = compute::run(bytes, move || compute::operation(kind, &inputs)).await?;
-    let mut written = vec![(operation.target.clone(), target)];
-    written.extend(operation.velocity_key().zip(velocity));
-    Ok(written)
+    compute::fetched(operation, sent, found).await
 }
 
 /// Stores `written` in one transaction; returns `false` if a watched key changed.
 async fn store(connection: &Connection, written: Vec<(String, Payload)>) -> Result<bool> {
     connection.done("MULTI", Vec::new()).await?;
     for (key, value) in written {
-        let arguments = vec![key.as_str().into(), blob(&value)?];
+        let arguments = vec![key.into(), blob(&value)?];
         connection.done("SET", arguments).await?;
     }
     Ok(connection.call("EXEC", Vec::new()).await? != Value::Null)
 }
 
 #[async_trait]
-impl TensorStore for PlainTensors {
-    async fn set(&self, key: &str, value: Payload) -> Result<()> {
-        let arguments = vec![key.into(), blob(&value)?];
-        self.commands.done("SET", arguments).await
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Payload>> {
-        self.commands.value("GET", vec![key.into()]).await
-    }
-
-    async fn get_range(&self, key: &str, elements: Range<u64>) -> Result<Option<Payload>> {
-        check_elements(key, &elements)?;
-        if self.commands.count("EXISTS", vec![key.into()]).await? == 0 {
-            return Ok(None);
+impl Channel<TensorCommand> for PlainTensors {
+    async fn run(&self, command: TensorCommand) -> Result<Reply> {
+        let redis = &self.commands;
+        match command {
+            TensorCommand::Set { key, value } => {
+                let arguments = vec![key.into(), blob(&value)?];
+                redis.done("SET", arguments).await?;
+            }
+            TensorCommand::Get { key } => {
+                let value = redis.value("GET", vec![key.into()]).await?;
+                return Ok(Reply::Value(value));
+            }
+            TensorCommand::GetRange { key, elements } => {
+                return self.part(&key, elements).await.map(Reply::Value);
+            }
+            TensorCommand::Compute { operation, sent } => self.operate(&operation, sent).await?,
+            TensorCommand::JsonMean { key, count } => {
+                let last = i64::try_from(count).unwrap_or(i64::MAX) - 1;
+                // For a count of 0 the first item is fetched: it shows whether the list exists.
+                let range = ["0".into(), last.max(0).to_string().into()];
+                let arguments = [key.as_str().into()].into_iter().chain(range);
+                let texts = redis.values("LRANGE", arguments.collect()).await?;
+                let mean = compute::json_mean(&key, count, texts).await?;
+                return Ok(Reply::Value(Some(mean)));
+            }
+            TensorCommand::Delete { keys } if keys.is_empty() => {}
+            other @ (TensorCommand::Push { .. }
+            | TensorCommand::Delete { .. }
+            | TensorCommand::Ping) => {
+                let (name, words) = other.words(|value| blob(&value))?;
+                redis.done(name, words).await?;
+            }
         }
-        let length = self.commands.count("STRLEN", vec![key.into()]).await?;
-        let found = compute::elements(&Payload::Phantom { bytes: length })?;
-        if elements.end > found {
-            return Err(ChannelError::Refused {
-                service: SERVICE,
-                operation: format!("GETRANGE {key:?}"),
-                reason: format!("the tensor has {found} elements"),
-            });
-        }
-        if elements.is_empty() {
-            return Ok(Some(Vec::new().into()));
-        }
-        let (first, last) = (4 * elements.start, 4 * elements.end - 1);
-        let arguments = vec![
-            key.into(),
-            first.to_string().into(),
-            last.to_string().into(),
-        ];
-        self.commands.value("GETRANGE", arguments).await
-    }
-
-    async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
-        let operation = Operation::new(key.to_owned(), OperationKind::Accumulate, Vec::new());
-        self.operate(&operation, Some(value)).await
-    }
-
-    async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
-        self.reduce(destination, OperationKind::Mean, sources).await
-    }
-
-    async fn robust_mean(
-        &self,
-        destination: &str,
-        rule: RobustMean,
-        sources: &[String],
-    ) -> Result<()> {
-        self.reduce(destination, OperationKind::Robust(rule), sources)
-            .await
-    }
-
-    async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
-        let sources = [gradient.to_owned()];
-        self.reduce(parameters, OperationKind::Step(step), &sources)
-            .await
-    }
-
-    async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
-        self.reduce(parameters, OperationKind::Step(step), sources)
-            .await
-    }
-
-    async fn push(&self, key: &str, value: Payload) -> Result<()> {
-        let arguments = vec![key.into(), blob(&value)?];
-        self.commands.done("RPUSH", arguments).await
-    }
-
-    async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
-        let last = i64::try_from(count).unwrap_or(i64::MAX) - 1;
-        // For a count of 0 the first item is fetched: it shows whether the list exists.
-        let arguments = vec![key.into(), "0".into(), last.max(0).to_string().into()];
-        let mut texts = self.commands.values("LRANGE", arguments).await?;
-        if texts.is_empty() {
-            return Err(ChannelError::Missing {
-                service: SERVICE,
-                key: key.to_owned(),
-            });
-        }
-        texts.truncate(usize::try_from(count).unwrap_or(usize::MAX));
-        let bytes = texts.iter().map(Payload::len).sum();
-        compute::run(bytes, move || compute::json_mean(&texts)).await
-    }
-
-    async fn delete(&self, keys: &[String]) -> Result<()> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        self.commands.done("DEL", with_keys(Vec::new(), keys)).await
-    }
-
-    async fn ping(&self) -> Result<()> {
-        self.commands.done("PING", Vec::new()).await
+        Ok(Reply::Done)
     }
 }

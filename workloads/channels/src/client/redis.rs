@@ -304,7 +304,7 @@ pub(super) fn blob(value: &Payload) -> Result<Value> {
 }
 
 /// Appends keys to the arguments.
-pub(super) fn with_keys(mut arguments: Vec<Value>, keys: &[String]) -> Vec<Value> {
-    arguments.extend(keys.iter().map(|key| Value::from(key.as_str())));
+pub(super) fn with_keys(mut arguments: Vec<Value>, keys: Vec<String>) -> Vec<Value> {
+    arguments.extend(keys.into_iter().map(Value::from));
     arguments
 }

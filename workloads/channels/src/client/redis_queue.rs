@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::redis::{Address, Connection, Pool, blob};
-use crate::{Endpoint, Payload, Queue, Result};
+use crate::{Channel, Endpoint, QueueCommand, Reply, Result};
 
 /// A queue behind the Redis protocol that knows the commands `QUEUE.*`.
 ///
@@ -34,29 +34,8 @@ impl RedisQueue {
             waiting: Pool::new(address),
         })
     }
-}
 
-#[async_trait]
-impl Queue for RedisQueue {
-    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
-        self.commands
-            .done("QUEUE.PUBLISH", vec![queue.into(), blob(&message)?])
-            .await
-    }
-
-    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
-        self.commands
-            .done("QUEUE.FANOUT", vec![exchange.into(), blob(&message)?])
-            .await
-    }
-
-    async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
-        self.commands
-            .done("QUEUE.BIND", vec![exchange.into(), queue.into()])
-            .await
-    }
-
-    async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
+    async fn consume(&self, queue: String, wait: Duration) -> Result<Reply> {
         // Rounded up: a wait under a millisecond is still a wait.
         let milliseconds = wait.as_nanos().div_ceil(1_000_000).to_string();
         let arguments = vec![queue.into(), milliseconds.into()];
@@ -66,18 +45,34 @@ impl Queue for RedisQueue {
             .await?;
         let message = connection.payload("QUEUE.CONSUME", reply)?;
         self.waiting.give(connection);
-        Ok(message)
+        Ok(Reply::Value(message))
     }
+}
 
-    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
-        self.commands.value("QUEUE.PEEK", vec![queue.into()]).await
-    }
-
-    async fn count(&self, queue: &str) -> Result<u64> {
-        self.commands.count("QUEUE.COUNT", vec![queue.into()]).await
-    }
-
-    async fn purge(&self, queue: &str) -> Result<()> {
-        self.commands.done("QUEUE.PURGE", vec![queue.into()]).await
+#[async_trait]
+impl Channel<QueueCommand> for RedisQueue {
+    async fn run(&self, command: QueueCommand) -> Result<Reply> {
+        let (name, arguments) = match command {
+            QueueCommand::Publish { queue, message } => {
+                ("QUEUE.PUBLISH", vec![queue.into(), blob(&message)?])
+            }
+            QueueCommand::FanOut { exchange, message } => {
+                ("QUEUE.FANOUT", vec![exchange.into(), blob(&message)?])
+            }
+            QueueCommand::Bind { exchange, queue } => {
+                ("QUEUE.BIND", vec![exchange.into(), queue.into()])
+            }
+            QueueCommand::Consume { queue, wait } => return self.consume(queue, wait).await,
+            QueueCommand::Peek { queue } => {
+                let front = self.commands.value("QUEUE.PEEK", vec![queue.into()]);
+                return front.await.map(Reply::Value);
+            }
+            QueueCommand::Count { queue } => {
+                let count = self.commands.count("QUEUE.COUNT", vec![queue.into()]);
+                return count.await.map(Reply::Count);
+            }
+            QueueCommand::Purge { queue } => ("QUEUE.PURGE", vec![queue.into()]),
+        };
+        self.commands.done(name, arguments).await.map(Reply::from)
     }
 }

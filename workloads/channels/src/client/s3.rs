@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::http::{causes, https, plain_http, use_ring};
 use crate::endpoint::Scheme;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
-use crate::{ChannelError, Endpoint, ListPage, ObjectStore, Payload, Result};
+use crate::{Channel, ChannelError, Endpoint, ListPage, ObjectCommand, Payload, Reply, Result};
 
 /// Time for which a request to S3 is repeated: S3 refuses while it scales.
 const S3_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -237,7 +237,7 @@ impl S3Objects {
         match put.await {
             Ok(_) => Ok(true),
             Err(object_store::Error::AlreadyExists { .. }) => {
-                let found = self.get(bucket, key).await?;
+                let found = self.get(bucket, key, None).await?;
                 Ok(found.is_some_and(|found| found.bytes().is_ok_and(|found| *found == own)))
             }
             Err(error) => Err(self.error(bucket, key, error)),
@@ -260,23 +260,6 @@ impl S3Objects {
             reason,
         }
     }
-
-    async fn read(&self, bucket: &str, key: &str, options: GetOptions) -> Result<Option<Payload>> {
-        let path = path(bucket, key)?;
-        let reading = async {
-            let client = self.bucket(bucket)?;
-            let bytes = self.repeated(|| async {
-                let found = client.get_opts(&path, options.clone()).await?;
-                found.bytes().await
-            });
-            match bytes.await {
-                Ok(bytes) => Ok(Some(bytes.into())),
-                Err(object_store::Error::NotFound { .. }) => Ok(None),
-                Err(error) => Err(self.error(bucket, key, error)),
-            }
-        };
-        reading.await
-    }
 }
 
 /// Prints the endpoint alone: the clients hold the credentials.
@@ -286,10 +269,9 @@ impl fmt::Debug for S3Objects {
     }
 }
 
-#[async_trait]
-impl ObjectStore for S3Objects {
-    async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
-        let (path, bytes) = (path(bucket, key)?, body.bytes()?.clone());
+impl S3Objects {
+    async fn put(&self, bucket: &str, key: &str, body: &Payload) -> Result<()> {
+        let (path, bytes) = (path(bucket, key)?, body.bytes()?);
         let client = self.bucket(bucket)?;
         let put = self.repeated(|| client.put(&path, bytes.clone().into()));
         put.await
@@ -297,32 +279,39 @@ impl ObjectStore for S3Objects {
             .map_err(|error| self.error(bucket, key, error))
     }
 
-    async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
-        self.read(bucket, key, GetOptions::default()).await
-    }
-
-    async fn get_range(
+    async fn get(
         &self,
         bucket: &str,
         key: &str,
-        range: Range<u64>,
+        range: Option<Range<u64>>,
     ) -> Result<Option<Payload>> {
-        check_range(bucket, key, &range)?;
-        let range = Some(range.into());
-        self.read(
-            bucket,
-            key,
-            GetOptions {
-                range,
-                ..GetOptions::default()
-            },
-        )
-        .await
+        if let Some(range) = &range {
+            check_range(bucket, key, range)?;
+        }
+        let options = GetOptions {
+            range: range.map(Into::into),
+            ..GetOptions::default()
+        };
+        let (path, client) = (path(bucket, key)?, self.bucket(bucket)?);
+        let bytes = self.repeated(|| async {
+            let found = client.get_opts(&path, options.clone()).await?;
+            found.bytes().await
+        });
+        match bytes.await {
+            Ok(bytes) => Ok(Some(bytes.into())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.error(bucket, key, error)),
+        }
     }
 
-    async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
+    pub(super) async fn list(
+        &self,
+        bucket: &str,
+        prefix: &str,
+        after: Option<String>,
+    ) -> Result<ListPage> {
         let options = PaginatedListOptions {
-            offset: after.map(str::to_owned),
+            offset: after,
             max_keys: Some(PAGE_KEYS),
             ..PaginatedListOptions::default()
         };
@@ -343,7 +332,7 @@ impl ObjectStore for S3Objects {
         })
     }
 
-    async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
+    pub(super) async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
         check_delete(bucket, keys)?;
         let paths: Result<Vec<_>> = keys.iter().map(|key| path(bucket, key)).collect();
         let (paths, client) = (paths?, self.bucket(bucket)?);
@@ -355,6 +344,28 @@ impl ObjectStore for S3Objects {
             .await
             .map(drop)
             .map_err(|error| self.error(bucket, "?delete", error))
+    }
+}
+
+#[async_trait]
+impl Channel<ObjectCommand> for S3Objects {
+    async fn run(&self, command: ObjectCommand) -> Result<Reply> {
+        match command {
+            ObjectCommand::Put { bucket, key, body } => {
+                self.put(&bucket, &key, &body).await.map(Reply::from)
+            }
+            ObjectCommand::Get { bucket, key, range } => {
+                self.get(&bucket, &key, range).await.map(Reply::Value)
+            }
+            ObjectCommand::List {
+                bucket,
+                prefix,
+                after,
+            } => self.list(&bucket, &prefix, after).await.map(Reply::Page),
+            ObjectCommand::Delete { bucket, keys } => {
+                self.delete(&bucket, &keys).await.map(Reply::from)
+            }
+        }
     }
 }
 
@@ -477,12 +488,12 @@ mod tests {
         ] {
             let (objects, served) = scripted(answers);
             let body = Payload::from(Bytes::from_static(&[7; 36]));
-            objects.put("bucket", "k", body).await.unwrap();
+            objects.put("bucket", "k", &body).await.unwrap();
             assert_eq!(served.load(Ordering::SeqCst), answers.len() + 1);
         }
         let (objects, served) = scripted(&[("403 Forbidden", "AccessDenied")]);
         let body = Payload::from(Bytes::from_static(&[7; 36]));
-        objects.put("bucket", "k", body).await.unwrap_err();
+        objects.put("bucket", "k", &body).await.unwrap_err();
         assert_eq!(served.load(Ordering::SeqCst), 1);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::endpoint::{Endpoint, Scheme};
 use crate::stash::Stash;
-use crate::{ChannelError, ObjectStore, Payload, Queue, Result};
+use crate::{Channel, ChannelError, ObjectStore, Payload, QueueCommand, Reply, Result};
 
 const SERVICE: &str = "queue";
 
@@ -55,7 +55,7 @@ const BINDINGS: &str = "sqs-bindings";
 pub struct SqsQueue {
     client: Client,
     endpoint: Endpoint,
-    bindings: Arc<dyn ObjectStore>,
+    bindings: ObjectStore,
     urls: Mutex<HashMap<String, String>>,
     taken: Stash,
 }
@@ -63,7 +63,7 @@ pub struct SqsQueue {
 impl SqsQueue {
     /// Creates a client of `endpoint` that stores bindings in `bindings`. Without
     /// credentials in the endpoint, the AWS SDK's chain of providers supplies them.
-    pub(super) async fn open(endpoint: Endpoint, bindings: Arc<dyn ObjectStore>) -> Self {
+    pub(super) async fn open(endpoint: Endpoint, bindings: ObjectStore) -> Self {
         // Transport: one attempt per request, within the time-outs of the endpoint.
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(endpoint.connect_timeout())
@@ -241,14 +241,13 @@ fn from_hexadecimal(text: &str) -> Option<String> {
     String::from_utf8(bytes?).ok()
 }
 
-#[async_trait]
-impl Queue for SqsQueue {
-    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
-        self.send(queue, text(&message)?).await
+impl SqsQueue {
+    async fn publish(&self, queue: &str, message: &Payload) -> Result<()> {
+        self.send(queue, text(message)?).await
     }
 
-    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
-        let (text, prefix) = (text(&message)?, format!("{}/", hexadecimal(exchange)));
+    async fn fan_out(&self, exchange: &str, message: &Payload) -> Result<()> {
+        let (text, prefix) = (text(message)?, format!("{}/", hexadecimal(exchange)));
         let mut after: Option<String> = None;
         loop {
             let page = self
@@ -328,6 +327,29 @@ impl Queue for SqsQueue {
         purged.map_err(|error| self.error("purge", error))?;
         self.taken.purge(queue);
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Channel<QueueCommand> for SqsQueue {
+    async fn run(&self, command: QueueCommand) -> Result<Reply> {
+        match command {
+            QueueCommand::Publish { queue, message } => {
+                self.publish(&queue, &message).await.map(Reply::from)
+            }
+            QueueCommand::FanOut { exchange, message } => {
+                self.fan_out(&exchange, &message).await.map(Reply::from)
+            }
+            QueueCommand::Bind { exchange, queue } => {
+                self.bind(&exchange, &queue).await.map(Reply::from)
+            }
+            QueueCommand::Consume { queue, wait } => {
+                self.consume(&queue, wait).await.map(Reply::Value)
+            }
+            QueueCommand::Peek { queue } => self.peek(&queue).await.map(Reply::Value),
+            QueueCommand::Count { queue } => self.count(&queue).await.map(Reply::Count),
+            QueueCommand::Purge { queue } => self.purge(&queue).await.map(Reply::from),
+        }
     }
 }
 

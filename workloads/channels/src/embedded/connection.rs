@@ -1,6 +1,7 @@
 //! The server loop of the Redis protocol, shared by the tensor store and the
 //! queue.
 
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use tracing::debug;
 
 use super::request::{Limits, Request, RequestDecoder};
 use super::{Password, listen};
-use crate::{ChannelError, Result};
+use crate::{ChannelError, Payload, Reply, Result};
 
 /// Size from which a reply is written without a copy.
 const WRITE_IN_PLACE_BYTES: usize = 64 << 10;
@@ -31,7 +32,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A table of commands behind the Redis protocol.
 #[async_trait]
-pub(super) trait Commands: Send + Sync + 'static {
+pub trait Commands: Send + Sync + 'static {
+    /// Name of the service.
+    const SERVICE: &'static str;
+
     /// Executes one request.
     async fn execute(&self, request: &Request) -> BytesFrame;
 
@@ -45,39 +49,56 @@ pub(super) trait Commands: Send + Sync + 'static {
     fn undelivered(&self, _request: &Request, _reply: BytesFrame) {}
 }
 
-/// A running server of the Redis protocol. Dropping it ends the server and its connections.
+/// A store or queue on loopback, served over the Redis protocol. Dropping it ends the server and its
+/// connections.
 #[derive(Debug)]
-pub(super) struct RespServer {
+pub struct RespServer<S> {
     address: SocketAddr,
     password: Option<Password>,
     _accepting: AbortOnDropHandle<()>,
+    _store: PhantomData<fn(S)>,
 }
 
-impl RespServer {
-    /// Returns the address of the server, with the password if it has one.
-    pub(super) fn endpoint(&self) -> String {
+impl<S: Commands> RespServer<S> {
+    /// Serves `store` on a free port until dropped, to every client on this machine.
+    ///
+    /// # Errors
+    /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
+    pub async fn start(store: Arc<S>) -> Result<Self> {
+        Self::serve(store, None).await
+    }
+
+    /// Serves `store` on a free port until dropped, to clients that give a random password,
+    /// which is part of the address.
+    ///
+    /// # Errors
+    /// As [`RespServer::start`].
+    pub async fn start_private(store: Arc<S>) -> Result<Self> {
+        Self::serve(store, Some(Password::random())).await
+    }
+
+    async fn serve(store: Arc<S>, password: Option<Password>) -> Result<Self> {
+        let (listener, address) = listen(S::SERVICE).await?;
+        let accepting = tokio::spawn(accept(listener, store, password.clone()));
+        Ok(Self {
+            address,
+            password,
+            _accepting: AbortOnDropHandle::new(accepting),
+            _store: PhantomData,
+        })
+    }
+
+    /// Returns the address of the server: `redis://127.0.0.1:PORT`, or
+    /// `redis://:PASSWORD@127.0.0.1:PORT`.
+    pub fn endpoint(&self) -> String {
         match &self.password {
             Some(password) => format!("redis://:{}@{}", password.reveal(), self.address),
             None => format!("redis://{}", self.address),
         }
     }
-
-    pub(super) async fn start(
-        service: &'static str,
-        commands: Arc<dyn Commands>,
-        password: Option<Password>,
-    ) -> Result<Self> {
-        let (listener, address) = listen(service).await?;
-        let accepting = tokio::spawn(accept(listener, commands, password.clone()));
-        Ok(Self {
-            address,
-            password,
-            _accepting: AbortOnDropHandle::new(accepting),
-        })
-    }
 }
 
-async fn accept(listener: TcpListener, commands: Arc<dyn Commands>, password: Option<Password>) {
+async fn accept<C: Commands>(listener: TcpListener, commands: Arc<C>, password: Option<Password>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -98,9 +119,9 @@ async fn accept(listener: TcpListener, commands: Arc<dyn Commands>, password: Op
     }
 }
 
-struct Connection {
+struct Connection<C> {
     stream: TcpStream,
-    commands: Arc<dyn Commands>,
+    commands: Arc<C>,
     input: BytesMut,
     output: BytesMut,
     /// Whether the client asked for RESP3; only nil and the greeting differ.
@@ -109,8 +130,8 @@ struct Connection {
     password: Option<Password>,
 }
 
-impl Connection {
-    fn new(stream: TcpStream, commands: Arc<dyn Commands>, password: Option<Password>) -> Self {
+impl<C: Commands> Connection<C> {
+    fn new(stream: TcpStream, commands: Arc<C>, password: Option<Password>) -> Self {
         Self {
             stream,
             commands,
@@ -351,6 +372,21 @@ impl From<ChannelError> for ErrorReply {
     fn from(error: ChannelError) -> Self {
         Self(error_reply(&error))
     }
+}
+
+/// Returns the reply to a command of a store or queue.
+pub(super) fn frame(reply: Reply) -> Parsed<BytesFrame> {
+    match reply {
+        Reply::Done => Ok(ok()),
+        Reply::Count(count) => Ok(BytesFrame::Integer(count as i64)),
+        other => other
+            .value()?
+            .map_or(Ok(BytesFrame::Null), |value| bulk(&value)),
+    }
+}
+
+pub(super) fn bulk(value: &Payload) -> Parsed<BytesFrame> {
+    Ok(BytesFrame::BulkString(value.bytes()?.clone()))
 }
 
 /// Answers the commands that clients send when they connect, and probes; the same

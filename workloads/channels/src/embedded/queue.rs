@@ -16,64 +16,30 @@
 //! A message is removed once its reply is written; if it cannot be, the message returns to the front.
 //! There is no acknowledgement.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_tensor_commands::{Arguments, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::Password;
-use super::connection::{Commands, Parsed, RespServer, housekeeping, ok};
+use super::connection::{Commands, Parsed, RespServer, frame, housekeeping};
 use super::request::Request;
 use crate::memory::MemoryQueue;
-use crate::{ChannelError, Queue, Result};
+use crate::{Channel, QueueCommand};
 
 /// A message queue on loopback, framed as the Redis protocol.
-#[derive(Debug)]
-pub struct QueueServer(RespServer);
-
-impl QueueServer {
-    /// Serves `queue` on a free port until dropped, to every client on this machine.
-    ///
-    /// # Errors
-    /// [`Unreachable`](crate::ChannelError::Unreachable) if no port can be listened on.
-    pub async fn start(queue: Arc<MemoryQueue>) -> Result<Self> {
-        Self::serve(queue, None).await
-    }
-
-    /// Serves `queue` on a free port until dropped, to clients that give a random password,
-    /// which is part of the address.
-    ///
-    /// # Errors
-    /// As [`QueueServer::start`].
-    pub async fn start_private(queue: Arc<MemoryQueue>) -> Result<Self> {
-        Self::serve(queue, Some(Password::random())).await
-    }
-
-    async fn serve(queue: Arc<MemoryQueue>, password: Option<Password>) -> Result<Self> {
-        let commands = Arc::new(QueueCommands(queue));
-        let server = RespServer::start("queue", commands, password);
-        server.await.map(Self)
-    }
-
-    /// Returns the address of the server: `redis://127.0.0.1:PORT`, or
-    /// `redis://:PASSWORD@127.0.0.1:PORT`.
-    pub fn endpoint(&self) -> String {
-        self.0.endpoint()
-    }
-}
-
-struct QueueCommands(Arc<MemoryQueue>);
+pub type QueueServer = RespServer<MemoryQueue>;
 
 const CONSUME: &str = "QUEUE.CONSUME";
 
 #[async_trait]
-impl Commands for QueueCommands {
+impl Commands for MemoryQueue {
+    const SERVICE: &'static str = "queue";
+
     async fn execute(&self, request: &Request) -> BytesFrame {
         match housekeeping(request) {
             Some(reply) => reply,
-            None => self.queue(request).await.unwrap_or_else(|error| error.0),
+            None => execute(self, request).await.unwrap_or_else(|error| error.0),
         }
     }
 
@@ -87,82 +53,56 @@ impl Commands for QueueCommands {
             .first()
             .and_then(|queue| std::str::from_utf8(queue).ok());
         if let (Some(queue), BytesFrame::BulkString(message)) = (queue, reply) {
-            self.0.restore(queue, message.into());
+            self.restore(queue, message.into());
         }
     }
 }
 
-impl QueueCommands {
-    async fn queue(&self, request: &Request) -> Parsed<BytesFrame> {
-        let mut arguments = Arguments::new(&request.name, &request.arguments);
-        // The first argument of every command is a queue or an exchange.
-        let target = match request.name.strip_prefix("QUEUE.") {
-            Some("PUBLISH" | "FANOUT" | "BIND" | "CONSUME" | "PEEK" | "COUNT" | "PURGE") => {
-                arguments.key()?
-            }
-            _ => return Err(CommandError::unknown(&request.name).into()),
-        };
-        // Remaining arguments and effect of each command.
-        let reply = match request.name.as_str() {
-            "QUEUE.PUBLISH" => {
-                let message = arguments.blob()?;
-                arguments.end()?;
-                self.0
-                    .publish(&target, message.clone().into())
-                    .await
-                    .map(|()| ok())
-            }
-            "QUEUE.FANOUT" => {
-                let message = arguments.blob()?;
-                arguments.end()?;
-                self.0
-                    .fanout(&target, &message.clone().into())
-                    .map(|n| BytesFrame::Integer(n as i64))
-            }
-            "QUEUE.BIND" => {
-                let queue = arguments.key()?;
-                arguments.end()?;
-                self.0.bind(&target, &queue).await.map(|()| ok())
-            }
-            CONSUME => {
-                let wait = Duration::from_millis(arguments.integer()?);
-                arguments.end()?;
-                self.consume(&target, wait).await
-            }
-            "QUEUE.PEEK" => {
-                arguments.end()?;
-                match self.0.peek(&target).await? {
-                    None => Ok(BytesFrame::Null),
-                    Some(message) => {
-                        (message.bytes()).map(|bytes| BytesFrame::BulkString(bytes.clone()))
-                    }
-                }
-            }
-            "QUEUE.COUNT" => {
-                arguments.end()?;
-                self.0
-                    .count(&target)
-                    .await
-                    .map(|n| BytesFrame::Integer(n as i64))
-            }
-            _ => {
-                arguments.end()?;
-                self.0.purge(&target).await.map(|()| ok())
-            }
-        };
-        Ok(reply?)
-    }
-
-    async fn consume(&self, queue: &str, wait: Duration) -> Result<BytesFrame, ChannelError> {
-        let Some(message) = self.0.consume(queue, wait).await? else {
-            return Ok(BytesFrame::Null);
-        };
-        match message.bytes() {
-            Ok(bytes) => Ok(BytesFrame::BulkString(bytes.clone())),
-            Err(phantom) => {
-                self.0.restore(queue, message);
-                Err(phantom)
-            }
+async fn execute(store: &MemoryQueue, request: &Request) -> Parsed<BytesFrame> {
+    let command = parse(request)?;
+    let QueueCommand::Consume { queue, .. } = &command else {
+        return frame(store.run(command).await?);
+    };
+    let queue = queue.clone();
+    let message = store.run(command).await?.value()?;
+    frame(message.clone().into()).inspect_err(|_| {
+        // A phantom, which stays in the queue.
+        if let Some(message) = message {
+            store.restore(&queue, message);
         }
-    }
+    })
+}
+
+fn parse(request: &Request) -> Result<QueueCommand, CommandError> {
+    let mut arguments = Arguments::new(&request.name, &request.arguments);
+    let command = match request.name.as_str() {
+        "QUEUE.PUBLISH" => QueueCommand::Publish {
+            queue: arguments.key()?,
+            message: arguments.blob()?.clone().into(),
+        },
+        "QUEUE.FANOUT" => QueueCommand::FanOut {
+            exchange: arguments.key()?,
+            message: arguments.blob()?.clone().into(),
+        },
+        "QUEUE.BIND" => QueueCommand::Bind {
+            exchange: arguments.key()?,
+            queue: arguments.key()?,
+        },
+        CONSUME => QueueCommand::Consume {
+            queue: arguments.key()?,
+            wait: Duration::from_millis(arguments.integer()?),
+        },
+        "QUEUE.PEEK" => QueueCommand::Peek {
+            queue: arguments.key()?,
+        },
+        "QUEUE.COUNT" => QueueCommand::Count {
+            queue: arguments.key()?,
+        },
+        "QUEUE.PURGE" => QueueCommand::Purge {
+            queue: arguments.key()?,
+        },
+        _ => return Err(CommandError::unknown(&request.name)),
+    };
+    arguments.end()?;
+    Ok(command)
 }

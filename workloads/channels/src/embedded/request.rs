@@ -26,7 +26,7 @@ const FIRST_BYTES: usize = 64 << 10;
 
 /// A command and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub struct Request {
     /// Name of the command in upper case.
     pub(super) name: String,
     /// Arguments after the name.

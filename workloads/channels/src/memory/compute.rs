@@ -6,17 +6,18 @@ use std::ops::Range;
 use bytes::Bytes;
 use epochcost_kernels::KernelError;
 use epochcost_kernels::codec::{self, encode_f32};
-use epochcost_tensor_commands::{Inputs, OperationKind, Written};
+use epochcost_tensor_commands::{Inputs, Written};
 use tokio::runtime::Handle;
 
-use crate::{ChannelError, Payload, Result};
+use crate::tensors::{SERVICE, missing};
+use crate::{ChannelError, Operation, OperationKind, Payload, Result};
 
 /// Size of data below which work stays on the calling thread.
 const IN_PLACE_BYTES: u64 = 256 << 10;
 
 /// Runs `work` on `bytes` of data: on a blocking thread if it is long and there
 /// is a runtime, so that the store's connections stay alive meanwhile.
-pub(crate) async fn run<T: Send + 'static>(
+async fn run<T: Send + 'static>(
     bytes: u64,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -26,7 +27,7 @@ pub(crate) async fn run<T: Send + 'static>(
             .await
             .unwrap_or_else(|stopped| {
                 Err(ChannelError::Refused {
-                    service: "tensor store",
+                    service: SERVICE,
                     operation: "computation".into(),
                     reason: format!("it did not finish: {stopped}"),
                 })
@@ -51,21 +52,36 @@ pub(crate) fn slice(value: &Payload, range: &Range<u64>) -> Result<Option<Payloa
     }))
 }
 
-/// Computes the outputs of the operation `kind`: the target, and the velocity if
-/// there is momentum.
-pub(crate) fn operation(
-    kind: OperationKind,
-    inputs: &Inputs<Payload>,
-) -> Result<(Payload, Option<Payload>)> {
+/// Computes what `operation` writes of what it reads: keys and values.
+pub(crate) async fn written(
+    operation: &Operation,
+    inputs: Inputs<Payload>,
+) -> Result<Vec<(String, Payload)>> {
+    let kind = operation.kind;
+    let bytes = inputs.all().map(real_bytes).sum();
+    let (target, velocity) = run(bytes, move || outputs(kind, &inputs)).await?;
+    let velocity = operation.velocity_key().zip(velocity);
+    let target = (operation.target.clone(), target);
+    Ok(velocity.into_iter().chain([target]).collect())
+}
+
+/// Does the same of values that were fetched from the keys that `operation` reads, in their order.
+pub(crate) async fn fetched(
+    operation: &Operation,
+    sent: Option<Payload>,
+    found: Vec<Result<Option<Payload>>>,
+) -> Result<Vec<(String, Payload)>> {
+    let mut found = found.into_iter();
+    let next = |_: &str| found.next().unwrap_or(Ok(None));
+    written(operation, operation.read(sent, next, missing)?).await
+}
+
+fn outputs(kind: OperationKind, inputs: &Inputs<Payload>) -> Result<(Payload, Option<Payload>)> {
     let Some(bytes) = inputs.view(real) else {
         let result = Payload::Phantom {
             bytes: common_size(kind, inputs)?,
         };
-        let velocity = match kind {
-            OperationKind::Step(step) if step.momentum != 0.0 => Some(result.clone()),
-            _ => None,
-        };
-        return Ok((result, velocity));
+        return Ok((result.clone(), Some(result)));
     };
     let outputs = epochcost_tensor_commands::compute(kind, &bytes)?;
     let target = match outputs.target {
@@ -76,8 +92,18 @@ pub(crate) fn operation(
     Ok((target, velocity))
 }
 
-/// Computes the mean of JSON texts. The mean of phantoms has the length of the first.
-pub(crate) fn json_mean(texts: &[Payload]) -> Result<Payload> {
+/// Returns the mean of the first `count` JSON texts of the list at `key`, which has `texts`. The mean of
+/// phantoms has the length of the first.
+pub(crate) async fn json_mean(key: &str, count: u64, mut texts: Vec<Payload>) -> Result<Payload> {
+    if texts.is_empty() {
+        return Err(missing(key));
+    }
+    texts.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+    let bytes = texts.iter().map(Payload::len).sum();
+    run(bytes, move || mean_of_texts(&texts)).await
+}
+
+fn mean_of_texts(texts: &[Payload]) -> Result<Payload> {
     match texts.iter().map(real).collect::<Option<Vec<_>>>() {
         Some(texts) => Ok(codec::json_mean(&texts)?.into()),
         None => Ok(Payload::Phantom {
@@ -87,7 +113,7 @@ pub(crate) fn json_mean(texts: &[Payload]) -> Result<Payload> {
 }
 
 /// Returns the number of bytes that there are to compute on: none of a phantom's.
-pub(crate) fn real_bytes(value: &Payload) -> u64 {
+fn real_bytes(value: &Payload) -> u64 {
     real(value).map_or(0, |bytes| bytes.len() as u64)
 }
 
@@ -110,12 +136,7 @@ pub(crate) fn elements(value: &Payload) -> Result<u64, KernelError> {
 /// Returns the common length of all values, bytes. Errors are those of the
 /// kernels, in which a target is vector 0.
 fn common_size(kind: OperationKind, inputs: &Inputs<Payload>) -> Result<u64, KernelError> {
-    let operation = match kind {
-        OperationKind::Accumulate => "add vectors",
-        OperationKind::Mean => "average vectors",
-        OperationKind::Robust(_) => "take the robust mean",
-        OperationKind::Step(_) => "take an SGD step",
-    };
+    let operation = kind.verb();
     let (target, velocity) = (inputs.target.iter(), inputs.velocity.iter());
     let values: Vec<_> = target.chain(velocity).chain(&inputs.sources).collect();
     let first = values.first().ok_or(KernelError::NoVectors { operation })?;

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::locked;
-use crate::{ChannelError, Links, Payload, Result};
+use crate::{Channel, ChannelError, LinkCommand, Payload, Reply, Result};
 
 /// Connections between the workers of one process.
 #[derive(Debug, Default)]
@@ -35,26 +35,20 @@ impl MemoryLinks {
 }
 
 #[async_trait]
-impl Links for MemoryLinks {
-    async fn listen(&self, rank: usize) -> Result<String> {
-        Ok(format!("memory:{rank}"))
-    }
-
-    async fn connect(&self, _rank: usize, _to: usize, _address: &str) -> Result<()> {
-        Ok(())
-    }
-
-    async fn send(&self, rank: usize, to: usize, message: Payload) -> Result<()> {
-        let sent = self.way(rank, to).send.send(message);
-        sent.map_err(|_| ChannelError::closed(to))
-    }
-
-    async fn receive(&self, rank: usize, from: usize) -> Result<Payload> {
-        let way = self.way(from, rank);
-        let mut receive = way.receive.lock().await;
-        receive
-            .recv()
-            .await
-            .ok_or_else(|| ChannelError::closed(from))
+impl Channel<LinkCommand> for MemoryLinks {
+    async fn run(&self, command: LinkCommand) -> Result<Reply> {
+        match command {
+            LinkCommand::Listen { rank } => Ok(Reply::Address(format!("memory:{rank}"))),
+            LinkCommand::Connect { .. } => Ok(Reply::Done),
+            LinkCommand::Send { rank, to, message } => {
+                let sent = self.way(rank, to).send.send(message);
+                sent.map(Reply::from).map_err(|_| ChannelError::closed(to))
+            }
+            LinkCommand::Receive { rank, from } => {
+                let way = self.way(from, rank);
+                let message = way.receive.lock().await.recv().await;
+                Ok(Reply::Value(message))
+            }
+        }
     }
 }

@@ -15,7 +15,6 @@ pub use objects::MemoryObjects;
 pub(crate) use objects::{PAGE_KEYS, StoredObject, check_delete, check_range, cut};
 pub use queue::MemoryQueue;
 pub use tensors::MemoryTensors;
-pub(crate) use tensors::check_elements;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 
 use super::locked;
-use crate::{ChannelError, ListPage, ObjectStore, Payload, Result};
+use crate::{Channel, ChannelError, ListPage, ObjectCommand, Payload, Reply, Result};
 
 /// Most keys on a page of a listing and in a delete request: S3's limits.
 pub(crate) const PAGE_KEYS: usize = 1_000;
@@ -27,9 +27,8 @@ pub struct MemoryObjects {
 /// A listing and its result.
 #[derive(Debug)]
 struct Listed {
-    bucket: String,
-    prefix: String,
-    after: Option<String>,
+    /// Bucket, prefix, and the key after which the page starts.
+    request: (String, String, Option<String>),
     /// Numbers of writes and deletes before the listing.
     changes: (u64, u64),
     page: ListPage,
@@ -49,17 +48,37 @@ impl MemoryObjects {
         locked(&self.buckets).get(bucket)?.get(key).cloned()
     }
 
+    fn get(&self, bucket: &str, key: &str, range: Option<Range<u64>>) -> Result<Option<Payload>> {
+        if let Some(range) = &range {
+            check_range(bucket, key, range)?;
+        }
+        let body = self.find(bucket, key).map(|object| object.body);
+        let (Some(body), Some(range)) = (&body, range) else {
+            return Ok(body);
+        };
+        cut(body, &range)
+            .map(Some)
+            .ok_or_else(|| refused_range(bucket, key, &range, "it starts past the object's end"))
+    }
+
+    /// Returns whether the object exists.
+    pub fn has(&self, bucket: &str, key: &str) -> bool {
+        let buckets = locked(&self.buckets);
+        let objects = buckets.get(bucket);
+        objects.is_some_and(|objects| objects.contains_key(key))
+    }
+
     /// Stores `body` and returns its version.
-    pub(crate) fn store(&self, bucket: &str, key: &str, body: Payload) -> u64 {
+    pub fn store(&self, bucket: &str, key: &str, body: Payload) -> u64 {
         let mut buckets = locked(&self.buckets);
         let version = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
-        let object = StoredObject { body, version };
+        let (key, object) = (key.to_owned(), StoredObject { body, version });
         match buckets.get_mut(bucket) {
-            Some(objects) => objects.insert(key.to_owned(), object),
+            Some(objects) => objects.insert(key, object),
             None => buckets
                 .entry(bucket.to_owned())
                 .or_default()
-                .insert(key.to_owned(), object),
+                .insert(key, object),
         };
         version
     }
@@ -73,7 +92,7 @@ impl MemoryObjects {
         }
     }
 
-    fn keys(&self, bucket: &str, prefix: &str, after: Option<&str>) -> ListPage {
+    fn keys(&self, bucket: String, prefix: String, after: Option<String>) -> ListPage {
         let mut listed = locked(&self.listed);
         // Read before the listing: a change during the listing makes the cached page
         // outdated, and it is not used again.
@@ -81,22 +100,20 @@ impl MemoryObjects {
             self.writes.load(Ordering::Acquire),
             self.deletes.load(Ordering::Acquire),
         );
-        if let Some(listed) = listed.as_ref().filter(|listed| {
-            listed.changes == changes
-                && (listed.bucket.as_str(), listed.prefix.as_str()) == (bucket, prefix)
-                && listed.after.as_deref() == after
-        }) {
+        let request = (bucket, prefix, after);
+        if let Some(listed) = listed.as_ref()
+            && (listed.changes, &listed.request) == (changes, &request)
+        {
             return listed.page.clone();
         }
-        let (page, truncated) = self.page(bucket, prefix, after, PAGE_KEYS);
+        let (bucket, prefix, after) = &request;
+        let (page, truncated) = self.page(bucket, prefix, after.as_deref(), PAGE_KEYS);
         let page = ListPage {
             keys: page.into_iter().map(|(key, _)| key).collect(),
             truncated,
         };
         *listed = Some(Listed {
-            bucket: bucket.to_owned(),
-            prefix: prefix.to_owned(),
-            after: after.map(str::to_owned),
+            request,
             changes,
             page: page.clone(),
         });
@@ -134,41 +151,27 @@ impl MemoryObjects {
 }
 
 #[async_trait]
-impl ObjectStore for MemoryObjects {
-    async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
-        self.store(bucket, key, body);
-        Ok(())
-    }
-
-    async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
-        Ok(self.find(bucket, key).map(|object| object.body))
-    }
-
-    async fn get_range(
-        &self,
-        bucket: &str,
-        key: &str,
-        range: Range<u64>,
-    ) -> Result<Option<Payload>> {
-        check_range(bucket, key, &range)?;
-        let Some(object) = self.find(bucket, key) else {
-            return Ok(None);
-        };
-        cut(&object.body, &range)
-            .map(Some)
-            .ok_or_else(|| refused_range(bucket, key, &range, "it starts past the object's end"))
-    }
-
-    async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
-        Ok(self.keys(bucket, prefix, after))
-    }
-
-    async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
-        check_delete(bucket, keys)?;
-        for key in keys {
-            self.remove(bucket, key);
+impl Channel<ObjectCommand> for MemoryObjects {
+    async fn run(&self, command: ObjectCommand) -> Result<Reply> {
+        match command {
+            ObjectCommand::Put { bucket, key, body } => {
+                self.store(&bucket, &key, body);
+                Ok(Reply::Done)
+            }
+            ObjectCommand::Get { bucket, key, range } => {
+                self.get(&bucket, &key, range).map(Reply::Value)
+            }
+            ObjectCommand::List {
+                bucket,
+                prefix,
+                after,
+            } => Ok(Reply::Page(self.keys(bucket, prefix, after))),
+            ObjectCommand::Delete { bucket, keys } => {
+                check_delete(&bucket, &keys)?;
+                keys.iter().for_each(|key| self.remove(&bucket, key));
+                Ok(Reply::Done)
+            }
         }
-        Ok(())
     }
 }
 
@@ -222,10 +225,17 @@ pub(crate) fn check_delete(bucket: &str, keys: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::*;
+    use std::sync::Arc;
 
-    async fn filled(keys: &[&str]) -> MemoryObjects {
-        let store = MemoryObjects::default();
+    use super::*;
+    use crate::ObjectStore;
+
+    fn empty() -> ObjectStore {
+        ObjectStore::new(Arc::new(MemoryObjects::default()))
+    }
+
+    async fn filled(keys: &[&str]) -> ObjectStore {
+        let store = empty();
         for key in keys {
             store
                 .put("b", key, Payload::from(key.as_bytes().to_vec()))
@@ -254,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn phantoms_are_cut_like_bytes() {
-        let store = MemoryObjects::default();
+        let store = empty();
         store
             .put("b", "k", Payload::Phantom { bytes: 10 })
             .await
@@ -281,27 +291,6 @@ mod tests {
         );
         assert!(keys(store.list("b", "b/", Some("c")).await.unwrap()).is_empty());
         assert!(keys(store.list("other", "", None).await.unwrap()).is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_page_holds_a_thousand_keys_and_says_if_more_follow() {
-        let store = MemoryObjects::default();
-        for i in 0..1_001 {
-            store
-                .put("b", &format!("{i:04}"), Vec::new().into())
-                .await
-                .unwrap();
-        }
-        let first = store.list("b", "", None).await.unwrap();
-        assert_eq!((first.keys.len(), first.truncated), (1_000, true));
-        let second = store
-            .list("b", "", first.keys.last().map(String::as_str))
-            .await
-            .unwrap();
-        assert_eq!(
-            (second.keys.to_vec(), second.truncated),
-            (vec!["1000".to_owned()], false)
-        );
     }
 
     #[tokio::test]

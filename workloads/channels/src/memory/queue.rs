@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use super::locked;
-use crate::{ChannelError, Payload, Queue, Result};
+use crate::{Channel, ChannelError, Payload, QueueCommand, Reply, Result};
 
 const SERVICE: &str = "queue";
 
@@ -93,7 +93,7 @@ impl MemoryQueue {
 
     /// Sends `message` to every queue bound to `exchange` and returns their
     /// number.
-    pub(crate) fn fanout(&self, exchange: &str, message: &Payload) -> Result<usize> {
+    fn fanout(&self, exchange: &str, message: &Payload) -> Result<usize> {
         // The lock covers all pushes, so that two fan-outs reach all queues in one order.
         let exchanges = locked(&self.exchanges);
         let bound = exchanges
@@ -106,28 +106,6 @@ impl MemoryQueue {
             self.queue(queue).push(message.clone());
         }
         Ok(bound.len())
-    }
-}
-
-#[async_trait]
-impl Queue for MemoryQueue {
-    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
-        self.queue(queue).push(message);
-        Ok(())
-    }
-
-    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
-        self.fanout(exchange, &message)?;
-        Ok(())
-    }
-
-    async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
-        self.queue(queue);
-        locked(&self.exchanges)
-            .entry(exchange.to_owned())
-            .or_default()
-            .insert(queue.to_owned());
-        Ok(())
     }
 
     async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
@@ -146,18 +124,36 @@ impl Queue for MemoryQueue {
             .await
             .unwrap_or(None))
     }
+}
 
-    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
-        Ok(locked(&self.queue(queue).waiting).front().cloned())
-    }
-
-    async fn count(&self, queue: &str) -> Result<u64> {
-        Ok(self.queue(queue).unclaimed.available_permits() as u64)
-    }
-
-    async fn purge(&self, queue: &str) -> Result<()> {
-        self.queue(queue).purge();
-        Ok(())
+#[async_trait]
+impl Channel<QueueCommand> for MemoryQueue {
+    async fn run(&self, command: QueueCommand) -> Result<Reply> {
+        match command {
+            QueueCommand::Publish { queue, message } => self.queue(&queue).push(message),
+            QueueCommand::FanOut { exchange, message } => {
+                let reached = self.fanout(&exchange, &message)?;
+                return Ok(Reply::Count(reached as u64));
+            }
+            QueueCommand::Bind { exchange, queue } => {
+                self.queue(&queue);
+                let mut exchanges = locked(&self.exchanges);
+                exchanges.entry(exchange).or_default().insert(queue);
+            }
+            QueueCommand::Consume { queue, wait } => {
+                return self.consume(&queue, wait).await.map(Reply::Value);
+            }
+            QueueCommand::Peek { queue } => {
+                let front = locked(&self.queue(&queue).waiting).front().cloned();
+                return Ok(Reply::Value(front));
+            }
+            QueueCommand::Count { queue } => {
+                let messages = self.queue(&queue).unclaimed.available_permits();
+                return Ok(Reply::Count(messages as u64));
+            }
+            QueueCommand::Purge { queue } => self.queue(&queue).purge(),
+        }
+        Ok(Reply::Done)
     }
 }
 
@@ -165,6 +161,12 @@ impl Queue for MemoryQueue {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::Queue;
+
+    fn queue() -> (Arc<MemoryQueue>, Queue) {
+        let memory = Arc::new(MemoryQueue::default());
+        (memory.clone(), Queue::new(memory))
+    }
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -173,24 +175,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_leave_in_the_order_they_came() {
-        let queue = MemoryQueue::default();
-        for message in ["1", "2", "3"] {
-            queue.publish("q", text(message)).await.unwrap();
-        }
-        assert_eq!(queue.count("q").await.unwrap(), 3);
-        for message in ["1", "2", "3"] {
-            assert_eq!(queue.consume("q", LONG).await.unwrap(), Some(text(message)));
-        }
-        assert_eq!(queue.consume("q", Duration::ZERO).await.unwrap(), None);
-    }
-
-    #[tokio::test]
     async fn consumers_are_served_in_the_order_they_came() {
-        let queue = Arc::new(MemoryQueue::default());
+        let (memory, queue) = queue();
         let mut consumers = Vec::new();
         for _ in 0..3 {
-            let queue = Arc::clone(&queue);
+            let queue = queue.clone();
             consumers.push(tokio::spawn(async move { queue.consume("q", LONG).await }));
             tokio::task::yield_now().await;
         }
@@ -198,7 +187,7 @@ mod tests {
             queue.publish("q", text(message)).await.unwrap();
         }
         // Both consumers wait already: neither may take a message reserved for the other.
-        assert_eq!(queue.try_consume("q"), None);
+        assert_eq!(memory.try_consume("q"), None);
         for (consumer, message) in consumers.into_iter().zip(["1", "2", "3"]) {
             assert_eq!(consumer.await.unwrap().unwrap(), Some(text(message)));
         }
@@ -206,9 +195,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_consumer_that_goes_away_takes_no_message() {
-        let queue = Arc::new(MemoryQueue::default());
+        let (_, queue) = queue();
         let gone = tokio::spawn({
-            let queue = Arc::clone(&queue);
+            let queue = queue.clone();
             async move { queue.consume("q", LONG).await }
         });
         tokio::task::yield_now().await;
@@ -222,10 +211,10 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn every_message_reaches_one_consumer() {
-        let queue = Arc::new(MemoryQueue::default());
+        let (_, queue) = queue();
         let consumers: Vec<_> = (0..8)
             .map(|_| {
-                let queue = Arc::clone(&queue);
+                let queue = queue.clone();
                 tokio::spawn(async move {
                     let mut taken = Vec::new();
                     while let Some(message) = queue.consume("q", LONG).await.unwrap() {
@@ -258,53 +247,9 @@ mod tests {
         assert_eq!(all, sent);
     }
 
-    #[tokio::test]
-    async fn fan_out_reaches_every_bound_queue_once() {
-        let queue = MemoryQueue::default();
-        queue.bind("x", "a").await.unwrap();
-        queue.bind("x", "b").await.unwrap();
-        queue.bind("x", "b").await.unwrap();
-        queue.publish_fanout("x", text("hello")).await.unwrap();
-        for name in ["a", "b"] {
-            assert_eq!(queue.count(name).await.unwrap(), 1);
-            assert_eq!(queue.try_consume(name), Some(text("hello")));
-        }
-        let unknown = queue.publish_fanout("y", text("hello")).await;
-        assert!(matches!(unknown, Err(ChannelError::Missing { .. })));
-    }
-
-    #[tokio::test]
-    async fn a_purge_drops_what_waits_and_nothing_later() {
-        let queue = MemoryQueue::default();
-        queue.publish("q", text("1")).await.unwrap();
-        queue
-            .publish("q", Payload::Phantom { bytes: 9 })
-            .await
-            .unwrap();
-        queue.purge("q").await.unwrap();
-        assert_eq!(queue.count("q").await.unwrap(), 0);
-        queue.publish("q", text("2")).await.unwrap();
-        assert_eq!(queue.consume("q", LONG).await.unwrap(), Some(text("2")));
-    }
-
-    #[tokio::test]
-    async fn a_message_that_is_peeked_at_stays_and_the_latest_replaces_it() {
-        let queue = MemoryQueue::default();
-        assert_eq!(queue.peek("q").await.unwrap(), None);
-        for message in ["1", "2"] {
-            queue.replace("q", text(message)).await.unwrap();
-            for _ in 0..2 {
-                assert_eq!(queue.peek("q").await.unwrap(), Some(text(message)));
-            }
-        }
-        assert_eq!(queue.count("q").await.unwrap(), 1);
-        assert_eq!(queue.consume("q", LONG).await.unwrap(), Some(text("2")));
-        assert_eq!(queue.peek("q").await.unwrap(), None);
-    }
-
     #[test]
     fn waiting_without_a_runtime_is_an_error_and_no_panic() {
-        let queue = MemoryQueue::default();
+        let (_, queue) = queue();
         let consume = |wait| futures_util::FutureExt::now_or_never(queue.consume("q", wait));
         assert!(consume(LONG).unwrap().is_err());
         assert_eq!(consume(Duration::ZERO).unwrap().unwrap(), None);

@@ -14,16 +14,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::stash::Stash;
-use crate::{ChannelError, ObjectStore, Payload, Result};
+use crate::{Channel, ChannelError, Command, ObjectStore, Payload, Result};
 use frame::Reference;
 
 /// Bucket of the values that are sent by reference.
 pub const BUCKET: &str = "by-reference";
 
 /// A channel that accepts values of any size.
-pub struct ByReference<C: ?Sized> {
-    channel: Arc<C>,
-    objects: Arc<dyn ObjectStore>,
+pub struct ByReference<C: Command> {
+    channel: Arc<dyn Channel<C>>,
+    objects: ObjectStore,
     limit_bytes: u64,
     /// Messages that were taken from a queue and not handed over.
     taken: Stash,
@@ -31,12 +31,12 @@ pub struct ByReference<C: ?Sized> {
     namespace: String,
 }
 
-impl<C: ?Sized> ByReference<C> {
+impl<C: Command> ByReference<C> {
     /// Decorates `channel`: values of more than `limit_bytes` go to `objects`.
     /// `namespace` separates tensor stores that share one object store.
     pub fn new(
-        channel: Arc<C>,
-        objects: Arc<dyn ObjectStore>,
+        channel: Arc<dyn Channel<C>>,
+        objects: ObjectStore,
         limit_bytes: u64,
         namespace: &str,
     ) -> Self {
@@ -62,6 +62,14 @@ impl<C: ?Sized> ByReference<C> {
         self.objects.put(BUCKET, &key, value).await?;
         let reference = Reference { key, bytes, shared };
         Ok(reference.encode().into())
+    }
+
+    /// Fetches the value of `frame` if it is a reference.
+    async fn resolve(&self, frame: Option<Payload>) -> Result<Option<Payload>> {
+        match frame.as_ref().map(reference).transpose()?.flatten() {
+            Some(found) => self.fetch(&found).await.map(Some),
+            None => Ok(frame),
+        }
     }
 
     /// Fetches the value of `reference`.

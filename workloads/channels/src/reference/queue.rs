@@ -3,92 +3,83 @@ use std::time::Duration;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use super::{BUCKET, ByReference, Reference, reference};
-use crate::{Payload, Queue, Result};
+use super::{BUCKET, ByReference, reference};
+use crate::{Channel, Payload, QueueCommand, Reply, Result};
 
-impl ByReference<dyn Queue> {
-    /// Returns the message, or a reference to it if it must be sent by reference.
-    async fn as_sent(&self, message: Payload, shared: bool) -> Result<Payload> {
-        if !self.must_refer(&message) {
-            return Ok(message);
+impl ByReference<QueueCommand> {
+    /// Replaces the message by a reference to it if it must be sent by reference.
+    async fn refer_if_needed(&self, message: &mut Payload, shared: bool) -> Result<()> {
+        if self.must_refer(message) {
+            let key = format!("queue/{}", Uuid::new_v4());
+            *message = self.refer(key, shared, message.clone()).await?;
         }
-        self.refer(format!("queue/{}", Uuid::new_v4()), shared, message)
-            .await
+        Ok(())
     }
 
     /// Takes a message that an earlier call took from `queue` and did not hand over,
-    /// or else the next message.
-    async fn next(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
-        match self.taken.take(queue) {
-            Some(message) => Ok(Some(message)),
-            None => self.channel.consume(queue, wait).await,
-        }
-    }
-
-    /// Fetches the message of `reference`, and deletes its object if there is only
-    /// one receiver.
-    async fn receive(&self, reference: &Reference) -> Result<Payload> {
-        let message = self.fetch(reference).await?;
-        if !reference.shared {
-            let keys = [reference.key.clone()];
-            self.objects.delete(BUCKET, &keys).await?;
-        }
-        Ok(message)
-    }
-}
-
-#[async_trait]
-impl Queue for ByReference<dyn Queue> {
-    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
-        let message = self.as_sent(message, false).await?;
-        self.channel.publish(queue, message).await
-    }
-
-    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
-        let message = self.as_sent(message, true).await?;
-        self.channel.publish_fanout(exchange, message).await
-    }
-
-    async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
-        self.channel.bind(exchange, queue).await
-    }
-
-    async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
-        let Some(frame) = self.next(queue, wait).await? else {
+    /// or else the next message. Fetches it if it is a reference, and deletes its object if there is
+    /// only one receiver.
+    async fn consume(&self, queue: String, wait: Duration) -> Result<Option<Payload>> {
+        let frame = match self.taken.take(&queue) {
+            Some(frame) => Some(frame),
+            None => {
+                let queue = queue.clone();
+                let consume = QueueCommand::Consume { queue, wait };
+                self.channel.run(consume).await?.value()?
+            }
+        };
+        let Some(frame) = frame else {
             return Ok(None);
         };
         let Some(found) = reference(&frame)? else {
             return Ok(Some(frame));
         };
         // If this consume is dropped, the message goes to the next one.
-        let reservation = self.taken.reserve(queue, frame);
-        let message = self.receive(&found).await?;
+        let reservation = self.taken.reserve(&queue, frame);
+        let message = self.fetch(&found).await?;
+        if !found.shared {
+            self.objects.delete(BUCKET, &[found.key]).await?;
+        }
         reservation.release();
         Ok(Some(message))
     }
+}
 
-    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
-        let frame = match self.taken.peek(queue) {
-            Some(frame) => Some(frame),
-            None => self.channel.peek(queue).await?,
-        };
-        let Some(frame) = frame else {
-            return Ok(None);
-        };
-        match reference(&frame)? {
-            // The message stays in the queue, and its object in the store.
-            Some(found) => self.fetch(&found).await.map(Some),
-            None => Ok(Some(frame)),
+#[async_trait]
+impl Channel<QueueCommand> for ByReference<QueueCommand> {
+    async fn run(&self, mut command: QueueCommand) -> Result<Reply> {
+        match &mut command {
+            QueueCommand::Publish { message, .. } => self.refer_if_needed(message, false).await?,
+            QueueCommand::FanOut { message, .. } => self.refer_if_needed(message, true).await?,
+            _ => {}
         }
-    }
-
-    async fn count(&self, queue: &str) -> Result<u64> {
-        Ok(self.channel.count(queue).await? + self.taken.count(queue))
-    }
-
-    async fn purge(&self, queue: &str) -> Result<()> {
-        self.channel.purge(queue).await?;
-        self.taken.purge(queue);
-        Ok(())
+        match command {
+            QueueCommand::Consume { queue, wait } => {
+                self.consume(queue, wait).await.map(Reply::Value)
+            }
+            QueueCommand::Peek { queue } => {
+                let frame = match self.taken.peek(&queue) {
+                    Some(frame) => Some(frame),
+                    None => {
+                        let peek = QueueCommand::Peek { queue };
+                        self.channel.run(peek).await?.value()?
+                    }
+                };
+                // The message stays in the queue, and its object in the store.
+                self.resolve(frame).await.map(Reply::Value)
+            }
+            QueueCommand::Count { queue } => {
+                let taken = self.taken.count(&queue);
+                let count = self.channel.run(QueueCommand::Count { queue }).await?;
+                Ok(Reply::Count(count.count()? + taken))
+            }
+            QueueCommand::Purge { queue } => {
+                let name = queue.clone();
+                self.channel.run(QueueCommand::Purge { queue }).await?;
+                self.taken.purge(&name);
+                Ok(Reply::Done)
+            }
+            other => self.channel.run(other).await,
+        }
     }
 }

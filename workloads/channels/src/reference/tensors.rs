@@ -2,13 +2,13 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use async_trait::async_trait;
-use epochcost_tensor_commands::{Operation, OperationKind};
 
 use super::{BUCKET, ByReference, Reference, reference};
-use crate::memory::{check_elements, compute};
-use crate::{ChannelError, Payload, Result, RobustMean, SgdStep, TensorStore};
+use crate::memory::compute;
+use crate::tensors::{SERVICE, refused_range};
+use crate::{Channel, ChannelError, Operation, Payload, Reply, Result, TensorCommand};
 
-impl ByReference<dyn TensorStore> {
+impl ByReference<TensorCommand> {
     /// Returns the key of the object for the tensor at `key`: always the same, so
     /// that a tensor that is set repeatedly does not fill the store.
     fn object_key(&self, key: &str) -> String {
@@ -23,191 +23,120 @@ impl ByReference<dyn TensorStore> {
     /// Returns the reference at `key`, if there is one. Any other value whose length
     /// is not a multiple of 4 is fetched unnecessarily.
     async fn reference_at(&self, key: &str) -> Result<Option<Reference>> {
+        let key = key.to_owned();
         // A store refuses a range, even an empty one, of a value that is not a tensor.
-        match self.channel.get_range(key, 0..0).await {
+        let probe = TensorCommand::GetRange {
+            key: key.clone(),
+            elements: 0..0,
+        };
+        match self.channel.run(probe).await {
             Ok(_) => return Ok(None),
             Err(error @ ChannelError::Unreachable { .. }) => return Err(error),
             Err(_) => {}
         }
-        match self.channel.get(key).await? {
-            Some(value) => reference(&value),
-            None => Ok(None),
-        }
+        let value = self
+            .channel
+            .run(TensorCommand::Get { key })
+            .await?
+            .value()?;
+        Ok(value.as_ref().map(reference).transpose()?.flatten())
     }
 
-    /// Completes `operation` with the result of the store. If the store refused
-    /// because a tensor is a reference, the client does the operation: fetch,
-    /// compute, store, without the atomicity of the store.
-    async fn settle(
-        &self,
-        done: Result<()>,
-        operation: Operation,
-        sent: Option<Payload>,
-    ) -> Result<()> {
+    async fn set(&self, key: String, mut value: Payload) -> Result<Reply> {
+        if self.must_refer(&value) {
+            value = self.refer(self.object_key(&key), true, value).await?;
+        }
+        self.channel.run(TensorCommand::Set { key, value }).await
+    }
+
+    async fn get(&self, key: String) -> Result<Option<Payload>> {
+        let frame = self.channel.run(TensorCommand::Get { key }).await?;
+        self.resolve(frame.value()?).await
+    }
+
+    async fn get_range(&self, key: String, elements: Range<u64>) -> Result<Reply> {
+        let get = TensorCommand::GetRange {
+            key: key.clone(),
+            elements: elements.clone(),
+        };
+        let found = self.channel.run(get).await;
+        if found.is_ok() {
+            return found;
+        }
+        let Some(reference) = self.reference_at(&key).await? else {
+            return found;
+        };
+        if elements.end > reference.bytes / 4 {
+            let reason = format!("the tensor has {} elements", reference.bytes / 4);
+            return Err(refused_range(&key, &elements, reason));
+        }
+        if elements.is_empty() {
+            return Ok(Reply::Value(Some(Vec::new().into())));
+        }
+        let range = 4 * elements.start..4 * elements.end;
+        let part = self.objects.get_range(BUCKET, &reference.key, range);
+        part.await.map(Reply::Value)
+    }
+
+    /// Has the store carry out `operation`. If it refuses because a tensor is a reference, or if what
+    /// is sent must be one, the client does the operation: fetch, compute, store, without the atomicity
+    /// of the store.
+    async fn operate(&self, operation: Operation, sent: Option<Payload>) -> Result<Reply> {
+        if sent.as_ref().is_some_and(|sent| self.must_refer(sent)) {
+            return self.compute(&operation, sent).await;
+        }
+        let compute = TensorCommand::Compute {
+            operation: operation.clone(),
+            sent: sent.clone(),
+        };
+        let done = self.channel.run(compute).await;
         match &done {
-            Ok(()) | Err(ChannelError::Unreachable { .. } | ChannelError::Missing { .. }) => {
+            Ok(_) | Err(ChannelError::Unreachable { .. } | ChannelError::Missing { .. }) => {
                 return done;
             }
             Err(_) => {}
         }
-        let mut keys = operation.sources.clone();
-        if operation.reads_target() {
-            keys.push(operation.target.clone());
-        }
-        keys.extend(operation.velocity_key());
-        for key in &keys {
-            if self.reference_at(key).await?.is_some() {
-                return self.compute(&operation, &keys, sent).await;
+        for key in operation.reads() {
+            if self.reference_at(&key).await?.is_some() {
+                return self.compute(&operation, sent).await;
             }
         }
         done
     }
 
-    /// Fetches the values at `keys`, in the order in which `operation` reads
-    /// them, computes and stores.
-    async fn compute(
-        &self,
-        operation: &Operation,
-        keys: &[String],
-        sent: Option<Payload>,
-    ) -> Result<()> {
-        let mut values = Vec::with_capacity(keys.len());
-        for key in keys {
-            values.push(self.get(key).await?);
+    async fn compute(&self, operation: &Operation, sent: Option<Payload>) -> Result<Reply> {
+        let mut found = Vec::new();
+        for key in operation.reads() {
+            found.push(self.get(key).await);
         }
-        let mut values = values.into_iter();
-        let inputs = operation.read(
-            sent,
-            |_| Ok(values.next().flatten()),
-            |key| ChannelError::Missing {
-                service: "tensor store",
-                key: key.to_owned(),
-            },
-        )?;
-        let kind = operation.kind;
-        let bytes = inputs.all().map(Payload::len).sum();
-        let (target, velocity) =
-            compute::run(bytes, move || compute::operation(kind, &inputs)).await?;
-        if let Some((key, velocity)) = operation.velocity_key().zip(velocity) {
-            self.set(&key, velocity).await?;
+        for (key, value) in compute::fetched(operation, sent, found).await? {
+            self.set(key, value).await?;
         }
-        self.set(&operation.target, target).await
+        Ok(Reply::Done)
     }
 }
 
 #[async_trait]
-impl TensorStore for ByReference<dyn TensorStore> {
-    async fn set(&self, key: &str, value: Payload) -> Result<()> {
-        let value = if self.must_refer(&value) {
-            self.refer(self.object_key(key), true, value).await?
-        } else {
-            value
-        };
-        self.channel.set(key, value).await
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Payload>> {
-        let Some(value) = self.channel.get(key).await? else {
-            return Ok(None);
-        };
-        match reference(&value)? {
-            Some(found) => self.fetch(&found).await.map(Some),
-            None => Ok(Some(value)),
+impl Channel<TensorCommand> for ByReference<TensorCommand> {
+    async fn run(&self, command: TensorCommand) -> Result<Reply> {
+        match command {
+            TensorCommand::Set { key, value } => self.set(key, value).await,
+            TensorCommand::Get { key } => self.get(key).await.map(Reply::Value),
+            TensorCommand::GetRange { key, elements } => self.get_range(key, elements).await,
+            TensorCommand::Compute { operation, sent } => self.operate(operation, sent).await,
+            TensorCommand::Push { key, value } if value.len() > self.limit_bytes => {
+                Err(ChannelError::Refused {
+                    service: SERVICE,
+                    operation: format!("RPUSH {key:?}"),
+                    reason: format!(
+                        "a text of {} bytes is over its limit of {}, and a store averages no texts \
+                         that lie elsewhere: keep gradients binary",
+                        value.len(),
+                        self.limit_bytes
+                    ),
+                })
+            }
+            other => self.channel.run(other).await,
         }
-    }
-
-    async fn get_range(&self, key: &str, elements: Range<u64>) -> Result<Option<Payload>> {
-        check_elements(key, &elements)?;
-        let found = self.channel.get_range(key, elements.clone()).await;
-        if found.is_ok() {
-            return found;
-        }
-        let Some(reference) = self.reference_at(key).await? else {
-            return found;
-        };
-        if elements.end > reference.bytes / 4 {
-            return Err(ChannelError::Refused {
-                service: "tensor store",
-                operation: format!("a read of elements {elements:?} of {key:?}"),
-                reason: format!("the tensor has {} elements", reference.bytes / 4),
-            });
-        }
-        if elements.is_empty() {
-            return Ok(Some(Vec::new().into()));
-        }
-        let range = 4 * elements.start..4 * elements.end;
-        self.objects.get_range(BUCKET, &reference.key, range).await
-    }
-
-    async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
-        let operation = Operation::new(key.to_owned(), OperationKind::Accumulate, Vec::new());
-        if self.must_refer(&value) {
-            return self
-                .compute(&operation, &[key.to_owned()], Some(value))
-                .await;
-        }
-        let done = self.channel.accumulate(key, value.clone()).await;
-        self.settle(done, operation, Some(value)).await
-    }
-
-    async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
-        let kind = OperationKind::Mean;
-        let operation = Operation::new(destination.to_owned(), kind, sources.to_vec());
-        let done = self.channel.mean(destination, sources).await;
-        self.settle(done, operation, None).await
-    }
-
-    async fn robust_mean(
-        &self,
-        destination: &str,
-        rule: RobustMean,
-        sources: &[String],
-    ) -> Result<()> {
-        let kind = OperationKind::Robust(rule);
-        let operation = Operation::new(destination.to_owned(), kind, sources.to_vec());
-        let done = self.channel.robust_mean(destination, rule, sources).await;
-        self.settle(done, operation, None).await
-    }
-
-    async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
-        let (kind, sources) = (OperationKind::Step(step), vec![gradient.to_owned()]);
-        let operation = Operation::new(parameters.to_owned(), kind, sources);
-        let done = self.channel.sgd(parameters, gradient, step).await;
-        self.settle(done, operation, None).await
-    }
-
-    async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
-        let kind = OperationKind::Step(step);
-        let operation = Operation::new(parameters.to_owned(), kind, sources.to_vec());
-        let done = self.channel.mean_sgd(parameters, sources, step).await;
-        self.settle(done, operation, None).await
-    }
-
-    async fn push(&self, key: &str, value: Payload) -> Result<()> {
-        if value.len() > self.limit_bytes {
-            return Err(ChannelError::Refused {
-                service: "tensor store",
-                operation: format!("RPUSH {key:?}"),
-                reason: format!(
-                    "a text of {} bytes is over its limit of {}, and a store averages no texts \
-                     that lie elsewhere: keep gradients binary",
-                    value.len(),
-                    self.limit_bytes
-                ),
-            });
-        }
-        self.channel.push(key, value).await
-    }
-
-    async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
-        self.channel.json_mean(key, count).await
-    }
-
-    async fn delete(&self, keys: &[String]) -> Result<()> {
-        self.channel.delete(keys).await
-    }
-
-    async fn ping(&self) -> Result<()> {
-        self.channel.ping().await
     }
 }

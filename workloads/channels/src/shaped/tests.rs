@@ -8,7 +8,8 @@ use futures_util::future::join_all;
 use proptest::prelude::*;
 
 use super::*;
-use crate::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
+use crate::memory::{MemoryLinks, MemoryObjects, MemoryQueue, MemoryTensors};
+use crate::{Links, ObjectStore, Payload, Queue, TensorStore};
 
 /// 8 Mbit/s are a million bytes per second.
 const SHAPE: NetworkShape = NetworkShape {
@@ -75,14 +76,14 @@ impl Virtual {
     }
 }
 
-fn objects(link: &Arc<Link>) -> Shaped<dyn ObjectStore> {
-    let store: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
-    Shaped::new(store, link.clone(), SHAPE.latency_ms.objects)
+fn objects(link: &Arc<Link>) -> ObjectStore {
+    let store = ObjectStore::new(Arc::new(MemoryObjects::default()));
+    store.shaped(link, SHAPE.latency_ms.objects)
 }
 
-fn tensors(link: &Arc<Link>) -> Shaped<dyn TensorStore> {
-    let store: Arc<dyn TensorStore> = Arc::new(MemoryTensors::default());
-    Shaped::new(store, link.clone(), SHAPE.latency_ms.tensors)
+fn tensors(link: &Arc<Link>) -> TensorStore {
+    let store = TensorStore::new(Arc::new(MemoryTensors::default()));
+    store.shaped(link, SHAPE.latency_ms.tensors)
 }
 
 fn bytes(count: usize) -> Payload {
@@ -122,13 +123,26 @@ fn a_request_takes_its_latency_and_its_bytes() {
 #[test]
 fn messages_are_carried_like_values() {
     let time = Virtual::default();
-    let queue: Arc<dyn Queue> = Arc::new(MemoryQueue::default());
-    let queue = Shaped::new(queue, time.link(), SHAPE.latency_ms.queue);
+    let queue = Queue::new(Arc::new(MemoryQueue::default()));
+    let queue = queue.shaped(&time.link(), SHAPE.latency_ms.queue);
     assert_near(time.run(queue.publish("q", bytes(100_000))), 0.1 + 0.002);
     let counted = async { queue.count("q").await.map(drop) };
     assert_near(time.run(counted), 0.002);
     let consumed = async { queue.consume("q", Duration::ZERO).await.map(drop) };
     assert_near(time.run(consumed), 0.1 + 0.002);
+}
+
+/// A message between workers takes its latency on its way, and none when it is taken.
+#[test]
+fn links_have_latency_on_sending_alone() {
+    let time = Virtual::default();
+    let memory = Links::new(Arc::new(MemoryLinks::default()));
+    let links = memory.shaped(&time.link(), SHAPE.latency_ms.tensors);
+    assert_near(time.run(async { links.listen(1).await.map(drop) }), 0.0);
+    assert_near(time.run(links.connect(0, 1, "memory:1")), 0.001);
+    assert_near(time.run(links.send(0, 1, bytes(100_000))), 0.1 + 0.001);
+    let received = async { links.receive(1, 0).await.map(drop) };
+    assert_near(time.run(received), 0.1);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod differential;
+mod epoch;
 mod metering;
 mod objects;
 mod queue;

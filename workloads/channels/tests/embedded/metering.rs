@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use epochcost_channels::client::{RedisQueue, RedisTensors, S3Objects};
 use epochcost_channels::embedded::{ObjectServer, QueueServer, TensorServer};
-use epochcost_channels::metered::Metered;
-use epochcost_channels::{Meter, ObjectStore, Queue, RobustRule, SgdStep, TensorStore, Traffic};
+use epochcost_channels::{
+    Meter, ObjectStore, OperationKind, Queue, RobustRule, SgdStep, TensorStore, Traffic,
+};
 
 use super::{LONG, names, payload};
 
@@ -14,8 +15,8 @@ use super::{LONG, names, payload};
 async fn objects() {
     let server = ObjectServer::start(Arc::default()).await.unwrap();
     let meter = Meter::default();
-    let store: Arc<dyn ObjectStore> = Arc::new(S3Objects::new(&server.endpoint()).unwrap());
-    let store = Metered::new(store, meter.clone());
+    let client = S3Objects::new(&server.endpoint()).unwrap();
+    let store = ObjectStore::new(Arc::new(client)).metered(&meter);
     store.put("b", "k", payload("12345")).await.unwrap();
     store.put("b", "l", payload("678")).await.unwrap();
     store.get("b", "k").await.unwrap();
@@ -46,8 +47,7 @@ async fn tensors() {
     let server = TensorServer::start(Arc::default()).await.unwrap();
     let meter = Meter::default();
     let client = RedisTensors::connect(&server.endpoint()).await.unwrap();
-    let store: Arc<dyn TensorStore> = Arc::new(client);
-    let store = Metered::new(store, meter.clone());
+    let store = TensorStore::new(Arc::new(client)).metered(&meter);
     let step = SgdStep {
         learning_rate: 0.1,
         momentum: 0.0,
@@ -67,7 +67,10 @@ async fn tensors() {
         .await
         .unwrap();
     store.sgd("a", "m", step).await.unwrap();
-    store.mean_sgd("a", &names(&["m"]), step).await.unwrap();
+    store
+        .compute("a", OperationKind::Step(step), &names(&["m"]))
+        .await
+        .unwrap();
     assert_eq!(
         meter.read() - before,
         Traffic {
@@ -97,8 +100,7 @@ async fn queues() {
     let server = QueueServer::start(Arc::default()).await.unwrap();
     let meter = Meter::default();
     let client = RedisQueue::connect(&server.endpoint()).await.unwrap();
-    let queue: Arc<dyn Queue> = Arc::new(client);
-    let queue = Metered::new(queue, meter.clone());
+    let queue = Queue::new(Arc::new(client)).metered(&meter);
     queue.bind("x", "a").await.unwrap();
     queue.bind("x", "b").await.unwrap();
     queue.publish_fanout("x", payload("12345")).await.unwrap();

@@ -7,12 +7,16 @@ use epochcost_channels::{ChannelError, ObjectStore, Payload};
 
 use super::{names, payload};
 
-async fn start() -> (ObjectServer, Arc<MemoryObjects>, S3Objects) {
+fn client_of(endpoint: &str) -> ObjectStore {
+    ObjectStore::new(Arc::new(S3Objects::new(endpoint).unwrap()))
+}
+
+async fn start() -> (ObjectServer, ObjectStore, ObjectStore) {
     epochcost_testing::watch();
     let store = Arc::new(MemoryObjects::default());
     let server = ObjectServer::start(Arc::clone(&store)).await.unwrap();
-    let client = S3Objects::new(&server.endpoint()).unwrap();
-    (server, store, client)
+    let client = client_of(&server.endpoint());
+    (server, ObjectStore::new(store), client)
 }
 
 #[tokio::test]
@@ -134,7 +138,7 @@ async fn many_clients_at_once_see_their_own_objects() {
     let endpoint = server.endpoint();
     let workers: Vec<_> = (0..16)
         .map(|worker| {
-            let client = S3Objects::new(&endpoint).unwrap();
+            let client = client_of(&endpoint);
             tokio::spawn(async move {
                 for round in 0..20 {
                     let key = format!("{worker}/{round}");
@@ -170,7 +174,7 @@ async fn a_stopped_server_is_unreachable() {
     drop(server);
     // The stop is asynchronous: the listener closes at the server's next turn.
     let error = loop {
-        match S3Objects::new(&endpoint).unwrap().get("b", "k").await {
+        match client_of(&endpoint).get("b", "k").await {
             Err(error) => break error,
             Ok(_) => tokio::task::yield_now().await,
         }

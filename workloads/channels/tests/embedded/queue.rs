@@ -1,41 +1,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use epochcost_channels::Queue;
 use epochcost_channels::client::RedisQueue;
 use epochcost_channels::embedded::QueueServer;
 use epochcost_channels::memory::MemoryQueue;
-use epochcost_channels::{ChannelError, Queue};
 
 use super::{LONG, payload};
 
-async fn start() -> (QueueServer, Arc<MemoryQueue>, Arc<RedisQueue>) {
+async fn client_of(endpoint: &str) -> Queue {
+    Queue::new(Arc::new(RedisQueue::connect(endpoint).await.unwrap()))
+}
+
+async fn start() -> (QueueServer, Queue, Queue) {
     epochcost_testing::watch();
     let store = Arc::new(MemoryQueue::default());
     let server = QueueServer::start(Arc::clone(&store)).await.unwrap();
-    let client = Arc::new(RedisQueue::connect(&server.endpoint()).await.unwrap());
-    (server, store, client)
-}
-
-#[tokio::test]
-async fn fan_out_reaches_every_bound_queue() {
-    let (_server, _store, client) = start().await;
-    for queue in ["w0", "w1", "supervisor"] {
-        client.bind("x", queue).await.unwrap();
-    }
-    client.publish_fanout("x", payload("go")).await.unwrap();
-    client.publish("w0", payload("more")).await.unwrap();
-    assert_eq!(client.count("w0").await.unwrap(), 2);
-    for queue in ["w0", "w1", "supervisor"] {
-        assert_eq!(
-            client.consume(queue, LONG).await.unwrap(),
-            Some(payload("go"))
-        );
-    }
-    assert_eq!(client.consume("w1", Duration::ZERO).await.unwrap(), None);
-    client.purge("w0").await.unwrap();
-    assert_eq!(client.count("w0").await.unwrap(), 0);
-    let unknown = client.publish_fanout("y", payload("go")).await;
-    assert!(matches!(unknown, Err(ChannelError::Missing { key, .. }) if key == "y"));
+    let client = client_of(&server.endpoint()).await;
+    (server, Queue::new(store), client)
 }
 
 #[tokio::test]
@@ -43,7 +25,7 @@ async fn a_consumer_that_waits_blocks_no_other_client() {
     let (_server, _store, client) = start().await;
     let waiting: Vec<_> = (0..4)
         .map(|i| {
-            let client = Arc::clone(&client);
+            let client = client.clone();
             tokio::spawn(async move { client.consume(&format!("q{i}"), LONG).await })
         })
         .collect();
@@ -71,7 +53,7 @@ async fn a_consumer_that_goes_away_takes_no_message() {
     let (_server, store, client) = start().await;
     for round in 0..20 {
         let gone = tokio::spawn({
-            let client = Arc::clone(&client);
+            let client = client.clone();
             async move { client.consume("q", LONG).await }
         });
         // Some are dropped while they connect, some while they wait.
@@ -92,18 +74,6 @@ async fn a_consumer_that_goes_away_takes_no_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_peeked_at_stays() {
-    let (_server, store, client) = start().await;
-    assert_eq!(client.peek("q").await.unwrap(), None);
-    client.replace("q", payload("old")).await.unwrap();
-    client.replace("q", payload("new")).await.unwrap();
-    for _ in 0..2 {
-        assert_eq!(client.peek("q").await.unwrap(), Some(payload("new")));
-    }
-    assert_eq!(store.count("q").await.unwrap(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn large_messages_and_many_consumers() {
     let (server, _store, client) = start().await;
     let large = payload(vec![7; 45_000_000]);
@@ -111,7 +81,7 @@ async fn large_messages_and_many_consumers() {
     assert!(client.consume("large", LONG).await.unwrap() == Some(large));
     let mut consumers = Vec::new();
     for _ in 0..8 {
-        let consumer = RedisQueue::connect(&server.endpoint()).await.unwrap();
+        let consumer = client_of(&server.endpoint()).await;
         consumers.push(tokio::spawn(async move {
             let mut taken = Vec::new();
             for _ in 0..25 {

@@ -3,17 +3,22 @@ use std::sync::Arc;
 use epochcost_channels::client::RedisTensors;
 use epochcost_channels::embedded::TensorServer;
 use epochcost_channels::memory::MemoryTensors;
-use epochcost_channels::{ChannelError, Payload, SgdStep, TensorStore};
+use epochcost_channels::{ChannelError, OperationKind, Payload, Result, SgdStep, TensorStore};
 use epochcost_kernels::codec::encode_f32;
 
 use super::payload;
 
-async fn start() -> (TensorServer, Arc<MemoryTensors>, RedisTensors) {
+async fn client_of(endpoint: &str) -> Result<TensorStore> {
+    let client = RedisTensors::connect(endpoint).await?;
+    Ok(TensorStore::new(Arc::new(client)))
+}
+
+async fn start() -> (TensorServer, TensorStore, TensorStore) {
     epochcost_testing::watch();
     let store = Arc::new(MemoryTensors::default());
     let server = TensorServer::start(Arc::clone(&store)).await.unwrap();
-    let client = RedisTensors::connect(&server.endpoint()).await.unwrap();
-    (server, store, client)
+    let client = client_of(&server.endpoint()).await.unwrap();
+    (server, TensorStore::new(store), client)
 }
 
 fn constant(value: f32, count: usize) -> Payload {
@@ -34,7 +39,7 @@ async fn large_tensors_are_averaged_and_stepped_where_they_lie() {
         weight_decay: 0.0,
     };
     client
-        .mean_sgd("w", &["g0".into(), "g1".into()], step)
+        .compute("w", OperationKind::Step(step), &["g0".into(), "g1".into()])
         .await
         .unwrap();
     let weights = client.get("w").await.unwrap().unwrap();
@@ -55,7 +60,7 @@ async fn additions_of_many_clients_all_count() {
     let endpoint = server.endpoint();
     let mut workers = Vec::new();
     for _ in 0..8 {
-        let client = RedisTensors::connect(&endpoint).await.unwrap();
+        let client = client_of(&endpoint).await.unwrap();
         workers.push(tokio::spawn(async move {
             for _ in 0..10 {
                 client
@@ -133,12 +138,12 @@ async fn a_stopped_server_is_unreachable() {
         matches!(error, ChannelError::Unreachable { .. }),
         "{error:?}"
     );
-    let again = RedisTensors::connect(&endpoint).await;
+    let again = client_of(&endpoint).await;
     assert!(matches!(
         again.err(),
         Some(ChannelError::Unreachable { .. })
     ));
-    let nonsense = RedisTensors::connect("nonsense").await;
+    let nonsense = client_of("nonsense").await;
     assert!(matches!(
         nonsense.err(),
         Some(ChannelError::Endpoint { .. })

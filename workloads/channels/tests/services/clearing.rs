@@ -1,12 +1,9 @@
 //! Clearing deletes everything of a scope and nothing else.
 
-use std::sync::Arc;
-
 use epochcost_channels::client::{clear, create_bucket, open_objects, open_tensors};
-use epochcost_channels::memory::MemoryObjects;
-use epochcost_channels::{ObjectStore, Scheme, Scope};
+use epochcost_channels::{Scheme, Scope};
 
-use super::{endpoint, fresh_scope, servers, text};
+use super::{endpoint, fresh_scope, objects, servers, text};
 
 /// More than one page of a listing and one answer of a scan hold.
 const KEYS: usize = 2_100;
@@ -17,7 +14,7 @@ async fn keys_of_one_scope_leave_a_redis() {
         return;
     };
     let at = endpoint(&redis.url()).with_scheme(Scheme::RedisPlain);
-    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let objects = objects();
     let (one, other) = (fresh_scope(), fresh_scope());
     let open = async |scope: &Scope| open_tensors(&at, scope, &objects).await.unwrap();
     let (ours, theirs) = (open(&one).await, open(&other).await);

@@ -1,32 +1,35 @@
-//! Random operations on every tensor store that computes as the kernels do,
+//! Random commands on every tensor store that computes as the kernels do,
 //! against the one in memory: the same outcome and the same bits after each.
 
 use std::sync::Arc;
 
 use epochcost_channels::memory::MemoryTensors;
 use epochcost_channels::{
-    ChannelError, Payload, Result, RobustMean, RobustRule, SgdStep, TensorStore,
+    ChannelError, Operation, OperationKind, Payload, Reply, RobustMean, RobustRule, SgdStep,
+    TensorCommand, TensorStore,
 };
 
 use super::tensors::backends;
 use super::{keys, vector};
 
 const SEED: u64 = 20_260_101;
-const OPERATIONS: usize = 3_000;
+const COMMANDS: usize = 3_000;
 
-/// Few keys, so that operations meet; some that a wire could spoil.
-const KEYS: [&str; 8] = [
+/// Few keys, so that commands meet; some that a wire could spoil.
+const KEYS: [&str; 10] = [
     "w",
     "w:velocity",
     "g0",
     "g1",
     "g2",
     "list",
+    "",
+    "\u{0}",
     "a b\r\n",
     "clé \"ü\"",
 ];
 
-/// Draws operations from a seed.
+/// Draws commands from a seed.
 struct Draws(u64);
 
 impl Draws {
@@ -77,12 +80,23 @@ impl Draws {
         }
     }
 
-    fn operation(&mut self) -> Operation {
-        match self.below(12) {
-            0..3 => Operation::Set(self.key(), self.value()),
-            3 => Operation::GetRange(self.key(), self.below(4) as u64, self.below(7) as u64),
-            4..6 => Operation::Accumulate(self.key(), self.value()),
-            6 => Operation::Mean(self.key(), self.sources()),
+    fn command(&mut self) -> TensorCommand {
+        let kind = match self.below(13) {
+            0..3 => {
+                let (key, value) = (self.key(), self.value());
+                return TensorCommand::Set { key, value };
+            }
+            3 => {
+                let (key, start) = (self.key(), self.below(4) as u64);
+                let elements = start..start + self.below(7) as u64;
+                return TensorCommand::GetRange { key, elements };
+            }
+            4..6 => {
+                let operation = Operation::accumulate(self.key());
+                let sent = Some(self.value());
+                return TensorCommand::Compute { operation, sent };
+            }
+            6 => OperationKind::Mean,
             7 => {
                 let rule = [
                     RobustRule::CoordinateMedian,
@@ -99,74 +113,52 @@ impl Draws {
                     },
                 ][self.below(6)];
                 let mixed = [None, Some(1)][self.below(2)];
-                Operation::Robust(self.key(), RobustMean { mixed, rule }, self.sources())
+                OperationKind::Robust(RobustMean { mixed, rule })
             }
-            8 => Operation::Sgd(self.key(), self.key(), self.step()),
-            9 => Operation::MeanSgd(self.key(), self.sources(), self.step()),
-            10 => Operation::Push(self.below(30) == 0, self.below(9)),
-            _ => Operation::Delete(self.key()),
-        }
+            8 | 9 => OperationKind::Step(self.step()),
+            10 => {
+                let nonsense = self.below(30) == 0;
+                let text = match self.below(9) {
+                    _ if nonsense => "x".to_owned(),
+                    number => format!("[{number}, 0.1]"),
+                };
+                let (key, value) = ("list".to_owned(), text.into_bytes().into());
+                return TensorCommand::Push { key, value };
+            }
+            11 => {
+                let (key, count) = ("list".to_owned(), self.below(4) as u64);
+                return TensorCommand::JsonMean { key, count };
+            }
+            _ => {
+                let keys = (0..self.below(3)).map(|_| self.key()).collect();
+                return TensorCommand::Delete { keys };
+            }
+        };
+        let (target, sent) = (self.key(), None);
+        let sources = match kind {
+            // A step with one gradient is another command on the wire.
+            OperationKind::Step(_) if self.below(2) == 0 => vec![self.key()],
+            _ => self.sources(),
+        };
+        let operation = Operation::new(target, kind, sources);
+        TensorCommand::Compute { operation, sent }
     }
 }
 
-#[derive(Clone, Debug)]
-enum Operation {
-    Set(String, Payload),
-    GetRange(String, u64, u64),
-    Accumulate(String, Payload),
-    Mean(String, Vec<String>),
-    Robust(String, RobustMean, Vec<String>),
-    Sgd(String, String, SgdStep),
-    MeanSgd(String, Vec<String>, SgdStep),
-    /// Append to the list: nonsense or not, and the number.
-    Push(bool, usize),
-    Delete(String),
-}
-
-/// Outcome of an operation, as far as stores must agree on it.
+/// Outcome of a command, as far as stores must agree on it.
 #[derive(Debug, PartialEq)]
 enum Outcome {
-    Done(Option<Payload>),
+    Done(Reply),
     Missing(String),
     Refused,
 }
 
-fn outcome(result: Result<Option<Payload>>) -> Outcome {
-    match result {
-        Ok(value) => Outcome::Done(value),
+async fn outcome(store: &TensorStore, command: TensorCommand) -> Outcome {
+    match store.run(command).await {
+        Ok(reply) => Outcome::Done(reply),
         Err(ChannelError::Missing { key, .. }) => Outcome::Missing(key),
         Err(ChannelError::Refused { .. } | ChannelError::Kernel(_)) => Outcome::Refused,
         Err(error) => panic!("{error}"),
-    }
-}
-
-async fn carry_out(store: &dyn TensorStore, operation: Operation) -> Outcome {
-    let done = |result: Result<()>| outcome(result.map(|()| None));
-    match operation {
-        Operation::Set(key, value) => done(store.set(&key, value).await),
-        Operation::GetRange(key, start, count) => {
-            outcome(store.get_range(&key, start..start + count).await)
-        }
-        Operation::Accumulate(key, value) => done(store.accumulate(&key, value).await),
-        Operation::Mean(key, sources) => done(store.mean(&key, &sources).await),
-        Operation::Robust(key, rule, sources) => {
-            done(store.robust_mean(&key, rule, &sources).await)
-        }
-        Operation::Sgd(key, gradient, step) => done(store.sgd(&key, &gradient, step).await),
-        Operation::MeanSgd(key, sources, step) => done(store.mean_sgd(&key, &sources, step).await),
-        Operation::Push(nonsense, number) => {
-            let text = if nonsense {
-                "x".into()
-            } else {
-                format!("[{number}, 0.1]")
-            };
-            let pushed = store.push("list", text.into_bytes().into()).await;
-            if pushed.is_err() {
-                return done(pushed);
-            }
-            outcome(store.json_mean("list", 3).await.map(Some))
-        }
-        Operation::Delete(key) => done(store.delete(&[key]).await),
     }
 }
 
@@ -177,39 +169,28 @@ async fn every_store_gives_the_same_bits() {
             continue;
         }
         let (name, store) = (backend.name, backend.store);
-        let twin: Arc<dyn TensorStore> = Arc::new(MemoryTensors::default());
+        let twin = TensorStore::new(Arc::new(MemoryTensors::default()));
         let mut draws = Draws(SEED);
         let (mut done, mut computed) = (0, 0);
-        for number in 0..OPERATIONS {
-            let operation = draws.operation();
-            let found = carry_out(&*store, operation.clone()).await;
-            let expected = carry_out(&*twin, operation.clone()).await;
-            assert_eq!(found, expected, "{name}, {number}: {operation:?}");
-            done += usize::from(matches!(found, Outcome::Done(_)));
-            let computes = !matches!(
-                operation,
-                Operation::Set(..)
-                    | Operation::GetRange(..)
-                    | Operation::Push(..)
-                    | Operation::Delete(_)
-            );
-            computed += usize::from(computes && matches!(found, Outcome::Done(_)));
+        for number in 0..COMMANDS {
+            let command = draws.command();
+            let found = outcome(&store, command.clone()).await;
+            let expected = outcome(&twin, command.clone()).await;
+            assert_eq!(found, expected, "{name}, {number}: {command:?}");
+            let is_done = matches!(found, Outcome::Done(_));
+            done += usize::from(is_done);
+            computed += usize::from(is_done && matches!(command, TensorCommand::Compute { .. }));
             for key in keys(&KEYS) {
-                let found = outcome(store.get(&key).await);
-                let expected = outcome(twin.get(&key).await);
+                let get = TensorCommand::Get { key };
+                let found = outcome(&store, get.clone()).await;
+                let expected = outcome(&twin, get.clone()).await;
                 assert_eq!(
                     found, expected,
-                    "{name}, {key:?} after {number}: {operation:?}"
+                    "{name}, {get:?} after {number}: {command:?}"
                 );
             }
         }
-        assert!(
-            done > OPERATIONS / 2,
-            "only {done} of {OPERATIONS} operations succeeded"
-        );
-        assert!(
-            computed > OPERATIONS / 8,
-            "only {computed} computed anything"
-        );
+        assert!(done > COMMANDS / 2, "only {done} of {COMMANDS} succeeded");
+        assert!(computed > COMMANDS / 8, "only {computed} computed anything");
     }
 }

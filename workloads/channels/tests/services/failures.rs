@@ -2,24 +2,18 @@
 //! within a bounded time, never a hang.
 
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
 use epochcost_channels::client::{open_objects, open_queue, open_tensors};
-use epochcost_channels::memory::MemoryObjects;
-use epochcost_channels::{ChannelError, ObjectStore, Payload, Result, Scheme};
+use epochcost_channels::{ChannelError, Payload, Result, Scheme};
 use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings};
 
 use super::servers::present;
-use super::{endpoint, fresh_scope, text};
+use super::{endpoint, fresh_scope, objects, text};
 
 /// Far less than the default time-out of a command, and time enough on a busy
 /// machine.
 const BOUND: Duration = Duration::from_secs(60);
-
-fn objects() -> Arc<dyn ObjectStore> {
-    Arc::new(MemoryObjects::default())
-}
 
 /// The error in which `work` must end.
 async fn ends_in_error<T>(work: impl Future<Output = Result<T>>) -> ChannelError {

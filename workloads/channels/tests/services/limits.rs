@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use epochcost_channels::client::{open_queue, open_tensors};
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
-use epochcost_channels::metered::Metered;
 use epochcost_channels::reference::{BUCKET, ByReference};
 use epochcost_channels::{
-    Meter, ObjectStore, Payload, Queue, RobustRule, Scheme, SgdStep, TensorStore,
+    Channel, Meter, ObjectCommand, ObjectStore, OperationKind, Payload, Queue, Reply, RobustRule,
+    Scheme, SgdStep, TensorStore,
 };
 
-use super::{endpoint, fresh_scope, keys, servers, text, values, vector};
+use super::{endpoint, fresh_scope, keys, objects, servers, text, values, vector};
 
 const LIMIT: u64 = 1_000;
 const NOT: Duration = Duration::ZERO;
@@ -21,34 +21,32 @@ fn large() -> Payload {
     vec![7_u8; 1_001].into()
 }
 
-async fn objects_left(objects: &MemoryObjects) -> usize {
+async fn objects_left(objects: &ObjectStore) -> usize {
     objects.list(BUCKET, "", None).await.unwrap().keys.len()
 }
 
+fn limited_queue(objects: &ObjectStore) -> Queue {
+    let memory = Arc::new(MemoryQueue::default());
+    Queue::new(Arc::new(ByReference::new(
+        memory,
+        objects.clone(),
+        LIMIT,
+        "m",
+    )))
+}
+
 /// Every queue that there is here, with the object store behind it.
-async fn queues() -> Vec<(&'static str, Arc<dyn Queue>, Arc<MemoryObjects>)> {
-    let objects = Arc::new(MemoryObjects::default());
-    let memory: Arc<dyn Queue> = Arc::new(MemoryQueue::default());
-    let limited = ByReference::<dyn Queue>::new(memory, objects.clone(), LIMIT, "m");
-    let mut all: Vec<(_, Arc<dyn Queue>, _)> = vec![("memory", Arc::new(limited), objects)];
-    if let Some(broker) = servers::rabbitmq() {
-        let objects = Arc::new(MemoryObjects::default());
-        let endpoint = endpoint(&format!("{}?limit_bytes={LIMIT}", broker.url()));
-        let behind: Arc<dyn ObjectStore> = objects.clone();
-        let queue = open_queue(&endpoint, &fresh_scope(), &behind)
-            .await
-            .unwrap();
-        all.push(("RabbitMQ", queue, objects));
-    }
+async fn queues() -> Vec<(&'static str, Queue, ObjectStore)> {
+    let behind = objects();
+    let mut all = vec![("memory", limited_queue(&behind), behind)];
+    let mut urls = Vec::new();
+    urls.extend(servers::rabbitmq().map(|broker| ("RabbitMQ", broker.url())));
     #[cfg(feature = "aws")]
-    if let Some(url) = servers::sqs() {
-        let objects = Arc::new(MemoryObjects::default());
-        let endpoint = endpoint(&format!("{url}?limit_bytes={LIMIT}"));
-        let behind: Arc<dyn ObjectStore> = objects.clone();
-        let queue = open_queue(&endpoint, &fresh_scope(), &behind)
-            .await
-            .unwrap();
-        all.push(("SQS", queue, objects));
+    urls.extend(servers::sqs().map(|url| ("SQS", url.to_owned())));
+    for (name, url) in urls {
+        let (endpoint, behind) = (endpoint(&format!("{url}?limit_bytes={LIMIT}")), objects());
+        let queue = open_queue(&endpoint, &fresh_scope(), &behind).await;
+        all.push((name, queue.unwrap(), behind));
     }
     all
 }
@@ -121,39 +119,19 @@ async fn a_message_that_looks_like_a_reference_arrives_as_itself() {
 struct Stuck(MemoryObjects);
 
 #[async_trait::async_trait]
-impl ObjectStore for Stuck {
-    async fn put(&self, bucket: &str, key: &str, body: Payload) -> epochcost_channels::Result<()> {
-        self.0.put(bucket, key, body).await
-    }
-    async fn get(&self, _: &str, _: &str) -> epochcost_channels::Result<Option<Payload>> {
-        std::future::pending().await
-    }
-    async fn get_range(
-        &self,
-        _: &str,
-        _: &str,
-        _: std::ops::Range<u64>,
-    ) -> epochcost_channels::Result<Option<Payload>> {
-        std::future::pending().await
-    }
-    async fn list(
-        &self,
-        bucket: &str,
-        prefix: &str,
-        after: Option<&str>,
-    ) -> epochcost_channels::Result<epochcost_channels::ListPage> {
-        self.0.list(bucket, prefix, after).await
-    }
-    async fn delete(&self, bucket: &str, keys: &[String]) -> epochcost_channels::Result<()> {
-        self.0.delete(bucket, keys).await
+impl Channel<ObjectCommand> for Stuck {
+    async fn run(&self, command: ObjectCommand) -> epochcost_channels::Result<Reply> {
+        match command {
+            ObjectCommand::Get { .. } => std::future::pending().await,
+            other => self.0.run(other).await,
+        }
     }
 }
 
 #[tokio::test]
 async fn a_consumer_dropped_while_it_fetches_keeps_the_message() {
-    let memory: Arc<dyn Queue> = Arc::new(MemoryQueue::default());
-    let objects = Arc::new(Stuck(MemoryObjects::default()));
-    let queue = ByReference::<dyn Queue>::new(memory, objects, LIMIT, "m");
+    let stuck = Stuck(MemoryObjects::default());
+    let queue = limited_queue(&ObjectStore::new(Arc::new(stuck)));
     queue.publish("q", large()).await.unwrap();
     queue.publish("q", text("next")).await.unwrap();
     for _ in 0..2 {
@@ -171,8 +149,7 @@ async fn messages_around_the_brokers_own_limit() {
     let Some(broker) = servers::rabbitmq() else {
         return;
     };
-    let objects: Arc<MemoryObjects> = Arc::default();
-    let behind: Arc<dyn ObjectStore> = objects.clone();
+    let behind = objects();
     let endpoint = endpoint(&broker.url());
     let queue = open_queue(&endpoint, &fresh_scope(), &behind)
         .await
@@ -184,7 +161,7 @@ async fn messages_around_the_brokers_own_limit() {
         }
         let message: Payload = body.into();
         queue.publish("q", message.clone()).await.unwrap();
-        assert_eq!(objects_left(&objects).await, by_reference);
+        assert_eq!(objects_left(&behind).await, by_reference);
         let found = queue.consume("q", LONG).await.unwrap();
         assert!(found == Some(message), "{bytes} bytes came back otherwise");
     }
@@ -195,26 +172,25 @@ async fn messages_around_the_brokers_own_limit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_around_the_limit_of_sqs() {
     let Some(url) = servers::sqs() else { return };
-    let objects: Arc<MemoryObjects> = Arc::default();
-    let behind: Arc<dyn ObjectStore> = objects.clone();
+    let behind = objects();
     let queue = open_queue(&endpoint(url), &fresh_scope(), &behind)
         .await
         .unwrap();
     for (bytes, by_reference) in [(786_429, 0), (786_430, 1)] {
         let message: Payload = vec![255_u8; bytes].into();
         queue.publish("q", message.clone()).await.unwrap();
-        assert_eq!(objects_left(&objects).await, by_reference);
+        assert_eq!(objects_left(&behind).await, by_reference);
         let found = queue.consume("q", LONG).await.unwrap();
         assert!(found == Some(message), "{bytes} bytes came back otherwise");
     }
 }
 
 /// Every tensor store that computes as the kernels do.
-async fn stores() -> Vec<(&'static str, Arc<dyn TensorStore>)> {
-    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
-    let memory: Arc<dyn TensorStore> = Arc::new(MemoryTensors::default());
-    let limited = ByReference::<dyn TensorStore>::new(memory, objects.clone(), LIMIT, "m");
-    let mut all: Vec<(_, Arc<dyn TensorStore>)> = vec![("memory", Arc::new(limited))];
+async fn stores() -> Vec<(&'static str, TensorStore)> {
+    let objects = objects();
+    let memory = Arc::new(MemoryTensors::default());
+    let limited = ByReference::new(memory, objects.clone(), LIMIT, "m");
+    let mut all = vec![("memory", TensorStore::new(Arc::new(limited)))];
     let mut urls = Vec::new();
     urls.extend(servers::redis().map(|redis| ("plain Redis", redis.url(), Scheme::RedisPlain)));
     let module = servers::redis_with_module();
@@ -273,7 +249,10 @@ async fn large_tensors_are_computed_on_by_the_client() {
             2.0,
             "{name}"
         );
-        store.mean_sgd("a", &keys(&["b", "b"]), step).await.unwrap();
+        store
+            .compute("a", OperationKind::Step(step), &keys(&["b", "b"]))
+            .await
+            .unwrap();
         assert_eq!(of(values(store.get("a").await.unwrap())), -1.5, "{name}");
         let rule = RobustRule::CoordinateMedian.into();
         store
@@ -304,12 +283,8 @@ async fn large_tensors_are_computed_on_by_the_client() {
 /// Metering stands outermost, and counts what a system asked for.
 #[tokio::test]
 async fn references_are_not_metered() {
-    let objects = Arc::new(MemoryObjects::default());
-    let memory: Arc<dyn Queue> = Arc::new(MemoryQueue::default());
-    let limited: Arc<dyn Queue> =
-        Arc::new(ByReference::<dyn Queue>::new(memory, objects, LIMIT, "m"));
     let meter = Meter::default();
-    let metered = Metered::<dyn Queue>::new(limited, meter.clone());
+    let metered = limited_queue(&objects()).metered(&meter);
     metered.publish("q", large()).await.unwrap();
     metered.consume("q", NOT).await.unwrap();
     let traffic = meter.read();

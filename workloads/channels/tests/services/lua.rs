@@ -5,12 +5,12 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use epochcost_channels::client::{LuaTensors, open_tensors};
-use epochcost_channels::memory::{MemoryObjects, MemoryTensors};
-use epochcost_channels::{ObjectStore, Scheme, SgdStep, TensorStore};
+use epochcost_channels::memory::MemoryTensors;
+use epochcost_channels::{OperationKind, Scheme, SgdStep, TensorStore};
 use epochcost_kernels::codec::encode_json;
 use epochcost_servers::{Redis, RedisSettings};
 
-use super::{endpoint, fresh_scope, keys, servers, values, vector};
+use super::{endpoint, fresh_scope, keys, objects, servers, values, vector};
 
 /// Elements: more than a script packs by one call.
 const LENGTH: usize = 257;
@@ -31,8 +31,8 @@ fn drawn(seed: u64) -> Vec<f32> {
     (0..LENGTH).map(|_| number(next())).collect()
 }
 
-async fn lua() -> Option<Arc<dyn TensorStore>> {
-    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+async fn lua() -> Option<TensorStore> {
+    let objects = objects();
     let endpoint = endpoint(&servers::redis()?.url()).with_scheme(Scheme::RedisLua);
     Some(
         open_tensors(&endpoint, &fresh_scope(), &objects)
@@ -71,7 +71,10 @@ async fn scripts_round_once_from_f64() {
     store.set("w", vector(&drawn(3))).await.unwrap();
     let (mut w, mut v) = (drawn(3), vec![0.0_f32; LENGTH]);
     for _ in 0..2 {
-        store.mean_sgd("w", &names, step).await.unwrap();
+        store
+            .compute("w", OperationKind::Step(step), &names)
+            .await
+            .unwrap();
         for i in 0..LENGTH {
             let gradient = mean[i] + decay * f64::from(w[i]);
             let velocity = momentum * f64::from(v[i]) + gradient;
@@ -88,7 +91,7 @@ async fn scripts_round_once_from_f64() {
 #[tokio::test]
 async fn scripts_are_near_the_kernels() {
     let Some(store) = lua().await else { return };
-    let kernels = MemoryTensors::default();
+    let kernels = TensorStore::new(Arc::new(MemoryTensors::default()));
     let names: Vec<String> = (0..24).map(|i| format!("g{i}")).collect();
     for (seed, name) in names.iter().enumerate() {
         store.set(name, vector(&drawn(seed as u64))).await.unwrap();
@@ -121,7 +124,7 @@ async fn scripts_are_near_the_kernels() {
 #[tokio::test]
 async fn averages_of_texts_are_those_of_the_other_stores() {
     let Some(store) = lua().await else { return };
-    let kernels = MemoryTensors::default();
+    let kernels = TensorStore::new(Arc::new(MemoryTensors::default()));
     for seed in 0..5 {
         let text = encode_json(&drawn(seed)).unwrap();
         store.push("list", text.clone().into()).await.unwrap();
@@ -153,7 +156,7 @@ async fn others_wait_while_a_script_runs() {
     let Some(redis) = servers::present(Redis::start(&settings)) else {
         return;
     };
-    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let objects = objects();
     let endpoint = endpoint(&redis.url()).with_scheme(Scheme::RedisLua);
     let scope = fresh_scope();
     let store = open_tensors(&endpoint, &scope, &objects).await.unwrap();
@@ -177,11 +180,12 @@ async fn scripts_that_redis_forgot_are_loaded_again() {
         return;
     };
     let url = redis.url().replacen("redis:", "redis+lua:", 1);
-    let store = LuaTensors::connect(&url).await.unwrap();
+    let lua = Arc::new(LuaTensors::connect(&url).await.unwrap());
+    let store = TensorStore::new(lua.clone());
     let scope = fresh_scope();
     let (sum, one) = (scope.name("sum"), vector(&[1.0]));
     store.accumulate(&sum, one.clone()).await.unwrap();
-    store.forget_scripts().await.unwrap();
+    lua.forget_scripts().await.unwrap();
     store.accumulate(&sum, one).await.unwrap();
     assert_eq!(values(store.get(&sum).await.unwrap()), [2.0]);
 }

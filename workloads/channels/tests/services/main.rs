@@ -17,11 +17,18 @@ mod secrets;
 mod servers;
 mod tensors;
 
-use epochcost_channels::{Endpoint, Payload, Scope};
+use std::sync::Arc;
+
+use epochcost_channels::memory::MemoryObjects;
+use epochcost_channels::{Endpoint, ObjectStore, Payload, Scope};
 use uuid::Uuid;
 
 fn endpoint(url: &str) -> Endpoint {
     url.parse().unwrap()
+}
+
+fn objects() -> ObjectStore {
+    ObjectStore::new(Arc::new(MemoryObjects::default()))
 }
 
 /// A scope that no test used before: servers are shared.

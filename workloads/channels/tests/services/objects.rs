@@ -7,18 +7,18 @@ use epochcost_channels::embedded::ObjectServer;
 use epochcost_channels::memory::MemoryObjects;
 use epochcost_channels::{ChannelError, ObjectStore};
 
-use super::{endpoint, fresh_scope, keys, servers, text};
+use super::{endpoint, fresh_scope, keys, objects, servers, text};
 
 /// Every object store that there is here.
-async fn backends() -> Vec<(&'static str, Arc<dyn ObjectStore>, Option<ObjectServer>)> {
+async fn backends() -> Vec<(&'static str, ObjectStore, Option<ObjectServer>)> {
     let server = ObjectServer::start(Arc::new(MemoryObjects::default()))
         .await
         .unwrap();
     let buckets = open_objects(&endpoint(&server.endpoint()), &fresh_scope()).unwrap();
     let one = endpoint(&format!("{}/one", server.endpoint()));
     let one = open_objects(&one, &fresh_scope()).unwrap();
-    let mut all: Vec<(_, Arc<dyn ObjectStore>, _)> = vec![
-        ("memory", Arc::new(MemoryObjects::default()), None),
+    let mut all: Vec<(_, ObjectStore, _)> = vec![
+        ("memory", objects(), None),
         ("embedded", buckets, None),
         ("embedded, one bucket", one, Some(server)),
     ];

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use epochcost_channels::client::open_queue;
 use epochcost_channels::embedded::QueueServer;
-use epochcost_channels::memory::{MemoryObjects, MemoryQueue};
+use epochcost_channels::memory::MemoryQueue;
 use epochcost_channels::{ChannelError, ObjectStore, Queue, Scope};
 
-use super::{endpoint, fresh_scope, servers, text};
+use super::{endpoint, fresh_scope, objects, servers, text};
 
 const NOT: Duration = Duration::ZERO;
 const LONG: Duration = Duration::from_secs(60);
@@ -16,15 +16,15 @@ const LONG: Duration = Duration::from_secs(60);
 /// A queue under test, and a second client of it.
 struct Backend {
     name: &'static str,
-    queue: Arc<dyn Queue>,
-    other: Arc<dyn Queue>,
+    queue: Queue,
+    other: Queue,
     /// Kept while the queue is used.
     _server: Option<QueueServer>,
 }
 
 /// Every queue that there is here.
 async fn backends() -> Vec<Backend> {
-    let memory = Arc::new(MemoryQueue::default());
+    let memory = Queue::new(Arc::new(MemoryQueue::default()));
     let mut all = vec![Backend {
         name: "memory",
         queue: memory.clone(),
@@ -49,12 +49,8 @@ async fn backends() -> Vec<Backend> {
     all
 }
 
-async fn open(url: &str, scope: &Scope, objects: &Arc<dyn ObjectStore>) -> Arc<dyn Queue> {
+async fn open(url: &str, scope: &Scope, objects: &ObjectStore) -> Queue {
     open_queue(&endpoint(url), scope, objects).await.unwrap()
-}
-
-fn objects() -> Arc<dyn ObjectStore> {
-    Arc::new(MemoryObjects::default())
 }
 
 async fn opened(name: &'static str, url: &str) -> Backend {

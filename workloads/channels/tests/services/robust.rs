@@ -1,5 +1,7 @@
 //! The known vectors of robust means in every store, Lua's included.
 
+use std::sync::Arc;
+
 use epochcost_channels::memory::MemoryTensors;
 use epochcost_channels::{RobustMean, RobustRule, TensorStore};
 
@@ -26,7 +28,7 @@ fn mixed(faulty: usize, rule: RobustRule) -> RobustMean {
     }
 }
 
-async fn fill(store: &dyn TensorStore, vectors: &[&[f32]]) -> Vec<String> {
+async fn fill(store: &TensorStore, vectors: &[&[f32]]) -> Vec<String> {
     let names: Vec<String> = (0..vectors.len()).map(|i| format!("x{i}")).collect();
     for (name, values) in names.iter().zip(vectors) {
         store.set(name, vector(values)).await.unwrap();
@@ -34,7 +36,7 @@ async fn fill(store: &dyn TensorStore, vectors: &[&[f32]]) -> Vec<String> {
     names
 }
 
-async fn robust(store: &dyn TensorStore, mean: RobustMean, sources: &[String]) -> Vec<f32> {
+async fn robust(store: &TensorStore, mean: RobustMean, sources: &[String]) -> Vec<f32> {
     store.robust_mean("r", mean, sources).await.unwrap();
     let found = values(store.get("r").await.unwrap());
     store.delete(&keys(&["r"])).await.unwrap();
@@ -50,7 +52,7 @@ fn near(found: &[f32], expected: &[f32]) -> bool {
 #[tokio::test]
 async fn known_vectors_of_rules() {
     for backend in backends().await {
-        let (name, store) = (backend.name, &*backend.store);
+        let (name, store) = (backend.name, &backend.store);
         let three = fill(
             store,
             &[&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0], &[7.0, 8.0, 9.0]],
@@ -94,7 +96,7 @@ async fn krum_is_that_of_blanchard() {
         &[5.0, 6.0],
     ];
     for backend in backends().await {
-        let (name, store) = (backend.name, &*backend.store);
+        let (name, store) = (backend.name, &backend.store);
         let sources = fill(store, &seven).await;
         let krum = RobustRule::Krum { faulty: 1 };
         assert_eq!(
@@ -112,7 +114,7 @@ async fn krum_is_that_of_blanchard() {
 #[tokio::test]
 async fn clipping_goes_on_from_its_destination() {
     for backend in backends().await {
-        let (name, store) = (backend.name, &*backend.store);
+        let (name, store) = (backend.name, &backend.store);
         let sources = fill(store, &[&[3.0, 4.0], &[30.0, 40.0]]).await;
         for expected in [[3.0, 4.0], [4.5, 6.0]] {
             let done = store.robust_mean("v", clipped(5.0).into(), &sources).await;
@@ -137,10 +139,10 @@ async fn every_store_is_near_the_kernels() {
     vectors[4] = vec![f32::NAN; LENGTH];
     vectors[6] = vec![f32::INFINITY; LENGTH];
     let vectors: Vec<&[f32]> = vectors.iter().map(Vec::as_slice).collect();
-    let kernels = MemoryTensors::default();
+    let kernels = TensorStore::new(Arc::new(MemoryTensors::default()));
     fill(&kernels, &vectors).await;
     for backend in backends().await {
-        let (name, store) = (backend.name, &*backend.store);
+        let (name, store) = (backend.name, &backend.store);
         let sources = fill(store, &vectors).await;
         for rule in [
             MEDIAN,

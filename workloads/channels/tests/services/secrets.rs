@@ -1,12 +1,9 @@
 //! Passwords are in no message, whatever goes wrong.
 
-use std::sync::Arc;
-
 use epochcost_channels::client::{create_bucket, open_objects, open_queue, open_tensors};
-use epochcost_channels::memory::MemoryObjects;
-use epochcost_channels::{Endpoint, ObjectStore, Result};
+use epochcost_channels::{Endpoint, Result};
 
-use super::{endpoint, fresh_scope, servers, text};
+use super::{endpoint, fresh_scope, objects, servers, text};
 
 const CANARY: &str = "canary";
 
@@ -24,7 +21,7 @@ fn message<T>(result: Result<T>) -> String {
 
 /// Errors of every client for an endpoint that it cannot use.
 async fn all_errors(endpoint: &Endpoint) -> Vec<String> {
-    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let objects = objects();
     let scope = fresh_scope();
     let mut all = vec![message(open_tensors(endpoint, &scope, &objects).await)];
     match open_queue(endpoint, &scope, &objects).await {
@@ -74,7 +71,7 @@ async fn no_error_holds_a_password() {
 
 #[tokio::test]
 async fn a_wrong_password_is_refused_and_not_unreachable() {
-    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let objects = objects();
     if let Some(redis) = servers::redis() {
         let url = format!("redis+plain://:{CANARY}@{}", redis.address());
         let text = message(open_tensors(&endpoint(&url), &fresh_scope(), &objects).await);

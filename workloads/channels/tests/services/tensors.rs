@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use epochcost_channels::client::{open_objects, open_tensors};
 use epochcost_channels::embedded::TensorServer;
-use epochcost_channels::memory::{MemoryObjects, MemoryTensors};
-use epochcost_channels::{ChannelError, ObjectStore, RobustRule, Scheme, SgdStep, TensorStore};
+use epochcost_channels::memory::MemoryTensors;
+use epochcost_channels::{ChannelError, OperationKind, RobustRule, Scheme, SgdStep, TensorStore};
 
-use super::{endpoint, fresh_scope, keys, servers, text, values, vector};
+use super::{endpoint, fresh_scope, keys, objects, servers, text, values, vector};
 
 /// A tensor store under test.
 pub struct Backend {
     pub name: &'static str,
-    pub store: Arc<dyn TensorStore>,
+    pub store: TensorStore,
     /// Kept while the store is used.
     _server: Option<TensorServer>,
 }
@@ -28,7 +28,7 @@ impl Backend {
 pub async fn backends() -> Vec<Backend> {
     let memory = Backend {
         name: "memory",
-        store: Arc::new(MemoryTensors::default()),
+        store: TensorStore::new(Arc::new(MemoryTensors::default())),
         _server: None,
     };
     let server = TensorServer::start(Arc::new(MemoryTensors::default()))
@@ -53,7 +53,7 @@ pub async fn backends() -> Vec<Backend> {
 }
 
 async fn opened(name: &'static str, url: &str, scheme: Scheme) -> Backend {
-    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let objects = objects();
     let endpoint = endpoint(url).with_scheme(scheme);
     Backend {
         name,
@@ -138,7 +138,10 @@ async fn reductions_and_steps_by_hand() {
             "{name}"
         );
         // v = 0.5·1 + 1 = 1.5; w = 0.5 - 0.5·1.5.
-        store.mean_sgd("w", &keys(&["g", "g"]), STEP).await.unwrap();
+        store
+            .compute("w", OperationKind::Step(STEP), &keys(&["g", "g"]))
+            .await
+            .unwrap();
         assert_eq!(
             values(store.get("w").await.unwrap()),
             [-0.25, 3.25],
@@ -273,7 +276,7 @@ async fn additions_at_once_all_count() {
 
 #[tokio::test]
 async fn what_another_scope_left_on_the_same_server_is_not_met() {
-    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let objects = objects();
     let server = TensorServer::start(Arc::new(MemoryTensors::default()))
         .await
         .unwrap();
@@ -307,7 +310,7 @@ async fn what_another_scope_left_on_the_same_server_is_not_met() {
 
 #[tokio::test]
 async fn an_endpoint_of_another_kind_is_refused() {
-    let objects: Arc<dyn ObjectStore> = Arc::new(MemoryObjects::default());
+    let objects = objects();
     let scope = fresh_scope();
     let wrong = open_tensors(&endpoint("amqp://h"), &scope, &objects).await;
     assert!(wrong.err().unwrap().to_string().contains("redis+plain"));

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use epochcost_channels::{Links, Payload, Result};
+use epochcost_channels::{Channel, LinkCommand, Reply, Result};
 
 use crate::station::Station;
 
@@ -21,34 +21,29 @@ fn way(from: usize, to: usize) -> String {
 }
 
 #[async_trait]
-impl Links for SimLinks {
-    async fn listen(&self, rank: usize) -> Result<String> {
-        Ok(format!("sim:{rank}"))
-    }
-
-    async fn connect(&self, _rank: usize, _to: usize, _address: &str) -> Result<()> {
-        self.station.link(0).await;
-        Ok(())
-    }
-
-    async fn send(&self, rank: usize, to: usize, message: Payload) -> Result<()> {
-        self.station.link(message.len()).await;
+impl Channel<LinkCommand> for SimLinks {
+    async fn run(&self, command: LinkCommand) -> Result<Reply> {
         let queues = &self.station.services.queues;
-        for (from, to) in self.station.services.population.ways(rank, to) {
-            queues.push(&way(from, to), message.clone());
-        }
-        Ok(())
-    }
-
-    async fn receive(&self, rank: usize, from: usize) -> Result<Payload> {
-        self.station.settle().await;
-        let queues = &self.station.services.queues;
-        let way = way(from, rank);
-        loop {
-            if let Some(message) = queues.take(&way) {
-                return Ok(message);
+        match command {
+            LinkCommand::Listen { rank } => return Ok(Reply::Address(format!("sim:{rank}"))),
+            LinkCommand::Connect { .. } => self.station.link(0).await,
+            LinkCommand::Send { rank, to, message } => {
+                self.station.link(message.len()).await;
+                for (from, to) in self.station.services.population.ways(rank, to) {
+                    queues.push(&way(from, to), message.clone());
+                }
             }
-            queues.arrival(&way).await;
+            LinkCommand::Receive { rank, from } => {
+                self.station.settle().await;
+                let way = way(from, rank);
+                loop {
+                    if let Some(message) = queues.take(&way) {
+                        return Ok(Reply::Value(Some(message)));
+                    }
+                    queues.arrival(&way).await;
+                }
+            }
         }
+        Ok(Reply::Done)
     }
 }

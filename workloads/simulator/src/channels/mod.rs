@@ -8,7 +8,7 @@ mod tensors;
 
 use std::sync::Arc;
 
-use epochcost_channels::{ObjectStore, Queue, TensorStore};
+use epochcost_channels::{Links, ObjectStore, Queue, TensorStore};
 use epochcost_systems::{Channels, TensorStores};
 
 use crate::services::Tensors;
@@ -28,26 +28,26 @@ pub(crate) fn channels(station: &Arc<Station>) -> Channels {
             station: station.clone(),
         }),
         queue: queue_of(station),
-        links: Arc::new(SimLinks {
+        links: Links::new(Arc::new(SimLinks {
             station: station.clone(),
-        }),
+        })),
     }
 }
 
 /// Makes the channel over which `station` reaches the object store.
-pub(crate) fn objects_of(station: &Arc<Station>) -> Arc<dyn ObjectStore> {
-    Arc::new(SimObjects {
+pub(crate) fn objects_of(station: &Arc<Station>) -> ObjectStore {
+    ObjectStore::new(Arc::new(SimObjects {
         objects: station.services.objects.clone(),
         station: station.clone(),
-    })
+    }))
 }
 
 /// Makes the channel over which `station` reaches the queue.
-pub(crate) fn queue_of(station: &Arc<Station>) -> Arc<dyn Queue> {
-    Arc::new(SimQueue {
+pub(crate) fn queue_of(station: &Arc<Station>) -> Queue {
+    Queue::new(Arc::new(SimQueue {
         queues: station.services.queues.clone(),
         station: station.clone(),
-    })
+    }))
 }
 
 /// Every peer's tensor store, reached from one station.
@@ -57,10 +57,10 @@ struct SimStores {
 }
 
 impl TensorStores for SimStores {
-    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>> {
-        Some(Arc::new(SimTensors {
+    fn of(&self, rank: usize) -> Option<TensorStore> {
+        Some(TensorStore::new(Arc::new(SimTensors {
             tensors: self.tensors.get(rank)?.clone(),
             station: self.station.clone(),
-        }))
+        })))
     }
 }

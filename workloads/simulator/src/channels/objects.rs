@@ -1,8 +1,8 @@
-use std::ops::Range;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use epochcost_channels::{ListPage, ObjectStore, Payload, Result};
+use epochcost_channels::{Channel, ObjectCommand, Payload, Reply, Result};
 
 use crate::network::{Direction, Peer};
 use crate::services::Objects;
@@ -38,84 +38,81 @@ impl SimObjects {
             .await;
     }
 
-    async fn fetched(&self, found: Option<Payload>) -> Option<Payload> {
-        if let Some(body) = &found {
-            self.transfer(body.len(), Direction::Read).await;
-        }
-        found
-    }
-}
-
-#[async_trait]
-impl ObjectStore for SimObjects {
-    async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
+    async fn put(&self, bucket: String, key: &str, body: Payload) -> Result<()> {
         let limit = self.objects.model.object_bytes_limit;
         let services = &self.station.services;
         services.check_size("object store", body.len(), limit)?;
         let _under_way = self.station.begin_operation();
-        self.request(bucket, Direction::Write).await?;
+        self.request(&bucket, Direction::Write).await?;
         self.transfer(body.len(), Direction::Write).await;
         let (now, mut later) = (self.station.engine.now(), Vec::new());
         for (writer, key) in services.population.objects(self.station.rank(), key) {
             match self.station.instant_of(writer) {
                 at if at > now => later.push((at, key.into_owned())),
-                _ => self.objects.put(bucket, &key, body.clone()).await?,
+                _ => self.objects.put(&bucket, &key, body.clone()),
             }
         }
         if !later.is_empty() {
-            let (objects, bucket) = (self.objects.clone(), bucket.to_owned());
+            let objects = self.objects.clone();
             self.station.at_instants(later, move |key| {
-                let (objects, bucket, body) = (objects.clone(), bucket.clone(), body.clone());
-                // A store in memory takes every object.
-                async move { objects.put(&bucket, &key, body).await.unwrap_or_default() }
+                objects.put(&bucket, &key, body.clone());
+                std::future::ready(())
             });
         }
         Ok(())
     }
 
-    async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
-        let _under_way = self.station.begin_operation();
-        self.station.make_client().await;
-        self.request(bucket, Direction::Read).await?;
-        let found = self.objects.store.get(bucket, key).await?;
-        Ok(self.fetched(found).await)
-    }
-
-    async fn get_range(
-        &self,
-        bucket: &str,
-        key: &str,
-        range: Range<u64>,
-    ) -> Result<Option<Payload>> {
-        self.station.make_client().await;
-        self.request(bucket, Direction::Read).await?;
-        let found = self.objects.store.get_range(bucket, key, range).await?;
-        Ok(self.fetched(found).await)
-    }
-
-    async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ListPage> {
-        self.station.make_client().await;
-        self.request(bucket, Direction::Read).await?;
-        self.objects.store.list(bucket, prefix, after).await
-    }
-
-    async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
+    async fn delete(&self, bucket: String, keys: Vec<String>) -> Result<Reply> {
         let is_single = self.station.make_client().await;
-        self.request(bucket, Direction::Write).await?;
+        self.request(&bucket, Direction::Write).await?;
         if is_single {
             for _ in keys.iter().skip(1) {
                 self.station.make_client().await;
-                self.request(bucket, Direction::Write).await?;
+                self.request(&bucket, Direction::Write).await?;
             }
         }
         let population = &self.station.services.population;
-        let deleted = population.deleted(self.station.rank(), keys);
-        if deleted.len() <= keys.len() {
-            return self.objects.store.delete(bucket, keys).await;
+        let requests = match population.deleted(self.station.rank(), &keys) {
+            Cow::Owned(all) if all.len() > keys.len() => {
+                let requests = all.chunks(keys.len().max(1));
+                requests.map(<[String]>::to_vec).collect()
+            }
+            _ => vec![keys],
+        };
+        for keys in requests {
+            let bucket = bucket.clone();
+            let delete = ObjectCommand::Delete { bucket, keys };
+            self.objects.store.run(delete).await?;
         }
-        for keys in deleted.chunks(keys.len().max(1)) {
-            self.objects.store.delete(bucket, keys).await?;
+        Ok(Reply::Done)
+    }
+}
+
+#[async_trait]
+impl Channel<ObjectCommand> for SimObjects {
+    async fn run(&self, command: ObjectCommand) -> Result<Reply> {
+        // A ranged get begins no operation.
+        let _under_way = match &command {
+            ObjectCommand::Get { range: None, .. } => Some(self.station.begin_operation()),
+            _ => None,
+        };
+        match &command {
+            ObjectCommand::Put { .. } | ObjectCommand::Delete { .. } => {}
+            ObjectCommand::Get { bucket, .. } | ObjectCommand::List { bucket, .. } => {
+                self.station.make_client().await;
+                self.request(bucket, Direction::Read).await?;
+            }
         }
-        Ok(())
+        let reply = match command {
+            ObjectCommand::Put { bucket, key, body } => {
+                return self.put(bucket, &key, body).await.map(Reply::from);
+            }
+            ObjectCommand::Delete { bucket, keys } => return self.delete(bucket, keys).await,
+            command => self.objects.store.run(command).await?,
+        };
+        if let Some(bytes) = reply.bytes() {
+            self.transfer(bytes, Direction::Read).await;
+        }
+        Ok(reply)
     }
 }

@@ -1,9 +1,8 @@
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_channels::{ChannelError, Payload, Queue, Result};
+use epochcost_channels::{Channel, ChannelError, Payload, QueueCommand, Reply, Result};
 use futures_util::future::select;
 
 use crate::network::{Direction, Peer};
@@ -81,73 +80,57 @@ impl SimQueue {
 }
 
 #[async_trait]
-impl Queue for SimQueue {
-    async fn publish(&self, queue: &str, message: Payload) -> Result<()> {
-        self.upload(&message).await?;
-        let population = &self.station.services.population;
-        let messages = population.messages(self.station.rank(), queue, &message);
-        let messages = messages.into_iter();
-        self.deliver(
-            messages.map(|(writer, queue, message)| (writer, queue.into_owned(), message)),
-        );
-        Ok(())
-    }
-
-    async fn publish_fanout(&self, exchange: &str, message: Payload) -> Result<()> {
-        self.upload(&message).await?;
-        let bound = self
-            .queues
-            .bound(exchange)
-            .ok_or_else(|| ChannelError::Missing {
-                service: SERVICE,
-                key: exchange.to_owned(),
-            })?;
-        let population = &self.station.services.population;
+impl Channel<QueueCommand> for SimQueue {
+    async fn run(&self, command: QueueCommand) -> Result<Reply> {
+        if let QueueCommand::Publish { message, .. } | QueueCommand::FanOut { message, .. } =
+            &command
+        {
+            self.upload(message).await?;
+        } else {
+            self.request(Direction::Read).await?;
+        }
+        let (queues, population) = (&self.queues, &self.station.services.population);
         let rank = self.station.rank();
-        self.deliver(bound.into_iter().flat_map(|queue| {
-            let messages = population.fanned_out(rank, &queue, &message).into_iter();
-            messages.map(move |(writer, message)| (writer, queue.clone(), message))
-        }));
-        Ok(())
-    }
-
-    async fn bind(&self, exchange: &str, queue: &str) -> Result<()> {
-        self.request(Direction::Read).await?;
-        self.queues.bind(exchange, queue);
-        Ok(())
-    }
-
-    async fn consume(&self, queue: &str, wait: Duration) -> Result<Option<Payload>> {
-        self.request(Direction::Read).await?;
-        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        let deadline = self.station.engine.now().saturating_add(wait);
-        let message = self.next(queue, deadline).await;
+        let message = match command {
+            QueueCommand::Publish { queue, message } => {
+                let messages = population.messages(rank, &queue, &message).into_iter();
+                self.deliver(
+                    messages.map(|(writer, queue, message)| (writer, queue.into_owned(), message)),
+                );
+                return Ok(Reply::Done);
+            }
+            QueueCommand::FanOut { exchange, message } => {
+                let bound = queues.bound(&exchange).ok_or(ChannelError::Missing {
+                    service: SERVICE,
+                    key: exchange,
+                })?;
+                self.deliver(bound.into_iter().flat_map(|queue| {
+                    let messages = population.fanned_out(rank, &queue, &message).into_iter();
+                    messages.map(move |(writer, message)| (writer, queue.clone(), message))
+                }));
+                return Ok(Reply::Done);
+            }
+            QueueCommand::Bind { exchange, queue } => {
+                queues.bind(&exchange, &queue);
+                return Ok(Reply::Done);
+            }
+            QueueCommand::Count { queue } => return Ok(Reply::Count(queues.count(&queue))),
+            QueueCommand::Purge { queue } => {
+                for queue in population.purged(rank, &queue) {
+                    queues.purge(&queue);
+                }
+                return Ok(Reply::Done);
+            }
+            QueueCommand::Peek { queue } => queues.front(&queue),
+            QueueCommand::Consume { queue, wait } => {
+                let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+                let deadline = self.station.engine.now().saturating_add(wait);
+                self.next(&queue, deadline).await
+            }
+        };
         if let Some(message) = &message {
             self.transfer(message.len(), Direction::Read).await;
         }
-        Ok(message)
-    }
-
-    async fn peek(&self, queue: &str) -> Result<Option<Payload>> {
-        self.request(Direction::Read).await?;
-        let message = self.queues.front(queue);
-        if let Some(message) = &message {
-            self.transfer(message.len(), Direction::Read).await;
-        }
-        Ok(message)
-    }
-
-    async fn count(&self, queue: &str) -> Result<u64> {
-        self.request(Direction::Read).await?;
-        Ok(self.queues.count(queue))
-    }
-
-    async fn purge(&self, queue: &str) -> Result<()> {
-        self.request(Direction::Read).await?;
-        let population = &self.station.services.population;
-        for queue in population.purged(self.station.rank(), queue) {
-            self.queues.purge(&queue);
-        }
-        Ok(())
+        Ok(Reply::Value(message))
     }
 }

@@ -1,4 +1,5 @@
 #![allow(clippy::unwrap_used)]
+use epochcost_channels::memory::MemoryTensors;
 use epochcost_channels::{Payload, TensorStore};
 use futures_util::future::join_all;
 
@@ -35,7 +36,7 @@ fn virtual_time_passes_in_a_task_of_a_runtime() {
         .unwrap();
     runtime.block_on(async {
         let engine = Engine::default();
-        let store = epochcost_channels::memory::MemoryTensors::default();
+        let store = TensorStore::new(Arc::new(MemoryTensors::default()));
         let work = async {
             for _ in 0..1_000 {
                 let inner = engine.clone();

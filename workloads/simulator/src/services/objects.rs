@@ -1,9 +1,8 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use epochcost_channels::Payload;
 use epochcost_channels::memory::MemoryObjects;
-use epochcost_channels::{ObjectStore, Payload, Result};
-use futures_util::FutureExt;
 
 use super::Condition;
 use crate::engine::{Engine, locked, nanoseconds};
@@ -66,17 +65,15 @@ impl Objects {
 
     /// Returns whether the object exists now.
     pub(crate) fn has(&self, bucket: &str, key: &str) -> bool {
-        let found = self.store.get(bucket, key).now_or_never();
-        matches!(found, Some(Ok(Some(_))))
+        self.store.has(bucket, key)
     }
 
     /// Stores an object, and wakes those that wait for it.
-    pub(crate) async fn put(&self, bucket: &str, key: &str, body: Payload) -> Result<()> {
-        self.store.put(bucket, key, body).await?;
+    pub(crate) fn put(&self, bucket: &str, key: &str, body: Payload) {
+        self.store.store(bucket, key, body);
         if !self.notify.is_idle() {
             let awaited = Awaited::Object(bucket.to_owned(), key.to_owned());
             self.notify.notify_waiters(&awaited, 1);
         }
-        Ok(())
     }
 }

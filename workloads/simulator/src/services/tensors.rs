@@ -1,8 +1,6 @@
 use std::sync::Arc;
 
-use epochcost_channels::TensorStore;
 use epochcost_channels::memory::MemoryTensors;
-use futures_util::FutureExt;
 
 use super::Condition;
 use crate::engine::Engine;
@@ -41,10 +39,7 @@ impl Tensors {
 
     /// Returns the bytes of the tensor at `key`, 0 if it does not exist.
     pub(crate) fn bytes(&self, key: &str) -> u64 {
-        match self.store.get(key).now_or_never() {
-            Some(Ok(Some(value))) => value.len(),
-            _ => 0,
-        }
+        self.store.bytes(key)
     }
 
     /// Waits for the store to read or write `bytes` of operands.

@@ -3,8 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_channels::metered::Metered;
-use epochcost_channels::{Links, Meter, ObjectStore, Payload, Queue, TensorStore};
+use epochcost_channels::{ChannelError, Links, Meter, ObjectStore, Payload, Queue, TensorStore};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::contract::attack;
@@ -156,11 +155,11 @@ pub trait Compute: Send + Sync {
 /// The tensor stores of all peers.
 pub trait TensorStores: Send + Sync {
     /// The store of a peer; `None` if there is no such peer.
-    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>>;
+    fn of(&self, rank: usize) -> Option<TensorStore>;
 }
 
-impl TensorStores for Vec<Arc<dyn TensorStore>> {
-    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>> {
+impl TensorStores for Vec<TensorStore> {
+    fn of(&self, rank: usize) -> Option<TensorStore> {
         self.get(rank).cloned()
     }
 }
@@ -172,9 +171,9 @@ struct MeteredStores {
 }
 
 impl TensorStores for MeteredStores {
-    fn of(&self, rank: usize) -> Option<Arc<dyn TensorStore>> {
+    fn of(&self, rank: usize) -> Option<TensorStore> {
         let store = self.stores.of(rank)?;
-        Some(Arc::new(Metered::new(store, self.meter.clone())))
+        Some(store.metered(&self.meter))
     }
 }
 
@@ -182,14 +181,25 @@ impl TensorStores for MeteredStores {
 #[derive(Clone)]
 pub struct Channels {
     /// The object store.
-    pub objects: Arc<dyn ObjectStore>,
+    pub objects: ObjectStore,
     /// The tensor store of each peer.
     pub tensors: Arc<dyn TensorStores>,
     /// The queue.
-    pub queue: Arc<dyn Queue>,
+    pub queue: Queue,
     /// Connections between workers, where a system's deployment has them. Their messages
     /// are metered as the queue's.
-    pub links: Arc<dyn Links>,
+    pub links: Links,
+}
+
+impl Channels {
+    /// Returns the tensor store of a peer.
+    pub(crate) fn store(&self, rank: usize) -> Result<TensorStore> {
+        let missing = || ChannelError::Missing {
+            service: "tensor stores",
+            key: format!("store {rank}"),
+        };
+        Ok(self.tensors.of(rank).ok_or_else(missing)?)
+    }
 }
 
 #[derive(Clone, Default)]
@@ -201,21 +211,14 @@ pub(crate) struct Meters {
 
 impl Meters {
     fn wrap(&self, channels: &Channels) -> Channels {
-        let objects: Arc<dyn ObjectStore> =
-            Arc::new(Metered::new(channels.objects.clone(), self.objects.clone()));
-        let queue: Arc<dyn Queue> =
-            Arc::new(Metered::new(channels.queue.clone(), self.queue.clone()));
-        let links: Arc<dyn Links> =
-            Arc::new(Metered::new(channels.links.clone(), self.queue.clone()));
-        let tensors = Arc::new(MeteredStores {
-            stores: channels.tensors.clone(),
-            meter: self.tensors.clone(),
-        });
         Channels {
-            objects,
-            tensors,
-            queue,
-            links,
+            objects: channels.objects.metered(&self.objects),
+            tensors: Arc::new(MeteredStores {
+                stores: channels.tensors.clone(),
+                meter: self.tensors.clone(),
+            }),
+            queue: channels.queue.metered(&self.queue),
+            links: channels.links.metered(&self.queue),
         }
     }
 

@@ -5,9 +5,7 @@
 //! stores for a step before having got everything of the step before, so no
 //! message of a step can come before one of the step before, either.
 
-use std::sync::Arc;
-
-use epochcost_channels::{ChannelError, Payload, TensorStore, Traffic};
+use epochcost_channels::{Payload, TensorStore, Traffic};
 use epochcost_kernels::chunk::chunk_range;
 
 use crate::mechanics::polling::next_message;
@@ -57,7 +55,7 @@ async fn notify(
 async fn hear(world: &World, what: &str, count: usize, at: Iteration) -> Result<()> {
     let name = queue_name(world, what, world.rank());
     for _ in 0..count {
-        let message = next_message(world.exchange.queue.as_ref(), &name).await?;
+        let message = next_message(&world.exchange.queue, &name).await?;
         if message.bytes()?.as_ref() != notice(at) {
             return Err(SystemError::Malformed {
                 what: format!("a message in {name}"),
@@ -68,23 +66,11 @@ async fn hear(world: &World, what: &str, count: usize, at: Iteration) -> Result<
     Ok(())
 }
 
-fn store_of(world: &World, rank: usize) -> Result<Arc<dyn TensorStore>> {
-    let missing = || ChannelError::Missing {
-        service: "tensor stores",
-        key: format!("store {rank}"),
-    };
-    Ok(world.exchange.tensors.of(rank).ok_or_else(missing)?)
+async fn get(store: TensorStore, key: &str) -> Result<Vector> {
+    Vector::decode(&store.expect(key).await?)
 }
 
-async fn get(store: Arc<dyn TensorStore>, key: &str) -> Result<Vector> {
-    let missing = || ChannelError::Missing {
-        service: "tensor store",
-        key: key.to_owned(),
-    };
-    Vector::decode(&store.get(key).await?.ok_or_else(missing)?)
-}
-
-async fn set(store: Arc<dyn TensorStore>, key: String, body: Payload) -> Result<()> {
+async fn set(store: TensorStore, key: String, body: Payload) -> Result<()> {
     Ok(store.set(&key, body).await?)
 }
 
@@ -95,7 +81,7 @@ pub(crate) async fn all_reduce(
     at: Iteration,
 ) -> Result<Vector> {
     let (rank, workers) = (world.rank(), world.workers());
-    let store = store_of(world, 0)?;
+    let store = world.exchange.store(0)?;
     let key = |rank: usize| format!("gradient_{rank}");
     world.enter(Stage::Serialise);
     let body = gradient.encode();
@@ -128,7 +114,7 @@ pub(crate) async fn scatter_reduce(
 ) -> Result<Vector> {
     let (rank, workers) = (world.rank(), world.workers());
     let stores: Vec<_> = (0..stores.clamp(1, workers))
-        .map(|store| store_of(world, store))
+        .map(|store| world.exchange.store(store))
         .collect::<Result<_>>()?;
     let store = |owner: usize| stores[owner % stores.len()].clone();
     // Where there are several stores, each worker begins with another.

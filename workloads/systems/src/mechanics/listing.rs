@@ -25,7 +25,7 @@ impl Listing {
     }
 
     /// The next page; `None` after the last.
-    pub(crate) async fn next(&mut self, objects: &dyn ObjectStore) -> Result<Option<ListPage>> {
+    pub(crate) async fn next(&mut self, objects: &ObjectStore) -> Result<Option<ListPage>> {
         if self.is_over {
             return Ok(None);
         }
@@ -38,7 +38,7 @@ impl Listing {
 
 /// Every key of a bucket, over all pages that a [`Listing`] has.
 pub(crate) async fn list_keys(
-    objects: &dyn ObjectStore,
+    objects: &ObjectStore,
     bucket: &'static str,
     first_page_only: bool,
 ) -> Result<Vec<String>> {
@@ -55,7 +55,7 @@ const DELETE_KEYS: usize = 1_000;
 
 /// Deletes `keys` in as few requests as the store accepts; sends none without keys.
 pub(crate) async fn delete_keys(
-    objects: &dyn ObjectStore,
+    objects: &ObjectStore,
     bucket: &str,
     keys: &[String],
 ) -> Result<()> {

@@ -265,7 +265,7 @@ impl World {
 const SLICE: Duration = Duration::from_secs(1);
 
 /// Takes the next message of the queue `name`, without a time limit.
-pub(crate) async fn next_message(queue: &dyn Queue, name: &str) -> Result<Payload> {
+pub(crate) async fn next_message(queue: &Queue, name: &str) -> Result<Payload> {
     loop {
         if let Some(payload) = queue.consume(name, SLICE).await? {
             return Ok(payload);

@@ -54,7 +54,7 @@ where
 
 /// Stores an object; a request for [`at_once`].
 pub(crate) async fn put(
-    objects: &dyn ObjectStore,
+    objects: &ObjectStore,
     bucket: &str,
     key: String,
     body: Payload,

@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_channels::{ChannelError, Traffic};
+use epochcost_channels::Traffic;
 use epochcost_kernels::chunk::chunk_range;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use futures_util::future::try_join_all;
@@ -246,7 +246,7 @@ impl ByFunctions {
         let (mut there, mut updates) = (0, Vec::new());
         while there < world.workers() * shards {
             let poll = world.listing_poll();
-            updates = list_keys(objects.as_ref(), UPDATES, false).await?;
+            updates = list_keys(&objects, UPDATES, false).await?;
             updates.retain(|key| is_of(key, &|step| step == at));
             let is_vain = updates.len() == there;
             there = updates.len();
@@ -270,11 +270,11 @@ impl ByFunctions {
             });
             try_join_all(calls).await?;
         }
-        delete_keys(objects.as_ref(), UPDATES, &updates).await?;
+        delete_keys(&objects, UPDATES, &updates).await?;
         // A client that has put an update of this step has read the means of the step before.
-        let mut means = list_keys(objects.as_ref(), MEANS, false).await?;
+        let mut means = list_keys(&objects, MEANS, false).await?;
         means.retain(|key| is_of(key, &|step| step < at));
-        delete_keys(objects.as_ref(), MEANS, &means).await
+        delete_keys(&objects, MEANS, &means).await
     }
 }
 
@@ -299,12 +299,7 @@ async fn aggregate(world: &mut World, settings: &Settings) -> Result<()> {
     for (input, clients) in inputs {
         world.enter(Stage::Get);
         let key = input.key(at);
-        let missing = || ChannelError::Missing {
-            service: "object store",
-            key: key.clone(),
-        };
-        let body = objects.get(input.bucket(), &key).await?;
-        let body = body.ok_or_else(missing)?;
+        let body = objects.expect(input.bucket(), &key).await?;
         world.enter(Stage::Serialise);
         let mut one = Vector::decode(&body)?;
         drop(body);

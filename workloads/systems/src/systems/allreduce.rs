@@ -237,8 +237,8 @@ impl Exchange for Reducer {
         // 2. Worker 0 collects all, reduces and puts the result.
         if world.rank() == 0 {
             let gradients = match self.settings.finds_by {
-                FindsBy::Listing => self.collect(world, objects.as_ref(), at).await?,
-                FindsBy::Name => self.collect_by_name(world, objects.as_ref(), at).await?,
+                FindsBy::Listing => self.collect(world, &objects, at).await?,
+                FindsBy::Name => self.collect_by_name(world, &objects, at).await?,
             };
             world.enter(Stage::Aggregate);
             let merged = self.settings.reduction.apply(&gradients)?;
@@ -248,8 +248,7 @@ impl Exchange for Reducer {
             world.enter(Stage::Put);
             objects.put(MERGED, &self.merged_key(at), body).await?;
             let batches = world.task.job.batches_per_worker;
-            self.delete_older_merged(objects.as_ref(), at, batches)
-                .await?;
+            self.delete_older_merged(&objects, at, batches).await?;
             if !self.settings.root_rereads {
                 return Ok(merged);
             }
@@ -280,7 +279,7 @@ impl Reducer {
     async fn collect(
         &self,
         world: &mut World,
-        objects: &dyn ObjectStore,
+        objects: &ObjectStore,
         at: Iteration,
     ) -> Result<Vec<Vector>> {
         let workers = world.workers();
@@ -325,7 +324,7 @@ impl Reducer {
     async fn collect_by_name(
         &self,
         world: &mut World,
-        objects: &dyn ObjectStore,
+        objects: &ObjectStore,
         at: Iteration,
     ) -> Result<Vec<Vector>> {
         let keys: Vec<String> = (0..world.workers())
@@ -344,7 +343,7 @@ impl Reducer {
 
     async fn delete_older_merged(
         &self,
-        objects: &dyn ObjectStore,
+        objects: &ObjectStore,
         at: Iteration,
         batches: usize,
     ) -> Result<()> {
@@ -362,12 +361,7 @@ impl Reducer {
     }
 
     /// Deletes in batches as LambdaML does, or one by one as the comparison paper's code.
-    async fn delete(
-        &self,
-        objects: &dyn ObjectStore,
-        bucket: &str,
-        keys: Vec<String>,
-    ) -> Result<()> {
+    async fn delete(&self, objects: &ObjectStore, bucket: &str, keys: Vec<String>) -> Result<()> {
         match self.settings.keys {
             Keys::EveryStep => delete_keys(objects, bucket, &keys).await,
             Keys::Overwritten => {

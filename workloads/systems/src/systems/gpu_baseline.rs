@@ -23,7 +23,6 @@
 //! all epochs; in parts: with `.{part}` appended.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -116,7 +115,7 @@ struct AllToAll {
 
 /// Puts the parts that come, each under its key; an error if some never came.
 async fn put_as_ready(
-    objects: Arc<dyn ObjectStore>,
+    objects: ObjectStore,
     keys: Vec<String>,
     ready: UnboundedReceiver<(usize, Vector)>,
     at_once: usize,
@@ -129,7 +128,7 @@ async fn put_as_ready(
         let (objects, key) = (objects.clone(), keys.get(part).cloned());
         async move {
             let Some(key) = key else { return Ok(0) };
-            put(objects.as_ref(), BUCKET, key, vector.encode()).await?;
+            put(&objects, BUCKET, key, vector.encode()).await?;
             Ok::<usize, SystemError>(1)
         }
     });
@@ -202,7 +201,7 @@ impl Exchange for AllToAll {
             world.enter(Stage::Put);
             let puts = bodies
                 .into_iter()
-                .map(|(key, body)| put(objects.as_ref(), BUCKET, key, body));
+                .map(|(key, body)| put(&objects, BUCKET, key, body));
             at_once(self.settings.transfers_at_once, puts).await?;
         }
         // Get the others' gradients.
@@ -224,7 +223,7 @@ impl Exchange for AllToAll {
         if let (true, Some(previous)) = (self.settings.delete_previous, previous) {
             world.enter(Stage::Put);
             let keys: Vec<String> = parts.keys(&key(world, rank, previous)).collect();
-            delete_keys(objects.as_ref(), BUCKET, &keys).await?;
+            delete_keys(&objects, BUCKET, &keys).await?;
         }
         world.enter(Stage::Aggregate);
         Vector::mean(&gradients)

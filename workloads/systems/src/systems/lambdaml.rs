@@ -19,7 +19,7 @@
 //! epoch's last mini-batch.
 
 use async_trait::async_trait;
-use epochcost_channels::{ChannelError, Traffic};
+use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,11 +84,7 @@ impl Exchange for SharedObject {
         world.enter(Stage::Put);
         objects.put(BUCKET, KEY, body).await?;
         world.enter(Stage::Get);
-        let missing = || ChannelError::Missing {
-            service: "object store",
-            key: KEY.to_owned(),
-        };
-        let body = objects.get(BUCKET, KEY).await?.ok_or_else(missing)?;
+        let body = objects.expect(BUCKET, KEY).await?;
         world.enter(Stage::Serialise);
         Vector::decode(&body)
     }

@@ -202,14 +202,14 @@ impl Exchange for Chunks {
         world.enter(Stage::Put);
         let puts = |index: usize| {
             let (key, body): (String, _) = bodies[index].clone();
-            put(objects.as_ref(), TMP, key, body)
+            put(&objects, TMP, key, body)
         };
         in_turn(self.settings.transfers_at_once, bodies.len(), puts).await?;
         drop(bodies);
         // 2. Get the own chunk of everyone else, reduce, put the result.
         let mut parts = match self.settings.finds_by {
-            FindsBy::Listing => self.collect_own_chunk(world, objects.as_ref(), at).await?,
-            FindsBy::Name => self.get_own_chunk(world, objects.as_ref(), at).await?,
+            FindsBy::Listing => self.collect_own_chunk(world, &objects, at).await?,
+            FindsBy::Name => self.get_own_chunk(world, &objects, at).await?,
         };
         parts.push((rank, chunk(rank)?));
         if !self.settings.arrival_order {
@@ -224,7 +224,7 @@ impl Exchange for Chunks {
         objects.put(MERGED, &merged_key(rank, at), body).await?;
         // 3. Get the reduced chunks of everyone else and put them together.
         let mut merged = match self.settings.finds_by {
-            FindsBy::Listing => self.collect_merged(world, objects.as_ref(), at).await?,
+            FindsBy::Listing => self.collect_merged(world, &objects, at).await?,
             FindsBy::Name => self
                 .by_name(world, MERGED, |owner| merged_key(owner, at))
                 .await?
@@ -260,7 +260,7 @@ impl Chunks {
     async fn collect_own_chunk(
         &self,
         world: &mut World,
-        objects: &dyn ObjectStore,
+        objects: &ObjectStore,
         at: Iteration,
     ) -> Result<Vec<(usize, Vector)>> {
         let (rank, workers) = (world.rank(), world.workers());
@@ -303,7 +303,7 @@ impl Chunks {
     async fn collect_merged(
         &self,
         world: &mut World,
-        objects: &dyn ObjectStore,
+        objects: &ObjectStore,
         at: Iteration,
     ) -> Result<BTreeMap<usize, Vector>> {
         let (rank, workers) = (world.rank(), world.workers());
@@ -339,7 +339,7 @@ impl Chunks {
     async fn get_own_chunk(
         &self,
         world: &mut World,
-        objects: &dyn ObjectStore,
+        objects: &ObjectStore,
         at: Iteration,
     ) -> Result<Vec<(usize, Vector)>> {
         let rank = world.rank();
@@ -394,11 +394,11 @@ impl Chunks {
         world.enter(Stage::Wait);
         let objects = &world.exchange.objects;
         let first_page = self.settings.list_first_page_only;
-        let mut keys = list_keys(objects.as_ref(), MERGED, first_page).await?;
+        let mut keys = list_keys(&objects, MERGED, first_page).await?;
         keys.retain(|key| {
             key_fields::<3>(key).is_some_and(|[_, epoch, batch]| (Iteration { epoch, batch }) < at)
         });
-        delete_keys(objects.as_ref(), MERGED, &keys).await
+        delete_keys(&objects, MERGED, &keys).await
     }
 }
 

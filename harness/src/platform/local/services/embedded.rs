@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use epochcost_channels::ChannelError;
 use epochcost_channels::embedded::{ObjectServer, QueueServer, TensorServer};
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
-use epochcost_channels::{ChannelError, ObjectStore};
 use epochcost_environment::worker as variable;
 use epochcost_systems::{DATASET_BUCKET, DataLayout, Job, SystemError, dataset_objects};
 
@@ -29,10 +29,7 @@ impl Services {
         let objects = Arc::new(MemoryObjects::default());
         let dataset = dataset_objects(job, layout, &data.train, &data.test);
         for (key, object) in dataset.map_err(unusable)? {
-            objects
-                .put(DATASET_BUCKET, &key, object.into())
-                .await
-                .map_err(failed("the object store"))?;
+            objects.store(DATASET_BUCKET, &key, object.into());
         }
         let mut tensors = Vec::with_capacity(job.workers);
         for _ in 0..job.workers {

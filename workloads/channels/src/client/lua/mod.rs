@@ -1,16 +1,17 @@
 //! A tensor store in unmodified Redis with Lua scripts: SPIRT's published variant.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use epochcost_tensor_commands::velocity_key;
 use fred::types::Value;
 
-use super::plain::{PlainTensors, check_sources};
+use super::PlainTensors;
 use super::redis::{blob, with_keys};
 use crate::{
-    ChannelError, Endpoint, Payload, Result, RobustMean, RobustRule, SgdStep, TensorStore,
+    Channel, ChannelError, Endpoint, Operation, OperationKind, Payload, Reply, Result,
+    TensorCommand,
 };
 
 /// Time-out of a script, in multiples of the time-out of a command.
@@ -18,7 +19,7 @@ const SCRIPT_PATIENCE: u32 = 3;
 
 /// A tensor store in Redis without the module, which computes by Lua scripts.
 ///
-/// [`json_mean`](TensorStore::json_mean) is what SPIRT's published function
+/// [`JsonMean`](TensorCommand::JsonMean) is what SPIRT's published function
 /// does: gradients are JSON texts in a list, and the script decodes, adds,
 /// divides and returns text; the bits are those of the other stores, for all of
 /// them compute it in f64 and print 14 digits.
@@ -67,7 +68,12 @@ impl LuaTensors {
     }
 
     /// Runs a script by its name; loads it first if Redis does not have it.
-    async fn run(&self, script: &'static str, keys: &[String], more: Vec<Value>) -> Result<Value> {
+    async fn script(
+        &self,
+        script: &'static str,
+        keys: &[String],
+        more: Vec<Value>,
+    ) -> Result<Value> {
         let known = self
             .loaded
             .lock()
@@ -102,117 +108,61 @@ impl LuaTensors {
     }
 
     async fn evaluate(&self, name: String, keys: &[String], more: Vec<Value>) -> Result<Value> {
-        let mut arguments = with_keys(vec![name.into(), keys.len().to_string().into()], keys);
+        let mut arguments = with_keys(
+            vec![name.into(), keys.len().to_string().into()],
+            keys.to_vec(),
+        );
         arguments.extend(more);
         let redis = self.redis.commands();
         let longer = redis.limit() * (SCRIPT_PATIENCE - 1);
         redis.call_for("EVALSHA", arguments, longer).await
     }
 
-    async fn step(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
-        check_sources(sources)?;
-        let velocity = epochcost_tensor_commands::velocity_key(parameters);
-        let mut keys = vec![parameters.to_owned(), velocity];
-        keys.extend_from_slice(sources);
-        // The f32 values as f64, exactly: a script in f64 would read the decimal text of an f32 as another number.
-        let settings = [step.learning_rate, step.momentum, step.weight_decay];
-        let settings = settings.map(|value| f64::from(value).to_string().into());
-        self.run(STEP, &keys, settings.into()).await.map(drop)
-    }
-}
-
-/// The rule and its settings, as the script reads them: f32 values as f64, exactly.
-fn robust_words(rule: RobustRule) -> Vec<Value> {
-    let count = |count: usize| Value::from(count.to_string());
-    let float = |value: f32| Value::from(f64::from(value).to_string());
-    match rule {
-        RobustRule::CoordinateMedian => vec!["MEDIAN".into()],
-        RobustRule::TrimmedMean { trim } => vec!["TRIMMED".into(), count(trim)],
-        RobustRule::Krum { faulty } => vec!["KRUM".into(), count(faulty)],
-        RobustRule::MultiKrum { faulty, kept } => {
-            vec!["MULTIKRUM".into(), count(faulty), count(kept)]
+    /// Runs the script of `operation`.
+    async fn operate(&self, operation: Operation, sent: Option<Payload>) -> Result<()> {
+        operation.check()?;
+        // A script in f64 would read the decimal text of an f32 as another number.
+        let float = |value: f32| f64::from(value).to_string();
+        let (script, more) = match operation.kind {
+            OperationKind::Accumulate => {
+                let sent = sent.as_ref().map(blob).transpose()?;
+                (ACCUMULATE, sent.into_iter().collect())
+            }
+            OperationKind::Mean => (MEAN, Vec::new()),
+            OperationKind::Robust(mean) => {
+                let mixed = mean.mixed.map(|faulty| faulty.to_string());
+                let words = [mixed.unwrap_or_default()].into_iter();
+                let words = words.chain(mean.rule.words(float));
+                (ROBUST, words.map(Value::from).collect())
+            }
+            OperationKind::Step(step) => (
+                STEP,
+                step.settings().map(|value| float(value).into()).into(),
+            ),
+        };
+        let mut keys = vec![operation.target.clone()];
+        if let OperationKind::Step(_) = operation.kind {
+            keys.push(velocity_key(&operation.target));
         }
-        RobustRule::GeometricMedian {
-            iterations,
-            smoothing,
-        } => vec!["GEOMETRIC".into(), count(iterations), float(smoothing)],
-        RobustRule::CentredClipping { radius, iterations } => {
-            vec!["CLIPPED".into(), float(radius), count(iterations)]
-        }
+        keys.extend(operation.sources);
+        self.script(script, &keys, more).await.map(drop)
     }
 }
 
 #[async_trait]
-impl TensorStore for LuaTensors {
-    async fn set(&self, key: &str, value: Payload) -> Result<()> {
-        self.redis.set(key, value).await
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Payload>> {
-        self.redis.get(key).await
-    }
-
-    async fn get_range(&self, key: &str, elements: Range<u64>) -> Result<Option<Payload>> {
-        self.redis.get_range(key, elements).await
-    }
-
-    async fn accumulate(&self, key: &str, value: Payload) -> Result<()> {
-        let keys = [key.to_owned()];
-        let sent = vec![blob(&value)?];
-        self.run(ACCUMULATE, &keys, sent).await.map(drop)
-    }
-
-    async fn mean(&self, destination: &str, sources: &[String]) -> Result<()> {
-        check_sources(sources)?;
-        let mut keys = vec![destination.to_owned()];
-        keys.extend_from_slice(sources);
-        self.run(MEAN, &keys, Vec::new()).await.map(drop)
-    }
-
-    async fn robust_mean(
-        &self,
-        destination: &str,
-        mean: RobustMean,
-        sources: &[String],
-    ) -> Result<()> {
-        check_sources(sources)?;
-        let mut keys = vec![destination.to_owned()];
-        keys.extend_from_slice(sources);
-        let mixed = mean
-            .mixed
-            .map_or_else(String::new, |faulty| faulty.to_string());
-        let mut words: Vec<Value> = vec![mixed.into()];
-        words.extend(robust_words(mean.rule));
-        self.run(ROBUST, &keys, words).await.map(drop)
-    }
-
-    async fn sgd(&self, parameters: &str, gradient: &str, step: SgdStep) -> Result<()> {
-        self.step(parameters, &[gradient.to_owned()], step).await
-    }
-
-    async fn mean_sgd(&self, parameters: &str, sources: &[String], step: SgdStep) -> Result<()> {
-        self.step(parameters, sources, step).await
-    }
-
-    async fn push(&self, key: &str, value: Payload) -> Result<()> {
-        self.redis.push(key, value).await
-    }
-
-    async fn json_mean(&self, key: &str, count: u64) -> Result<Payload> {
-        let keys = [key.to_owned()];
-        let reply = self.run(JSON_MEAN, &keys, vec![count.to_string().into()]);
-        let mean = self.redis.commands().payload("EVALSHA", reply.await?)?;
-        mean.ok_or_else(|| ChannelError::Missing {
-            service: "tensor store",
-            key: key.to_owned(),
-        })
-    }
-
-    async fn delete(&self, keys: &[String]) -> Result<()> {
-        self.redis.delete(keys).await
-    }
-
-    async fn ping(&self) -> Result<()> {
-        self.redis.ping().await
+impl Channel<TensorCommand> for LuaTensors {
+    async fn run(&self, command: TensorCommand) -> Result<Reply> {
+        match command {
+            TensorCommand::Compute { operation, sent } => {
+                self.operate(operation, sent).await.map(Reply::from)
+            }
+            TensorCommand::JsonMean { key, count } => {
+                let count = vec![count.to_string().into()];
+                let reply = self.script(JSON_MEAN, &[key], count).await?;
+                let mean = self.redis.commands().payload("EVALSHA", reply);
+                mean.map(Reply::Value)
+            }
+            other => self.redis.run(other).await,
+        }
     }
 }

@@ -49,7 +49,7 @@ async fn query(world: &World) -> Result<Query> {
     let queue = calls(&world.task.job.trial, world.rank());
     let validates = world.task.function == VALIDATE;
     loop {
-        let message = next_message(world.exchange.queue.as_ref(), &queue).await?;
+        let message = next_message(&world.exchange.queue, &queue).await?;
         match Message::decode(&message)? {
             Message::Query {
                 functions,
@@ -73,7 +73,7 @@ async fn query(world: &World) -> Result<Query> {
 async fn merged(world: &World, at: Position) -> Result<()> {
     let queue = answers(&world.task.job.trial, world.rank());
     loop {
-        let answer = next_message(world.exchange.queue.as_ref(), &queue).await?;
+        let answer = next_message(&world.exchange.queue, &queue).await?;
         match Message::decode(&answer)? {
             Message::GoOn { epoch, interval } if (epoch, interval) == (at.epoch, at.interval) => {
                 return Ok(());

@@ -40,7 +40,7 @@ pub(super) async fn run(
     world.enter(Stage::Wait);
     world.invoke.call(task(world, INIT, 0, 0)).await?;
     let reports = reports(&world.task.job.trial);
-    let message = next_message(world.exchange.queue.as_ref(), &reports).await?;
+    let message = next_message(&world.exchange.queue, &reports).await?;
     match Message::decode(&message)? {
         Message::Initialised { layers } if layers == job.tensors.len() => {}
         other => return Err(unexpected("the job", other)),
@@ -157,7 +157,7 @@ impl Job {
             // Take reports until no function trains.
             while round.states.contains(&State::Training) {
                 world.enter(Stage::Wait);
-                let message = next_message(world.exchange.queue.as_ref(), &reports).await?;
+                let message = next_message(&world.exchange.queue, &reports).await?;
                 world.enter(Stage::Get);
                 let message = Message::decode(&message)?;
                 if progress.is_current(&message, epoch)? {
@@ -330,7 +330,7 @@ async fn validations(
     let reports = reports(&world.task.job.trial);
     let mut found: BTreeMap<usize, Option<Validation>> = BTreeMap::new();
     while found.len() < functions {
-        let message = next_message(world.exchange.queue.as_ref(), &reports).await?;
+        let message = next_message(&world.exchange.queue, &reports).await?;
         let message = Message::decode(&message)?;
         if !progress.is_current(&message, epoch)? {
             continue;
@@ -446,7 +446,7 @@ struct Calls<'a> {
     /// Task of a call, with the rank to be filled in.
     task: Task,
     invoke: Arc<dyn Invoke>,
-    queue: Arc<dyn Queue>,
+    queue: Queue,
     functions: usize,
     learning_rate: f64,
     progress: &'a Progress,

@@ -1,11 +1,8 @@
 //! A model in the tensor store, an entry of its state dictionary a key.
 
-use std::sync::Arc;
-
 use epochcost_channels::{ChannelError, Payload, TensorStore};
 
 use crate::contract::state_dict::{Entry, EntryKind, state_dict};
-use crate::contract::world::Channels;
 use crate::mechanics::transfers::at_once;
 use crate::{Result, Sizes, Vector, World};
 
@@ -33,8 +30,8 @@ pub(super) enum Copy {
 pub(super) struct Tensors {
     job: String,
     entries: Vec<Entry>,
-    exchange: Arc<dyn TensorStore>,
-    state: Arc<dyn TensorStore>,
+    exchange: TensorStore,
+    state: TensorStore,
 }
 
 impl Tensors {
@@ -46,8 +43,8 @@ impl Tensors {
         Ok(Self {
             job: world.task.job.trial.clone(),
             entries: state_dict(&world.task.job.model, sizes)?,
-            exchange: store(&world.exchange)?,
-            state: store(&world.state)?,
+            exchange: world.exchange.store(0)?,
+            state: world.state.store(0)?,
         })
     }
 
@@ -56,7 +53,7 @@ impl Tensors {
         self.entries.len()
     }
 
-    fn store(&self, entry: Entry) -> &Arc<dyn TensorStore> {
+    fn store(&self, entry: Entry) -> &TensorStore {
         match entry.kind {
             EntryKind::Parameters => &self.exchange,
             EntryKind::Statistics | EntryKind::Counter => &self.state,
@@ -177,14 +174,6 @@ impl Tensors {
         }
         Ok(())
     }
-}
-
-fn store(channels: &Channels) -> Result<Arc<dyn TensorStore>> {
-    let missing = || ChannelError::Missing {
-        service: "tensor stores",
-        key: "store 0".into(),
-    };
-    Ok(channels.tensors.of(0).ok_or_else(missing)?)
 }
 
 /// The uniform mean of models, in their order; `divisor` is how many they

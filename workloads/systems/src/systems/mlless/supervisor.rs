@@ -9,7 +9,7 @@ use crate::{Result, Stage, SystemError, World};
 
 /// The next message of `queue`, however long it takes.
 pub(super) async fn next_message(world: &World, queue: &str) -> Result<Message> {
-    let payload = polling::next_message(world.exchange.queue.as_ref(), queue).await?;
+    let payload = polling::next_message(&world.exchange.queue, queue).await?;
     Message::decode(&payload, world.workers())
 }
 

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use epochcost_channels::{ChannelError, Payload};
 use epochcost_kernels::{hash, reduce};
 
 use super::inbox::Inbox;
@@ -339,23 +338,14 @@ impl Worker {
             let update = match own {
                 Some(own) if rank == world.rank() && !self.settings.reads_own_update => own.clone(),
                 _ => {
-                    let payload = self
-                        .expect(world, update_key(&self.trial, rank, step))
-                        .await?;
+                    let key = update_key(&self.trial, rank, step);
+                    let payload = world.exchange.objects.expect(BUCKET, &key).await?;
                     Update::decode(&payload, self.replica.parameters.len(), form)?
                 }
             };
             Ok((rank, update))
         };
         in_turn(self.settings.transfers_at_once, announced.len(), fetched).await
-    }
-
-    async fn expect(&self, world: &World, key: String) -> Result<Payload> {
-        let found = world.exchange.objects.get(BUCKET, &key).await?;
-        Ok(found.ok_or(ChannelError::Missing {
-            service: "object store",
-            key,
-        })?)
     }
 
     fn apply(
@@ -473,7 +463,7 @@ impl Worker {
             self.inbox.sort(next_message(world, &self.queue).await?)?;
         }
         world.enter(Stage::Get);
-        let model = Vector::decode(&self.expect(world, key).await?)?;
+        let model = Vector::decode(&world.exchange.objects.expect(BUCKET, &key).await?)?;
         world.enter(Stage::Aggregate);
         self.replica.parameters = Vector::mean(&[self.replica.parameters.clone(), model])?;
         world.note_parameters(&self.replica.parameters);
@@ -521,9 +511,10 @@ impl Worker {
         }
         world.enter(Stage::Get);
         let this = &*self;
-        let view = &*world;
+        let objects = &world.exchange.objects;
         let fetched = (1..workers).map(|peer| async move {
-            Vector::decode(&this.expect(view, model_key(&this.trial, peer)).await?)
+            let key = model_key(&this.trial, peer);
+            Vector::decode(&objects.expect(BUCKET, &key).await?)
         });
         let mut models = vec![self.replica.parameters.clone()];
         models.extend(at_once(self.settings.transfers_at_once, fetched).await?);

@@ -1,6 +1,5 @@
 //! What runs on Lambda: one execution of the state machine an epoch of a peer.
 
-use epochcost_channels::Payload;
 use epochcost_kernels::hash;
 
 use super::{Settings, gradient_key, lambda_queue, weights_key};
@@ -73,16 +72,9 @@ async fn parameters(
         return world.compute.initial_parameters(seed).await;
     }
     let key = weights_key(job, rank, epoch);
-    let weights = expect(world.exchange.objects.get(BUCKET, &key).await?, &key)?;
+    let weights = world.exchange.objects.expect(BUCKET, &key).await?;
     world.enter(Stage::Serialise);
     Vector::decode(&weights)
-}
-
-pub(super) fn expect(object: Option<Payload>, key: &str) -> Result<Payload> {
-    object.ok_or_else(|| SystemError::Malformed {
-        what: format!("object {key}"),
-        reason: "it is not in the store".into(),
-    })
 }
 
 fn keeps_statistics(world: &World, settings: &Settings) -> bool {
@@ -95,7 +87,7 @@ async fn load_statistics(world: &World, epoch: usize) -> Result<Vector> {
     }
     let key = statistics_key(world.rank());
     let objects = &world.state.objects;
-    Vector::decode(&expect(objects.get(STATISTICS_BUCKET, &key).await?, &key)?)
+    Vector::decode(&objects.expect(STATISTICS_BUCKET, &key).await?)
 }
 
 /// The statistics that a peer evaluates with: those that the functions of the

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use epochcost_channels::{ObjectStore, Payload};
+use epochcost_channels::Payload;
 
-use super::functions::{expect, statistics};
+use super::functions::statistics;
 use super::{Settings, gradient_key, lambda_queue, rules, weights_key};
 use crate::mechanics::listing::delete_keys;
 use crate::mechanics::monitor::Monitor;
@@ -117,8 +117,11 @@ async fn gather(world: &mut World, settings: &Settings, epoch: usize) -> Result<
     let mut sum: Option<Vector> = None;
     for keys in keys.chunks(settings.downloads_at_once.max(1)) {
         world.enter(Stage::Get);
-        let objects = channels.objects.as_ref();
-        let gets: Vec<_> = keys.iter().map(|key| get(objects, key)).collect();
+        let objects = &channels.objects;
+        let gets: Vec<_> = keys
+            .iter()
+            .map(|key| async move { Ok(objects.expect(BUCKET, key).await?) })
+            .collect();
         for body in at_once(gets.len(), gets).await? {
             world.enter(Stage::Serialise);
             let gradient = Vector::decode(&body)?;
@@ -134,10 +137,6 @@ async fn gather(world: &mut World, settings: &Settings, epoch: usize) -> Result<
     Ok(mean)
 }
 
-async fn get(objects: &dyn ObjectStore, key: &str) -> Result<Payload> {
-    expect(objects.get(BUCKET, key).await?, key)
-}
-
 /// Deletes what only this peer and its functions read.
 async fn delete(world: &World, settings: &Settings, epoch: usize) -> Result<()> {
     let (job, rank) = (&world.task.job, world.rank());
@@ -148,5 +147,5 @@ async fn delete(world: &World, settings: &Settings, epoch: usize) -> Result<()> 
     if settings.sends_weights {
         keys.push(weights_key(job, rank, epoch));
     }
-    delete_keys(world.exchange.objects.as_ref(), BUCKET, &keys).await
+    delete_keys(&world.exchange.objects, BUCKET, &keys).await
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Settings;
 use super::membership::members;
-use super::stages::{expect, shared_key, store_of};
+use super::stages::shared_key;
 use crate::contract::attack::Known;
 use crate::{AttackKind, Result, Vector, World};
 
@@ -30,8 +30,8 @@ pub(super) async fn corrupt(world: &World, settings: &Settings) -> Result<()> {
     }
     let round = settings.round_number(&world.task);
     let key = shared_key(settings, round);
-    let store = store_of(&world.state, rank)?;
-    let Vector::Real(own) = Vector::decode(&expect(&store, &key).await?)? else {
+    let store = world.state.store(rank)?;
+    let Vector::Real(own) = Vector::decode(&store.expect(&key).await?)? else {
         return Ok(());
     };
 
@@ -74,7 +74,7 @@ async fn awaited(
     peer: usize,
     key: &str,
 ) -> Result<Option<Vector>> {
-    let store = store_of(&world.state, peer)?;
+    let store = world.state.store(peer)?;
     let limit = Duration::from_millis(settings.heartbeat_timeout_ms / 2);
     let until = settings.membership.then(|| world.clock.now() + limit);
     loop {

@@ -48,7 +48,7 @@
 use std::time::Duration;
 
 use super::Settings;
-use super::stages::{MODEL, store_of};
+use super::stages::MODEL;
 use crate::{Job, Result, SystemError, Task, Vector, World};
 
 /// Key of the last round whose average a peer has stored, in its store.
@@ -163,13 +163,13 @@ pub(super) async fn members(world: &World, settings: &Settings) -> Result<Vec<us
 }
 
 async fn ranks_at(world: &World, peer: usize, key: &str) -> Result<Option<Vec<usize>>> {
-    let found = store_of(&world.state, peer)?.get(key).await?;
+    let found = world.state.store(peer)?.get(key).await?;
     let ranks = found.map(|found| Vector::decode(&found)).transpose()?;
     Ok(ranks.as_ref().map(decode))
 }
 
 async fn write(world: &World, key: &str, ranks: &[usize]) -> Result<()> {
-    let store = store_of(&world.state, world.rank())?;
+    let store = world.state.store(world.rank())?;
     Ok(store.set(key, encode(ranks).encode()).await?)
 }
 
@@ -245,10 +245,10 @@ pub(super) async fn turn(world: &World, settings: &Settings, next: &Task) -> Res
     }
     write(world, MEMBERS, &all).await?;
     write(world, CAME_IN, &[&[next.epoch], coming.as_slice()].concat()).await?;
-    let store = store_of(&world.state, rank)?;
+    let store = world.state.store(rank)?;
     store.delete(&[OUT.to_owned()]).await?;
     for peer in coming.into_iter().filter(|_| calls) {
-        let store = store_of(&world.state, peer)?;
+        let store = world.state.store(peer)?;
         store.set(CALLED_BY, encode(&[rank]).encode()).await?;
         let task = Task {
             rank: peer,
@@ -266,7 +266,7 @@ pub(super) async fn come_in(world: &World) -> Result<()> {
     let Some(peer) = called_by.and_then(|ranks| ranks.first().copied()) else {
         return Ok(());
     };
-    let (theirs, own) = (store_of(&world.state, peer)?, store_of(&world.state, rank)?);
+    let (theirs, own) = (world.state.store(peer)?, world.state.store(rank)?);
     let is_new = own.get(HEARTBEAT).await?.is_none();
     for key in MODEL.into_iter().chain([MEMBERS, CAME_IN, DEAL]) {
         if let Some(value) = theirs.get(key).await? {

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Settings;
-use super::stages::{expect, shared_key, store_of};
+use super::stages::shared_key;
 use crate::contract::arithmetic;
 use crate::{AttackKind, Result, SystemError, Vector, World};
 
@@ -76,7 +76,7 @@ fn pair(secret: &[u8]) -> Result<Ed25519KeyPair> {
 
 /// Draws the peer's key. The secret goes into its own store and nowhere else.
 pub(super) async fn make_key(world: &World) -> Result<()> {
-    let store = store_of(&world.state, world.rank())?;
+    let store = world.state.store(world.rank())?;
     let secret = drawn()?;
     let public = pair(&secret)?.public_key().as_ref().to_vec();
     store.set(PRIVATE_KEY, secret.to_vec().into()).await?;
@@ -85,7 +85,7 @@ pub(super) async fn make_key(world: &World) -> Result<()> {
 
 /// Fetches every peer's public key in the peer's first round; these are trusted from here on.
 pub(super) async fn trust(world: &World, settings: &Settings) -> Result<()> {
-    let store = store_of(&world.state, world.rank())?;
+    let store = world.state.store(world.rank())?;
     let has_joined = world.rank() >= settings.first_peers(world.workers());
     let is_new = has_joined && store.get(TRUSTED).await?.is_none();
     if settings.round_number(&world.task) > 0 && !is_new {
@@ -93,7 +93,7 @@ pub(super) async fn trust(world: &World, settings: &Settings) -> Result<()> {
     }
     let mut keys = Vec::with_capacity(KEY_BYTES * world.workers());
     for peer in 0..world.workers() {
-        let key = expect(&store_of(&world.state, peer)?, PUBLIC_KEY).await?;
+        let key = world.state.store(peer)?.expect(PUBLIC_KEY).await?;
         let key = key.bytes()?;
         if key.len() != KEY_BYTES {
             return Err(failed("it has another length than a public key"));
@@ -122,9 +122,9 @@ fn statement(peer: usize, epoch: usize, round: usize, average: &Payload) -> Vec<
 pub(super) async fn sign(world: &World, settings: &Settings) -> Result<()> {
     let (rank, epoch) = (world.rank(), world.task.epoch);
     let round = settings.round_number(&world.task);
-    let store = store_of(&world.state, rank)?;
-    let average = expect(&store, &shared_key(settings, round)).await?;
-    let mut secret = expect(&store, PRIVATE_KEY).await?.bytes()?.to_vec();
+    let store = world.state.store(rank)?;
+    let average = store.expect(&shared_key(settings, round)).await?;
+    let mut secret = store.expect(PRIVATE_KEY).await?.bytes()?.to_vec();
     let attack = world.task.job.attack.as_ref();
     let is_attacker = attack.is_some_and(|attack| {
         attack.kind == AttackKind::WrongKey && attack.is_by(rank, epoch, world.workers())
@@ -139,8 +139,8 @@ pub(super) async fn sign(world: &World, settings: &Settings) -> Result<()> {
 
 /// Returns the public keys of all peers, by rank.
 pub(super) async fn trusted(world: &World) -> Result<Vec<u8>> {
-    let store = store_of(&world.state, world.rank())?;
-    Ok(expect(&store, TRUSTED).await?.bytes()?.to_vec())
+    let store = world.state.store(world.rank())?;
+    Ok(store.expect(TRUSTED).await?.bytes()?.to_vec())
 }
 
 /// Whether `average` is signed by `peer` for the epoch and round of the task.
@@ -152,7 +152,7 @@ pub(super) async fn is_signed(
     average: &Payload,
 ) -> Result<bool> {
     let round = settings.round_number(&world.task);
-    let store = store_of(&world.state, peer)?;
+    let store = world.state.store(peer)?;
     let Some(signature) = store.get(&signature_key(round)).await? else {
         return Ok(false);
     };

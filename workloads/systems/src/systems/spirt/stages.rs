@@ -1,8 +1,6 @@
 //! The functions of SPIRT's workflow, in its order and words.
 
-use std::sync::Arc;
-
-use epochcost_channels::{ChannelError, Payload, TensorStore};
+use epochcost_channels::{Payload, TensorStore};
 use epochcost_kernels::{codec, hash};
 
 use super::attack::{EARLIER, corrupt};
@@ -15,7 +13,6 @@ use super::{
     TEXT_BYTES_PER_PARAMETER, Update, in_store_step, sgd_of,
 };
 use crate::contract::data;
-use crate::contract::world::Channels;
 use crate::mechanics::continuation::{load_monitor, save_monitor};
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::transfers::{at_once, in_turn};
@@ -73,22 +70,6 @@ fn peer_key(rank: usize) -> String {
     format!("peer_gradient_{rank}")
 }
 
-pub(super) fn store_of(channels: &Channels, rank: usize) -> Result<Arc<dyn TensorStore>> {
-    let missing = || ChannelError::Missing {
-        service: "tensor stores",
-        key: format!("store of peer {rank}"),
-    };
-    Ok(channels.tensors.of(rank).ok_or_else(missing)?)
-}
-
-pub(super) async fn expect(store: &Arc<dyn TensorStore>, key: &str) -> Result<Payload> {
-    let missing = || ChannelError::Missing {
-        service: "tensor store",
-        key: key.to_owned(),
-    };
-    Ok(store.get(key).await?.ok_or_else(missing)?)
-}
-
 /// Stores the initial parameters, and batch-norm statistics if they are kept.
 pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<()> {
     let job = &world.task.job;
@@ -97,8 +78,8 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
     } else {
         hash::mix(job.seed, world.rank() as u64 + 1)
     };
-    let store = store_of(&world.exchange, world.rank())?;
-    let state = store_of(&world.state, world.rank())?;
+    let store = world.exchange.store(world.rank())?;
+    let state = world.state.store(world.rank())?;
     let keeps_statistics =
         settings.batch_norm == BatchNorm::FirstBatch && world.compute.statistics() > 0;
 
@@ -138,7 +119,7 @@ pub(super) async fn authenticate(world: &mut World, settings: &Settings) -> Resu
 
 async fn ping_peers(world: &World, settings: &Settings) -> Result<()> {
     for peer in members(world, settings).await? {
-        store_of(&world.exchange, peer)?.ping().await?;
+        world.exchange.store(peer)?.ping().await?;
     }
     Ok(())
 }
@@ -150,8 +131,8 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
         what: "the input of compute_gradients".into(),
         reason: "it names no mini-batch".into(),
     })?;
-    let store = store_of(&world.exchange, rank)?;
-    let state = store_of(&world.state, rank)?;
+    let store = world.exchange.store(rank)?;
+    let state = world.state.store(rank)?;
     let round = settings.round_number(&world.task);
     let batches = world.task.minibatches(settings.rounds(&world.task.job));
     let keeps_statistics = settings.batch_norm == BatchNorm::FirstBatch
@@ -159,9 +140,9 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
         && world.compute.statistics() > 0;
 
     world.enter(Stage::Get);
-    let parameters = Vector::decode(&expect(&store, PARAMETERS).await?)?;
+    let parameters = Vector::decode(&store.expect(PARAMETERS).await?)?;
     let mut statistics = if keeps_statistics {
-        Vector::decode(&expect(&state, STATISTICS).await?)?
+        Vector::decode(&state.expect(STATISTICS).await?)?
     } else {
         world.compute.initial_statistics()
     };
@@ -222,7 +203,7 @@ fn decode(format: GradientFormat, gradient: &Payload) -> Result<Vector> {
 pub(super) async fn average_gradients(world: &mut World, settings: &Settings) -> Result<()> {
     let round = settings.round_number(&world.task);
     let batches = world.task.minibatches(settings.rounds(&world.task.job));
-    let store = store_of(&world.exchange, world.rank())?;
+    let store = world.exchange.store(world.rank())?;
     let destination = averaged_key(round);
     let sources: Vec<String> = batches
         .clone()
@@ -250,10 +231,7 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
             world.enter(Stage::Get);
             let mut gradients = Vec::with_capacity(batches.len());
             for key in &sources {
-                gradients.push(decode(
-                    settings.gradient_format,
-                    &expect(&store, key).await?,
-                )?);
+                gradients.push(decode(settings.gradient_format, &store.expect(key).await?)?);
             }
             world.enter(Stage::Aggregate);
             let averaged = Vector::mean(&gradients)?;
@@ -277,11 +255,11 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
 async fn apply_momentum(
     world: &mut World,
     settings: &Settings,
-    store: &Arc<dyn TensorStore>,
+    store: &TensorStore,
     average: &str,
 ) -> Result<()> {
     world.enter(Stage::Get);
-    let mut shared = Vector::decode(&expect(store, average).await?)?;
+    let mut shared = Vector::decode(&store.expect(average).await?)?;
     let before = store.get(MOMENTUM).await?;
     let before = before.map(|before| Vector::decode(&before)).transpose()?;
     world.enter(Stage::Aggregate);
@@ -297,7 +275,7 @@ async fn apply_momentum(
 /// and no peer will fetch its averages again.
 pub(super) async fn check_heartbeat(world: &mut World, settings: &Settings) -> Result<()> {
     let round = settings.round_number(&world.task);
-    let store = store_of(&world.exchange, world.rank())?;
+    let store = world.exchange.store(world.rank())?;
     world.enter(Stage::Wait);
     ping_peers(world, settings).await?;
     let batches = world.task.minibatches(settings.rounds(&world.task.job));
@@ -342,8 +320,8 @@ pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) 
     // Each peer's average; none where its signature is refused.
     let fetched = move |turn: usize| async move {
         let peer = ranks[(first + turn) % number];
-        let store = store_of(&view.exchange, peer)?;
-        let average = expect(&store, &shared_key(settings, round)).await?;
+        let store = view.exchange.store(peer)?;
+        let average = store.expect(&shared_key(settings, round)).await?;
         let is_refused = match keys {
             Some(keys) => !signatures::is_signed(view, settings, keys, peer, &average).await?,
             None => false,
@@ -363,7 +341,7 @@ pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) 
         aggregated.divide(batches.len() as f32);
     }
     world.enter(Stage::Put);
-    let store = store_of(&world.exchange, world.rank())?;
+    let store = world.exchange.store(world.rank())?;
     Ok(store
         .set(&aggregated_key(settings, round), aggregated.encode())
         .await?)
@@ -377,7 +355,7 @@ async fn aggregate_robustly(
     mut averages: Vec<Vector>,
 ) -> Result<()> {
     let (round, rank) = (settings.round_number(&world.task), world.rank());
-    let store = store_of(&world.exchange, rank)?;
+    let store = world.exchange.store(rank)?;
 
     // Refuse what no rule can use.
     world.enter(Stage::Aggregate);
@@ -446,15 +424,15 @@ pub(super) async fn update_model(world: &mut World, settings: &Settings) -> Resu
         sgd.learning_rate = load_monitor(world, last).await?.learning_rate;
     }
     let gradient_key = aggregated_key(settings, settings.round_number(&world.task));
-    let store = store_of(&world.exchange, world.rank())?;
+    let store = world.exchange.store(world.rank())?;
     world.enter(Stage::UpdateModel);
     if settings.update == Update::InStore {
         return Ok(store
             .sgd(PARAMETERS, &gradient_key, in_store_step(sgd))
             .await?);
     }
-    let mut parameters = Vector::decode(&expect(&store, PARAMETERS).await?)?;
-    let gradient = Vector::decode(&expect(&store, &gradient_key).await?)?;
+    let mut parameters = Vector::decode(&store.expect(PARAMETERS).await?)?;
+    let gradient = Vector::decode(&store.expect(&gradient_key).await?)?;
     let has_momentum = sgd.momentum != 0.0;
     let mut velocity = if has_momentum {
         store
@@ -481,8 +459,8 @@ pub(super) async fn update_model(world: &mut World, settings: &Settings) -> Resu
 pub(super) async fn check_convergence(world: &mut World, settings: &Settings) -> Result<()> {
     let (rank, epoch) = (world.rank(), world.task.epoch);
     world.enter(Stage::DetectConvergence);
-    let store = store_of(&world.exchange, rank)?;
-    let parameters = Vector::decode(&expect(&store, PARAMETERS).await?)?;
+    let store = world.exchange.store(rank)?;
+    let parameters = Vector::decode(&store.expect(PARAMETERS).await?)?;
     world.note_parameters(&parameters);
     let is_last = world.task.round + 1 == settings.rounds(&world.task.job);
     let is_first = members(world, settings).await?.first() == Some(&rank);
@@ -491,7 +469,7 @@ pub(super) async fn check_convergence(world: &mut World, settings: &Settings) ->
     }
     let statistics = match settings.batch_norm {
         BatchNorm::FirstBatch if world.compute.statistics() > 0 => {
-            Vector::decode(&expect(&store_of(&world.state, rank)?, STATISTICS).await?)?
+            Vector::decode(&world.state.store(rank)?.expect(STATISTICS).await?)?
         }
         _ => world.compute.initial_statistics(),
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::memory::MemoryQueue;
-use epochcost_channels::{Payload, Queue, Result as ChannelResult};
+use epochcost_channels::{Channel, Payload, Queue, QueueCommand, Reply, Result as ChannelResult};
 use epochcost_systems::testing::{self, Failures, Trial};
 use epochcost_systems::{DriveError, Fidelity, Job, Task};
 use serde_json::json;
@@ -45,7 +45,7 @@ enum Fate {
 
 /// A queue with a fate.
 struct Fated {
-    queue: MemoryQueue,
+    queue: Queue,
     fate: Fate,
     published: AtomicUsize,
     reports: Mutex<Vec<Report>>,
@@ -59,7 +59,7 @@ struct Fated {
 impl Fated {
     fn new(fate: Fate) -> Arc<Self> {
         Arc::new(Self {
-            queue: MemoryQueue::default(),
+            queue: Queue::new(Arc::new(MemoryQueue::default())),
             fate,
             published: AtomicUsize::new(0),
             reports: Mutex::default(),
@@ -85,15 +85,14 @@ impl Fated {
     }
 }
 
-#[async_trait]
-impl Queue for Fated {
-    async fn publish(&self, queue: &str, message: Payload) -> ChannelResult<()> {
+impl Fated {
+    async fn publish(&self, queue: String, message: Payload) -> ChannelResult<()> {
         let number = self.published.fetch_add(1, Relaxed);
-        self.queue.publish(queue, message.clone()).await?;
+        self.queue.publish(&queue, message.clone()).await?;
         if let Fate::Again { number: of, after } = self.fate
             && of == number
         {
-            let copy = (number + after, queue.to_owned(), message.clone());
+            let copy = (number + after, queue.clone(), message.clone());
             self.late.lock().unwrap().push_back(copy);
         }
         self.deliver_late(number).await?;
@@ -110,7 +109,7 @@ impl Queue for Fated {
             && of == reported
         {
             if let Some(after) = again {
-                let copy = (number + after, queue.to_owned(), message);
+                let copy = (number + after, queue, message);
                 self.late.lock().unwrap().push_back(copy);
             }
             *self.kill.lock().unwrap() = Some(report);
@@ -119,29 +118,17 @@ impl Queue for Fated {
         }
         Ok(())
     }
+}
 
-    async fn publish_fanout(&self, exchange: &str, message: Payload) -> ChannelResult<()> {
-        self.queue.publish_fanout(exchange, message).await
-    }
-
-    async fn bind(&self, exchange: &str, queue: &str) -> ChannelResult<()> {
-        self.queue.bind(exchange, queue).await
-    }
-
-    async fn consume(&self, queue: &str, wait: Duration) -> ChannelResult<Option<Payload>> {
-        self.queue.consume(queue, wait).await
-    }
-
-    async fn peek(&self, queue: &str) -> ChannelResult<Option<Payload>> {
-        self.queue.peek(queue).await
-    }
-
-    async fn count(&self, queue: &str) -> ChannelResult<u64> {
-        self.queue.count(queue).await
-    }
-
-    async fn purge(&self, queue: &str) -> ChannelResult<()> {
-        self.queue.purge(queue).await
+#[async_trait]
+impl Channel<QueueCommand> for Fated {
+    async fn run(&self, command: QueueCommand) -> ChannelResult<Reply> {
+        match command {
+            QueueCommand::Publish { queue, message } => {
+                self.publish(queue, message).await.map(Reply::from)
+            }
+            other => self.queue.run(other).await,
+        }
     }
 }
 
@@ -179,7 +166,8 @@ impl Failures for Killer {
 async fn run(job: &Job, fate: Fate) -> (Result<Trial, DriveError>, Arc<Fated>) {
     let queue = Fated::new(fate);
     let killer = Arc::new(Killer(queue.clone()));
-    let running = testing::run_over(job, testing::compute, killer, queue.clone());
+    let over = Queue::new(queue.clone());
+    let running = testing::run_over(job, testing::compute, killer, over);
     let limit = Duration::from_secs(20);
     let ended = tokio::time::timeout(limit, running).await;
     (ended.expect("the job waits for ever"), queue)

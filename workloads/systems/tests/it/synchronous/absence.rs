@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_channels::TensorStore;
 use epochcost_channels::memory::{MemoryLinks, MemoryObjects, MemoryQueue};
+use epochcost_channels::{Links, ObjectStore, Queue};
 use epochcost_systems::testing;
 use epochcost_systems::{
     Batch, Channels, Clock, Compute, ComputeHook, DATASET_BUCKET, DriveError, Evaluate,
@@ -74,10 +74,10 @@ pub(crate) fn short_job(system: &str, workers: usize, settings: Value) -> Job {
 /// Channels that hold the shards of `job`.
 pub(crate) async fn channels(job: &Job) -> Channels {
     let channels = Channels {
-        objects: Arc::new(MemoryObjects::default()),
-        tensors: Arc::new(Vec::<Arc<dyn TensorStore>>::new()),
-        queue: Arc::new(MemoryQueue::default()),
-        links: Arc::new(MemoryLinks::default()),
+        objects: ObjectStore::new(Arc::new(MemoryObjects::default())),
+        tensors: Arc::new(Vec::new()),
+        queue: Queue::new(Arc::new(MemoryQueue::default())),
+        links: Links::new(Arc::new(MemoryLinks::default())),
     };
     let share = job.batches_per_worker * job.batch_size;
     for rank in 0..job.workers {

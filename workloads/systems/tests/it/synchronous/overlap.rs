@@ -1,7 +1,6 @@
 //! Parts of a gradient that are put while the rest is computed.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use epochcost_channels::ObjectStore;
@@ -30,7 +29,7 @@ enum Course {
 
 struct InParts {
     model: Box<dyn Compute>,
-    objects: Arc<dyn ObjectStore>,
+    objects: ObjectStore,
     course: Course,
 }
 
