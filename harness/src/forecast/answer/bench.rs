@@ -12,7 +12,7 @@ use super::goal::Price;
 use super::part::{Growing, MINIMUM_S, Part, SHORT, Span};
 use crate::cost::{ADDRESS, CostModel, LineItem, PriceBook, VOLUME};
 use crate::error::Error;
-use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions};
+use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions, sizes_only};
 use crate::forecast::places::{Draw, Site};
 use crate::forecast::work;
 use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
@@ -225,9 +225,9 @@ impl Bench<'_> {
         }
         simulation.job = cut(&point.row.job, span.batches, span.epochs);
         self.counted[0].fetch_add(1, Ordering::Relaxed);
-        let alike_above = span.alike_above;
+        let options = sizes_only(span.alike_above);
         Ok(
-            match estimate_by(&point.row, &simulation, &prices, alike_above)? {
+            match estimate_by(&point.row, &simulation, &prices, options)? {
                 Outcome::Feasible(estimate) => {
                     self.counted[1].fetch_add(estimate.events, Ordering::Relaxed);
                     Ok(self.of(&point.row, &estimate, span.epochs))
