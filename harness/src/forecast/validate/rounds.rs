@@ -7,20 +7,18 @@ use std::path::Path;
 
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Aggregated, ProbeClient, Round, RoundTimes, aggregate};
+use epochcost_systems::PaperAccount;
 use epochcost_systems::aggregation::levels;
 
 use super::file::File;
 use super::predict::{Predicted, Predictor, REPETITIONS, simulated};
 use crate::chain::chain;
-use crate::cost::PriceBook;
+use crate::cost::{self, PriceBook};
 use crate::error::Error;
 use crate::published::{PublishedError, Row, Table};
 
 /// Most clients, functions or inputs of a line.
 const MOST: usize = 100_000;
-
-/// MB in the GB that AWS bills.
-const MB_PER_GB: f64 = 1024.0;
 
 /// A quantity of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +76,8 @@ pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
 /// Prices of functions, dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Prices {
-    gb_second: f64,
+    /// Of a second of a function of one MB.
+    mb_second: f64,
     call: f64,
 }
 
@@ -90,15 +89,14 @@ impl Prices {
     pub(super) fn shipped() -> Result<Self, Error> {
         let book = PriceBook::shipped()?;
         Ok(Self {
-            gb_second: book.price("lambda_gb_second")?.usd,
+            mb_second: cost::function_rate_usd(PaperAccount::Comparison, 1, None, &book)?,
             call: book.price("lambda_request")?.usd,
         })
     }
 
     /// Returns the price of calls of so many seconds together.
     pub(super) fn of_functions(self, memory_mb: u32, seconds: f64, calls: usize) -> f64 {
-        let gb = f64::from(memory_mb) / MB_PER_GB;
-        seconds * gb * self.gb_second + calls as f64 * self.call
+        seconds * f64::from(memory_mb) * self.mb_second + calls as f64 * self.call
     }
 }
 
