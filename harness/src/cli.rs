@@ -2,6 +2,7 @@
 
 mod help;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -69,11 +70,11 @@ enum Verb {
     /// traffic, memory, and which rows nothing beats. Impossible rows are named
     /// with the limit that they meet, and are no error.
     Plan(cmd::plan::Args),
-    /// Compare the simulator with public measurements, cell by cell.
+    /// Compare the simulator with public measurements, or with a recorded run, cell by cell.
     ///
     /// Every file names a data set, the series that constants may have been
     /// fitted to, and targets for all other series. Exits with 3 if a target
-    /// is not met or missed as the file expects.
+    /// is not met or missed as the file expects, or a run is off by more than --within.
     Validate(cmd::validate::Args),
     /// Draw where training is cheapest, and where it is fastest.
     ///
@@ -88,9 +89,12 @@ enum Verb {
     /// on an idle machine. `profile calibrate` moves a platform profile towards
     /// measurements of one's own account.
     Profile(cmd::profile::Args),
-    /// Simulate a recorded local run again: on the same machine's profile, or
-    /// under another memory size, worker count or platform.
-    Replay(cmd::replay::Args),
+    /// Gone: what it did is asked of other verbs.
+    #[command(hide = true, disable_help_flag = true)]
+    Replay {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<OsString>,
+    },
     /// Run the tables and figures of the papers, and report on all of them.
     ///
     /// Every item is an experiment in a directory of `experiments/`, and a run
@@ -205,7 +209,12 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::Validate(args) => cmd::validate::run(&args, output),
         Verb::Map(args) => cmd::map::run(&args, output),
         Verb::Profile(args) => cmd::profile::run(&args, output).await,
-        Verb::Replay(args) => cmd::replay::run(&args, output).await,
+        Verb::Replay { .. } => Err(Error::Usage {
+            problem: "there is no verb `replay` any more".to_owned(),
+            remedy: "`epochcost validate RUN` compares a run with its simulation, `epochcost plan RUN --set \
+                     workers=16` plans it under other settings, `epochcost profile calibrate RUN` takes its steps"
+                .to_owned(),
+        }),
         Verb::Reproduce(args) => cmd::reproduce::run(&args, output).await,
         Verb::Report(args) => cmd::report::run(&args, output),
         Verb::Compare(args) => cmd::compare::run(&args, output),

@@ -7,9 +7,11 @@ use thiserror::Error;
 
 use crate::audit::AuditError;
 use crate::chain::chain;
+use crate::cost::PriceBookError;
 use crate::exit::Exit;
 use crate::experiment::{ExperimentError, UnreadableDirectory};
 use crate::platform::PlatformError;
+use crate::profiles::ProfileError;
 use crate::results::{ResultsError, closed};
 
 /// Why a verb could not do its work.
@@ -104,6 +106,19 @@ impl From<DatasetError> for Error {
             },
             error => Self::Dataset(error),
         }
+    }
+}
+
+impl From<PriceBookError> for Error {
+    fn from(error: PriceBookError) -> Self {
+        ResultsError::from(error).into()
+    }
+}
+
+impl From<ProfileError> for Error {
+    fn from(error: ProfileError) -> Self {
+        let ProfileError { problem, remedy } = error;
+        Self::Usage { problem, remedy }
     }
 }
 

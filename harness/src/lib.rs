@@ -15,7 +15,7 @@
 //! | 9 | `cli` | the command line: parse and dispatch |
 //! | 8 | `cmd` | the verbs: options, one call, and what is printed |
 //! | 7 | `run`, `schemas` | runs from preparation to report, and reproductions of many; schemas of files |
-//! | 6 | `forecast`, `profiling` | plans and replays in virtual time; compute profiles of this machine |
+//! | 6 | `forecast`, `profiling` | plans and validations in virtual time; compute profiles of this machine |
 //! | 5 | `report`, `error` | pages and tables from results; every error of a verb |
 //! | 4 | `analysis`, `audit`, `experiment` | figures and verdicts; the papers' statements by their own figures; experiments from YAML to rows |
 //! | 3 | `results`, `published`, `format`, `platform` | run directories; papers and published tables; numbers as text; where trials run |

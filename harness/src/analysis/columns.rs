@@ -101,7 +101,8 @@ fn of_peers(
     };
     let of_batches = usage.invocations.iter().filter(|call| call.batch.is_some());
     let functions = of_batches.map(|call| call.alike).sum::<u64>() as f64 / machine_epochs(job);
-    let rate = cost::peer_function_rate_usd(memory_mb, usage.function_price, prices)?;
+    let rate =
+        cost::function_rate_usd(usage.paper_account, memory_mb, usage.function_price, prices)?;
     let instance = cost::instance_usd(seconds, usage.instance_type, prices)?;
     let peer = rate * functions * seconds + instance;
     let of_functions = mean_batch_s(&usage.invocations);

@@ -4,7 +4,7 @@ use epochcost_systems::{Device, Host};
 
 use super::{RowAnalysis, TrialAnalysis};
 use crate::claims::{Estimate, Metric};
-use crate::cost::{EC2_MINIMUM_S, instances::gpus};
+use crate::cost::{EC2_MINIMUM_S, LineItem, instances::gpus};
 use crate::format;
 
 /// Share by which the samples of an epoch may differ: what does not fill a batch
@@ -153,8 +153,7 @@ pub(super) fn holds_minimum(row: &RowAnalysis) -> bool {
         let is_short = |seconds: f64| seconds < EC2_MINIMUM_S;
         let mut items = trial.full.items.iter();
         workers.any(|call| is_short(call.billed_ms as f64 / 1e3))
-            || (is_short(trial.trial.wall_s)
-                && items.any(|item| item.dimension.starts_with("ec2/")))
+            || (is_short(trial.trial.wall_s) && items.any(LineItem::is_instance))
     })
 }
 

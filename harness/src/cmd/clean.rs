@@ -8,7 +8,6 @@ use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::platform::{Removal, Resource, SurveyFilter, cloud};
-use crate::results::ResultsError;
 use crate::ui::{Output, eprint_line, table};
 
 /// `clean`.
@@ -70,7 +69,7 @@ impl Line {
 /// declined.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let cloud = cloud()?;
-    let book = PriceBook::shipped().map_err(ResultsError::from)?;
+    let book = PriceBook::shipped()?;
     let filter = SurveyFilter {
         regions: args.region.clone(),
         run: args.run.clone(),

@@ -13,7 +13,6 @@ pub mod map;
 pub mod plan;
 pub mod prices;
 pub mod profile;
-pub mod replay;
 pub mod report;
 pub mod reproduce;
 pub mod run;

@@ -21,8 +21,9 @@ const LONGEST_SEARCH_S: f64 = 365.0 * 86_400.0;
 /// `plan`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The experiment file.
-    #[arg(value_name = "EXPERIMENT")]
+    /// The experiment file, or the directory of a finished local run: its experiment on the run's machine,
+    /// with steps that take what they took there.
+    #[arg(value_name = "EXPERIMENT|RUN")]
     experiment: PathBuf,
     /// Set a field, as for `run`.
     #[arg(long, value_name = "A.B=C")]

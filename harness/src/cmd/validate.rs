@@ -1,11 +1,12 @@
-//! `validate`: the simulator against measurements that it was not fitted to.
+//! `validate`: the simulator against measurements that it was not fitted to, and recorded runs.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::validation_files;
-use crate::forecast::validate::{self, Request};
+use crate::forecast::is_run;
+use crate::forecast::validate::{self, Form, Request};
 use crate::profiles::misses;
 use crate::shipped;
 use crate::suggest::did_you_mean;
@@ -20,16 +21,27 @@ const JUDGES: &str = "judges";
 /// `validate`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Validation files; those in experiments/validation, if none is named.
-    #[arg(value_name = "FILE")]
+    /// Validation files, or directories of finished local runs, whose figures are compared with their
+    /// simulation; the files in experiments/validation, if none is named.
+    #[arg(value_name = "FILE|RUN")]
     files: Vec<PathBuf>,
-    /// The platform profile, by name or file, in the place of that of the files.
-    /// Targets are then shown and not compared with what the files expect.
-    #[arg(long, value_name = "PROFILE")]
+    /// The platform profile, by name or file, in the place of that of the files: targets are then shown
+    /// and not compared with what the files expect. Of a run, in the place of `laptop` with the cores of
+    /// its machine.
+    #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
-    /// Draws of the constants' ranges, whose 5th to 95th percentile is a cell's interval.
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(40..=5000))]
-    draws: u32,
+    /// A compute profile, by name or file, in the place of the steps that a run recorded: a prediction
+    /// that knows nothing of the run. More than once: the first that knows a model counts.
+    #[arg(long, value_name = "NAME|FILE")]
+    compute: Vec<String>,
+    /// Exit with 3 if the simulated wall time of any row of a run is off by more than this share of the
+    /// recorded one.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    within: Option<f64>,
+    /// Draws of the constants' ranges, whose 5th to 95th percentile is a cell's interval: 200 of files, and
+    /// of runs none by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(40..=5000))]
+    draws: Option<u32>,
     /// Show every cell.
     #[arg(long)]
     cells: bool,
@@ -55,10 +67,17 @@ pub struct Args {
     predict: Option<PathBuf>,
 }
 
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
+        _ => Err("give a share of more than 0, as 0.25".to_owned()),
+    }
+}
+
 /// Prints predicted against measured figures, and what they amount to.
 ///
 /// # Errors
-/// When a file, its data or its profile cannot be used.
+/// When a file, its data, a run or a profile cannot be used.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let Some(path) = &args.predict {
         return predict(args, path, output);
@@ -85,6 +104,8 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let validated = validate::validate(&Request {
         files: &files,
         profile: args.profile.as_deref(),
+        compute: &args.compute,
+        within: args.within,
         draws: args.draws,
         with_refinements: args.record.is_none() && !args.leave_one_out,
         leaves_out: args.leave_one_out,
@@ -96,14 +117,14 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         })?;
         output.message(format_args!("wrote {}", path.display()));
     }
-    output.text(if args.markdown {
-        validated.markdown(args.cells)
+    let form = if args.markdown {
+        Form::Markdown
     } else {
-        validated.text(args.cells)
-    });
+        Form::Plain
+    };
+    output.text(validated.shown(form, args.cells));
     output.json(&validated);
-    let is_expected = args.profile.is_some() || args.leave_one_out || validated.is_expected();
-    Ok(if is_expected {
+    Ok(if args.leave_one_out || validated.is_expected() {
         Exit::Done
     } else {
         Exit::Failed
@@ -127,11 +148,14 @@ fn predict(args: &Args, path: &Path, output: Output) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// Returns the file of a validation that a user named, by its path or its name.
+/// Returns the file of a validation that a user named, by its path or its name; a run as it is.
 ///
 /// # Errors
 /// [`Error::Usage`] with the nearest name.
 fn named(file: &Path) -> Result<PathBuf, Error> {
+    if is_run(file) {
+        return Ok(file.to_owned());
+    }
     let found = shipped::experiment(&Path::new(VALIDATION).join(file));
     let mut found = [shipped::experiment(file), found].into_iter();
     if let Some(found) = found.find(|file| shipped::is_file(file)) {

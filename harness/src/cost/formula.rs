@@ -2,6 +2,9 @@
 //! et al. 2025, Table 2), and (λ·B + e)·T for a peer (Barrak et al. 2023, P2P,
 //! Tables II and III).
 
+use epochcost_systems::PaperAccount;
+
+use super::prices::ec2;
 use super::{PriceBook, PriceBookError};
 
 /// The dimension that the P2P paper's prices of a function are those of: its
@@ -26,19 +29,29 @@ pub fn function_usd(
     }
 }
 
-/// Returns λ, the US dollars per second of a function of `memory_mb` as the P2P
-/// paper has it, or where the platform has a price of its own, that.
+/// Returns the dimension of a function's GB-second: the P2P paper's functions run
+/// on Arm, those of the comparison on x86.
+pub(super) fn gb_second(paper_account: PaperAccount) -> &'static str {
+    match paper_account {
+        PaperAccount::Comparison => "lambda_gb_second",
+        PaperAccount::PeerToPeer => ARM,
+    }
+}
+
+/// Returns the US dollars per second that AWS charges for a function of `memory_mb`, with GB of 1,024 MB
+/// (λ of the P2P paper), or where the platform has a price of its own, that.
 ///
 /// # Errors
 /// When the book lacks the price.
-pub fn peer_function_rate_usd(
+pub fn function_rate_usd(
+    paper_account: PaperAccount,
     memory_mb: u32,
     function_price: Option<&str>,
     book: &PriceBook,
 ) -> Result<f64, PriceBookError> {
     match function_price {
         Some(dimension) => Ok(book.price(dimension)?.usd),
-        None => Ok(f64::from(memory_mb) / 1024.0 * book.price(ARM)?.usd),
+        None => Ok(f64::from(memory_mb) / 1024.0 * book.price(gb_second(paper_account))?.usd),
     }
 }
 
@@ -51,7 +64,7 @@ pub fn instance_usd(
     instance_type: &str,
     book: &PriceBook,
 ) -> Result<f64, PriceBookError> {
-    Ok(seconds / 3600.0 * book.price(&format!("ec2/{instance_type}"))?.usd)
+    Ok(seconds / 3600.0 * book.price(&ec2(instance_type))?.usd)
 }
 
 #[cfg(test)]
@@ -92,7 +105,8 @@ mod tests {
             (235.0, 1700, 10.5, 0.0000220, 0.05435, 0.01),
         ];
         for (functions, memory_mb, seconds, rate, published, tolerance) in rows {
-            let function = peer_function_rate_usd(memory_mb, None, &book).unwrap();
+            let function =
+                function_rate_usd(PaperAccount::PeerToPeer, memory_mb, None, &book).unwrap();
             assert!((function / rate - 1.0).abs() < 0.01, "{function} {rate}");
             let instance = instance_usd(seconds, "t2.small", &book).unwrap();
             let usd = function * functions * seconds + instance;

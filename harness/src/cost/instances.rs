@@ -20,9 +20,9 @@ pub fn gpus(instance_type: &str) -> usize {
 
 /// Returns the smallest instance types of a price book with `count` GPUs or more.
 pub fn with_gpus(book: &PriceBook, count: usize) -> Vec<&str> {
-    let priced = book.prices().iter();
-    let types = priced.filter_map(|price| price.dimension.strip_prefix("ec2/"));
-    let enough = types.filter(|name| gpus(name) >= count.max(1));
+    let enough = book
+        .instance_types()
+        .filter(|name| gpus(name) >= count.max(1));
     let enough: Vec<&str> = enough.collect();
     let least = enough.iter().map(|name| gpus(name)).min();
     let smallest = enough.into_iter().filter(|name| Some(gpus(name)) == least);

@@ -13,10 +13,10 @@ mod prices;
 mod units;
 
 pub use bill::{
-    ADDRESS, Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, VOLUME, dimensions, full, paper,
+    Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, billed_s, dimensions, full, paper,
 };
-pub use formula::{function_usd, instance_usd, peer_function_rate_usd};
-pub(crate) use prices::Book;
+pub use formula::{function_rate_usd, function_usd, instance_usd};
+pub(crate) use prices::{Book, ec2};
 pub use prices::{Price, PriceBook, PriceBookError};
 pub(crate) use units::of as unit_of;
 

@@ -11,6 +11,14 @@ use crate::yaml::{self, Fault};
 /// The price book that this program brings along.
 const SHIPPED: &str = include_str!("../../prices/us-east-1-2026-11-21.yaml");
 
+/// Start of the dimensions of instances, by the hour.
+pub(super) const EC2: &str = "ec2/";
+
+/// Returns the dimension of an instance type.
+pub(crate) fn ec2(instance_type: &str) -> String {
+    format!("{EC2}{instance_type}")
+}
+
 /// Age from which on reports warn that prices may have changed.
 const STALE_AFTER_DAYS: i32 = 180;
 
@@ -184,6 +192,12 @@ impl PriceBook {
     /// Returns every price, in the book's order.
     pub fn prices(&self) -> &[Price] {
         &self.book.prices
+    }
+
+    /// Returns every instance type with a price.
+    pub fn instance_types(&self) -> impl Iterator<Item = &str> {
+        let dimensions = self.prices().iter().map(|price| price.dimension.as_str());
+        dimensions.filter_map(|dimension| dimension.strip_prefix(EC2))
     }
 
     /// Returns the AWS region.

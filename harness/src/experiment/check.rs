@@ -395,11 +395,7 @@ impl Checker<'_> {
         let Some(book) = self.prices() else {
             return Ok(asked.clone());
         };
-        let priced: Vec<&str> = book
-            .prices()
-            .iter()
-            .filter_map(|price| price.dimension.strip_prefix("ec2/"))
-            .collect();
+        let priced: Vec<&str> = book.instance_types().collect();
         if priced.contains(&asked.as_str()) {
             return Ok(asked.clone());
         }

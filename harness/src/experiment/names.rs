@@ -31,11 +31,7 @@ pub(super) fn datasets(schema: &mut Schema) {
 /// Offers instance types with a price.
 pub(super) fn instances(schema: &mut Schema) {
     let book = PriceBook::shipped().ok();
-    let prices = book.iter().flat_map(PriceBook::prices);
-    known(
-        schema,
-        prices.filter_map(|price| price.dimension.strip_prefix("ec2/")),
-    );
+    known(schema, book.iter().flat_map(PriceBook::instance_types));
 }
 
 /// Offers shipped platform profiles.

@@ -112,40 +112,38 @@ impl Estimate {
     }
 }
 
+/// Returns the options of a simulation of sizes only, where workers that are alike are represented above so
+/// many.
+pub(super) fn sizes_only(alike_above: usize) -> Options {
+    Options {
+        classes_above: Some(alike_above),
+        merges_invocations: true,
+        ..Options::default()
+    }
+}
+
 /// Simulates sizes only, unless the setting is refused before anything runs.
 ///
 /// # Errors
 /// When the setting is none of a known system.
 pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error> {
-    probe_by(simulation, CLASSES_ABOVE)
-}
-
-/// Simulates sizes only, where workers that are alike are represented above so many.
-fn probe_by(simulation: &Simulation, alike_above: usize) -> Result<Outcome<Simulated>, Error> {
-    let probed = probe_until(simulation, alike_above, None)?;
+    let probed = probe_until(simulation, sizes_only(CLASSES_ABOVE))?;
     // Without a time there is none that could be over.
     Ok(probed.unwrap_or_else(|| Outcome::Failed("the simulation was given up".into())))
 }
 
-/// Simulates sizes only, where workers that are alike are represented above so many; none if the
-/// real instant `give_up_at` came first.
+/// Simulates a setting, unless it is refused before anything runs; none if the instant at which `options`
+/// give up came first.
 ///
 /// # Errors
 /// When the setting is none of a known system.
 pub(super) fn probe_until(
     simulation: &Simulation,
-    alike_above: usize,
-    give_up_at: Option<Instant>,
+    options: Options,
 ) -> Result<Option<Outcome<Simulated>>, Error> {
     if let Some(infeasible) = refused(simulation, package_mb()).map_err(unusable)? {
         return Ok(Some(Outcome::Infeasible(infeasible)));
     }
-    let options = Options {
-        classes_above: Some(alike_above),
-        merges_invocations: true,
-        give_up_at,
-        ..Options::default()
-    };
     let simulated = match simulate(simulation, options) {
         Err(SimulationError::GivenUp { .. }) => return Ok(None),
         Err(error) if error.is_too_much() => {
@@ -169,10 +167,10 @@ pub(super) fn estimate(
     simulation: &Simulation,
     prices: &PriceBook,
 ) -> Result<Outcome<Estimate>, Error> {
-    estimate_by(row, simulation, prices, CLASSES_ABOVE)
+    estimate_by(row, simulation, prices, sizes_only(CLASSES_ABOVE))
 }
 
-/// What `row` takes, where workers that are alike are represented above so many.
+/// What `row` takes in a simulation with `options`, which never gives up.
 ///
 /// # Errors
 /// As [`estimate`].
@@ -180,18 +178,19 @@ pub(super) fn estimate_by(
     row: &Row,
     simulation: &Simulation,
     prices: &PriceBook,
-    alike_above: usize,
+    options: Options,
 ) -> Result<Outcome<Estimate>, Error> {
     let began = Instant::now();
-    let probed = probe_by(simulation, alike_above)?;
+    let probed = probe_until(simulation, options)?;
     let took = began.elapsed();
     Ok(match probed {
-        Outcome::Feasible(simulated) => {
+        Some(Outcome::Feasible(simulated)) => {
             let estimate = figures(row, simulation, simulated, prices)?;
             Outcome::Feasible(Estimate { took, ..estimate })
         }
-        Outcome::Infeasible(infeasible) => Outcome::Infeasible(infeasible),
-        Outcome::Failed(reason) => Outcome::Failed(reason),
+        Some(Outcome::Infeasible(infeasible)) => Outcome::Infeasible(infeasible),
+        Some(Outcome::Failed(reason)) => Outcome::Failed(reason),
+        None => Outcome::Failed("the simulation was given up".into()),
     })
 }
 
@@ -264,7 +263,7 @@ pub(super) fn pace_of(profile: &Profile<f64>) -> Option<Pace> {
 }
 
 /// Seconds per worker and epoch.
-fn stages(seconds: StageSeconds, job: &epochcost_systems::Job) -> StageMeans {
+pub(super) fn stages(seconds: StageSeconds, job: &epochcost_systems::Job) -> StageMeans {
     let mean = |seconds: f64| Some(seconds / machine_epochs(job));
     StageMeans {
         fetch_dataset: mean(seconds.fetch_dataset),

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use epochcost_simulator::{Infeasible, Simulation, refused, simulated_workers};
+use epochcost_simulator::{Infeasible, Options, Simulation, refused, simulated_workers};
 use epochcost_systems::find;
 use serde::Serialize;
 
-use super::estimate::{Outcome, has_functions, probe_until};
+use super::estimate::{Outcome, has_functions, probe_until, sizes_only};
 use super::rows::Candidate;
 use super::{parallel, text};
 use crate::error::Error;
@@ -261,7 +261,11 @@ impl<'a> Search<'a> {
         if let Some(met) = self.tried.get(&key) {
             return Ok(Some(met.is_none()));
         }
-        let met = match probe_until(&self.at(workers), key.1, Some(until))? {
+        let options = Options {
+            give_up_at: Some(until),
+            ..sizes_only(key.1)
+        };
+        let met = match probe_until(&self.at(workers), options)? {
             None => return Ok(None),
             Some(Outcome::Feasible(_)) => None,
             Some(Outcome::Infeasible(infeasible)) => Some(Obstacle::Infeasible(infeasible)),

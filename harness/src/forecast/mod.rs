@@ -1,8 +1,8 @@
 //! Forecasts: what an experiment would take, before anything runs.
 //!
 //! Every row is simulated with sizes only, whatever platform the experiment
-//! names: no dataset, no worker and no account is needed. [`replay`] simulates
-//! a recorded run again.
+//! names: no dataset, no worker and no account is needed. A recorded run is planned on its
+//! machine with its own steps ([`recorded`]), and compared with its simulation ([`validate`]).
 
 mod activity;
 mod alone;
@@ -17,7 +17,7 @@ mod misses;
 mod page;
 pub(crate) mod parallel;
 mod places;
-pub mod replay;
+mod recorded;
 mod rows;
 mod sweep;
 mod text;
@@ -35,14 +35,15 @@ use self::answer::Answer;
 use self::estimate::has_functions;
 use self::limits::Boundary;
 use self::memory::Cheapest;
+use self::recorded::RecordedRun;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
 use self::work::UnusedCompute;
 use crate::cost::{self, CostModel, PriceBook, PriceBookError};
 use crate::error::Error;
-use crate::experiment::{Experiment, Options, PlatformKind, named};
+use crate::experiment::{Document, Experiment, ExperimentError, Options, PlatformKind, named};
 use crate::platform::{RowUsage, simulator};
-use crate::results::{ResultsError, SchemaVersion, SimulationRecord};
+use crate::results::{SchemaVersion, SimulationRecord};
 use crate::rows::Simulation;
 use crate::shipped;
 use crate::ui::Output;
@@ -54,13 +55,14 @@ pub use self::answer::{Goal, read_seconds};
 pub use self::limits::LimitSearch;
 pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, Shift, Shifts, map, shifts};
 pub(crate) use self::places::Place;
+pub use self::recorded::{is_run, recorded_steps};
 pub(crate) use self::validate::Validation;
 pub use self::work::Work;
 
 /// What is forecast, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The experiment file.
+    /// The experiment file, or the directory of a recorded local run.
     pub experiment: &'a Path,
     /// Assignments to its fields, as `--set` takes them.
     pub set: &'a [String],
@@ -310,7 +312,7 @@ impl Forecast {
 /// When it cannot be read or is malformed.
 pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
     let Some(path) = path else {
-        return Ok(PriceBook::shipped().map_err(ResultsError::from)?);
+        return Ok(PriceBook::shipped()?);
     };
     let file = path.display().to_string();
     let text = shipped::read_to_string(path).map_err(|error| Error::Usage {
@@ -319,7 +321,7 @@ pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
     })?;
     PriceBook::parse(&file, &text).map_err(|error| match error {
         PriceBookError::Unusable { problem, remedy } => Error::Usage { problem, remedy },
-        missing => ResultsError::from(missing).into(),
+        missing => missing.into(),
     })
 }
 
@@ -329,19 +331,12 @@ pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
 /// # Errors
 /// Names every price that is missing.
 pub fn priced(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<(), Error> {
-    let shipped = match prices {
-        Some(_) => None,
-        None => Some(PriceBook::shipped().map_err(ResultsError::from)?),
-    };
-    let Some(prices) = prices.or(shipped.as_ref()) else {
-        return Ok(());
-    };
+    let prices = prices.map_or_else(PriceBook::shipped, |prices| Ok(prices.clone()))?;
     let simulation = experiment.simulation.as_ref();
     let function_price =
         simulation.and_then(|simulation| simulation.profile.function_price.as_deref());
     let needed = (experiment.rows.iter()).flat_map(|row| cost::dimensions(row, function_price));
-    let priced = prices.prices_all(needed);
-    Ok(priced.map_err(ResultsError::from)?)
+    Ok(prices.prices_all(needed)?)
 }
 
 /// Returns what the possible rows would create and cost, if they would run where
@@ -405,7 +400,12 @@ fn say_pace(forecast: &Forecast, output: Output) {
 
 /// The experiment as it would be simulated, with the options laid over it.
 fn load(request: &Request<'_>) -> Result<Experiment, Error> {
-    let mut document = named::read(request.experiment)?;
+    let run = is_run(request.experiment).then(|| RecordedRun::open(request.experiment));
+    let run = run.transpose()?;
+    let mut document = match &run {
+        Some(run) => run.document(request.profile)?,
+        None => named::read(request.experiment)?,
+    };
     for sweep in request.sweep {
         sweep::lay(&mut document, sweep)?;
     }
@@ -413,17 +413,6 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
         work.lay(&mut document)?;
     }
     work::ask(&document, request.set)?;
-    let quoted = |name: &str| serde_json::Value::from(name).to_string();
-    if let Some(profile) = request.profile {
-        let option = format!("--profile {profile}");
-        document.set_option(&option, "simulation.profile", &quoted(profile))?;
-    }
-    if !request.compute.is_empty() {
-        let names: Vec<String> = request.compute.iter().map(|name| quoted(name)).collect();
-        let option = format!("--compute {}", request.compute.join(" --compute "));
-        let list = format!("[{}]", names.join(", "));
-        document.set_option(&option, "simulation.compute", &list)?;
-    }
     let trains = (document.root.get("simulation")).and_then(|node| node.get("real_compute"));
     if trains.is_some() {
         // Planning is about sizes, whatever the experiment trains for later.
@@ -437,7 +426,32 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
         keeps_impossible: true,
         ..Options::default()
     };
+    let (profile, compute) = (request.profile, request.compute);
+    if let Some(run) = run {
+        return run.experiment(document, &options, profile, compute);
+    }
+    on_profiles(&mut document, profile, compute)?;
     Ok(Experiment::from_document(document, &options)?)
+}
+
+/// Lays profiles over an experiment's own.
+fn on_profiles(
+    document: &mut Document,
+    profile: Option<&str>,
+    compute: &[String],
+) -> Result<(), ExperimentError> {
+    let quoted = |name: &str| serde_json::Value::from(name).to_string();
+    if let Some(profile) = profile {
+        let option = format!("--profile {profile}");
+        document.set_option(&option, "simulation.profile", &quoted(profile))?;
+    }
+    if !compute.is_empty() {
+        let names: Vec<String> = compute.iter().map(|name| quoted(name)).collect();
+        let option = format!("--compute {}", compute.join(" --compute "));
+        let list = format!("[{}]", names.join(", "));
+        document.set_option(&option, "simulation.compute", &list)?;
+    }
+    Ok(())
 }
 
 fn cheapest_memory(

@@ -34,6 +34,7 @@ use crate::ui::{Output, table};
 
 pub use self::plan::{Plan, Request};
 pub use self::script::{SamplesPerStep, ScriptPlan, ScriptRequest, measure as measure_script};
+pub(crate) use self::summary::rounded;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -119,7 +120,8 @@ fn bar(processes: usize, output: Output) -> ProgressBar {
     bar
 }
 
-fn costs_table(profile: &ComputeProfile) -> String {
+/// Returns the costs of a compute profile as a table.
+pub fn costs_table(profile: &ComputeProfile) -> String {
     let rows: Vec<[String; 10]> = profile
         .models
         .iter()

@@ -213,7 +213,7 @@ fn source(plan: &Plan, points: &[Point]) -> String {
 }
 
 /// Four significant digits, which is more than such measurements have.
-pub(super) fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 

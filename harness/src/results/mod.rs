@@ -55,7 +55,9 @@ pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow, steps};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};
 
 /// File of a run's origin; a directory without it is not a run.
-const MANIFEST: &str = "manifest.json";
+pub(crate) const MANIFEST: &str = "manifest.json";
+/// File of a run's experiment, as resolved.
+pub(crate) const EXPERIMENT: &str = "experiment.yaml";
 /// File of the finished trials.
 const TRIALS: &str = "trials.jsonl";
 /// File of their invocations.
@@ -64,7 +66,7 @@ const INVOCATIONS: &str = "invocations.jsonl";
 const DRAWS: &str = "draws.jsonl";
 /// Files that are written before the manifest, which has their hashes.
 const HEAD: [&str; 5] = [
-    "experiment.yaml",
+    EXPERIMENT,
     "prices.yaml",
     "machine.json",
     "plan.json",

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::iter::repeat_n;
+use std::sync::Arc;
 
 use epochcost_channels::Traffic;
+use epochcost_simulator::Recorded;
 use epochcost_systems::{Evaluation, GpuUsage, Host, Record, Replicas, StepRecord, find};
 use serde::{Deserialize, Serialize};
 
@@ -146,6 +148,14 @@ pub(super) struct WrittenInvocation<'a> {
 }
 
 impl TrialRow {
+    /// Returns the values that decide what it sends and when it ends, for timing it again; `steps` are its own.
+    pub fn values(&self, steps: &[StepRecord]) -> Arc<Recorded> {
+        let evaluations = self.evaluations.iter();
+        let evaluations =
+            evaluations.map(|row| (row.rank, row.epoch, row.evaluation, row.validation));
+        Arc::new(Recorded::new(steps, evaluations))
+    }
+
     /// Returns where training diverged, if it did.
     pub fn divergence(&self) -> Option<Divergence> {
         let batch = self.diverged_batch;

@@ -203,10 +203,7 @@ impl RowTask {
             };
             let recorded = if self.trains {
                 let steps = directory.steps(trial)?;
-                let evaluations = trial.evaluations.iter();
-                let evaluations =
-                    evaluations.map(|row| (row.rank, row.epoch, row.evaluation, row.validation));
-                let recorded = Arc::new(Recorded::new(&steps, evaluations));
+                let recorded = trial.values(&steps);
                 let before = self.analyse(trial.clone(), calls.clone(), &steps)?;
                 let again = sim::time(&self.sim.describe(&plan)?, Some(recorded.clone()))?;
                 let again = self.values(&plan, &again)?;

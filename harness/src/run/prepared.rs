@@ -12,7 +12,7 @@ use crate::experiment::{Experiment, Services};
 use crate::forecast;
 use crate::format::usd;
 use crate::platform::{self, Estimates, Platform, PlatformOptions, SpendingConsent, TrialData};
-use crate::results::{DatasetRecord, FileHash, Limit, ResultsError, Server};
+use crate::results::{DatasetRecord, FileHash, Limit, Server};
 use crate::ui::Output;
 
 /// Data of a run, and the prepared platform's description for results.
@@ -63,10 +63,7 @@ fn estimates(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<Esti
         verbosity: -1,
         wide: false,
     };
-    let prices = match prices {
-        Some(prices) => prices.clone(),
-        None => PriceBook::shipped().map_err(ResultsError::from)?,
-    };
+    let prices = prices.map_or_else(PriceBook::shipped, |prices| Ok(prices.clone()))?;
     let rows = forecast::usage(experiment, &prices, quiet)?;
     Ok(Estimates { rows, prices })
 }

@@ -196,9 +196,9 @@ fn a_run_on_aws_moves_constants_and_another_run_is_refused() {
     assert!(factor("object_store.service.write_latency_s") > 1.5);
     assert!(factor("object_store.service.request_latency_s") > 2.0);
     at("local");
-    let (_, error) = ends(directory.path(), &["local"], 2);
+    let (_, error) = ends(directory.path(), &["aws", "local"], 2);
     assert!(
-        error.contains("platform `local`") && error.contains("replay"),
+        error.contains("platform `local`") && error.contains("alone"),
         "{error}"
     );
 }

@@ -226,7 +226,6 @@ fn a_page_that_cannot_be_written_is_named_first() {
         &["plan", "sizes.yaml", "--html"][..],
         &["audit", "--html"],
         &["compare", "none", "none", "--html"],
-        &["replay", "none", "--html"],
         &["map", "--out"],
     ] {
         for place in ["file/page.html", "."] {

@@ -61,7 +61,7 @@ fn a_run_that_is_not_there_is_told_similar_ones() {
     let run = directory.path().join("results/smoke-2026");
     fs::create_dir_all(&run).unwrap();
     fs::write(run.join("manifest.json"), "{}").unwrap();
-    for verb in ["report", "replay", "compare smoke-2026"] {
+    for verb in ["report", "compare smoke-2026"] {
         let said = ends(directory.path(), &format!("{verb} smoke-2025"), 2);
         assert!(
             said.contains("did you mean `results/smoke-2026`?"),

@@ -10,7 +10,6 @@ use serde::Serialize;
 use crate::cost::{Price, PriceBook};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::results::ResultsError;
 use crate::ui::{Output, table};
 
 /// `prices`.
@@ -61,7 +60,7 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
 }
 
 fn show(output: Output) -> Result<Exit, Error> {
-    let book = PriceBook::shipped().map_err(ResultsError::from)?;
+    let book = PriceBook::shipped()?;
     let rows: Vec<[String; 5]> = book
         .prices()
         .iter()

@@ -8,7 +8,7 @@ use crate::cost::{Price, PriceBook};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::platform::cloud;
-use crate::results::{ResultsError, probe_file};
+use crate::results::probe_file;
 use crate::ui::{Output, table};
 use crate::yaml::named;
 
@@ -19,7 +19,7 @@ use crate::yaml::named;
 /// be written.
 pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Error> {
     let cloud = cloud()?;
-    let old = PriceBook::shipped().map_err(ResultsError::from)?;
+    let old = PriceBook::shipped()?;
     if args.out.exists() {
         return Err(Error::Usage {
             problem: format!("{} is there already", args.out.display()),
@@ -39,7 +39,7 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
     let text =
         named::line("prices", &args.out) + &written(&args.region, &today.to_string(), &prices);
     // A price book that cannot be read is not written.
-    PriceBook::parse(&args.out.display().to_string(), &text).map_err(ResultsError::from)?;
+    PriceBook::parse(&args.out.display().to_string(), &text)?;
     let failed = |source| Error::Io {
         doing: format!("write {}", args.out.display()),
         source,

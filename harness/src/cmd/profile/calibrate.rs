@@ -1,14 +1,17 @@
-//! `profile calibrate`: a platform profile of one's own account.
+//! `profile calibrate`: a platform profile of one's own account, or a compute profile of a local run.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use epochcost_simulator::ProbeClient;
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::forecast::recorded_steps;
 use crate::forecast::validate::{Calibration, calibrate};
 use crate::profiles;
+use crate::profiling::costs_table;
 use crate::results::{probe_file, write_whole};
 use crate::ui::Output;
 
@@ -17,6 +20,8 @@ use crate::ui::Output;
 pub struct Args {
     /// Own measurements: a table with the columns of `epochcost validate` (seconds), a log of Lambda
     /// functions with its REPORT lines, or the directory of a run on AWS. All that there are at once.
+    /// A finished local run stands alone, and gives a compute profile: what its steps took, less what they
+    /// waited for the host's cores.
     #[arg(value_name = "FROM")]
     from: Vec<PathBuf>,
     /// The platform profile to begin with, by name or file.
@@ -76,6 +81,25 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         let stem = out.file_stem().and_then(|stem| stem.to_str());
         name = stem.unwrap_or(name);
     }
+    let steps = match args.from.as_slice() {
+        [run] => recorded_steps(run)?,
+        _ => None,
+    };
+    if let Some(mut steps) = steps {
+        if args.probe {
+            return Err(Error::Usage {
+                problem: "a local run says nothing of a cloud that `--probe` could measure"
+                    .to_owned(),
+                remedy: "leave out one of both".to_owned(),
+            });
+        }
+        output.text(costs_table(&steps));
+        output.json(&steps);
+        if args.out.is_some() {
+            steps.name = name.to_owned();
+        }
+        return written(args, &steps, output);
+    }
     let calibrated = calibrate(&Calibration {
         from: &args.from,
         profile: &args.profile,
@@ -86,9 +110,19 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     })?;
     output.text(calibrated.text());
     output.json(&calibrated);
-    if let Some(out) = &args.out {
-        write_whole(out, calibrated.yaml()?.as_bytes())?;
-        output.message(format_args!("wrote {}", out.display()));
-    }
+    written(args, calibrated.made(), output)
+}
+
+/// Writes a profile, if a file is asked for.
+fn written(args: &Args, profile: &impl Serialize, output: Output) -> Result<Exit, Error> {
+    let Some(out) = &args.out else {
+        return Ok(Exit::Done);
+    };
+    let yaml = serde_yaml::to_string(profile).map_err(|error| Error::Io {
+        doing: format!("write the profile {}", out.display()),
+        source: std::io::Error::other(error),
+    })?;
+    write_whole(out, yaml.as_bytes())?;
+    output.message(format_args!("wrote {}", out.display()));
     Ok(Exit::Done)
 }

@@ -6,8 +6,9 @@ use epochcost_systems::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::formula::ARM;
+use super::formula::gb_second;
 use super::instances::gpus;
+use super::prices::{EC2, ec2};
 use super::{PriceBook, PriceBookError, queue_service};
 use crate::metering::Invocation;
 use crate::rows::Row;
@@ -15,7 +16,7 @@ use crate::rows::Row;
 /// Seconds of the month that storage is charged by: 30 days.
 const MONTH_S: f64 = 30.0 * 86_400.0;
 
-/// EC2 instances are charged for at least this long.
+/// EC2 instances are charged for at least this long, seconds.
 pub const EC2_MINIMUM_S: f64 = 60.0;
 
 /// The instance that holds one peer's Redis, as in the P2P and SPIRT papers.
@@ -25,9 +26,9 @@ const REDIS_HOST: &str = "ec2/t2.medium";
 const REDIS_TYPE: &str = "t2.medium";
 
 /// Public address of an instance, and the volume with its system.
-pub const ADDRESS: &str = "ipv4_address_hour";
+const ADDRESS: &str = "ipv4_address_hour";
 /// See [`ADDRESS`].
-pub const VOLUME: &str = "ebs_gp3_gb_month";
+const VOLUME: &str = "ebs_gp3_gb_month";
 
 /// Bytes of an SQS message per request that is charged for, and bytes of its text per byte of
 /// payload, which is in base64.
@@ -162,10 +163,30 @@ pub struct Bill {
     pub items: Vec<LineItem>,
 }
 
+impl LineItem {
+    /// Returns whether an instance is charged for, without its address and volume.
+    pub fn is_instance(&self) -> bool {
+        self.dimension.starts_with(EC2)
+    }
+}
+
 impl Bill {
     /// Returns the sum, US dollars.
     pub fn total_usd(&self) -> f64 {
         self.items.iter().map(|item| item.usd).sum()
+    }
+
+    /// Returns the seconds that all instances are charged for, and the US dollars for them, their addresses
+    /// and volumes; none without instances, or with some of two types.
+    pub fn instances(&self) -> Option<(f64, f64)> {
+        let mut instances = self.items.iter().filter(|item| item.is_instance());
+        let (Some(hours), None) = (instances.next(), instances.next()) else {
+            return None;
+        };
+        let is_rented =
+            |item: &&LineItem| item.is_instance() || [ADDRESS, VOLUME].contains(&&*item.dimension);
+        let usd = self.items.iter().filter(is_rented).map(|item| item.usd);
+        Some((hours.quantity * 3600.0, usd.sum()))
     }
 }
 
@@ -334,15 +355,6 @@ fn charge_functions(
     }
 }
 
-/// Returns the dimension of a function's GB-second: the P2P paper's functions run
-/// on Arm, those of the comparison on x86.
-fn gb_second(paper_account: PaperAccount) -> &'static str {
-    match paper_account {
-        PaperAccount::Comparison => "lambda_gb_second",
-        PaperAccount::PeerToPeer => ARM,
-    }
-}
-
 /// Charges all functions of a phase, the mini-batches of a peer's epoch, for as
 /// long as its slowest runs.
 fn charge_phases(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceBookError> {
@@ -443,10 +455,6 @@ fn sum(usage: &Usage<'_>, host: Host, each: impl Fn(&Invocation) -> f64) -> f64 
         .sum()
 }
 
-fn ec2(instance_type: &str) -> String {
-    format!("ec2/{instance_type}")
-}
-
 /// Returns whether a type is one of EC2's, which have a family and a size.
 fn is_ec2(instance_type: &str) -> bool {
     instance_type.contains('.')
@@ -458,9 +466,13 @@ fn volume_gb(instance_type: &str) -> f64 {
     if gpus(instance_type) > 0 { 75.0 } else { 8.0 }
 }
 
-/// Returns the hours charged for an instance that lived this long.
+/// Returns the seconds that EC2 charges for an instance that lived this long.
+pub fn billed_s(seconds: f64) -> f64 {
+    seconds.ceil().max(EC2_MINIMUM_S)
+}
+
 fn ec2_hours(seconds: f64) -> f64 {
-    seconds.ceil().max(EC2_MINIMUM_S) / 3600.0
+    billed_s(seconds) / 3600.0
 }
 
 fn total(

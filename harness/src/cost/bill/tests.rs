@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
+use super::super::formula::ARM;
 use super::*;
-use crate::cost::Price;
+use crate::cost::{Price, function_rate_usd};
 
 fn call(host: Host, duration_ms: f64, billed_ms: u64, memory_mb: Option<u32>) -> Invocation {
     Invocation {
@@ -225,6 +226,34 @@ fn functions_of_the_p2p_paper_are_charged_at_the_price_of_arm_in_both_accounts()
         let item = &bill.unwrap().items[0];
         assert_eq!((item.dimension.as_str(), item.quantity), (ARM, 2.0));
     }
+}
+
+/// What searches compute without a bill is what a bill has.
+#[test]
+fn rates_and_billed_seconds_are_those_of_a_bill() {
+    let book = PriceBook::shipped().unwrap();
+    let is_near = |one: f64, other: f64| (one - other).abs() < 1e-12 * other;
+    for account in [PaperAccount::Comparison, PaperAccount::PeerToPeer] {
+        for own in [None, Some("serverless_gpu/cloud_run_l4")] {
+            let calls = [call(Host::Function, 0.0, 7_000, Some(3008))];
+            let mut usage = usage(&calls);
+            (usage.paper_account, usage.function_price) = (account, own);
+            let bill = full(&usage, &book).unwrap();
+            let rate = function_rate_usd(account, 3008, own, &book).unwrap();
+            assert!(is_near(bill.items[0].usd, 7.0 * rate), "{account:?}");
+            assert_eq!(bill.instances(), None);
+        }
+    }
+    let calls = [12_300, 75_500].map(|ms| call(Host::Instance, 0.0, ms, None));
+    let mut usage = usage(&calls);
+    let bill = full(&usage, &book).unwrap();
+    let (seconds, usd) = bill.instances().unwrap();
+    assert!(is_near(seconds, billed_s(12.3) + billed_s(75.5)) && seconds == 60.0 + 76.0);
+    // Address and volume belong to it.
+    assert!(is_near(usd, bill.total_usd()) && usd > seconds / 3600.0 * 0.526);
+    // Two types have no price in common.
+    usage.traffic.exchange.tensors.puts = 1;
+    assert_eq!(full(&usage, &book).unwrap().instances(), None);
 }
 
 #[test]

@@ -9,10 +9,10 @@ use epochcost_systems::{Device, FanOut, Job, State, find};
 use serde::Serialize;
 
 use super::goal::Price;
-use super::part::{Growing, MINIMUM_S, Part, SHORT, Span};
-use crate::cost::{ADDRESS, CostModel, LineItem, PriceBook, VOLUME};
+use super::part::{Growing, Part, SHORT, Span};
+use crate::cost::{self, Bill, CostModel, PriceBook};
 use crate::error::Error;
-use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions};
+use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions, sizes_only};
 use crate::forecast::places::{Draw, Site};
 use crate::forecast::work;
 use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
@@ -225,9 +225,9 @@ impl Bench<'_> {
         }
         simulation.job = cut(&point.row.job, span.batches, span.epochs);
         self.counted[0].fetch_add(1, Ordering::Relaxed);
-        let alike_above = span.alike_above;
+        let options = sizes_only(span.alike_above);
         Ok(
-            match estimate_by(&point.row, &simulation, &prices, alike_above)? {
+            match estimate_by(&point.row, &simulation, &prices, options)? {
                 Outcome::Feasible(estimate) => {
                     self.counted[1].fetch_add(estimate.events, Ordering::Relaxed);
                     Ok(self.of(&point.row, &estimate, span.epochs))
@@ -241,43 +241,25 @@ impl Bench<'_> {
     /// Returns an estimate with its machines apart, whose bill is by whole seconds and has
     /// a minimum: neither grows with the work.
     fn of(&self, row: &Row, estimate: &Estimate, epochs: usize) -> Part {
-        let bill = estimate
-            .bills
-            .iter()
-            .find(|bill| bill.cost_model == self.account);
-        let items = bill.map_or(&[][..], |bill| bill.items.as_slice());
-        let mut rented = items
-            .iter()
-            .filter(|item| item.dimension.starts_with("ec2/"));
-        let billed_s = |seconds: f64| seconds.ceil().max(MINIMUM_S);
         let usd = estimate.usd(self.account);
-        // Instances are billed for as long as they run, hosts of stores for the whole.
-        let (machines, machine_s, usd_per_s) = match (rented.next(), rented.next()) {
-            (Some(item), None) if self.account == CostModel::Full => {
-                let machines = if has_functions(row) {
-                    (item.quantity * 3600.0 / billed_s(estimate.seconds)).round()
-                } else {
-                    machines(row) as f64
-                };
-                let each_s = if has_functions(row) {
-                    estimate.seconds
-                } else {
-                    estimate.billed_ms as f64 / 1e3 / machines
-                };
-                let usd_per_s = rented_usd(items) / item.quantity / 3600.0;
-                (machines, machines * each_s, usd_per_s)
-            }
-            _ => (0.0, 0.0, 0.0),
-        };
-        let machines_usd = if machines > 0.0 {
-            rented_usd(items)
-        } else {
-            0.0
-        };
+        let bill = (estimate.bills.iter()).find(|bill| bill.cost_model == self.account);
+        let rented = bill.and_then(Bill::instances);
+        let (mut machines, mut machine_s, mut usd_per_s, mut rented_usd) = Default::default();
+        if let Some((billed_s, usd)) = rented.filter(|_| self.account == CostModel::Full) {
+            // Instances are billed for as long as they run, hosts of stores for the whole.
+            let each_s = if has_functions(row) {
+                machines = (billed_s / cost::billed_s(estimate.seconds)).round();
+                estimate.seconds
+            } else {
+                machines = count(row) as f64;
+                estimate.billed_ms as f64 / 1e3 / machines
+            };
+            (machine_s, usd_per_s, rented_usd) = (machines * each_s, usd / billed_s, usd);
+        }
         Part {
             growing: Growing {
                 seconds: estimate.seconds,
-                other_usd: usd - machines_usd,
+                other_usd: usd - if machines > 0.0 { rented_usd } else { 0.0 },
                 machine_s,
                 epochs_s: estimate.seconds_per_epoch * epochs as f64,
                 longest_s: estimate.longest_function_s,
@@ -341,19 +323,11 @@ fn timeout_s(row: &Row, profile: &Profile<f64>) -> f64 {
 }
 
 /// Returns the machines of a row on instances.
-fn machines(row: &Row) -> usize {
+fn count(row: &Row) -> usize {
     let system = find(&row.job.system);
     system.map_or(1, |system| {
         system.deployment().machines.count(row.job.workers)
     })
-}
-
-/// Returns the dollars of a bill for machines, with their addresses and volumes.
-fn rented_usd(items: &[LineItem]) -> f64 {
-    let rented = items.iter().filter(|item| {
-        item.dimension.starts_with("ec2/") || [ADDRESS, VOLUME].contains(&item.dimension.as_str())
-    });
-    rented.map(|item| item.usd).sum()
 }
 
 /// Returns what a step of the row's model costs on the reference of a device: a vCPU, or

@@ -1,20 +1,16 @@
 //! Lower bounds of a setting's seconds and dollars: those of computing its gradients.
 
 use epochcost_simulator::profile::{ModelCost, Profile};
-use epochcost_systems::{BoundSystem, Deployment, Device, Host, Job, Machines, State, find};
+use epochcost_systems::{BoundSystem, Deployment, Device, Host, Job, State, find};
 
 use super::bench::{Bench, Point, reference};
 use super::goal::Price;
-use super::part::MINIMUM_S;
-use crate::cost::{CostModel, PriceBook};
+use crate::cost::{self, CostModel, EC2_MINIMUM_S, PriceBook};
 use crate::forecast::places::Draw;
 use crate::rows::Row;
 
 /// Share by which bounds are lower than what they are computed from, for rounding.
 const ROUNDING: f64 = 1e-6;
-
-/// Dimensions of a GB-second of a function; a bill uses one of them.
-const GB_SECONDS: [&str; 2] = ["lambda_gb_second", "lambda_gb_second_arm"];
 
 /// No bound.
 const NOTHING: Price = Price {
@@ -80,7 +76,7 @@ pub(super) fn before(bench: &Bench<'_>, point: &Point, draw: Draw) -> Before {
         Host::Instance => profile.instance.boot_s,
     };
     let usd = match bench.account {
-        CostModel::Full => usd(row, &work, deployment.machines, profile, prices),
+        CostModel::Full => usd(row, &work, &deployment, profile, prices),
         CostModel::Paper => 0.0,
     };
     let below = |figure: f64| figure * (1.0 - ROUNDING);
@@ -159,23 +155,23 @@ fn smallest_step_mb(job: &Job, cost: &ModelCost) -> f64 {
 fn usd(
     row: &Row,
     work: &Work,
-    machines: Machines,
+    deployment: &Deployment,
     profile: &Profile<f64>,
     prices: &PriceBook,
 ) -> f64 {
-    let price = |dimension: &str| prices.price(dimension).map(|price| price.usd);
-    match (work.host, &profile.function_price) {
-        (Host::Function, Some(dimension)) => work.compute_s * price(dimension).unwrap_or(0.0),
-        (Host::Function, None) => {
-            let each = GB_SECONDS.map(|dimension| price(dimension).unwrap_or(0.0));
-            work.compute_s * f64::from(row.memory_mb) / 1024.0 * each[0].min(each[1])
+    let usd = match work.host {
+        Host::Function => {
+            let own = profile.function_price.as_deref();
+            cost::function_rate_usd(deployment.paper_account, row.memory_mb, own, prices)
+                .map(|rate| work.compute_s * rate)
         }
-        (Host::Instance, _) => {
+        Host::Instance => {
             let workers = row.job.workers;
-            let machines = machines.count(workers) as f64;
-            let each_s = (work.compute_s / workers as f64).max(MINIMUM_S);
-            let hourly = price(&format!("ec2/{}", row.instance_type)).unwrap_or(0.0);
-            machines * each_s / 3600.0 * hourly
+            let each_s = (work.compute_s / workers as f64).max(EC2_MINIMUM_S);
+            let machine_s = deployment.machines.count(workers) as f64 * each_s;
+            cost::instance_usd(machine_s, &row.instance_type, prices)
         }
-    }
+    };
+    // What has no price is refused when it is simulated.
+    usd.unwrap_or(0.0)
 }

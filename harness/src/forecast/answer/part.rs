@@ -1,6 +1,7 @@
 //! Parts of a training, and what grows with its length.
 
 use super::goal::Price;
+use crate::cost::EC2_MINIMUM_S;
 
 /// Mini-batches per worker of the two short simulations that a training is carried on from.
 pub(super) const SHORT: Lengths = Lengths { few: 4, many: 8 };
@@ -11,9 +12,6 @@ const ROUNDING: f64 = 1e-9;
 /// Relative difference of two parts of a training up to which each mini-batch is said to repeat
 /// the one before.
 const REPEATS: f64 = 0.01;
-
-/// Shortest time that a machine is billed for, seconds.
-pub(super) const MINIMUM_S: f64 = 60.0;
 
 /// Mini-batches per worker of two short simulations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +75,7 @@ impl Part {
 
     /// Returns seconds and dollars, with the minimum of the machines' bill.
     pub(super) fn price(&self) -> Price {
-        let machine_s = self.growing.machine_s.max(self.machines * MINIMUM_S);
+        let machine_s = self.growing.machine_s.max(self.machines * EC2_MINIMUM_S);
         Price {
             seconds: self.growing.seconds,
             usd: self.growing.other_usd + machine_s * self.usd_per_s,

@@ -64,26 +64,16 @@ fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
     workers.sort_unstable();
     workers.dedup();
     workers.retain(|workers| workers * first.job.batch_size <= samples);
-    let mut rows: Vec<Row> = Vec::new();
-    let mut refused = None;
-    for workers in workers {
-        let document = document(experiment, first, samples, workers)?;
-        let options = Options {
-            platform: Some(simulator()),
-            prices: experiment.prices.clone(),
-            keeps_impossible: true,
-            ..Options::default()
-        };
-        // A number of workers that no system takes is no setting of the search.
-        match Experiment::from_document(document, &options) {
-            Ok(experiment) => rows.extend(experiment.rows),
-            Err(error) => refused = Some(error),
-        }
-    }
-    match refused {
-        Some(error) if rows.is_empty() => Err(error.into()),
-        _ => Ok(without_twins(rows)),
-    }
+    let options = Options {
+        platform: Some(simulator()),
+        prices: experiment.prices.clone(),
+        keeps_impossible: true,
+        ..Options::default()
+    };
+    let document = document(experiment, first, samples, &workers)?;
+    let mut rows = Experiment::from_document(document, &options)?.rows;
+    rows.sort_by_key(|row| row.job.workers);
+    Ok(without_twins(rows))
 }
 
 /// Drops rows whose fidelity changes nothing.
@@ -102,17 +92,18 @@ fn without_twins(rows: Vec<Row>) -> Vec<Row> {
     kept
 }
 
-/// Returns the experiment with so many workers that share the samples.
+/// Returns the experiment with each of these numbers of workers, which share the samples.
 fn document(
     experiment: &Experiment,
     first: &Row,
     samples: usize,
-    workers: usize,
+    workers: &[usize],
 ) -> Result<Document, Error> {
     let mut document = experiment.document.clone();
     for field in [
         "sweep",
         "quick",
+        "workers",
         "batches_per_worker",
         "instance_type",
         "device",
@@ -122,10 +113,10 @@ fn document(
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let values = [
         ("model", quoted(&first.job.model)),
-        ("workers", workers.to_string()),
         ("batch_size", first.job.batch_size.to_string()),
         ("epochs", first.job.epochs.to_string()),
         ("samples", samples.to_string()),
+        ("sweep.workers", format!("{workers:?}")),
         ("sweep.fidelity", FIDELITIES.to_owned()),
     ];
     for (field, value) in values {

@@ -19,7 +19,7 @@ use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options, named};
 use crate::platform::simulator;
-use crate::results::{ResultsError, SchemaVersion};
+use crate::results::SchemaVersion;
 use crate::rows::{OwnModel, Simulation};
 
 pub use self::shifts::{Shift, Shifts, shifts};
@@ -206,7 +206,7 @@ impl<'a> Field<'a> {
         let Laid { sites, left_out } = laid(request.places, stands)?;
         let field = Self {
             request,
-            prices: PriceBook::shipped().map_err(ResultsError::from)?,
+            prices: PriceBook::shipped()?,
             sites,
             experiment,
         };

@@ -1,6 +1,6 @@
 //! How the map moves: with another store, another client, fewer bytes.
 
-use epochcost_simulator::profile::{Client, Constant, Profile};
+use epochcost_simulator::profile::Client;
 use serde::Serialize;
 
 use super::{Best, Cell, Field, Kind, MapRequest, experiment};
@@ -78,7 +78,7 @@ impl Change {
         let mut experiment = experiment(request.samples)?;
         if let Some(stands) = &mut experiment.simulation {
             match self {
-                Self::Fitted => stands.profile = platform(FITTED)?,
+                Self::Fitted => stands.profile = profiles::platform(FITTED)?,
                 Self::Interpreted => stands.client = Client::Interpreted,
                 Self::Without(_) | Self::Exchanged(_) => {}
             }
@@ -91,13 +91,6 @@ impl Change {
         }
         field.cells(1.0)
     }
-}
-
-fn platform(name: &str) -> Result<Profile<Constant>, Error> {
-    profiles::platform(name).map_err(|error| Error::Usage {
-        problem: error.problem,
-        remedy: error.remedy,
-    })
 }
 
 impl Shift {

@@ -80,7 +80,7 @@ impl PlacePrice {
         let is_other = (self.dimension.strip_prefix("ec2/"))
             .is_some_and(|ty| instance_type.is_none_or(|own| own != ty));
         if is_other && PriceBook::shipped().is_ok_and(|book| book.price(&self.dimension).is_err()) {
-            let own = instance_type.map_or_else(String::new, |own| format!("ec2/{own}"));
+            let own = instance_type.map_or_else(String::new, |own| cost::ec2(own));
             let problem = format!("nothing at this place is charged as `{}`", self.dimension);
             let remedy = format!("its `instance_type` is charged as `{own}`");
             return Err(fault(("dimension", problem, remedy)));
@@ -352,7 +352,7 @@ impl Site {
 
     /// Returns the price of keeping one instance for an hour; none of functions.
     pub(super) fn hourly_usd(&self, book: &PriceBook) -> Option<f64> {
-        let dimension = format!("ec2/{}", self.place.instance_type.as_ref()?);
+        let dimension = cost::ec2(self.place.instance_type.as_ref()?);
         let book = self.prices(book, Draw(None));
         book.price(&dimension).ok().map(|price| price.usd)
     }

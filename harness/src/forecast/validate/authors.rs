@@ -78,7 +78,7 @@ pub(super) fn compared(
         }
         let predictor = predictor.on(platform);
         let predicted = predictor.predict(&cells, draws, None)?;
-        all.extend(cells.iter().zip(&predicted).map(compare(file, &predictor)));
+        all.extend(cells.iter().zip(predicted).map(compare(file, &predictor)));
     }
     Ok(all)
 }

@@ -9,6 +9,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 
 use super::file::Repeat;
+use super::run::{FIGURES, SYNCHRONISE};
 use crate::profiles::misses::Scope;
 use crate::published::{PublishedError, Row, Table};
 
@@ -35,7 +36,7 @@ pub(super) struct Cell {
 pub(super) enum Setting {
     /// A single operation.
     Operation(Probe),
-    /// The synchronisation of an experiment's row, by its id.
+    /// An experiment's row, by its id.
     Row(String),
 }
 
@@ -85,6 +86,8 @@ pub(super) enum Statistic {
     ExcessOverMedian(f64),
     /// Excess of a quantile over the mean, as a share of the mean.
     ExcessOverMean(f64),
+    /// Figure of a row, by its place among all.
+    Row(usize),
 }
 
 impl fmt::Display for Statistic {
@@ -95,6 +98,7 @@ impl fmt::Display for Statistic {
             Self::Quantile(share) => write!(formatter, "p{}", percent(*share)),
             Self::ExcessOverMedian(share) => write!(formatter, "p{} over p50 - 1", percent(*share)),
             Self::ExcessOverMean(share) => write!(formatter, "p{} over mean - 1", percent(*share)),
+            Self::Row(place) => formatter.write_str(FIGURES[*place]),
         }
     }
 }
@@ -118,11 +122,14 @@ impl Statistic {
 
     /// Returns the figure of `values`, which must not be empty.
     pub(super) fn of(self, values: &[f64]) -> f64 {
+        if let Self::Row(place) = self {
+            return values[place];
+        }
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
         match self {
-            Self::Mean => mean,
+            Self::Mean | Self::Row(_) => mean,
             Self::Quantile(share) => quantile(&sorted, share),
             Self::ExcessOverMedian(share) => {
                 quantile(&sorted, share) / quantile(&sorted, 0.5) - 1.0
@@ -174,7 +181,7 @@ pub(super) fn read(
 fn cell(row: Row<'_>, repeat: Repeat) -> Result<Cell, PublishedError> {
     let named = row.text("statistic")?;
     let (setting, statistic) = match named.strip_prefix("row:") {
-        Some(id) => (Setting::Row(id.to_owned()), Statistic::Mean),
+        Some(id) => (Setting::Row(id.to_owned()), Statistic::Row(SYNCHRONISE)),
         None => {
             let statistic =
                 Statistic::named(named).ok_or_else(|| unknown(row, "statistic", named))?;

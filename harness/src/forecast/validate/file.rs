@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{self, Cell};
-use super::score::{StatedTarget, Target};
+use super::score::Target;
 use crate::chain::chain;
 use crate::error::Error;
 use crate::experiment::platforms;
 use crate::profiles;
 use crate::rows::StatedConstant;
 use crate::shipped;
-use crate::yaml;
+use crate::yaml::{self, Fault};
 
 /// A validation: a data set, its split, and targets.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,7 +47,6 @@ pub(crate) struct File {
     #[serde(default)]
     pub(super) constants: BTreeMap<String, StatedConstant>,
     /// Targets for the judged series.
-    #[schemars(with = "Vec<StatedTarget>")]
     pub(super) targets: Vec<Target>,
     /// The file.
     #[serde(skip)]
@@ -103,7 +102,20 @@ impl File {
             remedy: "docs/PROFILES.md describes the format".to_owned(),
         };
         let text = shipped::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-        let mut file: Self = yaml::read(&name, &text, |_| Ok(()))
+        let limits = |file: &mut Self| {
+            let wrong = file
+                .targets
+                .iter()
+                .position(|target| !target.has_one_limit());
+            wrong.map_or(Ok(()), |index| {
+                Err(Fault {
+                    path: format!("targets.{index}"),
+                    problem: "a target has one limit".to_owned(),
+                    remedy: "give `at_most`, `at_least` or `within`".to_owned(),
+                })
+            })
+        };
+        let mut file: Self = yaml::read(&name, &text, limits)
             .map_err(|(problem, remedy)| Error::Usage { problem, remedy })?;
         path.clone_into(&mut file.path);
         if let Some(profile) = profile {
@@ -124,10 +136,7 @@ impl File {
     /// # Errors
     /// When it cannot be used.
     pub(super) fn platform(&self) -> Result<Profile<Constant>, Error> {
-        profiles::platform(&self.profile).map_err(|error| Error::Usage {
-            problem: error.problem,
-            remedy: error.remedy,
-        })
+        Ok(profiles::platform(&self.profile)?)
     }
 
     /// Returns a path that the file names, relative to where the program runs.
@@ -135,6 +144,23 @@ impl File {
         self.path
             .parent()
             .map_or_else(|| named.to_owned(), |parent| parent.join(named))
+    }
+
+    /// Returns profile, division and sources in one line.
+    pub(super) fn stands_on(&self, profile: &str) -> String {
+        let sources = self.sources.iter().map(|source| {
+            format!(
+                "{} @{} ({}), {}",
+                source.repository, source.commit, source.licence, source.path
+            )
+        });
+        let split = if self.fit.is_empty() {
+            "held out whole"
+        } else {
+            "split by series"
+        };
+        let sources = sources.collect::<Vec<_>>().join("; ");
+        format!("profile {profile}; {split}; {sources}")
     }
 
     /// Returns an error about this file.

@@ -1,8 +1,9 @@
-//! The simulator against public measurements that its constants were not fitted to.
+//! The simulator against measurements that its constants were not fitted to.
 //!
 //! A validation file names a data set, the series that constants may have been fitted to, and
 //! targets. Every other series is judged: each cell of it is predicted by the simulator's own
-//! stations, channels and starts, and compared with what was measured.
+//! stations, channels and starts, and compared with what was measured. A recorded local run is
+//! such a set, too (`run`).
 
 mod authors;
 mod calibrate;
@@ -10,6 +11,7 @@ mod cells;
 mod file;
 mod predict;
 mod rounds;
+mod run;
 mod score;
 mod text;
 
@@ -23,24 +25,30 @@ pub(crate) use self::file::File as Validation;
 use self::file::{File, Source};
 use self::predict::{Predicted, Predictor};
 use self::score::{Compared, Score, Scored, Verdict};
+use super::recorded::is_run;
 use crate::error::Error;
 use crate::profiles::misses::{self, Headline, Scope};
 use crate::results::SchemaVersion;
 
 pub use self::calibrate::{Calibrated, Calibration, calibrate};
+pub use self::text::Form;
 
 /// The version of the format of a validation's result.
-const VALIDATION_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 0 };
+const VALIDATION_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 1 };
 
 /// What is validated, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The validation files.
+    /// The validation files and run directories.
     pub files: &'a [PathBuf],
-    /// The platform profile, in the place of that of the files.
+    /// The platform profile, in the place of that of the files and of the runs' machines.
     pub profile: Option<&'a str>,
-    /// Draws of the constants' ranges.
-    pub draws: u32,
+    /// Compute profiles, in the place of the runs' own steps.
+    pub compute: &'a [String],
+    /// The share by which a simulated wall time of a run may be off.
+    pub within: Option<f64>,
+    /// Draws of the constants' ranges: by default 200 of files, none of runs.
+    pub draws: Option<u32>,
     /// Whether the judged cells are also predicted without one refinement each.
     pub with_refinements: bool,
     /// Whether each author's cells are also predicted from the other authors' alone.
@@ -67,7 +75,11 @@ struct Set {
     name: String,
     description: String,
     about: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     sources: Vec<Source>,
+    /// Profile, division and sources in one line.
+    #[serde(skip)]
+    stands_on: String,
     profile: String,
     /// Whether no series of it was used for a fit.
     is_held_out: bool,
@@ -77,14 +89,31 @@ struct Set {
     is_circular: bool,
     /// Scores of the series that constants may be fitted to.
     fitted: Option<Scored>,
-    /// Scores of all other series.
+    /// Scores of all other series; of the wall times of a run.
     judged: Scored,
+    /// Scores of each figure of a run's rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    figures: Vec<FigureScore>,
     /// Median error of a judged cell predicted by the other series of its setting.
     floor: Option<f64>,
     /// Scores of the judged series without one refinement each, where it changes them.
     without: Vec<Without>,
     targets: Vec<Verdict>,
+    /// Whether targets are held to be as expected: on the profile that they were stated for.
+    #[serde(skip)]
+    is_expected: bool,
     cells: Vec<Compared>,
+    /// Rows of a run that are not compared, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+/// Scores of a figure of a run's rows.
+#[derive(Serialize)]
+struct FigureScore {
+    figure: &'static str,
+    #[serde(flatten)]
+    scored: Scored,
 }
 
 /// Scores without a refinement.
@@ -94,25 +123,41 @@ struct Without {
     judged: Score,
 }
 
+/// Draws of a file's cells.
+const DRAWS: u32 = 200;
+
 /// Compares the simulator with every data set.
 ///
 /// # Errors
-/// When a file, its data or its profile cannot be used.
+/// When a file, its data, a run or a profile cannot be used.
 pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
-    let files: Vec<File> = (request.files.iter())
+    let (runs, files): (Vec<_>, Vec<_>) = request.files.iter().partition(|path| is_run(path));
+    if runs.is_empty() && (!request.compute.is_empty() || request.within.is_some()) {
+        return Err(Error::Usage {
+            problem: "`--compute` and `--within` are of recorded runs, and none is named"
+                .to_owned(),
+            remedy: "name the directory of a local run".to_owned(),
+        });
+    }
+    let files: Vec<File> = (files.iter())
         .map(|path| File::read(path, request.profile))
         .collect::<Result<_, _>>()?;
-    let sets: Vec<Set> = (files.iter())
-        .map(|file| set(file, request))
-        .collect::<Result<_, _>>()?;
+    let draws = request.draws.unwrap_or(DRAWS);
+    let of_files = files.iter().map(|file| set(file, draws, request));
+    let of_runs = runs.iter().map(|path| run::set(path, request));
+    let sets: Vec<Set> = of_files.chain(of_runs).collect::<Result<_, _>>()?;
     let authors = if request.leaves_out {
-        authors::left_out(&files, request.draws)?
+        authors::left_out(&files, draws)?
     } else {
         Vec::new()
     };
     Ok(Validated {
         schema_version: VALIDATION_VERSION,
-        draws: request.draws,
+        draws: if files.is_empty() {
+            request.draws.unwrap_or(0)
+        } else {
+            draws
+        },
         headlines: headlines(&sets),
         authors,
         sets,
@@ -123,19 +168,17 @@ pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
 ///
 /// # Errors
 /// When the file, its data or its profile cannot be used.
-pub fn predict(path: &Path, profile: Option<&str>, draws: u32) -> Result<String, Error> {
-    rounds::predict(&File::read(path, profile)?, draws)
+pub fn predict(path: &Path, profile: Option<&str>, draws: Option<u32>) -> Result<String, Error> {
+    rounds::predict(&File::read(path, profile)?, draws.unwrap_or(DRAWS))
 }
 
 impl Validated {
-    /// Returns whether every target is met, or missed, as its file expects.
+    /// Returns whether every target is met, or missed, as its file expects on its own profile.
     pub fn is_expected(&self) -> bool {
-        let mut targets = self.sets.iter().flat_map(|set| &set.targets);
-        targets.all(Verdict::is_expected)
+        let sets = self.sets.iter().filter(|set| set.is_expected);
+        sets.flat_map(|set| &set.targets).all(Verdict::is_expected)
     }
-}
 
-impl Validated {
     /// Returns the scores by which answers say what their profile misses by.
     pub fn scores(&self, profile: &str) -> misses::ProfileScores {
         let sets = self.sets.iter().filter(|set| !set.is_circular);
@@ -172,13 +215,13 @@ fn headlines(sets: &[Set]) -> Vec<Headline> {
 }
 
 /// Compares the simulator with one data set.
-fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
+fn set(file: &File, draws: u32, request: &Request<'_>) -> Result<Set, Error> {
     // Predictions of every cell, with intervals.
     let cells = file.cells()?;
     let predictor = Predictor::new(file)?;
-    let predicted = predictor.predict(&cells, request.draws, None)?;
+    let predicted = predictor.predict(&cells, draws, None)?;
     let compare = compare(file, &predictor);
-    let compared: Vec<Compared> = cells.iter().zip(&predicted).map(&compare).collect();
+    let compared: Vec<Compared> = cells.iter().zip(predicted).map(&compare).collect();
     let (fitted, judged): (Vec<_>, Vec<_>) =
         compared.iter().cloned().partition(|cell| cell.is_fitted);
     let score = Scored::of(&judged).ok_or_else(|| file.error("no series is judged"))?;
@@ -191,7 +234,7 @@ fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
     };
     for refinement in refinements {
         let predicted = predictor.predict(&cells, 0, Some(refinement))?;
-        let compared = cells.iter().zip(&predicted).map(&compare);
+        let compared = cells.iter().zip(predicted).map(&compare);
         let judged: Vec<_> = compared.filter(|cell| !cell.is_fitted).collect();
         let Some(judged) = Scored::of(&judged) else {
             continue;
@@ -208,6 +251,7 @@ fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
         description: file.description.clone(),
         about: file.about.clone(),
         sources: file.sources.clone(),
+        stands_on: file.stands_on(&predictor.platform().name),
         profile: predictor.platform().name.clone(),
         is_held_out: file.fit.is_empty(),
         is_circular: file.experiment.is_some() && predictor.is_fitted_to_a_paper(),
@@ -216,9 +260,12 @@ fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
         targets: (file.targets.iter())
             .map(|target| target.verdict(&score))
             .collect(),
+        is_expected: request.profile.is_none(),
         judged: score,
+        figures: Vec::new(),
         without,
         cells: compared,
+        notes: Vec::new(),
     })
 }
 
@@ -226,18 +273,11 @@ fn set(file: &File, request: &Request<'_>) -> Result<Set, Error> {
 fn compare<'a>(
     file: &'a File,
     predictor: &'a Predictor,
-) -> impl Fn((&Cell, &Predicted)) -> Compared + 'a {
-    |(cell, predicted)| Compared {
-        series: cell.series.clone(),
-        author: file.author(&cell.series).to_owned(),
-        gave_a_constant: file.gave_a_constant(&cell.series, predictor.platform()),
-        scope: cell.scope(),
-        setting: cell.setting.to_string(),
-        statistic: cell.statistic.to_string(),
-        measured: cell.measured,
-        predicted: predicted.value,
-        low: predicted.low,
-        high: predicted.high,
-        is_fitted: file.fit.contains(&cell.series),
+) -> impl Fn((&Cell, Predicted)) -> Compared + 'a {
+    |(cell, predicted)| {
+        let gave_a_constant = file.gave_a_constant(&cell.series, predictor.platform());
+        let is_fitted = file.fit.contains(&cell.series);
+        let author = file.author(&cell.series);
+        Compared::new(cell, predicted, author, gave_a_constant, is_fitted)
     }
 }

@@ -1,21 +1,22 @@
 //! Predictions of cells by the simulator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use epochcost_kernels::hash;
 use epochcost_simulator::profile::{Constant, Profile, Refinement};
-use epochcost_simulator::{Simulation, probe};
+use epochcost_simulator::{Options, Recorded, Simulation, probe};
 
-use super::cells::{Cell, Setting, Statistic, quantile};
+use super::cells::{Cell, Setting, quantile};
 use super::file::File;
+use super::run;
 use crate::cost::PriceBook;
 use crate::error::Error;
-use crate::experiment::{Document, Experiment, Options};
-use crate::forecast::estimate::{Outcome, estimate};
-use crate::forecast::parallel;
-use crate::platform::sim::Sim;
+use crate::experiment::{self, Document, Experiment};
+use crate::forecast::estimate::{Outcome, estimate_by, sizes_only};
+use crate::forecast::{on_profiles, parallel};
+use crate::platform::sim::{CLASSES_ABOVE, Sim};
 use crate::platform::simulator;
-use crate::results::ResultsError;
 use crate::rows::{self, StatedConstant, TrialPlan, stated};
 
 /// Seed of all draws of a validation.
@@ -43,6 +44,8 @@ pub(super) struct Predictor {
     constants: BTreeMap<String, StatedConstant>,
     /// Rows of the experiment, by id.
     rows: BTreeMap<String, TrialPlan>,
+    /// What trials of a recorded run drew from their data, by row; empty of other rows.
+    pub(super) values: BTreeMap<String, Arc<Recorded>>,
     simulation: Option<rows::Simulation>,
     prices: PriceBook,
 }
@@ -63,20 +66,34 @@ impl Predictor {
     /// When one of them cannot be used.
     pub(super) fn new(file: &File) -> Result<Self, Error> {
         let profile = file.platform()?;
-        let (mut rows, mut simulation) = (BTreeMap::new(), None);
-        if let Some(experiment) = &file.experiment {
-            let experiment = experiment_on(&file.beside(experiment), &profile, &file.profile)?;
-            simulation.clone_from(&experiment.simulation);
-            let plans = experiment.trial_plans().into_iter();
-            rows.extend(plans.map(|plan| (plan.row.id.clone(), plan)));
+        let experiment = (file.experiment.as_ref())
+            .map(|path| experiment_on(&file.beside(path), &profile, &file.profile));
+        let profile = stated(&profile, &file.constants);
+        let (constants, prices) = (file.constants.clone(), PriceBook::shipped()?);
+        Ok(Self::of(
+            profile,
+            constants,
+            experiment.transpose()?,
+            prices,
+        ))
+    }
+
+    /// Returns one with the rows of an experiment.
+    pub(super) fn of(
+        profile: Profile<Constant>,
+        constants: BTreeMap<String, StatedConstant>,
+        experiment: Option<Experiment>,
+        prices: PriceBook,
+    ) -> Self {
+        let plans = experiment.iter().flat_map(Experiment::trial_plans);
+        Self {
+            profile,
+            constants,
+            rows: plans.map(|plan| (plan.row.id.clone(), plan)).collect(),
+            values: BTreeMap::new(),
+            simulation: experiment.and_then(|experiment| experiment.simulation),
+            prices,
         }
-        Ok(Self {
-            profile: stated(&profile, &file.constants),
-            constants: file.constants.clone(),
-            rows,
-            simulation,
-            prices: PriceBook::shipped().map_err(ResultsError::from)?,
-        })
     }
 
     /// Returns the same on another platform.
@@ -130,31 +147,24 @@ impl Predictor {
         draws: u32,
         without: Option<Refinement>,
     ) -> Result<Vec<Predicted>, Error> {
-        // Every setting is simulated once, however many figures are taken from it.
-        let mut settings: Vec<&Setting> = cells.iter().map(|cell| &cell.setting).collect();
-        settings.sort();
-        settings.dedup();
-        let stated = (0..REPETITIONS).map(Draw::Stated);
-        let all: Vec<Draw> = stated.chain((0..draws).map(Draw::Sampled)).collect();
-        let tasks: Vec<(&Setting, Draw)> = (settings.iter())
-            .flat_map(|setting| all.iter().map(move |draw| (*setting, *draw)))
-            .collect();
-        let seconds = parallel::map(&tasks, |(setting, draw)| {
-            self.seconds(setting, *draw, without)
-        });
-        let seconds: Vec<Vec<f64>> = seconds.into_iter().collect::<Result<_, _>>()?;
-        let of_setting: BTreeMap<&Setting, &[Vec<f64>]> = settings
-            .into_iter()
-            .zip(seconds.chunks(all.len()))
-            .collect();
+        let repetitions = if self.values.is_empty() {
+            REPETITIONS
+        } else {
+            1
+        };
+        let settings = cells.iter().map(|cell| &cell.setting);
+        let simulated = simulated(settings, repetitions, draws, |setting, draw| {
+            self.seconds(setting, draw, without)
+        })?;
         let predict = |cell: &Cell| {
-            let seconds = of_setting.get(&cell.setting).copied().unwrap_or_default();
-            predicted(cell.statistic, seconds)
+            let seconds = simulated.get(&cell.setting).map_or(&[][..], Vec::as_slice);
+            let figures = seconds.iter().map(|each| cell.statistic.of(each));
+            Predicted::of(figures.collect(), repetitions)
         };
         Ok(cells.iter().map(predict).collect())
     }
 
-    /// Simulates a setting once: the seconds of each operation.
+    /// Simulates a setting once: the seconds of each operation, or a row's figures.
     fn seconds(
         &self,
         setting: &Setting,
@@ -174,23 +184,50 @@ impl Predictor {
                     profile,
                     ..simulation
                 };
-                synchronise(plan, &simulation, &self.prices)
+                let figures = self.figures(plan, &simulation)?;
+                figures.map_err(|why| Error::NothingSelected(format!("row {id}: {why}")))
             }
         }
+    }
+
+    /// Returns the figures of a row at the stated constants, or why it has none.
+    ///
+    /// # Errors
+    /// When it cannot be simulated.
+    pub(super) fn row(&self, id: &str) -> Result<Result<Vec<f64>, String>, Error> {
+        let (plan, simulation) = self.simulation(id, Draw::Stated(0))?;
+        self.figures(plan, &simulation)
+    }
+
+    fn figures(
+        &self,
+        plan: &TrialPlan,
+        simulation: &Simulation,
+    ) -> Result<Result<Vec<f64>, String>, Error> {
+        let options = Options {
+            recorded: self.values.get(&plan.row.id).cloned(),
+            ..sizes_only(CLASSES_ABOVE)
+        };
+        let outcome = estimate_by(&plan.row, simulation, &self.prices, options)?;
+        Ok(match outcome {
+            Outcome::Feasible(estimate) => Ok(run::of_estimate(&estimate)),
+            Outcome::Infeasible(limit) => Err(limit.to_string()),
+            Outcome::Failed(reason) => Err(reason),
+        })
     }
 
     /// Returns the simulation of an experiment's row on a draw.
     fn simulation(&self, id: &str, draw: Draw) -> Result<(&TrialPlan, Simulation), Error> {
         let (Some(plan), Some(simulation)) = (self.rows.get(id), &self.simulation) else {
-            return Err(Error::NothingSelected(format!(
-                "no row `{id}` of an experiment"
-            )));
+            let problem = format!("no row `{id}` of an experiment");
+            return Err(Error::NothingSelected(problem));
         };
         let sim = Sim::new(simulation.clone(), None);
         let simulation = match draw {
             Draw::Stated(draw) => {
                 let mut simulation = sim.describe(plan)?;
-                simulation.profile.draws = Some(seed(draw));
+                // Those of a run are compared as plans are made: nothing is drawn.
+                simulation.profile.draws = self.values.is_empty().then(|| seed(draw));
                 simulation
             }
             Draw::Sampled(draw) => sim.describe_draw(plan, seed(draw))?,
@@ -210,46 +247,54 @@ fn experiment_on(
     name: &str,
 ) -> Result<Experiment, Error> {
     let mut document = Document::read(path)?;
-    let quoted = serde_json::Value::from(name).to_string();
-    document.set_option("the validation", "simulation.profile", &quoted)?;
+    on_profiles(&mut document, Some(name), &[])?;
     if profile.interpreted.is_none() {
         document.set_option("the validation", "simulation.client", "compiled")?;
     }
-    let options = Options {
+    let options = experiment::Options {
         platform: Some(simulator()),
-        ..Options::default()
+        ..experiment::Options::default()
     };
     Ok(Experiment::from_document(document, &options)?)
 }
 
-/// Returns the seconds of synchronisation per worker and epoch.
-fn synchronise(
-    plan: &TrialPlan,
-    simulation: &Simulation,
-    prices: &PriceBook,
-) -> Result<Vec<f64>, Error> {
-    let id = &plan.row.id;
-    match estimate(&plan.row, simulation, prices)? {
-        Outcome::Feasible(estimate) => {
-            Ok(vec![estimate.stage_seconds.synchronise.unwrap_or(f64::NAN)])
-        }
-        Outcome::Infeasible(limit) => Err(Error::NothingSelected(format!("row {id}: {limit}"))),
-        Outcome::Failed(reason) => Err(Error::NothingSelected(format!("row {id}: {reason}"))),
-    }
+/// Simulates every setting once, however many figures are taken from it: for each repetition at the stated
+/// constants, then for each draw.
+///
+/// # Errors
+/// The first of a simulation.
+pub(super) fn simulated<'a, S: Ord + Sync, R: Send>(
+    settings: impl Iterator<Item = &'a S>,
+    repetitions: u32,
+    draws: u32,
+    simulate: impl Fn(&S, Draw) -> Result<R, Error> + Sync,
+) -> Result<BTreeMap<&'a S, Vec<R>>, Error> {
+    let settings: BTreeSet<&S> = settings.collect();
+    let stated = (0..repetitions).map(Draw::Stated);
+    let all: Vec<Draw> = stated.chain((0..draws).map(Draw::Sampled)).collect();
+    let tasks: Vec<(&S, Draw)> = (settings.iter())
+        .flat_map(|setting| all.iter().map(move |draw| (*setting, *draw)))
+        .collect();
+    let mut results = parallel::map(&tasks, |(setting, draw)| simulate(setting, *draw)).into_iter();
+    let mut of = |setting| {
+        let own: Result<Vec<R>, Error> = results.by_ref().take(all.len()).collect();
+        Ok((setting, own?))
+    };
+    settings.into_iter().map(&mut of).collect()
 }
 
-/// Returns the prediction of a figure from its repetitions and draws.
-fn predicted(statistic: Statistic, seconds: &[Vec<f64>]) -> Predicted {
-    let mut figures: Vec<f64> = seconds.iter().map(|each| statistic.of(each)).collect();
-    let repetitions = (REPETITIONS as usize).min(figures.len());
-    let mut drawn = figures.split_off(repetitions);
-    figures.sort_by(f64::total_cmp);
-    drawn.sort_by(f64::total_cmp);
-    let end = |share: f64| (!drawn.is_empty()).then(|| quantile(&drawn, share));
-    let value = quantile(&figures, 0.5);
-    Predicted {
-        value,
-        low: end(0.05).map(|low| low.min(value)),
-        high: end(0.95).map(|high| high.max(value)),
+impl Predicted {
+    /// Returns the prediction of a figure from its repetitions and draws.
+    pub(super) fn of(mut figures: Vec<f64>, repetitions: u32) -> Self {
+        let mut drawn = figures.split_off((repetitions as usize).min(figures.len()));
+        figures.sort_by(f64::total_cmp);
+        drawn.sort_by(f64::total_cmp);
+        let end = |share: f64| (!drawn.is_empty()).then(|| quantile(&drawn, share));
+        let value = quantile(&figures, 0.5);
+        Self {
+            value,
+            low: end(0.05).map(|low| low.min(value)),
+            high: end(0.95).map(|high| high.max(value)),
+        }
     }
 }

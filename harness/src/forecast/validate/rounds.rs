@@ -3,28 +3,22 @@
 //! A line of the data names a round and one quantity of it. Its prediction is the median of simulations at
 //! the stated constants, and its range the 5th to the 95th percentile of draws of the constants' ranges.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Aggregated, ProbeClient, Round, RoundTimes, aggregate};
+use epochcost_systems::PaperAccount;
 use epochcost_systems::aggregation::levels;
 
-use super::cells::quantile;
 use super::file::File;
-use super::predict::{Draw, Predictor, REPETITIONS};
+use super::predict::{Predicted, Predictor, REPETITIONS, simulated};
 use crate::chain::chain;
-use crate::cost::PriceBook;
+use crate::cost::{self, PriceBook};
 use crate::error::Error;
-use crate::forecast::parallel;
 use crate::published::{PublishedError, Row, Table};
-use crate::results::ResultsError;
 
 /// Most clients, functions or inputs of a line.
 const MOST: usize = 100_000;
-
-/// MB in the GB that AWS bills.
-const MB_PER_GB: f64 = 1024.0;
 
 /// A quantity of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,34 +50,18 @@ pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
     let lines = read(&file.beside(&file.data)).map_err(|error| file.error(&chain(&error)))?;
     let predictor = Predictor::new(file)?;
     let prices = Prices::shipped()?;
-    // Every round is simulated once, however many quantities are taken from it.
-    let mut rounds: Vec<&Round> = lines.iter().map(|line| &line.round).collect();
-    rounds.sort();
-    rounds.dedup();
-    let stated = (0..REPETITIONS).map(Draw::Stated);
-    let all: Vec<Draw> = stated.chain((0..draws).map(Draw::Sampled)).collect();
-    let tasks: Vec<(&Round, Draw)> = (rounds.iter())
-        .flat_map(|round| all.iter().map(move |draw| (*round, *draw)))
-        .collect();
-    let times = parallel::map(&tasks, |(round, draw)| {
-        aggregate(&predictor.drawn(*draw), round)
-    });
-    let of_round: BTreeMap<&Round, &[RoundTimes]> =
-        rounds.into_iter().zip(times.chunks(all.len())).collect();
+    let rounds = lines.iter().map(|line| &line.round);
+    let times = simulated(rounds, REPETITIONS, draws, |round, draw| {
+        Ok(aggregate(&predictor.drawn(draw), round))
+    })?;
     // Predictions, in the lines' order.
     let mut text = "id,role,quantity,value,low,high\n".to_owned();
     for line in &lines {
-        let times = of_round.get(&line.round).copied().unwrap_or_default();
-        let mut figures: Vec<f64> = times.iter().map(|times| line.of(times, &prices)).collect();
-        let mut drawn = figures.split_off((REPETITIONS as usize).min(figures.len()));
-        figures.sort_by(f64::total_cmp);
-        drawn.sort_by(f64::total_cmp);
-        let [value, low, high] = [
-            quantile(&figures, 0.5),
-            quantile(&drawn, 0.05),
-            quantile(&drawn, 0.95),
-        ]
-        .map(|figure| format!("{figure:.4e}"));
+        let times = times.get(&line.round).map_or(&[][..], Vec::as_slice);
+        let figures = times.iter().map(|times| line.of(times, &prices));
+        let Predicted { value, low, high } = Predicted::of(figures.collect(), REPETITIONS);
+        let [low, high] = [low, high].map(|end| end.unwrap_or(f64::NAN));
+        let [value, low, high] = [value, low, high].map(|figure| format!("{figure:.4e}"));
         let Line {
             id,
             role,
@@ -98,7 +76,8 @@ pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
 /// Prices of functions, dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Prices {
-    gb_second: f64,
+    /// Of a second of a function of one MB.
+    mb_second: f64,
     call: f64,
 }
 
@@ -108,18 +87,16 @@ impl Prices {
     /// # Errors
     /// When it lacks a price.
     pub(super) fn shipped() -> Result<Self, Error> {
-        let book = PriceBook::shipped().map_err(ResultsError::from)?;
-        let price = |dimension| book.price(dimension).map_err(ResultsError::from);
+        let book = PriceBook::shipped()?;
         Ok(Self {
-            gb_second: price("lambda_gb_second")?.usd,
-            call: price("lambda_request")?.usd,
+            mb_second: cost::function_rate_usd(PaperAccount::Comparison, 1, None, &book)?,
+            call: book.price("lambda_request")?.usd,
         })
     }
 
     /// Returns the price of calls of so many seconds together.
     pub(super) fn of_functions(self, memory_mb: u32, seconds: f64, calls: usize) -> f64 {
-        let gb = f64::from(memory_mb) / MB_PER_GB;
-        seconds * gb * self.gb_second + calls as f64 * self.call
+        seconds * f64::from(memory_mb) * self.mb_second + calls as f64 * self.call
     }
 }
 

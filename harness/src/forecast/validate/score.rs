@@ -1,11 +1,10 @@
 //! What predictions amount to, and the targets for them.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{Cell, quantile};
+use super::predict::Predicted;
 use crate::profiles::misses::{Headline, Scope};
 
 /// A cell, compared with its prediction.
@@ -30,6 +29,29 @@ pub(super) struct Compared {
 }
 
 impl Compared {
+    /// Compares a cell with its prediction.
+    pub(super) fn new(
+        cell: &Cell,
+        predicted: Predicted,
+        author: &str,
+        gave_a_constant: bool,
+        is_fitted: bool,
+    ) -> Self {
+        Self {
+            series: cell.series.clone(),
+            author: author.to_owned(),
+            gave_a_constant,
+            scope: cell.scope(),
+            setting: cell.setting.to_string(),
+            statistic: cell.statistic.to_string(),
+            measured: cell.measured,
+            predicted: predicted.value,
+            low: predicted.low,
+            high: predicted.high,
+            is_fitted,
+        }
+    }
+
     /// Returns predicted over measured.
     pub(super) fn ratio(&self) -> f64 {
         self.predicted / self.measured
@@ -189,36 +211,6 @@ impl Figure {
             Self::Width => scored.width,
         }
     }
-
-    /// Returns the name in files.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Mape => "mape",
-            Self::MedianError => "median_error",
-            Self::Bias => "bias",
-            Self::Coverage => "coverage",
-            Self::Width => "width",
-        }
-    }
-}
-
-/// A limit of a figure.
-#[derive(Clone, Copy, Debug)]
-enum Limit {
-    AtMost(f64),
-    AtLeast(f64),
-    /// Largest absolute value.
-    Within(f64),
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AtMost(limit) => write!(formatter, "≤ {limit}"),
-            Self::AtLeast(limit) => write!(formatter, "≥ {limit}"),
-            Self::Within(limit) => write!(formatter, "0 ± {limit}"),
-        }
-    }
 }
 
 /// What a target is expected to be.
@@ -231,19 +223,10 @@ pub(super) enum Expected {
     Fails,
 }
 
-/// A target for the judged cells.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "StatedTarget")]
-pub(super) struct Target {
-    metric: Figure,
-    limit: Limit,
-    expect: Expected,
-}
-
 /// A target for the judged cells: a figure, one limit, and whether it is met.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StatedTarget {
+pub(super) struct Target {
     /// Figure.
     metric: Figure,
     /// Largest value.
@@ -259,28 +242,10 @@ pub(super) struct StatedTarget {
     expect: Expected,
 }
 
-impl TryFrom<StatedTarget> for Target {
-    type Error = &'static str;
-
-    fn try_from(stated: StatedTarget) -> Result<Self, Self::Error> {
-        let limit = match (stated.at_most, stated.at_least, stated.within) {
-            (Some(limit), None, None) => Limit::AtMost(limit),
-            (None, Some(limit), None) => Limit::AtLeast(limit),
-            (None, None, Some(limit)) => Limit::Within(limit),
-            _ => return Err("a target has one limit: `at_most`, `at_least` or `within`"),
-        };
-        Ok(Self {
-            metric: stated.metric,
-            limit,
-            expect: stated.expect,
-        })
-    }
-}
-
 /// A target, judged.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Verdict {
-    pub(super) metric: &'static str,
+    pub(super) metric: String,
     pub(super) limit: String,
     pub(super) value: Option<f64>,
     pub(super) verdict: Expected,
@@ -288,26 +253,45 @@ pub(super) struct Verdict {
 }
 
 impl Target {
+    /// Returns whether it has one limit.
+    pub(super) fn has_one_limit(&self) -> bool {
+        let limits = [self.at_most, self.at_least, self.within];
+        limits.iter().flatten().count() == 1
+    }
+
     /// Judges the target by a score.
     pub(super) fn verdict(&self, scored: &Scored) -> Verdict {
         let value = self.metric.of(scored);
-        let holds = value.is_some_and(|value| match self.limit {
-            Limit::AtMost(limit) => value <= limit,
-            Limit::AtLeast(limit) => value >= limit,
-            Limit::Within(limit) => value.abs() <= limit,
-        });
+        let known = value.unwrap_or(f64::NAN);
+        let (limit, holds) = match (self.at_most, self.at_least, self.within) {
+            (Some(most), ..) => (format!("≤ {most}"), known <= most),
+            (_, Some(least), _) => (format!("≥ {least}"), known >= least),
+            (.., within) => {
+                let within = within.unwrap_or_default();
+                (format!("0 ± {within}"), known.abs() <= within)
+            }
+        };
         Verdict {
-            metric: self.metric.name(),
-            limit: self.limit.to_string(),
+            metric: word(&self.metric),
+            limit,
             value,
-            verdict: if holds {
-                Expected::Holds
-            } else {
-                Expected::Fails
-            },
+            verdict: Expected::of(holds),
             expect: self.expect,
         }
     }
+}
+
+impl Expected {
+    /// Returns what a target is that holds, or does not.
+    pub(super) fn of(holds: bool) -> Self {
+        if holds { Self::Holds } else { Self::Fails }
+    }
+}
+
+/// Returns the word for a value of an enumeration in a file.
+pub(super) fn word<T: Serialize>(value: &T) -> String {
+    let json = serde_json::to_value(value).unwrap_or_default();
+    json.as_str().unwrap_or_default().to_owned()
 }
 
 impl Verdict {

@@ -1,7 +1,9 @@
 //! A validation for people.
 
-use super::score::{Compared, Expected, Score, Scored};
+use super::run::{FIGURES, WALL};
+use super::score::{Compared, Score, Scored, word};
 use super::{Set, Validated};
+use crate::format::number;
 use crate::ui::table;
 
 /// Columns of scores.
@@ -44,25 +46,50 @@ const CELLS: [&str; 8] = [
     "covered",
 ];
 
+/// A form of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// For a terminal.
+    Plain,
+    /// Markdown.
+    Markdown,
+}
+
+impl Form {
+    fn table<const N: usize>(self, heading: [&str; N], rows: &[[String; N]]) -> String {
+        if self == Self::Plain {
+            return table(heading, rows);
+        }
+        let line = |cells: Vec<&str>| format!("| {} |", cells.join(" | "));
+        let rows = (rows.iter()).map(|row| line(row.iter().map(String::as_str).collect()));
+        let heading = [line(heading.to_vec()), line(vec!["---"; N])];
+        heading
+            .into_iter()
+            .chain(rows)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// Returns a title with paragraphs below it.
+    fn section(self, title: &str, parts: Vec<String>) -> String {
+        let (head, gap) = match self {
+            Self::Plain => ("", "\n"),
+            Self::Markdown => ("## ", "\n\n"),
+        };
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        let all = std::iter::once(format!("{head}{title}")).chain(parts);
+        all.collect::<Vec<_>>().join(gap)
+    }
+}
+
 impl Validated {
-    /// Returns the comparison as plain text; with `cells`, every cell.
-    pub fn text(&self, cells: bool) -> String {
-        let sets = self.sets.iter().map(|set| {
-            let mut parts = vec![
-                format!("{}: {}", set.name, set.description),
-                set.stands_on(),
-                table(SCORES, &set.scores()),
-                set.floor_text(),
-                table(TARGETS, &set.verdicts()),
-            ];
-            if cells {
-                parts.push(table(CELLS, &set.cells()));
-            }
-            parts.join("\n")
-        });
+    /// Returns the comparison; with `cells`, every cell.
+    pub fn shown(&self, form: Form, cells: bool) -> String {
+        let sets = self.sets.iter().map(|set| set.shown(form, cells));
         let over = [self.headlines(), self.authors()];
         let over = over.into_iter().flatten();
-        let over = over.map(|(title, rows)| format!("{title}\n{}", table(OVER_SETS, &rows)));
+        let over =
+            over.map(|(title, rows)| form.section(title, vec![form.table(OVER_SETS, &rows)]));
         sets.chain(over).collect::<Vec<_>>().join("\n\n")
     }
 
@@ -98,28 +125,6 @@ impl Validated {
         let title = "Every author from the other authors alone";
         (!self.authors.is_empty()).then(|| (title, rows.collect()))
     }
-
-    /// Returns the comparison as Markdown; with `cells`, every cell.
-    pub fn markdown(&self, cells: bool) -> String {
-        let sets = self.sets.iter().map(|set| {
-            let mut parts = vec![
-                format!("## {}\n\n{}. {}", set.name, set.description, set.about),
-                set.stands_on(),
-                markdown(SCORES, &set.scores()),
-                set.floor_text(),
-                markdown(TARGETS, &set.verdicts()),
-            ];
-            if cells {
-                parts.push(markdown(CELLS, &set.cells()));
-            }
-            parts.join("\n\n")
-        });
-        let over = [self.headlines(), self.authors()];
-        let over = over.into_iter().flatten();
-        let over =
-            over.map(|(title, rows)| format!("## {title}\n\n{}", markdown(OVER_SETS, &rows)));
-        sets.chain(over).collect::<Vec<_>>().join("\n\n")
-    }
 }
 
 /// Returns a line of scores over several sets: error, bias, share covered, width.
@@ -138,20 +143,43 @@ fn over_sets(of: String, sets: String, cells: usize, figures: [Option<f64>; 4]) 
 }
 
 impl Set {
-    fn stands_on(&self) -> String {
-        let sources = self.sources.iter().map(|source| {
-            format!(
-                "{} @{} ({}), {}",
-                source.repository, source.commit, source.licence, source.path
-            )
-        });
-        let split = if self.is_held_out {
-            "held out whole"
-        } else {
-            "split by series"
+    fn shown(&self, form: Form, cells: bool) -> String {
+        let (title, about) = match form {
+            Form::Plain => (
+                format!("{}: {}", self.name, self.description),
+                String::new(),
+            ),
+            Form::Markdown => (
+                self.name.clone(),
+                format!("{}. {}", self.description, self.about),
+            ),
         };
-        let sources = sources.collect::<Vec<_>>().join("; ");
-        format!("profile {}; {split}; {sources}", self.profile)
+        let mut parts = vec![
+            about,
+            self.stands_on.clone(),
+            form.table(SCORES, &self.scores()),
+        ];
+        if self.figures.is_empty() {
+            parts.push(self.floor_text());
+        }
+        if !self.targets.is_empty() {
+            parts.push(form.table(TARGETS, &self.verdicts()));
+        }
+        // A run is short enough to show every wall time.
+        let is_shown = |known: &&Compared| {
+            cells || !self.figures.is_empty() && known.statistic == FIGURES[WALL]
+        };
+        let format = match self.figures.as_slice() {
+            [] => |value: f64| format!("{value:.4}"),
+            _ => number,
+        };
+        let shown = self.cells.iter().filter(is_shown);
+        let shown: Vec<[String; 8]> = shown.map(|known| cell(known, format)).collect();
+        if !shown.is_empty() {
+            parts.push(form.table(CELLS, &shown));
+        }
+        parts.extend(self.notes.iter().cloned());
+        form.section(&title, parts)
     }
 
     fn floor_text(&self) -> String {
@@ -167,6 +195,12 @@ impl Set {
     }
 
     fn scores(&self) -> Vec<[String; 10]> {
+        if !self.figures.is_empty() {
+            let figures = self.figures.iter();
+            return figures
+                .map(|score| whole(score.figure, &score.scored))
+                .collect();
+        }
         let fitted = self
             .fitted
             .iter()
@@ -180,32 +214,24 @@ impl Set {
     }
 
     fn verdicts(&self) -> Vec<[String; 5]> {
-        let word = |expected: Expected| match expected {
-            Expected::Holds => "holds".to_owned(),
-            Expected::Fails => "fails".to_owned(),
-        };
         let targets = self.targets.iter().map(|target| {
             [
-                target.metric.to_owned(),
+                target.metric.clone(),
                 target.limit.clone(),
                 target
                     .value
                     .map_or("-".into(), |value| format!("{value:.3}")),
-                word(target.verdict),
-                word(target.expect),
+                word(&target.verdict),
+                word(&target.expect),
             ]
         });
         targets.collect()
     }
-
-    fn cells(&self) -> Vec<[String; 8]> {
-        self.cells.iter().map(cell).collect()
-    }
 }
 
-fn cell(cell: &Compared) -> [String; 8] {
+fn cell(cell: &Compared, format: fn(f64) -> String) -> [String; 8] {
     let interval = match (cell.low, cell.high) {
-        (Some(low), Some(high)) => format!("{low:.4} to {high:.4}"),
+        (Some(low), Some(high)) => format!("{} to {}", format(low), format(high)),
         _ => "-".to_owned(),
     };
     let covered = match (cell.is_fitted, cell.is_covered()) {
@@ -218,8 +244,8 @@ fn cell(cell: &Compared) -> [String; 8] {
         cell.series.clone(),
         cell.setting.clone(),
         cell.statistic.clone(),
-        format!("{:.4}", cell.measured),
-        format!("{:.4}", cell.predicted),
+        format(cell.measured),
+        format(cell.predicted),
         format!("{:.2}", cell.ratio()),
         interval,
         covered.to_owned(),
@@ -259,14 +285,4 @@ fn line(
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-fn markdown<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
-    let line = |cells: Vec<&str>| format!("| {} |", cells.join(" | "));
-    let mut lines = vec![line(heading.to_vec()), line(vec!["---"; N])];
-    lines.extend(
-        rows.iter()
-            .map(|row| line(row.iter().map(String::as_str).collect())),
-    );
-    lines.join("\n")
 }

@@ -66,10 +66,7 @@ impl Action {
 /// # Errors
 /// When an item's directory is damaged.
 pub(super) fn show(tasks: &[Task], request: &Request<'_>, output: Output) -> Result<Exit, Error> {
-    let profile = profiles::compute(PROFILE).map_err(|error| Error::Usage {
-        problem: error.problem,
-        remedy: error.remedy,
-    })?;
+    let profile = profiles::compute(PROFILE)?;
     let lines: Result<Vec<Line>, Error> = (tasks.iter())
         .map(|task| line(task, request.fresh, &profile))
         .collect();

@@ -13,8 +13,7 @@ use std::collections::BTreeSet;
 use self::chromium::Browser;
 use self::numbers::{charts_agree, column, tables_agree};
 use self::pages::{
-    audited, comparison, kept, many, measured, overview, planned, replayed, shipped, simulated,
-    table2,
+    audited, comparison, kept, many, measured, overview, planned, shipped, simulated, table2,
 };
 use self::probes::{BEYOND, CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
 use serde_json::json;
@@ -25,7 +24,7 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
         return;
     };
     let of_runs = [measured(), simulated(), table2(), many(), overview()];
-    let of_verbs = [comparison(), planned(), replayed(), audited()];
+    let of_verbs = [comparison(), planned(), audited()];
     for page in of_runs.into_iter().chain(of_verbs) {
         for scheme in ["light", "dark"] {
             for width in [390, 800, 1400] {

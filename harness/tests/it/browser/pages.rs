@@ -282,15 +282,6 @@ pub fn audited() -> &'static Page {
     PAGE.get_or_init(|| written("audit", &["audit"]))
 }
 
-/// The page of a replay of a run that trained.
-pub fn replayed() -> &'static Page {
-    static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| {
-        let run = crate::replay::scene().path().join("run");
-        written("replay", &["replay", run.to_str().unwrap()])
-    })
-}
-
 fn experiments() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
 }

@@ -20,7 +20,7 @@ use crate::support::epochcost;
 
 /// Commands that are parsed, whose experiments are found, and that are not run, by a part of
 /// their text, with the reason. The first that fits counts.
-const NOT_RUN: [(&str, &str); 16] = [
+const NOT_RUN: [(&str, &str); 15] = [
     ("--platform aws", "needs an account"),
     ("--aws", "needs an account"),
     ("epochcost clean", "needs an account"),
@@ -40,10 +40,6 @@ const NOT_RUN: [(&str, &str); 16] = [
     (
         "epochcost new",
         "changes a checkout: tests of installations run it",
-    ),
-    (
-        "epochcost replay",
-        "takes a run of workers: tests of replays run it",
     ),
     ("--limits", "searches for up to four minutes"),
     ("--uncertainty", "simulates every row often"),

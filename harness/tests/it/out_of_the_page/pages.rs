@@ -236,16 +236,3 @@ fn an_audit_is_a_page_with_every_finding() {
         }
     }
 }
-
-#[test]
-fn a_replay_is_a_page_with_the_figures_of_its_json() {
-    let run = crate::replay::scene().path().join("run");
-    let (replayed, page) = page_of(&["replay", run.to_str().unwrap()]);
-    stands_alone(&page);
-    for row in replayed["rows"].as_array().unwrap() {
-        for figures in [&row["recorded"], &row["simulated"]] {
-            has_figure(&page, &figures["wall_s"]["mean"]);
-        }
-    }
-    assert!(page.contains("Simulated wall time: "), "{page}");
-}

@@ -31,7 +31,6 @@ use super::score::median;
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::profiles;
-use crate::results::ResultsError;
 
 /// What a profile is calibrated by.
 #[derive(Clone, Copy, Debug)]
@@ -108,10 +107,7 @@ struct Proposals {
 /// # Errors
 /// When a measurement or the profile cannot be used.
 pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated, Error> {
-    let profile = profiles::platform(request.profile).map_err(|error| Error::Usage {
-        problem: error.problem,
-        remedy: error.remedy,
-    })?;
+    let profile = profiles::platform(request.profile)?;
     if request.client != ProbeClient::Compiled && profile.interpreted.is_none() {
         return Err(Error::Usage {
             problem: format!(
@@ -135,9 +131,9 @@ pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated, Error> {
     }
     let made = made(&profile, &fitted, &rows, request);
     let proposed = if request.proposes {
-        let book = PriceBook::shipped().map_err(ResultsError::from)?;
-        let found = plan::propose(&made, &fitted, request.client, &prices, &book);
-        let (deviation, measurements) = found.map_err(ResultsError::from)?;
+        let book = PriceBook::shipped()?;
+        let (deviation, measurements) =
+            plan::propose(&made, &fitted, request.client, &prices, &book)?;
         Some(Proposals {
             deviation,
             measurements,
@@ -265,14 +261,8 @@ impl Calibrated {
         }
     }
 
-    /// Returns the calibrated profile as a file.
-    ///
-    /// # Errors
-    /// When it cannot be written as YAML.
-    pub fn yaml(&self) -> Result<String, Error> {
-        serde_yaml::to_string(&self.made).map_err(|error| Error::Io {
-            doing: format!("write the profile {}", self.made.name),
-            source: std::io::Error::other(error),
-        })
+    /// Returns the calibrated profile.
+    pub fn made(&self) -> &Profile<Constant> {
+        &self.made
     }
 }

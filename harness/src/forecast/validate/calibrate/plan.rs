@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::super::cells::{IDENTITY, Setting, Statistic};
 use super::super::rounds::Prices;
+use super::super::score::word;
 use super::belief::Belief;
 use super::fit::{Days, Fitted, MODEL};
 use super::linear::{Row, What, linear};
@@ -139,12 +140,6 @@ impl Proposed {
             self.count
         )
     }
-}
-
-/// Returns the word for a value of an enumeration in a table.
-fn word<T: Serialize>(value: &T) -> String {
-    let json = serde_json::to_value(value).unwrap_or_default();
-    json.as_str().unwrap_or_default().to_owned()
 }
 
 /// Returns every measurement that is considered: single reads and writes, calls and starts.

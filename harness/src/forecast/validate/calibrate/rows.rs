@@ -200,7 +200,7 @@ fn of_run(path: &Path) -> Result<Vec<Row>, Error> {
     if !site_of(platform).is_some_and(Site::is_cloud) {
         return Err(Error::Usage {
             problem: format!("{place} ran on the platform `{platform}`, which is no cloud"),
-            remedy: "`epochcost replay RUN` compares a local run with its simulation".to_owned(),
+            remedy: "calibrate by it alone: a local run gives a compute profile".to_owned(),
         });
     }
     let series = run.manifest().run_id.clone();
