@@ -96,8 +96,8 @@ fn rows_that_disagree_are_warned_of() {
         ends(directory.path(), &["mine.csv"], 0).0
     };
     let other = READ.replace("0.031", "0.2").replace("65536", "65000");
-    assert!(said(&[READ, &other]).contains("expect them to be too narrow"));
-    assert!(!said(&[READ]).contains("expect them to be too narrow"));
+    assert!(said(&[READ, &other]).contains("times as much as their errors"));
+    assert!(!said(&[READ]).contains("times as much as their errors"));
 }
 
 /// The table that --probe prints is one that can be read once it is filled in.

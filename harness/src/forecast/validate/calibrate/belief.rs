@@ -66,7 +66,8 @@ impl Belief {
     }
 }
 
-fn dot(one: &[f64], other: &[f64]) -> f64 {
+/// Returns the sum of products; the longer one's rest is left out.
+pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 

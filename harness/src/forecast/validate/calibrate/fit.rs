@@ -3,7 +3,7 @@
 use epochcost_simulator::profile::{Constant, Level, Profile};
 
 use super::super::rounds::Prices;
-use super::belief::Belief;
+use super::belief::{Belief, dot};
 use super::linear::{Linear, Parameter, Row, linear, moved};
 
 /// Passes, each of which simulates the rows at the constants of the one before (Gauss and Newton's
@@ -42,6 +42,8 @@ pub(super) struct Fitted {
     pub(super) confused: Vec<Confused>,
     /// Number of rows of each constant.
     pub(super) rows: Vec<usize>,
+    /// Birge ratio of the rows that each constant matters most to; 1 if they agree.
+    pub(super) scatter: Vec<f64>,
     /// Measured over predicted figures, before and after; without the rows that cannot be predicted.
     pub(super) ratios: Vec<(f64, f64)>,
     /// Places of rows that no calibration explains, with measured over predicted figures.
@@ -63,27 +65,28 @@ pub(super) fn fit(
     let days = Days::new(profile, &parameters, rows);
     let mut lines = before.clone();
     let mut belief = days.unseen(&parameters);
+    let mut seen = Vec::new();
     for pass in 1..=PASSES {
-        let by = belief.mean[..parameters.len()].to_vec();
-        belief = days.unseen(&parameters);
-        for (row, line) in rows.iter().zip(&lines) {
-            let Some(line) = line else { continue };
-            // What the row says of the constants' logarithms over their stated values.
-            let at: f64 = line
-                .slopes
-                .iter()
-                .zip(&by)
-                .map(|(slope, by)| slope * by)
-                .sum();
-            let observed = row.measured.ln() - line.log + at;
-            let variance = MODEL.powi(2) + line.noise.powi(2);
-            belief.see(&days.slopes(&parameters, row, line), observed, variance);
-        }
+        let by = &belief.mean[..parameters.len()];
+        let both = rows.iter().zip(&lines);
+        let observations = both.filter_map(|(row, line)| {
+            let line = line.as_ref()?;
+            Some(Observation {
+                // What the row says of the constants' logarithms over their stated values.
+                value: row.measured.ln() - line.log + dot(&line.slopes, by),
+                variance: MODEL.powi(2) + line.noise.powi(2),
+                slopes: days.slopes(&parameters, row, line),
+            })
+        });
+        seen = observations.collect();
+        belief = taken_in(days.unseen(&parameters), &seen);
         if pass < PASSES {
             let at = moved(profile, &parameters, &belief.mean[..parameters.len()]);
             lines = linear(&at, &parameters, rows, prices, Some(&before));
         }
     }
+    let scatter = days.scatter(&parameters, &mut seen, &belief);
+    belief = taken_in(days.unseen(&parameters), &seen);
     let at = moved(profile, &parameters, &belief.mean[..parameters.len()]);
     let after = linear(&at, &[], rows, prices, None);
     let matters = |line: &Linear| line.slopes.iter().any(|slope| slope.abs() >= OF_CONSTANT);
@@ -113,7 +116,25 @@ pub(super) fn fit(
         parameters,
         belief,
         confused,
+        scatter,
     }
+}
+
+/// What a row says of the logarithms of constants, and of the levels of days.
+#[derive(Clone, Debug)]
+struct Observation {
+    slopes: Vec<f64>,
+    value: f64,
+    /// Of its error, beside the level of its day.
+    variance: f64,
+}
+
+/// Returns a belief after observations.
+fn taken_in(mut belief: Belief, seen: &[Observation]) -> Belief {
+    for row in seen {
+        belief.see(&row.slopes, row.value, row.variance);
+    }
+    belief
 }
 
 impl Fitted {
@@ -231,6 +252,63 @@ impl Days {
         Belief::new(&constants.chain(days).collect::<Vec<f64>>())
     }
 
+    /// Widens the errors of rows that disagree; returns the Birge ratio of the rows that each constant
+    /// matters most to: √(χ² / degrees of freedom) about the fit, and at least 1 (Birge 1932).
+    ///
+    /// The ratio S times the error of a mean of n rows, S σ / √n, is the error of that mean. A range is also
+    /// of the next row, which lies as far from the mean as these do: each variance grows by
+    /// n (S² - 1) σ², so that the mean's becomes σ² / n + (S² - 1) σ².
+    fn scatter(
+        &self,
+        parameters: &[Parameter],
+        seen: &mut [Observation],
+        belief: &Belief,
+    ) -> Vec<f64> {
+        let constants = parameters.len();
+        let by = |slopes: &[f64]| dot(&slopes[..constants], &belief.mean[..constants]);
+        let most = |row: &Observation| {
+            let part = |index: &usize| row.slopes[*index].abs() * parameters[*index].deviation;
+            (0..constants).max_by(|one, other| part(one).total_cmp(&part(other)))
+        };
+        let of: Vec<Option<usize>> = seen.iter().map(most).collect();
+        // The levels of the days are part of the errors.
+        let fixed: Vec<Parameter> = (parameters.iter())
+            .map(|parameter| Parameter {
+                deviation: 0.0,
+                ..parameter.clone()
+            })
+            .collect();
+        let unseen = self.unseen(&fixed);
+        let mut levels = unseen.clone();
+        let (mut squares, mut counts) = (vec![0.0; constants], vec![0usize; constants]);
+        for (row, of) in seen.iter().zip(&of) {
+            let left = row.value - by(&row.slopes);
+            let surprise = left - dot(&row.slopes, &levels.mean);
+            if let Some(of) = *of {
+                counts[of] += 1;
+                squares[of] += surprise.powi(2) / (levels.variance(&row.slopes) + row.variance);
+            }
+            levels.see(&row.slopes, left, row.variance);
+        }
+        let ratio = |of: usize| {
+            let prior = parameters[of].deviation.powi(2).max(f64::MIN_POSITIVE);
+            let freedom = counts[of] as f64 - 1.0 + belief.deviation(of).powi(2) / prior;
+            let is_several = counts[of] > 1;
+            if is_several {
+                (squares[of] / freedom).sqrt().max(1.0)
+            } else {
+                1.0
+            }
+        };
+        let ratios: Vec<f64> = (0..constants).map(ratio).collect();
+        for (row, of) in seen.iter_mut().zip(&of) {
+            let Some(of) = *of else { continue };
+            let own = row.variance + unseen.variance(&row.slopes);
+            row.variance += counts[of] as f64 * (ratios[of].powi(2) - 1.0) * own;
+        }
+        ratios
+    }
+
     /// Returns what is believed of the constants after a fit, and of other days.
     pub(super) fn after(&self, fitted: &Fitted) -> Belief {
         let days: Vec<f64> = self.of.iter().map(|(.., deviation)| *deviation).collect();
@@ -252,5 +330,47 @@ impl Days {
             }
         });
         line.slopes.iter().copied().chain(days).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// One constant and n rows of it: S² = Σ (y - m)² / (n - w) / v, where the mean moves to m = w ȳ; what
+        /// is left is that of a mean of error v / n, and of a scatter of (S² - 1) v. The limit for a wide
+        /// prior is the scale factor of the Particle Data Group.
+        #[test]
+        fn rows_that_disagree_leave_a_range_as_wide_as_they_are_apart(
+            prior in 0.1f64..100.0,
+            variance in 0.001f64..0.1,
+            values in proptest::collection::vec(-2.0f64..2.0, 2..30),
+        ) {
+            let parameters = [Parameter {
+                path: "queue.a".into(),
+                deviation: prior,
+                level: None,
+            }];
+            let days = Days { of: Vec::new() };
+            let row = |value: &f64| Observation { slopes: vec![1.0], value: *value, variance };
+            let mut seen: Vec<Observation> = values.iter().map(row).collect();
+            let belief = taken_in(days.unseen(&parameters), &seen);
+            let [ratio] = days.scatter(&parameters, &mut seen, &belief)[..] else {
+                panic!("one constant has one ratio");
+            };
+            let n = values.len() as f64;
+            let weight = prior.powi(2) / (prior.powi(2) + variance / n);
+            let mean = weight * values.iter().sum::<f64>() / n;
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            let expected = (squares / variance / (n - weight)).sqrt().max(1.0);
+            prop_assert!((ratio / expected - 1.0).abs() < 1e-6, "{ratio} {expected}");
+            let error = variance / n + (expected.powi(2) - 1.0) * variance;
+            let left = (1.0 / (prior.powi(-2) + 1.0 / error)).sqrt();
+            let found = taken_in(days.unseen(&parameters), &seen).deviation(0);
+            prop_assert!((found / left - 1.0).abs() < 1e-6, "{found} {left}");
+        }
     }
 }

@@ -85,6 +85,8 @@ struct Moved {
     weight: f64,
     /// Rows whose figure changes by a tenth or more of what the constant changes by.
     rows: usize,
+    /// Scatter of the rows that it matters most to, over that of their errors and days; 1 if less.
+    scatter: f64,
 }
 
 /// A constant that rows do not tell from another.
@@ -233,6 +235,7 @@ impl Calibrated {
                 after: range(&new[place].1),
                 weight: fitted.weight(index),
                 rows: fitted.rows[index],
+                scatter: fitted.scatter[index],
             })
         };
         let mut constants: Vec<Moved> = (0..fitted.parameters.len()).filter_map(moved).collect();

@@ -1,6 +1,5 @@
 //! A calibration for people.
 
-use super::fit::MODEL;
 use super::plan::Proposed;
 use super::{Calibrated, Proposals};
 use crate::format::usd;
@@ -19,14 +18,13 @@ impl Calibrated {
         if self.rows > 0 {
             parts.push(self.moved());
         }
-        if let Some([_, after]) = self.error.filter(|[_, after]| *after > MODEL) {
-            parts.push(format!(
-                "warning: half of these rows still miss by {:.0} % or more, where the new ranges stand on a model \
-                 that is off by {:.0} %: expect them to be too narrow",
-                after * 100.0,
-                MODEL * 100.0
-            ));
-        }
+        parts.extend((self.constants.iter()).filter(|moved| moved.scatter > 1.0).map(|moved| {
+            format!(
+                "warning: rows of {} scatter {:.1} times as much as their errors and days: its range is as wide as \
+                 they are apart",
+                moved.path, moved.scatter
+            )
+        }));
         let stay = self.stay.iter().map(|stays| {
             format!(
                 "warning: {} stays as it was: these rows do not tell it from {}, since their sizes, memory \
