@@ -137,10 +137,13 @@ fn expanded_level(n: usize) -> Option<f64> {
     Some(Normal::standard().cdf(-reach))
 }
 
-/// Returns the value below which that share of the sorted values lies, between
-/// neighbours in proportion.
-pub(super) fn percentile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
+/// Returns the value below which that share of the sorted values lies, between neighbours in
+/// proportion; NaN without values.
+pub fn percentile(sorted: &[f64], share: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return f64::NAN;
+    };
+    let place = share * last as f64;
     let (low, high) = (
         sorted[place.floor() as usize],
         sorted[place.ceil() as usize],

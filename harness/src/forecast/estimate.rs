@@ -53,7 +53,8 @@ pub(super) struct StageMeans {
     pub(super) detect_convergence: Option<f64>,
 }
 
-/// What a setting is expected to take. Means nothing but simulated figures.
+/// What a setting is expected to take, simulated: at the stated values or, where
+/// [samples](super::uncertainty) were taken, seconds and dollars by their medians.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Estimate {
     /// Mean seconds per epoch, from the first step's start to the last one's end.
@@ -101,6 +102,15 @@ impl Estimate {
     /// A count over all purposes.
     pub(super) fn total(&self, of: fn(&Traffic) -> u64) -> u64 {
         of(&self.traffic) + of(&self.dataset_traffic) + of(&self.state_traffic)
+    }
+
+    /// Returns the cost by one cost model at the stated values, US dollars.
+    pub(super) fn stated_usd(&self, account: CostModel) -> f64 {
+        let [paper, full] = &self.bills;
+        match account {
+            CostModel::Paper => paper.total_usd(),
+            CostModel::Full => full.total_usd(),
+        }
     }
 
     /// Returns the cost by one cost model, US dollars.

@@ -49,7 +49,7 @@ use crate::shipped;
 use crate::ui::Output;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 5 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 6 };
 
 pub use self::answer::{Goal, read_seconds};
 pub use self::limits::LimitSearch;
@@ -211,6 +211,16 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());
         rows.insert(refused.index.min(rows.len()), row);
     }
+    let uncertainty = (request.sampling)
+        .map(|sampling| {
+            let Sampling { samples, seed } = sampling;
+            activity.now(format_args!("simulating each row {samples} times"));
+            uncertainty::uncertainty(&candidates, stands, samples, seed, &prices)
+        })
+        .transpose()?;
+    if let Some(uncertainty) = &uncertainty {
+        uncertainty.centre(&mut rows);
+    }
     let frontier_by_sample = rows::mark_frontier(&mut rows, request.account);
     let answer = (request.goal)
         .map(|goal| answer::answer(request, goal, &experiment, stands, &prices, &activity))
@@ -219,13 +229,6 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         activity.now("searching the cheapest memory of each row");
     }
     let cheapest_memory = cheapest_memory(request, &candidates, &rows, &prices)?;
-    let uncertainty = (request.sampling)
-        .map(|sampling| {
-            let Sampling { samples, seed } = sampling;
-            activity.now(format_args!("simulating each row {samples} times"));
-            uncertainty::uncertainty(&candidates, stands, samples, seed, &prices)
-        })
-        .transpose()?;
     drop(activity);
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,

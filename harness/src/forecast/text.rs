@@ -132,12 +132,15 @@ fn legend(plan: &Forecast) -> String {
     } else {
         ""
     };
-    let text = format!(
+    let mut text = format!(
         "* on the Pareto frontier of total seconds against {} dollars{each}; compute and sync: \
          seconds per worker and epoch; smallest MB: the smallest functions that have the memory and \
          the time",
         plan.account.as_str()
     );
+    if let Some(uncertainty) = &plan.uncertainty {
+        text = format!("{text}. {}", uncertainty.note());
+    }
     wrapped("", &text)
 }
 
@@ -235,7 +238,7 @@ fn compact(row: &PlannedRow, estimate: &Estimate) -> String {
         .iter()
         .map(|(name, dollars)| format!("{name} {}", usd(*dollars)))
         .collect();
-    let total = usd(estimate.cost_full_usd);
+    let total = usd(full.total_usd());
     wrapped("", &format!("{}: {total} = {}", row.id, parts.join(" + ")))
 }
 
@@ -274,7 +277,7 @@ fn cheapest(found: &[Cheapest], plan: &Forecast) -> String {
                 figure(|e| e.seconds),
                 figure(|e| e.cost_paper_usd),
                 figure(|e| e.cost_full_usd),
-                here.map_or("-".to_owned(), |e| number(e.usd(plan.account))),
+                here.map_or("-".to_owned(), |e| number(e.stated_usd(plan.account))),
                 cheapest.simulated_sizes.to_string(),
             ]
         })
@@ -354,10 +357,10 @@ fn uncertainty(found: &Uncertainty, plan: &Forecast) -> String {
             let others = others.map(|(why, count)| format!(", {why} {count}"));
             [
                 row.id.clone(),
-                interval(row.seconds_per_epoch),
-                interval(row.seconds),
-                interval(row.cost_paper_usd),
-                interval(row.cost_full_usd),
+                interval(row.of_figure("seconds_per_epoch")),
+                interval(row.of_figure("seconds")),
+                interval(row.of_figure("cost_paper_usd")),
+                interval(row.of_figure("cost_full_usd")),
                 format!("{}{}", row.feasible_samples, others.collect::<String>()),
             ]
         })
@@ -383,12 +386,9 @@ fn uncertainty(found: &Uncertainty, plan: &Forecast) -> String {
         })
         .collect();
     format!(
-        "{}\nover {} samples of seed {}; compute times have no ranges. Sampled constants, each \
-         on its own, half of the samples on either side of the value, log-uniform:\n{}",
+        "{}\n{}",
         table(heading, &lines),
-        found.samples,
-        found.seed,
-        table(["constant", "low", "value", "high"], &ranged)
+        table(["sampled constant", "low", "value", "high"], &ranged)
     )
 }
 

@@ -40,6 +40,7 @@ mod platform_names;
 mod predictions;
 mod preloaded;
 mod profile;
+mod ranges;
 mod readme;
 mod real_services;
 mod recorded;

@@ -37,11 +37,12 @@ use self::goal::Price;
 pub use self::goal::{Goal, read_seconds};
 pub(super) use self::points::points;
 use self::question::Question;
-use self::ranges::{Chance, Draws, Range};
+use self::ranges::{Chance, Draws};
 pub(super) use self::search::Searched;
 pub(super) use self::text::describe;
 use super::activity::Activity;
 use super::places::{self, Draw, Site};
+use super::uncertainty::Percentiles;
 use super::{Request, alone, frontier, misses, parallel, work};
 use crate::cost::{self, PriceBook};
 use crate::error::Error;
@@ -109,15 +110,16 @@ pub(super) struct Choice {
     batches_per_worker: usize,
     /// Optimizer steps per epoch: fewer, larger ones may learn less.
     steps_per_epoch: usize,
+    /// Medians of its draws; at the stated values if it was not drawn.
     #[serde(flatten)]
     price: Price,
     /// Prices of its place that were assumed.
     assumed_prices: Vec<AssumedPrice>,
     /// Whether the whole was simulated; otherwise it is carried on from its first steps.
     is_whole: bool,
-    /// The 5th and 95th percentile over draws of all ranges; null if it was not drawn.
-    seconds_range: Option<Range>,
-    usd_range: Option<Range>,
+    /// Percentiles over draws of all ranges; null if it was not drawn.
+    seconds_range: Option<Percentiles>,
+    usd_range: Option<Percentiles>,
     /// Draws that keep the goal; null if it was not drawn.
     chance: Option<Chance>,
     /// Whether it keeps the goal and ties with the answer.

@@ -1,7 +1,8 @@
 //! The answer as a section of a page.
 
-use super::ranges::{Chance, Range};
+use super::ranges::Chance;
 use super::{Answer, Choice};
+use crate::forecast::uncertainty::Percentiles;
 use crate::format::{count, duration, usd};
 use crate::report::{Cell, Section, Table, TimeAndCost, time_cost};
 
@@ -27,10 +28,8 @@ impl Answer {
             ],
         );
         for choice in &self.frontier {
-            let range = |range: Option<Range>, text: fn(f64) -> String| {
-                range.map_or_else(String::new, |r| {
-                    format!("{} to {}", text(r.p5), text(r.p95))
-                })
+            let range = |range: Option<Percentiles>, text: fn(f64) -> String| {
+                range.map_or_else(String::new, |range| range.ends(text))
             };
             table.row(vec![
                 Cell::text(&choice.what),

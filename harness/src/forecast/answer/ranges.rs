@@ -12,27 +12,7 @@ use super::{Choice, Searched};
 use crate::error::Error;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
-
-/// The values below which 5 and 95 % of the draws lie, and the figure at the stated values:
-/// many constants at the better ends of their ranges can leave fewer than 5 % of the draws
-/// as good as that.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Range {
-    pub(super) p5: f64,
-    pub(super) p95: f64,
-}
-
-impl Range {
-    fn of(mut values: Vec<f64>, stated: f64) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        let last = values.len().checked_sub(1)?;
-        let at = |share: f64| values[(share * last as f64).round() as usize];
-        Some(Self {
-            p5: at(0.05).min(stated),
-            p95: at(0.95).max(stated),
-        })
-    }
-}
+use crate::forecast::uncertainty::Percentiles;
 
 /// The part of the draws in which a setting keeps the goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -135,7 +115,8 @@ impl Searched<'_> {
         self.figures(index).is_some_and(is_met) && decide::is_kept(goal, &self.drawn_so_far(index))
     }
 
-    /// Returns a choice with its ranges and its chance, and whether it ties with the best.
+    /// Returns a choice with its ranges and its chance, by the medians of its draws, and whether it
+    /// ties with the best.
     pub(super) fn mark(&self, choice: Choice, best: Option<usize>, goal: Goal) -> Choice {
         let own = self.drawn_so_far(choice.index);
         let values = |of: fn(&Price) -> f64| own.iter().flatten().map(of).collect();
@@ -148,9 +129,15 @@ impl Searched<'_> {
                     && decide::is_tie(goal, (choice.price, &own), (figures, &of_best))
             })
         });
+        let [seconds_range, usd_range] =
+            [values(|p| p.seconds), values(|p| p.usd)].map(Percentiles::of);
         Choice {
-            seconds_range: Range::of(values(|p| p.seconds), choice.price.seconds),
-            usd_range: Range::of(values(|p| p.usd), choice.price.usd),
+            price: Price {
+                seconds: seconds_range.map_or(choice.price.seconds, |range| range.p50),
+                usd: usd_range.map_or(choice.price.usd, |range| range.p50),
+            },
+            seconds_range,
+            usd_range,
             chance: (!own.is_empty()).then(|| Chance {
                 kept: decide::kept(goal, &own),
                 draws: own.len(),
@@ -158,21 +145,5 @@ impl Searched<'_> {
             is_tie,
             ..choice
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn a_range_leaves_out_a_twentieth_at_each_end() {
-        let range = Range::of((0..=100).map(f64::from).collect(), 40.0).unwrap();
-        assert_eq!((range.p5, range.p95), (5.0, 95.0));
-        let range = Range::of((0..=100).map(f64::from).collect(), 2.0).unwrap();
-        assert_eq!((range.p5, range.p95), (2.0, 95.0));
-        assert_eq!(Range::of(Vec::new(), 1.0), None);
     }
 }

@@ -4,9 +4,10 @@ use epochcost_systems::{Fidelity, Host};
 
 use super::bench::Point;
 use super::points::title;
-use super::ranges::{Chance, Range};
+use super::ranges::Chance;
 use super::{Answer, Choice, alone};
 use crate::forecast::places::Site;
+use crate::forecast::uncertainty::Percentiles;
 use crate::format::{count, duration, usd, wrapped};
 use crate::ui::table;
 
@@ -51,7 +52,7 @@ fn figures(choice: &Choice) -> String {
     if let (Some(s), Some(d)) = (choice.seconds_range, choice.usd_range)
         && (s.p5 < s.p95 || d.p5 < d.p95)
     {
-        said.push(format!("range {}, {}", range(s, duration), range(d, usd)));
+        said.push(format!("range {}, {}", s.ends(duration), d.ends(usd)));
     }
     said.extend(
         choice
@@ -63,10 +64,6 @@ fn figures(choice: &Choice) -> String {
         said => format!(" ({})", said.join("; ")),
     };
     format!("{} and {}{said}", duration(seconds), usd(dollars))
-}
-
-fn range(range: Range, text: fn(f64) -> String) -> String {
-    format!("{} to {}", text(range.p5), text(range.p95))
 }
 
 impl Choice {
@@ -255,8 +252,8 @@ pub(super) fn of(answer: &Answer) -> String {
     let lines: Vec<_> = (answer.frontier.iter())
         .map(|choice| {
             let is_answer = (answer.answer.as_ref()).is_some_and(|a| a.index == choice.index);
-            let own_range = |own: Option<Range>, text: fn(f64) -> String| {
-                own.map_or(String::new(), |own| range(own, text))
+            let own_range = |own: Option<Percentiles>, text: fn(f64) -> String| {
+                own.map_or(String::new(), |own| own.ends(text))
             };
             let mark = if is_answer {
                 "*"

@@ -76,7 +76,7 @@ impl Forecast {
     pub(super) fn intervals(&self) -> Option<Section> {
         let found = self.uncertainty.as_ref()?;
         let mut table = Table::new(
-            "Percentiles over samples of the constants' ranges",
+            "Median (5th to 95th percentile) over draws of the constants' ranges",
             &[
                 "row:", "s/epoch", "total s", "$ paper", "$ full", "feasible",
             ],
@@ -92,10 +92,10 @@ impl Forecast {
             };
             table.row(vec![
                 Cell::text(&row.id),
-                cell(row.seconds_per_epoch),
-                cell(row.seconds),
-                cell(row.cost_paper_usd),
-                cell(row.cost_full_usd),
+                cell(row.of_figure("seconds_per_epoch")),
+                cell(row.of_figure("seconds")),
+                cell(row.of_figure("cost_paper_usd")),
+                cell(row.of_figure("cost_full_usd")),
                 Cell::whole(row.feasible_samples),
             ]);
         }
@@ -103,11 +103,7 @@ impl Forecast {
             id: "uncertainty".into(),
             title: "Uncertainty".into(),
             tables: vec![table],
-            notes: vec![format!(
-                "Median (5th to 95th percentile) over {} samples of seed {}; compute times have no \
-                 ranges.",
-                found.samples, found.seed
-            )],
+            notes: vec![format!("{}.", found.note())],
             ..Section::default()
         })
     }

@@ -249,12 +249,12 @@ impl Forecast {
         );
         table.is_folded = true;
         for (row, estimate) in self.estimated() {
-            let [_, full] = &estimate.bills;
+            let [paper, full] = &estimate.bills;
             let items = full.items.iter();
             parts.push(Parts {
                 name: row.id.clone(),
                 values: cost_parts(items.map(|item| (item.dimension.as_str(), item.usd))).into(),
-                tick: Some(estimate.cost_paper_usd),
+                tick: Some(paper.total_usd()),
             });
             for bill in &estimate.bills {
                 for item in &bill.items {
