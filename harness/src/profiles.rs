@@ -23,44 +23,20 @@ pub(crate) type PlatformFile = Profile<Constant>;
 /// A compute profile as a file has it.
 pub(crate) type ComputeFile = ComputeProfile;
 
+/// Names and texts of profiles in a directory.
+macro_rules! profiles_in {
+    ($directory:literal: $($name:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("../profiles/", $directory, $name, ".yaml")))),+]
+    };
+}
+
 /// The platform profiles of this program, by name.
-const PLATFORMS: [(&str, &str); 4] = [
-    (
-        "aws-us-east-1",
-        include_str!("../profiles/aws-us-east-1.yaml"),
-    ),
-    (DEFAULT, include_str!("../profiles/aws-us-east-1-2024.yaml")),
-    ("laptop", include_str!("../profiles/laptop.yaml")),
-    (
-        "serverless-gpu",
-        include_str!("../profiles/serverless-gpu.yaml"),
-    ),
-];
+const PLATFORMS: [(&str, &str); 4] =
+    profiles_in!("": "aws-us-east-1", "aws-us-east-1-2024", "laptop", "serverless-gpu");
 
 /// The compute profiles of this program, by name.
-const COMPUTE: [(&str, &str); 6] = [
-    ("laptop", include_str!("../profiles/compute/laptop.yaml")),
-    (
-        "published-cost-performance",
-        include_str!("../profiles/compute/published-cost-performance.yaml"),
-    ),
-    (
-        "published-p2p-instance",
-        include_str!("../profiles/compute/published-p2p-instance.yaml"),
-    ),
-    (
-        "published-p2p-lambda",
-        include_str!("../profiles/compute/published-p2p-lambda.yaml"),
-    ),
-    (
-        "pytorch-vcpu",
-        include_str!("../profiles/compute/pytorch-vcpu.yaml"),
-    ),
-    (
-        "stated-flops",
-        include_str!("../profiles/compute/stated-flops.yaml"),
-    ),
-];
+const COMPUTE: [(&str, &str); 6] = profiles_in!("compute/": "laptop", "published-cost-performance",
+    "published-p2p-instance", "published-p2p-lambda", "pytorch-vcpu", "stated-flops");
 
 /// Why a profile cannot be used.
 #[derive(Debug, thiserror::Error)]

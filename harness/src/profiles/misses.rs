@@ -158,16 +158,11 @@ fn named(profile: &str, client: Option<Client>) -> String {
 /// Returns the recorded scores of a profile on whole functions and runs.
 fn whole(profile: &str) -> Vec<Headline> {
     let all: Misses = serde_json::from_str(SCORES).unwrap_or_default();
-    let known = all
-        .profiles
-        .into_iter()
-        .find(|known| known.profile == profile);
-    let lines = known.map_or_else(Vec::new, |known| known.headlines);
-    let mut lines = lines.into_iter();
+    let mut of_profiles = all.profiles.into_iter();
+    let known = of_profiles.find(|known| known.profile == profile);
+    let mut lines = known.map_or_else(Vec::new, |known| known.headlines);
+    lines.retain(|line| line.scope == Scope::Whole);
     lines
-        .by_ref()
-        .filter(|line| line.scope == Scope::Whole)
-        .collect()
 }
 
 #[cfg(test)]
