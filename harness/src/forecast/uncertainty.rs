@@ -243,7 +243,8 @@ mod tests {
                 let values = drawn.iter_mut().filter_map(|drawn| figure(drawn).copied());
                 let median = Percentiles::of(values.collect()).unwrap().p50;
                 // The mean of a spread is 1 within some tenths of a percent.
-                let is_inside = |figure: f64| figure > 0.99 * range.p5 && figure < 1.01 * range.p95;
+                let is_inside =
+                    |figure: f64| figure >= 0.99 * range.p5 && figure <= 1.01 * range.p95;
                 assert!(
                     is_inside(median),
                     "{} {name}: {median} {range:?}",

@@ -436,22 +436,32 @@ fn ranges_hold_the_figures_that_they_are_of() {
         let stated = searched.choice(*index).unwrap();
         let choice = searched.mark(stated.clone(), None, any);
         let drawn = searched.drawn_so_far(*index);
-        for (of, range) in [
-            (
-                (|price| price.seconds) as fn(Price) -> f64,
-                choice.seconds_range,
-            ),
-            (|price| price.usd, choice.usd_range),
-        ] {
-            let (range, shown) = (range.unwrap(), of(choice.price));
+        let drawn: Vec<Price> = drawn.into_iter().flatten().collect();
+        let holds = |range: Percentiles, shown: f64, of: fn(&Price) -> f64| {
             assert!(range.p5 <= shown && shown <= range.p95, "{}", choice.what);
-            let below = drawn.iter().flatten().filter(|drawn| of(**drawn) <= shown);
-            let share = below.count() as f64 / drawn.len() as f64;
-            assert!((0.5..0.6).contains(&share), "{}: {share}", choice.what);
-        }
-        // Waiting for the slowest costs draws dollars more than time: only their seconds are about these.
-        let faster = drawn.iter().flatten();
-        let faster = faster.filter(|drawn| drawn.seconds <= stated.price.seconds);
+            let count = |is: fn(&f64, &f64) -> bool| {
+                let values = drawn.iter().map(of);
+                values.filter(|value| is(value, &shown)).count()
+            };
+            let half = drawn.len() / 2;
+            assert!(
+                count(f64::le) >= half && count(f64::ge) >= half,
+                "{}",
+                choice.what
+            );
+        };
+        holds(
+            choice.seconds_range.unwrap(),
+            choice.price.seconds,
+            |price| price.seconds,
+        );
+        holds(choice.usd_range.unwrap(), choice.price.usd, |price| {
+            price.usd
+        });
+        // Waiting for the slowest moves dollars beyond those at the stated values, and seconds less.
+        let faster = drawn
+            .iter()
+            .filter(|drawn| drawn.seconds <= stated.price.seconds);
         let share = faster.count() as f64 / drawn.len() as f64;
         assert!(share >= 0.05, "{}: {share}", choice.what);
     }
