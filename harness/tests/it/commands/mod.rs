@@ -20,13 +20,12 @@ use crate::support::epochcost;
 
 /// Commands that are parsed, whose experiments are found, and that are not run, by a part of
 /// their text, with the reason. The first that fits counts.
-const NOT_RUN: [(&str, &str); 15] = [
+const NOT_RUN: [(&str, &str); 14] = [
     ("--platform aws", "needs an account"),
     ("--aws", "needs an account"),
     ("epochcost clean", "needs an account"),
     ("epochcost prices refresh", "needs an account"),
     ("epochcost data fetch", "downloads"),
-    ("epochcost data check", "reads what was downloaded"),
     ("epochcost data make", "writes 180 MB"),
     ("epochcost profile", "measures for minutes"),
     (
