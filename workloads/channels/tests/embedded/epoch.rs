@@ -7,8 +7,8 @@ use std::time::Duration;
 use epochcost_channels::client::{open_objects, open_queue, open_tensors};
 use epochcost_channels::embedded::{ObjectServer, QueueServer, TensorServer};
 use epochcost_channels::{
-    Endpoint, Link, Meter, NetworkShape, ObjectStore, Payload, Queue, Scope,
-    SgdStep, TensorStore, Traffic,
+    Endpoint, Link, Meter, NetworkShape, ObjectStore, Payload, Queue, Scope, SgdStep, TensorStore,
+    Traffic,
 };
 
 /// Lines of `settings channel command names… bytes`, in the order in which requests were answered; the
@@ -68,7 +68,8 @@ impl Layers {
         let store = open_tensors(&endpoint, &self.scope, &self.bare);
         let store = store.await.unwrap().shaped(&self.link, 0.01);
         let store = store.metered(&self.meters[1]);
-        self.tensors.insert(number.to_owned(), (server, store.clone()));
+        self.tensors
+            .insert(number.to_owned(), (server, store.clone()));
         store
     }
 
@@ -133,7 +134,11 @@ async fn an_epoch_of_spirt_counts_what_it_counted() {
         let layers = trials.get_mut(words[0]).unwrap();
         if let [_, "=", traffic] = words[..] {
             let expected: [Traffic; 3] = serde_json::from_str(traffic).unwrap();
-            assert_eq!(layers.meters.each_ref().map(Meter::read), expected, "{line}");
+            assert_eq!(
+                layers.meters.each_ref().map(Meter::read),
+                expected,
+                "{line}"
+            );
             compared += 1;
         } else {
             layers.replay(&words).await;

@@ -394,11 +394,11 @@ impl Chunks {
         world.enter(Stage::Wait);
         let objects = &world.exchange.objects;
         let first_page = self.settings.list_first_page_only;
-        let mut keys = list_keys(&objects, MERGED, first_page).await?;
+        let mut keys = list_keys(objects, MERGED, first_page).await?;
         keys.retain(|key| {
             key_fields::<3>(key).is_some_and(|[_, epoch, batch]| (Iteration { epoch, batch }) < at)
         });
-        delete_keys(&objects, MERGED, &keys).await
+        delete_keys(objects, MERGED, &keys).await
     }
 }
 

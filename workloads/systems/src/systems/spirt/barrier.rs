@@ -58,7 +58,7 @@ async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<(
     at_once(settings.transfers_at_once, sent).await?;
     let name = inbox_name(&job.trial, round, rank);
     for _ in 1..workers {
-        polling::next_message(&queue, &name).await?;
+        polling::next_message(queue, &name).await?;
     }
     Ok(())
 }
