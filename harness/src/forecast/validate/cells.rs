@@ -10,6 +10,7 @@ use serde::de::value::{Error as Unknown, StrDeserializer};
 
 use super::file::Repeat;
 use super::run::{FIGURES, SYNCHRONISE};
+use crate::claims::ratio::percentile;
 use crate::profiles::misses::Scope;
 use crate::published::{PublishedError, Row, Table};
 
@@ -130,25 +131,13 @@ impl Statistic {
         let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
         match self {
             Self::Mean | Self::Row(_) => mean,
-            Self::Quantile(share) => quantile(&sorted, share),
+            Self::Quantile(share) => percentile(&sorted, share),
             Self::ExcessOverMedian(share) => {
-                quantile(&sorted, share) / quantile(&sorted, 0.5) - 1.0
+                percentile(&sorted, share) / percentile(&sorted, 0.5) - 1.0
             }
-            Self::ExcessOverMean(share) => quantile(&sorted, share) / mean - 1.0,
+            Self::ExcessOverMean(share) => percentile(&sorted, share) / mean - 1.0,
         }
     }
-}
-
-/// Returns the quantile of sorted values, interpolated between neighbours; NaN without
-/// values.
-pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else {
-        return f64::NAN;
-    };
-    let place = share * last as f64;
-    let below = (place.floor() as usize).min(last);
-    let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
-    low + (high - low) * (place - below as f64)
 }
 
 /// Columns that identify a cell of a data file.

@@ -7,13 +7,15 @@ use epochcost_kernels::hash;
 use epochcost_simulator::profile::{Constant, Profile, Refinement};
 use epochcost_simulator::{Options, Recorded, Simulation, probe};
 
-use super::cells::{Cell, Setting, quantile};
+use super::cells::{Cell, Setting};
 use super::file::File;
 use super::run;
+use super::score::median;
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::experiment::{self, Document, Experiment};
 use crate::forecast::estimate::{Outcome, estimate_by, sizes_only};
+use crate::forecast::uncertainty::Percentiles;
 use crate::forecast::{on_profiles, parallel};
 use crate::platform::sim::{CLASSES_ABOVE, Sim};
 use crate::platform::simulator;
@@ -30,8 +32,7 @@ pub(super) const REPETITIONS: u32 = 25;
 pub(super) struct Predicted {
     /// Median over repetitions at the stated constants.
     pub(super) value: f64,
-    /// The 5th and the 95th percentile of draws about the stated constants, and the value
-    /// itself where it lies beyond; none without draws.
+    /// The 5th and the 95th percentile of draws about the stated constants; none without draws.
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
 }
@@ -286,15 +287,12 @@ pub(super) fn simulated<'a, S: Ord + Sync, R: Send>(
 impl Predicted {
     /// Returns the prediction of a figure from its repetitions and draws.
     pub(super) fn of(mut figures: Vec<f64>, repetitions: u32) -> Self {
-        let mut drawn = figures.split_off((repetitions as usize).min(figures.len()));
-        figures.sort_by(f64::total_cmp);
-        drawn.sort_by(f64::total_cmp);
-        let end = |share: f64| (!drawn.is_empty()).then(|| quantile(&drawn, share));
-        let value = quantile(&figures, 0.5);
+        let drawn = figures.split_off((repetitions as usize).min(figures.len()));
+        let range = Percentiles::of(drawn);
         Self {
-            value,
-            low: end(0.05).map(|low| low.min(value)),
-            high: end(0.95).map(|high| high.max(value)),
+            value: median(figures),
+            low: range.map(|range| range.p5),
+            high: range.map(|range| range.p95),
         }
     }
 }

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cells::{Cell, quantile};
+use super::cells::Cell;
 use super::predict::Predicted;
+use crate::claims::ratio::percentile;
 use crate::profiles::misses::{Headline, Scope};
 
 /// A cell, compared with its prediction.
@@ -166,7 +167,7 @@ pub(super) fn over_sets(scope: Scope, gave_a_constant: bool, sets: &[Scored]) ->
 
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    quantile(&values, 0.5)
+    percentile(&values, 0.5)
 }
 
 /// Returns the median error of judged cells if the other series of the same setting and
