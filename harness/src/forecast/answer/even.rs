@@ -7,7 +7,7 @@ use super::bench::Point;
 use crate::error::Error;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
-use crate::format::{count, duration, usd};
+use crate::format::{count, usd};
 use crate::rows::OwnModel;
 
 /// Hours of a month of 30 days, for which an instance may be kept.
@@ -90,10 +90,9 @@ fn runs(searched: &Searched<'_>, functions: usize, instances: usize) -> Option<B
     } else {
         format!(
             "if an instance ran all month ({}), functions would be cheaper below about {} runs per \
-             month of {} each on the instance",
+             month",
             usd(month_usd),
-            about(at),
-            duration(kept.seconds)
+            about(at)
         )
     };
     Some(BreakEven {

@@ -115,11 +115,13 @@ impl Searched<'_> {
         self.figures(index).is_some_and(is_met) && decide::is_kept(goal, &self.drawn_so_far(index))
     }
 
-    /// Returns a choice with its ranges and its chance, by the medians of its draws, and whether it
-    /// ties with the best.
+    /// Returns a choice with its ranges and its chance, by the medians of the draws that all have,
+    /// and whether it ties with the best.
     pub(super) fn mark(&self, choice: Choice, best: Option<usize>, goal: Goal) -> Choice {
         let own = self.drawn_so_far(choice.index);
-        let values = |of: fn(&Price) -> f64| own.iter().flatten().map(of).collect();
+        let values = |draws: &[Option<Price>], of: fn(&Price) -> f64| {
+            Percentiles::of(draws.iter().flatten().map(of).collect())
+        };
         let best = best.filter(|best| *best != choice.index);
         let is_tie = best.is_some_and(|best| {
             let figures = self.figures(best).map(|figures| figures.price);
@@ -129,12 +131,14 @@ impl Searched<'_> {
                     && decide::is_tie(goal, (choice.price, &own), (figures, &of_best))
             })
         });
-        let [seconds_range, usd_range] =
-            [values(|p| p.seconds), values(|p| p.usd)].map(Percentiles::of);
+        let [seconds_range, usd_range] = [values(&own, |p| p.seconds), values(&own, |p| p.usd)];
+        // The draws that every choice has: the answer has more.
+        let common = &own[..own.len().min(decide::FEW)];
+        let [seconds, usd] = [values(common, |p| p.seconds), values(common, |p| p.usd)];
         Choice {
             price: Price {
-                seconds: seconds_range.map_or(choice.price.seconds, |range| range.p50),
-                usd: usd_range.map_or(choice.price.usd, |range| range.p50),
+                seconds: seconds.map_or(choice.price.seconds, |range| range.p50),
+                usd: usd.map_or(choice.price.usd, |range| range.p50),
             },
             seconds_range,
             usd_range,
