@@ -9,6 +9,11 @@ pub const UNKNOWN: &str = "–";
 /// No line of text on a terminal is longer, where it can be broken.
 pub const COLUMNS: usize = 100;
 
+/// Returns a number to four significant digits, which is more than measurements of steps have.
+pub(crate) fn rounded(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
 /// Returns a number with three significant digits and separated thousands.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {

@@ -34,7 +34,6 @@ use crate::ui::{Output, table};
 
 pub use self::plan::{Plan, Request};
 pub use self::script::{SamplesPerStep, ScriptPlan, ScriptRequest, measure as measure_script};
-pub(crate) use self::summary::rounded;
 
 /// What `--json` prints.
 #[derive(Serialize)]

@@ -12,6 +12,7 @@ use super::measure::{Measurement, Setting, method};
 use super::names;
 use super::plan::Plan;
 use crate::error::Error;
+use crate::format::rounded;
 use crate::ui::table;
 
 /// A process on one thread that got less of a core had to share it.
@@ -210,11 +211,6 @@ fn source(plan: &Plan, points: &[Point]) -> String {
         method(plan.steps, plan.rounds),
         100.0 * spread
     )
-}
-
-/// Four significant digits, which is more than such measurements have.
-pub(crate) fn rounded(value: f64) -> f64 {
-    format!("{value:.3e}").parse().unwrap_or(value)
 }
 
 /// Returns why a line is no description of a model's steps; none if it is one.

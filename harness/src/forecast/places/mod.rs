@@ -184,9 +184,18 @@ impl Draw {
     fn of(self, name: &str, constant: &Constant) -> f64 {
         match self.0 {
             None => constant.value,
+            Some(_) if is_beyond(constant) => constant.value,
             Some(seed) => constant.at(fraction(seed, name)),
         }
     }
+}
+
+/// Returns whether an experiment states a value beyond its profile's range: that is another platform,
+/// and its range says nothing there.
+fn is_beyond(constant: &Constant) -> bool {
+    let (low, high) = constant.range();
+    let is_within = low < constant.value && constant.value < high;
+    constant.source.starts_with(STATED_BY_EXPERIMENT) && !is_within
 }
 
 impl Site {

@@ -18,9 +18,9 @@ use super::RecordedRun;
 use crate::analysis::{RowAnalysis, TrialAnalysis};
 use crate::error::Error;
 use crate::forecast::parallel;
+use crate::format::rounded;
 use crate::metering::Invocation;
 use crate::platform::sim::{Sim, time};
-use crate::profiling::rounded;
 use crate::results::steps;
 use crate::rows::Simulation;
 

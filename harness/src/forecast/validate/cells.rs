@@ -9,13 +9,33 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 
 use super::file::Repeat;
-use super::run::{FIGURES, SYNCHRONISE};
 use crate::claims::ratio::percentile;
 use crate::profiles::misses::Scope;
 use crate::published::{PublishedError, Row, Table};
 
 /// Largest object of a small request, bytes.
 const SMALL_BYTES: u64 = 1_000_000;
+
+/// Figures of a row; stages are means per worker and epoch.
+pub(super) const FIGURES: [&str; 12] = [
+    "wall s",
+    "fetch dataset s",
+    "compute gradients s",
+    "synchronise s",
+    "update model s",
+    "detect convergence s",
+    "billed ms",
+    "paper $",
+    "full $",
+    "requests",
+    "bytes up",
+    "bytes down",
+];
+
+/// Place of the wall time among [`FIGURES`].
+pub(super) const WALL: usize = 0;
+/// Place of the time of synchronisation.
+const SYNCHRONISE: usize = 3;
 
 /// A measured figure.
 #[derive(Clone, Debug, PartialEq)]

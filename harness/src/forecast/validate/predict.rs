@@ -10,12 +10,11 @@ use epochcost_simulator::{Options, Recorded, Simulation, probe};
 use super::cells::{Cell, Setting};
 use super::file::File;
 use super::run;
-use super::score::median;
+use super::score::Predicted;
 use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::experiment::{self, Document, Experiment};
 use crate::forecast::estimate::{Outcome, estimate_by, sizes_only};
-use crate::forecast::uncertainty::Percentiles;
 use crate::forecast::{on_profiles, parallel};
 use crate::platform::sim::{CLASSES_ABOVE, Sim};
 use crate::platform::simulator;
@@ -26,16 +25,6 @@ const SEED: u64 = 0x5641_4C49;
 
 /// Repetitions of a setting at the stated constants, of which the median is the prediction.
 pub(super) const REPETITIONS: u32 = 25;
-
-/// A predicted figure.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Predicted {
-    /// Median over repetitions at the stated constants.
-    pub(super) value: f64,
-    /// The 5th and the 95th percentile of draws about the stated constants; none without draws.
-    pub(super) low: Option<f64>,
-    pub(super) high: Option<f64>,
-}
 
 /// What a prediction is made from.
 #[derive(Clone)]
@@ -282,17 +271,4 @@ pub(super) fn simulated<'a, S: Ord + Sync, R: Send>(
         Ok((setting, own?))
     };
     settings.into_iter().map(&mut of).collect()
-}
-
-impl Predicted {
-    /// Returns the prediction of a figure from its repetitions and draws.
-    pub(super) fn of(mut figures: Vec<f64>, repetitions: u32) -> Self {
-        let drawn = figures.split_off((repetitions as usize).min(figures.len()));
-        let range = Percentiles::of(drawn);
-        Self {
-            value: median(figures),
-            low: range.map(|range| range.p5),
-            high: range.map(|range| range.p95),
-        }
-    }
 }

@@ -11,7 +11,8 @@ use epochcost_systems::PaperAccount;
 use epochcost_systems::aggregation::levels;
 
 use super::file::File;
-use super::predict::{Predicted, Predictor, REPETITIONS, simulated};
+use super::predict::{Predictor, REPETITIONS, simulated};
+use super::score::Predicted;
 use crate::chain::chain;
 use crate::cost::{self, PriceBook};
 use crate::error::Error;

@@ -6,7 +6,7 @@ use std::path::Path;
 use epochcost_channels::Traffic;
 use epochcost_systems::Job;
 
-use super::cells::{Cell, Setting, Statistic};
+use super::cells::{Cell, FIGURES, Setting, Statistic, WALL};
 use super::predict::Predictor;
 use super::score::{Compared, Expected, Scored, Verdict};
 use super::{FigureScore, Request, Set};
@@ -17,26 +17,6 @@ use crate::forecast::estimate::{Estimate, StageMeans, stages};
 use crate::forecast::recorded::RecordedRun;
 use crate::platform::simulator;
 
-/// Figures of a row; stages are means per worker and epoch.
-pub(super) const FIGURES: [&str; 12] = [
-    "wall s",
-    "fetch dataset s",
-    "compute gradients s",
-    "synchronise s",
-    "update model s",
-    "detect convergence s",
-    "billed ms",
-    "paper $",
-    "full $",
-    "requests",
-    "bytes up",
-    "bytes down",
-];
-
-/// Place of the wall time among [`FIGURES`].
-pub(super) const WALL: usize = 0;
-/// Place of the time of synchronisation.
-pub(super) const SYNCHRONISE: usize = 3;
 /// Places of what a run's own steps are taken from: gradients and evaluations.
 const OF_STEPS: [usize; 2] = [2, 5];
 

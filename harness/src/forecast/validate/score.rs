@@ -4,9 +4,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cells::Cell;
-use super::predict::Predicted;
 use crate::claims::ratio::percentile;
+use crate::forecast::uncertainty::Percentiles;
 use crate::profiles::misses::{Headline, Scope};
+
+/// A predicted figure.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Predicted {
+    /// Median over repetitions at the stated constants.
+    pub(super) value: f64,
+    /// The 5th and the 95th percentile of draws about the stated constants; none without draws.
+    pub(super) low: Option<f64>,
+    pub(super) high: Option<f64>,
+}
+
+impl Predicted {
+    /// Returns the prediction of a figure from its repetitions and draws.
+    pub(super) fn of(mut figures: Vec<f64>, repetitions: u32) -> Self {
+        let drawn = figures.split_off((repetitions as usize).min(figures.len()));
+        let range = Percentiles::of(drawn);
+        Self {
+            value: median(figures),
+            low: range.map(|range| range.p5),
+            high: range.map(|range| range.p95),
+        }
+    }
+}
 
 /// A cell, compared with its prediction.
 #[derive(Clone, Debug, Serialize)]

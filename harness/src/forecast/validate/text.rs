@@ -1,6 +1,6 @@
 //! A validation for people.
 
-use super::run::{FIGURES, WALL};
+use super::cells::{FIGURES, WALL};
 use super::score::{Compared, Score, Scored, word};
 use super::{Set, Validated};
 use crate::format::number;

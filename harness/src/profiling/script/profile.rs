@@ -7,8 +7,8 @@ use super::points::Fitted;
 use super::{Measured, ScriptPlan, carry};
 use crate::error::Error;
 use crate::format::number;
+use crate::format::rounded;
 use crate::profiling::names;
-use crate::profiling::summary::rounded;
 
 /// Forward of forward and backward.
 const FORWARD: f64 = 1.0 / 3.0;

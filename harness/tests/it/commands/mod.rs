@@ -20,7 +20,7 @@ use crate::support::epochcost;
 
 /// Commands that are parsed, whose experiments are found, and that are not run, by a part of
 /// their text, with the reason. The first that fits counts.
-const NOT_RUN: [(&str, &str); 14] = [
+const NOT_RUN: [(&str, &str); 15] = [
     ("--platform aws", "needs an account"),
     ("--aws", "needs an account"),
     ("epochcost clean", "needs an account"),
@@ -44,6 +44,10 @@ const NOT_RUN: [(&str, &str); 14] = [
     ("--uncertainty", "simulates every row often"),
     ("--cheapest-memory", "simulates every row often"),
     ("--measure", "builds the worker and measures"),
+    (
+        "plan results/RUN",
+        "needs a run of this machine: tests of recorded runs plan one",
+    ),
 ];
 
 /// Files of the reader's own, of which only the command is parsed.
@@ -157,7 +161,7 @@ fn experiments(command: &Command) -> Vec<String> {
     let options = arguments.iter().position(|word| word.starts_with('-'));
     let names = arguments[..options.unwrap_or(arguments.len())].iter();
     let names = names.filter(|name| !OWN_FILES.contains(&name.as_str()));
-    let names = names.filter(|name| !is_placeholder(name));
+    let names = names.filter(|name| !is_placeholder(name) && !name.starts_with("results/RUN"));
     names.cloned().collect()
 }
 
