@@ -184,18 +184,21 @@ impl Draw {
     fn of(self, name: &str, constant: &Constant) -> f64 {
         match self.0 {
             None => constant.value,
-            Some(_) if is_beyond(constant) => constant.value,
             Some(seed) => constant.at(fraction(seed, name)),
         }
     }
 }
 
-/// Returns whether an experiment states a value beyond its profile's range: that is another platform,
-/// and its range says nothing there.
-fn is_beyond(constant: &Constant) -> bool {
+/// A constant of a site: one that an experiment states beyond its profile's range is of another
+/// platform, and that range says nothing of it.
+fn of_site(constant: &Constant) -> Constant {
     let (low, high) = constant.range();
     let is_within = low < constant.value && constant.value < high;
-    constant.source.starts_with(STATED_BY_EXPERIMENT) && !is_within
+    let mut own = constant.clone();
+    if !is_within && constant.source.starts_with(STATED_BY_EXPERIMENT) {
+        (own.low, own.high) = (None, None);
+    }
+    own
 }
 
 impl Site {
@@ -271,7 +274,7 @@ impl Site {
         let own = &self.place.constants;
         self.profile = self.profile.map(&mut |path, constant| {
             let stated = constants.get(path).filter(|_| !own.contains_key(path));
-            stated.unwrap_or(constant).clone()
+            of_site(stated.unwrap_or(constant))
         });
         self.profile.client = client;
         Ok(self)
