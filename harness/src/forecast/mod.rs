@@ -2,7 +2,7 @@
 //!
 //! Every row is simulated with sizes only, whatever platform the experiment
 //! names: no dataset, no worker and no account is needed. A recorded run is planned on its
-//! machine with its own steps ([`recorded`]), and compared with its simulation ([`validate`]).
+//! machine with its own steps, and compared with its simulation ([`validate`]).
 
 mod activity;
 mod alone;
