@@ -162,18 +162,23 @@ impl<C: Command> Caller<C> {
     ///
     /// # Errors
     /// [`ChannelError`], as of all calls.
-    pub async fn run(&self, command: C) -> Result<Reply> {
+    pub fn run(&self, command: C) -> impl Future<Output = Result<Reply>> + Send {
         let fare = command.fare();
-        let reply = self.channel.run(command).await?;
-        if let Some(meter) = &self.meter {
-            meter.count(fare, &reply);
+        // The command is the channel's from here on: the futures of callers do not carry it.
+        let reply = self.channel.run(command);
+        async move {
+            let reply = reply.await?;
+            if let Some(meter) = &self.meter {
+                meter.count(fare, &reply);
+            }
+            Ok(reply)
         }
-        Ok(reply)
     }
 
     /// Carries out a command whose reply says no more than that.
-    pub(crate) async fn done(&self, command: C) -> Result<()> {
-        self.run(command).await.map(drop)
+    pub(crate) fn done(&self, command: C) -> impl Future<Output = Result<()>> + Send {
+        let reply = self.run(command);
+        async { reply.await.map(drop) }
     }
 }
 

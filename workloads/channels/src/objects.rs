@@ -94,7 +94,7 @@ impl Caller<ObjectCommand> {
 
     /// Returns the object, or `None` if there is none (a missed get).
     pub async fn get(&self, bucket: &str, key: &str) -> Result<Option<Payload>> {
-        self.read(bucket, key, None).await
+        self.run(get(bucket, key, None)).await?.value()
     }
 
     /// Returns the object, which must be there.
@@ -116,18 +116,7 @@ impl Caller<ObjectCommand> {
         key: &str,
         range: Range<u64>,
     ) -> Result<Option<Payload>> {
-        self.read(bucket, key, Some(range)).await
-    }
-
-    async fn read(
-        &self,
-        bucket: &str,
-        key: &str,
-        range: Option<Range<u64>>,
-    ) -> Result<Option<Payload>> {
-        let (bucket, key) = (bucket.to_owned(), key.to_owned());
-        let get = ObjectCommand::Get { bucket, key, range };
-        self.run(get).await?.value()
+        self.run(get(bucket, key, Some(range))).await?.value()
     }
 
     /// Returns one page of the keys that start with `prefix`, after the key `after`.
@@ -145,4 +134,9 @@ impl Caller<ObjectCommand> {
         let (bucket, keys) = (bucket.to_owned(), keys.to_vec());
         self.done(ObjectCommand::Delete { bucket, keys }).await
     }
+}
+
+fn get(bucket: &str, key: &str, range: Option<Range<u64>>) -> ObjectCommand {
+    let (bucket, key) = (bucket.to_owned(), key.to_owned());
+    ObjectCommand::Get { bucket, key, range }
 }

@@ -43,6 +43,32 @@ pub(crate) struct StoredObject {
 }
 
 impl MemoryObjects {
+    /// Carries out `command`, at once.
+    ///
+    /// # Errors
+    /// [`ChannelError::Refused`] for an empty range, one past the object's end, and more keys than S3 deletes.
+    pub fn carry_out(&self, command: ObjectCommand) -> Result<Reply> {
+        match command {
+            ObjectCommand::Put { bucket, key, body } => {
+                self.store(&bucket, &key, body);
+                Ok(Reply::Done)
+            }
+            ObjectCommand::Get { bucket, key, range } => {
+                self.get(&bucket, &key, range).map(Reply::Value)
+            }
+            ObjectCommand::List {
+                bucket,
+                prefix,
+                after,
+            } => Ok(Reply::Page(self.keys(bucket, prefix, after))),
+            ObjectCommand::Delete { bucket, keys } => {
+                check_delete(&bucket, &keys)?;
+                keys.iter().for_each(|key| self.remove(&bucket, key));
+                Ok(Reply::Done)
+            }
+        }
+    }
+
     /// Returns the object under `key` with its version.
     pub(crate) fn find(&self, bucket: &str, key: &str) -> Option<StoredObject> {
         locked(&self.buckets).get(bucket)?.get(key).cloned()
@@ -153,25 +179,7 @@ impl MemoryObjects {
 #[async_trait]
 impl Channel<ObjectCommand> for MemoryObjects {
     async fn run(&self, command: ObjectCommand) -> Result<Reply> {
-        match command {
-            ObjectCommand::Put { bucket, key, body } => {
-                self.store(&bucket, &key, body);
-                Ok(Reply::Done)
-            }
-            ObjectCommand::Get { bucket, key, range } => {
-                self.get(&bucket, &key, range).map(Reply::Value)
-            }
-            ObjectCommand::List {
-                bucket,
-                prefix,
-                after,
-            } => Ok(Reply::Page(self.keys(bucket, prefix, after))),
-            ObjectCommand::Delete { bucket, keys } => {
-                check_delete(&bucket, &keys)?;
-                keys.iter().for_each(|key| self.remove(&bucket, key));
-                Ok(Reply::Done)
-            }
-        }
+        self.carry_out(command)
     }
 }
 

@@ -174,17 +174,20 @@ impl Channel<TensorCommand> for MemoryTensors {
             TensorCommand::GetRange { key, elements } => {
                 return self.part(&key, &elements).map(Reply::Value);
             }
-            TensorCommand::Compute { operation, sent } => self.operate(operation, sent).await?,
+            // In boxes of their own: the other commands are many, and need little.
+            TensorCommand::Compute { operation, sent } => {
+                Box::pin(self.operate(operation, sent)).await?;
+            }
             TensorCommand::Push { key, value } => {
                 self.append(&key, vec![value]).await?;
             }
             TensorCommand::JsonMean { key, count } => {
                 let texts = self.items(&key)?;
-                let mean = compute::json_mean(&key, count, texts).await?;
+                let mean = Box::pin(compute::json_mean(&key, count, texts)).await?;
                 return Ok(Reply::Value(Some(mean)));
             }
             TensorCommand::Delete { keys } => {
-                self.remove(&keys).await;
+                Box::pin(self.remove(&keys)).await;
             }
             TensorCommand::Ping => {}
         }

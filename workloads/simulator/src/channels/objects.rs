@@ -1,8 +1,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use epochcost_channels::{Channel, ObjectCommand, Payload, Reply, Result};
+use futures_util::future::BoxFuture;
 
 use crate::network::{Direction, Peer};
 use crate::services::Objects;
@@ -38,7 +38,25 @@ impl SimObjects {
             .await;
     }
 
-    async fn put(&self, bucket: String, key: &str, body: Payload) -> Result<()> {
+    async fn read(&self, command: ObjectCommand) -> Result<Reply> {
+        let (bucket, is_operation) = match &command {
+            // A ranged get begins no operation.
+            ObjectCommand::Get { bucket, range, .. } => (bucket, range.is_none()),
+            ObjectCommand::List { bucket, .. }
+            | ObjectCommand::Put { bucket, .. }
+            | ObjectCommand::Delete { bucket, .. } => (bucket, false),
+        };
+        let _under_way = is_operation.then(|| self.station.begin_operation());
+        self.station.make_client().await;
+        self.request(bucket, Direction::Read).await?;
+        let reply = self.objects.store.carry_out(command)?;
+        if let Some(bytes) = reply.bytes() {
+            self.transfer(bytes, Direction::Read).await;
+        }
+        Ok(reply)
+    }
+
+    async fn put(&self, bucket: String, key: String, body: Payload) -> Result<Reply> {
         let limit = self.objects.model.object_bytes_limit;
         let services = &self.station.services;
         services.check_size("object store", body.len(), limit)?;
@@ -46,7 +64,7 @@ impl SimObjects {
         self.request(&bucket, Direction::Write).await?;
         self.transfer(body.len(), Direction::Write).await;
         let (now, mut later) = (self.station.engine.now(), Vec::new());
-        for (writer, key) in services.population.objects(self.station.rank(), key) {
+        for (writer, key) in services.population.objects(self.station.rank(), &key) {
             match self.station.instant_of(writer) {
                 at if at > now => later.push((at, key.into_owned())),
                 _ => self.objects.put(&bucket, &key, body.clone()),
@@ -59,7 +77,7 @@ impl SimObjects {
                 std::future::ready(())
             });
         }
-        Ok(())
+        Ok(Reply::Done)
     }
 
     async fn delete(&self, bucket: String, keys: Vec<String>) -> Result<Reply> {
@@ -82,37 +100,23 @@ impl SimObjects {
         for keys in requests {
             let bucket = bucket.clone();
             let delete = ObjectCommand::Delete { bucket, keys };
-            self.objects.store.run(delete).await?;
+            self.objects.store.carry_out(delete)?;
         }
         Ok(Reply::Done)
     }
 }
 
-#[async_trait]
+// Each kind of request is a future of its own: one of all of them would be copied whole for the smallest.
 impl Channel<ObjectCommand> for SimObjects {
-    async fn run(&self, command: ObjectCommand) -> Result<Reply> {
-        // A ranged get begins no operation.
-        let _under_way = match &command {
-            ObjectCommand::Get { range: None, .. } => Some(self.station.begin_operation()),
-            _ => None,
-        };
-        match &command {
-            ObjectCommand::Put { .. } | ObjectCommand::Delete { .. } => {}
-            ObjectCommand::Get { bucket, .. } | ObjectCommand::List { bucket, .. } => {
-                self.station.make_client().await;
-                self.request(bucket, Direction::Read).await?;
-            }
+    fn run<'a, 'run>(&'a self, command: ObjectCommand) -> BoxFuture<'run, Result<Reply>>
+    where
+        'a: 'run,
+        Self: 'run,
+    {
+        match command {
+            ObjectCommand::Put { bucket, key, body } => Box::pin(self.put(bucket, key, body)),
+            ObjectCommand::Delete { bucket, keys } => Box::pin(self.delete(bucket, keys)),
+            read => Box::pin(self.read(read)),
         }
-        let reply = match command {
-            ObjectCommand::Put { bucket, key, body } => {
-                return self.put(bucket, &key, body).await.map(Reply::from);
-            }
-            ObjectCommand::Delete { bucket, keys } => return self.delete(bucket, keys).await,
-            command => self.objects.store.run(command).await?,
-        };
-        if let Some(bytes) = reply.bytes() {
-            self.transfer(bytes, Direction::Read).await;
-        }
-        Ok(reply)
     }
 }
