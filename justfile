@@ -67,9 +67,9 @@ test-aws *ARGS:
     EPOCHCOST_WORKER="$PWD/target/release/bootstrap" EPOCHCOST_TENSORDB="$PWD/target/release/libepochcost_tensordb.so" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test lifecycle --test wire --test pricing --test aws_run {{ARGS}}
     EPOCHCOST_WORKER="$PWD/target/release/bootstrap" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test aws
 
-# Seeded faults over all systems, on this machine and in virtual time, and a table of what became of them: just campaign 300 1000 table.csv
-campaign COUNT="300" SIMULATED="1000" TABLE="campaign.csv":
-    CAMPAIGN_FAULTS={{COUNT}} CAMPAIGN_SIMULATED={{SIMULATED}} CAMPAIGN_TABLE="$PWD/{{TABLE}}" cargo test --release -p epochcost --test it campaign:: -- --nocapture
+# Seeded faults over all systems, on this machine and in virtual time: just campaign 300 10000
+campaign COUNT="300" SCHEDULES="10000":
+    CAMPAIGN_FAULTS={{COUNT}} CAMPAIGN_SCHEDULES={{SCHEDULES}} cargo test --release -p epochcost --test it campaign:: -- --nocapture
 
 # The papers' own arithmetic, done again.
 audit *ARGS:

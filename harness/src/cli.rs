@@ -133,6 +133,9 @@ enum Verb {
     Init(cmd::init::Args),
     /// Begin a training system of your own, in a checkout.
     New(cmd::scaffold::Args),
+    /// Test training systems.
+    #[command(subcommand)]
+    Dev(cmd::dev::Args),
     /// Show what this machine can do, and what to install for the rest.
     Doctor(cmd::doctor::Args),
     /// Find what runs left on AWS, by tag and in every region, and remove it.
@@ -225,6 +228,7 @@ async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
         Verb::List(args) => cmd::list::run(&args, output),
         Verb::Init(args) => cmd::init::run(&args, output),
         Verb::New(args) => cmd::scaffold::run(&args, output),
+        Verb::Dev(args) => cmd::dev::run(&args, output).await,
         Verb::Doctor(args) => cmd::doctor::run(&args, output).await,
         Verb::Clean(args) => cmd::clean::run(&args, output).await,
         Verb::Completions { shell } => {

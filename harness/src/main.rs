@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use epochcost::exit::Exit;
 use epochcost::platform::local;
-use epochcost::run::watch;
+use epochcost::run::{survive_file_limit, watch};
 use epochcost::ui::eprint_line;
 use rustix::io::Errno;
 use tokio::runtime::{self, Runtime};
@@ -87,7 +87,10 @@ fn runtime() -> Result<Runtime, String> {
 fn main() -> ExitCode {
     match runtime() {
         Ok(runtime) => {
-            let exit = runtime.block_on(epochcost::cli::main());
+            let exit = runtime.block_on(async {
+                survive_file_limit();
+                epochcost::cli::main().await
+            });
             runtime.shutdown_timeout(LAST_WORK);
             exit
         }

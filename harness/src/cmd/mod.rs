@@ -6,6 +6,7 @@ pub mod check;
 pub mod clean;
 pub mod compare;
 pub mod data;
+pub mod dev;
 pub mod doctor;
 pub mod init;
 pub mod list;

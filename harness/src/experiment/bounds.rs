@@ -168,7 +168,7 @@ impl Checker<'_> {
 }
 
 /// Whether the workers of a row never speak to a server.
-fn is_idle(server: Server, system: &dyn System, job: &Job, sizes: Sizes) -> bool {
+pub(crate) fn is_idle(server: Server, system: &dyn System, job: &Job, sizes: Sizes) -> bool {
     let traffic = || system.bind(job).and_then(|bound| bound.traffic(sizes));
     match server {
         // The data lie there.

@@ -33,13 +33,14 @@ use std::path::Path;
 
 use epochcost_kernels::hash;
 
+pub(crate) use bounds::is_idle;
 pub use data::Data;
 pub use describe::{describe, expanded};
 pub use files::{UnreadableDirectory, validation_files, yaml_files};
 pub(crate) use names::platforms;
 pub use quick::Quick;
 pub use raw::Services;
-pub use schema::{of_experiment, of_settings};
+pub use schema::{of_experiment, of_settings, rows_alone};
 pub use setups::deviations;
 pub use simulation::SimulationChoice;
 

@@ -43,6 +43,16 @@ pub(super) fn parts() -> &'static [String] {
     &NAMES
 }
 
+/// Returns a document without what it says of the rows' results: `checks`, `findings`, and the like.
+pub fn rows_alone(mut document: Document) -> Document {
+    for field in parts() {
+        if !["systems", "sweep"].contains(&field.as_str()) {
+            document.root.remove(field);
+        }
+    }
+    document
+}
+
 /// Checks the lengths of the fields that are read one by one.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 mod draws;
 mod execute;
+pub mod faults;
 mod prepared;
 mod progress;
 pub mod reproduction;
@@ -9,6 +10,6 @@ pub(crate) mod signal;
 mod tear_down;
 
 pub use execute::{Destination, Ended, execute, platform_findings, runnable, simulation_record};
-pub use signal::{Stop, stop_signal, watch};
+pub use signal::{Stop, stop_signal, survive_file_limit, watch};
 
 pub use crate::platform::SpendingConsent;

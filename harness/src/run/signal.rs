@@ -9,11 +9,18 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use rustix::process::Signal as Number;
 use tokio::runtime::{self, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Error;
 use crate::ui::eprint_line;
+
+/// Makes a write beyond the limit on the size of files fail, where the kernel would end the program.
+pub fn survive_file_limit() {
+    // Where it cannot be listened for, the program ends as any other.
+    let _ = signal(SignalKind::from_raw(Number::XFSZ.as_raw()));
+}
 
 /// Receiver of a signal that ends the work.
 pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;

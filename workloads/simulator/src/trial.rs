@@ -8,13 +8,13 @@ use bytes::Bytes;
 use epochcost_channels::Payload;
 use epochcost_systems::{
     ArithmeticMeter, ByHost, DATASET_BUCKET, DataLayout, DriveError, Fault, FaultKind, Job, Record,
-    System, dataset_objects, drive, find, phantom_objects, requests,
+    Running, System, dataset_objects, drive, find, phantom_objects, requests,
 };
 use futures_util::future::{Either, select};
 
 use crate::engine::{Engine, Stopped, locked, nanoseconds};
 use crate::error::SimulationError;
-use crate::functions::{Calls, Instances, Lambda, Records, Running, Trial};
+use crate::functions::{Calls, Instances, Lambda, Records, Trial};
 use crate::gpus::Gpus;
 use crate::model::{Options, Simulated, Simulation};
 use crate::population::Population;
@@ -78,7 +78,6 @@ pub fn simulate(
         records: records.clone(),
         invocations: Mutex::new(Calls::new(options.merges_invocations)),
         serial: AtomicU64::new(0),
-        running: Running::default(),
         faults: simulation.faults.clone(),
     });
     let functions = ByHost {
@@ -91,6 +90,7 @@ pub fn simulate(
         instances: Instances {
             trial: trial.clone(),
         },
+        running: Running::default(),
     };
     // The run itself, in virtual time.
     let limit_s = deadline_s(simulation, system);
@@ -111,7 +111,7 @@ pub fn simulate(
             }
         };
         // Code that was left behind is dropped with what drove it.
-        (ended, trial.running.named())
+        (ended, functions.running.named())
     };
     let wall_s = trial.seconds();
     drop(functions);
@@ -119,7 +119,8 @@ pub fn simulate(
         Ok(Some(Ok(driven))) => (driven.transitions, None),
         Ok(None) => {
             let limit_s = limit_s.unwrap_or_default();
-            let reason = format!("the trial did not end within {limit_s:.0} s");
+            let reason =
+                format!("the trial did not end within {limit_s:.0} s ({waiting} did not end)");
             (0, Some(reason))
         }
         Ok(Some(Err(DriveError::System(error)))) => return Err(error.into()),

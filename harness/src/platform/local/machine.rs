@@ -1,5 +1,6 @@
 //! What trials take of this machine, checked before the first one.
 
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
@@ -14,6 +15,8 @@ use crate::rows::Row;
 /// File handles of a sandbox in the harness: pipes of the process, files of its groups, and its
 /// connections to the services. About 11 were counted; fewer while others still start or end.
 const PER_SANDBOX: [usize; 2] = [8, 12];
+/// End of a message on too few of them.
+const FEW_FILES: &str = "; too few open files are allowed: raise the limit with `ulimit -n`";
 /// Open files that the limit is raised to, at most: some servers take memory for each that they
 /// may open.
 const ENOUGH: u64 = 1 << 16;
@@ -38,13 +41,27 @@ pub fn raise_limits() {
 pub fn explained(doing: &str, error: &io::Error) -> String {
     let few_files = [Errno::MFILE, Errno::NFILE].map(|few| Some(few.raw_os_error()));
     let remedy = if few_files.contains(&error.raw_os_error()) {
-        "; too few open files are allowed: raise the limit with `ulimit -n`"
+        FEW_FILES
     } else if error.kind() == io::ErrorKind::WouldBlock {
         "; too few processes and threads are allowed: raise the limit with `ulimit -u`"
     } else {
         ""
     };
     format!("failed to {doing}: {error}{remedy}")
+}
+
+/// Returns whether this process may open no further file: its servers then take no connection, and
+/// workers see a time-out.
+pub(super) fn is_short_of_files() -> bool {
+    let opened = File::open("/dev/null");
+    opened.is_err_and(|error| error.raw_os_error() == Some(Errno::MFILE.raw_os_error()))
+}
+
+/// Returns the reason of a failure, with the limit to raise where files ran out or it says so.
+pub(super) fn of_files(reason: String, ran_out: bool) -> String {
+    let too_many = format!("(os error {})", Errno::MFILE.raw_os_error());
+    let is_one = (ran_out || reason.contains(&too_many)) && !reason.contains(FEW_FILES);
+    reason + if is_one { FEW_FILES } else { "" }
 }
 
 /// Returns the end of a message on a sandbox that does not start in time: the limit on

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use epochcost_environment::worker as variable;
 use epochcost_systems::{
-    ByHost, Device, Fidelity, FollowUps, Functions, Host as HostKind, Launch, System, drive, find,
+    ByHost, Device, Fidelity, FollowUps, Host as HostKind, Launch, Running, System, drive, find,
     requests,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{interval, sleep, timeout};
 
 use super::account::{Admission, Caller};
 use super::clock::TrialClock;
@@ -21,7 +21,7 @@ use super::lambda::{FunctionSpec, Lambda};
 use super::limits::{Enforced, vcpus};
 use super::runtime_api::RuntimeApi;
 use super::services::Services;
-use super::{Local, PlatformError, Progress, TrialData, control, largest_function_mb};
+use super::{Local, PlatformError, Progress, TrialData, control, largest_function_mb, machine};
 use crate::metering::TrialOutcome;
 use crate::rows::{Precision, Row, TrialPlan};
 
@@ -107,6 +107,9 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Time within which the harness detects the end of a service.
 const SEEN: Duration = Duration::from_millis(200);
 
+/// Time between two looks at what this process may still open.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Drives a trial as long as its services are there.
 async fn with_services<T>(
     driving: impl Future<Output = Result<T, String>>,
@@ -173,6 +176,7 @@ async fn functions(
         system,
         functions: Lambda::new(host.clone(), api, spec, account, caller),
         instances: Instances::new(host, row.job.workers, local.cores),
+        running: Running::default(),
     })
 }
 
@@ -196,7 +200,7 @@ fn caller(row: &Row, system: &dyn System) -> Caller {
 async fn drive_to_end(
     system: &dyn System,
     row: &Row,
-    functions: &dyn Functions,
+    functions: &ByHost<Lambda, Instances>,
     follow_ups: FollowUps,
     collector: &Collector,
     progress: &dyn Progress,
@@ -206,13 +210,18 @@ async fn drive_to_end(
     let driving = drive(system, &row.job, functions, follow_ups);
     let deadline = sleep(limit);
     tokio::pin!(driving, deadline);
+    let (mut looks, mut few_files) = (interval(LOOK), false);
     loop {
         tokio::select! {
             driven = &mut driving => {
-                return driven.map(|driven| driven.transitions).map_err(|error| error.to_string());
+                let driven = driven.map_err(|error| error.to_string());
+                let of_files = |reason| machine::of_files(reason, few_files);
+                return driven.map(|driven| driven.transitions).map_err(of_files);
             }
+            _ = looks.tick() => few_files |= machine::is_short_of_files(),
             () = &mut deadline => {
-                return Err(format!("the trial did not end within {} s", limit.as_secs()));
+                let (limit, running) = (limit.as_secs(), functions.running.named());
+                return Err(format!("the trial did not end within {limit} s ({running} did not end)"));
             }
             Ok(()) = steps.changed() => progress.steps(*steps.borrow_and_update()),
         }

@@ -1,248 +1,267 @@
 //! Seeded faults over all systems: what comes of each, and that nothing is lost or left over.
 //!
-//! A survey in virtual time finds the places to which workers come: stages and gradients of all
-//! functions of all systems. A campaign then has every kind of fault at every one of them first,
-//! and any of these again after that.
-//!
-//! `CAMPAIGN_FAULTS` is the number of faults on this machine (default: one a system),
-//! `CAMPAIGN_SIMULATED` that of further ones in virtual time (default: eight a system), and
-//! `CAMPAIGN_SEED` the seed. `CAMPAIGN_TABLE` names a file to which the table of places and
-//! outcomes is written, `CAMPAIGN_PROGRAM` another build of the program: `just campaign` does
-//! all of it.
+//! `CAMPAIGN_FAULTS` is the number of faults on this machine (default: one a row),
+//! `CAMPAIGN_SCHEDULES` that of schedules in virtual time (default: eight a row), and
+//! `CAMPAIGN_SEED` the seed: `just campaign` does both.
 
-mod cases;
 mod scene;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
+use std::{env, fs};
 
+use epochcost::experiment::{Experiment, Options, document::Document};
+use epochcost::platform::simulator;
 use epochcost::results::{RunDirectory, TrialRow};
-use epochcost_systems::find;
+use epochcost::rows::{Fault, FaultKind};
+use epochcost::run::faults::{Observed, Search};
+use epochcost::ui::Output;
+use epochcost_systems::{Breakdown, systems};
 
-use self::cases::{Case, MEMBERS, Survey, row, subjects, system_of};
 use self::scene::{Scene, declared_s};
 
 /// Faults in one run, each between two trials without.
 const FAULTS_PER_RUN: usize = 26;
-/// Systems whose replicas depend on who comes first.
-const TIMED: [&str; 2] = ["lambdaml_async", "mlless"];
 
-/// Rank, epoch and mini-batch of an update, and the digest of the parameters after it.
-type Digest = (usize, usize, Option<usize>, String);
+/// Functions of the system that has most.
+const MOST_FUNCTIONS: usize = 10;
 
-/// Digests of the parameters after every update of a trial, in a fixed order.
-fn digests(run: &RunDirectory, trial: &TrialRow) -> Vec<Digest> {
-    let steps = run.steps(trial).unwrap();
-    let digests = steps.into_iter().filter_map(|step| {
-        let digest = step.parameters_digest?;
-        Some((step.rank, step.epoch, step.batch, digest))
-    });
-    let mut digests: Vec<_> = digests.collect();
-    digests.sort();
-    digests
-}
-
-/// Whether all replicas of a trial are the same after its last update.
-fn ends_alike(digests: &[Digest]) -> bool {
-    let last = digests.iter().map(|(_, epoch, batch, _)| (epoch, batch));
-    let last = last.max();
-    let ends = digests
-        .iter()
-        .filter(|(_, epoch, batch, _)| Some((epoch, batch)) == last);
-    ends.map(|(.., digest)| digest)
-        .collect::<BTreeSet<_>>()
-        .len()
-        == 1
-}
-
-/// What became of the faults of one kind at one place of one system.
-#[derive(Default)]
-struct Tally {
-    injected: usize,
-    happened: usize,
-    failed: usize,
-    completed: usize,
-}
-
-/// By platform, system, kind, function and stage.
-type Table = BTreeMap<
-    (
-        &'static str,
-        &'static str,
-        String,
-        &'static str,
-        &'static str,
-    ),
-    Tally,
->;
-
-/// Digests of the parameters of systems without faults, which every run must repeat, on either
-/// platform.
-type Expected = BTreeMap<&'static str, Vec<Digest>>;
-
-/// What must hold and does not.
-struct Findings<'a> {
-    found: Vec<String>,
-    platform: &'static str,
-    case: &'a Case,
-    why: String,
-}
-
-impl Findings<'_> {
-    fn must(&mut self, holds: bool, what: &str) {
-        if holds {
-            return;
-        }
-        let (platform, why) = (self.platform, &self.why);
-        let Case {
-            subject,
-            rank,
-            batch,
-            kind,
-            place,
-        } = self.case;
-        let kind = kind.name();
-        self.found.push(format!(
-            "{platform}: {subject} {kind} at {} of {}, rank {rank}, mini-batch {batch}: {what} \
-             ({why})",
-            place.stage(),
-            place.function,
+/// The rows of a campaign: names, and what an experiment says of them.
+fn rows() -> Vec<(String, String)> {
+    let row = |system: &'static str| {
+        let own = match system {
+            "kubeml" => ", settings: {document_samples: 8}",
+            "mirrored" => ", instance_type: g4dn.12xlarge",
+            _ => "",
+        };
+        (system.replace('_', "-"), format!("system: {system}{own}"))
+    };
+    let mut rows: Vec<_> = systems().iter().map(|system| row(system.name())).collect();
+    // Who failed in the first epoch is voted out in the second at the latest.
+    for (name, rejoin) in [("members", false), ("rejoin", true)] {
+        let settings = format!("membership: true, rejoin: {rejoin}, heartbeat_timeout_ms: 4000");
+        rows.push((
+            name.into(),
+            format!("system: spirt, epochs: 2, settings: {{{settings}}}"),
         ));
     }
+    rows
 }
 
-/// The trials of one run.
-struct Trials<'a> {
-    platform: &'static str,
-    run: &'a RunDirectory,
-    all: Vec<TrialRow>,
+fn entry(system: &str, name: &str, faults: &[Fault]) -> String {
+    let faults = serde_json::to_string(faults).unwrap();
+    format!("  - {{{system}, name: {name}, faults: {faults}}}\n")
 }
 
-impl Trials<'_> {
-    fn of(&self, name: &str) -> Option<&TrialRow> {
-        self.all.iter().find(|trial| trial.id.row == name)
-    }
-
-    /// Whether the record of a trial shows that a process of it failed.
-    fn shows_a_loss(&self, trial: &TrialRow) -> bool {
-        let calls = self.run.invocations().unwrap();
-        let mut own = calls.iter().filter(|call| call.trial == trial.id);
-        own.any(|call| call.invocation.error.is_some())
-    }
-
-    /// Judges a trial with a fault and its neighbour without.
-    fn judge(
-        &self,
-        case: &Case,
-        (faulty, neighbour): (&TrialRow, &TrialRow),
-        expected: &mut Expected,
-    ) -> Vec<String> {
-        let happened = faulty.faults.iter().sum::<usize>() > 0;
-        let failed = faulty.failure.is_some();
-        let harmless = case.kind.is_delay();
-        let mut findings = Findings {
-            found: Vec::new(),
-            platform: self.platform,
-            case,
-            why: faulty.failure.clone().unwrap_or("it completed".into()),
-        };
-        findings.must(happened, "it did not happen");
-        findings.must(!failed || !harmless, "failed without a cause");
-        // Who needs a broken server no more, or asks it later, ends as if nothing had happened.
-        let of_server = case.kind.is_of_server();
-        let is_false = !failed && !harmless && happened && !case.may_survive() && !of_server;
-        findings.must(!is_false, "a success although a process stopped");
-        let survived = !failed && !harmless && happened && case.may_survive();
-        let is_recorded = !survived || of_server || self.shows_a_loss(faulty);
-        findings.must(is_recorded, "what was lost is not in the record");
-        let warned = (faulty.warnings.iter()).any(|warning| warning.contains("did not happen"));
-        findings.must(warned != happened, "whether it happened is not said");
-        let functions = (find(system_of(case.subject))
-            .unwrap()
-            .deployment()
-            .functions)
-            .len();
-        let epochs = if case.subject == MEMBERS { 2 } else { 1 };
-        let declared_s = declared_s(self.platform, epochs, functions);
-        findings.must(faulty.wall_s <= declared_s, "past the declared time");
-        findings.must(neighbour.failure.is_none(), "its neighbour failed");
-        if TIMED.contains(&case.subject) || neighbour.failure.is_some() {
-            return findings.found;
-        }
-        let (found, own) = (digests(self.run, neighbour), digests(self.run, faulty));
-        let known = expected
-            .entry(case.subject)
-            .or_insert_with(|| found.clone());
-        let same = !found.is_empty() && found == *known;
-        findings.must(same, "its neighbour learned something else");
-        let same = failed || survived || own == found;
-        findings.must(same, "a success with other parameters");
-        let alike = !survived || case.subject != MEMBERS || ends_alike(&own);
-        findings.must(alike, "replicas of the living differ");
-        findings.found
-    }
+fn experiment(platform: &str) -> String {
+    let entries = rows()
+        .into_iter()
+        .map(|(name, system)| entry(&system, &name, &[]));
+    scene::experiment(platform, &entries.collect::<String>())
 }
 
-/// Runs `cases` on `platform`, each with a neighbour without faults, and adds what became of
-/// them to `table`. Returns what must not be.
-fn campaign(
-    platform: &'static str,
-    cases: &[Case],
-    table: &mut Table,
-    expected: &mut Expected,
-) -> Vec<String> {
+/// A search of all rows.
+async fn search(scene: &Scene, text: String, seed: u64) -> Search {
+    let document = Document::parse(&scene.path("campaign.yaml"), text).unwrap();
+    let data = scene.path("data");
+    let options = Options {
+        set: vec![format!("dataset.directory={}", data.display())],
+        platform: Some(simulator()),
+        ..Options::default()
+    };
+    let experiment = Experiment::from_document(document, &options).unwrap();
+    let output = Output {
+        json: false,
+        verbosity: -1,
+        wide: false,
+    };
+    Search::open(experiment, seed, output).await.unwrap()
+}
+
+/// A number from the environment.
+fn number(name: &str, default: usize) -> usize {
+    env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Runtime::new().unwrap().block_on(work)
+}
+
+#[test]
+fn schedules_in_virtual_time_break_no_promise() {
+    let seed = number("CAMPAIGN_SEED", 20);
+    let count = number("CAMPAIGN_SCHEDULES", 8 * rows().len());
     let scene = Scene::new();
-    let mut rows = String::new();
-    for (index, case) in cases.iter().enumerate() {
-        rows += &case.row(&format!("fault-{index}"));
-        rows += &row(case.subject, &format!("neighbour-{index}"), "");
+    fs::write(scene.path("campaign.yaml"), experiment("sim")).unwrap();
+    let [seed, count] = [seed, count].map(|number| number.to_string());
+    let arguments = [
+        "dev",
+        "faults",
+        "campaign.yaml",
+        "--seed",
+        &seed,
+        "--schedules",
+        &count,
+    ];
+    eprintln!("{}", arguments.join(" "));
+    let output = scene.command(&arguments).output().unwrap();
+    let found = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{found}");
+    assert!(
+        said.contains(&format!("seed {seed}: {count} schedules")),
+        "{said}"
+    );
+}
+
+/// What ends, and what is asked of its row.
+type Change = fn(&mut Observed);
+
+/// Each promise, by a trial that breaks it; what breaks one is shrunk, and is an experiment that
+/// has the same faults.
+#[test]
+fn broken_promises_are_seen_and_their_schedules_can_be_run() {
+    let scene = Scene::new();
+    block_on(async {
+        let search = search(&scene, experiment("sim"), 1).await;
+        let whole = search.whole("allreduce").unwrap();
+        let crash = Fault::at_gradient(0, 0, 0, FaultKind::Crash);
+        let late = Fault::at_gradient(0, 0, 0, FaultKind::StragglerMs(5));
+        assert_eq!(whole.broken(&[], whole), None);
+        let broken: [(&Fault, usize, Change, &str); 9] = [
+            (&crash, 0, |_| (), "did not happen"),
+            (&crash, 1, |_| (), "does not say"),
+            (
+                &late,
+                1,
+                |seen| seen.trial.failure = Some("deadlock: (train of worker 1)".into()),
+                "nobody",
+            ),
+            (
+                &late,
+                1,
+                |seen| seen.trial.failure = Some("too late".into()),
+                "names no worker",
+            ),
+            (
+                &late,
+                1,
+                |seen| seen.trial.failure = Some("train of worker 1 failed".into()),
+                "failure without",
+            ),
+            (
+                &late,
+                1,
+                |seen| seen.trial.warnings.push("less".into()),
+                "warning without",
+            ),
+            (&late, 1, |seen| drop(seen.steps.pop()), "other figures"),
+            (
+                &late,
+                1,
+                |seen| seen.trial.evaluations[0].evaluation.correct += 1,
+                "other figures",
+            ),
+            (
+                &late,
+                1,
+                |seen| seen.steps[0].traffic.exchange.objects.bytes_up -= 1,
+                "less traffic",
+            ),
+        ];
+        for (fault, times, change, says) in broken {
+            let mut seen = whole.clone();
+            seen.trial.faults = vec![times];
+            change(&mut seen);
+            let found = seen.broken(std::slice::from_ref(fault), whole);
+            assert!(
+                found.as_ref().is_some_and(|found| found.contains(says)),
+                "{says}: {found:?}"
+            );
+        }
+        // Whatever follows a crash is a violation here, which needs one of the three.
+        let only = [late.clone(), crash.clone(), late.clone()];
+        let fewest = Search::shrunk(only.to_vec(), async |faults: &[Fault]| {
+            faults.contains(&crash)
+        });
+        let crash = std::slice::from_ref(&crash);
+        assert_eq!(fewest.await, crash);
+        let text = search.replay("kubeml", crash).unwrap();
+        let document = Document::parse(&scene.path("campaign.yaml"), text).unwrap();
+        let again = Experiment::from_document(document, &Options::default()).unwrap();
+        assert_eq!(again.rows.len(), 1);
+        assert_eq!(
+            (again.rows[0].id.as_str(), &again.rows[0].faults),
+            ("kubeml", &crash.to_vec())
+        );
+    });
+}
+
+/// Whether a fault costs seconds on this machine, too, not minutes.
+fn is_quick(fault: &Fault) -> bool {
+    match fault.kind {
+        FaultKind::StragglerMs(ms) => ms < 1_000,
+        FaultKind::Server(broken) => match broken.does {
+            Breakdown::RestartsAfterMs(ms) | Breakdown::SlowByMs(ms) => ms < 1_000,
+            _ => true,
+        },
+        _ => true,
     }
-    let (output, left) = scene.run(platform, &rows);
+}
+
+/// What a run knows of a trial.
+fn observed(run: &RunDirectory, all: &[TrialRow], name: &str) -> Observed {
+    let trial = all.iter().find(|trial| trial.id.row == name);
+    let trial = trial
+        .unwrap_or_else(|| panic!("{name} has no trial"))
+        .clone();
+    let steps = run.steps(&trial).unwrap();
+    Observed { trial, steps }
+}
+
+/// Runs faults on this machine, each with a neighbour without, and returns what must not be.
+fn campaign(search: &Search, cases: &[(String, Vec<Fault>)]) -> Vec<String> {
+    let scene = Scene::new();
+    let mut entries = String::new();
+    for (index, (row, faults)) in cases.iter().enumerate() {
+        let (_, system) = rows().into_iter().find(|(name, _)| name == row).unwrap();
+        entries += &entry(&system, &format!("fault-{index}"), faults);
+        entries += &entry(&system, &format!("neighbour-{index}"), &[]);
+    }
+    let (output, left) = scene.run("local", &entries);
     let mut wrong: Vec<String> = left.into_iter().collect();
-    let run = RunDirectory::open_whole(&scene.path("run"));
-    let run = run.unwrap_or_else(|error| {
+    let run = RunDirectory::open_whole(&scene.path("run")).unwrap_or_else(|error| {
         panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
     });
-    let trials = Trials {
-        platform,
-        run: &run,
-        all: run.trials().unwrap(),
+    let all = run.trials().unwrap();
+    for (index, (row, faults)) in cases.iter().enumerate() {
+        let faulty = observed(&run, &all, &format!("fault-{index}"));
+        let neighbour = observed(&run, &all, &format!("neighbour-{index}"));
+        let mut whole = search.whole(row).unwrap().clone();
+        // Some are of this machine, whatever happens.
+        whole.trial.warnings.clone_from(&neighbour.trial.warnings);
+        let mut found: Vec<String> = faulty.broken(faults, &whole).into_iter().collect();
+        found.extend(
+            neighbour
+                .broken(&[], &whole)
+                .map(|broken| format!("its neighbour: {broken}")),
+        );
+        if faulty.trial.wall_s > declared_s("local", 2, MOST_FUNCTIONS) {
+            found.push(format!(
+                "{} s are past the declared time",
+                faulty.trial.wall_s
+            ));
+        }
+        let why = faulty.trial.failure.as_deref().unwrap_or("it completed");
+        wrong.extend(
+            found
+                .iter()
+                .map(|found| format!("{row}, {}: {found} ({why})", faults[0])),
+        );
+    }
+    let code = if all.iter().any(|trial| trial.failure.is_some()) {
+        3
+    } else {
+        0
     };
-    if trials.all.len() != 2 * cases.len() {
-        let (found, asked) = (trials.all.len(), 2 * cases.len());
-        wrong.push(format!("{found} of {asked} trials"));
-    }
-    let mut some_failed = false;
-    for (index, case) in cases.iter().enumerate() {
-        let (Some(faulty), Some(neighbour)) = (
-            trials.of(&format!("fault-{index}")),
-            trials.of(&format!("neighbour-{index}")),
-        ) else {
-            wrong.push(format!("case {index} has no trial"));
-            continue;
-        };
-        let failed = faulty.failure.is_some();
-        some_failed |= failed || neighbour.failure.is_some();
-        let place = case.place;
-        let tally = table
-            .entry((
-                platform,
-                case.subject,
-                case.kind.name(),
-                place.function,
-                place.stage(),
-            ))
-            .or_default();
-        tally.injected += 1;
-        tally.happened += usize::from(faulty.faults.iter().sum::<usize>() > 0);
-        tally.failed += usize::from(failed);
-        tally.completed += usize::from(!failed);
-        wrong.extend(trials.judge(case, (faulty, neighbour), expected));
-    }
-    let code = if some_failed { 3 } else { 0 };
     let before = fs::read(scene.path("run/trials.jsonl")).unwrap();
     for (what, output) in [("run", output), ("report", scene.report())] {
         if output.status.code() != Some(code) {
@@ -256,102 +275,22 @@ fn campaign(
     wrong
 }
 
-/// Finds out where the workers of each system come.
-fn survey() -> Survey {
-    let scene = Scene::new();
-    let (output, _) = scene.run("sim", &Survey::rows());
-    let run = RunDirectory::open_whole(&scene.path("run")).unwrap_or_else(|error| {
-        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
-    });
-    let mut survey = Survey::default();
-    for trial in run.trials().unwrap() {
-        assert_eq!(trial.failure, None, "{}", trial.id);
-        let subject = (subjects().into_iter()).find(|name| trial.id.row == name.replace('_', "-"));
-        survey.note(subject.unwrap(), &trial.faults);
-    }
-    survey
-}
-
-/// A number from the environment.
-fn number(name: &str, default: usize) -> usize {
-    env::var(name).map_or(default, |text| text.parse().unwrap())
-}
-
-fn write_table(path: &Path, seed: u64, table: &Table) {
-    let mut text =
-        String::from("platform,system,kind,function,place,injected,happened,failed,completed\n");
-    for ((platform, system, kind, function, place), tally) in table {
-        let Tally {
-            injected,
-            happened,
-            failed,
-            completed,
-        } = tally;
-        writeln!(
-            text,
-            "{platform},{system},{kind},{function},{place},{injected},{happened},{failed},\
-             {completed}"
-        )
-        .unwrap();
-    }
-    writeln!(text, "# seed {seed}").unwrap();
-    fs::write(path, text).unwrap();
-}
-
 #[test]
 fn seeded_faults_end_as_they_must_and_leave_nothing() {
-    let seed = number("CAMPAIGN_SEED", 20) as u64;
-    let count = number("CAMPAIGN_FAULTS", subjects().len());
-    let simulated = number("CAMPAIGN_SIMULATED", 8 * subjects().len());
-    let survey = survey();
-    let possible = survey.all().len();
-    eprintln!(
-        "seed {seed}, {count} faults here and {simulated} in virtual time; {possible} kinds and \
-         places are possible"
-    );
-    let parts: [(&str, Vec<Case>); 2] = [
-        ("sim", Case::draw(&survey, seed, simulated)),
-        ("local", Case::draw(&survey, seed + 1, count)),
-    ];
-    let (mut table, mut expected) = (Table::new(), Expected::new());
+    let seed = number("CAMPAIGN_SEED", 20);
+    let count = number("CAMPAIGN_FAULTS", rows().len());
+    let scene = Scene::new();
+    let search = block_on(search(&scene, experiment("sim"), seed as u64));
+    let cases = (0..).map(|number| search.schedule(number));
+    let cases = cases.map(|(row, faults)| (row.to_owned(), faults));
+    let cases: Vec<_> = cases
+        .filter(|(_, faults)| faults.iter().all(is_quick))
+        .take(count)
+        .collect();
+    eprintln!("seed {seed}, {count} faults");
     let mut wrong = Vec::new();
-    for (platform, cases) in &parts {
-        for (index, some) in cases.chunks(FAULTS_PER_RUN).enumerate() {
-            let found = campaign(platform, some, &mut table, &mut expected);
-            let done = index * FAULTS_PER_RUN + some.len();
-            eprintln!("{platform}: {done} of {}: {found:?}", cases.len());
-            wrong.extend(found);
-            if let Ok(path) = env::var("CAMPAIGN_TABLE") {
-                write_table(Path::new(&path), seed, &table);
-            }
-        }
+    for some in cases.chunks(FAULTS_PER_RUN) {
+        wrong.extend(campaign(&search, some));
     }
     assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
-}
-
-/// A thousand faults are every kind at every place of every system, from any seed.
-#[test]
-fn a_thousand_faults_are_every_kind_at_every_place() {
-    let survey = survey();
-    let all = survey.all();
-    assert!(all.len() > 300, "{} kinds and places", all.len());
-    for seed in [0, 1, 20] {
-        let cases = Case::draw(&survey, seed, 1_000);
-        let drawn: BTreeSet<_> = cases
-            .iter()
-            .map(|case| (case.subject, case.kind, case.place))
-            .collect();
-        assert_eq!(drawn, all, "seed {seed}");
-    }
-    // Every function of every system is among them but those that take no step.
-    let functions: BTreeSet<_> = all
-        .iter()
-        .map(|(subject, _, place)| (*subject, place.function))
-        .collect();
-    for subject in subjects() {
-        let deployment = find(system_of(subject)).unwrap().deployment();
-        let reached = (deployment.functions.iter())
-            .filter(|function| functions.contains(&(subject, function.name)));
-        assert!(reached.count() > 0, "{subject}");
-    }
 }

@@ -5,11 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use std::{env, fs, thread};
+use std::{fs, thread};
 
 use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
 
-use super::cases::{BATCHES, WORKERS};
 use crate::support;
 
 /// Time-out of an invocation, seconds: far above what one takes here, and what a hang costs.
@@ -30,9 +29,16 @@ pub fn declared_s(platform: &str, epochs: usize, functions: usize) -> f64 {
     (timeout_s(platform) * (epochs * functions + 2)) as f64
 }
 
-/// The program under test: the one that `CAMPAIGN_PROGRAM` names, or the one built with this.
-fn program() -> Command {
-    env::var_os("CAMPAIGN_PROGRAM").map_or_else(support::program, Command::new)
+/// An experiment with these entries of systems.
+pub fn experiment(platform: &str, entries: &str) -> String {
+    let timeout_s = timeout_s(platform);
+    format!(
+        "schema: 1\nname: campaign\nplatform: {platform}\n\
+         dataset: {{name: synthetic-mnist, train: 96, test: 16}}\n\
+         model: lenet5\nworkers: 3\nbatch_size: 8\nbatches_per_worker: 2\n\
+         epochs: 1\nmemory_mb: 1769\ntimeout_s: {timeout_s}\n\
+         simulation: {{real_compute: true}}\nsystems:\n{entries}"
+    )
 }
 
 /// Everything of one run.
@@ -67,15 +73,7 @@ impl Scene {
 
     /// Runs `rows` into the directory `run`; says what is left after it.
     pub fn run(&self, platform: &str, rows: &str) -> (Output, Option<String>) {
-        let timeout_s = timeout_s(platform);
-        let experiment = format!(
-            "schema: 1\nname: campaign\nplatform: {platform}\n\
-             dataset: {{name: synthetic-mnist, train: 96, test: 16}}\n\
-             model: lenet5\nworkers: {WORKERS}\nbatch_size: 8\nbatches_per_worker: {BATCHES}\n\
-             epochs: 1\nmemory_mb: 1769\ntimeout_s: {timeout_s}\n\
-             simulation: {{real_compute: true}}\nsystems:\n{rows}"
-        );
-        fs::write(self.path("campaign.yaml"), experiment).unwrap();
+        fs::write(self.path("campaign.yaml"), experiment(platform, rows)).unwrap();
         let child = self
             .command(&["run", "campaign.yaml", "--out", "run"])
             .stdout(Stdio::null())
@@ -92,8 +90,8 @@ impl Scene {
         self.command(&["report", "run"]).output().unwrap()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = program();
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = support::program();
         command
             .args(arguments)
             .current_dir(self.directory.path())

@@ -245,4 +245,22 @@ fn few_file_handles_are_no_panic() {
         let message = errors(&output);
         assert!(!message.contains("panicked"), "{handles}: {message}");
     }
+    // With a few more a trial begins, and its servers take no further connection.
+    let text = SIZES
+        .replace("platform: sim", "platform: local")
+        .replace("mobilenet", "lenet5");
+    let scene = Scene::new(&text.replace(
+        "name: cifar10",
+        "name: synthetic-mnist, train: 256, test: 10",
+    ));
+    let arguments = "run sizes.yaml --trials 1 --set 'systems=[allreduce]' --out run";
+    let script = format!("ulimit -n 40; exec \"$0\" {arguments}");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).arg(program().get_program());
+    shell.current_dir(scene.0.path()).output().unwrap();
+    let trials = scene.read("trials.jsonl");
+    assert!(
+        trials.contains("raise the limit with `ulimit -n`"),
+        "{trials}"
+    );
 }

@@ -9,10 +9,10 @@ use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use super::{Scene, errors, kept_files, refused};
 use crate::support::program;
 
-/// A limit on the size of files ends the program while it writes: what was there before is
-/// there afterwards, byte for byte.
+/// A limit on the size of files ends a run while it writes, with words: what was there before is
+/// there afterwards, byte for byte, and nothing else.
 #[test]
-fn trials_survive_a_death_while_they_are_rewritten() {
+fn trials_survive_an_end_while_they_are_rewritten() {
     for cut in ["", "{\"id\":{\"row\":\"cut"] {
         let scene = Scene::finished();
         let files = ["trials.jsonl", "invocations.jsonl"];
@@ -24,7 +24,16 @@ fn trials_survive_a_death_while_they_are_rewritten() {
             .unwrap();
         trials.write_all(cut.as_bytes()).unwrap();
         let output = scene.resume_with_limit(1);
-        assert_ne!(output.status.code(), Some(0), "{}", errors(&output));
+        assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+        assert!(
+            errors(&output).contains("`ulimit -f`"),
+            "{}",
+            errors(&output)
+        );
+        let left = fs::read_dir(scene.run()).unwrap().flatten();
+        let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+        let is_partial = |name: &std::ffi::OsString| name.to_string_lossy().contains(".partial");
+        assert!(!left.iter().any(is_partial), "{left:?}");
         for (name, before) in files.iter().zip(&before) {
             assert!(scene.read(name).starts_with(before.as_str()), "{name}");
         }

@@ -6,7 +6,6 @@ mod lambda;
 mod pool;
 mod start;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,53 +49,8 @@ pub(crate) struct Trial {
     pub(crate) records: Arc<Records>,
     pub(crate) invocations: Mutex<Calls>,
     pub(crate) serial: AtomicU64,
-    /// Functions and ranks whose code has not ended.
-    pub(crate) running: Running,
     /// Injected faults.
     pub(crate) faults: Vec<Fault>,
-}
-
-/// Functions and ranks whose code has begun and not ended, and how often.
-#[derive(Clone, Default)]
-pub(crate) struct Running(Arc<Mutex<BTreeMap<(String, usize), usize>>>);
-
-impl Running {
-    /// Notes code that runs until the guard is dropped.
-    fn begin(&self, task: &Task) -> RunningGuard {
-        let key = (task.function.clone(), task.rank);
-        *locked(&self.0).entry(key.clone()).or_default() += 1;
-        RunningGuard(self.clone(), key)
-    }
-
-    /// Returns the first of them in words, and how many more there are.
-    pub(crate) fn named(&self) -> String {
-        let running = locked(&self.0);
-        let named = running
-            .keys()
-            .map(|(function, rank)| format!("{function} {rank}"));
-        let named: Vec<String> = named.take(MOST_NAMED).collect();
-        match running.len().saturating_sub(MOST_NAMED) {
-            0 => named.join(", "),
-            more => format!("{} and {more} more", named.join(", ")),
-        }
-    }
-}
-
-/// Functions that a reason names.
-const MOST_NAMED: usize = 8;
-
-struct RunningGuard(Running, (String, usize));
-
-impl Drop for RunningGuard {
-    fn drop(&mut self) {
-        let mut running = locked(&self.0.0);
-        if let Some(count) = running.get_mut(&self.1) {
-            *count -= 1;
-            if *count == 0 {
-                running.remove(&self.1);
-            }
-        }
-    }
 }
 
 /// An invocation before its code runs.
@@ -206,9 +160,7 @@ impl Trial {
         let Invoked {
             mut world, death, ..
         } = invoked;
-        let running = self.running.begin(&world.task);
         let code = async move {
-            let _running = running;
             let outcome = arithmetic.scope(system.run(&mut world)).await;
             // Arithmetic after the last request takes time, too.
             world.clock.sleep(Duration::ZERO).await;

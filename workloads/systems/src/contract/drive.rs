@@ -9,6 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use thiserror::Error;
 
 use crate::contract::requests::Ended;
+use crate::contract::running::Running;
 use crate::contract::workflow;
 use crate::{FollowUp, FollowUps, Host, Job, Launch, Outcome, State, System, SystemError, Task};
 
@@ -51,11 +52,14 @@ pub struct ByHost<F, I> {
     pub functions: F,
     /// Runs those on [`Host::Instance`].
     pub instances: I,
+    /// Those that have begun and not ended.
+    pub running: Running,
 }
 
 #[async_trait]
 impl<F: Functions, I: Functions> Functions for ByHost<F, I> {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
+        let _running = self.running.begin(&task);
         match self.system.deployment().host_of(&task.function) {
             Host::Function => self.functions.invoke(task).await,
             Host::Instance => self.instances.invoke(task).await,

@@ -19,6 +19,7 @@ pub mod process;
 pub(crate) mod record;
 pub(crate) mod requests;
 pub(crate) mod resources;
+pub(crate) mod running;
 pub(crate) mod settings;
 pub(crate) mod stage_hook;
 pub(crate) mod state_dict;

@@ -1,0 +1,130 @@
+//! Promises that every trial keeps, whatever happened to it.
+
+use std::collections::BTreeSet;
+
+use epochcost_channels::Traffic;
+use epochcost_systems::StepRecord;
+
+use super::schedule::{is_small, stops};
+use crate::metering::TrialOutcome;
+use crate::results::{TrialRow, steps};
+use crate::rows::{Fault, TrialPlan};
+
+/// What is known of a trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// Its row.
+    pub trial: TrialRow,
+    /// Its steps, in any order.
+    pub steps: Vec<StepRecord>,
+}
+
+impl Observed {
+    pub(super) fn of(plan: &TrialPlan, outcome: &TrialOutcome) -> Self {
+        let steps = steps(outcome).cloned().collect();
+        Self {
+            trial: TrialRow::new(plan, outcome),
+            steps,
+        }
+    }
+
+    /// Returns the trial, or why it failed.
+    pub(super) fn ended(self) -> Result<Self, String> {
+        self.trial.failure.clone().map_or(Ok(self), Err)
+    }
+
+    /// Returns the first promise that a trial with `faults` broke; `whole` is the trial of its row
+    /// without any.
+    pub fn broken(&self, faults: &[Fault], whole: &Self) -> Option<String> {
+        let happened = faults.iter().zip(&self.trial.faults);
+        let happened: Vec<&Fault> = happened
+            .filter(|(_, times)| **times > 0)
+            .map(|(fault, _)| fault)
+            .collect();
+        if faults.len() == 1 && happened.is_empty() {
+            return Some("a fault did not happen at a place that its worker reaches".into());
+        }
+        if let Some(reason) = &self.trial.failure {
+            if ["deadlock", "virtual time stands still"]
+                .iter()
+                .any(|end| reason.starts_with(end))
+            {
+                return Some(format!("nobody could go on: {reason}"));
+            }
+            if !reason.contains(" of worker ") {
+                return Some(format!("a failure that names no worker: {reason}"));
+            }
+            let is_caused = happened.iter().any(|fault| !is_small(fault));
+            return (!is_caused).then(|| "a failure without a cause".into());
+        }
+        if self.warns(whole) {
+            let is_caused = happened.iter().any(|fault| !is_small(fault));
+            return (!is_caused).then(|| "a warning without a cause".into());
+        }
+        if happened.iter().any(|fault| stops(fault)) {
+            return Some("a success that does not say what a stopped worker left out".into());
+        }
+        let (figures, expected) = (self.figures(), whole.figures());
+        if figures != expected {
+            return Some("a success with other figures than without faults".into());
+        }
+        self.disagree().or_else(|| self.sent_less(whole))
+    }
+
+    /// Whether it says what it lacks of the trial without faults.
+    fn warns(&self, whole: &Self) -> bool {
+        (self.trial.warnings.iter()).any(|warning| !whole.trial.warnings.contains(warning))
+    }
+
+    /// Steps and evaluations; with their values where replicas are identical, and timing decides none.
+    fn figures(&self) -> BTreeSet<String> {
+        let is_exact = self.trial.replicas_may_differ.is_none();
+        let steps = self.steps.iter().map(|step| {
+            let values = is_exact.then_some((step.loss, &step.parameters_digest));
+            format!(
+                "{:?}",
+                (&step.function, step.rank, step.epoch, step.batch, values)
+            )
+        });
+        let evaluations = self.trial.evaluations.iter().map(|row| {
+            let values = is_exact.then_some((row.evaluation.correct, row.evaluation.loss));
+            format!(
+                "{:?}",
+                (row.rank, row.epoch, row.evaluation.samples, values)
+            )
+        });
+        steps.chain(evaluations).collect()
+    }
+
+    /// Whether replicas that must be identical are not after the last update.
+    fn disagree(&self) -> Option<String> {
+        let at = |step: &&StepRecord| (step.epoch, step.batch);
+        let updates = || {
+            self.steps
+                .iter()
+                .filter(|step| step.parameters_digest.is_some())
+        };
+        let last = updates().map(|step| at(&step)).max();
+        let digests = updates().filter(|step| Some(at(step)) == last);
+        let digests: BTreeSet<_> = digests.map(|step| &step.parameters_digest).collect();
+        let is_broken = self.trial.replicas_may_differ.is_none() && digests.len() > 1;
+        is_broken.then(|| "replicas differ".into())
+    }
+
+    /// Whether workers sent less than without faults, though they did the same.
+    fn sent_less(&self, whole: &Self) -> Option<String> {
+        let sent = |of: &Self| {
+            let mut sum = Traffic::default();
+            for step in &of.steps {
+                sum += step.traffic.exchange.total();
+            }
+            [sum.puts, sum.messages, sum.bytes_up]
+        };
+        let less = sent(self)
+            .iter()
+            .zip(sent(whole))
+            .any(|(sent, expected)| *sent < expected);
+        let is_broken = self.trial.replicas_may_differ.is_none() && less;
+        is_broken.then(|| "the same figures from less traffic".into())
+    }
+}
