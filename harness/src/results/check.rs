@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use serde_json::{Value, json};
+
 use super::{
-    INVOCATIONS, InvocationRow, Manifest, PlannedRow, ResultsError, TRIALS, TrialId, TrialRow,
-    jsonl,
+    DRAWS, INVOCATIONS, InvocationRow, MANIFEST, Manifest, PlannedRow, ResultsError, RowDraws,
+    TRIALS, TrialId, TrialRow, jsonl,
 };
 use crate::hash::sha256_hex;
 use crate::metering::{Invocation, TrialOutcome};
@@ -91,6 +93,45 @@ fn others(trial: &TrialRow, found: Option<&String>) -> Option<String> {
             trial.id
         )
     })
+}
+
+/// Refuses draws of another run.
+pub(super) fn draws(run: &Path, draws: &[(usize, RowDraws)]) -> Result<(), ResultsError> {
+    let of = drawn_from(run);
+    let other = (draws.iter()).find(|(_, row)| row.of.is_some() && row.of != of(&row.row));
+    other.map_or(Ok(()), |(line, row)| {
+        let reason = format!("the draws of {} are of another run", row.row);
+        Err(damaged(&run.join(DRAWS), *line, reason))
+    })
+}
+
+/// Returns the SHA-256 of what a row's draws stand on, whatever the order of rows. It is that of
+/// the files, since a number that is read from JSON may differ from what was written in its last bit.
+pub(super) fn drawn_from(run: &Path) -> impl Fn(&str) -> Option<String> {
+    let read = |name: &str| -> Value {
+        let text = fs::read(run.join(name)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    };
+    let (plan, manifest) = (read("plan.json"), read(MANIFEST));
+    move |row| {
+        let planned = plan
+            .as_array()?
+            .iter()
+            .find(|planned| planned["row"]["id"] == row)?;
+        let simulation = &manifest["simulation"];
+        let (used, model) = (&planned["compute"], &planned["row"]["job"]["model"]);
+        let mut compute = simulation["compute"].as_array()?.iter();
+        let costs = &compute.find(|record| record["name"] == used["profile"])?["costs"];
+        let is_used = |cost: &&Value| cost["model"] == *model && cost["device"] == used["device"];
+        let costs: Vec<&Value> = costs.as_array()?.iter().filter(is_used).collect();
+        let all = json!([
+            planned,
+            simulation["constants"],
+            costs,
+            manifest["seeds"][0]
+        ]);
+        Some(sha256_hex(all.to_string().as_bytes()))
+    }
 }
 
 /// Returns why a trial does not belong to the run: `first` is an earlier line of it, `found`

@@ -8,6 +8,10 @@ use crate::claims::Metric;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RowDraws {
+    /// SHA-256 of the planned row, the constants and the seed that they stand on; absent before
+    /// format 1.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// The row's id.
     pub row: String,
     /// Number of draws.

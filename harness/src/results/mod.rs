@@ -266,15 +266,22 @@ impl RunDirectory {
     /// # Errors
     /// When the file could not be written.
     pub fn append_draws(&self, draws: &RowDraws) -> Result<(), ResultsError> {
+        let of = check::drawn_from(&self.path)(&draws.row);
+        let draws = RowDraws {
+            of,
+            ..draws.clone()
+        };
         jsonl::append(&self.file(DRAWS), [draws]).map(|_| ())
     }
 
     /// Returns the draws of every row that has some, in the order in which they ended.
     ///
     /// # Errors
-    /// When `draws.jsonl` is damaged.
+    /// When `draws.jsonl` is damaged, or of another run.
     pub fn draws(&self) -> Result<Vec<RowDraws>, ResultsError> {
-        Ok(jsonl::read(&self.file(DRAWS))?.0)
+        let (draws, _) = jsonl::read_numbered(&self.file(DRAWS))?;
+        check::draws(&self.path, &draws)?;
+        Ok(draws.into_iter().map(|(_, draws)| draws).collect())
     }
 
     /// Returns the trials that need not be run again. A failed trial counts as

@@ -94,6 +94,7 @@ impl RunDirectory {
         check::whole(&file(INVOCATIONS), calls.len(), is_cut)?;
         let (draws, is_cut) = jsonl::read_numbered::<RowDraws>(&file(DRAWS))?;
         check::whole(&file(DRAWS), draws.len(), is_cut)?;
+        check::draws(path, &draws)?;
         directory.check(&trials, &calls)?;
         Ok(directory)
     }

@@ -277,6 +277,7 @@ impl RowTask {
 
     fn refused_with(&self, refused: Option<String>) -> RowDraws {
         RowDraws {
+            of: None,
             row: self.planned.row.id.clone(),
             draws: self.draws,
             figures: Vec::new(),

@@ -167,6 +167,27 @@ fn draws_are_the_same_bytes_for_a_seed_and_for_any_order_of_rows() {
     assert_eq!(shares(&first), shares(&reversed));
 }
 
+/// Another seed or another constant makes other draws.
+#[test]
+fn draws_of_another_run_are_refused() {
+    let scene = Scene::new(&experiment(SYSTEMS, 1, "open"));
+    let run = scene.run("run", &[]);
+    let constant = "simulation.constants={function.cold_start_s: {value: 0.5, stated_by: test}}";
+    for (name, set, is_refused) in [
+        ("same", "description=same", false),
+        ("seed", "seed=7", true),
+        ("constant", constant, true),
+    ] {
+        let other = scene.run(name, &["--set", set]);
+        fs::copy(run.join("draws.jsonl"), other.join("draws.jsonl")).unwrap();
+        let refusal = RunDirectory::open_whole(&other)
+            .err()
+            .map(|error| error.to_string());
+        let names = |said: String| said.contains("draws.jsonl, line 1: the draws of spirt-");
+        assert_eq!(refusal.is_some_and(names), is_refused, "{name}");
+    }
+}
+
 #[test]
 fn an_interrupted_run_draws_what_is_missing() {
     let scene = Scene::new(&experiment(SYSTEMS, 1, "open"));

@@ -53,6 +53,7 @@ fn figures(run: &Path) -> Result<AnalysedRun, ResultsError> {
 
 fn drawn() -> RowDraws {
     RowDraws {
+        of: None,
         row: "spirt-paper".into(),
         draws: 2,
         figures: vec![DrawnFigure {
