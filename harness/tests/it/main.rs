@@ -30,6 +30,7 @@ mod impossible;
 mod installed;
 mod interrupt;
 mod local_platform;
+mod mangled;
 mod models;
 mod mutations;
 mod names;

@@ -1,0 +1,203 @@
+//! Shipped files, changed at random: what reads them ends, in time and without a panic.
+//!
+//! `EPOCHCOST_MANGLED` is the number of changed files (default: 300), `EPOCHCOST_MANGLED_SEED`
+//! the seed of the first.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{env, fs};
+
+use epochcost::experiment::document::Document;
+use epochcost::experiment::{Experiment, Options, yaml_files};
+use epochcost::forecast::{price_book, priced};
+use epochcost::platform::simulator;
+use epochcost::{audit, profiles};
+use epochcost_kernels::hash;
+
+/// Longest that a file may be read.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What is written in the place of a number or a word.
+const ODD: [&str; 20] = [
+    "0",
+    "-1",
+    "0.1",
+    "1e308",
+    "-1e308",
+    "1e-308",
+    "1e19",
+    ".nan",
+    ".inf",
+    "4294967296",
+    "9223372036854775808",
+    "18446744073709551615",
+    "1e400",
+    "''",
+    "[]",
+    "{}",
+    "~",
+    "é\u{202e}",
+    "&a [*a, *a]",
+    "!!binary x",
+];
+
+/// Numbers drawn from a seed.
+struct Drawn(u64, u64);
+
+impl Drawn {
+    fn below(&mut self, limit: usize) -> usize {
+        self.1 += 1;
+        (hash::mix(self.0, self.1) % limit.max(1) as u64) as usize
+    }
+}
+
+/// Changes a text in one to three places.
+fn mangled(text: &str, drawn: &mut Drawn) -> Vec<u8> {
+    let mut text = text.as_bytes().to_vec();
+    for _ in 0..=drawn.below(3) {
+        let place = drawn.below(text.len());
+        let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);
+        let ends = |from: usize| {
+            (from..text.len())
+                .find(|at| !is_of_word(&text[*at]))
+                .unwrap_or(text.len())
+        };
+        let word = (place..text.len())
+            .find(|at| is_of_word(&text[*at]))
+            .unwrap_or(place);
+        let word = word..ends(word);
+        let line = text[place..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(text.len(), |at| place + at + 1);
+        let next = text[line..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(text.len(), |at| line + at + 1);
+        match drawn.below(10) {
+            0 => text.truncate(place),
+            1 => drop(text.splice(place..place, [drawn.below(256) as u8])),
+            2 => drop(text.splice(line..next, [])),
+            3 => {
+                let again = text[line..next].to_vec();
+                drop(text.splice(line..line, again));
+            }
+            4 => {
+                let from = drawn.below(text.len());
+                let other = text[from..ends(from)].to_vec();
+                drop(text.splice(word, other));
+            }
+            5 => {
+                let many = text[word.clone()].repeat(1 << drawn.below(12));
+                drop(text.splice(word, many));
+            }
+            _ => drop(text.splice(word, ODD[drawn.below(ODD.len())].bytes())),
+        }
+    }
+    text
+}
+
+/// Reads a file as its kind is read: the result does not matter.
+type Reader = fn(&Path);
+
+fn experiment(path: &Path) {
+    let options = Options {
+        platform: Some(simulator()),
+        keeps_impossible: true,
+        ..Options::default()
+    };
+    let document = Document::read(path);
+    if let Ok(read) = document.and_then(|document| Experiment::from_document(document, &options)) {
+        drop(priced(&read, None));
+        drop(epochcost::experiment::describe(&read));
+    }
+}
+
+fn paper(path: &Path) {
+    let folder = path.parent().unwrap().to_owned();
+    if let Ok(papers) = audit::read(&[folder], None) {
+        drop(audit::audit(&papers));
+    }
+}
+
+/// Every shipped file with its reader.
+fn files() -> Vec<(PathBuf, Reader)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let of = |folder: &str, extension: &str| -> Vec<PathBuf> {
+        let entries = fs::read_dir(root.join(folder)).unwrap().flatten();
+        let paths = entries.map(|entry| entry.path());
+        paths
+            .filter(|path| path.extension().is_some_and(|own| own == extension))
+            .collect()
+    };
+    let mut files: Vec<(PathBuf, Reader)> = Vec::new();
+    let mut add = |paths: Vec<PathBuf>, reader: Reader| {
+        files.extend(paths.into_iter().map(|path| (path, reader)));
+    };
+    add(yaml_files(&root.join("experiments")).unwrap(), experiment);
+    add(of("harness/profiles", "yaml"), |path| {
+        drop(profiles::platform(path.to_str().unwrap()))
+    });
+    add(of("harness/profiles/compute", "yaml"), |path| {
+        drop(profiles::compute(path.to_str().unwrap()))
+    });
+    add(of("harness/prices", "yaml"), |path| {
+        drop(price_book(Some(path)))
+    });
+    for name in audit::names() {
+        let folder = format!("experiments/{name}");
+        add(vec![root.join(&folder).join("paper.yaml")], paper);
+        add(of(&folder, "csv"), paper);
+    }
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    files
+}
+
+#[test]
+fn changed_files_are_read_or_refused() {
+    let number =
+        |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().unwrap());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    let first = number("EPOCHCOST_MANGLED_SEED", now);
+    let count = number("EPOCHCOST_MANGLED", 300);
+    eprintln!("EPOCHCOST_MANGLED_SEED={first}");
+    epochcost_testing::watch();
+    let files = files();
+    assert!(files.len() > 80, "{}", files.len());
+    let mut wrong = BTreeMap::new();
+    for seed in first..first + count {
+        let mut drawn = Drawn(seed, 0);
+        let (path, reader) = &files[drawn.below(files.len())];
+        let directory = tempfile::tempdir().unwrap();
+        // Beside the others of its folder.
+        for entry in fs::read_dir(path.parent().unwrap()).unwrap().flatten() {
+            if entry.path().is_file() {
+                fs::copy(entry.path(), directory.path().join(entry.file_name())).unwrap();
+            }
+        }
+        let own = directory.path().join(path.file_name().unwrap());
+        fs::write(
+            &own,
+            mangled(&fs::read_to_string(path).unwrap(), &mut drawn),
+        )
+        .unwrap();
+        let began = Instant::now();
+        let ended = catch_unwind(AssertUnwindSafe(|| reader(&own)));
+        let took = began.elapsed();
+        if ended.is_err() || took > LIMIT {
+            wrong.insert(seed, (path.display().to_string(), ended.is_err(), took));
+            if let Ok(keep) = env::var("EPOCHCOST_MANGLED_KEEP") {
+                fs::copy(&own, Path::new(&keep).join(format!("{seed}"))).unwrap();
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "seed, file, whether it panicked, and time: {wrong:#?}"
+    );
+}
