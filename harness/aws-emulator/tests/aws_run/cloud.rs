@@ -13,6 +13,7 @@ use epochcost_servers::find;
 use epochcost_systems::Host;
 use epochcost_testing::{or_skip, watch};
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// The region of the shipped prices: a run elsewhere is refused without others.
 pub const REGION: &str = "us-east-1";
@@ -91,13 +92,17 @@ pub struct Cloud {
     pub emulator: Server,
     /// Endpoint of the emulator's S3.
     pub objects: String,
+    /// Temporary files of the emulator, which is killed before it can remove its own.
+    _files: TempDir,
 }
 
 impl Cloud {
     pub fn start() -> Option<Self> {
         let moto = moto()?;
+        let files = TempDir::new().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator"))
             .args(["--backend", &moto.url, "--region", REGION])
+            .env("TMPDIR", files.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -118,6 +123,7 @@ impl Cloud {
             moto,
             emulator,
             objects,
+            _files: files,
         })
     }
 
