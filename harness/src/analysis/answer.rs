@@ -272,9 +272,10 @@ fn minimum<'r>(rows: impl IntoIterator<Item = &'r Contender>) -> String {
 
 /// Returns how the cheapest row on the other kind of host compares with the cheapest.
 fn beside(best: &Contender, other: &Contender) -> String {
-    let instances = match other.on_functions {
-        true => String::new(),
-        false => format!(" on {}", other.host),
+    let instances = if other.on_functions {
+        String::new()
+    } else {
+        format!(" on {}", other.host)
     };
     let factor = format::or_unknown(quotient(other.usd, best.usd), format::number);
     let (name, usd) = (&other.name, dollars(other));

@@ -177,9 +177,12 @@ impl PlannedRow {
 
 /// Names the rows as reports do.
 pub(super) fn name(rows: &mut [PlannedRow]) {
-    let system = |row: &PlannedRow| match row.system == alone::SYSTEM && row.workers == 1 {
-        true => "one instance alone".to_owned(),
-        false => system_title(&row.system),
+    let system = |row: &PlannedRow| {
+        if row.system == alone::SYSTEM && row.workers == 1 {
+            "one instance alone".to_owned()
+        } else {
+            system_title(&row.system)
+        }
     };
     let named: Vec<Named<'_>> = (rows.iter())
         .map(|row| Named {

@@ -166,12 +166,13 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// What a file says: of Rust, the texts in quotation marks; names that were given up stay aliases.
 fn said(file: &Path, line: &str) -> String {
-    let is_silent = line.trim_start().starts_with("//") || line.contains("alias = ");
-    match file.extension().is_some_and(|end| end == "rs") {
-        true if is_silent => String::new(),
-        true => line.split('"').skip(1).step_by(2).collect(),
-        false => line.to_owned(),
+    if file.extension().is_none_or(|end| end != "rs") {
+        return line.to_owned();
     }
+    if line.trim_start().starts_with("//") || line.contains("alias = ") {
+        return String::new();
+    }
+    line.split('"').skip(1).step_by(2).collect()
 }
 
 #[test]

@@ -239,9 +239,10 @@ fn a_simulated_run_names_the_fastest_and_many_settings_none() {
         rest.split_once(end).unwrap().0.to_owned()
     };
     let (fast, cheap) = (leader(&fastest, ","), leader(&cheapest, " on functions"));
-    let told = match fast == cheap {
-        true => format!("{fast} is fastest and cheapest per epoch"),
-        false => format!("{fast} is fastest, {cheap} is cheapest per epoch"),
+    let told = if fast == cheap {
+        format!("{fast} is fastest and cheapest per epoch")
+    } else {
+        format!("{fast} is fastest, {cheap} is cheapest per epoch")
     };
     assert_eq!(title, told);
     let (many, _) = answer("sweep: {workers: [2, 3, 4, 6, 8]}\n");
