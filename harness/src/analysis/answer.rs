@@ -204,8 +204,9 @@ fn cheapest(settings: &[Setting], origin: &str) -> String {
                 let name = &setting.name;
                 let tie = tie(&rows).map_or_else(String::new, |tie| format!(", {tie}"));
                 let other = setting.cheapest_on(!best.on_functions);
-                let beside =
-                    other.map_or_else(String::new, |other| format!(", {}", beside(best, other)));
+                let beside = other.map_or_else(String::new, |other| {
+                    format!(", {}", beside(best, other).join(" "))
+                });
                 Some(format!(
                     "{name}: {} on {} ({usd}){tie}{beside}{}",
                     best.name,
@@ -243,7 +244,7 @@ fn cheapest_of(setting: &Setting, origin: &str) -> String {
     let other = setting.cheapest_on(!best.on_functions);
     match other {
         Some(other) => {
-            let beside = beside(best, other);
+            let beside = beside(best, other).join(", ");
             text.push_str(&format!("; the cheapest {kind}, {beside}"));
         }
         None => text.push_str(&format!("; no row of the run computes {kind}")),
@@ -270,8 +271,8 @@ fn minimum<'r>(rows: impl IntoIterator<Item = &'r Contender>) -> String {
     }
 }
 
-/// Returns how the cheapest row on the other kind of host compares with the cheapest.
-fn beside(best: &Contender, other: &Contender) -> String {
+/// Returns the cheapest row on the other kind of host, and how it compares with the cheapest.
+fn beside(best: &Contender, other: &Contender) -> [String; 2] {
     let instances = if other.on_functions {
         String::new()
     } else {
@@ -279,7 +280,10 @@ fn beside(best: &Contender, other: &Contender) -> String {
     };
     let factor = format::or_unknown(quotient(other.usd, best.usd), format::number);
     let (name, usd) = (&other.name, dollars(other));
-    format!("{name}{instances}, costs {factor} times as much ({usd})")
+    [
+        format!("{name}{instances}"),
+        format!("costs {factor} times as much ({usd})"),
+    ]
 }
 
 /// Returns a length of time in the unit that suits it.
