@@ -36,6 +36,11 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// Returns a memory size of so many MB.
+pub fn megabytes(mb: f64) -> String {
+    format!("{} MB", thousands(&format!("{mb:.0}")))
+}
+
 /// Returns a count: whole if it is, else with three significant digits or more.
 pub fn count(value: f64) -> String {
     if value.fract() == 0.0 {
@@ -173,7 +178,7 @@ pub fn figure(value: Estimate, format: Format) -> String {
     let mean = |format: fn(f64) -> String| or_unknown(value.mean, format);
     match format {
         Format::Number => mean(number),
-        Format::Megabytes => mean(|mb| format!("{mb:.0} MB")),
+        Format::Megabytes => mean(megabytes),
         Format::Bytes => mean(bytes),
         Format::Percent => mean(percent),
     }

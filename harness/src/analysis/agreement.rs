@@ -161,7 +161,7 @@ pub(super) fn is_drawn(place: &Place) -> bool {
 }
 
 /// Returns the figures that draws keep of each row, by the row's position: those that stand beside
-/// printed ones, and those that formulas compare.
+/// printed ones, those that formulas compare, and, of such rows, those of the run's answer.
 pub fn figures(claims: &[Claim], rows: &[PlannedRow]) -> BTreeMap<usize, Vec<Figure>> {
     let mut wanted: BTreeMap<usize, Vec<Figure>> = BTreeMap::new();
     let mut want = |place: usize, figure: Figure| {
@@ -184,6 +184,13 @@ pub fn figures(claims: &[Claim], rows: &[PlannedRow]) -> BTreeMap<usize, Vec<Fig
         for (id, figure) in printed.into_iter().chain(compared.flat_map(Place::reads)) {
             if let Some(row) = of_run.iter().position(|own| own.id == id) {
                 want(row, figure);
+            }
+        }
+    }
+    for of_row in wanted.values_mut() {
+        for metric in [Metric::SecondsPerEpoch, Metric::CostFullUsd] {
+            if !of_row.contains(&(metric, None)) {
+                of_row.push((metric, None));
             }
         }
     }

@@ -3,16 +3,13 @@
 
 use super::names::names;
 use super::summary::{RowSummary, Verdict};
-use super::work::{Contender, Setting, settings};
+use super::work::{By, Contender, Setting, settings};
 use super::{RowAnalysis, conclusions, findings};
-use crate::claims::{Claim, ClaimKind, Estimate, Metric, ratio};
+use crate::claims::{Claim, ClaimKind, Estimate, Metric};
 use crate::format;
 use crate::platform::{Figures, Site, figures_of, site_of};
 
 pub use super::summary::Answer;
-
-/// A ratio from which on a figure is more than slightly larger.
-const SLIGHTLY: f64 = 1.005;
 
 /// Settings that are named one by one; more are counted.
 const NAMED: usize = 3;
@@ -103,7 +100,7 @@ fn highest<'a>(claims: impl Iterator<Item = &'a Claim>) -> Option<f64> {
 }
 
 /// Returns the accuracy that claims require of rows of which none has any.
-fn unlearned(claims: &[Claim], rows: &[RowAnalysis]) -> Option<f64> {
+pub(super) fn unlearned(claims: &[Claim], rows: &[RowAnalysis]) -> Option<f64> {
     let accuracy = |row: &RowAnalysis| row.estimate(Metric::Accuracy).mean;
     let is_unlearned = rows.iter().all(|row| accuracy(row).is_none());
     highest(claims.iter()).filter(|_| is_unlearned)
@@ -120,9 +117,11 @@ fn fastest(settings: &[Setting], origin: &str) -> String {
         ([one], _) => fastest_of(one, origin),
         (several, _) if several.len() <= NAMED => {
             let each = several.iter().filter_map(|setting| {
-                let best = setting.fastest()?;
+                let rows = setting.best(By::Seconds);
+                let best = rows.first()?;
                 let seconds = duration(best.seconds.mean?);
-                Some(format!("{}: {} ({seconds})", setting.name, best.name))
+                let tie = tie(&rows).map_or_else(String::new, |tie| format!(", {tie}"));
+                Some(format!("{}: {} ({seconds}){tie}", setting.name, best.name))
             });
             let each: Vec<String> = each.collect();
             let what = several.first().map_or_else(String::new, |one| one.basis());
@@ -136,6 +135,19 @@ fn fastest(settings: &[Setting], origin: &str) -> String {
     }
 }
 
+/// Returns which rows tie with the best, which is the first.
+fn tie(best: &[&Contender]) -> Option<String> {
+    let [_, one, rest @ ..] = best else {
+        return None;
+    };
+    let more = match rest.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let name = &one.name;
+    Some(format!("it ties with {name}{more}"))
+}
+
 /// Returns the sentence on the only row.
 fn alone(setting: &Setting, origin: &str) -> String {
     let Some(row) = setting.contenders.first() else {
@@ -147,32 +159,15 @@ fn alone(setting: &Setting, origin: &str) -> String {
 }
 
 fn fastest_of(setting: &Setting, origin: &str) -> String {
-    let (order, basis) = (setting.by_seconds(), setting.basis());
+    let (order, basis) = (setting.order(By::Seconds), setting.basis());
     let [best, next, ..] = order.as_slice() else {
         return String::new();
     };
     let seconds = |row: &Contender| format::or_unknown(row.seconds.mean, duration);
     let mut text = format!("Fastest: {}, {} {basis}{origin}", best.name, seconds(best));
-    // A lead that the trials do not decide is none.
-    let is_close = |row: &&Contender| {
-        let apart = best.time_ratio(row);
-        let is_equal = apart.mean.is_some_and(|ratio| ratio < SLIGHTLY);
-        is_equal || apart.ci95.is_some_and(|[low, _]| low <= 1.0)
-    };
-    let close: Vec<&str> = (order[1..].iter())
-        .filter(is_close)
-        .map(|row| row.name.as_str())
-        .collect();
-    match close.as_slice() {
-        [] => text.push_str(&format!("; next: {}, {}", next.name, seconds(next))),
-        [one] => text.push_str(&format!("; the trials do not tell it apart from {one}")),
-        [one, rest @ ..] => {
-            let more = rest.len();
-            text.push_str(&format!(
-                "; the trials do not tell it apart from {one} and {more} more"
-            ));
-        }
-    }
+    let second = tie(&setting.best(By::Seconds));
+    let second = second.unwrap_or_else(|| format!("next: {}, {}", next.name, seconds(next)));
+    text.push_str(&format!("; {second}"));
     if best.trials == 1 && origin.is_empty() {
         text.push_str(" (one trial each: a lead may be chance)");
     }
@@ -203,14 +198,20 @@ fn cheapest(settings: &[Setting], origin: &str) -> String {
         ([one], _) => cheapest_of(one, origin),
         (several, _) if several.len() <= NAMED => {
             let each = several.iter().filter_map(|setting| {
-                let best = setting.cheapest()?;
+                let rows = setting.best(By::Usd);
+                let best = *rows.first()?;
                 let usd = format::usd(best.usd.mean?);
                 let name = &setting.name;
-                let beside = beside(setting);
+                let tie = tie(&rows).map_or_else(String::new, |tie| format!(", {tie}"));
+                let other = setting.cheapest_on(!best.on_functions);
+                let beside = other.map_or_else(String::new, |other| {
+                    format!(", {}", beside(best, other).join(" "))
+                });
                 Some(format!(
-                    "{name}: {} ({usd}){beside}{}",
+                    "{name}: {} on {} ({usd}){tie}{beside}{}",
                     best.name,
-                    minimum([&best])
+                    best.host,
+                    minimum(std::iter::once(best).chain(other))
                 ))
             });
             let each: Vec<String> = each.collect();
@@ -225,32 +226,30 @@ fn cheapest(settings: &[Setting], origin: &str) -> String {
 }
 
 fn cheapest_of(setting: &Setting, origin: &str) -> String {
-    let Some(best) = setting.cheapest() else {
+    let rows = setting.best(By::Usd);
+    let Some(&best) = rows.first() else {
         return String::new();
     };
-    let kinds = ["on rented instances", "on functions"];
-    let place = kinds[usize::from(best.on_functions)];
     let mut text = format!(
-        "Cheapest: {} {place}, {} {} with everything billed{origin}",
+        "Cheapest: {} on {}, {} {} with everything billed{origin}",
         best.name,
-        dollars(&best),
+        best.host,
+        dollars(best),
         setting.basis()
     );
-    let kind = kinds[usize::from(!best.on_functions)];
+    if let Some(tie) = tie(&rows) {
+        text.push_str(&format!("; {tie}"));
+    }
+    let kind = ["on rented instances", "on functions"][usize::from(!best.on_functions)];
     let other = setting.cheapest_on(!best.on_functions);
-    match &other {
+    match other {
         Some(other) => {
-            let factor = quotient(other.usd, best.usd);
-            text.push_str(&format!(
-                "; the cheapest {kind}, {}, costs {} times as much ({})",
-                other.name,
-                format::or_unknown(factor, format::number),
-                dollars(other)
-            ));
+            let beside = beside(best, other).join(", ");
+            text.push_str(&format!("; the cheapest {kind}, {beside}"));
         }
         None => text.push_str(&format!("; no row of the run computes {kind}")),
     }
-    text.push_str(&minimum(std::iter::once(&best).chain(&other)));
+    text.push_str(&minimum(std::iter::once(best).chain(other)));
     text.push('.');
     text
 }
@@ -272,17 +271,19 @@ fn minimum<'r>(rows: impl IntoIterator<Item = &'r Contender>) -> String {
     }
 }
 
-/// Returns how the cheapest row of a setting compares with the other kind of host.
-fn beside(setting: &Setting) -> String {
-    let cheapest = |on_functions| setting.cheapest_on(on_functions);
-    match (cheapest(true), cheapest(false)) {
-        (Some(functions), Some(instances)) => {
-            let factor = quotient(functions.usd, instances.usd);
-            let factor = format::or_unknown(factor, format::number);
-            format!(", functions cost {factor} times as much as instances")
-        }
-        _ => String::new(),
-    }
+/// Returns the cheapest row on the other kind of host, and how it compares with the cheapest.
+fn beside(best: &Contender, other: &Contender) -> [String; 2] {
+    let instances = if other.on_functions {
+        String::new()
+    } else {
+        format!(" on {}", other.host)
+    };
+    let factor = format::or_unknown(quotient(other.usd, best.usd), format::number);
+    let (name, usd) = (&other.name, dollars(other));
+    [
+        format!("{name}{instances}"),
+        format!("costs {factor} times as much ({usd})"),
+    ]
 }
 
 /// Returns a length of time in the unit that suits it.
@@ -297,18 +298,4 @@ fn duration(seconds: f64) -> String {
 fn quotient(value: Estimate, divisor: Estimate) -> Option<f64> {
     let (value, divisor) = (value.mean?, divisor.mean?);
     (divisor > 0.0).then(|| value / divisor)
-}
-
-impl Contender {
-    /// Returns the ratio of another row's seconds to this one's, over the trials
-    /// that both have.
-    fn time_ratio(&self, other: &Self) -> Estimate {
-        let pairs: Vec<(f64, f64)> = (other.times.iter())
-            .filter_map(|(trial, value)| {
-                let own = self.times.iter().find(|(known, _)| known == trial)?;
-                Some((*value, own.1))
-            })
-            .collect();
-        ratio::paired(&pairs)
-    }
 }

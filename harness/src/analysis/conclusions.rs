@@ -123,7 +123,7 @@ fn sentence(tally: &Tally<'_>, words: &Words) -> String {
         let outcome = match (hold, fail) {
             (1, _) => words.hold[0],
             (_, 1) => words.fails_alone,
-            _ => "cannot be told from this run",
+            _ => "is undecided in this run",
         };
         return format!("The one {} tested here {outcome}.", words.noun);
     }
@@ -136,7 +136,11 @@ fn sentence(tally: &Tally<'_>, words: &Words) -> String {
         parts.push(format!("{fail} {}{names}", of(words.fail, fail)));
     }
     if tally.open > 0 {
-        parts.push(format!("{} cannot be told", tally.open));
+        parts.push(format!(
+            "{} {}",
+            tally.open,
+            of(["is undecided", "are undecided"], tally.open)
+        ));
     }
     let last = parts.pop().unwrap_or_default();
     let before = match parts.as_slice() {

@@ -8,12 +8,10 @@ use super::counts::Counts;
 use super::summary::{RowSummary, Verdict};
 use crate::claims::{ClaimKind, Metric, VerdictKind};
 use crate::format;
+use crate::rows::FEW_STEPS;
 
 /// Rows that are named one by one; more are counted.
 const NAMED: usize = 3;
-
-/// Optimizer steps below which a run without a target accuracy is too short to compare.
-const FEW_STEPS: usize = 50;
 
 /// Sentence on the seconds of a run.
 const SECONDS: &str = "Seconds are of this machine: the verb plan and the platform sim compare systems \

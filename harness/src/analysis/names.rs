@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use epochcost_systems::find;
-
 use super::summary::RowSummary;
+use super::titles::{model_title, system_title};
+use crate::format;
 
 /// Mark behind the name of a row that stands for a GPU and was computed on a CPU.
 pub(crate) const ON_CPU: &str = " †";
@@ -29,43 +29,69 @@ pub(crate) fn legend<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> Vec<St
         .collect()
 }
 
-/// Returns a system as papers write it; its id where it is not known.
-pub(crate) fn system_title(system: &str) -> String {
-    find(system).map_or_else(|| system.to_owned(), |known| known.title().to_owned())
+/// What distinguishes a row from others.
+pub(crate) struct Named<'a> {
+    /// The row's id.
+    pub id: &'a str,
+    /// Its system, as papers write it.
+    pub system: String,
+    /// Its model's id.
+    pub model: &'a str,
+    /// Its fidelity, with its precision where that is not `fp32`.
+    pub described: String,
+    /// Number of workers.
+    pub workers: usize,
+    /// Samples of a batch.
+    pub batch_size: usize,
+    /// Memory size of its functions, MB.
+    pub memory_mb: Option<u32>,
 }
 
-/// Returns a name for each row: the system's, and what else distinguishes
-/// rows.
+/// Returns a name for each row of a report, with marks.
 pub(crate) fn names(rows: &[RowSummary]) -> Vec<String> {
-    let differs = |value: fn(&RowSummary) -> String| {
-        rows.iter()
-            .any(|row| rows.first().is_some_and(|first| value(first) != value(row)))
-    };
-    let parts: [fn(&RowSummary) -> String; 5] = [
-        |row| row.model.clone(),
-        RowSummary::described,
+    let named: Vec<Named<'_>> = (rows.iter())
+        .map(|row| Named {
+            id: &row.id,
+            system: system_title(&row.system),
+            model: &row.model,
+            described: row.described(),
+            workers: row.workers,
+            batch_size: row.batch_size,
+            memory_mb: row.memory_mb,
+        })
+        .collect();
+    marked(distinguished(&named), rows)
+}
+
+/// Returns a name for each row: the system's, and what else distinguishes rows.
+pub(crate) fn distinguished(rows: &[Named<'_>]) -> Vec<String> {
+    let parts: [fn(&Named<'_>) -> String; 5] = [
+        |row| model_title(row.model),
+        |row| row.described.clone(),
         |row| format!("W={}", row.workers),
         |row| format!("b={}", row.batch_size),
-        |row| row.memory_mb.map_or(String::new(), |mb| format!("{mb} MB")),
+        |row| (row.memory_mb).map_or(String::new(), |mb| format::megabytes(mb.into())),
     ];
-    let mut names: Vec<String> = rows.iter().map(|row| system_title(&row.system)).collect();
+    let mut names: Vec<String> = rows.iter().map(|row| row.system.clone()).collect();
     for part in parts {
         if unique(&names) {
-            return marked(names, rows);
+            return names;
         }
-        if differs(part) {
-            for (name, part) in names.iter_mut().zip(rows.iter().map(part)) {
-                if !part.is_empty() {
-                    name.push_str(" · ");
-                    name.push_str(&part);
-                }
+        let values: Vec<String> = rows.iter().map(part).collect();
+        if values.windows(2).all(|pair| pair[0] == pair[1]) {
+            continue;
+        }
+        for (name, value) in names.iter_mut().zip(values) {
+            if !value.is_empty() {
+                name.push_str(" · ");
+                name.push_str(&value);
             }
         }
     }
     if !unique(&names) {
-        names = rows.iter().map(|row| row.id.clone()).collect();
+        names = rows.iter().map(|row| row.id.to_owned()).collect();
     }
-    marked(names, rows)
+    names
 }
 
 /// Marks the names of rows that were computed on a CPU in place of a GPU.

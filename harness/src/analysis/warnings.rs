@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use super::titles::model_title;
 use super::work::is_cpu_for_gpu;
 use super::{RowAnalysis, TrialAnalysis, variation};
 use crate::platform::{Site, site_of};
@@ -144,7 +145,9 @@ fn of_simulation(record: &SimulationRecord, rows: &[RowAnalysis]) -> Vec<String>
             warnings.push(format!(
                 "{}: no compute profile knows {} on a GPU, so that its instances compute at the \
                  speed of a CPU ({})",
-                row.planned.row.id, row.planned.row.job.model, used.profile
+                row.planned.row.id,
+                model_title(&row.planned.row.job.model),
+                used.profile
             ));
         }
     }

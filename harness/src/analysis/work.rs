@@ -1,15 +1,31 @@
 //! Rows that do the same work, and may be compared by their seconds and dollars.
 
+use std::collections::BTreeSet;
+
 use epochcost_systems::{Device, Host};
 
+use super::agreement::{self, Agreement};
+use super::titles::model_title;
 use super::{RowAnalysis, TrialAnalysis};
-use crate::claims::{Estimate, Metric};
+use crate::claims::{Estimate, Metric, VerdictKind, ratio};
 use crate::cost::{EC2_MINIMUM_S, LineItem, instances::gpus};
 use crate::format;
 
 /// Share by which the samples of an epoch may differ: what does not fill a batch
 /// is left out, and depends on the number of workers.
 const SAME: f64 = 0.05;
+
+/// A ratio from which on a figure is more than slightly larger.
+const SLIGHTLY: f64 = 1.005;
+
+/// What rows are compared by.
+#[derive(Clone, Copy)]
+pub(super) enum By {
+    /// Seconds per epoch, or to the target.
+    Seconds,
+    /// Dollars for them, with everything billed.
+    Usd,
+}
 
 /// Rows with the same model, data and work.
 pub(super) struct Setting {
@@ -25,18 +41,23 @@ pub(super) struct Setting {
 }
 
 /// A row with what it takes for the work.
-#[derive(Clone)]
 pub(super) struct Contender {
     /// The row's name in reports, without the model: it is that of the setting.
     pub name: String,
     /// Seconds per epoch, or to the target.
     pub seconds: Estimate,
     /// Seconds by number of trial.
-    pub times: Vec<(usize, f64)>,
+    times: Vec<(usize, f64)>,
     /// Dollars per epoch, or to the target, with everything billed.
     pub usd: Estimate,
+    /// Dollars by number of trial.
+    costs: Vec<(usize, f64)>,
+    /// Seconds, and dollars in proportion, by draw of a simulation's constants; empty without.
+    drawn: [Vec<Option<f64>>; 2],
     /// Whether gradients are computed on functions.
     pub on_functions: bool,
+    /// What they are computed on: "functions", or "4 × g4dn.xlarge".
+    pub host: String,
     /// Whether the dollars hold the minimum charge of an instance.
     pub holds_minimum: bool,
     /// Trials that did not fail.
@@ -57,34 +78,74 @@ impl Setting {
         }
     }
 
-    /// Returns the rows, the fastest first.
-    pub fn by_seconds(&self) -> Vec<Contender> {
-        let mut order = self.contenders.clone();
-        let key = |row: &Contender| row.seconds.mean.unwrap_or(f64::INFINITY);
-        order.sort_by(|a, b| key(a).total_cmp(&key(b)));
-        order
+    /// Returns the rows with such a figure, the best first.
+    pub fn order(&self, by: By) -> Vec<&Contender> {
+        let rows = self.contenders.iter();
+        let mut order: Vec<_> = rows.filter_map(|row| Some((row.mean(by)?, row))).collect();
+        order.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        order.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// Returns the fastest row.
-    pub fn fastest(&self) -> Option<Contender> {
-        self.by_seconds().into_iter().next()
-    }
-
-    /// Returns the cheapest row.
-    pub fn cheapest(&self) -> Option<Contender> {
-        least(self.contenders.iter())
+    /// Returns the best row, then the rows that tie with it.
+    pub fn best(&self, by: By) -> Vec<&Contender> {
+        let order = self.order(by);
+        let Some((&best, rest)) = order.split_first() else {
+            return Vec::new();
+        };
+        let tied = rest.iter().copied().filter(|row| best.ties(row, by));
+        std::iter::once(best).chain(tied).collect()
     }
 
     /// Returns the cheapest row on functions, or on rented instances.
-    pub fn cheapest_on(&self, functions: bool) -> Option<Contender> {
-        let rows = self.contenders.iter();
-        least(rows.filter(|row| row.on_functions == functions))
+    pub fn cheapest_on(&self, functions: bool) -> Option<&Contender> {
+        let mut order = self.order(By::Usd).into_iter();
+        order.find(|row| row.on_functions == functions)
     }
 }
 
-fn least<'r>(rows: impl Iterator<Item = &'r Contender>) -> Option<Contender> {
-    let usd = |row: &Contender| row.usd.mean.unwrap_or(f64::INFINITY);
-    rows.min_by(|a, b| usd(a).total_cmp(&usd(b))).cloned()
+impl Contender {
+    fn mean(&self, by: By) -> Option<f64> {
+        match by {
+            By::Seconds => self.seconds.mean,
+            By::Usd => self.usd.mean,
+        }
+    }
+
+    fn by_trial(&self, by: By) -> &[(usize, f64)] {
+        match by {
+            By::Seconds => &self.times,
+            By::Usd => &self.costs,
+        }
+    }
+
+    /// Returns whether this row's lead over another is none: it is slight, not one of every
+    /// trial, or not one of most draws of a simulation's constants.
+    fn ties(&self, other: &Self, by: By) -> bool {
+        let own = self.by_trial(by);
+        let pairs = other.by_trial(by).iter().filter_map(|(trial, value)| {
+            let own = own.iter().find(|(known, _)| known == trial)?;
+            Some((*value, own.1))
+        });
+        let apart = ratio::paired(&pairs.collect::<Vec<_>>());
+        let is_slight = apart.mean.is_some_and(|ratio| ratio < SLIGHTLY);
+        let is_chance = apart.ci95.is_some_and(|[low, _]| low <= 1.0);
+        is_slight || is_chance || !self.leads_in_draws(other, by)
+    }
+
+    /// Returns whether it leads in so many draws that a ranking would agree; without draws, it
+    /// does.
+    fn leads_in_draws(&self, other: &Self, by: By) -> bool {
+        let [own, others] = [self, other].map(|row| match by {
+            By::Seconds => &row.drawn[0],
+            By::Usd => &row.drawn[1],
+        });
+        if own.is_empty() || own.len() != others.len() {
+            return true;
+        }
+        let draws = own.iter().zip(others);
+        let found = draws.map(|(own, other)| Some((own.as_ref()? < other.as_ref()?, None)));
+        Agreement::over(found).kind() == VerdictKind::Agrees
+    }
 }
 
 /// Returns the run's settings, in the order of its rows. With a target, the work
@@ -208,7 +269,7 @@ fn is_close(a: f64, b: f64) -> bool {
 /// Names each setting by what differs between them.
 fn name_settings(groups: &mut [(Work<'_>, Setting)]) {
     let parts: [fn(&Work<'_>) -> String; 3] = [
-        |work| work.model.to_owned(),
+        |work| model_title(work.model),
         |work| work.dataset.to_owned(),
         |work| {
             let samples = work.samples.unwrap_or(0.0);
@@ -229,6 +290,17 @@ fn name_settings(groups: &mut [(Work<'_>, Setting)]) {
             .collect();
         setting.name = named.join(", ");
     }
+}
+
+/// Returns what a row's gradients are computed on.
+fn host(row: &RowAnalysis) -> String {
+    if row.on_functions() {
+        return "functions".to_owned();
+    }
+    let ranks = row.succeeded().flat_map(|trial| &trial.invocations);
+    let ranks = ranks.filter(|call| call.host == Host::Instance);
+    let count = ranks.map(|call| call.rank).collect::<BTreeSet<_>>().len();
+    format!("{count} × {}", row.planned.row.instance_type)
 }
 
 /// Returns a row's figures; nothing without them, or without the target.
@@ -252,15 +324,32 @@ fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Conte
         }
     };
     seconds.mean?;
-    let times = row.succeeded();
+    let usd_of = |trial: &TrialAnalysis| match target {
+        Some(target) => Some(trial.reached(target)?.full_usd),
+        None => Some(trial.metric(Metric::CostFullUsd, job)? / job.epochs as f64),
+    };
+    let drawn = match target {
+        Some(_) => [Some((Metric::TimeToAccuracy, target)), None],
+        None => [Metric::SecondsPerEpoch, Metric::CostFullUsd].map(|metric| Some((metric, None))),
+    };
+    let by_trial = |of: &dyn Fn(&TrialAnalysis) -> Option<f64>| {
+        let trials = row.succeeded();
+        trials
+            .filter_map(|trial| Some((trial.trial.id.trial, of(trial)?)))
+            .collect()
+    };
     Some(Contender {
-        name: name.replace(&format!(" · {}", job.model), ""),
+        name: name.replace(&format!(" · {}", model_title(&job.model)), ""),
         seconds,
-        times: times
-            .filter_map(|trial| Some((trial.trial.id.trial, seconds_of(trial)?)))
-            .collect(),
+        times: by_trial(&seconds_of),
+        costs: by_trial(&usd_of),
+        drawn: drawn.map(|figure| {
+            let values = figure.and_then(|figure| agreement::values(row, figure).ok());
+            values.unwrap_or_default().to_vec()
+        }),
         usd,
         on_functions: row.on_functions(),
+        host: host(row),
         holds_minimum: holds_minimum(row),
         trials: row.succeeded().count(),
     })
@@ -275,5 +364,50 @@ mod tests {
     fn the_worker_warns_in_these_words() {
         let worker = include_str!("../../../workloads/worker/src/compute/mod.rs");
         assert!(worker.contains(&format!("\"{FELL_BACK} in fp32")));
+    }
+
+    /// A row with these seconds and dollars, which are its draws' too, but for some of the seconds.
+    fn row(name: &str, seconds: f64, usd: f64, drawn: Vec<f64>) -> Contender {
+        let drawn = drawn.into_iter().map(Some).collect();
+        Contender {
+            name: name.to_owned(),
+            seconds: Estimate::of(&[seconds]),
+            times: vec![(0, seconds)],
+            usd: Estimate::of(&[usd]),
+            costs: vec![(0, usd)],
+            drawn: [drawn, Vec::new()],
+            on_functions: true,
+            host: "functions".to_owned(),
+            holds_minimum: false,
+            trials: 1,
+        }
+    }
+
+    fn best(rows: Vec<Contender>, by: By) -> Vec<String> {
+        let setting = Setting {
+            name: String::new(),
+            contenders: rows,
+            left_out: 0,
+            on_cpu: 0,
+            target: None,
+        };
+        let best = setting.best(by);
+        best.iter().map(|row| row.name.clone()).collect()
+    }
+
+    #[test]
+    fn a_lead_is_one_of_most_draws_and_not_slight() {
+        // "b" is ahead in `lost` of 100 draws.
+        let drawn = |lost: usize| {
+            let behind = (0..100).map(|draw| if draw < lost { 1.0 } else { 3.0 });
+            vec![
+                row("b", 2.1, 1.004, behind.collect()),
+                row("a", 2.0, 1.0, vec![2.0; 100]),
+            ]
+        };
+        assert_eq!(best(drawn(5), By::Seconds), ["a"]);
+        assert_eq!(best(drawn(6), By::Seconds), ["a", "b"]);
+        // No dollars were drawn, and a lead of 0.4 % is slight.
+        assert_eq!(best(drawn(0), By::Usd), ["a", "b"]);
     }
 }

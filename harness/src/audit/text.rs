@@ -289,7 +289,7 @@ fn conclusions(cite: &str, sentences: &[Sentence]) -> Vec<String> {
         (None, ["depends on the reading", "depend on the reading"]),
         (
             Some(Outcome::CannotBeChecked),
-            ["cannot be told from what is printed"; 2],
+            ["undecided by what is printed"; 2],
         ),
     ];
     let mut lines = vec![format!(

@@ -59,7 +59,7 @@ const EXAMPLES: [(&str, &[&str]); 18] = [
     (
         "profile",
         &[
-            "epochcost profile --help",
+            "epochcost profile -- python train.py",
             "epochcost profile calibrate --probe --client interpreted",
             "epochcost profile calibrate mine.csv --out mine.yaml",
             "epochcost profile calibrate results/RUN --out steps.yaml",

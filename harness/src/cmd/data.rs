@@ -6,7 +6,7 @@ use clap::Subcommand;
 use epochcost_datasets::{
     self as datasets, DatasetError, DatasetInfo, Generate, Origin, Outcome, PublishedFile,
 };
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::download::{self, DownloadError, Event, Patience, Request};
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::data::default_directory;
 use crate::suggest::did_you_mean;
-use crate::ui::Output;
+use crate::ui::{Output, bar};
 
 /// `data`.
 #[derive(Debug, clap::Args)]
@@ -201,7 +201,8 @@ async fn fetch(
         directory: directory.clone(),
         patience: Patience::default(),
     };
-    let bar = bar(output);
+    let template = "{spinner} [{bytes} of {total_bytes}, {eta} left] {msg}";
+    let bar = bar(output, Some(0), template);
     let fetched = download::fetch(&request, &|event| show_event(&event, &bar, output)).await;
     bar.finish_and_clear();
     fetched.map_err(|error| match error {
@@ -227,16 +228,6 @@ fn by_hand(name: &str, url: &str, files: &[PublishedFile], directory: &Path) -> 
         names.join(", "),
         directory.display()
     )
-}
-
-fn bar(output: Output) -> ProgressBar {
-    if !output.draws_progress() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(0);
-    let style =
-        ProgressStyle::with_template("{spinner} [{bytes} of {total_bytes}, {eta} left] {msg}");
-    style.map_or(bar.clone(), |style| bar.with_style(style))
 }
 
 fn show_event(event: &Event<'_>, bar: &ProgressBar, output: Output) {

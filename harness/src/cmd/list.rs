@@ -146,7 +146,10 @@ fn detail(lines: &[SystemLine], names: &[String], output: Output) -> Result<(), 
         let known: Vec<&str> = lines.iter().map(|line| line.name).collect();
         let line = lines.iter().find(is_it).ok_or_else(|| Error::Usage {
             problem: format!("there is no system `{name}`"),
-            remedy: did_you_mean(name, &known),
+            remedy: format!(
+                "{}; a new one is known after a build",
+                did_you_mean(name, &known)
+            ),
         })?;
         found.push(line);
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Data, Experiment, PlatformKind, Services};
 use crate::claims::{Claim, ClaimKind};
-use crate::format::bytes_in_column;
+use crate::format::{bytes_in_column, megabytes};
 use crate::rows::Row;
 use crate::ui::table;
 
@@ -144,9 +144,9 @@ fn sizes(row: &Row) -> String {
         (least, most) = (least.min(mb), most.max(mb));
     }
     if least == most {
-        format!("{most} MB")
+        megabytes(most.into())
     } else {
-        format!("{least} to {most} MB")
+        format!("{least} to {}", megabytes(most.into()))
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 
-use crate::ui::{Output, tick};
+use crate::ui::{Output, bar, tick};
 
 /// Time between two pictures of the spinner.
 const TICK: Duration = Duration::from_millis(120);
@@ -19,14 +19,9 @@ pub(super) struct Activity {
 impl Activity {
     /// Begins with a first part.
     pub(super) fn begin(output: Output, part: impl Display) -> Self {
-        let target = if output.draws_progress() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
         let activity = Self {
             output,
-            spinner: ProgressBar::with_draw_target(None, target),
+            spinner: bar(output, None, "{spinner} {msg}, {elapsed}"),
         };
         activity.now(part);
         tick(&activity.spinner, TICK);

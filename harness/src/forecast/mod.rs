@@ -221,6 +221,7 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     if let Some(uncertainty) = &uncertainty {
         uncertainty.centre(&mut rows);
     }
+    rows::name(&mut rows);
     let frontier_by_sample = rows::mark_frontier(&mut rows, request.account);
     let answer = (request.goal)
         .map(|goal| answer::answer(request, goal, &experiment, stands, &prices, &activity))

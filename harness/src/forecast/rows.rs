@@ -5,7 +5,9 @@ use epochcost_systems::{Fidelity, Host, find};
 use serde::Serialize;
 
 use super::estimate::{Estimate, Outcome, estimate, has_functions};
-use super::{frontier, memory, work};
+use super::{alone, frontier, memory, work};
+use crate::analysis::names::{Named, distinguished};
+use crate::analysis::titles::system_title;
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::Experiment;
@@ -17,6 +19,8 @@ use crate::rows::{self, Row};
 #[derive(Serialize)]
 pub(super) struct PlannedRow {
     pub(super) id: String,
+    /// Name in sentences and charts.
+    pub(super) name: String,
     pub(super) system: String,
     pub(super) model: String,
     pub(super) dataset: String,
@@ -138,6 +142,7 @@ impl PlannedRow {
         let job = &row.job;
         Self {
             id: row.id.clone(),
+            name: row.id.clone(),
             system: job.system.clone(),
             model: job.model.clone(),
             dataset: job.data.dataset.clone(),
@@ -167,6 +172,32 @@ impl PlannedRow {
             impossible: Some(reason),
             ..Self::unknown(row, stands)
         }
+    }
+}
+
+/// Names the rows as reports do.
+pub(super) fn name(rows: &mut [PlannedRow]) {
+    let system = |row: &PlannedRow| {
+        if row.system == alone::SYSTEM && row.workers == 1 {
+            "one instance alone".to_owned()
+        } else {
+            system_title(&row.system)
+        }
+    };
+    let named: Vec<Named<'_>> = (rows.iter())
+        .map(|row| Named {
+            id: &row.id,
+            system: system(row),
+            model: &row.model,
+            described: row.fidelity.as_str().to_owned(),
+            workers: row.workers,
+            batch_size: row.batch_size,
+            memory_mb: row.memory_mb,
+        })
+        .collect();
+    let names = distinguished(&named);
+    for (row, name) in rows.iter_mut().zip(names) {
+        row.name = name;
     }
 }
 

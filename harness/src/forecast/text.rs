@@ -8,7 +8,8 @@ use super::limits::{Boundary, Obstacle};
 use super::memory::Cheapest;
 use super::rows::PlannedRow;
 use super::uncertainty::{Percentiles, Uncertainty};
-use crate::format::{bytes_in_column, count, duration, number, usd, wrapped};
+use crate::analysis::titles::{device_title, model_title};
+use crate::format::{bytes_in_column, count, duration, megabytes, number, usd, wrapped};
 use crate::report::{COST_NAMES, cost_parts};
 use crate::ui::table;
 
@@ -120,8 +121,8 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
 pub(super) fn memory(row: &PlannedRow) -> String {
     match (&row.instance_type, row.memory_mb) {
         (Some(instance), None) => instance.clone(),
-        (Some(instance), Some(memory_mb)) => format!("{instance}, {memory_mb} MB"),
-        (None, Some(memory_mb)) => format!("{memory_mb} MB"),
+        (Some(instance), Some(mb)) => format!("{instance}, {}", megabytes(mb.into())),
+        (None, Some(mb)) => megabytes(mb.into()),
         (None, None) => "-".to_owned(),
     }
 }
@@ -413,7 +414,13 @@ fn stands_on(plan: &Forecast) -> String {
     for compute in &simulation.compute {
         let costs = compute.costs.iter();
         let models: Vec<String> = costs
-            .map(|cost| format!("{} on {:?}", cost.model, cost.device).to_lowercase())
+            .map(|cost| {
+                format!(
+                    "{} on a {}",
+                    model_title(&cost.model),
+                    device_title(cost.device)
+                )
+            })
             .collect();
         lines.push(format!(
             "compute profile: {} ({}), for {}",

@@ -22,7 +22,6 @@ mod tests;
 use std::path::Path;
 
 use epochcost_simulator::profile::ComputeProfile;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use self::measure::Measurement;
@@ -30,7 +29,7 @@ use self::summary::Point;
 use crate::error::Error;
 use crate::platform::PlatformError;
 use crate::platform::local::worker::{Worker, find_or_build};
-use crate::ui::{Output, table};
+use crate::ui::{Output, bar, table};
 
 pub use self::plan::{Plan, Request};
 pub use self::script::{SamplesPerStep, ScriptPlan, ScriptRequest, measure as measure_script};
@@ -91,7 +90,11 @@ async fn measurements(
     output: Output,
 ) -> Result<Vec<Measurement>, Error> {
     let settings = plan.settings();
-    let bar = bar(settings.len(), output);
+    let bar = bar(
+        output,
+        Some(settings.len() as u64),
+        "{spinner} [{pos}/{len} processes, {elapsed}] {msg}",
+    );
     let mut measurements = Vec::with_capacity(settings.len());
     for setting in settings {
         bar.set_message(setting.to_string());
@@ -102,21 +105,6 @@ async fn measurements(
     }
     bar.finish_and_clear();
     Ok(measurements)
-}
-
-fn bar(processes: usize, output: Output) -> ProgressBar {
-    let target = if output.draws_progress() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(processes as u64), target);
-    if let Ok(style) =
-        ProgressStyle::with_template("{spinner} [{pos}/{len} processes, {elapsed}] {msg}")
-    {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// Returns the costs of a compute profile as a table.

@@ -163,6 +163,7 @@ impl View {
             }
         }
         let is_reproduction = !items().any(|(item, run)| is_named_by_run(item, run.as_ref()));
+        let (words, tally) = tally(overview);
         Self {
             title: if is_reproduction {
                 "Reproduction"
@@ -177,8 +178,8 @@ impl View {
             record: overview.record.text(),
             differences: overview.record.lines(),
             strips: strips(overview),
-            words: VerdictKind::ALL.map(VerdictKind::as_str).into(),
-            tally: tally(overview),
+            words: words.into_iter().map(VerdictKind::as_str).collect(),
+            tally,
             unexpected: (items().zip(&anchors))
                 .flat_map(|((item, run), anchor)| {
                     claim_lines(item, run.as_ref(), anchor, |claim| claim.unexpected)
@@ -264,7 +265,7 @@ fn page_of(directory: &Path, paper: &str) -> String {
     }
 }
 
-/// Returns what the exit code stands for.
+/// Returns why the exit code is not 0; nothing if it is.
 fn ending(overview: &Overview) -> String {
     let asked = overview.asked_for();
     let failed_trials: usize = asked.iter().map(|item| item.failed_trials).sum();
@@ -272,7 +273,7 @@ fn ending(overview: &Overview) -> String {
     let failed_items = asked.iter().filter(failed).count();
     let unexpected: usize = asked.iter().map(|item| item.counts.unexpected).sum();
     match overview.exit_status() {
-        Exit::Done => "every verdict is as expected, and nothing failed".into(),
+        Exit::Done => String::new(),
         Exit::Failed => format!(
             "verdicts that are not as expected: {}; failed items: {failed_items}; failed trials: \
              {failed_trials}",

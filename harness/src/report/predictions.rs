@@ -43,7 +43,7 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
                 wrong += 1;
                 Cell::badge("bad", "no")
             }
-            None => Cell::text("cannot be told"),
+            None => Cell::text("undecided"),
         };
         let observed = verdict.and_then(|own| own.observed);
         let report = item.map(report_of).filter(|href| !href.is_empty());
@@ -65,7 +65,7 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
     table.is_folded = true;
     let sentence = format!(
         "Of {all} outcomes that were predicted before they were first recorded, {right} came true, {wrong} \
-         did not, and {} cannot be told.",
+         did not, and {} are undecided.",
         all - right - wrong
     );
     let section = Section {

@@ -82,7 +82,7 @@ fn simulated(record: &SimulationRecord) -> String {
     let learned = if record.real_compute {
         "Losses and accuracies alone are of models that really trained."
     } else {
-        "No model was trained: only sizes and durations exist."
+        "No model was trained: only sizes and durations exist, so that filters of values leave nothing out."
     };
     format!(
         "Every figure here is simulated: computed in virtual time from the platform profile \

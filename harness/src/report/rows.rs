@@ -6,6 +6,7 @@ use super::tables::mean_items;
 use crate::analysis::findings::is_too_short;
 use crate::analysis::names::MINIMUM;
 use crate::analysis::summary::{RowSummary, TrafficMeans};
+use crate::analysis::titles::model_title;
 use crate::analysis::{RowAnalysis, TrialAnalysis};
 use crate::claims::{COLUMNS, Estimate, Format, Metric, MetricColumn};
 use crate::cost::Bill;
@@ -184,14 +185,16 @@ fn fidelity_differs(rows: &[RowSummary]) -> bool {
 pub(super) fn setting(row: &RowSummary) -> String {
     format!(
         "{}, {}, W = {}, batch {}, {} × {} batches{}",
-        row.model,
+        model_title(&row.model),
         row.dataset,
         row.workers,
         row.batch_size,
         row.epochs,
         row.batches_per_worker,
-        row.memory_mb
-            .map_or(String::new(), |mb| format!(", {mb} MB"))
+        row.memory_mb.map_or(String::new(), |mb| format!(
+            ", {}",
+            format::megabytes(mb.into())
+        ))
     )
 }
 

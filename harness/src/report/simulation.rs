@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::table::{Cell, Table};
 use super::view::{Fact, Shown};
+use crate::analysis::titles::model_title;
 use crate::format;
 use crate::results::{ComputeRecord, ConstantRecord, SimulationRecord};
 
@@ -132,7 +133,7 @@ fn compute_cells(known: &ComputeRecord, cost: &ModelCost) -> Vec<Cell> {
         Device::Cuda => ("GPU", None),
     };
     vec![
-        Cell::text(&cost.model),
+        Cell::text(model_title(&cost.model)),
         Cell::text(device),
         Cell::text(line(cost.fixed_s * 1e3, cost.sample_s * 1e3, "ms")),
         Cell::text(line(0.0, cost.evaluate_sample_s * 1e3, "ms")),

@@ -27,7 +27,7 @@ pub(super) struct TallyLine {
     pub origin: &'static str,
     /// The kind of claim.
     pub kind: &'static str,
-    /// Numbers, in the order of [`VerdictKind::ALL`].
+    /// Numbers, in the order of the words.
     pub counts: Vec<usize>,
 }
 
@@ -73,8 +73,15 @@ fn strips_of(origin: &str, counts: &Counts) -> Vec<Strip> {
     strips.filter(|strip| !strip.items.is_empty()).collect()
 }
 
-/// Returns the verdicts by paper, origin and kind of claim, without empty lines.
-pub(super) fn tally(overview: &Overview) -> Vec<TallyLine> {
+/// Returns the kinds of verdicts that occur, and the verdicts by paper, origin and kind of claim,
+/// without empty lines.
+pub(super) fn tally(overview: &Overview) -> (Vec<VerdictKind>, Vec<TallyLine>) {
+    let occurs = |kind: &VerdictKind| {
+        let named = overview.counts.named();
+        let mut counts = named.iter().filter_map(|(_, counts)| counts.get(kind));
+        counts.any(|count| *count > 0)
+    };
+    let words: Vec<VerdictKind> = VerdictKind::ALL.into_iter().filter(occurs).collect();
     let mut papers: Vec<&str> = Vec::new();
     for item in &overview.items {
         if !papers.contains(&&*item.paper) {
@@ -85,15 +92,15 @@ pub(super) fn tally(overview: &Overview) -> Vec<TallyLine> {
     let line = |paper: &str, origin: How, place: usize| {
         let items = overview.items.iter().filter(|item| item.paper == paper);
         let items = items.filter(|item| item.origin() == origin);
-        let counts = VerdictKind::ALL.map(|kind| {
-            let of_item = |item: &ItemOverview| item.counts.named()[place].1.get(&kind).copied();
+        let counts = words.iter().map(|kind| {
+            let of_item = |item: &ItemOverview| item.counts.named()[place].1.get(kind).copied();
             items.clone().filter_map(of_item).sum()
         });
         TallyLine {
             paper: paper.to_owned(),
             origin: origin.as_str(),
             kind: overview.counts.named()[place].0,
-            counts: counts.into(),
+            counts: counts.collect(),
         }
     };
     let kinds = overview.counts.named().len();
@@ -101,8 +108,9 @@ pub(super) fn tally(overview: &Overview) -> Vec<TallyLine> {
         let origins = How::OF_ITEMS.into_iter();
         origins.flat_map(move |origin| (0..kinds).map(move |place| (paper, origin, place)))
     });
-    lines
+    let lines = lines
         .map(|(paper, origin, place)| line(paper, origin, place))
         .filter(|line| line.counts.iter().any(|count| *count > 0))
-        .collect()
+        .collect();
+    (words, lines)
 }

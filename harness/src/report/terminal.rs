@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::charts::labelled;
 use super::table::{Cell, Column, Table};
 use super::tally::by_origin;
-use super::view::{class_and_sign, excluded, warnings_title};
+use super::view::{class_and_sign, excluded};
 use crate::analysis::Analysis;
 use crate::analysis::answer::Answer;
 use crate::analysis::counts::Counts;
@@ -81,10 +81,9 @@ pub fn terminal_warnings(warnings: &[Warning], place: &str) -> Vec<String> {
     let mut lines: Vec<String> = (warnings.iter().take(shown))
         .map(|warning| format!("warning: {}", warning.line()))
         .collect();
-    let rest = warnings.len() - shown;
+    let rest: usize = warnings.iter().skip(shown).map(|one| one.times).sum();
     if rest > 0 {
-        let all = warnings_title(warnings);
-        lines.push(format!("warning: {rest} more kinds ({all}): {place}"));
+        lines.push(format!("warning: {rest} more: {place}"));
     }
     lines
 }
@@ -208,7 +207,7 @@ mod tests {
         assert_eq!(terminal_warnings(&warnings[..3], "p").len(), 3);
         let lines = terminal_warnings(&warnings, "p");
         assert_eq!(lines.len(), 3);
-        assert_eq!(lines[2], "warning: 2 more kinds (8 warnings of 4 kinds): p");
+        assert_eq!(lines[2], "warning: 4 more: p");
         assert!(terminal_warnings(&[], "p").is_empty());
     }
 }

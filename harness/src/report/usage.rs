@@ -33,7 +33,7 @@ fn of_row(labelled: &Labelled<'_>) -> Vec<Line> {
             Cell::text(stage.as_str().replace('_', " ")),
             Cell::of(seconds, format::seconds),
             Cell::of(cpu_percent, |percent| format!("{percent:.0} %")),
-            Cell::of(Some(memory_mb), |mb| format!("{mb:.0} MB")),
+            Cell::of(Some(memory_mb), format::megabytes),
         ];
         Some(line(labelled, cells))
     };

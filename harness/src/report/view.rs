@@ -16,12 +16,15 @@ use super::table::Table;
 use super::usage::usage;
 use crate::analysis::Analysis;
 use crate::analysis::answer::Answer;
-use crate::analysis::names::system_title;
 use crate::analysis::summary::{Excluded, RowSummary, Summary, Verdict};
+use crate::analysis::titles::system_title;
 use crate::analysis::warnings::Warning;
 use crate::claims::{ClaimKind, Metric, VerdictKind};
 use crate::format::{self, UNKNOWN};
 use crate::results::RunDirectory;
+
+/// Verdicts that are shown open.
+const MOST_OPEN: usize = 40;
 
 /// Everything that the templates show; texts are not yet escaped.
 #[derive(Debug, Serialize)]
@@ -47,8 +50,8 @@ pub(super) struct View {
     pub verdicts: Vec<VerdictLine>,
     /// Whether a verdict is on a published figure.
     pub is_of_paper: bool,
-    /// "12 of 12 findings hold"; empty where one does not, or is a paper's.
-    pub findings_hold: String,
+    /// What the folded verdicts are, "12 of 12 findings hold"; empty where they are not folded.
+    pub folded: String,
     pub checks: Vec<VerdictLine>,
     /// "20 of 20 checks hold"; empty without checks.
     pub checks_hold: String,
@@ -202,7 +205,7 @@ impl View {
             verdicts_title: verdicts_title(summary, provenance),
             verdicts: lines(&|kind| kind != ClaimKind::Check),
             is_of_paper: (summary.verdicts.iter()).any(|verdict| verdict.kind.is_of_paper()),
-            findings_hold: findings_hold(summary),
+            folded: folded(summary),
             checks: lines(&|kind| kind == ClaimKind::Check),
             checks_hold: summary.counts.checks_hold().unwrap_or_default(),
             excluded: excluded(&summary.excluded),
@@ -285,13 +288,15 @@ pub(super) fn excluded(excluded: &[Excluded]) -> String {
     )
 }
 
-/// Returns how many findings of this project hold, if all do and no claim is a paper's.
-fn findings_hold(summary: &Summary) -> String {
+/// Returns what the verdicts are, if they are folded: findings of this project that all hold, or
+/// so many verdicts that the charts would be pages below.
+fn folded(summary: &Summary) -> String {
     let claims = || (summary.verdicts.iter()).filter(|verdict| verdict.kind != ClaimKind::Check);
     let all_hold = claims()
         .all(|verdict| verdict.kind == ClaimKind::Own && verdict.verdict == VerdictKind::Holds);
     match claims().count() {
         count @ 2.. if all_hold => format!("{count} of {count} findings hold"),
+        count if count > MOST_OPEN => format!("{count} verdicts, claim by claim"),
         _ => String::new(),
     }
 }

@@ -22,6 +22,9 @@ pub use stated::{Basis, StatedConstant};
 
 use sandbox::Sandbox;
 
+/// Optimizer steps below which a run without a target accuracy is too short to compare.
+pub const FEW_STEPS: usize = 50;
+
 /// One row of the results: a system under one setting, repeated in trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use epochcost_systems::Record;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::metering::TrialOutcome;
 use crate::platform::{Figures, Progress};
-use crate::rows::TrialPlan;
-use crate::ui::{Output, tick};
+use crate::rows::{FEW_STEPS, TrialPlan};
+use crate::ui::{Output, bar, tick};
 
 /// Progress of all trials of a run.
 pub struct Following {
@@ -29,7 +29,7 @@ pub struct DrawProgress {
 impl DrawProgress {
     /// Begins the display: `draws` in all, of every row that rankings compare.
     pub fn new(draws: usize, output: Output) -> Self {
-        let bar = bar(
+        let bar = ticking(
             draws,
             output,
             "{spinner} [{pos}/{len} draws, {elapsed}] {msg}",
@@ -66,17 +66,9 @@ impl DrawProgress {
     }
 }
 
-/// Returns a bar over `length` things; hidden where no progress may be drawn.
-fn bar(length: usize, output: Output, template: &str) -> ProgressBar {
-    let target = if output.draws_progress() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(length as u64), target);
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
+/// Returns a bar over `length` things that is drawn again and again.
+fn ticking(length: usize, output: Output, template: &str) -> ProgressBar {
+    let bar = bar(output, Some(length as u64), template);
     tick(&bar, Duration::from_millis(200));
     bar
 }
@@ -115,7 +107,7 @@ fn share(done: u64, all: u64) -> String {
 impl Following {
     /// Begins the display; no trial has ended yet.
     pub fn new(trials: usize, figures: Figures, output: Output) -> Self {
-        let bar = bar(
+        let bar = ticking(
             trials,
             output,
             "{spinner} [{pos}/{len} trials, {percent} %, {elapsed}, {eta} left] {msg}",
@@ -160,7 +152,9 @@ impl Following {
     /// Reports that a trial has ended.
     pub fn ended(&self, index: usize, plan: &TrialPlan, outcome: &TrialOutcome) {
         self.bar.inc(1);
-        let accuracy = outcome.last_evaluation();
+        let job = &plan.row.job;
+        let learns = job.epochs * job.batches_per_worker >= FEW_STEPS;
+        let accuracy = outcome.last_evaluation().filter(|_| learns);
         let accuracy = accuracy.map_or(String::new(), |(rank, evaluation)| {
             // Replicas of several workers may differ.
             let is_other = |record: &Record| {

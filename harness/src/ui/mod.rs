@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use console::Term;
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 pub use columns::{columns, fit_to, table};
@@ -144,6 +144,20 @@ fn note_failure(error: io::Error) {
 pub fn output_failure() -> Option<io::Error> {
     let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
     failure.take()
+}
+
+/// Returns a bar over so many things, or a spinner; hidden where no progress may be drawn.
+pub fn bar(output: Output, length: Option<u64>, template: &str) -> ProgressBar {
+    let target = if output.draws_progress() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(length, target);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
 }
 
 /// Draws a bar again after each time, where this machine has a thread for it.

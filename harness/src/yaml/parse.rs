@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Spanned<Parsed>, Refused> {
         reject_unsupported_tags: true,
     };
     let parsed = serde_yaml::from_str_with_options(text, options.clone());
-    let parsed = parsed.map_err(|error| syntax(&error))?;
+    let parsed = parsed.map_err(|error| by_tab(text, syntax(&error)))?;
     // Merged keys are gone from what is parsed: as an ordinary key a second one is a duplicate.
     if text.matches("<<").nth(1).is_some() {
         let mut unmerged = options;
@@ -65,6 +65,34 @@ pub(super) const NO_COMMAS: &str = "write numbers without commas, which end a va
 /// Returns whether a key is the rest of such a number.
 pub(super) fn is_digits(key: &str) -> bool {
     key.len() == 3 && key.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns the tab that indents a line instead of an error there or in the line before, which the
+/// parser blames.
+fn by_tab(text: &str, refused: Refused) -> Refused {
+    let lines = text
+        .lines()
+        .enumerate()
+        .skip(refused.line.saturating_sub(1))
+        .take(2);
+    let mut indents = lines.map(|(index, line)| {
+        let blank = line.chars().take_while(|c| c.is_whitespace());
+        (index + 1, blank.collect::<Vec<char>>())
+    });
+    let tab = indents.find_map(|(line, blank)| {
+        let column = blank.iter().position(|c| *c == '\t')?;
+        Some((line, column + 1))
+    });
+    match tab {
+        Some((line, column)) => Refused {
+            line,
+            column,
+            problem: "a tab indents this line".to_owned(),
+            remedy: "indent with spaces: YAML allows no tabs".to_owned(),
+            ..refused
+        },
+        None => refused,
+    }
 }
 
 fn syntax(error: &serde_yaml::Error) -> Refused {

@@ -321,7 +321,7 @@ fn the_page_of_a_paper_switches_between_experiments_and_counts_predictions() {
     assert_eq!(page.matches(" checked>").count(), 1);
     assert!(page.contains("cost full usd</small>"), "no whole bill");
     let told = "Of 3 outcomes that were predicted before they were first recorded, 1 came true, 1 did \
-                not, and 1 cannot be told.";
+                not, and 1 is undecided.";
     assert!(page.contains(told), "no predictions");
     scene.write(
         "predictions.csv",

@@ -290,7 +290,7 @@ fn a_simulated_run_says_what_it_stands_on() {
     let twin = fs::read_to_string(run.join("report.md")).unwrap();
     for text in [&page, &twin] {
         assert!(text.contains("Every figure here is simulated"));
-        assert!(text.contains("What the simulation stands on"));
+        assert!(text.contains("Sources of the simulation"));
         assert!(text.contains("stated by the experiment"));
         assert!(!text.contains("1970"));
     }

@@ -7,6 +7,8 @@ use crate::Layers;
 pub struct Model {
     /// Name by which experiments choose the model.
     pub name: &'static str,
+    /// Name as papers write it.
+    pub title: &'static str,
     /// The definition that it follows, in one line.
     pub about: &'static str,
     /// Channels, height and width of the images that its first layer reads.

@@ -8,7 +8,7 @@ use super::ranges::Chance;
 use super::{Answer, Choice, alone};
 use crate::forecast::places::Site;
 use crate::forecast::uncertainty::Percentiles;
-use crate::format::{count, duration, usd, wrapped};
+use crate::format::{count, duration, megabytes, usd, wrapped};
 use crate::ui::table;
 
 /// Returns a setting in words.
@@ -22,7 +22,7 @@ pub(in crate::forecast) fn describe(point: &Point, site: &Site) -> String {
         };
         return format!("one {place} alone{devices}");
     }
-    let memory = format!("{} MB", count(point.row.memory_mb.into()));
+    let memory = megabytes(point.row.memory_mb.into());
     if site.place.host == Host::Function && alone::is_one_function(&point.row) {
         return match place.strip_prefix("lambda-") {
             Some(kind) if site.is_lambda() => format!("one Lambda function ({kind}, {memory})"),

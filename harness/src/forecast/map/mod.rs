@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::answer::{Bench, Goal, Point, Searched, describe, points, priced};
 use super::places::{Draw, Laid, Site, laid};
 use super::{alone, misses, parallel};
+use crate::analysis::titles::model_title;
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::{Document, Experiment, Options, named};
@@ -563,7 +564,7 @@ fn sentences(map: &Map) -> Vec<String> {
         sentences.push(match best {
             Some(best) => format!(
                 "{}: cheapest is {}, {} and {}{}.",
-                mark.model,
+                model_title(&mark.model),
                 best.what,
                 crate::format::duration(best.seconds),
                 crate::format::usd(best.usd),
@@ -573,7 +574,11 @@ fn sentences(map: &Map) -> Vec<String> {
                     ""
                 }
             ),
-            None => format!("{}: nothing is possible {}.", mark.model, map.goal.text()),
+            None => format!(
+                "{}: nothing is possible {}.",
+                model_title(&mark.model),
+                map.goal.text()
+            ),
         });
     }
     sentences

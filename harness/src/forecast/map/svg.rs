@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{Best, Cell, Kind, Map, owner, regions};
+use crate::analysis::titles::model_title;
 use crate::format::{count, duration, usd};
 use crate::report::escape;
 
@@ -45,7 +46,9 @@ const KINDS: [(Kind, &str, &str); 4] = [
 ];
 
 const STYLE: &str = "text{font-family:sans-serif;font-size:11px;fill:#222}.h{font-size:14px;\
-                     font-weight:bold}.s{font-size:9px}.d{font-size:9px;font-weight:bold;fill:#fff}";
+                     font-weight:bold}.s{font-size:9px}.d{font-size:9px;font-weight:bold;fill:#fff}\
+                     .p{fill:#fff}@media(prefers-color-scheme:dark){.p{fill:#16191f}\
+                     text:not(.s,.d){fill:#e4e6ea}}";
 
 /// Writes to text, which cannot fail.
 macro_rules! put {
@@ -67,7 +70,7 @@ pub(super) fn picture(map: &Map) -> String {
          cheapest and fastest</title><style>{STYLE}</style><defs><pattern id=\"h\" width=\"6\" \
          height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><line x1=\"0\" \
          y1=\"0\" x2=\"0\" y2=\"6\" stroke=\"#fff\" stroke-width=\"2\" opacity=\"0.7\"/></pattern>\
-         </defs><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"
+         </defs><rect class=\"p\" width=\"100%\" height=\"100%\"/>"
     );
     let cheapest: fn(&Cell) -> Option<&Best> = |cell| cell.cheapest.as_ref();
     let fastest: fn(&Cell) -> Option<&Best> = |cell| cell.fastest.as_ref();
@@ -340,7 +343,7 @@ fn legend(svg: &mut String, y: f64) {
         svg,
         "<rect x=\"{x}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"#999\"/><rect x=\"{x}\" \
          y=\"{}\" width=\"14\" height=\"14\" fill=\"url(#h)\"/><text x=\"{}\" y=\"{y}\">too close to \
-         call: another kind wins in some draws</text>",
+         call</text>",
         y - 11.0,
         y - 11.0,
         x + 20.0
@@ -363,7 +366,7 @@ fn found(map: &Map, of: fn(&Cell) -> Option<&Best>) -> String {
 /// Returns the lines below the panels.
 fn notes(map: &Map) -> Vec<String> {
     let models = (map.models.iter().enumerate())
-        .map(|(index, mark)| format!("{} {}", index + 1, mark.model));
+        .map(|(index, mark)| format!("{} {}", index + 1, model_title(&mark.model)));
     let mut texts = vec![
         format!(
             "{} samples in batches of 128; every figure is simulated. A name is that of the place of all cells \

@@ -1,6 +1,7 @@
 //! What a forecast was asked for beside its rows, and what it stands on.
 
 use super::Estimate;
+use crate::analysis::titles::{device_title, model_title};
 use crate::forecast::uncertainty::Percentiles;
 use crate::forecast::{Forecast, text};
 use crate::format::{self, count, number};
@@ -143,8 +144,8 @@ impl Forecast {
                 compute.row(vec![
                     Cell::text(&known.name),
                     Cell::text(text::origin(self, known.origin)),
-                    Cell::text(&cost.model),
-                    Cell::text(format!("{:?}", cost.device).to_lowercase()),
+                    Cell::text(model_title(&cost.model)),
+                    Cell::text(device_title(cost.device)),
                     Cell::of(Some(cost.sample_s), number),
                     Cell::of(Some(cost.fixed_s), number),
                 ]);

@@ -6,7 +6,7 @@ mod sentences;
 use super::estimate::Estimate;
 use super::rows::PlannedRow;
 use super::{Forecast, alone, text};
-use crate::analysis::names::system_title;
+use crate::analysis::titles::{model_title, system_title};
 use crate::format::{self, bytes, count, duration, number, usd};
 use crate::report::{
     COST_NAMES, Cell, Chart, Page, Parts, Section, Table, TimeAndCost, cost_parts, stacked,
@@ -151,14 +151,14 @@ impl Forecast {
         let charts = models.iter().enumerate().map(|(place, model)| {
             let points: Vec<TimeAndCost> = (self.contenders(model).iter())
                 .map(|one| TimeAndCost {
-                    name: one.row.id.clone(),
+                    name: one.row.name.clone(),
                     system: system_title(&one.row.system),
                     seconds: one.seconds,
                     usd: one.usd,
                 })
                 .collect();
             let of = if several {
-                format!("{model}: ")
+                format!("{}: ", model_title(model))
             } else {
                 String::new()
             };
@@ -206,7 +206,7 @@ impl Forecast {
         };
         let parts: Vec<Parts> = (self.estimated())
             .map(|(row, estimate)| Parts {
-                name: row.id.clone(),
+                name: row.name.clone(),
                 values: of(estimate).map(|value| value.unwrap_or(0.0)).into(),
                 tick: Some(estimate.seconds_per_epoch),
             })
@@ -252,7 +252,7 @@ impl Forecast {
             let [paper, full] = &estimate.bills;
             let items = full.items.iter();
             parts.push(Parts {
-                name: row.id.clone(),
+                name: row.name.clone(),
                 values: cost_parts(items.map(|item| (item.dimension.as_str(), item.usd))).into(),
                 tick: Some(paper.total_usd()),
             });

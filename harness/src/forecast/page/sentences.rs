@@ -1,6 +1,7 @@
 //! What a forecast comes to, in sentences.
 
 use super::{Contender, is_alone, seconds, why_not};
+use crate::analysis::titles::model_title;
 use crate::cost::CostModel;
 use crate::forecast::Forecast;
 use crate::format::{number, usd};
@@ -21,7 +22,7 @@ impl Forecast {
             let found = models.iter().take(NAMED).filter_map(|model| {
                 let sentence = sentence(self, model)?;
                 Some(if several {
-                    format!("{model}: {sentence}")
+                    format!("{}: {sentence}", model_title(model))
                 } else {
                     sentence
                 })
@@ -50,10 +51,10 @@ impl Forecast {
         let (best, rest) = order.split_first()?;
         let time = |one: &Contender<'_>| seconds(one.seconds);
         let next = rest.first().map_or_else(String::new, |next| {
-            format!("; next: {}, {}", next.row.id, time(next))
+            format!("; next: {}, {}", next.row.name, time(next))
         });
         let basis = self.basis();
-        Some(format!("{}, {}{basis}{next}", best.row.id, time(best)))
+        Some(format!("{}, {}{basis}{next}", best.row.name, time(best)))
     }
 
     fn cheapest(&self, model: &str) -> Option<String> {
@@ -66,17 +67,20 @@ impl Forecast {
         };
         let mut text = format!(
             "{}, {}{} {account}",
-            best.row.id,
+            best.row.name,
             usd(best.usd),
             self.basis()
         );
         let plain = order.iter().find(|one| is_alone(one.row));
         match plain {
             Some(plain) if plain.row.id == best.row.id => {
-                text.push_str(", which is the plain alternative, one instance alone");
+                text.push_str(", which is the plain alternative");
                 if let Some(next) = rest.first() {
                     let factor = number(next.usd / best.usd);
-                    text.push_str(&format!("; next: {}, {factor} times as much", next.row.id));
+                    text.push_str(&format!(
+                        "; next: {}, {factor} times as much",
+                        next.row.name
+                    ));
                 }
             }
             Some(plain) => text.push_str(&format!(
@@ -87,7 +91,7 @@ impl Forecast {
             )),
             None => {
                 if let Some(next) = rest.first() {
-                    text.push_str(&format!("; next: {}, {}", next.row.id, usd(next.usd)));
+                    text.push_str(&format!("; next: {}, {}", next.row.name, usd(next.usd)));
                 }
             }
         }
@@ -106,8 +110,8 @@ impl Forecast {
         };
         let more = others.count();
         let named = match more {
-            0 => row.id.clone(),
-            more => format!("{} and {more} more", row.id),
+            0 => row.name.clone(),
+            more => format!("{} and {more} more", row.name),
         };
         let why = why.trim_end_matches('.');
         let verb = if more == 0 { "is" } else { "are" };

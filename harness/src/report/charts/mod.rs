@@ -13,7 +13,8 @@ use super::chart::{Data, Look, Size, looks};
 use super::provenance::Provenance;
 use super::table::Table;
 use crate::analysis::answer::target;
-use crate::analysis::names::system_title;
+use crate::analysis::headline::headline;
+use crate::analysis::titles::system_title;
 use crate::analysis::{Analysis, RowAnalysis};
 use crate::claims::Claim;
 
@@ -25,7 +26,9 @@ pub(super) use timelines::timelines;
 pub struct Chart {
     /// Unique in its page.
     pub id: String,
-    /// Heading.
+    /// Name in lists of sections.
+    pub name: String,
+    /// Heading: the finding, where there is one.
     pub title: String,
     /// What a reader must know of it.
     pub caption: String,
@@ -49,6 +52,7 @@ impl Chart {
     ) -> Self {
         Self {
             id: id.into(),
+            name: title.into(),
             title: title.into(),
             caption,
             svg,
@@ -144,8 +148,9 @@ pub(super) fn all(
     let provenance = Provenance::of_platform(platform);
     let target = target(claims);
     let verdicts = &analysis.summary.verdicts;
+    let title = headline(analysis, claims, platform);
     let charts = [
-        pareto::time_against_cost(rows, verdicts, platform, target),
+        pareto::time_against_cost(rows, verdicts, platform, target, &title),
         learning::accuracy_by_time(rows, target, provenance),
         learning::accuracy_by_cost(rows, target),
         breakdowns::stages(rows),

@@ -3,7 +3,9 @@
 use epochcost_systems::{Host, find};
 
 use super::{Chart, Labelled, every_size};
+use crate::analysis::headline;
 use crate::analysis::summary::Verdict;
+use crate::analysis::titles::model_title;
 use crate::analysis::{epochs_are_alike, samples_per_epoch};
 use crate::claims::{Estimate, Metric};
 use crate::format;
@@ -53,12 +55,13 @@ impl Basis {
     }
 }
 
-/// Draws cost against wall seconds, both for the same work in every row.
+/// Draws cost against wall seconds, both for the same work in every row, under a title.
 pub(super) fn time_against_cost(
     rows: &[Labelled<'_>],
     verdicts: &[Verdict],
     platform: &str,
     target: Option<f64>,
+    title: &str,
 ) -> Option<Chart> {
     let provenance = Provenance::of_platform(platform);
     let basis = Basis::of(rows, target);
@@ -117,13 +120,11 @@ pub(super) fn time_against_cost(
         has_frontier: site_of(platform) != Some(Site::ThisMachine),
     };
     let svg = every_size(|size| scatter(&drawn, size))?;
-    Some(Chart::of_all(
-        "time-cost",
-        "Time against cost",
-        caption,
-        drawn.data(),
-        svg,
-    ))
+    let chart = Chart::of_all("time-cost", title, caption, drawn.data(), svg);
+    Some(Chart {
+        name: headline::NAME.to_owned(),
+        ..chart
+    })
 }
 
 /// Returns what seconds are called.
@@ -233,7 +234,7 @@ fn lower_bounds(rows: &[Labelled<'_>]) -> Vec<LowerBound> {
         groups.iter().any(|(work, _)| Some(part(work)) != first)
     };
     let parts: [fn(&Work<'_>) -> String; 3] = [
-        |work| work.model.to_owned(),
+        |work| model_title(work.model),
         |work| format!("W={}", work.workers),
         |work| format!("{} × {}", work.batches, work.batch_size),
     ];
@@ -241,7 +242,10 @@ fn lower_bounds(rows: &[Labelled<'_>]) -> Vec<LowerBound> {
     groups
         .iter()
         .map(|(work, usd)| {
-            let mut name = format!("gradients alone, {}", work.host());
+            let mut name = format!(
+                "lower bound on {}: computing only, no exchange",
+                work.host()
+            );
             for part in &distinguishing {
                 name.push_str(&format!(", {}", part(work)));
             }
@@ -324,8 +328,8 @@ fn caption(platform: &str, provenance: Provenance, published: bool, bounded: boo
     });
     if bounded {
         caption.push_str(
-            " Dotted lines are lower bounds: the cost of the seconds of computing gradients alone, \
-             in the cheapest row; no exchange brings a row below.",
+            " Dotted lines are lower bounds: the cost of computing alone in the cheapest row, without \
+             any exchange.",
         );
     }
     if published {

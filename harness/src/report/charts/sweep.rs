@@ -2,6 +2,7 @@
 //! places where two systems change their order.
 
 use super::{Chart, Labelled, every_size, variant_of};
+use crate::analysis::titles::model_title;
 use crate::claims::{Claim, Metric};
 use crate::format;
 use crate::report::chart::{Axis, Crossing, End, Line, Lines, lines, looks};
@@ -29,7 +30,7 @@ const FIELDS: [Field; 4] = [
     Field {
         name: "parameters of the model",
         of: |row| row.row.planned.row.sizes().parameters as f64,
-        text: |row| row.row.planned.row.job.model.clone(),
+        text: |row| model_title(&row.row.planned.row.job.model),
         format: millions,
     },
     Field {
@@ -47,7 +48,7 @@ const FIELDS: [Field; 4] = [
     Field {
         name: "memory of a function, MB",
         of: |row| f64::from(row.row.planned.row.memory_mb),
-        text: |row| format!("{} MB", row.row.planned.row.memory_mb),
+        text: |row| format::megabytes(row.row.planned.row.memory_mb.into()),
         format: format::count,
     },
 ];
@@ -84,11 +85,8 @@ pub(super) fn sweeps(
     if longest(field, &series) < LEAST_VALUES || series.len() > MOST_LINES {
         return Vec::new();
     }
-    let simulated = if provenance == Provenance::Simulated {
-        "simulated "
-    } else {
-        ""
-    };
+    let is_simulated = provenance == Provenance::Simulated;
+    let simulated = if is_simulated { "simulated " } else { "" };
     let (metric, name) = match claimed(claims) {
         Metric::Synchronise => (Metric::Synchronise, "seconds of synchronising per epoch"),
         _ => (Metric::SecondsPerEpoch, "seconds per epoch"),
@@ -101,6 +99,7 @@ pub(super) fn sweeps(
         value: &|row| row.row.estimate(metric).mean,
         field,
         series: &series,
+        is_simulated,
     });
     let cost = chart(&Sweep {
         id: "sweep-cost",
@@ -113,6 +112,7 @@ pub(super) fn sweeps(
         },
         field,
         series: &series,
+        is_simulated,
     });
     time.into_iter().chain(cost).collect()
 }
@@ -197,6 +197,7 @@ struct Sweep<'a> {
     value: &'a dyn Fn(&Labelled<'_>) -> Option<f64>,
     field: &'a Field,
     series: &'a [Series<'a>],
+    is_simulated: bool,
 }
 
 fn chart(sweep: &Sweep<'_>) -> Option<Chart> {
@@ -262,13 +263,19 @@ fn chart(sweep: &Sweep<'_>) -> Option<Chart> {
         crossings,
     };
     let svg = every_size(|size| lines(&drawn, size))?;
-    Some(Chart::of_all(
-        sweep.id,
-        &sweep.title,
-        caption,
-        drawn.data(),
-        svg,
-    ))
+    // The finding is the title; seconds of this machine find none.
+    let title = match drawn.crossings.as_slice() {
+        [one] if sweep.is_simulated => {
+            let crossing = one.title.replace(" at about ", " cross at about ");
+            format!("{}: {crossing}", sweep.title)
+        }
+        _ => sweep.title.clone(),
+    };
+    let chart = Chart::of_all(sweep.id, &title, caption, drawn.data(), svg);
+    Some(Chart {
+        name: sweep.title.clone(),
+        ..chart
+    })
 }
 
 /// Returns the line's name: the system's, and what distinguishes lines of it.

@@ -68,6 +68,7 @@ fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
     let [svg, narrow] = every_size(|size| timeline(&drawn, size))?;
     Some(Chart {
         id: format!("{id}-figure"),
+        name: labelled.name.to_owned(),
         title: labelled.name.to_owned(),
         caption,
         svg,

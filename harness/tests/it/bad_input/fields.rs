@@ -134,6 +134,12 @@ fn not_yaml() {
         "epochs: [2",
         &["bad.yaml:", "not valid YAML", "indentation"],
     );
+    // The parser blames the line before a tab.
+    refused(
+        "epochs: 2",
+        "\tepochs: 2",
+        &["bad.yaml:8:1:", "a tab indents this line", "with spaces"],
+    );
 }
 
 #[test]

@@ -215,9 +215,12 @@ fn a_simulated_run_names_the_fastest_and_many_settings_none() {
         assert!(ended.status.success(), "{message}");
         let text = fs::read(run.join("summary.json")).unwrap();
         let summary: Value = serde_json::from_slice(&text).unwrap();
-        summary["answer"].clone()
+        let page = fs::read_to_string(run.join("report.html")).unwrap();
+        let (_, title) = page.split_once("<h2 id=\"time-cost\">").unwrap();
+        let (title, _) = title.split_once(" <span").unwrap();
+        (summary["answer"].clone(), title.to_owned())
     };
-    let one = answer("");
+    let (one, title) = answer("");
     let text = |field: &str| one[field].as_str().unwrap().to_owned();
     let fastest = text("fastest");
     assert!(
@@ -227,10 +230,22 @@ fn a_simulated_run_names_the_fastest_and_many_settings_none() {
     let cheapest = text("cheapest");
     assert!(
         cheapest.starts_with("Cheapest: AllReduce on functions, $")
-            && cheapest.contains("on rented instances, GPU baseline, costs"),
+            && cheapest.contains("on rented instances, GPU baseline on 4 × g4dn.xlarge, costs"),
         "{cheapest}"
     );
-    let many = answer("sweep: {workers: [2, 3, 4, 6, 8]}\n");
+    // The chart's title says the same.
+    let leader = |sentence: &str, end: &str| {
+        let (_, rest) = sentence.split_once(": ").unwrap();
+        rest.split_once(end).unwrap().0.to_owned()
+    };
+    let (fast, cheap) = (leader(&fastest, ","), leader(&cheapest, " on functions"));
+    let told = if fast == cheap {
+        format!("{fast} is fastest and cheapest per epoch")
+    } else {
+        format!("{fast} is fastest, {cheap} is cheapest per epoch")
+    };
+    assert_eq!(title, told);
+    let (many, _) = answer("sweep: {workers: [2, 3, 4, 6, 8]}\n");
     let fastest = many["fastest"].as_str().unwrap();
     assert!(
         fastest.starts_with("5 settings that differ in their work (simulated)"),

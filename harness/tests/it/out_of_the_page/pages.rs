@@ -161,7 +161,7 @@ fn a_plan_is_a_page_with_the_figures_of_its_json() {
         let known = rows.iter().filter(|row| !row["estimate"].is_null());
         let value = |row: &&Value| row["estimate"][field].as_f64().unwrap();
         let best = known.min_by(|a, b| value(a).total_cmp(&value(b))).unwrap();
-        best["id"].as_str().unwrap()
+        best["name"].as_str().unwrap()
     };
     let (_, answer) = page.split_once("<div class=\"answer\"").unwrap();
     let (answer, _) = answer.split_once("</div>").unwrap();

@@ -119,7 +119,7 @@ fn the_markdown_twin_reads_as_before() {
         redacted(&markdown, &analysis.summary.run_id),
         report::terminal_table(&analysis, None)
     );
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden.md");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden.snap");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&golden, &found).unwrap();
     }
@@ -152,7 +152,7 @@ fn a_run_on_this_machine_begins_with_what_was_learned_and_names_no_winner() {
             "Checks: replicas are bit-identical in 5 of 5, metered traffic equals its closed form in 5 of 5.",
             "Time to 30 %: 10.0 s on the trial's clock. Seconds are of this machine: the \
              verb plan and the platform sim compare systems on AWS.",
-            "The one conclusion tested here holds. Of 3 published figures tested here, 0 agree and 3 cannot be told.",
+            "The one conclusion tested here holds. Of 3 published figures tested here, 0 agree and 3 are undecided.",
         ]
     );
     let read = |name: &str| fs::read_to_string(run.path().join(name)).unwrap();
@@ -165,6 +165,7 @@ fn a_run_on_this_machine_begins_with_what_was_learned_and_names_no_winner() {
             assert!(!text.contains(winner), "{winner}");
         }
     }
+    assert!(page.contains("<h2 id=\"time-cost\">Time against cost on this machine: no ranking"));
     assert!(terminal.starts_with(learned));
     // The answer, then the table, then all else.
     let place = |text: &str, part: &str| text.find(part).unwrap_or_else(|| panic!("{part}"));

@@ -5,6 +5,7 @@ use crate::{Layers, Model};
 /// LeNet-5 for MNIST.
 pub static LENET5: Model = Model {
     name: "lenet5",
+    title: "LeNet-5",
     about: "LeCun et al. 1998, with ReLU and max-pools",
     input: [1, 28, 28],
     classes: 10,

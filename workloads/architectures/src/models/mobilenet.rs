@@ -5,6 +5,7 @@ use crate::{Layers, Model};
 /// MobileNet for 32×32 images.
 pub static MOBILENET: Model = Model {
     name: "mobilenet",
+    title: "MobileNet",
     about: "Howard et al. 2017, with the strides of its CIFAR variant",
     input: Model::CIFAR,
     classes: 10,

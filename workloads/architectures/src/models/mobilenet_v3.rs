@@ -5,6 +5,7 @@ use crate::{Layers, Model};
 /// MobileNet V3 Small for 32×32 images.
 pub static MOBILENET_V3_SMALL: Model = Model {
     name: "mobilenet_v3_small",
+    title: "MobileNetV3-Small",
     about: "torchvision: Howard et al. 2019",
     input: Model::CIFAR,
     classes: 10,

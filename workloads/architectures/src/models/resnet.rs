@@ -5,6 +5,7 @@ use crate::{Layers, Model};
 /// ResNet-18 for 32×32 images.
 pub static RESNET18: Model = Model {
     name: "resnet18",
+    title: "ResNet-18",
     about: "He et al. 2016, with a 3x3 stem and no max-pool",
     input: Model::CIFAR,
     classes: 10,
@@ -15,6 +16,7 @@ pub static RESNET18: Model = Model {
 /// of zeros (option A), which has no parameters.
 pub static RESNET32: Model = Model {
     name: "resnet32",
+    title: "ResNet-32",
     about: "He et al. 2016, §4.2, for CIFAR-10, with shortcuts of option A",
     input: Model::CIFAR,
     classes: 10,
@@ -24,6 +26,7 @@ pub static RESNET32: Model = Model {
 /// ResNet-34 for 32×32 images.
 pub static RESNET34: Model = Model {
     name: "resnet34",
+    title: "ResNet-34",
     about: "He et al. 2016, with a 3x3 stem and no max-pool",
     input: Model::CIFAR,
     classes: 10,
@@ -33,6 +36,7 @@ pub static RESNET34: Model = Model {
 /// ResNet-50 as torchvision defines it.
 pub static RESNET50: Model = Model {
     name: "resnet50",
+    title: "ResNet-50",
     about: "torchvision: 7x7 stem and max-pool, strides in the 3x3 convolutions",
     input: Model::CIFAR,
     classes: 10,

@@ -5,6 +5,7 @@ use crate::{Layers, Model};
 /// SqueezeNet 1.1 for 32×32 images.
 pub static SQUEEZENET1_1: Model = Model {
     name: "squeezenet1_1",
+    title: "SqueezeNet 1.1",
     about: "torchvision: Iandola et al. 2016, version 1.1",
     input: Model::CIFAR,
     classes: 10,

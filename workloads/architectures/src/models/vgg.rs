@@ -6,6 +6,7 @@ use crate::{Layers, Model};
 /// VGG-11 with torchvision's head.
 pub static VGG11: Model = Model {
     name: "vgg11",
+    title: "VGG-11",
     about: "torchvision: Simonyan and Zisserman 2015, head of 1,000 classes",
     input: Model::IMAGENET,
     classes: 1_000,
@@ -15,6 +16,7 @@ pub static VGG11: Model = Model {
 /// VGG-11 with a head of ten classes.
 pub static VGG11_10_CLASSES: Model = Model {
     name: "vgg11_10_classes",
+    title: "VGG-11 (10 classes)",
     about: "vgg11 with a head of ten classes",
     classes: 10,
     ..VGG11
@@ -24,6 +26,7 @@ pub static VGG11_10_CLASSES: Model = Model {
 /// parameters of the 224×224 form at a 27th of its multiplications.
 pub static VGG11_AT_32: Model = Model {
     name: "vgg11_at_32",
+    title: "VGG-11 (32×32)",
     about: "vgg11 on images of 32x32: as many parameters, a 27th of the operations",
     input: Model::CIFAR,
     ..VGG11
@@ -32,6 +35,7 @@ pub static VGG11_AT_32: Model = Model {
 /// VGG-11 with batch norms and a small head.
 pub static VGG11_CIFAR: Model = Model {
     name: "vgg11_cifar",
+    title: "VGG-11 (batch norm)",
     about: "VGG-11 with batch norm and one linear layer, for 32x32",
     input: Model::CIFAR,
     classes: 10,

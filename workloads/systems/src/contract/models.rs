@@ -7,6 +7,8 @@ use epochcost_architectures::Model;
 pub struct ModelSizes {
     /// The model's name.
     pub name: &'static str,
+    /// Name as papers write it.
+    pub title: &'static str,
     /// The definition that it follows, in one line.
     pub about: &'static str,
     /// Channels, height and width of the images that its first layer reads.
@@ -24,6 +26,7 @@ impl ModelSizes {
         let layers = model.layers();
         Self {
             name: model.name,
+            title: model.title,
             about: model.about,
             input: model.input,
             classes: model.classes,
