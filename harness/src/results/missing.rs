@@ -76,10 +76,9 @@ fn not_evaluated(job: &Job, outcome: &TrialOutcome) -> Option<String> {
 /// Invocations that failed and were not called again, in a trial that ended well.
 fn failed(outcome: &TrialOutcome) -> Option<String> {
     let calls = &outcome.invocations;
-    let failed = calls
-        .iter()
-        .filter(|call| !calls.iter().any(|other| other.repeats(call)))
-        .filter_map(|call| Some((call, call.error.as_ref()?)));
+    let failed = (calls.iter())
+        .filter_map(|call| Some((call, call.error.as_ref()?)))
+        .filter(|(call, _)| !calls.iter().any(|other| other.repeats(call)));
     let mut named: BTreeMap<String, u64> = BTreeMap::new();
     for (call, error) in failed {
         let what = format!("{} of worker {}: {error}", call.function, call.rank);
