@@ -13,6 +13,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "list",
             "init",
             "new",
+            "dev",
             "data",
             "prices",
             "doctor",
@@ -24,7 +25,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 /// Examples of each verb.
-const EXAMPLES: [(&str, &[&str]); 18] = [
+const EXAMPLES: [(&str, &[&str]); 19] = [
     (
         "run",
         &[
@@ -113,6 +114,10 @@ const EXAMPLES: [(&str, &[&str]); 18] = [
     ),
     ("init", &["epochcost init mine && cd mine"]),
     ("new", &["epochcost new system pair_mean"]),
+    (
+        "dev",
+        &["epochcost dev faults experiments/smoke.yaml --seed 1"],
+    ),
     ("doctor", &["epochcost doctor --measure"]),
     (
         "completions",

@@ -20,7 +20,7 @@ use crate::support::epochcost;
 
 /// Commands that are parsed, whose experiments are found, and that are not run, by a part of
 /// their text, with the reason. The first that fits counts.
-const NOT_RUN: [(&str, &str); 15] = [
+const NOT_RUN: [(&str, &str); 16] = [
     ("--platform aws", "needs an account"),
     ("--aws", "needs an account"),
     ("epochcost clean", "needs an account"),
@@ -39,6 +39,10 @@ const NOT_RUN: [(&str, &str); 15] = [
     (
         "epochcost new",
         "changes a checkout: tests of installations run it",
+    ),
+    (
+        "epochcost dev faults",
+        "searches for minutes: the campaign's tests search",
     ),
     ("--limits", "searches for up to four minutes"),
     ("--uncertainty", "simulates every row often"),
