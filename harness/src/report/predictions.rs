@@ -63,10 +63,11 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
     let all = table.lines.len();
     table.caption = format!("{all} predictions");
     table.is_folded = true;
+    let open = all - right - wrong;
+    let are = if open == 1 { "is" } else { "are" };
     let sentence = format!(
         "Of {all} outcomes that were predicted before they were first recorded, {right} came true, {wrong} \
-         did not, and {} are undecided.",
-        all - right - wrong
+         did not, and {open} {are} undecided."
     );
     let section = Section {
         id: "predictions".into(),
