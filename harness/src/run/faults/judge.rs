@@ -49,7 +49,7 @@ impl Observed {
                 .iter()
                 .any(|end| reason.starts_with(end))
             {
-                return Some(format!("nobody could go on: {reason}"));
+                return Some(format!("no worker could go on: {reason}"));
             }
             if !reason.contains(" of worker ") {
                 return Some(format!("a failure that names no worker: {reason}"));

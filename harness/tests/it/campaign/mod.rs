@@ -133,7 +133,7 @@ fn broken_promises_are_seen_and_their_schedules_can_be_run() {
                 &late,
                 1,
                 |seen| seen.trial.failure = Some("deadlock: (train of worker 1)".into()),
-                "nobody",
+                "no worker could go on",
             ),
             (
                 &late,
