@@ -26,6 +26,7 @@ fn run(text: &str) -> (Value, usize) {
     fs::write(&file, text).unwrap();
     let out = scene.path().join("out");
     let ran = program()
+        .current_dir(scene.path())
         .arg("run")
         .arg(&file)
         .arg("--out")

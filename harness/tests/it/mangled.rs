@@ -1,6 +1,6 @@
 //! Shipped files, changed at random: what reads them ends, in time and without a panic.
 //!
-//! `EPOCHCOST_MANGLED` is the number of changed files (default: 300), `EPOCHCOST_MANGLED_SEED`
+//! `MANGLED` is the number of changed files (default: 300), `MANGLED_SEED`
 //! the seed of the first.
 
 use std::collections::BTreeMap;
@@ -163,9 +163,9 @@ fn changed_files_are_read_or_refused() {
         .duration_since(UNIX_EPOCH)
         .unwrap()
         .as_secs();
-    let first = number("EPOCHCOST_MANGLED_SEED", now);
-    let count = number("EPOCHCOST_MANGLED", 300);
-    eprintln!("EPOCHCOST_MANGLED_SEED={first}");
+    let first = number("MANGLED_SEED", now);
+    let count = number("MANGLED", 300);
+    eprintln!("MANGLED_SEED={first}");
     epochcost_testing::watch();
     let files = files();
     assert!(files.len() > 80, "{}", files.len());
@@ -191,7 +191,7 @@ fn changed_files_are_read_or_refused() {
         let took = began.elapsed();
         if ended.is_err() || took > LIMIT {
             wrong.insert(seed, (path.display().to_string(), ended.is_err(), took));
-            if let Ok(keep) = env::var("EPOCHCOST_MANGLED_KEEP") {
+            if let Ok(keep) = env::var("MANGLED_KEEP") {
                 fs::copy(&own, Path::new(&keep).join(format!("{seed}"))).unwrap();
             }
         }
