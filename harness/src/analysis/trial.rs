@@ -138,7 +138,7 @@ impl TrialAnalysis {
             milestones: milestones(&usage, steps, &trial, prices)?,
             functions: totals.seconds,
             columns,
-            replicas_identical: replicas_identical(steps, &row.job),
+            replicas_identical: replicas_identical(steps),
             traffic_matches: trial
                 .closed_form
                 .map(|form| matches(form, totals.traffic.exchange.total(), &row.job)),
@@ -359,22 +359,55 @@ fn mean(values: impl Iterator<Item = (f64, u64)>) -> Option<f64> {
 }
 
 /// Compares the digests that workers took of their parameters at the same
-/// point: same function, epoch and mini-batch.
-fn replicas_identical(steps: &[StepRecord], job: &Job) -> Option<bool> {
-    type Point<'a> = (&'a str, usize, Option<usize>);
-    let mut points: BTreeMap<Point<'_>, (BTreeSet<usize>, BTreeSet<&str>)> = BTreeMap::new();
+/// point: same function, epoch and mini-batch. `None` where one of those who were there took none.
+fn replicas_identical(steps: &[StepRecord]) -> Option<bool> {
+    let mut points: BTreeMap<_, BTreeSet<Option<&str>>> = BTreeMap::new();
     for step in steps {
-        if let Some(digest) = &step.parameters_digest {
-            let (ranks, digests) = points
-                .entry((&step.function, step.epoch, step.batch))
-                .or_default();
-            ranks.insert(step.rank);
-            digests.insert(digest);
-        }
+        let point = (&step.function, step.epoch, step.batch);
+        let digests = points.entry(point).or_default();
+        digests.insert(step.parameters_digest.as_deref());
     }
-    if points.values().any(|(_, digests)| digests.len() > 1) {
+    points.retain(|_, digests| digests.iter().any(Option::is_some));
+    if points
+        .values()
+        .any(|digests| digests.iter().flatten().count() > 1)
+    {
         return Some(false);
     }
-    let are_complete = points.values().all(|(ranks, _)| ranks.len() == job.workers);
+    let are_complete = points.values().all(|digests| digests.len() == 1);
     (are_complete && !points.is_empty()).then_some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::analysis::usage::tests::step;
+
+    fn of(records: &[(usize, Option<&str>)]) -> Option<bool> {
+        let steps: Vec<_> = (records.iter())
+            .map(|&(epoch, digest)| StepRecord {
+                epoch,
+                parameters_digest: digest.map(Into::into),
+                ..step()
+            })
+            .collect();
+        replicas_identical(&steps)
+    }
+
+    #[test]
+    fn replicas_are_compared_among_those_who_are_there() {
+        let all = [
+            (0, Some("a")),
+            (0, Some("a")),
+            (1, Some("b")),
+            (1, Some("b")),
+            (1, Some("b")),
+        ];
+        assert_eq!(of(&all), Some(true));
+        assert_eq!(of(&[&all[..], &[(1, None)]].concat()), None);
+        assert_eq!(of(&[&all[..], &[(1, Some("c"))]].concat()), Some(false));
+        assert_eq!(of(&[(0, None), (0, None)]), None);
+    }
 }

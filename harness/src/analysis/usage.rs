@@ -51,26 +51,34 @@ impl Usages {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
 
+    /// A record in which nothing took any time.
+    pub(in crate::analysis) fn step() -> StepRecord {
+        serde_json::from_value(serde_json::json!({
+            "function": "peer", "rank": 0, "epoch": 0, "batch": null, "started_s": 0.0,
+            "seconds": {"fetch_dataset": 0.0, "compute_gradients": 0.0, "serialise": 0.0,
+                "put": 0.0, "wait": 0.0, "get": 0.0, "aggregate": 0.0, "update_model": 0.0,
+                "detect_convergence": 0.0},
+            "usage": {}, "traffic": epochcost_systems::PurposeTraffic::default(),
+            "waits": epochcost_systems::Waits::default(),
+            "loss": null, "update_density": null, "staleness": null,
+            "parameters_digest": null,
+        }))
+        .unwrap()
+    }
+
     #[test]
     fn cpu_is_over_wall_time_and_memory_a_mean() {
-        let step = |cpu_s, wall_s, resident_mb| {
-            let mut step: StepRecord = serde_json::from_value(serde_json::json!({
-                "function": "peer", "rank": 0, "epoch": 0, "batch": null, "started_s": 0.0,
-                "seconds": {"fetch_dataset": 0.0, "compute_gradients": 0.0, "serialise": 0.0,
-                    "put": 0.0, "wait": 0.0, "get": 0.0, "aggregate": 0.0, "update_model": 0.0,
-                    "detect_convergence": 0.0},
-                "usage": {"put": {"cpu_s": cpu_s, "resident_mb": resident_mb}},
-                "traffic": epochcost_systems::PurposeTraffic::default(),
-                "waits": epochcost_systems::Waits::default(),
-                "loss": null, "update_density": null, "staleness": null,
-                "parameters_digest": null,
-            }))
-            .unwrap();
+        let step = |cpu_s: f64, wall_s, resident_mb: f64| {
+            let usage = serde_json::json!({"put": {"cpu_s": cpu_s, "resident_mb": resident_mb}});
+            let mut step = StepRecord {
+                usage: serde_json::from_value(usage).unwrap(),
+                ..step()
+            };
             step.seconds.put = wall_s;
             step
         };

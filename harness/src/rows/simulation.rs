@@ -70,8 +70,9 @@ impl Simulation {
 }
 
 /// Returns `profile` with an experiment's own constants in it. A constant that
-/// states the profile's own value keeps what that was fitted to. Its range stays, widened to hold the
-/// value: stating a constant does not fix it.
+/// states the profile's own value keeps what that was fitted to. Its range stays, since stating a
+/// constant does not fix it; about a value that is not within the range lies one as wide, since draws
+/// are about stated values.
 pub(crate) fn stated(
     profile: &Profile<Constant>,
     constants: &BTreeMap<String, StatedConstant>,
@@ -83,10 +84,11 @@ pub(crate) fn stated(
         let same = (stated.value == constant.value).then_some(constant.fitted_to.as_ref());
         let fitted_to = stated.fitted_to().or_else(|| same.flatten());
         let basis = stated.basis_text();
+        let range = range_about(stated.value, constant);
         Constant {
             value: stated.value,
-            low: constant.low.map(|low| low.min(stated.value)),
-            high: constant.high.map(|high| high.max(stated.value)),
+            low: range.map(|(low, _)| low),
+            high: range.map(|(_, high)| high),
             source: basis.map_or_else(
                 || STATED_BY_EXPERIMENT.into(),
                 |basis| format!("{STATED_BY_EXPERIMENT}, {basis}"),
@@ -95,6 +97,20 @@ pub(crate) fn stated(
             fitted_to: fitted_to.cloned(),
         }
     })
+}
+
+/// Returns the range that a constant of the profile has about another value, none where it has
+/// none or says nothing of the value (a zero).
+fn range_about(value: f64, constant: &Constant) -> Option<(f64, f64)> {
+    let (low, high) = constant.range();
+    if low == high {
+        return None;
+    }
+    if value == constant.value || low < value && value < high {
+        return Some((low, high));
+    }
+    let factor = value / constant.value;
+    (factor > 0.0 && factor.is_finite()).then_some((low * factor, high * factor))
 }
 
 /// Returns what a row computes on: functions, where a system has some, on what
@@ -114,7 +130,8 @@ mod tests {
 
     use super::*;
 
-    /// Freezing a constant narrows nothing: what is drawn of it holds its own range and the value.
+    /// Freezing a constant narrows nothing, and draws are about the stated value: on either side of it,
+    /// as far as about the profile's own unless the profile's range holds it.
     #[test]
     fn a_stated_constant_is_drawn_as_widely_as_before() {
         let names = crate::profiles::shipped().0;
@@ -124,21 +141,27 @@ mod tests {
         let mut drawn = 0;
         for profile in profiles {
             for (path, own) in profile.constants() {
-                for factor in [0.0, 0.3, 1.0, 4.0] {
-                    let stated_constant = StatedConstant {
-                        value: factor * own.value,
-                        basis: None,
-                    };
+                for factor in [0.0, 0.01, 0.3, 1.0, 4.0, 100.0] {
+                    let value = factor * own.value;
+                    let stated_constant = StatedConstant { value, basis: None };
                     let constants = BTreeMap::from([(path.clone(), stated_constant)]);
                     let all = stated(&profile, &constants).constants();
                     let (_, now) = all.iter().find(|(name, _)| *name == path).unwrap();
-                    if own.low.is_none() && own.high.is_none() {
+                    let ((low, high), (own_low, own_high)) = (now.range(), own.range());
+                    assert!((low..=high).contains(&value), "{path}");
+                    if value == 0.0 || own_low == own_high {
                         continue;
                     }
-                    let (low, high) = now.range();
-                    let (before, after) = own.range();
-                    assert!(low <= before && after <= high, "{path}: {low} to {high}");
-                    assert!((low..=high).contains(&now.value), "{path}");
+                    let width = (high / low) / (own_high / own_low);
+                    assert!(
+                        own_low == 0.0 || (width - 1.0).abs() < 1e-9,
+                        "{path}: {width}"
+                    );
+                    let sides = (low < value) >= (own_low < own.value);
+                    assert!(
+                        sides && (value < high) >= (own.value < own_high),
+                        "{path}: {low} to {high}"
+                    );
                     drawn += 1;
                 }
             }

@@ -189,18 +189,6 @@ impl Draw {
     }
 }
 
-/// A constant of a site: one that an experiment states beyond its profile's range is of another
-/// platform, and that range says nothing of it.
-fn of_site(constant: &Constant) -> Constant {
-    let (low, high) = constant.range();
-    let is_within = low < constant.value && constant.value < high;
-    let mut own = constant.clone();
-    if !is_within && constant.source.starts_with(STATED_BY_EXPERIMENT) {
-        (own.low, own.high) = (None, None);
-    }
-    own
-}
-
 impl Site {
     /// Returns the place as an experiment's simulation has it: on the simulation's platform where it
     /// stands on the default profile, with the experiment's constants, its own in the place of
@@ -274,7 +262,7 @@ impl Site {
         let own = &self.place.constants;
         self.profile = self.profile.map(&mut |path, constant| {
             let stated = constants.get(path).filter(|_| !own.contains_key(path));
-            of_site(stated.unwrap_or(constant))
+            stated.unwrap_or(constant).clone()
         });
         self.profile.client = client;
         Ok(self)
