@@ -91,6 +91,9 @@ pub(super) struct Estimate {
     /// Longest run of a function, seconds; 0 without functions.
     #[serde(skip)]
     pub(super) longest_function_s: f64,
+    /// Epochs of the simulations that it was carried on from; none of a whole training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) carried_on_from_epochs: Option<usize>,
     /// Events that the simulation went through.
     pub(super) events: u64,
     /// How long that took: real time, the only one here.
@@ -168,22 +171,10 @@ pub(super) fn probe_until(
     }))
 }
 
-/// What `row` takes under `simulation`, which describes it or a variant of it.
-///
-/// # Errors
-/// When the row is none of a known system, or something has no price.
-pub(super) fn estimate(
-    row: &Row,
-    simulation: &Simulation,
-    prices: &PriceBook,
-) -> Result<Outcome<Estimate>, Error> {
-    estimate_by(row, simulation, prices, sizes_only(CLASSES_ABOVE))
-}
-
 /// What `row` takes in a simulation with `options`, which never gives up.
 ///
 /// # Errors
-/// As [`estimate`].
+/// When the row is none of a known system, or something has no price.
 pub(super) fn estimate_by(
     row: &Row,
     simulation: &Simulation,
@@ -255,6 +246,7 @@ fn figures(
         longest_function_s: functions()
             .map(|call| call.duration_ms / 1e3)
             .fold(0.0, f64::max),
+        carried_on_from_epochs: None,
         events: simulated.events,
         took: Duration::ZERO,
     })

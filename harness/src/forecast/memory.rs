@@ -7,7 +7,8 @@ use epochcost_simulator::Simulation;
 use epochcost_systems::Host;
 use serde::Serialize;
 
-use super::estimate::{Estimate, Outcome, estimate, probe};
+use super::epochs::estimate;
+use super::estimate::{Estimate, Outcome, probe};
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::rows::Row;

@@ -8,6 +8,7 @@ mod activity;
 mod alone;
 mod answer;
 mod cloud;
+mod epochs;
 mod estimate;
 mod frontier;
 mod limits;
@@ -49,7 +50,7 @@ use crate::shipped;
 use crate::ui::Output;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 6 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 7 };
 
 pub use self::answer::{Goal, read_seconds};
 pub use self::limits::LimitSearch;

@@ -4,7 +4,8 @@ use epochcost_simulator::{Infeasible, Simulation};
 use epochcost_systems::{Fidelity, Host, find};
 use serde::Serialize;
 
-use super::estimate::{Estimate, Outcome, estimate, has_functions};
+use super::epochs::{cut, estimate};
+use super::estimate::{Estimate, Outcome, has_functions};
 use super::{alone, frontier, memory, work};
 use crate::analysis::names::{Named, distinguished};
 use crate::analysis::titles::system_title;
@@ -120,8 +121,10 @@ pub(super) fn plan(
         Outcome::Failed(reason) => failure = Some(reason),
     }
     let smallest_memory_mb = if on_functions {
+        // A training that is carried on needs no more than its first epochs.
+        let epochs = known.as_ref().and_then(|e| e.carried_on_from_epochs);
         memory::smallest(
-            simulation,
+            &epochs.map_or_else(|| simulation.clone(), |epochs| cut(simulation, epochs / 2)),
             known.as_ref().map(|e| e.function_peak_memory_mb),
         )?
     } else {

@@ -411,6 +411,12 @@ fn stands_on(plan: &Forecast) -> String {
         ),
         format!("prices: {}", plan.priced),
     ];
+    let carried = |row: &PlannedRow| row.estimate.as_ref()?.carried_on_from_epochs;
+    if let Some(least) = plan.rows.iter().filter_map(carried).min() {
+        lines.push(format!(
+            "trainings of many epochs: carried on from their first {least} or more"
+        ));
+    }
     for compute in &simulation.compute {
         let costs = compute.costs.iter();
         let models: Vec<String> = costs

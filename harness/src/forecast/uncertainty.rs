@@ -6,7 +6,8 @@ use epochcost_kernels::hash;
 use epochcost_simulator::Simulation;
 use serde::Serialize;
 
-use super::estimate::{Estimate, Outcome, estimate};
+use super::epochs::estimate;
+use super::estimate::{Estimate, Outcome};
 use super::parallel;
 use super::rows::{Candidate, PlannedRow};
 use crate::claims::ratio::percentile;

@@ -40,7 +40,8 @@ pub struct Traffic {
 
 impl Traffic {
     /// Returns `each` of both values of every field.
-    fn zip(self, other: Self, each: impl Fn(u64, u64) -> u64) -> Self {
+    #[must_use]
+    pub fn zip(self, other: Self, each: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             puts: each(self.puts, other.puts),
             gets: each(self.gets, other.gets),

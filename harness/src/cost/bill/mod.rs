@@ -25,6 +25,9 @@ const REDIS_HOST: &str = "ec2/t2.medium";
 /// Type of the instances of [`REDIS_HOST`].
 const REDIS_TYPE: &str = "t2.medium";
 
+/// Objects that are kept, all that were uploaded for the whole time of a training.
+const STORAGE: &str = "s3_gb_month";
+
 /// Public address of an instance, and the volume with its system.
 const ADDRESS: &str = "ipv4_address_hour";
 /// See [`ADDRESS`].
@@ -50,7 +53,7 @@ pub(super) const DIMENSIONS: [&str; 14] = [
     "s3_list",
     "s3_get",
     "s3_delete",
-    "s3_gb_month",
+    STORAGE,
     "sqs_request",
     REDIS_HOST,
     BROKER,
@@ -168,12 +171,23 @@ impl LineItem {
     pub fn is_instance(&self) -> bool {
         self.dimension.starts_with(EC2)
     }
+
+    /// Returns whether it is for kept objects: their bytes times the time, which both grow with a training.
+    pub fn is_storage(&self) -> bool {
+        self.dimension == STORAGE
+    }
 }
 
 impl Bill {
     /// Returns the sum, US dollars.
     pub fn total_usd(&self) -> f64 {
         self.items.iter().map(|item| item.usd).sum()
+    }
+
+    /// Returns the cost of kept objects, US dollars.
+    pub fn storage_usd(&self) -> f64 {
+        let kept = self.items.iter().filter(|item| item.is_storage());
+        kept.map(|item| item.usd).sum()
     }
 
     /// Returns the seconds that all instances are charged for, and the US dollars for them, their addresses
@@ -313,7 +327,7 @@ pub fn dimensions(row: &Row, function_price: Option<&str>) -> Vec<String> {
     let exchange = bound.as_ref().map(|bound| bound.traffic(row.sizes()));
     // What has no closed form may send messages.
     let sends = !matches!(exchange, Some(Ok(exchange)) if exchange.messages == 0);
-    let mut needed = vec!["s3_put", "s3_list", "s3_get", "s3_delete", "s3_gb_month"];
+    let mut needed = vec!["s3_put", "s3_list", "s3_get", "s3_delete", STORAGE];
     if deployment.tensor_store_hosts.is_some() {
         needed.extend([REDIS_HOST, ADDRESS, VOLUME]);
     } else if instances && is_ec2(&row.instance_type) {
@@ -398,7 +412,7 @@ fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Pric
             ledger.charge(dimension, gb(bytes))?;
         }
     }
-    ledger.charge("s3_gb_month", gb(objects.bytes_up) * usage.wall_s / MONTH_S)
+    ledger.charge(STORAGE, gb(objects.bytes_up) * usage.wall_s / MONTH_S)
 }
 
 /// Charges SQS by the request, a RabbitMQ broker by the hour.

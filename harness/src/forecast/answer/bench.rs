@@ -9,7 +9,7 @@ use epochcost_systems::{Device, FanOut, Job, State, find};
 use serde::Serialize;
 
 use super::goal::Price;
-use super::part::{Growing, Part, SHORT, Span};
+use super::part::{Growing, Part, SHORT, SHORTEST, Span};
 use crate::cost::{self, Bill, CostModel, PriceBook};
 use crate::error::Error;
 use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions, sizes_only};
@@ -156,7 +156,8 @@ impl Bench<'_> {
     /// # Errors
     /// As [`Self::short`].
     pub(super) fn rough(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
-        self.carried(point, draw, SHORT)
+        let exchanges = point.row.job.workers > ALIKE_ABOVE;
+        self.carried(point, draw, if exchanges { SHORTEST } else { SHORT })
     }
 
     /// Returns how a point's functions are fanned out over mini-batches; none where each worker
@@ -244,6 +245,7 @@ impl Bench<'_> {
         let usd = estimate.usd(self.account);
         let bill = (estimate.bills.iter()).find(|bill| bill.cost_model == self.account);
         let rented = bill.and_then(Bill::instances);
+        let kept_usd = bill.map_or(0.0, Bill::storage_usd);
         let (mut machines, mut machine_s, mut usd_per_s, mut rented_usd) = Default::default();
         if let Some((billed_s, usd)) = rented.filter(|_| self.account == CostModel::Full) {
             // Instances are billed for as long as they run, hosts of stores for the whole.
@@ -259,7 +261,8 @@ impl Bench<'_> {
         Part {
             growing: Growing {
                 seconds: estimate.seconds,
-                other_usd: usd - if machines > 0.0 { rented_usd } else { 0.0 },
+                other_usd: usd - kept_usd - if machines > 0.0 { rented_usd } else { 0.0 },
+                kept_usd_per_s: kept_usd / estimate.seconds.max(f64::MIN_POSITIVE),
                 machine_s,
                 epochs_s: estimate.seconds_per_epoch * epochs as f64,
                 longest_s: estimate.longest_function_s,

@@ -22,6 +22,11 @@ const MOST_EVENTS: f64 = 4e6;
 const FEW_EPOCHS: usize = 2;
 const MANY_EPOCHS: usize = 4;
 
+/// Returns the part of a training's epochs that [`Bench::by_epochs`] simulates.
+fn simulated_share(job: &Job) -> f64 {
+    ((FEW_EPOCHS + MANY_EPOCHS) as f64 / job.epochs as f64).min(1.0)
+}
+
 impl Bench<'_> {
     /// Returns the lengths of short simulations in which as many functions run at once as in the
     /// whole; none where rounds divide an epoch, which shorter epochs would change.
@@ -47,7 +52,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Returns the figures of a training whose epochs cannot be cut, carried on from its first ones;
+    /// Returns the figures of a training whose epochs are not cut, carried on from its first ones;
     /// of the whole where it is hardly longer than both.
     ///
     /// # Errors
@@ -189,8 +194,8 @@ impl Bench<'_> {
         let repeats = lengths.filter(|lengths| job.batches_per_worker > 2 * lengths.many);
         let figures = match repeats {
             Some(lengths) if events > FEW_EVENTS => self.repeated(point, lengths, events)?,
-            _ if events > MOST_EVENTS => Ok(*short),
-            _ => self.whole(point, Draw(None))?,
+            _ if events * simulated_share(job) > MOST_EVENTS => Ok(*short),
+            _ => self.by_epochs(point, Draw(None))?,
         };
         Ok(figures.map(|figures| Figures {
             is_settled: true,

@@ -6,6 +6,9 @@ use crate::cost::EC2_MINIMUM_S;
 /// Mini-batches per worker of the two short simulations that a training is carried on from.
 pub(super) const SHORT: Lengths = Lengths { few: 4, many: 8 };
 
+/// The same for draws of many workers, a mini-batch of whom has as many requests as several of few.
+pub(super) const SHORTEST: Lengths = Lengths { few: 1, many: 2 };
+
 /// Seconds and dollars by which a growth may be below none, by the rounding of sums.
 const ROUNDING: f64 = 1e-9;
 
@@ -44,8 +47,10 @@ impl Span {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Growing {
     pub(super) seconds: f64,
-    /// Dollars for everything but machines.
+    /// Dollars for everything but machines and kept objects.
     pub(super) other_usd: f64,
+    /// Dollars per second for the objects that are kept at the end.
+    pub(super) kept_usd_per_s: f64,
     /// Seconds of all machines.
     pub(super) machine_s: f64,
     /// Seconds of all epochs, without boots and starts.
@@ -78,7 +83,9 @@ impl Part {
         let machine_s = self.growing.machine_s.max(self.machines * EC2_MINIMUM_S);
         Price {
             seconds: self.growing.seconds,
-            usd: self.growing.other_usd + machine_s * self.usd_per_s,
+            usd: self.growing.other_usd
+                + machine_s * self.usd_per_s
+                + self.growing.kept_usd_per_s * self.growing.seconds,
         }
     }
 }
@@ -106,6 +113,7 @@ impl Growing {
         Self {
             seconds: per(|g| g.seconds),
             other_usd: per(|g| g.other_usd),
+            kept_usd_per_s: per(|g| g.kept_usd_per_s),
             machine_s: per(|g| g.machine_s),
             epochs_s: per(|g| g.epochs_s),
             longest_s: per(|g| g.longest_s),
@@ -118,6 +126,7 @@ impl Growing {
         Self {
             seconds: self.seconds + count * growth.seconds,
             other_usd: self.other_usd + count * growth.other_usd,
+            kept_usd_per_s: self.kept_usd_per_s + count * growth.kept_usd_per_s,
             machine_s: self.machine_s + count * growth.machine_s,
             epochs_s: self.epochs_s + count * growth.epochs_s,
             longest_s: self.longest_s + count * growth.longest_s,

@@ -239,6 +239,27 @@ fn bounds_change_no_answer_and_no_frontier() {
     }
 }
 
+/// Objects that are never deleted are paid for by their bytes and the time, which both grow.
+#[test]
+fn kept_objects_of_a_long_training_are_paid_for() {
+    let (experiment, sites) = (experiment(2_560, 3_000), few_sites());
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let bench = bench(&sites, &stands, &prices);
+    let points = small_points(&experiment, &sites);
+    let keeps =
+        |point: &&Point| point.row.job.system == "gpu_baseline" && point.row.job.workers == 4;
+    let point = points.iter().find(keeps).unwrap();
+    let whole = bench.whole(point, Draw(None)).unwrap().unwrap();
+    let short = bench.short(point, Draw(None)).unwrap().unwrap();
+    assert!(whole.is_whole && !short.is_whole);
+    let [whole, short] = [whole, short].map(|figures| figures.price);
+    assert!(
+        (short.usd / whole.usd - 1.0).abs() < 0.005,
+        "{short:?} {whole:?}"
+    );
+}
+
 /// SPIRT with a described model of so many parameters, and operations and bytes of a sample.
 fn of_spirt(samples: usize, [parameters, flops, bytes]: [f64; 3]) -> Experiment {
     let text = format!(
