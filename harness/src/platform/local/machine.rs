@@ -1,5 +1,6 @@
 //! What trials take of this machine, checked before the first one.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -13,8 +14,11 @@ use super::PlatformError;
 use crate::rows::Row;
 
 /// File handles of a sandbox in the harness: pipes of the process, files of its groups, and its
-/// connections to the services. About 11 were counted; fewer while others still start or end.
-const PER_SANDBOX: [usize; 2] = [8, 12];
+/// connections to the services, of which a worker of its own has more than a function of a workflow.
+/// 11 to 26 were counted for 1 to 12 workers of seven systems.
+const PER_SANDBOX: [usize; 2] = [10, 26];
+/// File handles of two peers of a workflow at most, each of which reads from the other's store.
+const PER_PAIR: usize = 7;
 /// End of a message on too few of them.
 const FEW_FILES: &str = "; too few open files are allowed: raise the limit with `ulimit -n`";
 /// Open files that the limit is raised to, at most: some servers take memory for each that they
@@ -75,26 +79,29 @@ pub(super) fn few_threads() -> String {
     }
 }
 
-/// Returns the number of sandboxes and workers that a row runs at the same time.
+/// Returns the number of sandboxes and workers that a row has at the same time: those of a function
+/// stay for its next call.
 fn processes(row: &Row) -> usize {
     let job = &row.job;
     let bound = find(&job.system).and_then(|system| system.bind(job).ok());
     let states = bound.as_ref().map_or_else(Vec::new, |bound| bound.states());
     let rounds = bound.map_or(1, |bound| bound.rounds().max(1));
     let batches = job.batches_per_worker.div_ceil(rounds);
-    let wide = states.iter().map(|state| match state {
-        State::Task { .. } => 1,
-        State::Batches {
-            fan_out: FanOut::Parallel,
-            ..
-        } => batches,
-        State::Batches {
-            fan_out: FanOut::Map,
-            ..
-        } => batches.min(MAP_WIDTH),
-    });
-    let functions = job.workers * wide.max().unwrap_or(1);
-    functions.min(row.sandbox.account.concurrency_limit as usize)
+    let mut wide = BTreeMap::new();
+    for state in states {
+        let (function, at_once) = match state {
+            State::Task { function } => (function, 1),
+            State::Batches { function, fan_out } => match fan_out {
+                FanOut::Parallel => (function, batches),
+                FanOut::Map => (function, batches.min(MAP_WIDTH)),
+            },
+        };
+        let most = wide.entry(function).or_insert(1);
+        *most = at_once.max(*most);
+    }
+    let limit = row.sandbox.account.concurrency_limit as usize;
+    let functions = wide.into_values().map(|each| limit.min(job.workers * each));
+    functions.sum::<usize>().max(job.workers)
 }
 
 /// Refuses rows that run more processes at the same time than this process may have files for.
@@ -110,12 +117,13 @@ pub(super) fn has_handles_for(rows: &[Row]) -> Result<(), PlatformError> {
     };
     let count = processes(row);
     let [fewest, most] = PER_SANDBOX.map(|each| each * count);
+    let most = most + PER_PAIR * row.job.workers * row.job.workers;
     if fewest as u64 <= allowed {
         return Ok(());
     }
     Err(PlatformError::lacking(
         format!(
-            "{} runs {count} processes at the same time, which take {fewest} to {most} open files, \
+            "{} has {count} processes at the same time, which take {fewest} to {most} open files, \
              and {allowed} are allowed",
             row.id
         ),
