@@ -5,9 +5,19 @@ use epochcost_systems::SystemError;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::deployment::{AROUND_TRIAL_S, SERVICE_INSTANCE, Training};
-use crate::resource::{EndpointService, SWITCH_TRANSITIONS};
-use crate::{metrics, network};
+use crate::{AROUND_TRIAL_S, EndpointService, SERVICE_INSTANCE, Training, endpoints};
+
+/// Number of times that the dead man's switch looks for endpoints.
+pub const SWITCH_ROUNDS: usize = 3;
+/// Attempts of its calls that EC2 refuses.
+pub const SWITCH_RETRIES: usize = 4;
+/// Upper bound of the transitions of one execution of the switch: its begin, its wait and its end; in
+/// each round a look, a choice, a removal and a wait; and every attempt again of look and removal.
+pub const SWITCH_TRANSITIONS: u64 = (3 + SWITCH_ROUNDS * (4 + 2 * SWITCH_RETRIES)) as u64;
+/// Metrics of a function that are read, each of which is charged.
+pub const METRICS_OF_FUNCTION: usize = 7;
+/// Metrics of an instance that are read.
+pub const METRICS_OF_INSTANCE: usize = 1;
 
 /// Prices of a price book.
 pub trait Prices {
@@ -139,7 +149,7 @@ fn network_lines(
     prices: &dyn Prices,
     lines: &mut Vec<Line>,
 ) -> Result<(), WorstCaseError> {
-    let services = network::services(rows)?;
+    let services = endpoints(rows)?;
     let interfaces = services.iter().filter(|service| service.is_interface());
     let interfaces = interfaces.count() as f64;
     // One execution of the switch before the first trial, and one for each.
@@ -300,7 +310,8 @@ fn row_lines(
         "log lines",
         (invocations + steps) * LOG_BYTES / GIB,
     )?;
-    let metrics = metrics::count(row.calls()?.len(), all as usize) as f64;
+    let functions = row.calls()?.len() * METRICS_OF_FUNCTION;
+    let metrics = functions as f64 + all * METRICS_OF_INSTANCE as f64;
     charge(
         "metric_read",
         "metrics read until they agree with the log",
