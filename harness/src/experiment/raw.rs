@@ -97,8 +97,8 @@ pub struct DatasetChoice {
     /// Bytes of a stored sample of data that are sizes only.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub bytes_per_sample: Option<usize>,
-    /// Training samples of a generated set, 10 to 60,000; by default the list's.
-    #[schemars(range(min = 1, max = 60_000))]
+    /// Training samples of a generated set, 10 to 65,536; by default the list's.
+    #[schemars(range(min = 1, max = 65_536))]
     pub train: Option<usize>,
     /// Test samples of a generated set, or of data that are sizes only (there 0 by default).
     #[schemars(range(max = 1_000_000_000_000_u64))]

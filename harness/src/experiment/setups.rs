@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::document::{Document, Node};
 use super::error::ExperimentError;
+use super::forms::{FormName, Forms};
 use crate::published::{Paper, SetUp};
 use crate::rows::Row;
 
@@ -82,12 +83,20 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// Returns the fields in which an experiment leaves the set-ups of its paper, with the reasons.
+/// Returns the fields in which an experiment, or a form of it, leaves the set-ups of its paper, with the reasons.
 ///
 /// # Errors
 /// When there is no such file, or it is damaged.
-pub fn deviations(path: &Path) -> Result<BTreeMap<String, String>, ExperimentError> {
-    stated(&super::named::read(path)?)
+pub fn deviations(
+    path: &Path,
+    form: Option<FormName>,
+) -> Result<BTreeMap<String, String>, ExperimentError> {
+    let mut document = super::named::read(path)?;
+    let forms = Forms::take(&mut document)?;
+    if let Some(form) = form.and_then(|name| forms.get(name)) {
+        form.apply(&mut document)?;
+    }
+    stated(&document)
 }
 
 fn stated(document: &Document) -> Result<BTreeMap<String, String>, ExperimentError> {

@@ -245,14 +245,13 @@ fn training_time_is_estimated() {
 
 #[test]
 fn quick_reduces_and_leaves_out_and_takes_the_whole_where_it_is() {
-    let long =
-        "evaluate: never\nquick: {set: {trials: 1, systems.0: {system: allreduce, name: first}}}";
+    let long = "evaluate: never\nforms: {quick: {set: {trials: 1, systems.0: {system: allreduce, name: first}}}}";
     let scene = Scene::new(&[
         ("one/long", "evaluate: never", long),
         (
             "one/longer",
             "trials: 2",
-            "trials: 2\nquick: {leave_out: it takes hours}",
+            "trials: 2\nforms: {quick: {leave_out: it takes hours}}",
         ),
         ("one/short", "name", "name"),
     ]);
@@ -286,7 +285,7 @@ fn quick_reduces_and_leaves_out_and_takes_the_whole_where_it_is() {
 #[test]
 fn a_wrong_reduction_is_refused_wherever_the_file_is_read() {
     let refused = |quick: &str, words: [&str; 2]| {
-        let by = format!("evaluate: never\nquick: {quick}");
+        let by = format!("evaluate: never\nforms: {{quick: {quick}}}");
         let scene = Scene::new(&[("one/a", "evaluate: never", &by)]);
         let text = printed(&scene.ends(&["check", "experiments/one/a.yaml"], 2));
         for word in words {

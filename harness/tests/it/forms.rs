@@ -1,0 +1,184 @@
+//! Forms of experiments: what they change, what is refused, and the plan of a reproduction on AWS.
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use epochcost::experiment::{Experiment, Form, FormName, Options, yaml_files};
+use epochcost::platform::{Figures, simulator};
+use epochcost::rows::Row;
+use serde_json::Value;
+
+use crate::support::epochcost;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Every shipped file with a form for AWS that is not left out.
+fn with_form() -> Vec<(PathBuf, Form)> {
+    let files = yaml_files(&root().join("experiments")).unwrap();
+    let of = |file: PathBuf| {
+        let experiment = Experiment::load(&file, &Options::default()).ok()?;
+        let form = experiment.forms.get(FormName::Aws)?.clone();
+        form.leave_out.is_none().then_some((file, form))
+    };
+    let files: Vec<_> = files.into_iter().filter_map(of).collect();
+    assert!(files.len() >= 10);
+    files
+}
+
+fn load(file: &Path, options: &Options) -> Experiment {
+    Experiment::load(file, options).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// Paths of the values in which two rows differ.
+fn differing(a: &Value, b: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            for key in a.keys().chain(b.keys()) {
+                let (a, b) = (a.get(key), b.get(key));
+                let (a, b) = (a.unwrap_or(&Value::Null), b.unwrap_or(&Value::Null));
+                differing(a, b, &format!("{path}.{key}"), found);
+            }
+        }
+        (a, b) if a == b => {}
+        _ => {
+            found.insert(path.trim_start_matches('.').to_owned());
+        }
+    }
+}
+
+/// Fields of a row that a form may change by setting `path`.
+fn changed_by(path: &str) -> &str {
+    let of_row = path
+        .split_once('.')
+        .filter(|(first, _)| *first == "systems");
+    let of_row = of_row.and_then(|(_, rest)| Some(rest.split_once('.')?.1));
+    match of_row.unwrap_or(path) {
+        "dataset" => "job.data",
+        field => field,
+    }
+}
+
+fn row<'a>(experiment: &'a Experiment, id: &str) -> Option<&'a Row> {
+    experiment.rows.iter().find(|row| row.id == id)
+}
+
+#[test]
+fn a_form_for_aws_changes_nothing_else_than_it_says() {
+    let mut changed = 0;
+    for (file, form) in with_form() {
+        let base = load(&file, &Options::default());
+        let simulated = Options {
+            form: Some(FormName::Aws),
+            platform: Some(simulator()),
+            ..Options::default()
+        };
+        let real = Options {
+            platform: None,
+            ..simulated.clone()
+        };
+        let (simulated, real) = (load(&file, &simulated), load(&file, &real));
+        assert_eq!(real.platform.as_str(), "aws");
+        assert_eq!((base.seed, &base.name), (real.seed, &real.name));
+        let fields: Vec<&str> = form.fields().collect();
+        assert_eq!(base.trials == real.trials, !fields.contains(&"trials"));
+        for base_row in &base.rows {
+            let id = &base_row.id;
+            let is_left_out = form.without.contains_key(id);
+            assert_eq!(row(&real, id).is_none(), is_left_out, "{id} of {file:?}");
+            let Some(of_form) = row(&real, id) else {
+                continue;
+            };
+            assert!(of_form.constants.is_empty() && of_form.client.is_none());
+            let mut found = BTreeSet::new();
+            let json = |row: &Row| serde_json::to_value(row).unwrap();
+            differing(&json(base_row), &json(of_form), "", &mut found);
+            // A forecast keeps the constants of the form.
+            let of_forecast = row(&simulated, id).unwrap();
+            let mut dropped = BTreeSet::new();
+            differing(&json(of_form), &json(of_forecast), "", &mut dropped);
+            dropped.retain(|path| !path.starts_with("constants") && !path.starts_with("job.data"));
+            assert!(dropped.is_empty(), "{id} of {file:?}: {dropped:?}");
+            found.retain(|path| !path.starts_with("constants") && !path.starts_with("client"));
+            for path in found {
+                let is_said = fields
+                    .iter()
+                    .any(|field| path.starts_with(changed_by(field)));
+                assert!(is_said, "{id} of {file:?} differs by {path}: {fields:?}");
+                changed += 1;
+            }
+        }
+    }
+    assert!(changed > 20, "{changed}");
+}
+
+#[test]
+fn limits_hold_in_every_forecast_of_a_form_for_aws() {
+    for (file, _) in with_form() {
+        let options = Options {
+            form: Some(FormName::Aws),
+            platform: Some(simulator()),
+            ..Options::default()
+        };
+        let simulation = load(&file, &options).simulation.unwrap();
+        assert!(simulation.limits, "{file:?}");
+        assert_eq!(simulator().site().figures(), Figures::Simulated);
+    }
+}
+
+const BASE: &str = "\
+schema: 1
+name: base
+platform: sim
+dataset: {name: synthetic-mnist}
+model: lenet5
+workers: 2
+batch_size: 8
+epochs: 1
+simulation: {constants: {function.cold_start_s: {value: 1, assumed: a test}}}
+systems:
+  - allreduce
+  - {system: scatterreduce, constants: {function.init_s: {value: 1, assumed: a test}}}
+";
+
+#[test]
+fn a_form_says_what_it_drops_and_names_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("base.yaml");
+    let check = |form: &str| {
+        std::fs::write(&file, format!("{BASE}forms: {{aws: {form}}}\n")).unwrap();
+        let output = epochcost(directory.path(), &["check", "base.yaml"]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), text)
+    };
+    let refused = |form: &str, word: &str| {
+        let (code, text) = check(form);
+        assert_eq!(code, Some(2), "{form}: {text}");
+        assert!(
+            text.contains("base.yaml:1") && text.contains(word),
+            "{form}: {text}"
+        );
+    };
+    assert_eq!(
+        check("{set: {platform: aws}, drop: [constants]}").0,
+        Some(0)
+    );
+    let left_out =
+        "{set: {platform: aws}, drop: [constants], without: {allreduce-lenet5-paper: a}}";
+    assert_eq!(check(left_out).0, Some(0));
+    refused("{set: {platform: aws}}", "it keeps `constants`");
+    refused(
+        "{set: {platform: aws}, drop: [constants, client]}",
+        "nothing states the `client`",
+    );
+    refused(
+        "{set: {platform: aws}, drop: [constants], without: {allreduce-lenet5-papre: a}}",
+        "did you mean `allreduce-lenet5-paper`?",
+    );
+    refused("{set: {platform: aws}, leave_out: a}", "leave_out");
+    refused(
+        "{drop: [constants], without: {allreduce-lenet5-paper: ' '}}",
+        "reason",
+    );
+    refused("{set: {platform: asw}, drop: [constants]}", "asw");
+}
