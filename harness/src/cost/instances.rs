@@ -18,6 +18,14 @@ pub fn gpus(instance_type: &str) -> usize {
     }
 }
 
+/// Returns the memory of an instance type, MB, where the price's text says it; a refreshed book may not.
+pub fn memory_mb(book: &PriceBook, instance_type: &str) -> Option<u32> {
+    let price = book.price(&format!("ec2/{instance_type}")).ok()?;
+    let mut parts = price.about.split(", ");
+    let gib: u32 = parts.find_map(|part| part.strip_suffix(" GiB")?.parse().ok())?;
+    Some(gib * 1_024)
+}
+
 /// Returns the smallest instance types of a price book with `count` GPUs or more.
 pub fn with_gpus(book: &PriceBook, count: usize) -> Vec<&str> {
     let enough = book

@@ -182,3 +182,66 @@ fn a_form_says_what_it_drops_and_names_rows() {
     );
     refused("{set: {platform: asw}, drop: [constants]}", "asw");
 }
+
+/// The plan needs neither clients nor data; its bound is that of a run, and ends with its rows.
+#[test]
+fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
+    let directory = tempfile::tempdir().unwrap();
+    let experiments = root().join("experiments");
+    let plan = |items: &[&str]| -> Value {
+        let given = ["reproduce", "--platform", "aws", "--dry-run", "--json"];
+        let from = ["--directory", experiments.to_str().unwrap()];
+        let arguments = [&given[..], &from[..], items].concat();
+        let output = epochcost(directory.path(), &arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let plan = plan(&["cost-performance", "kubeml/resnet34", "p2p/text"]);
+    let items = plan["items"].as_array().unwrap();
+    let of = |id: &str| {
+        let id = format!("{id}.aws");
+        items.iter().find(|item| item["id"] == *id).unwrap()
+    };
+    let usd = |item: &Value, p: &str| item["usd"][p].as_f64().unwrap();
+    for item in items {
+        let at_most = item["at_most_usd"].as_f64().unwrap();
+        assert!(usd(item, "p5") <= usd(item, "p50") && usd(item, "p50") <= usd(item, "p95"));
+        assert!(usd(item, "p95") < at_most, "{item}");
+        assert_eq!(item["impossible"], serde_json::json!({}), "{item}");
+    }
+    let worth: Vec<f64> = items
+        .iter()
+        .map(|item| item["verdicts"].as_f64().unwrap() / usd(item, "p50"))
+        .collect();
+    assert!(worth.is_sorted_by(|a, b| a >= b), "{worth:?}");
+    // Four peers of SPIRT have 24 functions each; four workers a GPU each.
+    let table2 = of("cost-performance/table2-own-steps");
+    assert_eq!(table2["needs"]["concurrency"], 96);
+    assert_eq!(table2["needs"]["gpu_vcpus"], 16);
+    assert_eq!(table2["instances"]["g4dn.xlarge"], 4);
+    assert_eq!(table2["memory_mb"], serde_json::json!([2048, 3630]));
+    assert_eq!(
+        (&table2["rows"], &table2["trials"]),
+        (&10.into(), &30.into())
+    );
+    // AllReduce and ScatterReduce, four workers each, in 3,008 MB or less; MLLess has more.
+    assert_eq!(table2["new_account_rows"], 4);
+    assert_eq!(of("cost-performance/figure2")["new_account_rows"], 0);
+    // Four peers with a function for each of 235 mini-batches.
+    assert_eq!(of("p2p/text")["needs"]["concurrency"], 940);
+    let why = plan["left_out"]["kubeml/resnet34.aws"].as_str().unwrap();
+    assert!(why.contains("share GPUs"), "{why}");
+    assert!(plan["left_out"]["cost-performance/table2"].is_string());
+    // More money buys no less, and never more than it is.
+    let budgets = plan["budgets"].as_array().unwrap();
+    for budget in budgets {
+        assert!(budget["expected_usd"].as_f64() <= budget["usd"].as_f64());
+    }
+    let bought = |budget: &Value| budget["bounded"].as_array().unwrap().len();
+    assert!(budgets.is_sorted_by_key(bought));
+    assert!(
+        !directory.path().join("results").exists(),
+        "nothing is written"
+    );
+}

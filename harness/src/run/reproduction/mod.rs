@@ -4,6 +4,7 @@
 mod accept;
 mod catalogue;
 mod dry_run;
+mod on_cloud;
 mod papers;
 mod run_state;
 
@@ -70,6 +71,12 @@ pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Er
         ));
     }
     if request.dry_run {
+        if let Some((platform, form)) = (request.platform)
+            .filter(|platform| platform.site().is_cloud())
+            .and_then(|platform| Some((platform, FormName::of(platform)?)))
+        {
+            return on_cloud::show(&tasks, (platform, form), output);
+        }
         return dry_run::show(&tasks, request, output);
     }
     probe(request.out)?;
