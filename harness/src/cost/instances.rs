@@ -64,6 +64,8 @@ mod tests {
                 assert_eq!(price.about.contains("NVIDIA"), gpus(name) > 0, "{name}");
             }
         }
+        assert_eq!(memory_mb(&book, "t2.small"), Some(2_048));
+        assert_eq!(memory_mb(&book, "p9.mega"), None);
         let with = |count| with_gpus(&book, count);
         assert_eq!(with(1), ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"]);
         assert_eq!(with(2), ["g4dn.12xlarge", "g6.12xlarge"]);

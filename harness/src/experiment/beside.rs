@@ -124,7 +124,8 @@ pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), 
                 row,
             })
         });
-        setups::check(&document, &paper, beside)?;
+        let form = options.form.and_then(|name| experiment.forms.get(name));
+        setups::check(&document, &paper, form, beside)?;
     }
     let mut claims = side.printed();
     claims.extend(side.statements());

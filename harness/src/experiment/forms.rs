@@ -55,7 +55,7 @@ pub struct Form {
     pub leave_out: Option<String>,
     /// Rows that are left out, with the reasons.
     pub without: BTreeMap<String, String>,
-    /// Set-ups of the paper that it leaves, with the reasons.
+    /// Fields that it sets, and set-ups of the paper that it leaves, with the reasons.
     pub deviates: BTreeMap<String, String>,
     /// Parts of a simulation that it does without.
     drop: Vec<Dropped>,
@@ -90,7 +90,8 @@ struct WrittenForm {
     /// Rows that are left out, with the reasons: `{ROW: REASON}`.
     #[serde(default)]
     without: BTreeMap<String, String>,
-    /// Set-ups of the paper that it leaves, beside those of the experiment.
+    /// Fields that it sets, and set-ups of the paper that it leaves beside those of the experiment, with
+    /// the reasons.
     #[serde(default)]
     deviates: BTreeMap<String, String>,
 }
@@ -335,6 +336,16 @@ impl Form {
             .chain(reasons("without the row ", &self.without))
             .chain(reasons("", &self.deviates))
             .collect()
+    }
+
+    /// Returns whether it sets a field, of the experiment or of a row.
+    pub(super) fn sets(&self, field: &str) -> bool {
+        let within = |whole: &str, part: &str| {
+            let rest = part.strip_prefix(whole);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.fields()
+            .any(|path| within(path, field) || path.ends_with(&format!(".{field}")))
     }
 
     /// Returns the paths of the fields that it sets.

@@ -163,9 +163,11 @@ impl Line {
     fn cells(&self) -> [String; 11] {
         let account = &self.account;
         let unknown = || UNKNOWN.to_owned();
-        let memory = |[least, most]: [u32; 2]| match least == most {
-            true => format!("{least}"),
-            false => format!("{least}–{most}"),
+        let memory = |[least, most]: [u32; 2]| {
+            if least == most {
+                return least.to_string();
+            }
+            format!("{least}–{most}")
         };
         let instances = account.instances.iter();
         let instances = instances.map(|(kind, count)| format!("{count} {kind}"));
