@@ -42,6 +42,8 @@ pub struct Training {
     pub memory_mb: u32,
     /// Time limit of an invocation, seconds.
     pub timeout_s: u64,
+    /// Time limit of a trial that its forecast gives, seconds.
+    pub trial_s: Option<u64>,
     /// Type of the workers' instances.
     pub instance_type: String,
     /// Number of trials.
@@ -226,13 +228,14 @@ impl Training {
         Ok(self.roles()?.len() as u64)
     }
 
-    /// Returns the time limit of a trial in seconds: in an epoch, a worker runs each of its
-    /// system's functions at most once, one after another.
+    /// Returns the time limit of a trial in seconds: that of its forecast; without one, in an epoch, a
+    /// worker runs each of its system's functions at most once, one after another.
     ///
     /// # Errors
     /// When there is no such system.
     pub fn deadline_s(&self) -> Result<u64, SystemError> {
         let turns = self.job.epochs * self.system()?.deployment().functions.len().max(1) + 1;
-        Ok(self.timeout_s.saturating_mul(turns as u64))
+        let longest_s = self.timeout_s.saturating_mul(turns as u64);
+        Ok(self.trial_s.unwrap_or(longest_s))
     }
 }

@@ -364,6 +364,7 @@ mod tests {
             job: testing::job(system, Fidelity::Paper, 4, &Map::new()).unwrap(),
             memory_mb: 2048,
             timeout_s: 900,
+            trial_s: None,
             instance_type: "g4dn.xlarge".into(),
             trials: 2,
             uses_tensor_store: system == "spirt",

@@ -302,6 +302,7 @@ pub(crate) mod tests {
             job: job(system.name()),
             memory_mb: 2048,
             timeout_s: 900,
+            trial_s: None,
             instance_type: "g4dn.xlarge".into(),
             trials: 1,
             uses_tensor_store: system.name() == "spirt",

@@ -166,7 +166,7 @@ pub struct Training {
     #[serde(default)]
     #[schemars(extend("additionalProperties" = {"type": "integer", "minimum": 1, "maximum": 10_000_000}))]
     pub function_memory_mb: BTreeMap<String, u32>,
-    /// Time-out of every invocation, seconds. A local trial is ended after (E × functions of the system
+    /// Time-out of every invocation, seconds; on `aws` at most. A local trial is ended after (E × functions of the system
     /// + 1) times that.
     #[serde(default = "defaults::timeout_s")]
     #[schemars(range(min = 1, max = 900))]

@@ -20,13 +20,27 @@ impl Prices for Book<'_> {
     }
 }
 
-/// Returns a row as AWS needs it.
+/// Time limits as multiples of the forecast: a vCPU of AWS may be three times as slow as that of the
+/// machine whose steps the forecast has.
+const SLACK: f64 = 4.0;
+/// Shortest time limit of a function, seconds.
+const FUNCTION_S: u64 = 60;
+/// Shortest time limit of a trial, seconds.
+const TRIAL_S: u64 = 900;
+
+/// Returns the time limit of what is forecast to take so many seconds.
+fn limit_s(forecast_s: f64, least_s: u64) -> u64 {
+    least_s.max((SLACK * forecast_s).ceil() as u64)
+}
+
+/// Returns a row as AWS needs it: with the time limits that follow from its forecast.
 pub fn training(usage: &RowUsage) -> Training {
-    Training {
+    let row = Training {
         row: usage.row.id.clone(),
         job: usage.row.job.clone(),
         memory_mb: usage.row.memory_mb,
         timeout_s: usage.row.timeout_s,
+        trial_s: None,
         instance_type: usage.row.instance_type.clone(),
         trials: usage.trials as u64,
         uses_tensor_store: usage.uses_tensor_store,
@@ -35,6 +49,15 @@ pub fn training(usage: &RowUsage) -> Training {
         bytes_up: usage.bytes_up,
         gets: usage.gets,
         data_gets: usage.data_gets,
+    };
+    // What the row itself allows is the most.
+    let trial_s = row.deadline_s().unwrap_or(u64::MAX);
+    let trial_s = trial_s.min(limit_s(usage.seconds, TRIAL_S));
+    let function_s = limit_s(usage.longest_function_s, FUNCTION_S);
+    Training {
+        timeout_s: row.timeout_s.min(function_s),
+        trial_s: Some(trial_s),
+        ..row
     }
 }
 

@@ -2,8 +2,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use epochcost::cost::PriceBook;
 use epochcost::experiment::{Experiment, Form, FormName, Options, yaml_files};
-use epochcost::platform::{Figures, simulator};
+use epochcost::platform::aws_plan::{bound, training};
+use epochcost::platform::{Figures, RowUsage, simulator};
 use epochcost::rows::Row;
 use serde_json::Value;
 
@@ -244,4 +246,51 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
         !directory.path().join("results").exists(),
         "nothing is written"
     );
+}
+
+/// A row of two functions, one epoch.
+fn usage() -> RowUsage {
+    let file = root().join("experiments/aws-first.yaml");
+    let mut experiment = load(&file, &Options::default());
+    let mut row = experiment.rows.remove(0);
+    row.timeout_s = 900;
+    RowUsage {
+        row,
+        trials: 1,
+        uses_tensor_store: false,
+        uses_queue: false,
+        puts: 10,
+        bytes_up: 1_000,
+        gets: 10,
+        data_gets: 2,
+        longest_function_s: 0.0,
+        seconds: 0.0,
+    }
+}
+
+#[test]
+fn time_limits_follow_from_the_forecast_and_never_exceed_the_row_s() {
+    let prices = PriceBook::shipped().unwrap();
+    let mut before_usd = 0.0;
+    for (function_s, trial_s, timeout_s, deadline_s) in [
+        (0.0, 0.0, 60, 900),
+        (15.0, 20.0, 60, 900),
+        (50.0, 60.0, 200, 900),
+        (200.0, 290.0, 800, 1_160),
+        (225.0, 300.0, 900, 1_200),
+        (5_000.0, 5_000.0, 900, 1_800),
+    ] {
+        let usage = RowUsage {
+            longest_function_s: function_s,
+            seconds: trial_s,
+            ..usage()
+        };
+        let row = training(&usage);
+        assert_eq!(row.timeout_s, timeout_s, "{function_s}");
+        assert_eq!(row.deadline_s().unwrap(), deadline_s, "{trial_s}");
+        let lines = bound(&[usage], &prices).unwrap();
+        let usd: f64 = lines.iter().map(|line| line.usd).sum();
+        assert!(usd >= before_usd, "{function_s}");
+        before_usd = usd;
+    }
 }
