@@ -213,9 +213,11 @@ impl Polls {
             interval_ms.map(|ms| POLLS_PER_SECOND.min(1e3 / ms))
         };
         if !row.system()?.deployment().polls_by_listing {
+            let at_once = row.job.settings.get("transfers_at_once");
+            let at_once = at_once.and_then(serde_json::Value::as_f64).unwrap_or(1.0);
             return Ok(Self {
                 lists_per_second: 0.0,
-                reads_per_second: POLLS_PER_SECOND,
+                reads_per_second: at_once * per_second("poll_ms").unwrap_or(POLLS_PER_SECOND),
             });
         }
         Ok(Self {
@@ -494,6 +496,26 @@ mod tests {
         let at_once = lists(&row);
         row.job.settings["list_poll_ms"] = 1000.into();
         assert!((at_once / lists(&row) - 100.0).abs() < 1e-9);
+    }
+
+    /// Each of the objects that are polled for at once is read at the pace of the setting.
+    #[test]
+    fn objects_are_polled_for_as_often_as_settings_say() {
+        let reads = |poll_ms: u64, at_once: u64| {
+            let mut row = training("gpu_baseline");
+            row.gets = 0;
+            row.job.settings["poll_ms"] = poll_ms.into();
+            row.job.settings["transfers_at_once"] = at_once.into();
+            let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
+            let of_row = lines.iter().filter(|line| !line.row.is_empty());
+            let of_row = of_row.filter(|line| line.dimension == "s3_get");
+            let waiting_s = 4.0 * 2.0 * row.deadline_s().unwrap() as f64;
+            of_row.map(|line| line.quantity).sum::<f64>() / waiting_s
+        };
+        is_close(reads(100, 1), 10.0);
+        is_close(reads(100, 3), 30.0);
+        is_close(reads(2_000, 1), 0.5);
+        is_close(reads(0, 1), POLLS_PER_SECOND);
     }
 
     /// Longer, larger, more: never cheaper.
