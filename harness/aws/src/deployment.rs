@@ -14,11 +14,10 @@ use crate::resource::{
 use crate::{Scope, network, permissions};
 
 pub use crate::names::{
-    SERVICE_INSTANCE, TrialIndex, code_bucket, function_name, log_group_name, objects_bucket,
-    state_machine_name,
+    TrialIndex, code_bucket, function_name, log_group_name, objects_bucket, state_machine_name,
 };
 pub use crate::network::{ZONES, further_subnet, subnet};
-pub use crate::training::{AROUND_TRIAL_S, FunctionCalls, Training};
+pub use epochcost_aws_plan::{AROUND_TRIAL_S, FunctionCalls, Role, SERVICE_INSTANCE, Training};
 
 /// Retention of log lines, days: one of CloudWatch's values.
 pub(crate) const RETENTION_DAYS: i32 = 3;
@@ -303,6 +302,7 @@ pub(crate) mod tests {
             job: job(system.name()),
             memory_mb: 2048,
             timeout_s: 900,
+            trial_s: None,
             instance_type: "g4dn.xlarge".into(),
             trials: 1,
             uses_tensor_store: system.name() == "spirt",

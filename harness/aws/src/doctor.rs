@@ -4,12 +4,12 @@ use aws_sdk_ec2::types::InstanceType;
 use aws_sdk_iam::types::PolicyEvaluationDecisionType;
 use std::collections::BTreeSet;
 
-use epochcost_systems::SystemError;
+use epochcost_aws_plan::SERVICE_INSTANCE;
 
-use crate::names::SERVICE_INSTANCE;
 use crate::resource::{call, vpcs};
-use crate::training::Training;
 use crate::{AwsError, Cause, Clients, Identity, caller_policy};
+
+pub use epochcost_aws_plan::Needs;
 
 /// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,68 +20,6 @@ pub struct Check {
     pub found: Result<String, String>,
     /// Remedy of the problem; empty without one.
     pub remedy: String,
-}
-
-/// Requirements of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needs {
-    /// Functions that run at once.
-    pub concurrency: u32,
-    /// vCPUs of instances with GPUs that run at once.
-    pub gpu_vcpus: u32,
-    /// vCPUs of other instances that run at once: hosts of tensor stores and queues, and workers
-    /// without a GPU.
-    pub standard_vcpus: u32,
-}
-
-impl Needs {
-    /// Returns what the most demanding of `rows` requires: trials run one after another.
-    ///
-    /// # Errors
-    /// When a row's settings are invalid for its system.
-    pub fn of(rows: &[Training]) -> Result<Self, SystemError> {
-        let mut needs = Self {
-            concurrency: 0,
-            gpu_vcpus: 0,
-            standard_vcpus: 0,
-        };
-        for row in rows {
-            let hosts = row.service_hosts()? as u32 * vcpus(SERVICE_INSTANCE);
-            let workers = row.instances()? as u32 * vcpus(&row.instance_type);
-            let (gpu, standard) = if has_gpus(&row.instance_type) {
-                (workers, hosts)
-            } else {
-                (0, hosts + workers)
-            };
-            needs.gpu_vcpus = needs.gpu_vcpus.max(gpu);
-            needs.standard_vcpus = needs.standard_vcpus.max(standard);
-            let functions = u32::try_from(row.functions_at_once()?).unwrap_or(u32::MAX);
-            needs.concurrency = needs.concurrency.max(functions);
-        }
-        Ok(needs)
-    }
-}
-
-/// Returns whether an instance type counts against the quota of G and VT instances.
-fn has_gpus(instance_type: &str) -> bool {
-    instance_type.starts_with('g') || instance_type.starts_with("vt")
-}
-
-/// Returns the vCPUs of an instance type by its size, as the families that experiments name have
-/// them ("Amazon EC2 instance types": g4dn, g5 and g6 have 4 as xlarge, t2 and m5 have 2 up to
-/// large and double from xlarge on; t2.micro and t2.small have 1).
-fn vcpus(instance_type: &str) -> u32 {
-    let (family, size) = instance_type.split_once('.').unwrap_or((instance_type, ""));
-    match size {
-        "nano" | "micro" | "small" if family == "t2" => 1,
-        "nano" | "micro" | "small" | "medium" | "large" => 2,
-        "xlarge" => 4,
-        "metal" => 96,
-        size => {
-            let times: Option<u32> = size.strip_suffix("xlarge").and_then(|n| n.parse().ok());
-            times.map_or(96, |times| 4 * times)
-        }
-    }
 }
 
 const GPU_INSTANCE: &str = "g4dn.xlarge";
@@ -107,36 +45,10 @@ pub async fn check(clients: &Clients, needs: Needs) -> Vec<Check> {
         }
     };
     checks.push(region(clients).await);
-    checks.push(
-        quota(
-            clients,
-            "Lambda concurrency",
-            ("lambda", "L-B99A9384"),
-            needs.concurrency,
-            "concurrent executions",
-        )
-        .await,
-    );
-    checks.push(
-        quota(
-            clients,
-            "G instances",
-            ("ec2", "L-DB2E81BA"),
-            needs.gpu_vcpus,
-            "vCPUs of running on-demand G and VT instances",
-        )
-        .await,
-    );
-    checks.push(
-        quota(
-            clients,
-            "standard instances",
-            ("ec2", "L-1216C47A"),
-            needs.standard_vcpus,
-            "vCPUs of running on-demand standard instances (A, C, D, H, I, M, R, T, Z)",
-        )
-        .await,
-    );
+    for (known, needed) in needs.quotas() {
+        let of = (known.service, known.code);
+        checks.push(quota(clients, known.title, of, needed, known.of).await);
+    }
     checks.push(network(clients).await);
     let kinds = [
         (GPU_INSTANCE, needs.gpu_vcpus),
@@ -388,21 +300,6 @@ mod tests {
     use super::*;
     use crate::deployment::tests::rows;
 
-    #[test]
-    fn sizes_have_the_vcpus_that_their_names_say() {
-        let known = [
-            ("t2.small", 1),
-            ("t2.medium", 2),
-            ("t2.large", 2),
-            ("g4dn.xlarge", 4),
-            ("g4dn.12xlarge", 48),
-            ("g6.48xlarge", 192),
-        ];
-        for (name, expected) in known {
-            assert_eq!(vcpus(name), expected, "{name}");
-        }
-    }
-
     /// Four peers with a store each and the queue; four workers on g4dn.xlarge.
     #[test]
     fn an_experiment_needs_what_its_largest_row_needs() {
@@ -417,6 +314,8 @@ mod tests {
         assert_eq!(of("gpu_baseline").gpu_vcpus, 16);
         assert_eq!(of("gpu_baseline").concurrency, 0);
         assert_eq!(of("allreduce").concurrency, 4);
+        // One function per mini-batch and peer, after one that makes their inputs.
+        assert_eq!(of("p2p_lambda").concurrency, 12);
         let all = Needs::of(&rows()).unwrap();
         assert!(all.concurrency >= 12 && all.gpu_vcpus == 16);
     }

@@ -28,10 +28,8 @@ pub mod reports;
 pub mod resource;
 mod run;
 pub mod services;
-mod training;
 pub mod user_data;
 pub mod workers;
-mod worst_case;
 
 pub use approval::{Approval, Consent};
 pub use caller_policy::caller_policy;
@@ -44,4 +42,3 @@ pub use removal::{
     tear_down, tear_down_within,
 };
 pub use run::{EXPIRES_TAG, IAM_PATH, OwnerTags, PROJECT_TAG, RUN_TAG, RunId, Scope};
-pub use worst_case::{Line, Prices, WorstCaseError, worst_case};

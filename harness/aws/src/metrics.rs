@@ -8,6 +8,7 @@ use aws_sdk_cloudwatch::primitives::DateTime;
 use aws_sdk_cloudwatch::types::{
     Dimension, Metric, MetricDataQuery, MetricDataResult, MetricStat, StatusCode,
 };
+use epochcost_aws_plan::{METRICS_OF_FUNCTION, METRICS_OF_INSTANCE};
 use jiff::Timestamp;
 
 use crate::{AwsError, Clients};
@@ -99,7 +100,7 @@ const fn of_lambda(name: &'static str, statistic: Statistic, unit: &'static str)
 }
 
 /// Metrics of functions ("Types of metrics for Lambda functions").
-const OF_FUNCTIONS: [Kind; 7] = [
+const OF_FUNCTIONS: [Kind; METRICS_OF_FUNCTION] = [
     of_lambda("Invocations", Statistic::Sum, "Count"),
     of_lambda("Errors", Statistic::Sum, "Count"),
     // Refused because too many ran; not counted as invocations.
@@ -112,7 +113,7 @@ const OF_FUNCTIONS: [Kind; 7] = [
 ];
 
 /// Metrics of instances ("List the available CloudWatch metrics for your instances").
-const OF_INSTANCES: [Kind; 1] = [Kind {
+const OF_INSTANCES: [Kind; METRICS_OF_INSTANCE] = [Kind {
     namespace: "AWS/EC2",
     dimension: "InstanceId",
     name: "CPUUtilization",
@@ -120,11 +121,6 @@ const OF_INSTANCES: [Kind; 1] = [Kind {
     unit: "Percent",
     period_s: FIVE_MINUTES_S,
 }];
-
-/// Returns the number of metrics of a request, each of which is charged.
-pub fn count(functions: usize, instances: usize) -> usize {
-    functions * OF_FUNCTIONS.len() + instances * OF_INSTANCES.len()
-}
 
 /// Reads every metric of a request once.
 ///

@@ -4,9 +4,6 @@ use std::fmt;
 
 use crate::Scope;
 
-/// Instance type of hosts of services: tensor stores (Barrak et al. 2023, §IV) and
-/// the queue.
-pub const SERVICE_INSTANCE: &str = "t2.medium";
 /// Amazon Linux 2023 ("Reference the latest AMIs using Systems Manager public
 /// parameters").
 pub(crate) const IMAGE: &str =
@@ -97,22 +94,4 @@ pub fn objects_bucket(scope: &Scope) -> String {
 /// Returns the name of a run's VPC, of its gateway and of its subnet.
 pub(crate) fn network(scope: &Scope) -> String {
     scope.run.name(NETWORK)
-}
-
-/// Service of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Tensor store of the peer with this rank.
-    TensorStore(usize),
-    /// Queue.
-    Queue,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TensorStore(rank) => write!(f, "store-{rank}"),
-            Self::Queue => f.write_str("queue"),
-        }
-    }
 }

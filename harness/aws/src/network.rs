@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use epochcost_aws_plan::{AROUND_TRIAL_S, EndpointService, SERVICE_INSTANCE, Training, endpoints};
 use epochcost_systems::SystemError;
 
-use crate::names::{self, MEMBERS, SERVICE_INSTANCE, SWITCH};
+use crate::names::{self, MEMBERS, SWITCH};
 use crate::resource::{
-    EndpointService, EndpointSpec, FunctionNetwork, InternetGatewaySpec, RoleSpec, Spec,
-    SubnetSpec, SwitchSpec, VpcSpec,
+    EndpointSpec, FunctionNetwork, InternetGatewaySpec, RoleSpec, Spec, SubnetSpec, SwitchSpec,
+    VpcSpec,
 };
-use crate::training::{AROUND_TRIAL_S, Training};
 use crate::{Scope, permissions};
 
 /// Returns whether a run of these rows has its own network.
@@ -59,25 +59,6 @@ pub(crate) fn has_functions(rows: &[Training]) -> Result<bool, SystemError> {
     Ok(false)
 }
 
-/// Returns the services that a run of these rows reaches through endpoints; none without a
-/// network.
-pub(crate) fn services(rows: &[Training]) -> Result<BTreeSet<EndpointService>, SystemError> {
-    let mut services = BTreeSet::new();
-    for row in rows {
-        if row.service_hosts()? == 0 {
-            continue;
-        }
-        services.insert(EndpointService::Objects);
-        if !row.calls()?.is_empty() {
-            services.insert(EndpointService::Functions);
-        }
-        if row.transitions()? > 0 {
-            services.insert(EndpointService::Workflows);
-        }
-    }
-    Ok(services)
-}
-
 /// Returns the network of a run of these rows without its security group; nothing where no
 /// row has hosts of services.
 pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, SystemError> {
@@ -102,12 +83,12 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
             vpc: name.clone(),
             addresses: addresses(0),
             instance_types: instance_types.into_iter().collect(),
-            services: services(rows)?.into_iter().collect(),
+            services: endpoints(rows)?.into_iter().collect(),
         }),
     ];
     // Endpoints of the services that functions call, and before them what removes those that are
     // paid by the hour where this program has died.
-    let services = services(rows)?;
+    let services = endpoints(rows)?;
     if services.iter().any(|service| service.is_interface()) {
         specs.extend(switch(scope, rows)?);
     }

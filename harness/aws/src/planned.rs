@@ -1,15 +1,13 @@
 //! Listing of the resources that rows would need, for a plan.
 
+use epochcost_aws_plan::{Role, SERVICE_INSTANCE, Training};
 use epochcost_systems::SystemError;
 use serde::Serialize;
 
 use crate::Scope;
 use crate::deployment::{RETENTION_DAYS, shared};
-use crate::names::{
-    Role, SERVICE_INSTANCE, TrialIndex, function_name, log_group_name, state_machine_name,
-};
+use crate::names::{TrialIndex, function_name, log_group_name, state_machine_name};
 use crate::resource::{Address, Kind, Spec};
-use crate::training::Training;
 
 /// Planned resource, or several of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

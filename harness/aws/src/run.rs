@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use epochcost_aws_plan::{AROUND_TRIAL_S, Training};
+use epochcost_systems::SystemError;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -117,6 +119,18 @@ mod as_text {
 }
 
 impl Scope {
+    /// Returns the time by which every instance of a row's trial that begins at `now` has ended,
+    /// whatever becomes of the program that started it: the trial's deadline, and what is
+    /// around it; the run's expiry if that is earlier.
+    ///
+    /// # Errors
+    /// When there is no such system.
+    pub fn ends_by(&self, row: &Training, now: Timestamp) -> Result<Timestamp, SystemError> {
+        let seconds = i64::try_from(row.deadline_s()? + AROUND_TRIAL_S).unwrap_or(i64::MAX);
+        let end = Timestamp::from_second(now.as_second().saturating_add(seconds));
+        Ok(end.map_or(self.expires, |end| end.min(self.expires)))
+    }
+
     /// Returns the tags of every resource of this run.
     pub fn tags(&self) -> [(String, String); 3] {
         [
@@ -206,6 +220,7 @@ pub(crate) fn seconds_left(expires: Timestamp) -> Result<u64, AwsError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::deployment::tests::{rows, scope};
 
     #[test]
     fn names_lead_back_to_their_run() {
@@ -263,5 +278,28 @@ mod tests {
             scope.role_arn("r"),
             "arn:aws:iam::123456789012:role/epochcost/r"
         );
+    }
+
+    /// A laptop that dies leaves instances until their trial's end, not until the end of all
+    /// trials of the run.
+    #[test]
+    fn instances_end_with_their_trial() {
+        let (now, scope) = (Timestamp::now(), scope());
+        for row in rows() {
+            let end = scope.ends_by(&row, now).unwrap();
+            let lived = u64::try_from(end.as_second() - now.as_second()).unwrap();
+            assert_eq!(
+                lived,
+                row.deadline_s().unwrap() + AROUND_TRIAL_S,
+                "{}",
+                row.row
+            );
+            assert!(end < scope.expires);
+        }
+        let over = Scope {
+            expires: now,
+            ..scope
+        };
+        assert_eq!(over.ends_by(&rows()[0], now).unwrap(), now);
     }
 }

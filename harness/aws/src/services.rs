@@ -3,15 +3,15 @@
 
 use jiff::Timestamp;
 
-use crate::names::{
-    self, IMAGE, INSTANCES, MEMBERS, SERVICE_INSTANCE, TrialIndex, code_bucket, objects_bucket,
-};
+use epochcost_aws_plan::{SERVICE_INSTANCE, Training};
+
+use crate::names::{self, IMAGE, INSTANCES, MEMBERS, TrialIndex, code_bucket, objects_bucket};
 use crate::resource::{InstanceSpec, Spec};
-use crate::training::Training;
 use crate::user_data::{AMQP_PORT, Duty, REDIS_PORT, Service, script};
 use crate::{AwsError, Scope};
 
-pub use crate::names::{MODULE_KEY, Role};
+pub use crate::names::MODULE_KEY;
+pub use epochcost_aws_plan::Role;
 
 /// Settings of tensor stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn of_trial(
         malloc_conf: settings.malloc_conf.clone(),
     };
     let now = Timestamp::now();
-    let expires = row.ends_by(scope, now).map_err(AwsError::of_row)?;
+    let expires = scope.ends_by(row, now).map_err(AwsError::of_row)?;
     let mut specs = Vec::new();
     for role in row.roles().map_err(AwsError::of_row)? {
         let duty = Duty::Host {

@@ -1,12 +1,12 @@
 //! Workers on instances: each fetches the worker and its task at its start, and puts its
 //! log into the run's bucket at its end.
 
+use epochcost_aws_plan::Training;
 use epochcost_systems::{Device, Host, Launch};
 use jiff::Timestamp;
 
 use crate::names::{IMAGE, INSTANCES, MEMBERS, TrialIndex, code_bucket, objects_bucket};
 use crate::resource::{InstanceSpec, Spec};
-use crate::training::Training;
 use crate::user_data::{Duty, script};
 use crate::{AwsError, Scope};
 
@@ -68,7 +68,7 @@ pub fn of_trial(
         Device::Cpu => IMAGE,
     };
     let now = Timestamp::now();
-    let expires = row.ends_by(scope, now).map_err(AwsError::of_row)?;
+    let expires = scope.ends_by(row, now).map_err(AwsError::of_row)?;
     let mut specs = Vec::new();
     for (_, rank) in launched(row)? {
         let duty = Duty::Worker {

@@ -41,7 +41,7 @@ pub struct ItemOverview {
     /// Size of the run directory, bytes; null without a run.
     #[serde(default)]
     pub bytes: Option<u64>,
-    /// What it was reduced by, as `--set` takes it.
+    /// What its form changes, fields as `--set` takes them; empty of the experiment itself.
     pub reduced: Vec<String>,
     /// Trials that ended, failed ones included.
     pub trials: usize,
@@ -118,13 +118,13 @@ impl ItemOverview {
         }
     }
 
-    /// Returns whether its claims are all that it makes: it was run to its end, unreduced, or has
+    /// Returns whether its claims are all that it makes: it was run to its end, as it is, or has
     /// no file any more.
     pub fn is_told(&self) -> bool {
         self.is_whole() || self.state == ItemState::Gone
     }
 
-    /// Returns whether it was run to its end, unreduced.
+    /// Returns whether it was run to its end, as it is.
     pub fn is_whole(&self) -> bool {
         self.state == ItemState::Done && self.reduced.is_empty()
     }

@@ -136,10 +136,11 @@ fn asked<'a>(items: &'a [ItemOverview], names: &[String]) -> Vec<&'a ItemOvervie
     items.iter().filter(is_asked).collect()
 }
 
-/// Returns whether `name` is an item's id, or the paper that it begins with.
+/// Returns whether `name` is an item's id, the item that it is a form of, or the paper that it begins
+/// with.
 pub fn is_named(name: &str, id: &str) -> bool {
     let name = name.trim_end_matches('/');
-    id == name || (id.strip_prefix(name)).is_some_and(|rest| rest.starts_with('/'))
+    id == name || (id.strip_prefix(name)).is_some_and(|rest| rest.starts_with(['/', '.']))
 }
 
 /// The experiment of a paper's folder whose findings the page begins with.

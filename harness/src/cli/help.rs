@@ -72,6 +72,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
             "epochcost reproduce --quick",
             "epochcost reproduce cost-performance/table2",
             "epochcost reproduce --dry-run",
+            "epochcost reproduce --platform aws --dry-run",
         ],
     ),
     (

@@ -20,7 +20,7 @@ pub struct Args {
     /// Reduce long items, or leave them out, as their files state.
     #[arg(long)]
     quick: bool,
-    /// Only items that run on this platform. An item's claims are written for
+    /// Only items that run on this platform, or have a form for it. An item's claims are written for
     /// its platform; `run --platform` runs one elsewhere.
     #[arg(long, value_enum)]
     platform: Option<PlatformKind>,
@@ -30,7 +30,8 @@ pub struct Args {
     /// Run everything anew; what is there is set aside.
     #[arg(long)]
     fresh: bool,
-    /// Show what would be run and what is done already, then stop.
+    /// Show what would be run and what is done already, then stop; on `aws` what it needs, is expected to
+    /// cost and costs at most.
     #[arg(long)]
     dry_run: bool,
     /// Record the verdicts of whole items, with the reason why they changed: `verdicts.csv` in the

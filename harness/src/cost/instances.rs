@@ -18,6 +18,14 @@ pub fn gpus(instance_type: &str) -> usize {
     }
 }
 
+/// Returns the memory of an instance type, MB, where the price's text says it; a refreshed book may not.
+pub fn memory_mb(book: &PriceBook, instance_type: &str) -> Option<u32> {
+    let price = book.price(&format!("ec2/{instance_type}")).ok()?;
+    let mut parts = price.about.split(", ");
+    let gib: u32 = parts.find_map(|part| part.strip_suffix(" GiB")?.parse().ok())?;
+    Some(gib * 1_024)
+}
+
 /// Returns the smallest instance types of a price book with `count` GPUs or more.
 pub fn with_gpus(book: &PriceBook, count: usize) -> Vec<&str> {
     let enough = book
@@ -56,6 +64,8 @@ mod tests {
                 assert_eq!(price.about.contains("NVIDIA"), gpus(name) > 0, "{name}");
             }
         }
+        assert_eq!(memory_mb(&book, "t2.small"), Some(2_048));
+        assert_eq!(memory_mb(&book, "p9.mega"), None);
         let with = |count| with_gpus(&book, count);
         assert_eq!(with(1), ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"]);
         assert_eq!(with(2), ["g4dn.12xlarge", "g6.12xlarge"]);

@@ -9,7 +9,7 @@ use super::decode::decode;
 use super::document::{Document, Node, Value};
 use super::error::ExperimentError;
 use super::setups::{self, Placed};
-use super::{Experiment, Options};
+use super::{Experiment, FormName, Options};
 use crate::claims::{
     self, Cause, Claim, ClaimKind, Metric, Printed, Scale, Selector, matches, own,
 };
@@ -113,7 +113,7 @@ pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), 
         side.bind(node, entry, &rows, options)?;
     }
     // Options and reductions leave set-ups on purpose.
-    if options.given().is_empty() && !options.quick {
+    if options.given().is_empty() && options.form != Some(FormName::Quick) {
         let beside = side.bound.iter().filter_map(|bound| {
             let row = rows.iter().find(|row| row.id == bound.row)?;
             let table = side.grid.columns()[bound.column].table.as_str();
@@ -124,7 +124,8 @@ pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), 
                 row,
             })
         });
-        setups::check(&document, &paper, beside)?;
+        let form = options.form.and_then(|name| experiment.forms.get(name));
+        setups::check(&document, &paper, form, beside)?;
     }
     let mut claims = side.printed();
     claims.extend(side.statements());
@@ -140,10 +141,10 @@ pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), 
     drop(rows);
     let name = document.file.file_stem().unwrap_or_default();
     let name = name.to_string_lossy();
-    // A reduced experiment has no recorded verdicts.
-    let is_whole = !(options.quick && experiment.quick.reduces());
+    // Verdicts are recorded of the experiment itself.
+    let form = options.form.and_then(|name| experiment.forms.get(name));
     for claim in &mut claims {
-        claim.expect = (paper.recorded.verdict(&name, &claim.claim)).filter(|_| is_whole);
+        claim.expect = (paper.recorded.verdict(&name, &claim.claim)).filter(|_| form.is_none());
         claim.note = note(&paper, &name, claim);
     }
     let is_made = |name: &str| claims.iter().any(|claim| claim.claim == name);
@@ -264,7 +265,7 @@ impl Side<'_> {
                 }
             }
         }
-        if self.bound.len() == before && options.given().is_empty() && !options.quick {
+        if self.bound.len() == before && options.is_whole() {
             let problem = format!("no row stands beside a cell of `{}`", table.name);
             let remedy = "name under `keys` what its keys stand for, and under `rename` what the \
                           paper calls a row's value";
@@ -608,7 +609,7 @@ impl Side<'_> {
                 .error(node.origin_of("formula"), problem, error.remedy)
         };
         let formula = Formula::parse(&stated.formula).map_err(refused)?;
-        if options.given().is_empty() && !options.quick {
+        if options.is_whole() {
             own::OverRows::check(&stated.formula, rows).map_err(refused)?;
         }
         let (metric, target) = own::first_figure(&formula).unzip();

@@ -147,6 +147,14 @@ impl Checker<'_> {
         Ok(CheckedRow { row, impossible })
     }
 
+    /// Returns the id of a row that may be invalid otherwise.
+    ///
+    /// # Errors
+    /// When a field has the wrong type.
+    pub fn id(&self, raw: &RawRow) -> Result<String, ExperimentError> {
+        Ok(row_id(&decode(self.document, &raw.fields)?, &raw.swept))
+    }
+
     /// The client that the row names itself.
     fn client(
         &self,

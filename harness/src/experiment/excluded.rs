@@ -6,7 +6,7 @@ use epochcost_systems::{Device, Evaluate};
 use super::beside;
 use super::document::Document;
 use super::error::ExperimentError;
-use super::{Experiment, Options};
+use super::{Experiment, FormName, Options};
 use crate::claims::own::{OverRows, Place};
 use crate::claims::{Claim, Metric, Quantity};
 use crate::rows::{Row, device};
@@ -21,13 +21,16 @@ pub(super) fn mark(
     file: Document,
     options: &Options,
 ) -> Result<(), ExperimentError> {
-    let given = options.given();
+    let mut given = options.given();
+    // The quick form states the verdicts that it changes.
+    let other = (options.form).filter(|form| *form != FormName::Quick);
+    given.extend(other.map(|form| format!("the form {}", form.as_str())));
     if given.is_empty() {
         return Ok(());
     }
     let alone = Options {
         prices: options.prices.clone(),
-        quick: options.quick,
+        form: options.form.filter(|form| other != Some(*form)),
         keeps_impossible: options.keeps_impossible,
         ..Options::default()
     };

@@ -15,12 +15,12 @@ mod device;
 mod excluded;
 pub mod expand;
 mod files;
+mod forms;
 pub mod named;
 mod names;
 pub mod overrides;
 mod own;
 mod possible;
-mod quick;
 pub mod raw;
 mod sandbox;
 mod schema;
@@ -37,8 +37,8 @@ pub(crate) use bounds::is_idle;
 pub use data::Data;
 pub use describe::{describe, expanded};
 pub use files::{UnreadableDirectory, validation_files, yaml_files};
+pub use forms::{Form, FormName, Forms};
 pub(crate) use names::platforms;
-pub use quick::Quick;
 pub use raw::Services;
 pub use schema::{of_experiment, of_settings, rows_alone};
 pub use setups::deviations;
@@ -92,8 +92,8 @@ pub struct Experiment {
     pub lost: Vec<Lost>,
     /// What a simulation of it stands on; none where it is not simulated.
     pub simulation: Option<Simulation>,
-    /// What a quick reproduction makes of it.
-    pub quick: Quick,
+    /// Forms that reproductions make of it.
+    pub forms: Forms,
     /// Price book that was given; none: the shipped one.
     pub prices: Option<PriceBook>,
     /// The file, for messages.
@@ -124,8 +124,8 @@ pub struct Options {
     pub services: Option<Services>,
     /// Price book of `--prices`; none: the shipped one.
     pub prices: Option<PriceBook>,
-    /// Whether the experiment is reduced as its field `quick` states.
-    pub quick: bool,
+    /// Form that is laid over the experiment, before all else.
+    pub form: Option<FormName>,
     /// Whether rows that cannot be run are kept apart; otherwise the first of them
     /// is an error, as it is where no row can be run.
     pub keeps_impossible: bool,
@@ -159,8 +159,8 @@ impl Experiment {
         let mut experiment = Self::from_document(document, options)?;
         beside::add(&mut experiment, options)?;
         excluded::mark(&mut experiment, file, options)?;
-        // Options and the quick form leave rows out that formulas name.
-        if options.given().is_empty() && !options.quick {
+        // Options and forms leave rows out that formulas name.
+        if options.is_whole() {
             let impossible = experiment.impossible.iter().map(|other| &other.row);
             let rows: Vec<&Row> = experiment.rows.iter().chain(impossible).collect();
             own::check(&experiment.document, &experiment.claims, &rows)?;
@@ -177,20 +177,35 @@ impl Experiment {
         mut document: Document,
         options: &Options,
     ) -> Result<Self, ExperimentError> {
-        let quick = Quick::take(&mut document)?;
-        if options.quick {
-            quick.apply(&mut document)?;
-        } else if quick.reduces() {
-            // A file is valid in both its forms or not at all.
-            let mut reduced = document.clone();
-            quick.apply(&mut reduced)?;
-            let form = Options {
-                keeps_impossible: options.keeps_impossible,
-                ..Options::default()
-            };
-            Self::from_document(reduced, &form)?;
+        let forms = Forms::take(&mut document)?;
+        if options.form.is_none() {
+            // A file is valid in all its forms or not at all.
+            for form in forms.changing() {
+                let form = Options {
+                    keeps_impossible: options.keeps_impossible,
+                    form: Some(form),
+                    ..Options::default()
+                };
+                Self::of_forms(document.clone(), forms.clone(), &form)?;
+            }
+        }
+        Self::of_forms(document, forms, options)
+    }
+
+    /// Checks a document whose forms were taken out of it.
+    fn of_forms(
+        mut document: Document,
+        forms: Forms,
+        options: &Options,
+    ) -> Result<Self, ExperimentError> {
+        let form = options.form.and_then(|name| forms.get(name));
+        if let Some(form) = form {
+            form.apply(&mut document)?;
         }
         options.apply(&mut document)?;
+        if let Some(form) = form {
+            form.drop_from(&mut document)?;
+        }
         begun::complete_all(&mut document)?;
         document.refuse_repeated()?;
         let header = header(&document)?;
@@ -214,7 +229,7 @@ impl Experiment {
             site: header.platform.site(),
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
-        let (rows, impossible) = rows(&checker, options.keeps_impossible)?;
+        let (rows, impossible) = rows(&checker, form, options.keeps_impossible)?;
         schema::check_parts(&document)?;
         let mut claims = Vec::new();
         own::read(&document, &mut claims)?;
@@ -245,7 +260,7 @@ impl Experiment {
             claims,
             lost: Vec::new(),
             simulation,
-            quick,
+            forms,
             prices: options.prices.clone(),
             document,
         })
@@ -295,6 +310,11 @@ impl Options {
         set.chain(platform.map(|platform| format!("--platform {platform}")))
             .chain(services.map(|services| format!("--services {services}")))
             .collect()
+    }
+
+    /// Returns whether the experiment stays as its file has it.
+    fn is_whole(&self) -> bool {
+        self.given().is_empty() && self.form.is_none()
     }
 
     fn apply(&self, document: &mut Document) -> Result<(), ExperimentError> {
@@ -380,12 +400,21 @@ fn read_elsewhere(field: &str) -> bool {
 /// Returns the rows that can be run, and those that cannot.
 fn rows(
     checker: &Checker<'_>,
+    form: Option<&Form>,
     keeps_impossible: bool,
 ) -> Result<(Vec<Row>, Vec<ImpossibleRow>), ExperimentError> {
     let mut rows: Vec<Row> = Vec::new();
     let mut impossible: Vec<ImpossibleRow> = Vec::new();
     let mut first_reason = None;
-    for (index, raw) in expand::expand(checker.document)?.iter().enumerate() {
+    let mut expanded = expand::expand(checker.document)?;
+    if let Some(form) = form.filter(|form| !form.without.is_empty()) {
+        let ids = expanded.iter().map(|raw| checker.id(raw));
+        let ids: Vec<String> = ids.collect::<Result<_, _>>()?;
+        form.check_rows(checker.document, &ids)?;
+        let mut ids = ids.iter();
+        expanded.retain(|_| !ids.next().is_some_and(|id| form.leaves_out(id)));
+    }
+    for (index, raw) in expanded.iter().enumerate() {
         let CheckedRow {
             row,
             impossible: reason,

@@ -97,8 +97,8 @@ pub struct DatasetChoice {
     /// Bytes of a stored sample of data that are sizes only.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub bytes_per_sample: Option<usize>,
-    /// Training samples of a generated set, 10 to 60,000; by default the list's.
-    #[schemars(range(min = 1, max = 60_000))]
+    /// Training samples of a generated set, 10 to 65,536; by default the list's.
+    #[schemars(range(min = 1, max = 65_536))]
     pub train: Option<usize>,
     /// Test samples of a generated set, or of data that are sizes only (there 0 by default).
     #[schemars(range(max = 1_000_000_000_000_u64))]
@@ -166,7 +166,7 @@ pub struct Training {
     #[serde(default)]
     #[schemars(extend("additionalProperties" = {"type": "integer", "minimum": 1, "maximum": 10_000_000}))]
     pub function_memory_mb: BTreeMap<String, u32>,
-    /// Time-out of every invocation, seconds. A local trial is ended after (E × functions of the system
+    /// Time-out of every invocation, seconds; on `aws` at most. A local trial is ended after (E × functions of the system
     /// + 1) times that.
     #[serde(default = "defaults::timeout_s")]
     #[schemars(range(min = 1, max = 900))]

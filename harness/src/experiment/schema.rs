@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::raw::{Header, Training};
-use super::{Document, ExperimentError, beside, own, quick};
+use super::{Document, ExperimentError, beside, forms, own};
 use crate::yaml::schema::{bounded, check, of};
 
 /// Fields of an experiment that are read one by one.
@@ -33,8 +33,8 @@ struct Parts {
     checks: Vec<String>,
     /// What the experiment shows, as formulas over the rows.
     findings: Vec<own::Finding>,
-    /// What `reproduce --quick` makes of it.
-    quick: quick::Written,
+    /// Other forms of the experiment, for reproductions.
+    forms: forms::Written,
 }
 
 /// Returns the names of the fields that are read one by one.

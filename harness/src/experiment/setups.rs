@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::document::{Document, Node};
 use super::error::ExperimentError;
+use super::forms::{Form, FormName, Forms};
 use crate::published::{Paper, SetUp};
 use crate::rows::Row;
 
@@ -23,13 +24,15 @@ pub(super) struct Placed<'a> {
     pub row: &'a Row,
 }
 
-/// Compares rows with the set-ups of the tables that they stand beside.
+/// Compares rows with the set-ups of the tables that they stand beside. What `form` sets may be
+/// explained, whether or not it leaves a set-up.
 ///
 /// # Errors
 /// When a row leaves a set-up and no deviation says so, or a deviation is of no set-up.
 pub(super) fn check<'a>(
     document: &Document,
     paper: &Paper,
+    form: Option<&Form>,
     beside: impl Iterator<Item = Placed<'a>>,
 ) -> Result<(), ExperimentError> {
     let deviations = stated(document)?;
@@ -69,7 +72,8 @@ pub(super) fn check<'a>(
             return Err(document.error(place, problem, remedy));
         }
     }
-    let is_idle = |field: &&String| !left.contains(field.as_str());
+    let is_set = |field: &str| form.is_some_and(|form| form.sets(field));
+    let is_idle = |field: &&String| !left.contains(field.as_str()) && !is_set(field);
     if let Some(field) = deviations.keys().find(is_idle) {
         let origin = document.root.get(FIELD).map(|node| node.origin_of(field));
         let problem = format!("no row leaves a set-up of the paper by `{field}`");
@@ -82,12 +86,20 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// Returns the fields in which an experiment leaves the set-ups of its paper, with the reasons.
+/// Returns the fields in which an experiment, or a form of it, leaves the set-ups of its paper, with the reasons.
 ///
 /// # Errors
 /// When there is no such file, or it is damaged.
-pub fn deviations(path: &Path) -> Result<BTreeMap<String, String>, ExperimentError> {
-    stated(&super::named::read(path)?)
+pub fn deviations(
+    path: &Path,
+    form: Option<FormName>,
+) -> Result<BTreeMap<String, String>, ExperimentError> {
+    let mut document = super::named::read(path)?;
+    let forms = Forms::take(&mut document)?;
+    if let Some(form) = form.and_then(|name| forms.get(name)) {
+        form.apply(&mut document)?;
+    }
+    stated(&document)
 }
 
 fn stated(document: &Document) -> Result<BTreeMap<String, String>, ExperimentError> {

@@ -104,7 +104,7 @@ fn document(from: &Document, setting: &Setting, several: bool) -> Result<Documen
     let mut document = from.clone();
     let fields = [
         "sweep",
-        "quick",
+        "forms",
         "settings",
         "batches_per_worker",
         "fidelity",

@@ -30,6 +30,13 @@ pub(super) enum Outcome<T> {
 }
 
 impl<T> Outcome<T> {
+    pub(super) fn as_feasible(&self) -> Option<&T> {
+        match self {
+            Self::Feasible(estimate) => Some(estimate),
+            Self::Infeasible(_) | Self::Failed(_) => None,
+        }
+    }
+
     pub(super) fn feasible(self) -> Option<T> {
         match self {
             Self::Feasible(estimate) => Some(estimate),
@@ -70,6 +77,9 @@ pub(super) struct Estimate {
     /// Peak memory of any function, MB; 0 without functions.
     #[serde(skip)]
     pub(super) function_peak_memory_mb: u32,
+    /// Peak memory of any process on an instance, MB; 0 without instances.
+    #[serde(skip)]
+    pub(super) instance_peak_memory_mb: u32,
     /// Cost by the paper's formula.
     pub(super) cost_paper_usd: f64,
     /// Cost with everything counted.
@@ -235,6 +245,7 @@ fn figures(
         billed_ms: calls.iter().map(|call| call.billed_ms * call.alike).sum(),
         peak_memory_mb: peak_mb(calls.iter()),
         function_peak_memory_mb: peak_mb(functions()),
+        instance_peak_memory_mb: peak_mb(calls.iter().filter(|call| call.host == Host::Instance)),
         cost_paper_usd,
         cost_full_usd,
         bills,

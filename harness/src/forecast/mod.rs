@@ -15,6 +15,7 @@ mod limits;
 mod map;
 mod memory;
 mod misses;
+mod on_account;
 mod page;
 pub(crate) mod parallel;
 mod places;
@@ -55,8 +56,10 @@ const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 7 };
 pub use self::answer::{Goal, read_seconds};
 pub use self::limits::LimitSearch;
 pub use self::map::{Best, Cell, Kind, Map, MapRequest, Mark, Shift, Shifts, map, shifts};
+pub use self::on_account::{OnAccount, on_account};
 pub(crate) use self::places::Place;
 pub use self::recorded::{is_run, recorded_steps};
+pub use self::uncertainty::Percentiles;
 pub(crate) use self::validate::Validation;
 pub use self::work::Work;
 

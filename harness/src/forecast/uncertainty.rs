@@ -64,10 +64,13 @@ const FIGURES: [(&str, Figure); 9] = [
 
 /// The values below which 5, 50 and 95 % of the samples lie.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Percentiles {
-    pub(super) p5: f64,
-    pub(super) p50: f64,
-    pub(super) p95: f64,
+pub struct Percentiles {
+    /// 5th percentile.
+    pub p5: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
 }
 
 impl Percentiles {
@@ -82,7 +85,7 @@ impl Percentiles {
     }
 
     /// Returns the 5th and 95th percentile in words.
-    pub(super) fn ends(self, text: fn(f64) -> String) -> String {
+    pub fn ends(self, text: fn(f64) -> String) -> String {
         format!("{} to {}", text(self.p5), text(self.p95))
     }
 }
@@ -100,6 +103,33 @@ pub(super) fn uncertainty(
     prices: &PriceBook,
 ) -> Result<Uncertainty, Error> {
     let profile = &simulation.profile;
+    let drawn = draws(candidates, simulation, samples, seed, prices)?;
+    let rows = candidates.iter().zip(drawn);
+    Ok(Uncertainty {
+        samples,
+        seed,
+        ranged: (profile.constants().into_iter())
+            .filter(|(_, constant)| constant.range().0 < constant.range().1)
+            .map(|(path, _)| path)
+            .collect(),
+        rows: rows
+            .map(|(candidate, drawn)| Interval::new(candidate.row.id.clone(), drawn))
+            .collect(),
+    })
+}
+
+/// Simulates every row on the same draws of the constants and of the steps' times; returns the outcomes
+/// of each row, in the order of the draws.
+///
+/// # Errors
+/// When a row is none of a known system, or something has no price.
+pub(super) fn draws(
+    candidates: &[Candidate],
+    simulation: &rows::Simulation,
+    samples: u32,
+    seed: u64,
+    prices: &PriceBook,
+) -> Result<Vec<Vec<Outcome<Estimate>>>, Error> {
     let tasks: Vec<_> = (candidates.iter())
         .flat_map(|candidate| (0..samples).map(move |sample| (candidate, sample)))
         .collect();
@@ -117,20 +147,8 @@ pub(super) fn uncertainty(
         estimate(&candidate.row, &sampled, prices)
     });
     let mut ended = ended.into_iter();
-    let mut rows = Vec::with_capacity(candidates.len());
-    for candidate in candidates {
-        let own: Result<Vec<_>, Error> = ended.by_ref().take(samples as usize).collect();
-        rows.push(Interval::new(candidate.row.id.clone(), own?));
-    }
-    Ok(Uncertainty {
-        samples,
-        seed,
-        ranged: (profile.constants().into_iter())
-            .filter(|(_, constant)| constant.range().0 < constant.range().1)
-            .map(|(path, _)| path)
-            .collect(),
-        rows,
-    })
+    let of_row = |_| ended.by_ref().take(samples as usize).collect();
+    candidates.iter().map(of_row).collect()
 }
 
 impl Uncertainty {

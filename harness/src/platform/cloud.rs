@@ -66,6 +66,10 @@ pub struct RowUsage {
     pub gets: u64,
     /// Objects of the dataset that are read.
     pub data_gets: u64,
+    /// Longest run of a function, seconds; 0 without functions.
+    pub longest_function_s: f64,
+    /// Seconds of a trial.
+    pub seconds: f64,
 }
 
 /// Resources that all rows of an experiment will use, and their prices.

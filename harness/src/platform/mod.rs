@@ -7,6 +7,7 @@
 
 #[cfg(feature = "aws")]
 mod aws;
+pub mod aws_plan;
 mod cloud;
 mod error;
 mod factory;

@@ -37,7 +37,7 @@ pub struct Reproduction {
 /// A table or figure of a paper, and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {
-    /// `paper/item`.
+    /// `paper/item`, and `.aws` of the form for AWS.
     pub id: String,
     /// Purpose of the experiment.
     pub description: String,
@@ -49,7 +49,7 @@ pub struct Item {
     pub why: Option<String>,
     /// Run directory, relative to the directory of this file.
     pub run: Option<PathBuf>,
-    /// What it was reduced by, as `--set` takes it.
+    /// What its form changes, fields as `--set` takes them; empty of the experiment itself.
     pub reduced: Vec<String>,
     /// Claims that its rows are compared with. Where there is a run, the run's own
     /// claims count.

@@ -24,6 +24,7 @@ mod findings;
 mod fixture;
 mod floors;
 mod formats;
+mod forms;
 mod further_trials;
 mod grids;
 mod impossible;

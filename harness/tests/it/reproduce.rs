@@ -245,14 +245,13 @@ fn training_time_is_estimated() {
 
 #[test]
 fn quick_reduces_and_leaves_out_and_takes_the_whole_where_it_is() {
-    let long =
-        "evaluate: never\nquick: {set: {trials: 1, systems.0: {system: allreduce, name: first}}}";
+    let long = "evaluate: never\nforms: {quick: {set: {trials: 1, systems.0: {system: allreduce, name: first}}}}";
     let scene = Scene::new(&[
         ("one/long", "evaluate: never", long),
         (
             "one/longer",
             "trials: 2",
-            "trials: 2\nquick: {leave_out: it takes hours}",
+            "trials: 2\nforms: {quick: {leave_out: it takes hours}}",
         ),
         ("one/short", "name", "name"),
     ]);
@@ -283,10 +282,45 @@ fn quick_reduces_and_leaves_out_and_takes_the_whole_where_it_is() {
     assert_eq!(summary["items"][1]["state"], "done");
 }
 
+/// A form for another platform is an item of its own beside the experiment.
+#[test]
+fn a_form_for_a_platform_stands_beside_the_experiment() {
+    if epochcost::platform::cloud().is_ok() {
+        return; // It would run.
+    }
+    let form = "evaluate: never\nforms: {aws: {set: {platform: aws, model: mobilenet, \
+                dataset: {name: synthetic-cifar10}}}}";
+    let scene = Scene::new(&[
+        ("one/a", "evaluate: never", form),
+        (
+            "one/b",
+            "trials: 2",
+            "trials: 2\nforms: {aws: {leave_out: it has no place there}}",
+        ),
+        ("one/c", "name", "name"),
+    ]);
+    scene.reproduce(&[], 0);
+    scene.reproduce(&["one/a", "one/b", "--platform", "aws"], 0);
+    let expected = [
+        ("one/a", "done"),
+        ("one/a.aws", "cannot_run"),
+        ("one/b", "done"),
+        ("one/b.aws", "left_out"),
+        ("one/c", "done"),
+    ];
+    assert_eq!(scene.states(), pairs(&expected));
+    let summary = scene.summary();
+    assert_eq!(summary["items"][1]["reduced"][0], "platform=\"aws\"");
+    assert_eq!(summary["items"][3]["why"], "it has no place there");
+    let page = scene.page("md");
+    assert!(page.contains("In this form: platform=\"aws\""), "{page}");
+    assert!(!scene.path("out/one/a.aws").exists());
+}
+
 #[test]
 fn a_wrong_reduction_is_refused_wherever_the_file_is_read() {
     let refused = |quick: &str, words: [&str; 2]| {
-        let by = format!("evaluate: never\nquick: {quick}");
+        let by = format!("evaluate: never\nforms: {{quick: {quick}}}");
         let scene = Scene::new(&[("one/a", "evaluate: never", &by)]);
         let text = printed(&scene.ends(&["check", "experiments/one/a.yaml"], 2));
         for word in words {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use aws_sdk_ec2::types::{ResourceType, VpcEndpoint, VpcEndpointType};
+use epochcost_aws_plan::EndpointService;
 
 use super::ec2::{found_by_tags, named, pages, tag_specification, tagged};
 use super::retry::{once_known, until};
@@ -14,38 +15,6 @@ use crate::{AwsError, Clients, Scope};
 /// Time limit for the creation and the removal of an interface endpoint, which take
 /// minutes.
 const TIMEOUT: Duration = Duration::from_secs(900);
-
-/// Service of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EndpointService {
-    /// S3, through a gateway endpoint: a route, which is free.
-    Objects,
-    /// Lambda, through an interface endpoint.
-    Functions,
-    /// Step Functions, through an interface endpoint.
-    Workflows,
-}
-
-impl EndpointService {
-    /// Returns whether the endpoint is charged per hour and per gigabyte.
-    pub fn is_interface(self) -> bool {
-        self != Self::Objects
-    }
-
-    /// Returns the service's name in a region.
-    pub(super) fn name(self, region: &str) -> String {
-        format!("com.amazonaws.{region}.{}", self.service())
-    }
-
-    /// Returns the last part of the service's name.
-    fn service(self) -> &'static str {
-        match self {
-            Self::Objects => "s3",
-            Self::Functions => "lambda",
-            Self::Workflows => "states",
-        }
-    }
-}
 
 /// Specification of a VPC endpoint.
 #[derive(Clone, Debug, PartialEq)]

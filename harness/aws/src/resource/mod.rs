@@ -24,7 +24,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use bucket::{BucketSpec, ObjectSpec};
-pub use endpoint::{EndpointService, EndpointSpec};
+pub use endpoint::EndpointSpec;
+pub use epochcost_aws_plan::EndpointService;
 pub use function::{Architecture, FunctionNetwork, FunctionSpec};
 pub use instance::{InstanceSpec, ended_by, launched_s};
 pub use instance_profile::InstanceProfileSpec;
@@ -35,7 +36,6 @@ pub use role::RoleSpec;
 pub use security_group::SecurityGroupSpec;
 pub use state_machine::StateMachineSpec;
 pub use subnet::SubnetSpec;
-pub(crate) use switch::TRANSITIONS as SWITCH_TRANSITIONS;
 pub use switch::{SwitchSpec, arm as arm_switch, disarm as disarm_switch};
 pub use vpc::VpcSpec;
 pub(crate) use vpc::count as vpcs;

@@ -5,6 +5,7 @@
 //! until that trial's end, and then stops the one before it.
 
 use aws_sdk_sfn::types::ExecutionStatus;
+use epochcost_aws_plan::{SWITCH_RETRIES as RETRIES, SWITCH_ROUNDS as ROUNDS};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -15,15 +16,8 @@ use crate::names::SWITCH;
 use crate::run::RUN_TAG;
 use crate::{AwsError, Clients, Scope};
 
-/// Number of times that the switch looks for endpoints.
-const ROUNDS: usize = 3;
 /// Time between two looks, s: an endpoint needs minutes to disappear.
 const BETWEEN_S: u64 = 300;
-/// Attempts of a call that EC2 refuses.
-const RETRIES: usize = 4;
-/// Upper bound of the transitions of one execution: its begin, its wait and its end; in each
-/// round a look, a choice, a removal and a wait; and every attempt again of look and removal.
-pub(crate) const TRANSITIONS: u64 = (3 + ROUNDS * (4 + 2 * RETRIES)) as u64;
 
 /// Specification of the switch.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,7 +211,10 @@ mod tests {
         let attempts = |name: &&str| states[*name]["Retry"][0]["MaxAttempts"].as_u64();
         let again: u64 = way.iter().filter_map(attempts).sum();
         // The begin of an execution is a transition, too.
-        assert_eq!(1 + way.len() as u64 + again, TRANSITIONS);
+        assert_eq!(
+            1 + way.len() as u64 + again,
+            epochcost_aws_plan::SWITCH_TRANSITIONS
+        );
     }
 
     /// What the switch does is what its role may, and the endpoints are those of the run alone.

@@ -102,7 +102,7 @@ fn document(
     let mut document = experiment.document.clone();
     for field in [
         "sweep",
-        "quick",
+        "forms",
         "workers",
         "batches_per_worker",
         "instance_type",

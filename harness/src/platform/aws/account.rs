@@ -8,15 +8,16 @@ use epochcost_aws::planned::planned;
 use epochcost_aws::pricing::{PriceError, fetch_as_configured, queries};
 use epochcost_aws::resource::Found;
 use epochcost_aws::{
-    Clients, RunFilter, RunId, Scope, caller_policy, monthly_usd, remove_all, survey, worst_case,
+    Clients, RunFilter, RunId, Scope, caller_policy, monthly_usd, remove_all, survey,
 };
 use jiff::Timestamp;
 
 use super::prices::Book;
 use super::unusable;
 use crate::cost::{Price, PriceBook};
+use crate::platform::aws_plan::{bound, training};
 use crate::platform::{
-    Cloud, CostLine, Estimates, Finding, Leftover, NoWorstCase, PlannedResource, PlatformError,
+    Cloud, Estimates, Finding, Leftover, NoWorstCase, PlannedResource, PlatformError,
     RefreshedPrices, Removal, Resource, RowUsage, Survey, SurveyFilter, WorstCase,
 };
 use crate::ui::Output;
@@ -62,24 +63,6 @@ pub(super) fn resource(found: &Found, prices: Option<&PriceBook>) -> Resource {
     }
 }
 
-/// Returns a row as AWS needs it.
-pub(super) fn training(usage: &RowUsage) -> Training {
-    Training {
-        row: usage.row.id.clone(),
-        job: usage.row.job.clone(),
-        memory_mb: usage.row.memory_mb,
-        timeout_s: usage.row.timeout_s,
-        instance_type: usage.row.instance_type.clone(),
-        trials: usage.trials as u64,
-        uses_tensor_store: usage.uses_tensor_store,
-        uses_queue: usage.uses_queue,
-        puts: usage.puts,
-        bytes_up: usage.bytes_up,
-        gets: usage.gets,
-        data_gets: usage.data_gets,
-    }
-}
-
 /// The account that the environment names.
 pub(super) struct AwsCloud;
 
@@ -97,8 +80,6 @@ impl Cloud for AwsCloud {
         };
         let resources =
             planned(&scope, &trainings).map_err(|error| NoWorstCase(error.to_string()))?;
-        let lines = worst_case(&trainings, &Book(prices))
-            .map_err(|error| NoWorstCase(error.to_string()))?;
         let resources = resources.into_iter().map(|planned| PlannedResource {
             kind: wire_name(&planned.kind),
             title: planned.kind.to_string(),
@@ -107,19 +88,10 @@ impl Cloud for AwsCloud {
             detail: planned.detail,
             row: planned.row,
         });
-        let lines = lines.into_iter().map(|line| CostLine {
-            row: line.row,
-            dimension: line.dimension,
-            what: line.what,
-            quantity: line.quantity,
-            unit: line.unit,
-            unit_usd: line.unit_usd,
-            usd: line.usd,
-        });
         Ok(WorstCase {
             region: scope.region,
             resources: resources.collect(),
-            lines: lines.collect(),
+            lines: bound(rows, prices)?,
         })
     }
 

@@ -5,14 +5,16 @@ use std::io::{BufRead, IsTerminal, stdin};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use epochcost_aws::Consent;
 use epochcost_aws::deployment::{SERVICE_INSTANCE, Training};
-use epochcost_aws::{Consent, Prices, worst_case};
+use epochcost_aws_plan::Prices;
 use epochcost_systems::Device;
 
-use super::account::{self, AwsCloud, training};
+use super::account::{self, AwsCloud};
 use super::prices::Book;
 use super::{Aws, Budget, ConsentedRun, Programs, RunningPrices, tear_down_runs};
 use crate::metering::TrialOutcome;
+use crate::platform::aws_plan::{bound, training};
 use crate::platform::local;
 use crate::platform::local::worker::{self, Worker};
 use crate::platform::{
@@ -87,9 +89,8 @@ impl OnAws {
     ) -> Result<ConsentedRun, PlatformError> {
         let Estimates { rows, prices } = self.estimates()?;
         let trainings: Vec<Training> = rows.iter().map(training).collect();
-        let lines = worst_case(&trainings, &Book(prices)).map_err(|error| {
-            self.lacks(&format!("there is no worst case: {error}"), OTHER_PRICES)
-        })?;
+        let lines =
+            bound(rows, prices).map_err(|error| self.lacks(&error.to_string(), OTHER_PRICES))?;
         let worst_usd: f64 = lines.iter().map(|line| line.usd).sum();
         let mode = match (consent.yes, stdin().is_terminal()) {
             (true, _) => Consent::Given,

@@ -1,22 +1,13 @@
 //! The price book, as the AWS crate asks for prices.
 
-use epochcost_aws::{HoldingPrices, Prices};
+use epochcost_aws::HoldingPrices;
+use epochcost_aws_plan::Prices;
 
-use crate::cost::PriceBook;
-
-/// A price book's prices.
-pub(super) struct Book<'a>(pub(super) &'a PriceBook);
+pub(super) use crate::platform::aws_plan::Book;
 
 impl Book<'_> {
     fn usd(&self, dimension: &str) -> Result<f64, String> {
         self.price(dimension).map(|(usd, _)| usd)
-    }
-}
-
-impl Prices for Book<'_> {
-    fn price(&self, dimension: &str) -> Result<(f64, String), String> {
-        let price = self.0.price(dimension).map_err(|error| error.to_string())?;
-        Ok((price.usd, price.unit.clone()))
     }
 }
 

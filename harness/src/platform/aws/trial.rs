@@ -123,7 +123,7 @@ impl Trial<'_> {
         progress: &dyn Progress,
     ) -> Result<(), PlatformError> {
         self.arm().await?;
-        let end = (self.training.ends_by(&self.aws.scope, Timestamp::now())).map_err(unusable)?;
+        let end = (self.aws.scope.ends_by(&self.training, Timestamp::now())).map_err(unusable)?;
         if let Some(rented) = self.spending()?.rented(self.aws.endpoints, end) {
             progress.rented(&rented);
         }
@@ -203,7 +203,7 @@ impl Trial<'_> {
             return Ok(());
         }
         let (clients, scope) = (&self.aws.clients, &self.aws.scope);
-        let until = self.training.ends_by(scope, Timestamp::now());
+        let until = scope.ends_by(&self.training, Timestamp::now());
         let now = arm_switch(clients, scope, until.map_err(unusable)?).await?;
         if !before.contains(&now) {
             self.aws.armed().push(now.clone());

@@ -32,7 +32,7 @@ struct Line {
     action: Action,
     /// Reason why it is not run, or why its directory cannot be kept.
     why: Option<String>,
-    /// Settings that reduce it.
+    /// What its form changes.
     reduced: Vec<String>,
     /// Estimated CPU seconds of the remaining training; 0 where nothing is trained,
     /// null where the profile does not know a model.
@@ -162,10 +162,10 @@ fn cells(line: &Line) -> [String; 6] {
         Some(why) => format!("{}: {why}", line.action.as_str()),
         None => line.action.as_str().to_owned(),
     };
-    let reduced = if line.reduced.is_empty() {
+    let changes = if line.reduced.is_empty() {
         String::new()
     } else {
-        format!(", reduced by {}", line.reduced.join(", "))
+        format!(", with {}", line.reduced.join(", "))
     };
     [
         line.id.clone(),
@@ -174,6 +174,6 @@ fn cells(line: &Line) -> [String; 6] {
         line.ended.to_string(),
         line.training_cpu_s
             .map_or("-".into(), |seconds| format!("{seconds:.0}")),
-        format!("{action}{reduced}"),
+        format!("{action}{changes}"),
     ]
 }

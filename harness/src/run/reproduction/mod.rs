@@ -4,6 +4,7 @@
 mod accept;
 mod catalogue;
 mod dry_run;
+mod on_cloud;
 mod papers;
 mod run_state;
 
@@ -13,13 +14,13 @@ use std::path::Path;
 
 use self::catalogue::Catalogue;
 use self::run_state::{Binaries, RunState, put_aside};
-use self::task::{Task, one_line};
+use self::task::{Task, one_line, with_form};
 use super::execute::{Destination, Ended, execute};
 use super::signal::{Stop, stop_signal};
 use crate::analysis::overview::{AnalysedRun, Overview};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::experiment::{Experiment, PlatformKind};
+use crate::experiment::{Experiment, FormName, PlatformKind};
 use crate::platform::SpendingConsent;
 use crate::report;
 use crate::results::{
@@ -70,12 +71,18 @@ pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Er
         ));
     }
     if request.dry_run {
+        if let Some((platform, form)) = (request.platform)
+            .filter(|platform| platform.site().is_cloud())
+            .and_then(|platform| Some((platform, FormName::of(platform)?)))
+        {
+            return on_cloud::show(&tasks, (platform, form), output);
+        }
         return dry_run::show(&tasks, request, output);
     }
     probe(request.out)?;
     let mut work = Work::new(request, &catalogue, &tasks, output)?;
     for (index, task) in tasks.iter().enumerate() {
-        let place = format!("[{}/{}] {}", index + 1, tasks.len(), task.entry.id);
+        let place = format!("[{}/{}] {}", index + 1, tasks.len(), task.id);
         work.item(&place, task).await?;
     }
     work.end()
@@ -149,7 +156,7 @@ impl<'a> Work<'a> {
             eprint_line(format_args!("{place}: failed: {why}"));
         }
         let items = self.record.items.iter_mut().zip(&mut self.runs);
-        for (item, run) in items.filter(|(item, _)| item.id == task.entry.id) {
+        for (item, run) in items.filter(|(item, _)| item.id == task.id) {
             item.state = outcome.state;
             item.why.clone_from(&outcome.why);
             item.run = outcome.run.is_some().then(|| task.run.clone());
@@ -288,7 +295,7 @@ fn with_earlier(tasks: &[Task], out: &Path, catalogue: &Catalogue) -> Vec<Item> 
         items.find(|item| item.id == id && item.run.is_some())
     };
     let item = |id: String| {
-        let task = tasks.iter().find(|task| task.entry.id == id);
+        let task = tasks.iter().find(|task| task.id == id);
         match (task, recorded(&id)) {
             (Some(task), Some(earlier))
                 if task.is_left_out() && earlier.state == ItemState::Done =>
@@ -299,7 +306,9 @@ fn with_earlier(tasks: &[Task], out: &Path, catalogue: &Catalogue) -> Vec<Item> 
             (None, earlier) => earlier.cloned(),
         }
     };
-    catalogue.ids().into_iter().filter_map(item).collect()
+    let with_forms = |id: String| [id.clone(), with_form(&id, FormName::Aws)];
+    let ids = catalogue.ids().into_iter().flat_map(with_forms);
+    ids.filter_map(item).collect()
 }
 
 impl Outcome {

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::task::with_form;
 use crate::analysis::overview::{AnalysedRun, Overview, is_named};
 use crate::audit::AuditError;
 use crate::chain::chain;
 use crate::cost::PriceBook;
 use crate::error::Error;
-use crate::experiment::deviations as deviations_of;
+use crate::experiment::{FormName, deviations as deviations_of};
 use crate::published::{PAPER, Paper};
 use crate::report::{self, Deviations, Rows};
 use crate::results::Item;
@@ -92,9 +93,13 @@ pub(super) fn write(
         let mut deviations = Deviations::new();
         let items = overview.items.iter().filter(|item| item.paper == name);
         for item in items {
-            let file = directory.join(format!("{}.yaml", item.id));
+            let (id, form) = match item.id.strip_suffix(&with_form("", FormName::Aws)) {
+                Some(id) => (id, Some(FormName::Aws)),
+                None => (item.id.as_str(), None),
+            };
+            let file = directory.join(format!("{id}.yaml"));
             // What cannot be read any more was said when the item was run.
-            for (field, why) in deviations_of(&file).unwrap_or_default() {
+            for (field, why) in deviations_of(&file, form).unwrap_or_default() {
                 let of_field = deviations.entry(field).or_default();
                 of_field.push((item.id.clone(), why));
             }

@@ -7,27 +7,25 @@ use super::catalogue::Entry;
 use super::run_state::{Binaries, RunState};
 use crate::chain::chain;
 use crate::error::Error;
-use crate::experiment::{Experiment, Options};
+use crate::experiment::{Experiment, Form, FormName, Options, PlatformKind};
 use crate::platform::PlatformError;
 use crate::results::{Item, ItemState};
 use crate::run::execute::runnable;
-
-/// Suffix of the name of a reduced run's directory: a reduced run never replaces the
-/// whole one.
-const QUICK: &str = ".quick";
 
 /// An item and what there is to do for it.
 pub(super) struct Task {
     /// Id and file.
     pub entry: Entry,
-    /// Experiment, reduced if requested; none if the file is invalid.
+    /// Id of its item: the entry's, and that of a form that is a source of its own.
+    pub id: String,
+    /// Experiment, in its form if requested; none if the file is invalid.
     pub experiment: Option<Experiment>,
     /// Run directory, relative to the reproduction's.
     pub run: PathBuf,
     /// State of that directory.
     pub run_state: RunState,
-    /// Whether the experiment is a reduced one.
-    is_reduced: bool,
+    /// What its form changes; empty of the experiment itself.
+    changes: Vec<String>,
     /// State and reason, if there is nothing to do.
     pub obstacle: Option<(ItemState, String)>,
 }
@@ -37,10 +35,11 @@ impl Task {
     pub async fn of(entry: Entry, request: &Request<'_>, binaries: &Binaries) -> Self {
         let mut task = Self {
             run: PathBuf::from(&entry.id),
+            id: entry.id.clone(),
             entry,
             experiment: None,
             run_state: RunState::Absent,
-            is_reduced: false,
+            changes: Vec::new(),
             obstacle: None,
         };
         if let Err(error) = task.examine(request, binaries).await {
@@ -51,15 +50,24 @@ impl Task {
 
     async fn examine(&mut self, request: &Request<'_>, binaries: &Binaries) -> Result<(), Error> {
         let whole = Experiment::load(&self.entry.file, &Options::default())?;
-        let quick = whole.quick.clone();
+        let quick = whole.forms.get(FormName::Quick).cloned();
         let platform = whole.platform;
-        let experiment = self.experiment.insert(whole);
+        let whole = self.experiment.insert(whole);
         if let Some(wanted) = request.platform.filter(|wanted| *wanted != platform) {
-            let (runs_on, wanted) = (platform.as_str(), wanted.as_str());
-            let why = format!("it runs on {runs_on}, and --platform {wanted} was given");
-            self.obstacle = Some((ItemState::LeftOut, why));
-            return Ok(());
+            let name = FormName::of(wanted);
+            let form = name.and_then(|name| Some((name, whole.forms.get(name)?.clone())));
+            if let Some((name, form)) = &form {
+                self.id = with_form(&self.entry.id, *name);
+                self.take(*name, form)?;
+            }
+            if let Some(why) = left_out(platform, wanted, form.as_ref().map(|(_, form)| form)) {
+                self.obstacle = Some((ItemState::LeftOut, why));
+                return Ok(());
+            }
         }
+        let Some(experiment) = &self.experiment else {
+            return Ok(());
+        };
         let able = async || {
             able(experiment)?;
             binaries.worker(experiment).await
@@ -79,29 +87,52 @@ impl Task {
         };
         let path = request.out.join(&self.run);
         self.run_state = RunState::of(&path, experiment, binaries, worker)?;
-        if !request.quick || (self.run_state.is_finished() && !request.fresh) {
-            return Ok(());
-        }
-        if let Some(why) = quick.leave_out {
-            self.obstacle = Some((ItemState::LeftOut, format!("by --quick: {why}")));
-        } else if quick.reduces() {
-            let options = Options {
-                quick: true,
-                ..Options::default()
-            };
-            let reduced = Experiment::load(&self.entry.file, &options)?;
-            self.run = PathBuf::from(format!("{}{QUICK}", self.entry.id));
-            let path = request.out.join(&self.run);
-            self.run_state = RunState::of(&path, &reduced, binaries, worker)?;
-            self.experiment = Some(reduced);
-            self.is_reduced = true;
+        let is_done = self.run_state.is_finished() && !request.fresh;
+        let quick = quick.filter(|_| request.quick && !is_done && self.changes.is_empty());
+        match quick {
+            None => {}
+            Some(Form {
+                leave_out: Some(why),
+                ..
+            }) => self.obstacle = Some((ItemState::LeftOut, format!("by --quick: {why}"))),
+            Some(quick) => {
+                let path = request.out.join(with_form(&self.entry.id, FormName::Quick));
+                let reduced = self.take(FormName::Quick, &quick)?;
+                self.run_state = RunState::of(&path, reduced, binaries, worker)?;
+            }
         }
         Ok(())
+    }
+
+    /// Takes a form in the place of the experiment: its directory is its own, so that no form
+    /// replaces another.
+    fn take(&mut self, name: FormName, form: &Form) -> Result<&Experiment, Error> {
+        self.run = PathBuf::from(with_form(&self.entry.id, name));
+        self.changes = form.changes();
+        let options = Options {
+            form: Some(name),
+            ..Options::default()
+        };
+        let experiment = Experiment::load(&self.entry.file, &options)?;
+        Ok(self.experiment.insert(experiment))
     }
 
     /// Returns whether an option leaves it out.
     pub fn is_left_out(&self) -> bool {
         matches!(self.obstacle, Some((ItemState::LeftOut, _)))
+    }
+
+    /// Returns whether it is the form for the platform that is asked for, whether or not this build can
+    /// run it.
+    pub fn is_planned(&self) -> bool {
+        let can_be_read = !matches!(self.obstacle, Some((ItemState::Failed, _)));
+        self.id != self.entry.id && !self.is_left_out() && can_be_read
+    }
+
+    /// Returns why there is nothing to do; empty if there is something.
+    pub fn why(&self) -> String {
+        let why = self.obstacle.as_ref().map(|(_, why)| why.clone());
+        why.unwrap_or_default()
     }
 
     /// Returns its line in the record, as if nothing were done from here on.
@@ -112,7 +143,7 @@ impl Task {
             None => (ItemState::NotReached, None),
         };
         Item {
-            id: self.entry.id.clone(),
+            id: self.id.clone(),
             description: experiment.map_or_else(String::new, |experiment| {
                 experiment.description.trim().to_owned()
             }),
@@ -120,12 +151,30 @@ impl Task {
             state,
             why,
             run: None,
-            reduced: experiment
-                .filter(|_| self.is_reduced)
-                .map_or_else(Vec::new, |experiment| experiment.quick.assignments()),
+            reduced: self.changes.clone(),
             claims: experiment.map_or_else(Vec::new, |experiment| experiment.claims.clone()),
             lost: experiment.map_or_else(Vec::new, |experiment| experiment.lost.clone()),
         }
+    }
+}
+
+/// Returns the name of an item in a form.
+pub(super) fn with_form(id: &str, form: FormName) -> String {
+    format!("{id}.{}", form.as_str())
+}
+
+/// Returns why an item is not run on the platform that is asked for.
+fn left_out(platform: PlatformKind, wanted: PlatformKind, form: Option<&Form>) -> Option<String> {
+    let (runs_on, title) = (platform.as_str(), wanted.as_str());
+    match (form, FormName::of(wanted)) {
+        (Some(form), _) => form.leave_out.clone(),
+        (None, Some(name)) => Some(format!(
+            "it runs on {runs_on}, and has no form `{}`",
+            name.as_str()
+        )),
+        (None, None) => Some(format!(
+            "it runs on {runs_on}, and --platform {title} was given"
+        )),
     }
 }
 

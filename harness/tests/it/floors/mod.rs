@@ -62,6 +62,7 @@ fn no_circle_holds_more_than_three_files() {
         "harness/src",
         "harness/aws/src",
         "harness/aws-emulator/src",
+        "harness/aws-plan/src",
         "workloads/simulator/src",
         "workloads/channels/src",
         "workloads/kernels/src",

@@ -20,8 +20,9 @@ use draws::Draws;
 /// Version of the generator, raised when the same specification would give other bytes.
 pub const GENERATOR_VERSION: u32 = 1;
 
-/// Largest split, samples: the size of the largest published one.
-const MOST_SAMPLES: usize = 60_000;
+/// Largest split, samples: enough to round the share of each worker of the largest published set up to
+/// whole mini-batches.
+const MOST_SAMPLES: usize = 65_536;
 
 /// Specification of a generated set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

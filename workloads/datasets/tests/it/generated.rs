@@ -190,7 +190,7 @@ fn what_cannot_be_made_is_refused() {
         matches!(error, DatasetError::NotGenerated { .. }),
         "{error}"
     );
-    for (train, test) in [(9, 100), (100, 0), (60_001, 100)] {
+    for (train, test) in [(9, 100), (100, 0), (65_537, 100)] {
         let spec = Generate {
             train,
             test,

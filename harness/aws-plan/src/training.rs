@@ -1,15 +1,35 @@
 //! Rows of an experiment on AWS: functions and instances of a trial, how often it invokes
 //! them, and how long it may take.
 
-use epochcost_systems::{Host, Job, Launch, System, SystemError, find};
-use jiff::Timestamp;
+use std::fmt;
 
-use crate::Scope;
-use crate::names::Role;
+use epochcost_systems::{Host, Job, Launch, State, System, SystemError, find};
+
+/// Instance type of hosts of services: tensor stores (Barrak et al. 2023, §IV) and
+/// the queue.
+pub const SERVICE_INSTANCE: &str = "t2.medium";
 
 /// Upper bound of the seconds around a trial's own time: its resources are created and
 /// boot, its log and metrics arrive, and its resources are removed.
 pub const AROUND_TRIAL_S: u64 = 1_200;
+
+/// Service of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Tensor store of the peer with this rank.
+    TensorStore(usize),
+    /// Queue.
+    Queue,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TensorStore(rank) => write!(f, "store-{rank}"),
+            Self::Queue => f.write_str("queue"),
+        }
+    }
+}
 
 /// Row of an experiment on AWS.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +42,8 @@ pub struct Training {
     pub memory_mb: u32,
     /// Time limit of an invocation, seconds.
     pub timeout_s: u64,
+    /// Time limit of a trial that its forecast gives, seconds.
+    pub trial_s: Option<u64>,
     /// Type of the workers' instances.
     pub instance_type: String,
     /// Number of trials.
@@ -121,12 +143,18 @@ impl Training {
             Launch::Workers(launched) => {
                 let started = launched.iter().filter(|(name, _)| on_functions(name));
                 let called: Vec<&str> = deployment.functions.iter().map(|one| one.name).collect();
+                // States of a worker's workflow run one after another.
+                let states = bound.states();
+                let width = |state: &State| state.invocations(batches as usize);
+                let widest = states.iter().map(width).max().unwrap_or_default();
                 let is_called = |name: &&str| {
-                    on_functions(name) && !launched.iter().any(|(started, _)| started == name)
+                    on_functions(name)
+                        && !launched.iter().any(|(started, _)| started == name)
+                        && !states.iter().any(|state| state.function() == *name)
                 };
                 // What workers call themselves: one per mini-batch of every worker.
                 let per_batch = called.into_iter().filter(is_called).count() as u64;
-                started.count() as u64 + per_batch * workers * batches
+                started.count() as u64 + workers * (per_batch * batches + widest)
             }
         })
     }
@@ -160,6 +188,21 @@ impl Training {
         })
     }
 
+    /// Returns the types of a trial's instances, with how many of each there are.
+    ///
+    /// # Errors
+    /// When the settings are invalid for the system.
+    pub fn instances_by_type(&self) -> Result<Vec<(&str, u64)>, SystemError> {
+        let (workers, hosts) = (self.instances()?, self.service_hosts()?);
+        let own = self.instance_type.as_str();
+        let all = if own == SERVICE_INSTANCE {
+            vec![(own, workers + hosts)]
+        } else {
+            vec![(own, workers), (SERVICE_INSTANCE, hosts)]
+        };
+        Ok(all.into_iter().filter(|(_, count)| *count > 0).collect())
+    }
+
     /// Returns the hosts of services that a trial needs.
     ///
     /// # Errors
@@ -185,55 +228,14 @@ impl Training {
         Ok(self.roles()?.len() as u64)
     }
 
-    /// Returns the time limit of a trial in seconds: in an epoch, a worker runs each of its
-    /// system's functions at most once, one after another.
+    /// Returns the time limit of a trial in seconds: that of its forecast; without one, in an epoch, a
+    /// worker runs each of its system's functions at most once, one after another.
     ///
     /// # Errors
     /// When there is no such system.
     pub fn deadline_s(&self) -> Result<u64, SystemError> {
         let turns = self.job.epochs * self.system()?.deployment().functions.len().max(1) + 1;
-        Ok(self.timeout_s.saturating_mul(turns as u64))
-    }
-
-    /// Returns the time by which every instance of a trial that begins at `now` has ended,
-    /// whatever becomes of the program that started it: the trial's deadline, and what is
-    /// around it; the run's expiry if that is earlier.
-    ///
-    /// # Errors
-    /// When there is no such system.
-    pub fn ends_by(&self, scope: &Scope, now: Timestamp) -> Result<Timestamp, SystemError> {
-        let seconds = i64::try_from(self.deadline_s()? + AROUND_TRIAL_S).unwrap_or(i64::MAX);
-        let end = Timestamp::from_second(now.as_second().saturating_add(seconds));
-        Ok(end.map_or(scope.expires, |end| end.min(scope.expires)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::deployment::tests::{rows, scope};
-
-    /// A laptop that dies leaves instances until their trial's end, not until the end of all
-    /// trials of the run.
-    #[test]
-    fn instances_end_with_their_trial() {
-        let (now, scope) = (Timestamp::now(), scope());
-        for row in rows() {
-            let end = row.ends_by(&scope, now).unwrap();
-            let lived = u64::try_from(end.as_second() - now.as_second()).unwrap();
-            assert_eq!(
-                lived,
-                row.deadline_s().unwrap() + AROUND_TRIAL_S,
-                "{}",
-                row.row
-            );
-            assert!(end < scope.expires);
-        }
-        let over = Scope {
-            expires: now,
-            ..scope
-        };
-        assert_eq!(rows()[0].ends_by(&over, now).unwrap(), now);
+        let longest_s = self.timeout_s.saturating_mul(turns as u64);
+        Ok(self.trial_s.unwrap_or(longest_s))
     }
 }

@@ -5,9 +5,19 @@ use epochcost_systems::SystemError;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::deployment::{AROUND_TRIAL_S, SERVICE_INSTANCE, Training};
-use crate::resource::{EndpointService, SWITCH_TRANSITIONS};
-use crate::{metrics, network};
+use crate::{AROUND_TRIAL_S, EndpointService, SERVICE_INSTANCE, Training, endpoints};
+
+/// Number of times that the dead man's switch looks for endpoints.
+pub const SWITCH_ROUNDS: usize = 3;
+/// Attempts of its calls that EC2 refuses.
+pub const SWITCH_RETRIES: usize = 4;
+/// Upper bound of the transitions of one execution of the switch: its begin, its wait and its end; in
+/// each round a look, a choice, a removal and a wait; and every attempt again of look and removal.
+pub const SWITCH_TRANSITIONS: u64 = (3 + SWITCH_ROUNDS * (4 + 2 * SWITCH_RETRIES)) as u64;
+/// Metrics of a function that are read, each of which is charged.
+pub const METRICS_OF_FUNCTION: usize = 7;
+/// Metrics of an instance that are read.
+pub const METRICS_OF_INSTANCE: usize = 1;
 
 /// Prices of a price book.
 pub trait Prices {
@@ -139,7 +149,7 @@ fn network_lines(
     prices: &dyn Prices,
     lines: &mut Vec<Line>,
 ) -> Result<(), WorstCaseError> {
-    let services = network::services(rows)?;
+    let services = endpoints(rows)?;
     let interfaces = services.iter().filter(|service| service.is_interface());
     let interfaces = interfaces.count() as f64;
     // One execution of the switch before the first trial, and one for each.
@@ -203,9 +213,11 @@ impl Polls {
             interval_ms.map(|ms| POLLS_PER_SECOND.min(1e3 / ms))
         };
         if !row.system()?.deployment().polls_by_listing {
+            let at_once = row.job.settings.get("transfers_at_once");
+            let at_once = at_once.and_then(serde_json::Value::as_f64).unwrap_or(1.0);
             return Ok(Self {
                 lists_per_second: 0.0,
-                reads_per_second: POLLS_PER_SECOND,
+                reads_per_second: at_once * per_second("poll_ms").unwrap_or(POLLS_PER_SECOND),
             });
         }
         Ok(Self {
@@ -300,7 +312,8 @@ fn row_lines(
         "log lines",
         (invocations + steps) * LOG_BYTES / GIB,
     )?;
-    let metrics = metrics::count(row.calls()?.len(), all as usize) as f64;
+    let functions = row.calls()?.len() * METRICS_OF_FUNCTION;
+    let metrics = functions as f64 + all * METRICS_OF_INSTANCE as f64;
     charge(
         "metric_read",
         "metrics read until they agree with the log",
@@ -353,6 +366,7 @@ mod tests {
             job: testing::job(system, Fidelity::Paper, 4, &Map::new()).unwrap(),
             memory_mb: 2048,
             timeout_s: 900,
+            trial_s: None,
             instance_type: "g4dn.xlarge".into(),
             trials: 2,
             uses_tensor_store: system == "spirt",
@@ -482,6 +496,26 @@ mod tests {
         let at_once = lists(&row);
         row.job.settings["list_poll_ms"] = 1000.into();
         assert!((at_once / lists(&row) - 100.0).abs() < 1e-9);
+    }
+
+    /// Each of the objects that are polled for at once is read at the pace of the setting.
+    #[test]
+    fn objects_are_polled_for_as_often_as_settings_say() {
+        let reads = |poll_ms: u64, at_once: u64| {
+            let mut row = training("gpu_baseline");
+            row.gets = 0;
+            row.job.settings["poll_ms"] = poll_ms.into();
+            row.job.settings["transfers_at_once"] = at_once.into();
+            let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
+            let of_row = lines.iter().filter(|line| !line.row.is_empty());
+            let of_row = of_row.filter(|line| line.dimension == "s3_get");
+            let waiting_s = 4.0 * 2.0 * row.deadline_s().unwrap() as f64;
+            of_row.map(|line| line.quantity).sum::<f64>() / waiting_s
+        };
+        is_close(reads(100, 1), 10.0);
+        is_close(reads(100, 3), 30.0);
+        is_close(reads(2_000, 1), 0.5);
+        is_close(reads(0, 1), POLLS_PER_SECOND);
     }
 
     /// Longer, larger, more: never cheaper.

@@ -1,0 +1,14 @@
+//! What rows of an experiment need on AWS, and cost there at most. Needs no client and no account.
+
+mod endpoint;
+mod needs;
+mod training;
+mod worst_case;
+
+pub use endpoint::{EndpointService, endpoints};
+pub use needs::{NEW_ACCOUNT_MEMORY_MB, Needs, Quota, vcpus};
+pub use training::{AROUND_TRIAL_S, FunctionCalls, Role, SERVICE_INSTANCE, Training};
+pub use worst_case::{
+    Line, METRICS_OF_FUNCTION, METRICS_OF_INSTANCE, Prices, SWITCH_RETRIES, SWITCH_ROUNDS,
+    SWITCH_TRANSITIONS, WorstCaseError, worst_case,
+};

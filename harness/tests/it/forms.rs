@@ -1,0 +1,296 @@
+//! Forms of experiments: what they change, what is refused, and the plan of a reproduction on AWS.
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use epochcost::cost::PriceBook;
+use epochcost::experiment::{Experiment, Form, FormName, Options, yaml_files};
+use epochcost::platform::aws_plan::{bound, training};
+use epochcost::platform::{Figures, RowUsage, simulator};
+use epochcost::rows::Row;
+use serde_json::Value;
+
+use crate::support::epochcost;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Every shipped file with a form for AWS that is not left out.
+fn with_form() -> Vec<(PathBuf, Form)> {
+    let files = yaml_files(&root().join("experiments")).unwrap();
+    let of = |file: PathBuf| {
+        let experiment = Experiment::load(&file, &Options::default()).ok()?;
+        let form = experiment.forms.get(FormName::Aws)?.clone();
+        form.leave_out.is_none().then_some((file, form))
+    };
+    let files: Vec<_> = files.into_iter().filter_map(of).collect();
+    assert!(files.len() >= 10);
+    files
+}
+
+fn load(file: &Path, options: &Options) -> Experiment {
+    Experiment::load(file, options).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// Paths of the values in which two rows differ.
+fn differing(a: &Value, b: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            for key in a.keys().chain(b.keys()) {
+                let (a, b) = (a.get(key), b.get(key));
+                let (a, b) = (a.unwrap_or(&Value::Null), b.unwrap_or(&Value::Null));
+                differing(a, b, &format!("{path}.{key}"), found);
+            }
+        }
+        (a, b) if a == b => {}
+        _ => {
+            found.insert(path.trim_start_matches('.').to_owned());
+        }
+    }
+}
+
+/// Fields of a row that a form may change by setting `path`.
+fn changed_by(path: &str) -> &str {
+    let of_row = path
+        .split_once('.')
+        .filter(|(first, _)| *first == "systems");
+    let of_row = of_row.and_then(|(_, rest)| Some(rest.split_once('.')?.1));
+    match of_row.unwrap_or(path) {
+        "dataset" => "job.data",
+        field => field,
+    }
+}
+
+fn row<'a>(experiment: &'a Experiment, id: &str) -> Option<&'a Row> {
+    experiment.rows.iter().find(|row| row.id == id)
+}
+
+#[test]
+fn a_form_for_aws_changes_nothing_else_than_it_says() {
+    let mut changed = 0;
+    for (file, form) in with_form() {
+        let base = load(&file, &Options::default());
+        let simulated = Options {
+            form: Some(FormName::Aws),
+            platform: Some(simulator()),
+            ..Options::default()
+        };
+        let real = Options {
+            platform: None,
+            ..simulated.clone()
+        };
+        let (simulated, real) = (load(&file, &simulated), load(&file, &real));
+        assert_eq!(real.platform.as_str(), "aws");
+        assert_eq!((base.seed, &base.name), (real.seed, &real.name));
+        let fields: Vec<&str> = form.fields().collect();
+        assert_eq!(base.trials == real.trials, !fields.contains(&"trials"));
+        for base_row in &base.rows {
+            let id = &base_row.id;
+            let is_left_out = form.without.contains_key(id);
+            assert_eq!(row(&real, id).is_none(), is_left_out, "{id} of {file:?}");
+            let Some(of_form) = row(&real, id) else {
+                continue;
+            };
+            assert!(of_form.constants.is_empty() && of_form.client.is_none());
+            let mut found = BTreeSet::new();
+            let json = |row: &Row| serde_json::to_value(row).unwrap();
+            differing(&json(base_row), &json(of_form), "", &mut found);
+            // A forecast keeps the constants of the form.
+            let of_forecast = row(&simulated, id).unwrap();
+            let mut dropped = BTreeSet::new();
+            differing(&json(of_form), &json(of_forecast), "", &mut dropped);
+            dropped.retain(|path| !path.starts_with("constants") && !path.starts_with("job.data"));
+            assert!(dropped.is_empty(), "{id} of {file:?}: {dropped:?}");
+            found.retain(|path| !path.starts_with("constants") && !path.starts_with("client"));
+            for path in found {
+                let is_said = fields
+                    .iter()
+                    .any(|field| path.starts_with(changed_by(field)));
+                assert!(is_said, "{id} of {file:?} differs by {path}: {fields:?}");
+                changed += 1;
+            }
+        }
+    }
+    assert!(changed > 20, "{changed}");
+}
+
+#[test]
+fn limits_hold_in_every_forecast_of_a_form_for_aws() {
+    for (file, _) in with_form() {
+        let options = Options {
+            form: Some(FormName::Aws),
+            platform: Some(simulator()),
+            ..Options::default()
+        };
+        let simulation = load(&file, &options).simulation.unwrap();
+        assert!(simulation.limits, "{file:?}");
+        assert_eq!(simulator().site().figures(), Figures::Simulated);
+    }
+}
+
+const BASE: &str = "\
+schema: 1
+name: base
+platform: sim
+dataset: {name: synthetic-mnist}
+model: lenet5
+workers: 2
+batch_size: 8
+epochs: 1
+simulation: {constants: {function.cold_start_s: {value: 1, assumed: a test}}}
+systems:
+  - allreduce
+  - {system: scatterreduce, constants: {function.init_s: {value: 1, assumed: a test}}}
+";
+
+#[test]
+fn a_form_says_what_it_drops_and_names_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("base.yaml");
+    let check = |form: &str| {
+        std::fs::write(&file, format!("{BASE}forms: {{aws: {form}}}\n")).unwrap();
+        let output = epochcost(directory.path(), &["check", "base.yaml"]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), text)
+    };
+    let refused = |form: &str, word: &str| {
+        let (code, text) = check(form);
+        assert_eq!(code, Some(2), "{form}: {text}");
+        assert!(
+            text.contains("base.yaml:1") && text.contains(word),
+            "{form}: {text}"
+        );
+    };
+    assert_eq!(
+        check("{set: {platform: aws}, drop: [constants]}").0,
+        Some(0)
+    );
+    let left_out =
+        "{set: {platform: aws}, drop: [constants], without: {allreduce-lenet5-paper: a}}";
+    assert_eq!(check(left_out).0, Some(0));
+    refused("{set: {platform: aws}}", "it keeps `constants`");
+    refused(
+        "{set: {platform: aws}, drop: [constants, client]}",
+        "nothing states the `client`",
+    );
+    refused(
+        "{set: {platform: aws}, drop: [constants], without: {allreduce-lenet5-papre: a}}",
+        "did you mean `allreduce-lenet5-paper`?",
+    );
+    refused("{set: {platform: aws}, leave_out: a}", "leave_out");
+    refused(
+        "{drop: [constants], without: {allreduce-lenet5-paper: ' '}}",
+        "reason",
+    );
+    refused("{set: {platform: asw}, drop: [constants]}", "asw");
+}
+
+/// The plan needs neither clients nor data; its bound is that of a run, and ends with its rows.
+#[test]
+fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
+    let directory = tempfile::tempdir().unwrap();
+    let experiments = root().join("experiments");
+    let plan = |items: &[&str]| -> Value {
+        let given = ["reproduce", "--platform", "aws", "--dry-run", "--json"];
+        let from = ["--directory", experiments.to_str().unwrap()];
+        let arguments = [&given[..], &from[..], items].concat();
+        let output = epochcost(directory.path(), &arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let plan = plan(&["cost-performance", "kubeml/resnet34", "p2p/text"]);
+    let items = plan["items"].as_array().unwrap();
+    let of = |id: &str| {
+        let id = format!("{id}.aws");
+        items.iter().find(|item| item["id"] == *id).unwrap()
+    };
+    let usd = |item: &Value, p: &str| item["usd"][p].as_f64().unwrap();
+    for item in items {
+        let at_most = item["at_most_usd"].as_f64().unwrap();
+        assert!(usd(item, "p5") <= usd(item, "p50") && usd(item, "p50") <= usd(item, "p95"));
+        assert!(usd(item, "p95") < at_most, "{item}");
+        assert_eq!(item["impossible"], serde_json::json!({}), "{item}");
+    }
+    let worth: Vec<f64> = items
+        .iter()
+        .map(|item| item["verdicts"].as_f64().unwrap() / usd(item, "p50"))
+        .collect();
+    assert!(worth.is_sorted_by(|a, b| a >= b), "{worth:?}");
+    // Four peers of SPIRT have 24 functions each; four workers a GPU each.
+    let table2 = of("cost-performance/table2-own-steps");
+    assert_eq!(table2["needs"]["concurrency"], 96);
+    assert_eq!(table2["needs"]["gpu_vcpus"], 16);
+    assert_eq!(table2["instances"]["g4dn.xlarge"], 4);
+    assert_eq!(table2["memory_mb"], serde_json::json!([2048, 3630]));
+    assert_eq!(
+        (&table2["rows"], &table2["trials"]),
+        (&10.into(), &30.into())
+    );
+    // AllReduce and ScatterReduce, four workers each, in 3,008 MB or less; MLLess has more.
+    assert_eq!(table2["new_account_rows"], 4);
+    assert_eq!(of("cost-performance/figure2")["new_account_rows"], 0);
+    // Four peers with a function for each of 235 mini-batches.
+    assert_eq!(of("p2p/text")["needs"]["concurrency"], 940);
+    let why = plan["left_out"]["kubeml/resnet34.aws"].as_str().unwrap();
+    assert!(why.contains("share GPUs"), "{why}");
+    assert!(plan["left_out"]["cost-performance/table2"].is_string());
+    // More money buys no less, and never more than it is.
+    let budgets = plan["budgets"].as_array().unwrap();
+    for budget in budgets {
+        assert!(budget["expected_usd"].as_f64() <= budget["usd"].as_f64());
+    }
+    let bought = |budget: &Value| budget["bounded"].as_array().unwrap().len();
+    assert!(budgets.is_sorted_by_key(bought));
+    assert!(
+        !directory.path().join("results").exists(),
+        "nothing is written"
+    );
+}
+
+/// A row of two functions, one epoch.
+fn usage() -> RowUsage {
+    let file = root().join("experiments/aws-first.yaml");
+    let mut experiment = load(&file, &Options::default());
+    let mut row = experiment.rows.remove(0);
+    row.timeout_s = 900;
+    RowUsage {
+        row,
+        trials: 1,
+        uses_tensor_store: false,
+        uses_queue: false,
+        puts: 10,
+        bytes_up: 1_000,
+        gets: 10,
+        data_gets: 2,
+        longest_function_s: 0.0,
+        seconds: 0.0,
+    }
+}
+
+#[test]
+fn time_limits_follow_from_the_forecast_and_never_exceed_the_row_s() {
+    let prices = PriceBook::shipped().unwrap();
+    let mut before_usd = 0.0;
+    for (function_s, trial_s, timeout_s, deadline_s) in [
+        (0.0, 0.0, 60, 900),
+        (15.0, 20.0, 60, 900),
+        (50.0, 60.0, 200, 900),
+        (200.0, 290.0, 800, 1_160),
+        (225.0, 300.0, 900, 1_200),
+        (5_000.0, 5_000.0, 900, 1_800),
+    ] {
+        let usage = RowUsage {
+            longest_function_s: function_s,
+            seconds: trial_s,
+            ..usage()
+        };
+        let row = training(&usage);
+        assert_eq!(row.timeout_s, timeout_s, "{function_s}");
+        assert_eq!(row.deadline_s().unwrap(), deadline_s, "{trial_s}");
+        let lines = bound(&[usage], &prices).unwrap();
+        let usd: f64 = lines.iter().map(|line| line.usd).sum();
+        assert!(usd >= before_usd, "{function_s}");
+        before_usd = usd;
+    }
+}
