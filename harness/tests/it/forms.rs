@@ -274,10 +274,10 @@ fn time_limits_follow_from_the_forecast_and_never_exceed_the_row_s() {
     let mut before_usd = 0.0;
     for (function_s, trial_s, timeout_s, deadline_s) in [
         (0.0, 0.0, 60, 900),
-        (15.0, 20.0, 60, 900),
-        (50.0, 60.0, 200, 900),
-        (200.0, 290.0, 800, 1_160),
-        (225.0, 300.0, 900, 1_200),
+        (7.5, 20.0, 60, 900),
+        (25.0, 60.0, 200, 900),
+        (100.0, 145.0, 800, 1_160),
+        (112.5, 150.0, 900, 1_200),
         (5_000.0, 5_000.0, 900, 1_800),
     ] {
         let usage = RowUsage {
