@@ -138,7 +138,15 @@ impl TrialAnalysis {
             milestones: milestones(&usage, steps, &trial, prices)?,
             functions: totals.seconds,
             columns,
-            replicas_identical: replicas_identical(steps),
+            // A fault may have ended a worker before its first digest.
+            replicas_identical: replicas_identical(
+                steps,
+                if row.faults.is_empty() {
+                    row.job.workers
+                } else {
+                    0
+                },
+            ),
             traffic_matches: trial
                 .closed_form
                 .map(|form| matches(form, totals.traffic.exchange.total(), &row.job)),
@@ -359,8 +367,11 @@ fn mean(values: impl Iterator<Item = (f64, u64)>) -> Option<f64> {
 }
 
 /// Compares the digests that workers took of their parameters at the same
-/// point: same function, epoch and mini-batch. `None` where one of those who were there took none.
-fn replicas_identical(steps: &[StepRecord]) -> Option<bool> {
+/// point: same function, epoch and mini-batch. `None` where one of those who were there took none, or
+/// fewer than `workers` did.
+fn replicas_identical(steps: &[StepRecord], workers: usize) -> Option<bool> {
+    let compared = steps.iter().filter(|step| step.parameters_digest.is_some());
+    let compared: BTreeSet<usize> = compared.map(|step| step.rank).collect();
     let mut points: BTreeMap<_, BTreeSet<Option<&str>>> = BTreeMap::new();
     for step in steps {
         let point = (&step.function, step.epoch, step.batch);
@@ -375,7 +386,7 @@ fn replicas_identical(steps: &[StepRecord]) -> Option<bool> {
         return Some(false);
     }
     let are_complete = points.values().all(|digests| digests.len() == 1);
-    (are_complete && !points.is_empty()).then_some(true)
+    (are_complete && !points.is_empty() && compared.len() >= workers).then_some(true)
 }
 
 #[cfg(test)]
@@ -385,7 +396,7 @@ mod tests {
     use super::*;
     use crate::analysis::usage::tests::step;
 
-    fn of(records: &[(usize, Option<&str>)]) -> Option<bool> {
+    fn of(workers: usize, records: &[(usize, Option<&str>)]) -> Option<bool> {
         let steps: Vec<_> = (records.iter())
             .map(|&(epoch, digest)| StepRecord {
                 epoch,
@@ -393,7 +404,7 @@ mod tests {
                 ..step()
             })
             .collect();
-        replicas_identical(&steps)
+        replicas_identical(&steps, workers)
     }
 
     #[test]
@@ -405,9 +416,10 @@ mod tests {
             (1, Some("b")),
             (1, Some("b")),
         ];
-        assert_eq!(of(&all), Some(true));
-        assert_eq!(of(&[&all[..], &[(1, None)]].concat()), None);
-        assert_eq!(of(&[&all[..], &[(1, Some("c"))]].concat()), Some(false));
-        assert_eq!(of(&[(0, None), (0, None)]), None);
+        assert_eq!(of(1, &all), Some(true));
+        assert_eq!(of(1, &[&all[..], &[(1, None)]].concat()), None);
+        assert_eq!(of(1, &[&all[..], &[(1, Some("c"))]].concat()), Some(false));
+        assert_eq!(of(1, &[(0, None), (0, None)]), None);
+        assert_eq!(of(2, &all), None);
     }
 }
