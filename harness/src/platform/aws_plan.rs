@@ -67,16 +67,5 @@ pub fn training(usage: &RowUsage) -> Training {
 /// When something has no price.
 pub fn bound(rows: &[RowUsage], prices: &PriceBook) -> Result<Vec<CostLine>, NoWorstCase> {
     let trainings: Vec<Training> = rows.iter().map(training).collect();
-    let lines = worst_case(&trainings, &Book(prices));
-    let lines = lines.map_err(|error| NoWorstCase(error.to_string()))?;
-    let lines = lines.into_iter().map(|line| CostLine {
-        row: line.row,
-        dimension: line.dimension,
-        what: line.what,
-        quantity: line.quantity,
-        unit: line.unit,
-        unit_usd: line.unit_usd,
-        usd: line.usd,
-    });
-    Ok(lines.collect())
+    worst_case(&trainings, &Book(prices)).map_err(|error| NoWorstCase(error.to_string()))
 }

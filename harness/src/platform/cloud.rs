@@ -1,6 +1,7 @@
 //! What a platform on which trials cost money can do beside running them.
 
 use async_trait::async_trait;
+pub use epochcost_aws_plan::Line as CostLine;
 use serde::Serialize;
 
 use super::PlatformError;
@@ -115,25 +116,6 @@ pub struct PlannedResource {
     pub detail: String,
     /// Row that it is for; none where all rows share it.
     pub row: Option<String>,
-}
-
-/// One line of the worst case.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CostLine {
-    /// Row; empty where all rows share the cost.
-    pub row: String,
-    /// Dimension of the price book.
-    pub dimension: String,
-    /// Description of what is paid for.
-    pub what: String,
-    /// Quantity, in units.
-    pub quantity: f64,
-    /// Unit of the quantity.
-    pub unit: String,
-    /// Price per unit, US dollars.
-    pub unit_usd: f64,
-    /// Cost, US dollars.
-    pub usd: f64,
 }
 
 /// Reason why there is no worst case.
