@@ -19,7 +19,7 @@ use crate::results::ResultsError;
 use crate::rows::Row;
 
 /// What came of a simulation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Outcome<T> {
     /// The run reached its end.
     Feasible(T),
@@ -150,7 +150,18 @@ pub(super) fn sizes_only(alike_above: usize) -> Options {
 /// # Errors
 /// When the setting is none of a known system.
 pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error> {
-    let probed = probe_until(simulation, sizes_only(CLASSES_ABOVE))?;
+    probe_by(simulation, sizes_only(CLASSES_ABOVE))
+}
+
+/// Simulates a setting with `options`, which never gives up, unless it is refused before anything runs.
+///
+/// # Errors
+/// When the setting is none of a known system.
+pub(super) fn probe_by(
+    simulation: &Simulation,
+    options: Options,
+) -> Result<Outcome<Simulated>, Error> {
+    let probed = probe_until(simulation, options)?;
     // Without a time there is none that could be over.
     Ok(probed.unwrap_or_else(|| Outcome::Failed("the simulation was given up".into())))
 }
@@ -192,16 +203,30 @@ pub(super) fn estimate_by(
     options: Options,
 ) -> Result<Outcome<Estimate>, Error> {
     let began = Instant::now();
-    let probed = probe_until(simulation, options)?;
+    let probed = probe_by(simulation, options)?;
     let took = began.elapsed();
-    Ok(match probed {
-        Some(Outcome::Feasible(simulated)) => {
-            let estimate = figures(row, simulation, simulated, prices)?;
-            Outcome::Feasible(Estimate { took, ..estimate })
+    Ok(match priced(row, simulation, probed, prices)? {
+        Outcome::Feasible(estimate) => Outcome::Feasible(Estimate { took, ..estimate }),
+        other => other,
+    })
+}
+
+/// Returns what a row takes by a simulation of it, at these prices.
+///
+/// # Errors
+/// When something has no price.
+pub(super) fn priced(
+    row: &Row,
+    simulation: &Simulation,
+    simulated: Outcome<Simulated>,
+    prices: &PriceBook,
+) -> Result<Outcome<Estimate>, Error> {
+    Ok(match simulated {
+        Outcome::Feasible(simulated) => {
+            Outcome::Feasible(figures(row, simulation, simulated, prices)?)
         }
-        Some(Outcome::Infeasible(infeasible)) => Outcome::Infeasible(infeasible),
-        Some(Outcome::Failed(reason)) => Outcome::Failed(reason),
-        None => Outcome::Failed("the simulation was given up".into()),
+        Outcome::Infeasible(infeasible) => Outcome::Infeasible(infeasible),
+        Outcome::Failed(reason) => Outcome::Failed(reason),
     })
 }
 

@@ -1,18 +1,20 @@
 //! Seconds and dollars of one setting at one place.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use epochcost_simulator::profile::{ModelCost, Profile};
-use epochcost_simulator::{Simulation, refused};
-use epochcost_systems::{Device, FanOut, Job, State, find};
+use epochcost_simulator::{Simulated, Simulation, refused};
+use epochcost_systems::{Device, FanOut, Job, State, Symmetry, find};
 use serde::Serialize;
 
 use super::goal::Price;
 use super::part::{Growing, Part, SHORT, SHORTEST, Span};
 use crate::cost::{self, Bill, CostModel, PriceBook};
 use crate::error::Error;
-use crate::forecast::estimate::{Estimate, Outcome, estimate_by, has_functions, sizes_only};
+use crate::forecast::estimate::{Estimate, Outcome, has_functions, priced, probe_by, sizes_only};
 use crate::forecast::places::{Draw, Site};
 use crate::forecast::work;
 use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
@@ -58,8 +60,19 @@ pub(in crate::forecast) struct Bench<'a> {
     pub(in crate::forecast) account: CostModel,
     /// Platform and prices of each site at their stated values.
     stated: Vec<(Profile<f64>, PriceBook)>,
+    /// Whether another site has the same platform and hardware.
+    has_twin: Vec<bool>,
+    /// Simulations at sites that have twins, by the draw, and by workers, mini-batches and epochs.
+    known: Mutex<BTreeMap<(Option<u64>, usize, usize, usize), Vec<Known>>>,
     /// Simulations so far, and their events.
     counted: [AtomicU64; 2],
+}
+
+/// A simulation that was made, and what came of it.
+struct Known {
+    simulation: Simulation,
+    alike_above: usize,
+    simulated: Outcome<Simulated>,
 }
 
 /// Simulations and their events.
@@ -85,6 +98,10 @@ impl<'a> Bench<'a> {
             stated: (sites.iter())
                 .map(|site| (stated(site, stands), site.prices(prices, none)))
                 .collect(),
+            has_twin: (sites.iter())
+                .map(|site| sites.iter().filter(|other| site.is_twin(other)).count() > 1)
+                .collect(),
+            known: Mutex::default(),
             counted: Default::default(),
         }
     }
@@ -160,6 +177,16 @@ impl Bench<'_> {
         self.carried(point, draw, if exchanges { SHORTEST } else { SHORT })
     }
 
+    /// Returns whether a simulation of a point takes requests by the square of its workers, none of
+    /// whom stands for others.
+    pub(super) fn is_long(&self, point: &Point) -> bool {
+        let job = &point.row.job;
+        let bound = find(&job.system).and_then(|system| system.bind(job).ok());
+        let is_unlike =
+            bound.is_some_and(|bound| matches!(bound.symmetry(), Symmetry::Unlike { .. }));
+        is_unlike && job.workers > ALIKE_ABOVE && self.fan_out(point).is_none()
+    }
+
     /// Returns how a point's functions are fanned out over mini-batches; none where each worker
     /// computes its own one after the other, which is carried on within a few percent.
     pub(super) fn fan_out(&self, point: &Point) -> Option<FanOut> {
@@ -225,18 +252,53 @@ impl Bench<'_> {
             return Ok(Err(limit.to_string()));
         }
         simulation.job = cut(&point.row.job, span.batches, span.epochs);
+        let simulated = self.simulated(point.site, &simulation, span.alike_above)?;
+        Ok(match priced(&point.row, &simulation, simulated, &prices)? {
+            Outcome::Feasible(estimate) => Ok(self.of(&point.row, &estimate, span.epochs)),
+            Outcome::Infeasible(limit) => Err(limit.to_string()),
+            Outcome::Failed(reason) => Err(reason),
+        })
+    }
+
+    /// Simulates, once for all places that differ in their prices alone.
+    fn simulated(
+        &self,
+        site: usize,
+        simulation: &Simulation,
+        alike_above: usize,
+    ) -> Result<Outcome<Simulated>, Error> {
+        let job = &simulation.job;
+        let key = (
+            simulation.profile.draws,
+            job.workers,
+            job.batches_per_worker,
+            job.epochs,
+        );
+        let is_same =
+            |known: &Known| known.alike_above == alike_above && known.simulation == *simulation;
+        if self.has_twin[site]
+            && let Some(known) = locked(&self.known)
+                .get(&key)
+                .into_iter()
+                .flatten()
+                .find(|known| is_same(known))
+        {
+            return Ok(known.simulated.clone());
+        }
+        let simulated = probe_by(simulation, sizes_only(alike_above))?;
+        let events = simulated
+            .as_feasible()
+            .map_or(0, |simulated| simulated.events);
         self.counted[0].fetch_add(1, Ordering::Relaxed);
-        let options = sizes_only(span.alike_above);
-        Ok(
-            match estimate_by(&point.row, &simulation, &prices, options)? {
-                Outcome::Feasible(estimate) => {
-                    self.counted[1].fetch_add(estimate.events, Ordering::Relaxed);
-                    Ok(self.of(&point.row, &estimate, span.epochs))
-                }
-                Outcome::Infeasible(limit) => Err(limit.to_string()),
-                Outcome::Failed(reason) => Err(reason),
-            },
-        )
+        self.counted[1].fetch_add(events, Ordering::Relaxed);
+        if self.has_twin[site] {
+            locked(&self.known).entry(key).or_default().push(Known {
+                simulation: simulation.clone(),
+                alike_above,
+                simulated: simulated.clone(),
+            });
+        }
+        Ok(simulated)
     }
 
     /// Returns an estimate with its machines apart, whose bill is by whole seconds and has
@@ -304,6 +366,11 @@ impl Bench<'_> {
         }
         Ok(part)
     }
+}
+
+/// Locks `mutex`, also after a panic: no holder leaves its content half changed.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a place's platform at its stated values; where limits do not hold, without those on

@@ -20,9 +20,14 @@ pub(in crate::forecast) struct Searched<'a> {
     least: Vec<Option<Price>>,
     /// Figures of the settings that were simulated, and reasons of those that are impossible.
     pub(super) found: Vec<Option<Found>>,
+    /// Points that were simulated roughly, which raised their bounds.
+    is_scouted: Vec<bool>,
     /// Draws of the settings that may be the answer, or are shown.
     pub(super) draws: Draws,
 }
+
+/// Share of a rough simulation's seconds and dollars that a closer one does not go below.
+pub(super) const SURE: f64 = 0.8;
 
 /// Settings that are simulated before the bounds of the others are looked at again.
 const WAVE: usize = 16;
@@ -44,6 +49,7 @@ impl<'a> Searched<'a> {
         }
         Self {
             bench,
+            is_scouted: vec![false; points.len()],
             points,
             least,
             found,
@@ -190,6 +196,11 @@ impl<'a> Searched<'a> {
             let unknown: Vec<usize> = (on.iter().copied())
                 .filter(|index| self.found[*index].is_none())
                 .collect();
+            let scouts = self.scouts(&unknown);
+            if !scouts.is_empty() {
+                self.scout(&scouts)?;
+                continue;
+            }
             if !unknown.is_empty() {
                 self.simulate(&unknown)?;
                 continue;
@@ -210,6 +221,75 @@ impl<'a> Searched<'a> {
                 self.found[*index] = Some(found?);
             }
         }
+    }
+
+    /// Returns what is to be simulated roughly before these points are simulated, of those whose
+    /// requests grow with the square of their workers: first the fastest that each is slower than.
+    fn scouts(&self, unknown: &[usize]) -> Vec<usize> {
+        let open = unknown.iter().copied();
+        let open = open.filter(|index| self.bench.is_long(&self.points[*index]));
+        let mut scouts: Vec<usize> = open
+            .flat_map(|index| {
+                let mut both = [self.fastest(index), index].into_iter();
+                both.find(|scout| !self.is_scouted[*scout])
+            })
+            .collect();
+        scouts.sort_unstable();
+        scouts.dedup();
+        scouts
+    }
+
+    /// Returns the fastest point that one is slower than, the first of equals.
+    fn fastest(&self, index: usize) -> usize {
+        let faster = (0..self.points.len())
+            .filter(|other| self.is_possible(*other) && self.is_slower(index, *other));
+        let speed = |index: usize| {
+            let point = &self.points[index];
+            (point.row.memory_mb, self.site(point).hardware.speed.value)
+        };
+        faster.fold(index, |best, other| {
+            if speed(other) > speed(best) {
+                other
+            } else {
+                best
+            }
+        })
+    }
+
+    /// Raises the bounds of points, and of those that are no faster, by rough simulations.
+    fn scout(&mut self, scouts: &[usize]) -> Result<(), Error> {
+        let rough = parallel::map(scouts, |index| {
+            self.bench.rough(&self.points[*index], Draw(None))
+        });
+        for (scout, rough) in scouts.iter().zip(rough) {
+            let rough = rough?.ok().map(|figures| figures.price);
+            self.is_scouted[*scout] = true;
+            let Some(rough) = rough else { continue };
+            for index in 0..self.points.len() {
+                if !self.is_slower(index, *scout) {
+                    continue;
+                }
+                if let Some(least) = &mut self.least[index] {
+                    least.seconds = least.seconds.max(SURE * rough.seconds);
+                    if index == *scout {
+                        least.usd = least.usd.max(SURE * rough.usd);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a point trains what another one does with no more memory, on the same
+    /// platform without interruptions and on hardware that is no faster.
+    pub(super) fn is_slower(&self, index: usize, than: usize) -> bool {
+        let (own, other) = (&self.points[index], &self.points[than]);
+        let same_row = own.row.job == other.row.job
+            && own.row.constants == other.row.constants
+            && own.row.client == other.row.client
+            && own.row.function_memory_mb == other.row.function_memory_mb;
+        let is_less = own.row.memory_mb <= other.row.memory_mb;
+        same_row && is_less && self.site(own).is_no_faster(self.site(other))
     }
 
     /// Returns the points on the frontier of what is known and of the bounds of the rest.

@@ -239,6 +239,76 @@ fn bounds_change_no_answer_and_no_frontier() {
     }
 }
 
+/// What of a rough simulation is taken as a bound of many workers holds for closer ones, and for
+/// less memory and slower hardware; the frontier is what it is without.
+#[test]
+fn rough_simulations_of_many_workers_bound_closer_ones_and_change_no_frontier() {
+    let (experiment, sites) = (all_systems(8_192, 2), few_sites());
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let points = points::points(&experiment, &sites).unwrap();
+    let points: Vec<Point> = (points.into_iter())
+        .filter(|point| [1, 32].contains(&point.row.job.workers))
+        .collect();
+    let bench = bench(&sites, &stands, &prices);
+    let mut every = Searched::of(&bench, points.clone());
+    let all: Vec<usize> = (0..points.len()).collect();
+    every.simulate(&all).unwrap();
+    let mut compared = 0;
+    for (fast, point) in points.iter().enumerate() {
+        let rough = bench.rough(point, Draw(None)).unwrap();
+        let (true, Ok(rough)) = (bench.is_long(point), rough) else {
+            continue;
+        };
+        let slower = all.iter().filter(|index| every.is_slower(**index, fast));
+        for index in slower.copied() {
+            let Some(figures) = every.figures(index) else {
+                continue;
+            };
+            let what = text::describe(&points[index], &sites[points[index].site]);
+            let (least, price) = (rough.price, figures.price);
+            let ratio = price.seconds / least.seconds;
+            assert!(ratio >= search::SURE, "{what}: {price:?} {least:?}");
+            assert!(
+                index != fast || search::SURE * least.usd <= price.usd,
+                "{what}: {price:?} {least:?}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 4, "{compared}");
+    let mut searched = Searched::of(&bench, points);
+    assert_eq!(searched.frontier().unwrap(), every.frontier().unwrap());
+}
+
+/// A setting on spot and on demand is simulated once, and takes what it takes at each place alone.
+#[test]
+fn places_that_differ_in_prices_alone_share_a_simulation() {
+    let experiment = experiment(2_560, 3);
+    let names = ["aws-g4dn.xlarge", "aws-g4dn.xlarge-spot", "aws-g6.xlarge"];
+    let sites = places::sites(&names.map(str::to_owned)).unwrap();
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let together = bench(&sites, &stands, &prices);
+    let mut apart = [0; 3];
+    for point in small_points(&experiment, &sites) {
+        let site = &sites[point.site..][..1];
+        let alone = bench(site, &stands, &prices);
+        let own = Point {
+            site: 0,
+            ..point.clone()
+        };
+        for draw in [Draw(None), Draw(Some(7))] {
+            let (shared, own) = (together.rough(&point, draw), alone.rough(&own, draw));
+            assert_eq!(shared.unwrap(), own.unwrap());
+        }
+        apart[point.site] += alone.counted().simulations;
+    }
+    let [on_demand, on_spot, other] = apart;
+    assert!(on_demand == on_spot && on_demand > 0, "{apart:?}");
+    assert_eq!(together.counted().simulations, on_demand + other);
+}
+
 /// Objects that are never deleted are paid for by their bytes and the time, which both grow.
 #[test]
 fn kept_objects_of_a_long_training_are_paid_for() {

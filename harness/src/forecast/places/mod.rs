@@ -268,6 +268,21 @@ impl Site {
         Ok(self)
     }
 
+    /// Returns whether a simulation here is one at `other`: the places differ in prices alone.
+    pub(super) fn is_twin(&self, other: &Self) -> bool {
+        self.hardware == other.hardware && self.profile == other.profile
+    }
+
+    /// Returns whether it is the same platform as `other`, without interruptions, on hardware that is
+    /// no faster.
+    pub(super) fn is_no_faster(&self, other: &Self) -> bool {
+        let (own, than) = (&self.hardware, &other.hardware);
+        self.profile == other.profile
+            && own.device == than.device
+            && own.speed.value <= than.speed.value
+            && other.place.interruptions_per_h.is_none()
+    }
+
     /// Returns the name of its platform profile.
     pub(super) fn profile_name(&self) -> &str {
         &self.profile.name
