@@ -51,14 +51,6 @@ pub enum Error {
     /// Nothing to work on was found.
     #[error("nothing selected: {0}")]
     NothingSelected(String),
-    /// The run may cost more than the user allows.
-    #[error("the spending limit is {limit_usd} USD, and {spent_usd} USD are spent")]
-    SpendingLimit {
-        /// `--max-usd`.
-        limit_usd: f64,
-        /// What was spent.
-        spent_usd: f64,
-    },
     /// A signal arrived.
     #[error("interrupted; {kept} finished trials are kept in {}\n  = help: {remedy}", directory.display())]
     Interrupted {
@@ -91,7 +83,6 @@ impl Error {
             Self::Lacks { .. } => Exit::Lacks,
             Self::Platform(error) => error.exit(),
             Self::NothingSelected(_) => Exit::NothingSelected,
-            Self::SpendingLimit { .. } => Exit::SpendingLimit,
             Self::Interrupted { .. } => Exit::Interrupted,
         }
     }

@@ -5,10 +5,12 @@ mod needs;
 mod training;
 mod worst_case;
 
+pub use epochcost_channels::Allowance;
+
 pub use endpoint::{EndpointService, endpoints};
 pub use needs::{NEW_ACCOUNT_MEMORY_MB, Needs, Quota, vcpus};
 pub use training::{AROUND_TRIAL_S, FunctionCalls, Role, SERVICE_INSTANCE, Training};
 pub use worst_case::{
     Line, METRICS_OF_FUNCTION, METRICS_OF_INSTANCE, Prices, SWITCH_RETRIES, SWITCH_ROUNDS,
-    SWITCH_TRANSITIONS, WorstCaseError, worst_case,
+    SWITCH_TRANSITIONS, Share, Shares, WorstCaseError, shares, worst_case,
 };

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use epochcost_channels::Allowance;
 use epochcost_systems::{Host, Job, Launch, State, System, SystemError, find};
 
 /// Instance type of hosts of services: tensor stores (Barrak et al. 2023, §IV) and
@@ -44,6 +45,8 @@ pub struct Training {
     pub timeout_s: u64,
     /// Time limit of a trial that its forecast gives, seconds.
     pub trial_s: Option<u64>,
+    /// Most requests of an invocation to the object store.
+    pub allowance: Allowance,
     /// Type of the workers' instances.
     pub instance_type: String,
     /// Number of trials.

@@ -1,5 +1,7 @@
 //! Upper bound of the cost of rows: every invocation times out, every trial lasts until
-//! its deadline, and everything that waits polls as often as it can.
+//! its deadline, and everything that waits polls as often as it can and may.
+
+use std::collections::BTreeMap;
 
 use epochcost_systems::SystemError;
 use serde::Serialize;
@@ -104,6 +106,48 @@ pub fn worst_case(rows: &[Training], prices: &dyn Prices) -> Result<Vec<Line>, W
     bucket_lines(prices, &mut lines)?;
     network_lines(rows, prices, &mut lines)?;
     Ok(lines)
+}
+
+/// US dollars by dimension of the price book.
+pub type Share = BTreeMap<String, f64>;
+
+/// The worst case by what is started at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shares {
+    /// What all trials share: buckets, and endpoints before the first trial and after the last.
+    pub run: Share,
+    /// One trial of each row.
+    pub trials: Vec<Share>,
+}
+
+/// Returns the worst case of what all trials share, and of one trial of each row.
+///
+/// # Errors
+/// As of [`worst_case`].
+pub fn shares(rows: &[Training], prices: &dyn Prices) -> Result<Shares, WorstCaseError> {
+    // Every line grows in proportion to a row's trials, but for what is shared.
+    let with = |started: Option<usize>| -> Result<Share, WorstCaseError> {
+        let trials = |at| u64::from(started == Some(at));
+        let rows = rows.iter().enumerate().map(|(at, row)| Training {
+            trials: trials(at),
+            ..row.clone()
+        });
+        let mut share = Share::new();
+        for line in worst_case(&rows.collect::<Vec<_>>(), prices)? {
+            *share.entry(line.dimension).or_default() += line.usd;
+        }
+        Ok(share)
+    };
+    let run = with(None)?;
+    let trial = |at| -> Result<Share, WorstCaseError> {
+        let mut share = with(Some(at))?;
+        for (dimension, usd) in &mut share {
+            *usd -= run.get(dimension).copied().unwrap_or_default();
+        }
+        Ok(share)
+    };
+    let trials = (0..rows.len()).map(trial).collect::<Result<_, _>>()?;
+    Ok(Shares { run, trials })
 }
 
 /// Adds the requests with which a run makes, finds and removes its buckets.
@@ -289,16 +333,20 @@ fn row_lines(
         (2 * row.puts + row.data_gets) as f64 * trials,
     )?;
     let waiting_s = function_s + instances as f64 * trials * deadline_s as f64;
-    let polls = Polls::of(row)?;
+    let (polls, asking) = (Polls::of(row)?, invocations + instances as f64 * trials);
+    let at_most = |polled: f64, allowed: u64| polled.min(asking * allowed as f64);
     charge(
         "s3_list",
         "buckets listed while workers wait",
-        waiting_s * polls.lists_per_second,
+        at_most(waiting_s * polls.lists_per_second, row.allowance.lists),
     )?;
     charge(
         "s3_get",
         "objects read, each twice, and polled for while workers wait",
-        waiting_s * polls.reads_per_second + 2.0 * row.gets as f64 * trials,
+        at_most(
+            waiting_s * polls.reads_per_second + 2.0 * row.gets as f64 * trials,
+            row.allowance.reads,
+        ),
     )?;
     charge(
         "s3_gb_month",
@@ -329,6 +377,7 @@ const ROOT_GB: f64 = 75.0;
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use epochcost_channels::Allowance;
     use epochcost_systems::{Fidelity, testing};
     use serde_json::Map;
 
@@ -367,6 +416,10 @@ mod tests {
             memory_mb: 2048,
             timeout_s: 900,
             trial_s: None,
+            allowance: Allowance {
+                lists: u64::MAX,
+                reads: u64::MAX,
+            },
             instance_type: "g4dn.xlarge".into(),
             trials: 2,
             uses_tensor_store: system == "spirt",
@@ -516,6 +569,47 @@ mod tests {
         is_close(reads(100, 3), 30.0);
         is_close(reads(2_000, 1), 0.5);
         is_close(reads(0, 1), POLLS_PER_SECOND);
+    }
+
+    /// A worker that may not list more often is not charged for more.
+    #[test]
+    fn no_worker_asks_for_more_than_it_may() {
+        let mut row = training("scatterreduce");
+        row.job.settings["list_poll_ms"] = 0.into();
+        row.allowance = Allowance {
+            lists: 500,
+            reads: 3,
+        };
+        let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
+        let invocations: u64 = row.calls().unwrap().iter().map(|call| call.at_most).sum();
+        let asking = (2 * invocations) as f64;
+        is_close(quantity(&lines, "s3_list"), asking * 500.0 + 3.0 * LOOKS);
+        is_close(
+            quantity(&lines, "s3_get"),
+            asking * 3.0 + 2.0 * BUCKETS * LOOKS,
+        );
+    }
+
+    /// Trials that are started one by one cost at most what they cost together.
+    #[test]
+    fn shares_add_up() {
+        let mut rows = ["spirt", "allreduce", "gpu_baseline"].map(training);
+        for (trials, row) in (1..).zip(&mut rows) {
+            row.trials = trials;
+        }
+        let Shares { run, trials } = shares(&rows, &Book).unwrap();
+        let of_rows = rows.iter().zip(&trials).flat_map(|(row, share)| {
+            let usd = |(dimension, usd): (&String, &f64)| (dimension.clone(), usd * row.trials as f64);
+            share.iter().map(usd).collect::<Vec<_>>()
+        });
+        let mut whole = run;
+        for (dimension, usd) in of_rows {
+            *whole.entry(dimension).or_default() += usd;
+        }
+        for line in worst_case(&rows, &Book).unwrap() {
+            *whole.get_mut(&line.dimension).unwrap() -= line.usd;
+        }
+        assert!(whole.values().all(|rest| rest.abs() < 1e-9), "{whole:?}");
     }
 
     /// Longer, larger, more: never cheaper.

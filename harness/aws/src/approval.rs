@@ -1,11 +1,11 @@
-//! Consent of the user, without which nothing is created.
+//! Consent of the user and the spending limit, without which nothing is created.
 
 use std::collections::BTreeSet;
 
 use crate::AwsError;
 use crate::resource::{Address, Spec};
 
-/// Consent of the user to resources and their worst case. The only way to get one is
+/// Consent of the user to resources. The only way to get one is
 /// [`Approval::ask`].
 #[derive(Clone, Debug)]
 pub struct Approval {
@@ -23,29 +23,41 @@ pub enum Consent {
     Impossible,
 }
 
-impl Approval {
-    /// Asks for consent to everything at `addresses`, which costs at most `worst_usd`.
-    /// `answer` reads the user's answer, and is called only where consent is neither given
-    /// nor impossible.
+/// The most that may be spent, US dollars; none for any amount.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SpendingLimit(pub Option<f64>);
+
+impl SpendingLimit {
+    /// Refuses what costs `next_usd` at most, where `spent_usd` are spent or reserved.
     ///
     /// # Errors
-    /// [`AwsError::SpendingLimit`] over the limit, [`AwsError::NotApproved`]
-    /// without an answer of "yes".
+    /// [`AwsError::SpendingLimit`] where it does not fit.
+    pub fn admits(self, spent_usd: f64, next_usd: f64) -> Result<(), AwsError> {
+        let together_usd = spent_usd + next_usd;
+        // What is not a number exceeds every limit.
+        let is_over = |limit: &f64| together_usd.is_nan() || together_usd > *limit;
+        match self.0.filter(is_over) {
+            Some(limit_usd) => Err(AwsError::SpendingLimit {
+                limit_usd,
+                spent_usd,
+                next_usd,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Approval {
+    /// Asks for consent to everything at `addresses`. `answer` reads the user's answer, and is
+    /// called only where consent is neither given nor impossible.
+    ///
+    /// # Errors
+    /// [`AwsError::NotApproved`] without an answer of "yes".
     pub fn ask(
         addresses: impl IntoIterator<Item = Address>,
-        worst_usd: f64,
-        limit_usd: Option<f64>,
         consent: Consent,
         answer: impl FnOnce() -> Option<String>,
     ) -> Result<Self, AwsError> {
-        // A worst case that is not a number exceeds every limit.
-        let is_over = |limit: &f64| worst_usd.is_nan() || worst_usd > *limit;
-        if let Some(limit_usd) = limit_usd.filter(is_over) {
-            return Err(AwsError::SpendingLimit {
-                limit_usd,
-                worst_usd,
-            });
-        }
         let refused = |reason: &str| {
             Err(AwsError::NotApproved {
                 reason: reason.to_owned(),
@@ -91,38 +103,35 @@ mod tests {
         })]
     }
 
-    fn ask(
-        worst: f64,
-        limit: Option<f64>,
-        consent: Consent,
-        text: &str,
-    ) -> Result<Approval, AwsError> {
+    fn ask(consent: Consent, text: &str) -> Result<Approval, AwsError> {
         let addresses = specs().iter().map(Spec::address).collect::<Vec<_>>();
-        Approval::ask(addresses, worst, limit, consent, || Some(text.to_owned()))
+        Approval::ask(addresses, consent, || Some(text.to_owned()))
     }
 
     #[test]
     fn only_yes_is_yes() {
-        assert!(ask(1.0, None, Consent::Ask, "yes\n").is_ok());
+        assert!(ask(Consent::Ask, "yes\n").is_ok());
         for text in ["", "y", "no", "Yes", "yes please"] {
-            assert!(ask(1.0, None, Consent::Ask, text).is_err(), "{text}");
+            assert!(ask(Consent::Ask, text).is_err(), "{text}");
         }
-        assert!(ask(1.0, None, Consent::Given, "").is_ok());
-        assert!(ask(1.0, None, Consent::Impossible, "yes").is_err());
+        assert!(ask(Consent::Given, "").is_ok());
+        assert!(ask(Consent::Impossible, "yes").is_err());
     }
 
     #[test]
-    fn the_limit_holds_whatever_is_answered() {
-        for worst in [1.01, f64::NAN, f64::INFINITY] {
-            let error = ask(worst, Some(1.0), Consent::Given, "yes").unwrap_err();
+    fn what_comes_next_fits_beside_what_is_spent() {
+        let limit = SpendingLimit(Some(1.0));
+        for (spent, next) in [(0.0, 1.01), (0.75, 0.5), (0.0, f64::NAN), (f64::INFINITY, 0.0)] {
+            let error = limit.admits(spent, next).unwrap_err();
             assert!(matches!(error, AwsError::SpendingLimit { .. }));
         }
-        assert!(ask(1.0, Some(1.0), Consent::Given, "").is_ok());
+        assert!(limit.admits(0.5, 0.5).is_ok());
+        assert!(SpendingLimit(None).admits(1e9, 1e9).is_ok());
     }
 
     #[test]
     fn consent_to_one_thing_is_none_to_another() {
-        let approval = ask(1.0, None, Consent::Given, "").unwrap();
+        let approval = ask(Consent::Given, "").unwrap();
         assert!(approval.covers(&specs()).is_ok());
         let another = [Spec::Bucket(BucketSpec {
             name: "c".into(),

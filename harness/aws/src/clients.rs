@@ -13,6 +13,7 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_types::config_bag::ConfigBag;
+use aws_types::service_config::ServiceConfigKey;
 
 use crate::{AwsError, RunId, Scope};
 
@@ -57,6 +58,26 @@ pub struct Identity {
     pub account: String,
     /// ARN of the caller.
     pub arn: String,
+}
+
+/// Services that trials use, by the ids under which endpoints are configured.
+const SERVICES: [&str; 8] = [
+    "S3",
+    "EC2",
+    "IAM",
+    "Lambda",
+    "CloudWatch Logs",
+    "CloudWatch",
+    "SFN",
+    "STS",
+];
+
+/// Returns whether the host of a URL is in a domain of AWS, such as that of a private endpoint.
+fn is_aws(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = host.split(['/', ':', '?']).next().unwrap_or_default();
+    let domains = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws"];
+    domains.iter().any(|domain| host.ends_with(domain))
 }
 
 /// Returns the SDK's own configuration with the TLS library of this program: the SDK's
@@ -129,6 +150,19 @@ impl Clients {
             interceptor,
             config,
         }
+    }
+
+    /// Returns whether an endpoint outside AWS's domains is configured, for one service or all of them:
+    /// an emulator's.
+    pub fn is_rehearsal(&self) -> bool {
+        let of_service = |service| {
+            let key = ServiceConfigKey::builder().service_id(service);
+            let key = key.env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
+            self.config.service_config()?.load_config(key.ok()?)
+        };
+        let of_all = self.config.endpoint_url().map(str::to_owned);
+        let mut endpoints = SERVICES.into_iter().filter_map(of_service).chain(of_all);
+        endpoints.any(|url| !is_aws(&url))
     }
 
     /// Returns clients of the same account in another region.
@@ -242,5 +276,28 @@ impl Intercept for ObserverInterceptor {
     ) -> Result<(), BoxError> {
         self.0.after(&call(bag));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_endpoints_are_aws_s_and_emulators_are_not() {
+        for url in [
+            "https://bucket.vpce-1a2b-3c4d.s3.us-east-1.vpce.amazonaws.com",
+            "https://s3.cn-north-1.amazonaws.com.cn/",
+            "https://lambda.eu-west-1.api.aws:443/x",
+        ] {
+            assert!(is_aws(url), "{url}");
+        }
+        for url in [
+            "http://127.0.0.1:5000",
+            "https://amazonaws.com.example.org",
+            "https://example.org/.amazonaws.com",
+        ] {
+            assert!(!is_aws(url), "{url}");
+        }
     }
 }

@@ -386,13 +386,18 @@ pub enum AwsError {
         /// Last lines of its log, on one line.
         log: String,
     },
-    /// The worst case exceeds the user's limit.
-    #[error("the spending limit is {limit_usd} USD, and this may cost {worst_usd:.2} USD")]
+    /// What would be started next does not fit into the user's limit.
+    #[error(
+        "the spending limit is {limit_usd} USD: {spent_usd:.4} USD are spent, and what comes next may \
+         cost {next_usd:.4} USD"
+    )]
     SpendingLimit {
         /// Limit of `--max-usd`.
         limit_usd: f64,
-        /// Worst case, US dollars.
-        worst_usd: f64,
+        /// Spent, or reserved by what has not ended, US dollars.
+        spent_usd: f64,
+        /// Worst case of what comes next, US dollars.
+        next_usd: f64,
     },
     /// The spending exceeds the user's limit.
     #[error("the spending limit is {limit_usd} USD, and {spent_usd:.4} USD are spent")]

@@ -19,7 +19,7 @@ use crate::{AwsError, Scope};
 const MAJOR: u32 = 1;
 
 /// Line of a journal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Event {
     /// First line: the run of the journal.
@@ -46,6 +46,20 @@ pub enum Event {
         /// The resource.
         resource: Address,
     },
+    /// A trial, or what all trials share, is about to begin.
+    Reserves {
+        /// Name of the trial; that of the run for what is shared.
+        part: String,
+        /// The most that it can cost, US dollars.
+        usd: f64,
+    },
+    /// It is over, and all of it is gone.
+    Spent {
+        /// Name of the trial.
+        part: String,
+        /// What it cost at most, US dollars: in place of what was reserved.
+        usd: f64,
+    },
 }
 
 /// Hook that runs once an event is on the disk; tests end the process there.
@@ -58,6 +72,8 @@ pub struct Journal {
     scope: Scope,
     outstanding: BTreeSet<Address>,
     made: BTreeMap<Address, String>,
+    /// What each part has spent, or else reserved, US dollars.
+    usd: BTreeMap<String, f64>,
     on_write: Option<WriteHook>,
 }
 
@@ -78,6 +94,7 @@ impl Journal {
             scope: scope.clone(),
             outstanding: BTreeSet::new(),
             made: BTreeMap::new(),
+            usd: BTreeMap::new(),
             on_write: None,
         };
         journal.append(&Event::Begins {
@@ -121,6 +138,7 @@ impl Journal {
             scope: scope.clone(),
             outstanding: BTreeSet::new(),
             made: BTreeMap::new(),
+            usd: BTreeMap::new(),
             on_write: None,
         };
         events.iter().for_each(|event| journal.note(event));
@@ -140,6 +158,27 @@ impl Journal {
     /// Returns the resources that may exist: intended or made, and not removed.
     pub fn outstanding(&self) -> &BTreeSet<Address> {
         &self.outstanding
+    }
+
+    /// Returns the most that was spent, US dollars: of what has not ended, all that is reserved.
+    pub fn usd(&self) -> f64 {
+        self.usd.values().sum()
+    }
+
+    /// Returns the same of a journal that is only read; 0 of one that has not begun.
+    ///
+    /// # Errors
+    /// When the file cannot be read or has another version.
+    pub fn usd_in(path: &Path) -> Result<f64, AwsError> {
+        let text = std::fs::read_to_string(path).map_err(|error| failed("read", path, &error))?;
+        let (events, _) = parse(&text).map_err(|reason| AwsError::Journal {
+            doing: "read",
+            path: path.to_path_buf(),
+            reason,
+        })?;
+        let mut usd = BTreeMap::new();
+        events.iter().for_each(|event| note_usd(event, &mut usd));
+        Ok(usd.values().sum())
     }
 
     /// Returns whether the resource is complete.
@@ -179,6 +218,24 @@ impl Journal {
         })
     }
 
+    /// Appends that a part of the run is about to begin, which costs at most `usd` US dollars.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn reserves(&mut self, part: &str, usd: f64) -> Result<(), AwsError> {
+        let part = part.to_owned();
+        self.append(&Event::Reserves { part, usd })
+    }
+
+    /// Appends that a part of the run is over and cost at most `usd` US dollars.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn spent(&mut self, part: &str, usd: f64) -> Result<(), AwsError> {
+        let part = part.to_owned();
+        self.append(&Event::Spent { part, usd })
+    }
+
     /// Writes an event to the disk, notes it, and runs the hook.
     fn append(&mut self, event: &Event) -> Result<(), AwsError> {
         let mut line = serde_json::to_string(event).map_err(|error| AwsError::Journal {
@@ -200,8 +257,9 @@ impl Journal {
 
     /// Applies an event to the state in memory.
     fn note(&mut self, event: &Event) {
+        note_usd(event, &mut self.usd);
         match event {
-            Event::Begins { .. } => {}
+            Event::Begins { .. } | Event::Reserves { .. } | Event::Spent { .. } => {}
             Event::Intends { resource } => {
                 self.outstanding.insert(resource.clone());
             }
@@ -214,6 +272,13 @@ impl Journal {
                 self.made.remove(resource);
             }
         }
+    }
+}
+
+/// Notes what a part costs, if the event says it.
+fn note_usd(event: &Event, parts: &mut BTreeMap<String, f64>) {
+    if let Event::Reserves { part, usd } | Event::Spent { part, usd } = event {
+        parts.insert(part.clone(), *usd);
     }
 }
 
@@ -308,6 +373,36 @@ mod tests {
         for cut in 0..first {
             std::fs::write(&path, &text[..cut]).unwrap();
             assert!(Journal::resume(&path).is_err(), "cut at {cut}");
+        }
+    }
+
+    /// What was reserved counts until it is known what was spent, cut anywhere.
+    #[test]
+    fn money_is_spent_or_reserved() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal.jsonl");
+        let mut journal = Journal::begin(&path, scope()).unwrap();
+        let steps: [(&str, bool, f64, f64); 4] = [
+            ("run", true, 0.25, 0.25),
+            ("r0t0", true, 2.0, 2.25),
+            ("r0t0", false, 0.5, 0.75),
+            ("r0t1", true, 2.0, 2.75),
+        ];
+        let mut after = vec![0.0];
+        for (part, is_reserved, usd, all_usd) in steps {
+            match is_reserved {
+                true => journal.reserves(part, usd).unwrap(),
+                false => journal.spent(part, usd).unwrap(),
+            }
+            assert_eq!(journal.usd(), all_usd);
+            after.push(all_usd);
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for cut in 0..=text.len() {
+            std::fs::write(&path, &text[..cut]).unwrap();
+            let lines = text[..cut].matches('\n').count();
+            let expected = after[lines.saturating_sub(1)];
+            assert_eq!(Journal::usd_in(&path).unwrap(), expected, "cut at {cut}");
         }
     }
 

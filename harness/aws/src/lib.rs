@@ -31,7 +31,7 @@ pub mod services;
 pub mod user_data;
 pub mod workers;
 
-pub use approval::{Approval, Consent};
+pub use approval::{Approval, Consent, SpendingLimit};
 pub use caller_policy::caller_policy;
 pub use clients::{Call, Clients, Identity, Observer, configuration};
 pub use error::{AwsError, Cause};

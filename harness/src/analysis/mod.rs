@@ -303,7 +303,7 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
         run_id: run.manifest().run_id.clone(),
         platform: platform.clone(),
         profile: (run.manifest().simulation.as_ref()).map(|record| record.profile.clone()),
-        answer: Answer::of(&rows, &summaries, run.claims(), &verdicts, platform),
+        answer: Answer::of(&rows, &summaries, run.claims(), &verdicts, run.manifest()),
         target_accuracy: target,
         excluded: run.claims().iter().filter_map(Excluded::of).collect(),
         warnings: warnings::collect(run, &rows, &order),

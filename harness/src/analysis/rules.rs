@@ -13,6 +13,8 @@ pub(super) const ONE_SEED: &str =
 /// What decides a verdict beside the claim and the observed values.
 #[derive(Clone, Debug, Default)]
 pub struct Circumstances {
+    /// Whether servers that stand in for the platform's answered.
+    pub rehearsed: bool,
     /// Dataset that was trained on, if it is a generated one.
     pub generated: Option<String>,
     /// The one machine that times belong to, if they are of no cloud.
@@ -94,6 +96,9 @@ pub fn incomparable(claim: &Claim, figures: &[Figure], at: &Circumstances) -> Op
     let is_of_paper = claim.kind.is_of_paper();
     if let Some(why) = &claim.not_comparable {
         return Some(why.clone());
+    }
+    if at.rehearsed {
+        return Some("a rehearsal, which says nothing of the platform".to_owned());
     }
     if let Some(dataset) = at.generated.as_ref().filter(|_| is_of_paper)
         && has(Metric::is_learned)
@@ -197,6 +202,21 @@ mod tests {
     fn decided(kind: ClaimKind, figures: &[Figure], at: &Circumstances) -> (VerdictKind, String) {
         let all = (VerdictKind::Agrees, "every draw agrees".to_owned());
         decide(&claim(kind), &[], figures, all, at)
+    }
+
+    /// What servers say that stand in for a platform's is no observation of it.
+    #[test]
+    fn a_rehearsal_decides_nothing() {
+        let both = [(Metric::SecondsPerEpoch, None); 2];
+        let verdict = |rehearsed| {
+            let at = Circumstances {
+                rehearsed,
+                ..Circumstances::default()
+            };
+            decided(ClaimKind::Own, &both, &at).0
+        };
+        assert_eq!(verdict(true), VerdictKind::Open);
+        assert_eq!(verdict(false), VerdictKind::Holds);
     }
 
     /// One seed says nothing of the next, which another processor's rounding amounts to.

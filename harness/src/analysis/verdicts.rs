@@ -99,6 +99,7 @@ impl Judge<'_> {
         let datasets = rows.iter().map(|row| &row.planned.row.job.data.dataset);
         let mut datasets = datasets.filter(|dataset| self.generated(dataset));
         Circumstances {
+            rehearsed: self.manifest.rehearsed,
             is_one_seed: rows.iter().any(|row| row.succeeded().count() == 1),
             generated: datasets.next().cloned(),
             machine: self.one_machine(),

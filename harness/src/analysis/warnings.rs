@@ -71,6 +71,16 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId
 
 fn of_run(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
     let mut warnings = run.warnings().to_vec();
+    if run.manifest().rehearsed {
+        let platform = &run.manifest().platform;
+        warnings.insert(
+            0,
+            format!(
+                "a rehearsal: servers that stand in for those of {platform} answered, so that no figure \
+                 here says anything of it"
+            ),
+        );
+    }
     // The machine and the build.
     if site_of(&run.manifest().platform) == Some(Site::ThisMachine) {
         warnings.extend(busy_host(run.machine(), rows));

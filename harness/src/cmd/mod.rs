@@ -19,6 +19,8 @@ pub mod reproduce;
 pub mod run;
 pub mod scaffold;
 mod selection;
+mod spending;
 pub mod validate;
 
 pub use selection::Selection;
+pub use spending::Spending;

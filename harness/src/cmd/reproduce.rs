@@ -3,9 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Spending;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::PlatformKind;
+use crate::run::SpendingConsent;
 use crate::run::reproduction::{Request, reproduce};
 use crate::shipped;
 use crate::ui::Output;
@@ -34,6 +36,9 @@ pub struct Args {
     /// cost and costs at most.
     #[arg(long)]
     dry_run: bool,
+    /// What the items may cost together.
+    #[command(flatten)]
+    spending: Spending,
     /// Record the verdicts of whole items, with the reason why they changed: `verdicts.csv` in the
     /// papers' directories.
     #[arg(long, value_name = "WHY", conflicts_with = "quick")]
@@ -64,6 +69,12 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         out: &args.out,
         fresh: args.fresh,
         dry_run: args.dry_run,
+        consent: SpendingConsent {
+            yes: args.spending.yes,
+            max_usd: args.spending.max_usd,
+            spent_in: Some(args.out.clone()),
+            prices: args.spending.prices()?,
+        },
         accept: args.accept.as_deref(),
         directory: &directory,
     };

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Selection;
+use super::{Selection, Spending};
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, Options, describe, expanded};
-use crate::forecast::price_book;
 use crate::format::shell_word;
 use crate::report;
 use crate::results::{RunDirectory, probe};
@@ -29,23 +28,9 @@ pub struct Args {
     /// Check everything and show what would be run, then stop.
     #[arg(long)]
     dry_run: bool,
-    /// Spend at most this; the local platform spends nothing.
-    #[arg(long, value_name = "USD", value_parser = non_negative)]
-    max_usd: Option<f64>,
-    /// Prices of the worst case and of the bills, in place of the shipped ones (`epochcost prices
-    /// refresh` writes them). On AWS they must be those of its region.
-    #[arg(long, value_name = "FILE")]
-    prices: Option<PathBuf>,
-    /// On AWS: agree to the worst case without being asked.
-    #[arg(long)]
-    yes: bool,
-}
-
-fn non_negative(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value >= 0.0 && value.is_finite() => Ok(value),
-        _ => Err("give dollars, 0 or more".to_owned()),
-    }
+    /// What it may cost.
+    #[command(flatten)]
+    spending: Spending,
 }
 
 /// Runs every experiment, each into a directory of its own.
@@ -88,9 +73,8 @@ fn load(args: &Args) -> Result<Vec<Experiment>, Error> {
             remedy: "run them one at a time, or leave --out out".to_owned(),
         });
     }
-    let prices = args.prices.as_deref().map(|path| price_book(Some(path)));
     let options = Options {
-        prices: prices.transpose()?,
+        prices: args.spending.prices()?,
         ..args.selection.options()
     };
     let load = |file: &PathBuf| -> Result<Experiment, Error> {
@@ -125,8 +109,9 @@ async fn one(
         }
     };
     let consent = SpendingConsent {
-        yes: args.yes,
-        max_usd: args.max_usd,
+        yes: args.spending.yes,
+        max_usd: args.spending.max_usd,
+        spent_in: None,
         prices: experiment.prices.clone(),
     };
     match execute(experiment, destination, consent, output, stop).await {

@@ -161,6 +161,7 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
         traffic: traffic(|e| e.traffic),
         dataset_traffic: traffic(|e| e.dataset_traffic),
         state_traffic: traffic(|e| e.state_traffic),
+        most_requests: traffic(|e| e.most_requests),
         carried_on_from_epochs: Some(n_more as usize),
         events: few.events + less.events + more.events,
         took: few.took + less.took + more.took,

@@ -92,6 +92,9 @@ pub(super) struct Estimate {
     pub(super) dataset_traffic: Traffic,
     /// Traffic of checkpoints, statistics and logs.
     pub(super) state_traffic: Traffic,
+    /// Most requests of an invocation to the object store, of each kind.
+    #[serde(skip)]
+    pub(super) most_requests: Traffic,
     /// Whether anything went over a tensor store.
     #[serde(skip)]
     pub(super) uses_tensor_store: bool,
@@ -274,6 +277,7 @@ fn figures(
         cost_paper_usd,
         cost_full_usd,
         bills,
+        most_requests: simulated.most_requests,
         uses_tensor_store: moved(|channels| channels.tensors),
         uses_queue: moved(|channels| channels.queue),
         traffic: traffic.exchange.total(),

@@ -12,8 +12,10 @@ use crate::cost::PriceBook;
 use crate::cost::instances::memory_mb;
 use crate::error::Error;
 use crate::experiment::{Experiment, FormName, Options, named};
-use crate::platform::aws_plan::{NEW_ACCOUNT_MEMORY_MB, Needs, bound, training};
-use crate::platform::{RowUsage, simulator};
+use crate::platform::aws_plan::{
+    NEW_ACCOUNT_MEMORY_MB, Needs, Share, Shares, bound, bounds, training,
+};
+use crate::platform::{NoWorstCase, RowUsage, simulator};
 use crate::ui::Output;
 
 /// An experiment in its form for a cloud: figures are of all its trials.
@@ -41,6 +43,8 @@ pub struct OnAccount {
     pub failing_draws: usize,
     /// US dollars at most, as a run announces them.
     pub at_most_usd: f64,
+    /// US dollars at most of what all trials share and the dearest of them.
+    pub trial_at_most_usd: f64,
 }
 
 /// Forecasts a form of the experiment in `file`: what it needs and costs at most as a run in that
@@ -102,10 +106,14 @@ pub fn on_account(
     }
     let failing_draws = samples as usize - usd.len();
     let of_account = Account::of(&used)?;
-    let lines = bound(&used, prices).map_err(|none| Error::Lacks {
+    let no_price = |none: NoWorstCase| Error::Lacks {
         what: none.to_string(),
         remedy: "plan with a price book that has it: --prices FILE".to_owned(),
-    })?;
+    };
+    let lines = bound(&used, prices).map_err(no_price)?;
+    let Shares { run, trials: of_rows } = bounds(&used, prices).map_err(no_price)?;
+    let all = |share: &Share| share.values().sum::<f64>();
+    let dearest_usd = of_rows.iter().map(all).fold(0.0, f64::max);
     Ok(OnAccount {
         rows: used.len(),
         trials: used.len() * simulated.trials,
@@ -118,6 +126,7 @@ pub fn on_account(
         usd: Percentiles::of(usd),
         failing_draws,
         at_most_usd: lines.iter().map(|line| line.usd).sum(),
+        trial_at_most_usd: all(&run) + dearest_usd,
     })
 }
 

@@ -1,6 +1,7 @@
 //! What a platform on which trials cost money can do beside running them.
 
 use async_trait::async_trait;
+use epochcost_channels::Traffic;
 pub use epochcost_aws_plan::Line as CostLine;
 use serde::Serialize;
 
@@ -67,6 +68,8 @@ pub struct RowUsage {
     pub gets: u64,
     /// Objects of the dataset that are read.
     pub data_gets: u64,
+    /// Most requests of an invocation to the object store, of each kind.
+    pub most_requests: Traffic,
     /// Longest run of a function, seconds; 0 without functions.
     pub longest_function_s: f64,
     /// Seconds of a trial.

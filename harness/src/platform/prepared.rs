@@ -11,6 +11,8 @@ pub struct SpendingConsent {
     pub yes: bool,
     /// Spending limit, US dollars (`--max-usd`).
     pub max_usd: Option<f64>,
+    /// Directory of the runs that the limit is for; the run alone, if none.
+    pub spent_in: Option<PathBuf>,
     /// Prices (`--prices`); the shipped ones, if none.
     pub prices: Option<PriceBook>,
 }
@@ -24,6 +26,8 @@ pub struct Prepared {
     pub limits: Vec<Limit>,
     /// Servers that trials use.
     pub servers: Vec<Server>,
+    /// Whether servers that stand in for the platform's answer.
+    pub rehearsed: bool,
     /// Limits that make rows impossible; one entry per plan.
     pub infeasible: Vec<Option<String>>,
 }

@@ -64,6 +64,9 @@ pub struct Manifest {
     pub datasets: Vec<DatasetRecord>,
     /// The seed of every trial number, from trial 0.
     pub seeds: Vec<u64>,
+    /// Whether servers that stand in for the platform's answered: its figures say nothing of the platform.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rehearsed: bool,
     /// Profiles and constants of a simulation; null of other runs.
     pub simulation: Option<SimulationRecord>,
     /// Hashes of the other files that are written before the first trial.

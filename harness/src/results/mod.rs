@@ -102,6 +102,8 @@ pub struct NewRun {
     pub limits: Vec<Limit>,
     /// The real servers that trials run on.
     pub servers: Vec<Server>,
+    /// Whether servers that stand in for the platform's answer.
+    pub rehearsed: bool,
     /// Profiles and constants of a simulation.
     pub simulation: Option<SimulationRecord>,
     /// Prices of its bills; the shipped ones, if none.
@@ -161,6 +163,7 @@ impl RunDirectory {
                 worker_sha256: run.worker.as_deref().and_then(|path| sha256_of(path).ok()),
                 datasets: run.datasets,
                 seeds: run.seeds,
+                rehearsed: run.rehearsed,
                 simulation: run.simulation,
                 files: Vec::new(),
             },

@@ -189,6 +189,7 @@ fn open_directory(work: &Work<'_>, prepared: &Prepared) -> Result<RunDirectory, 
         worker: prepared.worker.clone(),
         limits: prepared.limits.clone(),
         servers: prepared.servers.clone(),
+        rehearsed: prepared.rehearsed,
         simulation,
         prices: work.consent.prices.clone(),
     };

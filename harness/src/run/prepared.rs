@@ -22,6 +22,8 @@ pub(super) struct Prepared {
     pub(super) worker: Option<PathBuf>,
     pub(super) limits: Vec<Limit>,
     pub(super) servers: Vec<Server>,
+    /// Whether servers that stand in for the platform's answer.
+    pub(super) rehearsed: bool,
     /// Reason why each row is impossible; `None` for possible rows.
     pub(super) infeasible: Vec<Option<String>>,
 }
@@ -134,6 +136,7 @@ impl Prepared {
             worker: ready.worker,
             limits: ready.limits.into_iter().map(limit).collect(),
             servers: ready.servers.into_iter().map(server).collect(),
+            rehearsed: ready.rehearsed,
             infeasible: ready.infeasible,
         })
     }

@@ -162,12 +162,13 @@ fn init_durations_of_a_log_move_the_init_of_its_client() {
 #[test]
 fn a_run_on_aws_moves_constants_and_another_run_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let at = |platform: &str| {
+    let at = |name: &str, platform: &str, rehearsed: bool| {
         let run = NewRun {
             platform: platform.to_owned(),
+            rehearsed,
             ..fixture::new_run("[]", 1)
         };
-        let run = RunDirectory::create(Some(&directory.path().join(platform)), run).unwrap();
+        let run = RunDirectory::create(Some(&directory.path().join(name)), run).unwrap();
         for system in fixture::SYSTEMS {
             let plan = fixture::plan(system, 0);
             let mut outcome = fixture::outcome(&plan, 1.0);
@@ -185,7 +186,7 @@ fn a_run_on_aws_moves_constants_and_another_run_is_refused() {
             run.append_trial(&plan, &outcome).unwrap();
         }
     };
-    at("aws");
+    at("aws", "aws", false);
     let found = moved(directory.path(), "aws", "compiled");
     let factor = |path: &str| {
         let of_path = found.iter().find(|(own, _)| own == path);
@@ -195,12 +196,15 @@ fn a_run_on_aws_moves_constants_and_another_run_is_refused() {
     assert!(factor("function.init_s") > 2.0);
     assert!(factor("object_store.service.write_latency_s") > 1.5);
     assert!(factor("object_store.service.request_latency_s") > 2.0);
-    at("local");
+    at("local", "local", false);
     let (_, error) = ends(directory.path(), &["aws", "local"], 2);
     assert!(
         error.contains("platform `local`") && error.contains("alone"),
         "{error}"
     );
+    at("rehearsed", "aws", true);
+    let (_, error) = ends(directory.path(), &["aws", "rehearsed"], 2);
+    assert!(error.contains("rehearsed is a rehearsal"), "{error}");
 }
 
 /// Quantities of whole functions, in the table of their settings.

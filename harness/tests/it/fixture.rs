@@ -144,6 +144,7 @@ pub fn new_run(claims: &str, trials: usize) -> NewRun {
             how: "cgroup v1".into(),
         }],
         servers: Vec::new(),
+        rehearsed: false,
         simulation: None,
     }
 }

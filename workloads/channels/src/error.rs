@@ -32,6 +32,16 @@ pub enum ChannelError {
         /// Answer of the service.
         reason: String,
     },
+    /// An invocation asked for more than it may.
+    #[error(
+        "an invocation sent more than {allowed} {what} to the object store, the most that its forecast allows"
+    )]
+    Spent {
+        /// Requests of one price.
+        what: &'static str,
+        /// The most of them.
+        allowed: u64,
+    },
     /// A required value is missing.
     #[error("{service} holds no {key:?}")]
     Missing {

@@ -10,6 +10,7 @@
 //! Values are [`Payload`]s: bytes, or in a simulation a phantom of a size.
 
 mod absent;
+mod allowance;
 mod channel;
 pub mod client;
 pub mod embedded;
@@ -28,6 +29,7 @@ mod tensors;
 mod traffic;
 
 pub use absent::Absent;
+pub use allowance::Allowance;
 pub use channel::{Caller, Channel, Command, Fare, Reply};
 pub use endpoint::{Endpoint, Scheme};
 pub use epochcost_tensor_commands::{

@@ -34,6 +34,9 @@ pub mod worker {
     pub const PRECISION: &str = "EPOCHCOST_PRECISION";
     /// Faults to inject, as the JSON list of a row's `faults`; unset for none.
     pub const FAULTS: &str = "EPOCHCOST_FAULTS";
+    /// Most listings and reads that an invocation may send to the object store, as JSON; unset, any
+    /// number. Set on AWS only.
+    pub const ALLOWANCE: &str = "EPOCHCOST_ALLOWANCE";
     /// Shape of the network to the services, as JSON; unset leaves it as it is. Set
     /// by the local platform only.
     pub const NETWORK: &str = "EPOCHCOST_NETWORK";

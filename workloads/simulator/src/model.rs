@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use epochcost_channels::Traffic;
 use epochcost_systems::{
     Compute, Fault, Host, InvokedTask, Job, Record, Result, Sizes, Totals, weight,
 };
@@ -111,6 +112,8 @@ pub struct Simulated {
     pub totals: Totals,
     /// Every invocation that ended, in the order in which they ended.
     pub invocations: Vec<Invocation>,
+    /// Most requests of an invocation to the object store, of each kind.
+    pub most_requests: Traffic,
     /// State transitions of workflows.
     pub transitions: u64,
     /// Virtual seconds from the first start to the last end.

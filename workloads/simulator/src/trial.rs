@@ -77,6 +77,7 @@ pub fn simulate(
         arithmetic: ArithmeticMeter::default(),
         records: records.clone(),
         invocations: Mutex::new(Calls::new(options.merges_invocations)),
+        most_requests: Arc::default(),
         serial: AtomicU64::new(0),
         faults: simulation.faults.clone(),
     });
@@ -149,6 +150,7 @@ pub fn simulate(
         records: kept,
         totals: std::mem::take(&mut locked(&records.totals)),
         invocations: std::mem::take(&mut *locked(&trial.invocations)).into_list(),
+        most_requests: *locked(&trial.most_requests),
         transitions,
         wall_s,
         events: engine.acted(),

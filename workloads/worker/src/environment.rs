@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::str::FromStr;
 
-use epochcost_channels::{ChannelError, Endpoint, NetworkShape, Scope};
+use epochcost_channels::{Allowance, ChannelError, Endpoint, NetworkShape, Scope};
 use epochcost_environment::worker as variable;
 use epochcost_models::Precision;
 use epochcost_systems::Fault;
@@ -54,6 +54,8 @@ pub struct Environment {
     pub precision: Precision,
     /// Faults to inject.
     pub faults: Vec<Fault>,
+    /// Most requests of an invocation to the object store; none for any number.
+    pub allowance: Option<Allowance>,
     /// Shape of the network to the services; none leaves it as it is.
     pub network: Option<NetworkShape>,
 }
@@ -71,6 +73,7 @@ impl Environment {
         let needed = |name| value(name).ok_or(WorkerError::Variable { name });
         // JSON values first: a malformed one is reported before a missing service.
         let faults = json(&value, variable::FAULTS)?.unwrap_or_default();
+        let allowance = json(&value, variable::ALLOWANCE)?;
         let network = json(&value, variable::NETWORK)?;
         let tensors = value(variable::TENSORS).unwrap_or_default();
         let queue = value(variable::QUEUE).map(|queue| parsed(variable::QUEUE, &queue));
@@ -92,6 +95,7 @@ impl Environment {
             cpu_fallback: value(variable::CPU_FALLBACK).as_deref() == Some("1"),
             precision: named(&value, variable::PRECISION)?.unwrap_or_default(),
             faults,
+            allowance,
             network,
         })
     }
@@ -145,6 +149,7 @@ mod tests {
             "EPOCHCOST_NETWORK" => {
                 r#"{"bandwidth_mbit_s":600,"latency_ms":{"objects":5,"tensors":0,"queue":0}}"#
             }
+            "EPOCHCOST_ALLOWANCE" => r#"{"lists":7,"reads":8}"#,
             "EPOCHCOST_CPU_FALLBACK" | "EPOCHCOST_DEPLOYMENT" => return None,
             "EPOCHCOST_PRECISION" => "tf32",
             _ => "http://c:3",
@@ -166,6 +171,8 @@ mod tests {
         let kinds: Vec<FaultKind> = environment.faults.iter().map(|fault| fault.kind).collect();
         assert_eq!(kinds, [FaultKind::Crash, FaultKind::StragglerMs(5)]);
         assert_eq!(environment.precision, Precision::Tf32);
+        let allowance = Allowance { lists: 7, reads: 8 };
+        assert_eq!(environment.allowance, Some(allowance));
         let network = environment.network.unwrap();
         assert_eq!(network.bandwidth_mbit_s, Some(600.0));
     }

@@ -84,7 +84,10 @@ impl Worker {
         // The world: channels, model, clock.
         let system = find(&task.job.system)
             .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
-        let channels = self.channels().await?;
+        let mut channels = self.channels().await?;
+        if let Some(allowance) = self.environment.allowance {
+            channels.objects = channels.objects.allowed(allowance);
+        }
         let (rank, device) = (task.rank, task.job.device);
         let model = self.model(&task.job)?;
         let kept = model.clone();

@@ -1,6 +1,7 @@
 //! Emulated cloud for tests: this crate's emulator serves Lambda, Step Functions and
 //! CloudWatch and runs the instances of moto's EC2; moto serves everything else.
 
+use std::ffi::OsStr;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -185,7 +186,7 @@ impl Cloud {
         }
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(epochcost());
         command
             .args(arguments)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,29 +29,31 @@ fn kill(
     delay: Duration,
 ) -> bool {
     let out = directory.join(format!("run-{lines}"));
-    let file = directory.join("x.yaml").display().to_string();
-    let out_text = out.display().to_string();
-    let arguments = [
-        "run",
-        &file,
-        "--platform",
-        "aws",
-        "--yes",
-        "--out",
-        &out_text,
-    ];
-    let mut command = cloud.command(&arguments);
+    let mut command = cloud.command(&to(&directory.join("x.yaml"), &out, &[]));
     command.envs(more.iter().copied()).current_dir(directory);
+    kill_after(command, &out, lines, delay).is_some()
+}
+
+/// Returns the arguments of a run of `file` into `out`.
+fn to(file: &Path, out: &Path, more: &[&str]) -> Vec<String> {
+    let (file, out) = (file.display().to_string(), out.display().to_string());
+    let arguments = ["run", &file, "--platform", "aws", "--yes", "--out", &out];
+    arguments.iter().chain(more).map(|&one| one.into()).collect()
+}
+
+/// Starts `command`, and kills it `delay` after the journals in `out` have `lines`; returns its exit
+/// code if it ended before.
+fn kill_after(mut command: Command, out: &Path, lines: usize, delay: Duration) -> Option<i32> {
     let mut child = command.stderr(Stdio::null()).spawn().unwrap();
     loop {
-        if child.try_wait().unwrap().is_some() {
-            return true;
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
         }
-        if journaled(&out) >= lines {
+        if journaled(out) >= lines {
             std::thread::sleep(delay);
             child.kill().unwrap();
             child.wait().unwrap();
-            return false;
+            return None;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -199,6 +201,77 @@ fn no_sequence_of_failures_costs_more_than_the_worst_case() {
     }
 }
 
+/// Returns what the account was charged, US dollars, by the prices of `bound`.
+fn charged_usd(cloud: &Cloud, bound: &BTreeMap<String, (f64, f64)>) -> f64 {
+    let account = cloud.account();
+    let charged = account["charged"].as_object().unwrap().iter();
+    charged
+        .map(|(dimension, quantity)| quantity.as_f64().unwrap() * bound[dimension].1)
+        .sum()
+}
+
+/// Returns the dollars after `before` in a text.
+fn dollars(text: &str, before: &str) -> f64 {
+    let (_, rest) = text.split_once(before).expect(text);
+    rest.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// A run under a limit is killed somewhere, again and again, and gone on with until it ends or its next
+/// trial does not fit: whatever the limit, the account was charged no more.
+#[test]
+fn a_limit_holds_for_a_run_and_all_that_go_on_with_it() {
+    let mut ended = [0; 2];
+    for (seed, share) in [(1, 1.2), (2, 2.5), (3, 40.0)] {
+        let Some(cloud) = Cloud::start() else { return };
+        let directory = tempfile::tempdir().unwrap();
+        let file = experiment(directory.path(), "systems: [scatterreduce, gpu_baseline]\n");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replace("trials: 1\n", "trials: 3\n")).unwrap();
+        let file = Path::new(&file);
+        let bound = worst_case(&cloud, directory.path(), &file.display().to_string());
+        let out = directory.path().join("run");
+        let run = |more: &[&str]| {
+            let mut command = cloud.command(&to(file, &out, more));
+            command.current_dir(directory.path());
+            command
+        };
+        // What the least that can be started may cost is said; nothing is made.
+        let refused = run(&["--max-usd", "0"]).output().unwrap();
+        let said = printed(&refused);
+        assert_eq!(refused.status.code(), Some(6), "{said}");
+        let least_usd = dollars(&said, "what comes next may cost ");
+        cloud.assert_empty();
+        let limit_usd = share * least_usd;
+        let limit = limit_usd.to_string();
+        let mut numbers = Numbers(seed);
+        let mut code = None;
+        for _ in 0..4 {
+            let lines = journaled(&out) + 2 + numbers.below(40) as usize;
+            let delay = Duration::from_millis(numbers.below(900));
+            code = kill_after(run(&["--max-usd", &limit, "--resume"]), &out, lines, delay);
+            if code.is_some() {
+                break;
+            }
+        }
+        let code = code.or_else(|| {
+            let last = run(&["--max-usd", &limit, "--resume"]).output().unwrap();
+            last.status.code()
+        });
+        let cleaned = cloud.run(directory.path(), &["clean", "--yes", "--region", crate::REGION]);
+        assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
+        cloud.assert_empty();
+        let charged_usd = charged_usd(&cloud, &bound);
+        println!("seed {seed}: {charged_usd:.5} of {limit_usd:.5} USD, exit code {code:?}");
+        assert!(charged_usd <= limit_usd, "{charged_usd} of {limit_usd}");
+        match code {
+            Some(0) => ended[0] += 1,
+            Some(6) => ended[1] += 1,
+            _ => panic!("seed {seed}: {code:?}"),
+        }
+    }
+    assert!(ended[0] > 0 && ended[1] > 0, "{ended:?}");
+}
+
 /// The first run in a new account: two functions and S3. Its worst case is below five cents, and
 /// at most twenty times what it uses where every second counts as much as here.
 #[test]
@@ -227,11 +300,7 @@ fn the_first_run_costs_little_and_its_worst_case_is_near() {
     assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
     cloud.assert_empty();
     is_bound(&cloud, &bound, "aws-first");
-    let account = cloud.account();
-    let used = account["charged"].as_object().unwrap().iter();
-    let used_usd: f64 = used
-        .map(|(dimension, quantity)| quantity.as_f64().unwrap() * bound[dimension].1)
-        .sum();
+    let used_usd = charged_usd(&cloud, &bound);
     println!("worst case {worst_usd:.5} USD, used {used_usd:.5} USD");
     assert!(worst_usd < 0.05, "{worst_usd}");
     assert!(worst_usd <= 20.0 * used_usd, "{worst_usd} and {used_usd}");

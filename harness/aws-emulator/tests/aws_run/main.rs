@@ -318,8 +318,8 @@ fn kill_after_each(cloud: &Cloud, system: &str, resources: usize, stride: usize)
         if let Some(status) = ended {
             assert_eq!(status.code(), Some(0));
             cloud.assert_empty();
-            // Each is intended, made and removed.
-            assert_eq!(journaled(&out), 1 + 3 * resources);
+            // Each is intended, made and removed; money is reserved for the run and the trial, and spent.
+            assert_eq!(journaled(&out), 1 + 3 * resources + 3);
             assert!(lines > 3 * resources);
             return;
         }

@@ -147,14 +147,7 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
 const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 pub fn approval(specs: &[Spec]) -> Approval {
-    Approval::ask(
-        specs.iter().map(Spec::address),
-        1.0,
-        Some(1.0),
-        Consent::Given,
-        || None,
-    )
-    .unwrap()
+    Approval::ask(specs.iter().map(Spec::address), Consent::Given, || None).unwrap()
 }
 
 /// Hook that ends the process after a number of steps: answered calls, and events on the

@@ -36,7 +36,7 @@ async fn make(service: &Service, spec: Spec) -> Result<String, AwsError> {
     let mut journal = Journal::begin(&directory.path().join("j"), scope).unwrap();
     let specs = [spec];
     let addresses = specs.iter().map(Spec::address);
-    let approval = Approval::ask(addresses, 0.0, None, Consent::Given, || None).unwrap();
+    let approval = Approval::ask(addresses, Consent::Given, || None).unwrap();
     let made = provision(&specs, &clients, &mut journal, &approval).await?;
     Ok(made[0].1.clone())
 }

@@ -259,7 +259,7 @@ impl LogTail {
             }
             sleep(POLL_INTERVAL).await;
         };
-        *trial.aws.spent() = self.spending.check(&seen)?;
+        self.spending.check(&seen)?;
         progress.steps(steps(&seen));
         Ok(outcome(&seen, self.known, self.reader.repeated(), failure))
     }

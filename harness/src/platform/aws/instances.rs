@@ -135,7 +135,7 @@ async fn wait(
     let spending = trial.spending()?;
     loop {
         // The functions' logs are polled as often as the instances' states.
-        let spent = match polls % POLLS_PER_STATE_CHECK {
+        match polls % POLLS_PER_STATE_CHECK {
             0 => spending.check(&tail.poll(trial, progress).await?)?,
             _ => spending.check(&[])?,
         };
@@ -164,7 +164,6 @@ async fn wait(
             }
         }
         if logs.len() == launched.len() {
-            *trial.aws.spent() = spent;
             return Ok((logs, None));
         }
         if logs.values().any(|seen| seen.failure().is_some()) {

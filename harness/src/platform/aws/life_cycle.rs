@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, stdin};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use epochcost_aws::Consent;
+use epochcost_aws::{Consent, SpendingLimit};
 use epochcost_aws::deployment::{SERVICE_INSTANCE, Training};
 use epochcost_aws_plan::Prices;
 use epochcost_systems::Device;
@@ -14,7 +14,7 @@ use super::account::{self, AwsCloud};
 use super::prices::Book;
 use super::{Aws, Budget, ConsentedRun, Programs, RunningPrices, tear_down_runs};
 use crate::metering::TrialOutcome;
-use crate::platform::aws_plan::{bound, training};
+use crate::platform::aws_plan::{bounds, training};
 use crate::platform::local;
 use crate::platform::local::worker::{self, Worker};
 use crate::platform::{
@@ -79,7 +79,7 @@ impl OnAws {
         (self.options.estimates.as_ref()).ok_or(PlatformError::NotPrepared(NAME))
     }
 
-    /// Asks for consent to the worst case.
+    /// Asks for consent.
     async fn agree(
         &self,
         plans: &[TrialPlan],
@@ -89,9 +89,8 @@ impl OnAws {
     ) -> Result<ConsentedRun, PlatformError> {
         let Estimates { rows, prices } = self.estimates()?;
         let trainings: Vec<Training> = rows.iter().map(training).collect();
-        let lines =
-            bound(rows, prices).map_err(|error| self.lacks(&error.to_string(), OTHER_PRICES))?;
-        let worst_usd: f64 = lines.iter().map(|line| line.usd).sum();
+        let at_most =
+            bounds(rows, prices).map_err(|error| self.lacks(&error.to_string(), OTHER_PRICES))?;
         let mode = match (consent.yes, stdin().is_terminal()) {
             (true, _) => Consent::Given,
             (false, true) => Consent::Ask,
@@ -99,7 +98,9 @@ impl OnAws {
         };
         let module = self.needed_module(plans, &trainings, output)?;
         let budget = Budget {
-            limit_usd: consent.max_usd,
+            limit: SpendingLimit(consent.max_usd),
+            spent_in: consent.spent_in.clone(),
+            at_most,
             consent: mode,
             prices: self.running_prices(&trainings)?,
             region: prices.region().to_owned(),
@@ -110,7 +111,7 @@ impl OnAws {
             stdin().lock().read_line(&mut answer).ok().map(|_| answer)
         };
         let programs = Programs::read(&trainings, worker, module.as_deref()).await?;
-        ConsentedRun::ask(trainings, programs, worst_usd, &budget, answer).await
+        ConsentedRun::ask(trainings, programs, &budget, answer).await
     }
 
     /// Returns the prices from which spending is computed. Instance types without a
@@ -131,6 +132,10 @@ impl OnAws {
         Ok(RunningPrices {
             gb_second_usd: price("lambda_gb_second")?,
             request_usd: price("lambda_request")?,
+            object_usd: BTreeMap::from([
+                ("s3_list".to_owned(), price("s3_list")?),
+                ("s3_get".to_owned(), price("s3_get")?),
+            ]),
             instance_hour_usd: hours,
         })
     }
@@ -198,10 +203,12 @@ impl Platform for OnAws {
         let (worker, description) = worker::find_and_describe().await?;
         let consented = self.agree(plans, worker.program(), consent, output).await?;
         let program = worker.program().to_owned();
+        let rehearsed = consented.clients.is_rehearsal();
         self.worker = Some(worker);
         self.stage = Stage::Consented(Box::new(consented));
         Ok(Prepared {
             worker: Some(program),
+            rehearsed,
             infeasible: (plans.iter())
                 .map(|plan| without_cuda(&plan.row, description.built_with_cuda))
                 .collect(),

@@ -16,13 +16,14 @@ mod spending;
 mod teardown;
 mod trial;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use epochcost_aws::deployment::{self, AROUND_TRIAL_S, Package, Training};
 use epochcost_aws::resource::{Architecture, Kind, ObjectSpec};
 use epochcost_aws::services::MODULE_KEY;
 use epochcost_aws::{
-    Approval, AwsError, Cause, Clients, Consent, Journal, RunId, Scope, package, provision, workers,
+    Approval, AwsError, Cause, Clients, Consent, Journal, RunId, Scope, SpendingLimit, package,
+    provision, workers,
 };
 use epochcost_systems::SystemError;
 use jiff::{SignedDuration, Timestamp};
@@ -32,10 +33,11 @@ use uuid::Uuid;
 use self::spending::{Rented, Spending};
 use super::{CloudError, PlatformError};
 use crate::exit::Exit;
+use crate::platform::aws_plan::{Share, Shares};
 
 pub use life_cycle::AwsFactory;
 use spending::RunningPrices;
-use teardown::{AwsLeftover, tear_down_runs};
+use teardown::{AwsLeftover, spent_usd, tear_down_runs};
 
 /// Prefix of the names of a run directory's journals; the run's id follows.
 const JOURNAL_PREFIX: &str = "aws-journal-";
@@ -45,14 +47,28 @@ const GRACE_S: i64 = 3_600;
 /// Spending limit of a run, the way to ask for consent, and prices.
 #[derive(Clone, Debug)]
 struct Budget {
-    /// Spending limit, US dollars (`--max-usd`).
-    limit_usd: Option<f64>,
+    /// Spending limit (`--max-usd`).
+    limit: SpendingLimit,
+    /// Directory of the runs that the limit is for; the run's own, if none.
+    spent_in: Option<PathBuf>,
+    /// The worst case of what all trials share, and of one trial of each row.
+    at_most: Shares,
     /// Whether and how to ask.
     consent: Consent,
     /// Prices of what runs.
     prices: RunningPrices,
     /// Region that the prices are of.
     region: String,
+}
+
+impl Budget {
+    /// Returns the most that the least which can be started costs, US dollars: what all trials
+    /// share, and the cheapest of them.
+    fn least_usd(&self) -> f64 {
+        let usd = |share: &Share| share.values().sum::<f64>();
+        let trials = self.at_most.trials.iter().map(usd);
+        usd(&self.at_most.run) + trials.min_by(f64::total_cmp).unwrap_or_default()
+    }
 }
 
 /// A run that the user agreed to, of which nothing exists yet.
@@ -109,14 +125,13 @@ fn unfit(error: package::PackageError) -> PlatformError {
 }
 
 impl ConsentedRun {
-    /// Asks for consent to `rows`, which cost `worst_usd` at most.
+    /// Asks for consent to `rows`.
     ///
     /// # Errors
     /// Without usable credentials, over the limit, or without consent.
     async fn ask(
         rows: Vec<Training>,
         programs: Programs,
-        worst_usd: f64,
         budget: &Budget,
         answer: impl FnOnce() -> Option<String>,
     ) -> Result<Self, PlatformError> {
@@ -135,10 +150,9 @@ impl ConsentedRun {
         let run = RunId::new(Uuid::new_v4().as_u64_pair().1);
         let scope = clients.scope(run, expiry(&rows)?).await?;
         let addresses = deployment::addresses(&scope, &rows).map_err(unusable)?;
-        let Budget {
-            limit_usd, consent, ..
-        } = *budget;
-        let approval = Approval::ask(addresses, worst_usd, limit_usd, consent, answer)?;
+        // What was spent before is known where the run is.
+        budget.limit.admits(0.0, budget.least_usd())?;
+        let approval = Approval::ask(addresses, budget.consent, answer)?;
         Ok(Self {
             clients,
             scope,
@@ -164,8 +178,12 @@ impl ConsentedRun {
             budget,
         } = self;
         let package = package::archive(&programs.worker).map_err(unfit)?;
+        let before_usd = spent_usd(budget.spent_in.as_deref().unwrap_or(directory))?;
+        budget.limit.admits(before_usd, budget.least_usd())?;
         let path = directory.join(format!("{JOURNAL_PREFIX}{}.jsonl", scope.run));
         let mut journal = Journal::begin(&path, scope.clone())?;
+        let shared_usd = budget.at_most.run.values().sum();
+        journal.reserves("run", shared_usd)?;
         let mut code = vec![ObjectSpec {
             key: PACKAGE_KEY.to_owned(),
             body: package.into(),
@@ -204,7 +222,7 @@ impl ConsentedRun {
             },
             journal: Mutex::new(journal),
             budget,
-            spent_usd: std::sync::Mutex::new(0.0),
+            spent_usd: std::sync::Mutex::new(before_usd + shared_usd),
         })
     }
 }
@@ -240,7 +258,7 @@ struct Aws {
     armed: std::sync::Mutex<Vec<String>>,
     /// Number of interface endpoints, which all trials share.
     endpoints: usize,
-    /// Spending of trials that have ended, US dollars.
+    /// What was spent or reserved but for the trial that runs, under the same limit, US dollars.
     spent_usd: std::sync::Mutex<f64>,
 }
 
@@ -257,7 +275,7 @@ impl Aws {
     fn spending(&self, memory_mb: u32, rented: Vec<Rented>) -> Spending {
         Spending {
             prices: self.budget.prices.clone(),
-            limit_usd: self.budget.limit_usd,
+            limit_usd: self.budget.limit.0,
             memory_mb,
             rented,
             before_usd: *self.spent(),

@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use epochcost_aws::AwsError;
+use epochcost_channels::Traffic;
+use epochcost_systems::{Host, Record};
 use jiff::Timestamp;
 
 use super::log::Seen;
+use crate::metering::TrialOutcome;
+use crate::platform::aws_plan::Share;
 
 /// Prices of what runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +20,8 @@ pub struct RunningPrices {
     pub gb_second_usd: f64,
     /// US dollars per request.
     pub request_usd: f64,
+    /// US dollars per request to S3, by its dimension.
+    pub object_usd: BTreeMap<String, f64>,
     /// US dollars per hour, by instance type.
     pub instance_hour_usd: BTreeMap<String, f64>,
 }
@@ -75,13 +81,41 @@ impl Spending {
             None => (now_s - seen.started_s).max(0.0),
         });
         let gb_seconds = seconds.sum::<f64>() * gb;
-        let hours = |rented: &Rented| rented.since.elapsed().as_secs_f64() / 3600.0;
-        let rented = self.rented.iter();
-        let rented_usd: f64 = rented.map(|all| all.usd_per_hour * hours(all)).sum();
         self.before_usd
-            + rented_usd
+            + self.rented_usd()
             + gb_seconds * self.prices.gb_second_usd
             + seen.len() as f64 * self.prices.request_usd
+    }
+
+    /// Returns the most that a trial which succeeded can have cost, US dollars, once its instances are
+    /// gone: what is known of it, and the worst case of all else.
+    pub(super) fn settled_usd(&self, at_most: &Share, outcome: &TrialOutcome) -> f64 {
+        let functions = (outcome.invocations.iter()).filter(|call| call.host == Host::Function);
+        let billed_ms: u64 = functions.clone().map(|call| call.billed_ms).sum();
+        let gb = f64::from(self.memory_mb) / 1024.0;
+        let known_usd = |dimension: &str| {
+            let (units, unit_usd) = match dimension {
+                "lambda_gb_second" => (billed_ms as f64 / 1e3 * gb, self.prices.gb_second_usd),
+                // A second delivery of a request may have come after its log was read.
+                "lambda_request" => (2.0 * functions.clone().count() as f64, self.prices.request_usd),
+                _ => (
+                    requests(dimension, outcome)?,
+                    *self.prices.object_usd.get(dimension)?,
+                ),
+            };
+            Some(units * unit_usd)
+        };
+        let is_rented = |dimension: &str| dimension.starts_with("ec2/");
+        let others = at_most.iter().filter(|(dimension, _)| !is_rented(dimension));
+        let others = others.map(|(dimension, usd)| known_usd(dimension).unwrap_or(*usd).min(*usd));
+        self.rented_usd() + others.sum::<f64>()
+    }
+
+    /// Returns what the trial's instances cost so far, US dollars.
+    fn rented_usd(&self) -> f64 {
+        let hours = |rented: &Rented| rented.since.elapsed().as_secs_f64() / 3600.0;
+        let rented = self.rented.iter();
+        rented.map(|all| all.usd_per_hour * hours(all)).sum()
     }
 
     /// Returns US dollars spent.
@@ -103,6 +137,25 @@ impl Spending {
             _ => Ok(spent_usd),
         }
     }
+}
+
+/// Returns the requests of a price of S3 that the steps of a trial metered, twice: S3 may bill one that
+/// was sent again, and what a worker asks for outside its steps is little. None of other dimensions.
+fn requests(dimension: &str, outcome: &TrialOutcome) -> Option<f64> {
+    let of: fn(&Traffic) -> u64 = match dimension {
+        "s3_list" => |traffic| traffic.lists,
+        "s3_get" => |traffic| traffic.gets + traffic.missed_gets,
+        _ => return None,
+    };
+    let steps = outcome.records.iter().filter_map(|record| match record {
+        Record::Step(step) => Some(&step.traffic),
+        _ => None,
+    });
+    let requests: u64 = steps
+        .flat_map(|traffic| [traffic.exchange, traffic.dataset, traffic.state])
+        .map(|channels| of(&channels.objects))
+        .sum();
+    Some(2.0 * requests as f64)
 }
 
 #[cfg(test)]
@@ -139,6 +192,7 @@ mod tests {
             prices: RunningPrices {
                 gb_second_usd: 0.5,
                 request_usd: 0.25,
+                object_usd: BTreeMap::from([("s3_list".to_owned(), 0.125)]),
                 instance_hour_usd: BTreeMap::from([("g4dn.xlarge".to_owned(), 0.5)]),
             },
             limit_usd,
@@ -162,6 +216,23 @@ mod tests {
         assert!(matches!(error, AwsError::Spent { .. }), "{error}");
         assert!(spending(None).check(&seen()).is_ok());
         assert!(spending(Some(2.0)).check(&[]).is_ok());
+    }
+
+    /// What was measured takes the place of its worst case, and of nothing else.
+    #[test]
+    fn what_is_over_cost_what_was_measured_and_the_worst_case_of_the_rest() {
+        let dimensions = ["lambda_gb_second", "lambda_request", "ec2/g4dn.xlarge", "s3_list", "logs_gb"];
+        let at_most = Share::from(dimensions.map(|dimension| (dimension.to_owned(), 10.0)));
+        let outcome = TrialOutcome {
+            invocations: seen().iter().filter_map(Seen::invocation).collect(),
+            ..TrialOutcome::default()
+        };
+        assert_eq!(outcome.invocations.len(), 1);
+        // 3 s of 2 GB, a request that may have come twice, no steps, and logs.
+        let usd = spending(None).settled_usd(&at_most, &outcome);
+        assert!((usd - (3.0 + 0.5 + 10.0)).abs() < 1e-9, "{usd}");
+        let nothing = Share::from([("lambda_gb_second".to_owned(), 1.0)]);
+        assert_eq!(spending(None).settled_usd(&nothing, &outcome), 1.0);
     }
 
     #[test]

@@ -71,6 +71,24 @@ pub async fn tear_down_runs(
     Ok(leftovers)
 }
 
+/// Returns what the runs in `directory`, and in directories within it, have spent or reserved, US dollars.
+///
+/// # Errors
+/// When a directory or a journal cannot be read.
+pub(super) fn spent_usd(directory: &Path) -> Result<f64, AwsError> {
+    let mut usd = 0.0;
+    for path in journals(directory)? {
+        usd += Journal::usd_in(&path)?;
+    }
+    for path in entries(directory)? {
+        // Directories that are linked to may hold themselves.
+        if path.is_dir() && !path.is_symlink() {
+            usd += spent_usd(&path)?;
+        }
+    }
+    Ok(usd)
+}
+
 /// Returns whether the process died before it completed the journal's first line:
 /// such a journal lists nothing.
 fn is_unbegun(path: &Path) -> bool {
@@ -79,19 +97,22 @@ fn is_unbegun(path: &Path) -> bool {
 
 /// Returns the paths of the journals in `directory`, sorted.
 fn journals(directory: &Path) -> Result<Vec<std::path::PathBuf>, AwsError> {
+    let mut found = entries(directory)?;
+    found.retain(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(JOURNAL_PREFIX) && name.ends_with(".jsonl"))
+    });
+    found.sort();
+    Ok(found)
+}
+
+fn entries(directory: &Path) -> Result<Vec<std::path::PathBuf>, AwsError> {
     let unreadable = |error: std::io::Error| AwsError::Journal {
         doing: "find",
         path: directory.to_path_buf(),
         reason: error.to_string(),
     };
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        if name.is_some_and(|name| name.starts_with(JOURNAL_PREFIX) && name.ends_with(".jsonl")) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
+    let entries = std::fs::read_dir(directory).map_err(unreadable)?;
+    let paths = entries.map(|entry| Ok(entry.map_err(unreadable)?.path()));
+    paths.collect()
 }

@@ -28,6 +28,10 @@ pub(super) async fn run(
     progress: &dyn Progress,
 ) -> Result<TrialOutcome, PlatformError> {
     let trial = Trial::of(aws, plan)?;
+    let at_most = &aws.budget.at_most.trials[trial.place.row];
+    let at_most_usd = at_most.values().sum();
+    aws.budget.limit.admits(*aws.spent(), at_most_usd)?;
+    (aws.journal.lock().await).reserves(&trial.scope(), at_most_usd)?;
     let (began, mut made) = (Timestamp::now(), BTreeSet::new());
     let outcome = match trial.make(data, &mut made, progress).await {
         Ok(()) => trial.work(progress).await,
@@ -51,6 +55,16 @@ pub(super) async fn run(
             _ => "not everything that it rented is gone: `epochcost clean --dry-run` lists it",
         });
     }
+    let usd = match (&outcome, &left) {
+        (Ok(outcome), Ok(left)) if outcome.failure.is_none() && left.is_empty() => {
+            let usd = trial.spending()?.settled_usd(at_most, outcome);
+            (aws.journal.lock().await).spent(&trial.scope(), usd)?;
+            usd
+        }
+        // What a trial that failed still costs is not known.
+        _ => at_most_usd,
+    };
+    *aws.spent() += usd;
     let mut outcome = outcome?;
     // Metrics outlive their resources, so the resources, which cost, are removed first.
     metrics::cross_check(&trial, began, &mut outcome).await?;
@@ -78,6 +92,9 @@ impl Trial<'_> {
             format!("s3://{}/{objects}", scope.region),
         );
         environment.insert(variable::SCOPE.to_owned(), self.scope());
+        let allowance = serde_json::to_string(&self.training.allowance)
+            .map_err(|error| PlatformError::Worker(format!("unwritable allowance: {error}")))?;
+        environment.insert(variable::ALLOWANCE.to_owned(), allowance);
         environment.extend(services.environment());
         if !self.row.faults.is_empty() {
             let faults = serde_json::to_string(&self.row.faults)

@@ -86,6 +86,7 @@ impl Platform for OnThisMachine {
             limits: limits(enforcement),
             servers: local.servers().await.into_iter().map(server).collect(),
             infeasible: vec![None; plans.len()],
+            ..Prepared::default()
         };
         self.local = Some(local);
         Ok(prepared)

@@ -18,10 +18,11 @@ use self::task::{Task, one_line, with_form};
 use super::execute::{Destination, Ended, execute};
 use super::signal::{Stop, stop_signal};
 use crate::analysis::overview::{AnalysedRun, Overview};
+use crate::cost::PriceBook;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, FormName, PlatformKind};
-use crate::platform::SpendingConsent;
+use crate::platform::{PlatformError, SpendingConsent};
 use crate::report;
 use crate::results::{
     Item, ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, probe,
@@ -29,7 +30,7 @@ use crate::results::{
 use crate::ui::{Output, eprint_line};
 
 /// Items to reproduce, and options.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// Papers and items; all, if there is none.
     pub items: &'a [String],
@@ -43,6 +44,8 @@ pub struct Request<'a> {
     pub fresh: bool,
     /// Whether only what would be run is shown.
     pub dry_run: bool,
+    /// Consent to what items cost on a cloud, and the limit of all of them together.
+    pub consent: SpendingConsent,
     /// Reason why the verdicts of this reproduction become the recorded ones, if they do.
     pub accept: Option<&'a str>,
     /// Directory that contains the papers' directories.
@@ -75,7 +78,9 @@ pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Er
             .filter(|platform| platform.site().is_cloud())
             .and_then(|platform| Some((platform, FormName::of(platform)?)))
         {
-            return on_cloud::show(&tasks, (platform, form), output);
+            let prices = request.consent.prices.clone();
+            let prices = prices.map_or_else(PriceBook::shipped, Ok)?;
+            return on_cloud::show(&tasks, (platform, form), &prices, output);
         }
         return dry_run::show(&tasks, request, output);
     }
@@ -96,7 +101,11 @@ struct Work<'a> {
     /// One entry per item of the record; `None` where it has no run.
     runs: Vec<Option<AnalysedRun>>,
     stop: Stop,
-    is_stopped: bool,
+    /// Why nothing more is started: a signal, or an account that cannot be used any more.
+    over: Option<String>,
+    is_interrupted: bool,
+    /// Whether something did not fit into the spending limit.
+    is_at_limit: bool,
 }
 
 /// Outcome of an item.
@@ -138,7 +147,9 @@ impl<'a> Work<'a> {
             runs: vec![None; record.items.len()],
             record,
             stop: stop_signal()?,
-            is_stopped: false,
+            over: None,
+            is_interrupted: false,
+            is_at_limit: false,
         })
     }
 
@@ -178,10 +189,13 @@ impl<'a> Work<'a> {
                 output.message(format_args!("{place}: done already"));
                 return Ok(Outcome::done(analysed(directory)?));
             }
-            RunState::Current { directory, .. } if is_kept && self.is_stopped => {
-                return Ok(Outcome::stopped(Some(analysed(directory)?)));
+            RunState::Current { directory, .. } if is_kept && self.over.is_some() => {
+                return Ok(self.unfinished(Some(analysed(directory)?)));
             }
-            _ if self.is_stopped => return Ok(Outcome::stopped(None)),
+            _ if self.over.is_some() => return Ok(self.unfinished(None)),
+            RunState::Stale { why, .. } if is_kept && experiment.platform.site().is_cloud() => {
+                return Ok(paid(AnalysedRun::open(&path)?, why));
+            }
             RunState::Current { ended, planned, .. } if is_kept => {
                 output.message(format_args!(
                     "{place}: goes on after {ended} of {planned} trials"
@@ -194,11 +208,12 @@ impl<'a> Work<'a> {
                 Destination::At(&path)
             }
         };
+        let consent = self.request.consent.clone();
         Ok(
             match execute(
                 experiment,
                 destination,
-                SpendingConsent::default(),
+                consent,
                 output,
                 &mut self.stop,
             )
@@ -210,14 +225,31 @@ impl<'a> Work<'a> {
                 }),
                 Ended::Failed(directory, error) => {
                     let run = directory.as_ref().map(analysed).transpose()?;
-                    Outcome::failed(&error, run)
+                    let is_account = matches!(error, Error::Platform(PlatformError::Cloud(_)));
+                    match error.exit() {
+                        Exit::SpendingLimit => {
+                            self.is_at_limit = true;
+                            Outcome::unfinished(one_line(&error), run)
+                        }
+                        Exit::Lacks if is_account => {
+                            self.over = Some(one_line(&error));
+                            self.unfinished(run)
+                        }
+                        _ => Outcome::failed(&error, run),
+                    }
                 }
                 Ended::Stopped(directory) => {
-                    self.is_stopped = true;
-                    Outcome::stopped(directory.as_ref().map(analysed).transpose()?)
+                    self.is_interrupted = true;
+                    self.over = Some("the reproduction was interrupted".to_owned());
+                    self.unfinished(directory.as_ref().map(analysed).transpose()?)
                 }
             },
         )
+    }
+
+    /// Returns the outcome of an item that was not run to its end, for the reason why nothing more is.
+    fn unfinished(&self, run: Option<AnalysedRun>) -> Outcome {
+        Outcome::unfinished(self.over.clone().unwrap_or_default(), run)
     }
 
     /// Sets aside what an item's directory holds, if it holds something.
@@ -261,7 +293,7 @@ impl<'a> Work<'a> {
         let out = self.request.out;
         self.record.write(out)?;
         let mut overview = Overview::new(&self.record, &self.runs);
-        if let Some(why) = self.request.accept.filter(|_| !self.is_stopped) {
+        if let Some(why) = self.request.accept.filter(|_| !self.is_interrupted) {
             accept::write(self.request.directory, &mut self.record, &overview, why)?;
             self.record.write(out)?;
             overview = Overview::new(&self.record, &self.runs);
@@ -273,14 +305,17 @@ impl<'a> Work<'a> {
         let page = out.join("report.html");
         self.output
             .message(format_args!("report: {}", page.display()));
-        if self.is_stopped {
+        if self.is_interrupted {
             return Err(Error::Interrupted {
                 kept: overview.items.iter().map(|item| item.trials).sum(),
                 directory: out.to_owned(),
                 remedy: "give the same command again to go on".to_owned(),
             });
         }
-        Ok(overview.exit_status())
+        Ok(match overview.exit_status() {
+            Exit::Interrupted if self.is_at_limit && self.over.is_none() => Exit::SpendingLimit,
+            exit => exit,
+        })
     }
 }
 
@@ -328,15 +363,31 @@ impl Outcome {
         }
     }
 
-    fn stopped(run: Option<AnalysedRun>) -> Self {
+    fn unfinished(why: String, run: Option<AnalysedRun>) -> Self {
         Self {
             state: match run {
                 Some(_) => ItemState::Incomplete,
                 None => ItemState::NotReached,
             },
-            why: Some("the reproduction was interrupted".into()),
+            why: Some(why),
             run,
         }
+    }
+}
+
+/// Returns the outcome of a run that was paid for and would not be made so any more, for `why`: it stands
+/// until somebody pays for another.
+fn paid(run: AnalysedRun, why: &str) -> Outcome {
+    let is_whole = (run.directory.progress()).is_ok_and(|(ended, planned)| ended == planned);
+    Outcome {
+        state: match is_whole {
+            true => ItemState::Done,
+            false => ItemState::Incomplete,
+        },
+        why: Some(format!(
+            "kept, since it was paid for, though {why}; --fresh sets it aside and pays for another"
+        )),
+        run: Some(run),
     }
 }
 

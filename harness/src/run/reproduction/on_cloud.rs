@@ -71,8 +71,9 @@ struct Budget {
     /// Items whose expected costs together are within it, in the plan's order.
     expected: Vec<String>,
     expected_usd: f64,
-    /// Items whose bound alone is within it: `run --max-usd` starts these.
-    bounded: Vec<String>,
+    /// Items that end within it, each alone, in 19 of 20 draws: a trial starts while what is spent and
+    /// its own bound are.
+    alone: Vec<String>,
 }
 
 /// Prints the plan.
@@ -82,12 +83,12 @@ struct Budget {
 pub(super) fn show(
     tasks: &[Task],
     (platform, form): (PlatformKind, FormName),
+    prices: &PriceBook,
     output: Output,
 ) -> Result<Exit, Error> {
-    let prices = PriceBook::shipped()?;
     let (planned, others): (Vec<&Task>, Vec<&Task>) =
         tasks.iter().partition(|task| task.is_planned());
-    let lines = parallel::map(&planned, |task| line(task, form, &prices));
+    let lines = parallel::map(&planned, |task| line(task, form, prices));
     let mut items = lines.into_iter().collect::<Result<Vec<Line>, Error>>()?;
     items.sort_by(|a, b| b.worth().total_cmp(&a.worth()).then(a.id.cmp(&b.id)));
     let left_out = others.iter().map(|task| (task.id.clone(), task.why()));
@@ -198,12 +199,12 @@ impl Budget {
             ids => ids.join(", "),
         };
         let text = format!(
-            "{} buys {} (expected {}). `--max-usd {}` starts {}.",
+            "{} buys {} (expected {}). Alone, `--max-usd {}` is enough for {}.",
             usd(self.usd),
             joined(&self.expected),
             usd(self.expected_usd),
             self.usd,
-            joined(&self.bounded)
+            joined(&self.alone)
         );
         wrapped("", &text)
     }
@@ -219,14 +220,16 @@ impl Budget {
                 expected.push(item.id.clone());
             }
         }
-        let is_bounded =
-            |item: &&Line| item.expected_usd().is_some() && item.account.at_most_usd <= budget;
-        let bounded = items.iter().filter(is_bounded);
+        let is_enough = |item: &&Line| {
+            let dearest = item.account.usd.filter(|_| item.expected_usd().is_some());
+            dearest.is_some_and(|usd| usd.p95 + item.account.trial_at_most_usd <= budget)
+        };
+        let alone = items.iter().filter(is_enough);
         Self {
             usd: budget,
             expected,
             expected_usd,
-            bounded: bounded.map(|item| item.id.clone()).collect(),
+            alone: alone.map(|item| item.id.clone()).collect(),
         }
     }
 }
@@ -251,7 +254,7 @@ impl Plan {
             "On {} in {}, prices of {}; nothing is created. Most verdicts per expected dollar first. \
              Expected: simulated over {} draws of constants and times of steps, by the cost model `full`; \
              addresses, volumes, endpoints, logs and failed trials come on top. At most: the bound that \
-             a run announces.",
+             a run announces; with `--max-usd` a trial starts while what is spent and its own bound fit.",
             platform.title(),
             self.region,
             self.prices,

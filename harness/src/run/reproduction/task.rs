@@ -49,7 +49,7 @@ impl Task {
     }
 
     async fn examine(&mut self, request: &Request<'_>, binaries: &Binaries) -> Result<(), Error> {
-        let whole = Experiment::load(&self.entry.file, &Options::default())?;
+        let whole = Experiment::load(&self.entry.file, &options(request))?;
         let quick = whole.forms.get(FormName::Quick).cloned();
         let platform = whole.platform;
         let whole = self.experiment.insert(whole);
@@ -58,7 +58,7 @@ impl Task {
             let form = name.and_then(|name| Some((name, whole.forms.get(name)?.clone())));
             if let Some((name, form)) = &form {
                 self.id = with_form(&self.entry.id, *name);
-                self.take(*name, form)?;
+                self.take(request, *name, form)?;
             }
             if let Some(why) = left_out(platform, wanted, form.as_ref().map(|(_, form)| form)) {
                 self.obstacle = Some((ItemState::LeftOut, why));
@@ -97,7 +97,7 @@ impl Task {
             }) => self.obstacle = Some((ItemState::LeftOut, format!("by --quick: {why}"))),
             Some(quick) => {
                 let path = request.out.join(with_form(&self.entry.id, FormName::Quick));
-                let reduced = self.take(FormName::Quick, &quick)?;
+                let reduced = self.take(request, FormName::Quick, &quick)?;
                 self.run_state = RunState::of(&path, reduced, binaries, worker)?;
             }
         }
@@ -106,12 +106,17 @@ impl Task {
 
     /// Takes a form in the place of the experiment: its directory is its own, so that no form
     /// replaces another.
-    fn take(&mut self, name: FormName, form: &Form) -> Result<&Experiment, Error> {
+    fn take(
+        &mut self,
+        request: &Request<'_>,
+        name: FormName,
+        form: &Form,
+    ) -> Result<&Experiment, Error> {
         self.run = PathBuf::from(with_form(&self.entry.id, name));
         self.changes = form.changes();
         let options = Options {
             form: Some(name),
-            ..Options::default()
+            ..options(request)
         };
         let experiment = Experiment::load(&self.entry.file, &options)?;
         Ok(self.experiment.insert(experiment))
@@ -155,6 +160,13 @@ impl Task {
             claims: experiment.map_or_else(Vec::new, |experiment| experiment.claims.clone()),
             lost: experiment.map_or_else(Vec::new, |experiment| experiment.lost.clone()),
         }
+    }
+}
+
+fn options(request: &Request<'_>) -> Options {
+    Options {
+        prices: request.consent.prices.clone(),
+        ..Options::default()
     }
 }
 

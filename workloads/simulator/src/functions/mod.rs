@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use epochcost_channels::Traffic;
 use epochcost_systems::{
     ArithmeticMeter, Compute, Fault, Faults, HookedCompute, Outcome, Record, Recorder, Requests,
     Result as SystemResult, Sizes, System, SystemError, Task, Totals, World,
@@ -48,6 +49,8 @@ pub(crate) struct Trial {
     pub(crate) arithmetic: ArithmeticMeter,
     pub(crate) records: Arc<Records>,
     pub(crate) invocations: Mutex<Calls>,
+    /// Most requests of an invocation to the object store, of each kind.
+    pub(crate) most_requests: Arc<Mutex<Traffic>>,
     pub(crate) serial: AtomicU64,
     /// Injected faults.
     pub(crate) faults: Vec<Fault>,
@@ -157,6 +160,7 @@ impl Trial {
     /// that were woken.
     pub(crate) fn run(&self, invoked: Invoked) -> Handle<SystemResult<Outcome>> {
         let (system, arithmetic) = (self.system, self.arithmetic.clone());
+        let most_requests = self.most_requests.clone();
         let Invoked {
             mut world, death, ..
         } = invoked;
@@ -164,6 +168,8 @@ impl Trial {
             let outcome = arithmetic.scope(system.run(&mut world)).await;
             // Arithmetic after the last request takes time, too.
             world.clock.sleep(Duration::ZERO).await;
+            let mut most = locked(&most_requests);
+            *most = most.zip(world.object_requests(), u64::max);
             outcome
         };
         let Some(death) = death else {

@@ -3,7 +3,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_channels::{ChannelError, Links, Meter, ObjectStore, Payload, Queue, TensorStore};
+use epochcost_channels::{
+    ChannelError, Links, Meter, ObjectStore, Payload, Queue, TensorStore, Traffic,
+};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::contract::attack;
@@ -349,6 +351,15 @@ impl World {
     pub fn with_stage_hook(mut self, hook: Arc<dyn StageHook>) -> Self {
         self.stage_hook = Some(hook);
         self
+    }
+
+    /// Returns the requests to the object store so far, for all purposes.
+    pub fn object_requests(&self) -> Traffic {
+        let mut all = Traffic::default();
+        for meters in &self.meters {
+            all += meters.objects.read();
+        }
+        all
     }
 
     /// Returns this worker's rank.

@@ -203,6 +203,12 @@ fn of_run(path: &Path) -> Result<Vec<Row>, Error> {
             remedy: "calibrate by it alone: a local run gives a compute profile".to_owned(),
         });
     }
+    if run.manifest().rehearsed {
+        return Err(Error::Usage {
+            problem: format!("{place} is a rehearsal: servers that stand in for {platform}'s answered"),
+            remedy: "calibrate by a run on the platform itself".to_owned(),
+        });
+    }
     let series = run.manifest().run_id.clone();
     let mut inits: BTreeMap<Key, Vec<f64>> = BTreeMap::new();
     let mut functions = BTreeSet::new();
