@@ -599,7 +599,8 @@ mod tests {
         }
         let Shares { run, trials } = shares(&rows, &Book).unwrap();
         let of_rows = rows.iter().zip(&trials).flat_map(|(row, share)| {
-            let usd = |(dimension, usd): (&String, &f64)| (dimension.clone(), usd * row.trials as f64);
+            let usd =
+                |(dimension, usd): (&String, &f64)| (dimension.clone(), usd * row.trials as f64);
             share.iter().map(usd).collect::<Vec<_>>()
         });
         let mut whole = run;

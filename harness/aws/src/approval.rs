@@ -121,7 +121,12 @@ mod tests {
     #[test]
     fn what_comes_next_fits_beside_what_is_spent() {
         let limit = SpendingLimit(Some(1.0));
-        for (spent, next) in [(0.0, 1.01), (0.75, 0.5), (0.0, f64::NAN), (f64::INFINITY, 0.0)] {
+        for (spent, next) in [
+            (0.0, 1.01),
+            (0.75, 0.5),
+            (0.0, f64::NAN),
+            (f64::INFINITY, 0.0),
+        ] {
             let error = limit.admits(spent, next).unwrap_err();
             assert!(matches!(error, AwsError::SpendingLimit { .. }));
         }

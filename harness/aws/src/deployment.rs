@@ -303,10 +303,7 @@ pub(crate) mod tests {
             memory_mb: 2048,
             timeout_s: 900,
             trial_s: None,
-            allowance: epochcost_aws_plan::Allowance {
-                lists: 1,
-                reads: 1,
-            },
+            allowance: epochcost_aws_plan::Allowance { lists: 1, reads: 1 },
             instance_type: "g4dn.xlarge".into(),
             trials: 1,
             uses_tensor_store: system.name() == "spirt",

@@ -111,7 +111,10 @@ pub fn on_account(
         remedy: "plan with a price book that has it: --prices FILE".to_owned(),
     };
     let lines = bound(&used, prices).map_err(no_price)?;
-    let Shares { run, trials: of_rows } = bounds(&used, prices).map_err(no_price)?;
+    let Shares {
+        run,
+        trials: of_rows,
+    } = bounds(&used, prices).map_err(no_price)?;
     let all = |share: &Share| share.values().sum::<f64>();
     let dearest_usd = of_rows.iter().map(all).fold(0.0, f64::max);
     Ok(OnAccount {

@@ -1,8 +1,8 @@
 //! What a platform on which trials cost money can do beside running them.
 
 use async_trait::async_trait;
-use epochcost_channels::Traffic;
 pub use epochcost_aws_plan::Line as CostLine;
+use epochcost_channels::Traffic;
 use serde::Serialize;
 
 use super::PlatformError;

@@ -63,9 +63,9 @@ pub(super) fn headline(manifest: &Manifest) -> String {
         Some(Site::ThisMachine) => {
             measured_on("this machine: real processes, real bytes over loopback, real time")
         }
-        Some(Site::Cloud(title)) if manifest.rehearsed => {
-            measured_on(&format!("servers that stood in for those of {title}: a rehearsal"))
-        }
+        Some(Site::Cloud(title)) if manifest.rehearsed => measured_on(&format!(
+            "servers that stood in for those of {title}: a rehearsal"
+        )),
         Some(Site::Cloud(title)) => measured_on(title),
         None => measured_on(&manifest.platform),
     }

@@ -7,6 +7,7 @@ use epochcost::experiment::{Experiment, Form, FormName, Options, yaml_files};
 use epochcost::platform::aws_plan::{bound, training};
 use epochcost::platform::{Figures, RowUsage, simulator};
 use epochcost::rows::Row;
+use epochcost_channels::{Allowance, Traffic};
 use serde_json::Value;
 
 use crate::support::epochcost;
@@ -263,8 +264,26 @@ fn usage() -> RowUsage {
         bytes_up: 1_000,
         gets: 10,
         data_gets: 2,
+        most_requests: Traffic::default(),
         longest_function_s: 0.0,
         seconds: 0.0,
+    }
+}
+
+/// A worker may ask eight times as often as it is forecast to, and so often where that is little.
+#[test]
+fn an_invocation_may_ask_eight_times_as_often_as_forecast() {
+    for (of_each, lists, reads) in [(0, 500, 2_000), (100, 800, 2_000), (1_000, 8_000, 16_000)] {
+        let row = training(&RowUsage {
+            most_requests: Traffic {
+                lists: of_each,
+                gets: of_each,
+                missed_gets: of_each,
+                ..Traffic::default()
+            },
+            ..usage()
+        });
+        assert_eq!(row.allowance, Allowance { lists, reads });
     }
 }
 

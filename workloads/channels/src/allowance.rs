@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Caller, Channel, ChannelError, Command, Fare, ObjectCommand, ObjectStore, Reply, Result};
+use crate::{
+    Caller, Channel, ChannelError, Command, Fare, ObjectCommand, ObjectStore, Reply, Result,
+};
 
 /// Requests of each price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,18 +74,30 @@ mod tests {
         let allowance = Allowance { lists: 2, reads: 3 };
         let store = store.allowed(allowance);
         for key in ["a", "b", "c", "d", "e"] {
-            store.put("bucket", key, Payload::from(vec![1])).await.unwrap();
+            store
+                .put("bucket", key, Payload::from(vec![1]))
+                .await
+                .unwrap();
         }
         for _ in 0..2 {
             store.list("bucket", "", None).await.unwrap();
         }
         let error = store.list("bucket", "", None).await.unwrap_err();
-        assert!(error.to_string().contains("more than 2 listings"), "{error}");
+        assert!(
+            error.to_string().contains("more than 2 listings"),
+            "{error}"
+        );
         for key in ["a", "absent", "b"] {
             store.get("bucket", key).await.unwrap();
         }
         let error = store.get("bucket", "a").await.unwrap_err();
-        assert!(matches!(error, ChannelError::Spent { allowed: 3, .. }), "{error}");
-        store.put("bucket", "f", Payload::from(vec![1])).await.unwrap();
+        assert!(
+            matches!(error, ChannelError::Spent { allowed: 3, .. }),
+            "{error}"
+        );
+        store
+            .put("bucket", "f", Payload::from(vec![1]))
+            .await
+            .unwrap();
     }
 }

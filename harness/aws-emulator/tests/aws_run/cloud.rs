@@ -1,8 +1,8 @@
 //! Emulated cloud for tests: this crate's emulator serves Lambda, Step Functions and
 //! CloudWatch and runs the instances of moto's EC2; moto serves everything else.
 
-use std::ffi::OsStr;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

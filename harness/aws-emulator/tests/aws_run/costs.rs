@@ -38,7 +38,11 @@ fn kill(
 fn to(file: &Path, out: &Path, more: &[&str]) -> Vec<String> {
     let (file, out) = (file.display().to_string(), out.display().to_string());
     let arguments = ["run", &file, "--platform", "aws", "--yes", "--out", &out];
-    arguments.iter().chain(more).map(|&one| one.into()).collect()
+    arguments
+        .iter()
+        .chain(more)
+        .map(|&one| one.into())
+        .collect()
 }
 
 /// Starts `command`, and kills it `delay` after the journals in `out` have `lines`; returns its exit
@@ -257,7 +261,10 @@ fn a_limit_holds_for_a_run_and_all_that_go_on_with_it() {
             let last = run(&["--max-usd", &limit, "--resume"]).output().unwrap();
             last.status.code()
         });
-        let cleaned = cloud.run(directory.path(), &["clean", "--yes", "--region", crate::REGION]);
+        let cleaned = cloud.run(
+            directory.path(),
+            &["clean", "--yes", "--region", crate::REGION],
+        );
         assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
         cloud.assert_empty();
         let charged_usd = charged_usd(&cloud, &bound);

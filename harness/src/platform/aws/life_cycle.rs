@@ -5,8 +5,8 @@ use std::io::{BufRead, IsTerminal, stdin};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use epochcost_aws::{Consent, SpendingLimit};
 use epochcost_aws::deployment::{SERVICE_INSTANCE, Training};
+use epochcost_aws::{Consent, SpendingLimit};
 use epochcost_aws_plan::Prices;
 use epochcost_systems::Device;
 

@@ -97,7 +97,10 @@ impl Spending {
             let (units, unit_usd) = match dimension {
                 "lambda_gb_second" => (billed_ms as f64 / 1e3 * gb, self.prices.gb_second_usd),
                 // A second delivery of a request may have come after its log was read.
-                "lambda_request" => (2.0 * functions.clone().count() as f64, self.prices.request_usd),
+                "lambda_request" => (
+                    2.0 * functions.clone().count() as f64,
+                    self.prices.request_usd,
+                ),
                 _ => (
                     requests(dimension, outcome)?,
                     *self.prices.object_usd.get(dimension)?,
@@ -106,7 +109,9 @@ impl Spending {
             Some(units * unit_usd)
         };
         let is_rented = |dimension: &str| dimension.starts_with("ec2/");
-        let others = at_most.iter().filter(|(dimension, _)| !is_rented(dimension));
+        let others = at_most
+            .iter()
+            .filter(|(dimension, _)| !is_rented(dimension));
         let others = others.map(|(dimension, usd)| known_usd(dimension).unwrap_or(*usd).min(*usd));
         self.rented_usd() + others.sum::<f64>()
     }
@@ -221,7 +226,13 @@ mod tests {
     /// What was measured takes the place of its worst case, and of nothing else.
     #[test]
     fn what_is_over_cost_what_was_measured_and_the_worst_case_of_the_rest() {
-        let dimensions = ["lambda_gb_second", "lambda_request", "ec2/g4dn.xlarge", "s3_list", "logs_gb"];
+        let dimensions = [
+            "lambda_gb_second",
+            "lambda_request",
+            "ec2/g4dn.xlarge",
+            "s3_list",
+            "logs_gb",
+        ];
         let at_most = Share::from(dimensions.map(|dimension| (dimension.to_owned(), 10.0)));
         let outcome = TrialOutcome {
             invocations: seen().iter().filter_map(Seen::invocation).collect(),

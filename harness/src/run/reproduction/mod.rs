@@ -210,15 +210,7 @@ impl<'a> Work<'a> {
         };
         let consent = self.request.consent.clone();
         Ok(
-            match execute(
-                experiment,
-                destination,
-                consent,
-                output,
-                &mut self.stop,
-            )
-            .await
-            {
+            match execute(experiment, destination, consent, output, &mut self.stop).await {
                 Ended::Whole(directory, analysis) => Outcome::done(AnalysedRun {
                     directory: *directory,
                     analysis: *analysis,

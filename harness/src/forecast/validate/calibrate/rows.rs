@@ -205,7 +205,9 @@ fn of_run(path: &Path) -> Result<Vec<Row>, Error> {
     }
     if run.manifest().rehearsed {
         return Err(Error::Usage {
-            problem: format!("{place} is a rehearsal: servers that stand in for {platform}'s answered"),
+            problem: format!(
+                "{place} is a rehearsal: servers that stand in for {platform}'s answered"
+            ),
             remedy: "calibrate by a run on the platform itself".to_owned(),
         });
     }
