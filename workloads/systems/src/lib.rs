@@ -40,7 +40,7 @@ pub use contract::requests::{
     ExecutionStatus, FollowUp, FollowUps, Requests, execution_name, requests,
 };
 pub use contract::resources::{Reading, Resources, StageUsage, StageUsages};
-pub use contract::running::Running;
+pub use contract::running::{Running, named};
 pub use contract::settings::SettingsError;
 pub use contract::stage_hook::{StageEntry, StageHook};
 pub use contract::state_dict::{Entry, EntryKind, state_dict};

@@ -226,7 +226,8 @@ impl LogTail {
             let is_over = self.is_over();
             let seen = self.poll(trial, progress).await?;
             let reached = worker_progress(starts, &seen);
-            if reached != WorkerProgress::Running || is_over {
+            let is_running = matches!(reached, WorkerProgress::Running(_));
+            if !is_running || is_over {
                 return Ok(reached);
             }
             sleep(POLL_INTERVAL).await;

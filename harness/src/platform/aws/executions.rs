@@ -1,11 +1,12 @@
 //! Executions of a trial's state machine.
 
+use std::collections::BTreeSet;
 use std::iter::successors;
 use std::time::Duration;
 
 use epochcost_aws::deployment;
 use epochcost_aws::invoke::{self, Execution};
-use epochcost_systems::{State, Task, execution_name, states};
+use epochcost_systems::{State, Task, execution_name, named, states};
 use tokio::time::{Instant, sleep};
 
 use super::context::{LogTail, POLL_INTERVAL, Trial};
@@ -87,7 +88,11 @@ pub(super) async fn follow(
             Execution::Running | Execution::Absent => {
                 running.insert(0, (task, arn));
                 if tail.is_over() {
-                    return Ok((WorkerProgress::Running, transitions));
+                    let running = running.iter();
+                    let running: BTreeSet<_> = running
+                        .map(|(task, _)| ("workflow".to_owned(), task.rank))
+                        .collect();
+                    return Ok((WorkerProgress::Running(named(running.iter())), transitions));
                 }
                 sleep(POLL_INTERVAL / 2).await;
                 tail.poll(trial, progress).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use epochcost_systems::{Outcome, Record};
+use epochcost_systems::{Outcome, Record, named};
 
 use super::log::Seen;
 
@@ -12,8 +12,8 @@ pub(super) type Start = (String, usize, usize);
 /// Progress of all workers of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WorkerProgress {
-    /// A worker is running, or its log is incomplete.
-    Running,
+    /// Workers are running, or their logs are incomplete; which, in words.
+    Running(String),
     /// Every started invocation has succeeded.
     Ended,
     /// An invocation failed that no other invocation waited for; the reason.
@@ -30,10 +30,13 @@ pub(super) fn worker_progress(first: &[Start], seen: &[Seen]) -> WorkerProgress 
         }
     }
     let mut missing = expected.clone();
-    let mut is_open = false;
+    let (mut is_open, mut running) = (false, BTreeSet::new());
     for one in seen.iter().filter(|one| !one.is_repeated()) {
         let start = (one.task.as_ref()).map(|task| (task.function.clone(), task.rank, task.epoch));
-        is_open |= !one.has_ended();
+        if !one.has_ended() {
+            is_open = true;
+            running.extend(start.clone().map(|(function, rank, _)| (function, rank)));
+        }
         match (start, one.failure()) {
             (Some(start), failure) if expected.contains(&start) => {
                 if let Some(reason) = failure {
@@ -55,11 +58,19 @@ pub(super) fn worker_progress(first: &[Start], seen: &[Seen]) -> WorkerProgress 
             _ => {}
         }
     }
-    if is_open || !missing.is_empty() {
-        WorkerProgress::Running
-    } else {
-        WorkerProgress::Ended
+    if !is_open && missing.is_empty() {
+        return WorkerProgress::Ended;
     }
+    running.extend(
+        missing
+            .into_iter()
+            .map(|(function, rank, _)| (function, rank)),
+    );
+    WorkerProgress::Running(if running.is_empty() {
+        "an invocation that logged no task".to_owned()
+    } else {
+        named(running.iter())
+    })
 }
 
 /// Returns the number of steps among records.
@@ -118,10 +129,11 @@ mod tests {
 
     #[test]
     fn a_trial_ends_with_the_last_of_its_invocations() {
-        assert_eq!(found(vec![]), WorkerProgress::Running);
+        let running = || WorkerProgress::Running("worker of worker 0".to_owned());
+        assert_eq!(found(vec![]), running());
         for lines in 1..=5 {
             let expected = if lines < 3 {
-                WorkerProgress::Running
+                running()
             } else {
                 WorkerProgress::Ended
             };
@@ -129,12 +141,9 @@ mod tests {
         }
         // It went on in an invocation whose log has not come.
         let first = invocation(1, 0, CONTINUED, 5);
-        assert_eq!(found(vec![first.clone()]), WorkerProgress::Running);
+        assert_eq!(found(vec![first.clone()]), running());
         let second = |lines| invocation(2, 1, FINISHED, lines);
-        assert_eq!(
-            found(vec![first.clone(), second(2)]),
-            WorkerProgress::Running
-        );
+        assert_eq!(found(vec![first.clone(), second(2)]), running());
         assert_eq!(found(vec![first, second(5)]), WorkerProgress::Ended);
     }
 
@@ -142,7 +151,8 @@ mod tests {
     #[test]
     fn a_repeated_delivery_ends_nothing() {
         let again = |lines| invocation(2, 0, REPEATED, lines);
-        assert_eq!(found(vec![again(5)]), WorkerProgress::Running);
+        let running = WorkerProgress::Running("worker of worker 0".to_owned());
+        assert_eq!(found(vec![again(5)]), running);
         let first = invocation(1, 0, FINISHED, 5);
         assert_eq!(found(vec![first, again(5)]), WorkerProgress::Ended);
     }

@@ -279,8 +279,8 @@ impl Trial<'_> {
         let failure = match reached {
             WorkerProgress::Ended => None,
             WorkerProgress::Failed(reason) => Some(reason),
-            WorkerProgress::Running => Some(format!(
-                "the trial did not end within {} s",
+            WorkerProgress::Running(who) => Some(format!(
+                "the trial did not end within {} s ({who} did not end)",
                 tail.deadline_s
             )),
         };

@@ -25,20 +25,23 @@ impl Running {
 
     /// Returns the first of them in words, and how many more there are.
     pub fn named(&self) -> String {
-        let running = locked(&self.0);
-        let named = running
-            .keys()
-            .map(|(function, rank)| format!("{function} of worker {rank}"));
-        let named: Vec<String> = named.take(MOST_NAMED).collect();
-        match running.len().saturating_sub(MOST_NAMED) {
-            0 => named.join(", "),
-            more => format!("{} and {more} more", named.join(", ")),
-        }
+        named(locked(&self.0).keys())
     }
 }
 
 /// Most functions that a reason names.
 const MOST_NAMED: usize = 8;
+
+/// Returns the first functions and ranks in words, and how many more there are.
+pub fn named<'a>(running: impl ExactSizeIterator<Item = &'a (String, usize)>) -> String {
+    let more = running.len().saturating_sub(MOST_NAMED);
+    let named = running.map(|(function, rank)| format!("{function} of worker {rank}"));
+    let named: Vec<String> = named.take(MOST_NAMED).collect();
+    match more {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
 
 pub(crate) struct RunningGuard(Running, (String, usize));
 
