@@ -130,13 +130,19 @@ fn an_s3_server_refuses_strangers_and_is_gone_afterwards() {
     let Some(mut objects) = started(ObjectServer::start()) else {
         return;
     };
-    let mut stream = TcpStream::connect(objects.address()).unwrap();
-    stream
-        .write_all(b"PUT /bucket HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-        .unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).unwrap();
-    assert!(reply.starts_with("HTTP/1.1 403"), "{reply}");
+    // Before any of a body comes; a form's signature is behind it.
+    for request in [
+        "PUT /bucket HTTP/1.1\r\n",
+        "POST /bucket HTTP/1.1\r\ncontent-type: multipart/form-data; boundary=x\r\n",
+    ] {
+        let mut stream = TcpStream::connect(objects.address()).unwrap();
+        let head = "host: localhost\r\ncontent-length: 1073741824\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut reply = [0; 12];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!(reply, *b"HTTP/1.1 403", "{request}");
+    }
     assert!(objects.ended().is_none());
     let (address, process) = (objects.address(), objects.process());
     let directory = directory_of(process);

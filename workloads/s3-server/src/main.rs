@@ -10,15 +10,24 @@ mod store;
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
 use std::{env, process};
 
+use epochcost_channels::embedded::access_key;
+use epochcost_channels::embedded::strangers::{Strangers, Trust};
 use epochcost_environment::s3_server::{ACCESS_KEY, SECRET_KEY};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{Body, HttpError};
 use store::Store;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
 
 #[tokio::main]
 async fn main() {
@@ -46,33 +55,64 @@ async fn serve() -> Result<(), Box<dyn Error>> {
             .into());
         }
     }
+    let (access, secret) = (key(ACCESS_KEY)?, key(SECRET_KEY)?);
     let mut service = S3ServiceBuilder::new(Store::default());
-    service.set_auth(SimpleAuth::from_single(key(ACCESS_KEY)?, key(SECRET_KEY)?));
+    service.set_auth(SimpleAuth::from_single(access.clone(), secret));
     let service = service.build();
+    let known: Arc<str> = access.into();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let mut output = io::stdout();
     writeln!(output, "listening on {}", listener.local_addr()?)?;
     output.flush()?;
+    let mut strangers = Strangers::default();
     loop {
-        // An accept fails if the client closed the connection first: there is no request to answer.
-        if let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(answer(stream, service.clone()));
-        }
+        // An accept fails if the client closed the connection first, and where no file handles are left.
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        let (service, known, trust) = (service.clone(), known.clone(), strangers.enter());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = serve_client(stream, service, known, trust.clone()) => {}
+                () = trust.clone().over() => {}
+            }
+        });
     }
 }
 
 /// Answers one client's requests until it leaves.
-async fn answer(stream: TcpStream, service: S3Service) {
+async fn serve_client(stream: TcpStream, service: S3Service, known: Arc<str>, trust: Trust) {
     // Replies are sent at once: with Nagle's algorithm a small one would wait for the
     // client's acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
+    let answers =
+        service_fn(move |request| answer(service.clone(), known.clone(), trust.clone(), request));
     let connection = auto::Builder::new(TokioExecutor::new());
-    if let Err(error) = connection
-        .serve_connection(TokioIo::new(stream), service)
-        .await
-    {
+    let served = connection.serve_connection(TokioIo::new(stream), answers);
+    if let Err(error) = served.await {
         let _ = writeln!(io::stderr(), "epochcost-s3: a connection failed: {error}");
     }
+}
+
+/// Answers a request that names the access key `known`. Of any other no body is read: the protocol
+/// has forms whose signature is behind their body.
+async fn answer(
+    service: S3Service,
+    known: Arc<str>,
+    trust: Trust,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, HttpError> {
+    let (parts, body) = request.into_parts();
+    if access_key(&parts).is_none_or(|given| *given != *known) {
+        let mut refused = Response::new(Body::empty());
+        *refused.status_mut() = StatusCode::FORBIDDEN;
+        return Ok(refused);
+    }
+    trust.admit();
+    service
+        .call(Request::from_parts(parts, Body::from(body)))
+        .await
 }
 
 fn key(variable: &str) -> Result<String, String> {

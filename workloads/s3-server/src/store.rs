@@ -15,6 +15,11 @@ use s3s::{Body, S3, S3Error, S3Request, S3Response, S3Result, s3_error};
 /// Most keys on a page of a listing (`ListObjectsV2`).
 const PAGE_KEYS: i32 = 1_000;
 
+/// Largest object, bytes: S3's limit for one PUT.
+const MOST_BYTES: usize = 5 << 30;
+/// Most bytes reserved at once for an announced body.
+const MOST_RESERVED_BYTES: usize = 64 << 20;
+
 /// Every bucket, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
@@ -93,14 +98,18 @@ impl S3 for Store {
         // Read the whole body before the lock.
         let body = input.body.ok_or(s3_error!(IncompleteBody))?;
         let expected = input.content_length.unwrap_or_default();
-        let bytes = BytesMut::with_capacity(usize::try_from(expected).unwrap_or_default());
+        let expected = usize::try_from(expected).unwrap_or_default();
+        let bytes = BytesMut::with_capacity(expected.min(MOST_RESERVED_BYTES));
         let bytes = body
+            .map_err(|error| s3_error!(IncompleteBody, "{error}"))
             .try_fold(bytes, async |mut bytes, part| {
+                if bytes.len() + part.len() > MOST_BYTES {
+                    return Err(s3_error!(EntityTooLarge));
+                }
                 bytes.extend_from_slice(&part);
                 Ok(bytes)
             })
-            .await
-            .map_err(|error| s3_error!(IncompleteBody, "{error}"))?;
+            .await?;
         let stored = Stored {
             bytes: bytes.freeze(),
             #[expect(clippy::disallowed_methods, reason = "the date of an object")]
@@ -244,5 +253,45 @@ impl S3 for Store {
             continuation_token: input.continuation_token,
             ..Default::default()
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn request<T>(input: T) -> S3Request<T> {
+        S3Request {
+            input,
+            method: hyper::Method::PUT,
+            uri: hyper::Uri::default(),
+            headers: hyper::HeaderMap::default(),
+            extensions: hyper::http::Extensions::default(),
+            credentials: None,
+            region: None,
+            service: None,
+            trailing_headers: None,
+        }
+    }
+
+    /// What a client announces costs no memory before it is sent.
+    #[tokio::test]
+    async fn an_announced_length_reserves_little() {
+        let store = Store::default();
+        let bucket = CreateBucketInput {
+            bucket: "b".into(),
+            ..CreateBucketInput::default()
+        };
+        store.create_bucket(request(bucket)).await.unwrap();
+        let put = PutObjectInput {
+            bucket: "b".into(),
+            key: "k".into(),
+            body: Some(StreamingBlob::from(Body::from(Bytes::from_static(b"abc")))),
+            content_length: Some(i64::MAX),
+            ..PutObjectInput::default()
+        };
+        store.put_object(request(put)).await.unwrap();
+        assert_eq!(store.object("b", "k").unwrap().bytes, &b"abc"[..]);
     }
 }

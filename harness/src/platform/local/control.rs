@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::map_request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
@@ -55,9 +56,11 @@ pub(super) async fn serve(requests: Requests, gates: Arc<Gates>) -> std::io::Res
         .route(&format!("/{secret}/"), post(step_functions))
         .route(&format!("/{secret}/faults/{{number}}"), faults)
         .layer(DefaultBodyLimit::disable())
+        // Of a path that is known.
+        .route_layer(map_request(http::admitted))
         .with_state(requests);
     Ok(ControlApi {
-        server: http::serve(routes).await?,
+        server: http::serve_private(routes).await?,
         secret,
     })
 }

@@ -4,7 +4,9 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
-use axum::serve::ListenerExt;
+use axum::extract::Request;
+use axum::middleware::map_request;
+use epochcost_channels::embedded::strangers::{self, Trust};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -21,29 +23,32 @@ impl Server {
     }
 }
 
-/// Serves `routes` on a free port of 127.0.0.1.
+/// Serves `routes` on a free port of 127.0.0.1, to everyone.
 ///
 /// # Errors
 /// When there is no free port.
 pub async fn serve(routes: Router) -> io::Result<Server> {
-    serve_with(|_| routes).await
+    serve_private(routes.layer(map_request(admitted))).await
 }
 
-/// Serves routes that know the endpoint at which they are served.
-pub(super) async fn serve_with(routes: impl FnOnce(String) -> Router) -> io::Result<Server> {
+/// Serves `routes` on a free port of 127.0.0.1, which admit the clients that show a credential.
+pub(super) async fn serve_private(routes: Router) -> io::Result<Server> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
-    let routes = routes(format!("http://{address}"));
-    // Small answers must not wait for Nagle's algorithm.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
     let task = tokio::spawn(async move {
         // Serving ends only with the task.
-        let _ = axum::serve(listener, routes).await;
+        let _ = strangers::serve(listener, routes, std::future::pending()).await;
     });
     Ok(Server {
         address,
         _task: AbortOnDropHandle::new(task),
     })
+}
+
+/// Admits the client of a request, as one that has shown a credential.
+pub(super) async fn admitted(request: Request) -> Request {
+    if let Some(trust) = Trust::of(request.extensions()) {
+        trust.admit();
+    }
+    request
 }

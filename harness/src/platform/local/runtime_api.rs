@@ -12,6 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
 use bytes::Bytes;
+use epochcost_channels::embedded::strangers::Trust;
 use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
@@ -128,7 +129,7 @@ impl RuntimeApi {
             .layer(DefaultBodyLimit::disable())
             .with_state(slots.clone());
         Ok(Self {
-            server: http::serve(routes).await?,
+            server: http::serve_private(routes).await?,
             slots,
         })
     }
@@ -164,7 +165,11 @@ impl FromRequestParts<Slots> for Known {
     async fn from_request_parts(parts: &mut Parts, slots: &Slots) -> Result<Self, StatusCode> {
         let sandbox = parts.uri.path().split('/').nth(1).unwrap_or_default();
         let slot = locked(slots).get(sandbox).cloned();
-        slot.map(Self).ok_or(StatusCode::NOT_FOUND)
+        let slot = slot.ok_or(StatusCode::NOT_FOUND)?;
+        if let Some(trust) = Trust::of(&parts.extensions) {
+            trust.admit();
+        }
+        Ok(Self(slot))
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
+use crate::embedded::strangers::{Strangers, Trust};
 use crate::{Channel, ChannelError, LinkCommand, Payload, Reply, Result};
 
 const SERVICE: &str = "a link between workers";
@@ -84,17 +85,26 @@ impl Drop for TcpLinks {
 
 /// Takes connections for as long as the worker lives.
 async fn accept(listener: TcpListener, word: Uuid, inboxes: Arc<Inboxes>) {
+    let mut strangers = Strangers::default();
     while let Ok((stream, _)) = listener.accept().await {
-        let inboxes = inboxes.clone();
+        let (inboxes, trust) = (inboxes.clone(), strangers.enter());
         tokio::spawn(async move {
             // A connection that breaks is noticed by whoever waits for its messages.
-            let _ = read(stream, word, &inboxes).await;
+            tokio::select! {
+                _ = read(stream, word, &inboxes, &trust) => {}
+                () = trust.clone().over() => {}
+            }
         });
     }
 }
 
 /// Reads a peer's messages until its connection ends.
-async fn read(mut stream: TcpStream, word: Uuid, inboxes: &Inboxes) -> std::io::Result<()> {
+async fn read(
+    mut stream: TcpStream,
+    word: Uuid,
+    inboxes: &Inboxes,
+    trust: &Trust,
+) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut said = [0; 16];
     stream.read_exact(&mut said).await?;
@@ -102,6 +112,7 @@ async fn read(mut stream: TcpStream, word: Uuid, inboxes: &Inboxes) -> std::io::
     if said != *word.as_bytes() {
         return Ok(());
     }
+    trust.admit();
     let Some(inbox) = inboxes.inbox(rank, |inbox| inbox.send.take()) else {
         return Ok(());
     };

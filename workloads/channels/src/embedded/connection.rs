@@ -14,11 +14,11 @@ use redis_protocol::resp2::types::BytesFrame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
 use super::request::{Limits, Request, RequestDecoder};
+use super::strangers::{Strangers, Trust};
 use super::{Password, listen};
 use crate::{ChannelError, Payload, Reply, Result};
 
@@ -26,9 +26,6 @@ use crate::{ChannelError, Payload, Reply, Result};
 const WRITE_IN_PLACE_BYTES: usize = 64 << 10;
 /// Bytes that a client may send ahead while its command waits.
 const SENT_AHEAD_BYTES: usize = 1 << 20;
-
-/// Time within which a client has to give the password.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A table of commands behind the Redis protocol.
 #[async_trait]
@@ -99,7 +96,7 @@ impl<S: Commands> RespServer<S> {
 }
 
 async fn accept<C: Commands>(listener: TcpListener, commands: Arc<C>, password: Option<Password>) {
-    let mut connections = JoinSet::new();
+    let (mut connections, mut strangers) = (JoinSet::new(), Strangers::default());
     loop {
         tokio::select! {
             Some(_) = connections.join_next() => {}
@@ -107,7 +104,7 @@ async fn accept<C: Commands>(listener: TcpListener, commands: Arc<C>, password: 
                 Ok((stream, _)) => {
                     let connection =
                         Connection::new(stream, Arc::clone(&commands), password.clone());
-                    connections.spawn(connection.serve());
+                    connections.spawn(connection.serve(strangers.enter()));
                 }
                 // For example no file handles are left: a connection must end first.
                 Err(error) => {
@@ -142,16 +139,20 @@ impl<C: Commands> Connection<C> {
         }
     }
 
-    async fn serve(mut self) {
+    async fn serve(mut self, trust: Trust) {
         let served = async {
             self.stream.set_nodelay(true)?;
             let mut decoder = RequestDecoder::default();
             if self.password.is_some() {
-                let admitted = timeout(PATIENCE, self.admit(&mut decoder));
-                if !admitted.await.unwrap_or(Ok(false))? {
+                let is_admitted = tokio::select! {
+                    admitted = self.admit(&mut decoder) => admitted?,
+                    () = trust.clone().over() => false,
+                };
+                if !is_admitted {
                     return Ok(());
                 }
             }
+            trust.admit();
             self.answer_requests(decoder).await
         };
         if let Err(error) = served.await {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -34,6 +34,17 @@ pub(super) fn parameter(uri: &Uri, name: &str) -> Option<String> {
             None
         }
     })
+}
+
+/// Returns the access key that a request to S3 names: in its header
+/// `AWS4-HMAC-SHA256 Credential=KEY/…`, or in the query of a signed address.
+pub fn access_key(parts: &request::Parts) -> Option<String> {
+    let header = parts.headers.get(header::AUTHORIZATION);
+    let header = header.and_then(|value| value.to_str().ok()?.split_once("Credential="));
+    let header = header.map(|(_, credential)| credential.to_owned());
+    let credential = header.or_else(|| parameter(&parts.uri, "X-Amz-Credential"))?;
+    let (key, _) = credential.split_once('/').unwrap_or((&credential, ""));
+    Some(key.to_owned())
 }
 
 fn decoded(text: &str) -> Option<String> {

@@ -8,12 +8,13 @@
 mod connection;
 mod http;
 mod objects;
-mod patience;
 mod queue;
 mod request;
+pub mod strangers;
 mod tensors;
 mod xml;
 
+pub use http::access_key;
 pub use objects::ObjectServer;
 pub use queue::QueueServer;
 pub use tensors::TensorServer;

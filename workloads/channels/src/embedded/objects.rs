@@ -12,8 +12,8 @@ use bytes::BytesMut;
 use futures_util::StreamExt;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::http::{bucket_and_key, encoded_key, parameter, range, refused, xml};
-use super::patience::PatientListener;
+use super::http::{access_key, bucket_and_key, encoded_key, parameter, range, refused, xml};
+use super::strangers::{self, Trust};
 use super::xml::{Deleted, Deletion, Entry, Listing, document, keys_to_delete};
 use super::{Password, listen};
 use crate::memory::{MemoryObjects, PAGE_KEYS, StoredObject, cut};
@@ -67,9 +67,7 @@ impl ObjectServer {
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         tokio::spawn(async move {
-            let listener = PatientListener::new(listener);
-            let serving = axum::serve(listener, service).with_graceful_shutdown(stopped);
-            if let Err(error) = serving.await {
+            if let Err(error) = strangers::serve(listener, service, stopped).await {
                 tracing::debug!("the object server ended: {error}");
             }
         });
@@ -109,6 +107,9 @@ async fn answer(State(service): State<ObjectService>, request: Request) -> Respo
             &parts.uri,
         );
     }
+    if let Some(trust) = Trust::of(&parts.extensions) {
+        trust.admit();
+    }
     let store = service;
     let Some((bucket, key)) = bucket_and_key(&parts.uri) else {
         return refused(
@@ -141,20 +142,10 @@ async fn answer(State(service): State<ObjectService>, request: Request) -> Respo
 }
 
 impl ObjectService {
-    /// Returns whether a request names the access key: in its header
-    /// `AWS4-HMAC-SHA256 Credential=KEY/…`, or in the query of a signed address.
+    /// Returns whether a request names the access key.
     fn admits(&self, parts: &Parts) -> bool {
-        let Some(key) = &self.key else {
-            return true;
-        };
-        let header = parts.headers.get(header::AUTHORIZATION);
-        let header = header.and_then(|value| value.to_str().ok()?.split_once("Credential="));
-        let header = header.map(|(_, credential)| credential.to_owned());
-        let credential = header.or_else(|| parameter(&parts.uri, "X-Amz-Credential"));
-        let given = credential
-            .as_deref()
-            .and_then(|text| text.split('/').next());
-        given.is_some_and(|given| key.is(given.as_bytes()))
+        let is_known = |key: &Password| access_key(parts).is_some_and(|it| key.is(it.as_bytes()));
+        self.key.as_ref().is_none_or(is_known)
     }
 
     fn get(&self, bucket: &str, key: &str, parts: &Parts) -> Response {
