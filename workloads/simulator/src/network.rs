@@ -38,11 +38,14 @@ pub(crate) struct Network {
     credit: Mutex<Credit>,
     /// Services that have a connection, one bit each.
     connected: AtomicU8,
+    /// Instant at which its process began, nanoseconds: a client of a tensor store or a queue connects
+    /// then, and never again.
+    pub(crate) since: u64,
 }
 
 impl Network {
-    /// Makes the network of a new sandbox, with its whole credit.
-    pub(crate) fn new(model: Option<&NetworkCredit<f64>>) -> Self {
+    /// Makes the network of a sandbox that is new at the instant `since`, with its whole credit.
+    pub(crate) fn new(model: Option<&NetworkCredit<f64>>, since: u64) -> Self {
         let full = model.map_or([0.0; 2], |model| [model.download_bytes, model.upload_bytes]);
         Self {
             model: model.cloned(),
@@ -52,6 +55,7 @@ impl Network {
                 idle_since: 0,
             }),
             connected: AtomicU8::new(0),
+            since,
         }
     }
 
@@ -111,12 +115,13 @@ mod tests {
     use super::*;
 
     fn network() -> Network {
-        Network::new(Some(&NetworkCredit {
+        let credit = Some(NetworkCredit {
             download_bytes: 300.0,
             upload_bytes: 100.0,
             burst_bytes_per_s: 1000.0,
             returned_bytes: 150.0,
-        }))
+        });
+        Network::new(credit.as_ref(), 0)
     }
 
     #[test]

@@ -283,7 +283,7 @@ impl Timing {
     fn station(&self, function: u64) -> Station {
         let credit = self.profile.function.network_credit.as_ref();
         let credit = credit.filter(|_| !self.is_instance());
-        self.station_on(function, Arc::new(Network::new(credit)))
+        self.station_on(function, Arc::new(Network::new(credit, 0)))
     }
 
     fn is_instance(&self) -> bool {

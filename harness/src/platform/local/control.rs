@@ -66,7 +66,7 @@ pub(super) async fn serve(requests: Requests, gates: Arc<Gates>) -> std::io::Res
 }
 
 async fn break_server(gates: Arc<Gates>, number: usize) -> Response {
-    if gates.suffer(number) {
+    if gates.suffer(number).await {
         StatusCode::OK.into_response()
     } else {
         refused(format!("fault {number} is none of a server"))

@@ -69,8 +69,9 @@ impl Gates {
         Ok(gates)
     }
 
-    /// Breaks the server of a fault; returns whether it is one of a server.
-    pub(super) fn suffer(&self, number: usize) -> bool {
+    /// Breaks the server of a fault, as its clients see it from then on; returns whether it is one
+    /// of a server.
+    pub(super) async fn suffer(&self, number: usize) -> bool {
         let Some(fault) = self.faults.get(number) else {
             return false;
         };
@@ -85,7 +86,7 @@ impl Gates {
         let Some(gate) = gate else {
             return false;
         };
-        gate.suffer(does);
+        gate.suffer(does).await;
         true
     }
 }
@@ -107,6 +108,8 @@ fn parts(address: &str) -> (&str, &str, &str) {
 enum Condition {
     Sound,
     Dead,
+    /// Dead for a time, which the gate's task measures: no absence is too short to be noticed.
+    Away(Duration),
     Silent,
     Slow(Duration),
 }
@@ -124,6 +127,8 @@ async fn when(
 struct Gate {
     address: SocketAddr,
     condition: Arc<watch::Sender<Condition>>,
+    /// How often its connections have ended.
+    ends: Arc<watch::Sender<u64>>,
     _serving: AbortOnDropHandle<()>,
 }
 
@@ -132,28 +137,42 @@ impl Gate {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let condition = Arc::new(watch::Sender::new(Condition::Sound));
-        let serving = serve(listener, address, server.into(), condition.subscribe());
+        let ends = Arc::new(watch::Sender::new(0));
+        let serving = serve(
+            listener,
+            address,
+            server.into(),
+            condition.clone(),
+            ends.clone(),
+        );
         Ok(Self {
             address,
             condition,
+            ends,
             _serving: AbortOnDropHandle::new(tokio::spawn(serving)),
         })
     }
 
-    fn suffer(&self, breakdown: Breakdown) {
-        let condition = match breakdown {
-            Breakdown::Dies | Breakdown::RestartsAfterMs(_) => Condition::Dead,
+    /// Breaks the server; returns once no connection to it is left, where it dies.
+    async fn suffer(&self, breakdown: Breakdown) {
+        let mut ends = self.ends.subscribe();
+        let before = self.condition.send_replace(match breakdown {
+            Breakdown::Dies => Condition::Dead,
+            Breakdown::RestartsAfterMs(away_ms) => Condition::Away(Duration::from_millis(away_ms)),
             Breakdown::Hangs => Condition::Silent,
             Breakdown::SlowByMs(late_ms) => Condition::Slow(Duration::from_millis(late_ms)),
-        };
-        self.condition.send_replace(condition);
-        if let Breakdown::RestartsAfterMs(away_ms) = breakdown {
-            let condition = self.condition.clone();
-            tokio::spawn(async move {
-                sleep(Duration::from_millis(away_ms)).await;
-                condition.send_replace(Condition::Sound);
-            });
+        });
+        let dies = matches!(breakdown, Breakdown::Dies | Breakdown::RestartsAfterMs(_));
+        if dies && !before.is_dead() {
+            // The sender is this gate's own.
+            let _ = ends.changed().await;
         }
+    }
+}
+
+impl Condition {
+    fn is_dead(&self) -> bool {
+        matches!(self, Self::Dead | Self::Away(_))
     }
 }
 
@@ -162,15 +181,34 @@ async fn serve(
     listener: TcpListener,
     address: SocketAddr,
     server: Arc<str>,
-    mut condition: watch::Receiver<Condition>,
+    condition: Arc<watch::Sender<Condition>>,
+    ends: Arc<watch::Sender<u64>>,
 ) {
     let mut listener = Some(listener);
+    let mut watched = condition.subscribe();
     loop {
-        if when(&mut condition, |now| *now != Condition::Dead)
-            .await
-            .is_none()
-        {
-            return;
+        let now = *watched.borrow_and_update();
+        // Also where it died before it took any again.
+        ends.send_modify(|ends| *ends += u64::from(now.is_dead()));
+        match now {
+            Condition::Dead => {
+                // The sender is this task's own.
+                let _ = watched.changed().await;
+                continue;
+            }
+            Condition::Away(away) => {
+                sleep(away).await;
+                let back = |now: &mut Condition| {
+                    let is_back = matches!(now, Condition::Away(_));
+                    if is_back {
+                        *now = Condition::Sound;
+                    }
+                    is_back
+                };
+                condition.send_if_modified(back);
+                continue;
+            }
+            _ => {}
         }
         let taken = match listener.take() {
             Some(listener) => Ok(listener),
@@ -180,10 +218,8 @@ async fn serve(
             sleep(AGAIN).await;
             continue;
         };
-        // Dropped at the end: nothing is listened at, and connections end.
         let mut connections = JoinSet::new();
-        let mut watched = condition.clone();
-        let dead = when(&mut watched, |now| *now == Condition::Dead);
+        let dead = when(&mut watched, Condition::is_dead);
         tokio::pin!(dead);
         loop {
             tokio::select! {
@@ -191,12 +227,17 @@ async fn serve(
                 Some(_) = connections.join_next() => {}
                 accepted = taken.accept() => match accepted {
                     Ok((client, _)) => {
-                        connections.spawn(pass(client, server.clone(), condition.clone()));
+                        connections.spawn(pass(client, server.clone(), condition.subscribe()));
                     }
                     Err(_) => sleep(AGAIN).await,
                 }
             }
         }
+        connections.shutdown().await;
+        // For no time it is not away.
+        let is_kept = *condition.borrow() == Condition::Away(Duration::ZERO);
+        listener = is_kept.then_some(taken);
+        ends.send_modify(|ends| *ends += 1);
     }
 }
 
@@ -295,7 +336,7 @@ mod tests {
         let (gate, _server) = echo().await;
         let mut stream = TcpStream::connect(gate.address).await.unwrap();
         assert_eq!(asked(&mut stream).await.unwrap(), *b"ping");
-        gate.suffer(Breakdown::RestartsAfterMs(300));
+        gate.suffer(Breakdown::RestartsAfterMs(300)).await;
         assert!(asked(&mut stream).await.is_err(), "its connections end");
         assert!(TcpStream::connect(gate.address).await.is_err());
         let mut condition = gate.condition.subscribe();
@@ -310,15 +351,26 @@ mod tests {
         assert_eq!(asked(&mut stream).await.unwrap(), *b"ping");
     }
 
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_restart_ends_every_connection_however_short_it_is() {
+        let (gate, _server) = echo().await;
+        for restart in 0..200 {
+            let mut stream = TcpStream::connect(gate.address).await.unwrap();
+            assert_eq!(asked(&mut stream).await.unwrap(), *b"ping");
+            gate.suffer(Breakdown::RestartsAfterMs(0)).await;
+            assert!(asked(&mut stream).await.is_err(), "restart {restart}");
+        }
+    }
+
     #[tokio::test]
     async fn a_silent_gate_takes_connections_and_answers_nothing() {
         let (gate, _server) = echo().await;
-        gate.suffer(Breakdown::Hangs);
+        gate.suffer(Breakdown::Hangs).await;
         let mut stream = TcpStream::connect(gate.address).await.unwrap();
         let answer = tokio::time::timeout(Duration::from_millis(200), asked(&mut stream));
         assert!(answer.await.is_err(), "it waits");
         // What it had been asked before it was slow is answered in the end.
-        gate.suffer(Breakdown::SlowByMs(50));
+        gate.suffer(Breakdown::SlowByMs(50)).await;
         let mut answer = [0; 4];
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(answer, *b"ping");

@@ -8,6 +8,8 @@ use crate::network::{Direction, Peer};
 use crate::services::Objects;
 use crate::station::{Server, Station};
 
+const SERVICE: &str = "object store";
+
 /// The object store, reached from one station.
 pub(super) struct SimObjects {
     pub(super) objects: Arc<Objects>,
@@ -15,16 +17,21 @@ pub(super) struct SimObjects {
 }
 
 impl SimObjects {
-    async fn request(&self, bucket: &str, direction: Direction) -> Result<()> {
+    /// Returns the instant since which the request uses its connection: over HTTP, a client that
+    /// finds one ended while it was idle opens another.
+    async fn request(&self, bucket: &str, direction: Direction) -> Result<u64> {
         let alike = self.station.alike();
         self.station.settle().await;
+        // What died at this instant had died before.
+        let since = self.station.engine.now() + 1;
         self.objects.admit(bucket, direction, alike).await;
         let service = &self.objects.model.service;
         self.station
             .request(service, Peer::Objects, direction)
             .await;
         let Objects { condition, .. } = &*self.objects;
-        condition.pass(&self.station.engine, "object store").await
+        condition.pass(&self.station.engine, SERVICE, since).await?;
+        Ok(since)
     }
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
@@ -48,21 +55,23 @@ impl SimObjects {
         };
         let _under_way = is_operation.then(|| self.station.begin_operation());
         self.station.make_client().await;
-        self.request(bucket, Direction::Read).await?;
+        let since = self.request(bucket, Direction::Read).await?;
         let reply = self.objects.store.carry_out(command)?;
         if let Some(bytes) = reply.bytes() {
             self.transfer(bytes, Direction::Read).await;
         }
+        self.objects.condition.keeps(SERVICE, since)?;
         Ok(reply)
     }
 
     async fn put(&self, bucket: String, key: String, body: Payload) -> Result<Reply> {
         let limit = self.objects.model.object_bytes_limit;
         let services = &self.station.services;
-        services.check_size("object store", body.len(), limit)?;
+        services.check_size(SERVICE, body.len(), limit)?;
         let _under_way = self.station.begin_operation();
-        self.request(&bucket, Direction::Write).await?;
+        let since = self.request(&bucket, Direction::Write).await?;
         self.transfer(body.len(), Direction::Write).await;
+        self.objects.condition.keeps(SERVICE, since)?;
         let (now, mut later) = (self.station.engine.now(), Vec::new());
         for (writer, key) in services.population.objects(self.station.rank(), &key) {
             match self.station.instant_of(writer) {

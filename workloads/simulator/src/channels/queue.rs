@@ -22,7 +22,10 @@ impl SimQueue {
         let service = &self.queues.model.service;
         self.station.request(service, Peer::Queue, direction).await;
         let Queues { condition, .. } = &*self.queues;
-        condition.pass(&self.station.engine, SERVICE).await
+        let connected = self.station.network.since;
+        condition
+            .pass(&self.station.engine, SERVICE, connected)
+            .await
     }
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
@@ -82,6 +85,15 @@ impl SimQueue {
 #[async_trait]
 impl Channel<QueueCommand> for SimQueue {
     async fn run(&self, command: QueueCommand) -> Result<Reply> {
+        let reply = self.answer(command).await?;
+        let Queues { condition, .. } = &*self.queues;
+        condition.keeps(SERVICE, self.station.network.since)?;
+        Ok(reply)
+    }
+}
+
+impl SimQueue {
+    async fn answer(&self, command: QueueCommand) -> Result<Reply> {
         if let QueueCommand::Publish { message, .. } | QueueCommand::FanOut { message, .. } =
             &command
         {

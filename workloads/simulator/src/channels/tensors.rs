@@ -8,6 +8,8 @@ use crate::network::{Direction, Peer};
 use crate::services::Tensors;
 use crate::station::{Server, Station};
 
+const SERVICE: &str = "tensor store";
+
 /// A tensor store, reached from one station.
 pub(super) struct SimTensors {
     pub(super) tensors: Arc<Tensors>,
@@ -21,7 +23,10 @@ impl SimTensors {
             .request(service, Peer::Tensors, Direction::Read)
             .await;
         let Tensors { condition, .. } = &*self.tensors;
-        condition.pass(&self.station.engine, "tensor store").await
+        let connected = self.station.network.since;
+        condition
+            .pass(&self.station.engine, SERVICE, connected)
+            .await
     }
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
@@ -39,11 +44,20 @@ impl SimTensors {
 #[async_trait]
 impl Channel<TensorCommand> for SimTensors {
     async fn run(&self, command: TensorCommand) -> Result<Reply> {
+        let reply = self.answer(command).await?;
+        let Tensors { condition, .. } = &*self.tensors;
+        condition.keeps(SERVICE, self.station.network.since)?;
+        Ok(reply)
+    }
+}
+
+impl SimTensors {
+    async fn answer(&self, command: TensorCommand) -> Result<Reply> {
         let fare = command.fare();
         if let Fare::Put(bytes) = fare {
             let limit = self.tensors.model.value_bytes_limit;
             let services = &self.station.services;
-            services.check_size("tensor store", bytes, limit)?;
+            services.check_size(SERVICE, bytes, limit)?;
         }
         self.request().await?;
         if let Fare::Put(bytes) = fare {

@@ -45,7 +45,7 @@ impl Functions for Instances {
             vcpus: self.vcpus(task.job.workers),
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
             bytes_per_s: model.bytes_per_s,
-            network: Arc::new(Network::new(None)),
+            network: Arc::new(Network::new(None, started)),
             interpreted: trial.profile.interpreted(),
             has_codec: true,
             compute_spread: None,

@@ -94,7 +94,10 @@ impl Lambda {
         let sandbox = Sandbox {
             id: self.trial.next_id(),
             is_built: Arc::default(),
-            network: Arc::new(Network::new(profile.function.network_credit.as_ref())),
+            network: Arc::new(Network::new(
+                profile.function.network_credit.as_ref(),
+                self.trial.engine.now(),
+            )),
             peak_mb: 0.0,
         };
         (sandbox, Some(init_s))

@@ -79,7 +79,7 @@ pub fn aggregate(profile: &Profile<f64>, round: &Round) -> RoundTimes {
     let timing = Timing::new(profile, &probe);
     let most = round.levels.iter().map(Vec::len).max().unwrap_or_default();
     let credit = timing.profile.function.network_credit.clone();
-    let networks = (0..most).map(|_| Arc::new(Network::new(credit.as_ref())));
+    let networks = (0..most).map(|_| Arc::new(Network::new(credit.as_ref(), 0)));
     let networks: Arc<[Arc<Network>]> = networks.collect();
     let times: Arc<Mutex<Option<RoundTimes>>> = Arc::default();
     let (engine, noted, round) = (timing.engine.clone(), times.clone(), round.clone());

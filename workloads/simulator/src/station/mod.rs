@@ -51,7 +51,7 @@ pub(crate) struct Station {
     /// The network of this station, shared by its own transfers.
     bytes_per_s: f64,
     /// Credit and connections of the sandbox.
-    network: Arc<Network>,
+    pub(crate) network: Arc<Network>,
     /// What the client takes in addition, if it is interpreted.
     interpreted: Option<InterpretedModel<f64>>,
     /// Whether payloads become vectors, which the client decodes and encodes.

@@ -125,7 +125,9 @@ pub enum Breakdown {
     Dies,
     /// It answers nothing, and its connections stay open.
     Hangs,
-    /// It dies, and is there again after so many milliseconds, with all that it held.
+    /// It dies, and is there again after so many milliseconds, with all that it held. Requests under way
+    /// fail; timing decides which, so that platforms may differ. Clients of a tensor store and of the
+    /// queue connect once: the next request of a worker that was connected fails.
     RestartsAfterMs(#[schemars(range(max = 86_400_000))] u64),
     /// Every answer comes so many milliseconds later.
     SlowByMs(#[schemars(range(max = 86_400_000))] u64),
