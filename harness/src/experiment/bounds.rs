@@ -129,9 +129,10 @@ impl Checker<'_> {
             let at_stages = matches!(
                 fault.kind,
                 FaultKind::Crash | FaultKind::Hang | FaultKind::StragglerMs(_)
-            );
+            ) || fault.kind.is_of_message();
             if fault.stage.is_some() && !at_stages {
-                let remedy = "leave `stage` out, or give another kind: crash, hang or straggler_ms";
+                let remedy = "leave `stage` out, or give another kind: crash, hang, straggler_ms, \
+                              loses_message or doubles_message";
                 return refuse(
                     ": a stage begins without an answer, so that nothing can fail there".to_owned(),
                     remedy.to_owned(),
@@ -154,6 +155,13 @@ impl Checker<'_> {
                 let problem = format!(" to a worker: {name} uses no {which}");
                 let remedy = "name a server that it uses, such as object_store";
                 return refuse(problem, remedy.to_owned());
+            }
+            if fault.kind.is_of_message() && is_idle(Server::Queue, system, job, sizes) {
+                let problem = format!(": {} sends no messages", system.name());
+                return refuse(
+                    problem,
+                    "give another kind: crash or straggler_ms".to_owned(),
+                );
             }
             if fault.kind == FaultKind::OutOfMemory && !on_functions {
                 let problem = format!(

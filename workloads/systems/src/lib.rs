@@ -29,6 +29,7 @@ pub use contract::drive::{ByHost, DriveError, Driven, Functions, InvokeError, dr
 pub use contract::error::SystemError;
 pub use contract::fault::{Breakdown, BrokenServer, Fault, FaultKind, Faults, Server};
 pub use contract::job::{DataPlan, Device, Evaluate, Fidelity, Job, Task};
+pub use contract::messages::MessageFaults;
 pub use contract::models::{ModelSizes, find_model, models};
 pub use contract::pause::{Pause, PollTarget, SkippedPolls};
 pub use contract::process;

@@ -7,8 +7,8 @@ use std::{env, thread};
 
 use async_trait::async_trait;
 use epochcost_systems::{
-    Batch, ComputeHook, Fault, FaultKind, Faults, Record, Recorder, Result, StageEntry, StageHook,
-    SystemError,
+    Batch, ComputeHook, Fault, FaultKind, Faults, MessageFaults, Record, Recorder, Result,
+    StageEntry, StageHook, SystemError,
 };
 use tokio::time::sleep;
 
@@ -21,6 +21,8 @@ use crate::output::Output;
 pub struct Injected {
     faults: Faults,
     control: Arc<Control>,
+    /// Those of messages that it has met.
+    pub messages: MessageFaults,
 }
 
 impl Injected {
@@ -29,6 +31,7 @@ impl Injected {
         Self {
             faults: Faults::new(faults, function),
             control,
+            messages: MessageFaults::new(Arc::new(Output)),
         }
     }
 }
@@ -45,6 +48,9 @@ fn record(number: usize, fault: &Fault) {
 impl ComputeHook for Injected {
     async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
         for (number, fault) in self.faults.before_gradient(batch) {
+            if self.messages.meet(number, fault) {
+                continue;
+            }
             record(number, fault);
             match fault.kind {
                 FaultKind::Server(_) => self.control.break_server(number).await?,
@@ -58,6 +64,9 @@ impl ComputeHook for Injected {
 impl StageHook for Injected {
     fn before_stage(&self, entry: StageEntry) {
         for (number, fault) in self.faults.before_stage(entry) {
+            if self.messages.meet(number, fault) {
+                continue;
+            }
             record(number, fault);
             apply_to_thread(fault.kind);
         }
@@ -75,8 +84,8 @@ async fn apply(kind: FaultKind) -> Result<()> {
             Ok(())
         }
         FaultKind::OutOfMemory => allocate().await,
-        // The platform's.
-        FaultKind::Server(_) => Ok(()),
+        // The platform's, and those of the worker's queue.
+        FaultKind::Server(_) | FaultKind::LosesMessage | FaultKind::DoublesMessage => Ok(()),
     }
 }
 
@@ -86,7 +95,11 @@ fn apply_to_thread(kind: FaultKind) {
         FaultKind::Crash => crash(),
         FaultKind::Hang => hang(),
         FaultKind::StragglerMs(late_ms) => thread::sleep(Duration::from_millis(late_ms)),
-        FaultKind::Error | FaultKind::OutOfMemory | FaultKind::Server(_) => {}
+        FaultKind::Error
+        | FaultKind::OutOfMemory
+        | FaultKind::Server(_)
+        | FaultKind::LosesMessage
+        | FaultKind::DoublesMessage => {}
     }
 }
 

@@ -94,6 +94,7 @@ impl Worker {
         let model = JobModel::new(model, &task.job)?;
         let faults = &self.environment.faults;
         let faults = Injected::new(faults, &task.function, self.control.clone());
+        channels.queue = faults.messages.before(channels.queue);
         let compute = HookedCompute::boxed(faults.clone(), Box::new(model));
         let mut world = World::new(
             task,

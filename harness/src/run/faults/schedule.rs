@@ -29,7 +29,8 @@ pub(super) fn is_small(fault: &Fault) -> bool {
 
 /// Returns whether a fault ends what a worker does.
 pub(super) fn stops(fault: &Fault) -> bool {
-    !matches!(fault.kind, FaultKind::StragglerMs(_) | FaultKind::Server(_))
+    let goes_on = matches!(fault.kind, FaultKind::StragglerMs(_) | FaultKind::Server(_));
+    !goes_on && !fault.kind.is_of_message()
 }
 
 pub(super) fn mix(seed: u64, index: usize) -> u64 {
@@ -110,9 +111,15 @@ fn kinds(plan: &TrialPlan, place: &Fault) -> Vec<FaultKind> {
     let job = &plan.row.job;
     let mut kinds = vec![FaultKind::Crash, FaultKind::Hang];
     kinds.extend(LATE_MS.map(FaultKind::StragglerMs));
-    let (None, Some(system)) = (place.stage, find(&job.system)) else {
+    let Some(system) = find(&job.system) else {
         return kinds;
     };
+    if !is_idle(Server::Queue, system, job, plan.sizes) {
+        kinds.extend([FaultKind::LosesMessage, FaultKind::DoublesMessage]);
+    }
+    if place.stage.is_some() {
+        return kinds;
+    }
     kinds.push(FaultKind::Error);
     let function = place.function.as_deref().unwrap_or_default();
     if system.deployment().host_of(function) == Host::Function {

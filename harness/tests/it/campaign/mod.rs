@@ -35,6 +35,16 @@ fn rows() -> Vec<(String, String)> {
         (system.replace('_', "-"), format!("system: {system}{own}"))
     };
     let mut rows: Vec<_> = systems().iter().map(|system| row(system.name())).collect();
+    // Where messages are counted by their senders.
+    for (name, system) in [
+        (
+            "allreduce-tensors",
+            "system: allreduce, settings: {over: tensors}",
+        ),
+        ("spirt-push", "system: spirt, settings: {barrier_by: push}"),
+    ] {
+        rows.push((name.into(), format!("{system}, epochs: 2")));
+    }
     // Who failed in the first epoch is voted out in the second at the latest.
     for (name, rejoin) in [("members", false), ("rejoin", true)] {
         let settings = format!("membership: true, rejoin: {rejoin}, heartbeat_timeout_ms: 4000");

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    ArithmeticMeter, Compute, Fault, Faults, HookedCompute, Outcome, Record, Recorder, Requests,
-    Result as SystemResult, Sizes, System, SystemError, Task, Totals, World,
+    ArithmeticMeter, Compute, Fault, Faults, HookedCompute, MessageFaults, Outcome, Record,
+    Recorder, Requests, Result as SystemResult, Sizes, System, SystemError, Task, Totals, World,
 };
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
@@ -123,12 +123,16 @@ impl Trial {
             shares_gpu: spec.shares_gpu,
         };
         // The channels from it, and the faults that are injected.
-        let channels = channels(&station);
+        let mut channels = channels(&station);
         let injected = (!self.faults.is_empty()).then(|| Injected {
             faults: Faults::new(&self.faults, &task.function),
             station: station.clone(),
             recorder: self.records.clone(),
+            messages: MessageFaults::new(self.records.clone()),
         });
+        if let Some(injected) = &injected {
+            channels.queue = injected.messages.before(channels.queue);
+        }
         let death = injected.as_ref().map(|_| station.fate.death());
         let compute: Box<dyn Compute> = match &injected {
             Some(injected) => HookedCompute::boxed(injected.clone(), Box::new(compute)),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_systems::{
-    Batch, ComputeHook, ExecutionStatus, FaultKind, Faults, Invoke, Outcome, Record, Recorder,
-    Requests, Result, StageEntry, StageHook, SystemError, Task,
+    Batch, ComputeHook, ExecutionStatus, FaultKind, Faults, Invoke, MessageFaults, Outcome, Record,
+    Recorder, Requests, Result, StageEntry, StageHook, SystemError, Task,
 };
 use tokio::sync::oneshot;
 
@@ -71,6 +71,8 @@ impl Station {
                 return Err(SystemError::Compute("injected fault: error".into()));
             }
             FaultKind::Server(broken) => self.services.suffer(broken, rank, &self.engine),
+            // Those of its queue.
+            FaultKind::LosesMessage | FaultKind::DoublesMessage => {}
         }
         Ok(())
     }
@@ -82,6 +84,7 @@ pub(crate) struct Injected {
     pub(crate) faults: Faults,
     pub(crate) station: Arc<Station>,
     pub(crate) recorder: Arc<dyn Recorder>,
+    pub(crate) messages: MessageFaults,
 }
 
 impl Injected {
@@ -93,7 +96,9 @@ impl Injected {
 #[async_trait]
 impl ComputeHook for Injected {
     async fn before_gradient(&mut self, batch: &Batch) -> Result<()> {
+        let messages = &self.messages;
         let now: Vec<_> = (self.faults.before_gradient(batch))
+            .filter(|(number, fault)| !messages.meet(*number, fault))
             .map(|(number, fault)| (number, fault.rank, fault.kind))
             .collect();
         for (number, rank, kind) in now {
@@ -110,6 +115,9 @@ impl StageHook for Injected {
     /// or pause: code between two of them takes no time.
     fn before_stage(&self, entry: StageEntry) {
         for (number, fault) in self.faults.before_stage(entry) {
+            if self.messages.meet(number, fault) {
+                continue;
+            }
             self.record(fault.rank, number);
             locked(&self.station.fate.met).push(fault.kind);
         }

@@ -1,5 +1,7 @@
 //! Injected faults in virtual time.
 
+use std::collections::BTreeSet;
+
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::{
@@ -217,5 +219,57 @@ fn a_server_that_is_slow_loses_nothing() {
         let is_later = |pair: &[f64]| pair[1] >= pair[0] - NANOSECONDS;
         assert!(walls_s.windows(2).all(is_later), "{system}: {walls_s:?}");
         assert!(walls_s.is_empty() || walls_s[2] > walls_s[0], "{system}");
+    }
+}
+
+/// Queues deliver at least once: a message that comes again counts once.
+#[test]
+fn a_message_that_comes_twice_changes_nothing() {
+    let rows = [
+        ("allreduce", json!({"over": "tensors"})),
+        ("scatterreduce", json!({"over": "tensors"})),
+        ("mlless", json!({})),
+        ("mlless", json!({"slack": 1})),
+        ("spirt", json!({"barrier_by": "push"})),
+        ("kubeml", json!({"document_samples": 2})),
+        ("p2p", json!({"barrier": "none"})),
+        ("p2p_lambda", json!({})),
+    ];
+    for (system, settings) in rows {
+        let with = |faults: Vec<Fault>| {
+            let job = job(system, 3, 2, settings.clone());
+            outcome(&Simulation {
+                faults,
+                ..simulation(job, 1_000, &Profile::ideal(), 1.0)
+            })
+        };
+        let steps = |ended: &Simulated| {
+            let steps = ended.records.iter().filter_map(|record| match record {
+                Record::Step(step) => {
+                    Some((step.function.clone(), step.rank, step.epoch, step.batch))
+                }
+                _ => None,
+            });
+            steps.collect::<BTreeSet<_>>()
+        };
+        let without = with(Vec::new());
+        let mut met = 0;
+        // SPIRT sends in another function than that of its gradient.
+        for (rank, stage) in [None, Some(Stage::Wait)]
+            .into_iter()
+            .flat_map(|stage| (0..3).map(move |rank| (rank, stage)))
+        {
+            let doubled = Fault {
+                stage,
+                ..Fault::at_gradient(rank, 0, 0, FaultKind::DoublesMessage)
+            };
+            // Whose place another's message must not take.
+            let late = Fault::at_gradient((rank + 1) % 3, 0, 0, FaultKind::StragglerMs(5_000));
+            let ended = with(vec![doubled, late]);
+            assert_eq!(ended.failure, None, "{system} {settings}, worker {rank}");
+            assert_eq!(steps(&ended), steps(&without), "{system} {settings}");
+            met += happened(&ended);
+        }
+        assert!(met > 6, "{system} {settings}: {met}");
     }
 }

@@ -58,6 +58,8 @@ impl fmt::Display for Fault {
             FaultKind::StragglerMs(late_ms) => write!(f, "delay of {late_ms} ms")?,
             FaultKind::OutOfMemory => f.write_str("lack of memory")?,
             FaultKind::Server(BrokenServer { which, does }) => write!(f, "{which} that {does}")?,
+            FaultKind::LosesMessage => f.write_str("loss of the next message")?,
+            FaultKind::DoublesMessage => f.write_str("doubling of the next message")?,
         }
         let place = self.stage.map_or("gradient", Stage::as_str);
         write!(
@@ -83,6 +85,17 @@ pub enum FaultKind {
     OutOfMemory,
     /// A server that the workers of the trial use breaks; the worker goes on.
     Server(BrokenServer),
+    /// The next message that the worker sends to the queue is lost, for all its receivers.
+    LosesMessage,
+    /// The next message that the worker sends to the queue arrives twice: queues deliver at least once.
+    DoublesMessage,
+}
+
+impl FaultKind {
+    /// Returns whether it happens to a message.
+    pub const fn is_of_message(self) -> bool {
+        matches!(self, Self::LosesMessage | Self::DoublesMessage)
+    }
 }
 
 /// A server that breaks.

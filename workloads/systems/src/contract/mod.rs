@@ -13,6 +13,7 @@ pub(crate) mod drive;
 pub(crate) mod error;
 pub(crate) mod fault;
 pub(crate) mod job;
+pub(crate) mod messages;
 pub(crate) mod models;
 pub(crate) mod pause;
 pub mod process;

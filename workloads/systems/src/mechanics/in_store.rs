@@ -5,6 +5,8 @@
 //! stores for a step before having got everything of the step before, so no
 //! message of a step can come before one of the step before, either.
 
+use std::collections::BTreeSet;
+
 use epochcost_channels::{Payload, TensorStore, Traffic};
 use epochcost_kernels::chunk::chunk_range;
 
@@ -13,15 +15,27 @@ use crate::mechanics::synchronous::Iteration;
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, at_once};
 use crate::{Result, Stage, SystemError, Vector, World};
 
-/// Bytes of a notice of a value in a store: epoch and
-/// mini-batch, little-endian u32 each.
+/// Bytes of a notice of a value in a store, a little-endian u64: epoch, mini-batch and the worker
+/// that sends it, in 20, 24 and 20 bits.
 pub const NOTICE_BYTES: u64 = 8;
 
-fn notice(at: Iteration) -> [u8; NOTICE_BYTES as usize] {
-    let mut notice = [0; NOTICE_BYTES as usize];
-    notice[..4].copy_from_slice(&(at.epoch as u32).to_le_bytes());
-    notice[4..].copy_from_slice(&(at.batch as u32).to_le_bytes());
-    notice
+fn notice(at: Iteration, rank: usize) -> [u8; NOTICE_BYTES as usize] {
+    let word = (at.epoch as u64) << 44 | (at.batch as u64) << 20 | rank as u64;
+    word.to_le_bytes()
+}
+
+/// Returns the step of a notice, as a number that grows, and its sender.
+fn read(message: &Payload) -> Result<(u64, u64)> {
+    let bytes = message.bytes()?.as_ref().try_into();
+    let word = u64::from_le_bytes(bytes.map_err(|_| malformed("it is no notice".into()))?);
+    Ok((word >> 20, word & 0xF_FFFF))
+}
+
+fn malformed(reason: String) -> SystemError {
+    SystemError::Malformed {
+        what: "a message between workers".into(),
+        reason,
+    }
 }
 
 /// Returns the queue of notices of `what` to worker `rank`.
@@ -40,27 +54,30 @@ async fn notify(
     ranks: impl Iterator<Item = usize> + Send,
     at: Iteration,
 ) -> Result<()> {
-    let sent = ranks.map(|rank| async move {
-        let name = queue_name(world, what, rank);
-        Ok(world
-            .exchange
-            .queue
-            .publish(&name, notice(at).to_vec().into())
-            .await?)
+    let notice = notice(at, world.rank()).to_vec();
+    let sent = ranks.map(|rank| {
+        let (name, notice) = (queue_name(world, what, rank), notice.clone());
+        async move { Ok(world.exchange.queue.publish(&name, notice.into()).await?) }
     });
     at_once(TRANSFERS_AT_ONCE, sent).await.map(|_| ())
 }
 
-/// Waits for the notices of `what` from `count` workers.
+/// Waits for the notices of `what` from `count` workers. A notice that comes again, in this step
+/// or a later one, is passed over.
 async fn hear(world: &World, what: &str, count: usize, at: Iteration) -> Result<()> {
     let name = queue_name(world, what, world.rank());
-    for _ in 0..count {
+    let (now, _) = read(&notice(at, 0).to_vec().into())?;
+    let mut heard = BTreeSet::new();
+    while heard.len() < count {
         let message = next_message(&world.exchange.queue, &name).await?;
-        if message.bytes()?.as_ref() != notice(at) {
-            return Err(SystemError::Malformed {
-                what: format!("a message in {name}"),
-                reason: format!("it is not of epoch {}, mini-batch {}", at.epoch, at.batch),
-            });
+        let (step, from) = read(&message)?;
+        if step > now {
+            let (epoch, batch) = (at.epoch, at.batch);
+            let reason = format!("it is of a step behind epoch {epoch}, mini-batch {batch}");
+            return Err(malformed(reason));
+        }
+        if step == now {
+            heard.insert(from);
         }
     }
     Ok(())

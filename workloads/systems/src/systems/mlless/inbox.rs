@@ -20,20 +20,28 @@ pub(super) struct Inbox {
     pub(super) departed: Vec<usize>,
     /// The last step, if it was named.
     last: Option<u64>,
+    /// Number of steps whose barriers have opened.
+    opened: u64,
 }
 
 impl Inbox {
-    /// Takes in one message.
+    /// Takes in one message. One that comes again changes nothing.
     pub(super) fn sort(&mut self, message: Message) -> Result<()> {
         match message {
             Message::Start => {}
+            // All updates and the barrier of a step that has opened have come.
+            Message::Update { step, .. } | Message::Barrier { step, .. } if step < self.opened => {}
             Message::Update { rank, step } => {
-                self.announced.entry(step).or_default().push(rank);
-                self.fresh.push((rank, step));
+                let announced = self.announced.entry(step).or_default();
+                if !announced.contains(&rank) {
+                    announced.push(rank);
+                    self.fresh.push((rank, step));
+                }
             }
             Message::Barrier { step, senders } => {
                 self.named.insert(step, senders);
             }
+            Message::Model { rank, .. } if self.models.contains(&rank) => {}
             Message::Model { rank, .. } => self.models.push(rank),
             Message::Removal { rank, step } => {
                 self.removed.insert(step, rank);
@@ -72,11 +80,11 @@ impl Inbox {
         let announced = self.announced.entry(step).or_default();
         let mut sorted = announced.clone();
         sorted.sort_unstable();
-        sorted.dedup();
         if sorted != *named {
             return None;
         }
         self.named.remove(&step);
+        self.opened = self.opened.max(step + 1);
         self.announced.remove(&step)
     }
 }
@@ -116,6 +124,30 @@ mod tests {
             })
             .unwrap();
         assert_eq!(inbox.open(2), Some(vec![]));
+    }
+
+    #[test]
+    fn a_message_that_comes_twice_counts_once() {
+        let mut inbox = Inbox::default();
+        let update = || Message::Update { rank: 1, step: 0 };
+        let barrier = || Message::Barrier {
+            step: 0,
+            senders: vec![1],
+        };
+        for message in [update(), update(), barrier(), barrier()] {
+            inbox.sort(message).unwrap();
+        }
+        assert_eq!(inbox.open(0), Some(vec![1]));
+        for message in [update(), barrier()] {
+            inbox.sort(message).unwrap();
+        }
+        assert_eq!(inbox.take_fresh(), [(1, 0)]);
+        assert_eq!(inbox.open(0), None);
+        for _ in 0..2 {
+            let model = Message::Model { rank: 2, step: 0 };
+            inbox.sort(model).unwrap();
+        }
+        assert_eq!(inbox.models, [2]);
     }
 
     #[test]

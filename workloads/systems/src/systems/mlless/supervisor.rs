@@ -208,7 +208,9 @@ impl Desk {
                     }
                     loss += own / alive.len() as f64;
                 }
-                Message::Report { step: at, .. } if at > step && at - step <= self.slack => {
+                // It came before.
+                Message::Report { step: at, .. } if at <= step => {}
+                Message::Report { step: at, .. } if at - step <= self.slack => {
                     self.early.push(message);
                 }
                 other => {

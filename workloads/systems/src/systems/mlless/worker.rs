@@ -296,7 +296,6 @@ impl Worker {
         if self.settings.addition_order == AdditionOrder::Rank {
             senders.sort_unstable();
         }
-        senders.dedup();
         Ok(senders.into_iter().map(|rank| (rank, step)).collect())
     }
 

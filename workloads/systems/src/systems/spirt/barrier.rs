@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{Barrier, BarrierBy, Settings, SyncQueue, membership};
@@ -7,6 +8,8 @@ use crate::{Result, World};
 
 /// Bytes of a synchronisation message.
 pub const TOKEN_BYTES: u64 = 9;
+/// Bytes of the sender's rank, which a token begins with.
+const RANK_BYTES: usize = 4;
 
 fn queue_name(trial: &str, settings: &Settings, round: usize) -> String {
     match settings.sync_queue {
@@ -16,7 +19,7 @@ fn queue_name(trial: &str, settings: &Settings, round: usize) -> String {
 }
 
 /// Little-endian rank (u32) and number of the round (u32), and whether this is the peer's
-/// last. Peers count tokens and never read them.
+/// last. Peers that poll count tokens and never read them.
 fn token(rank: usize, round: usize, terminated: bool) -> Vec<u8> {
     let mut token = Vec::with_capacity(TOKEN_BYTES as usize);
     token.extend_from_slice(&(rank as u32).to_le_bytes());
@@ -57,8 +60,15 @@ async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<(
     });
     at_once(settings.transfers_at_once, sent).await?;
     let name = inbox_name(&job.trial, round, rank);
-    for _ in 1..workers {
-        polling::next_message(queue, &name).await?;
+    // By their senders: a message may come twice.
+    let mut heard = BTreeSet::new();
+    while heard.len() + 1 < workers {
+        let message = polling::next_message(queue, &name).await?;
+        heard.insert(
+            message
+                .bytes()?
+                .slice(..RANK_BYTES.min(message.len() as usize)),
+        );
     }
     Ok(())
 }

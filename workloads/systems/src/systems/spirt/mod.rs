@@ -400,6 +400,7 @@ impl TrainingSystem for Spirt {
         }
         Symmetry::Alike(Alike {
             queues: &["_sync_{n}_{to}"],
+            sender_at: Some(0),
             stores: match settings.reading_order {
                 ReadingOrder::Rank => StoreUse::TogetherIn("aggregate_gradients"),
                 ReadingOrder::Neighbour => StoreUse::Apart,
