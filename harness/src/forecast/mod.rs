@@ -314,6 +314,14 @@ impl Forecast {
     }
 }
 
+/// Reads and checks a place, by name or file.
+///
+/// # Errors
+/// When there is no such place, or it cannot be used.
+pub fn check_place(name: &str) -> Result<(), Error> {
+    places::sites(&[name.to_owned()]).map(drop)
+}
+
 /// Reads a price book; the shipped one, if there is no path.
 ///
 /// # Errors

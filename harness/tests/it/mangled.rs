@@ -11,7 +11,9 @@ use std::{env, fs};
 
 use epochcost::experiment::document::Document;
 use epochcost::experiment::{Experiment, Options, yaml_files};
-use epochcost::forecast::{price_book, priced};
+use epochcost::forecast::{check_place, price_book, priced, validate};
+use epochcost::metering::log;
+use epochcost::metering::report_line::Report;
 use epochcost::platform::simulator;
 use epochcost::{audit, profiles};
 use epochcost_kernels::hash;
@@ -122,7 +124,28 @@ fn paper(path: &Path) {
     }
 }
 
-/// Every shipped file with its reader.
+/// A log as CloudWatch answers: lines of Lambda around those of a worker.
+fn answer(path: &Path) {
+    let text = fs::read(path).unwrap();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for line in &lines {
+        if let Ok(report) = Report::of_lambda(line) {
+            drop(log::invocation(&lines, report.request_id));
+        }
+        drop(log::record(line));
+    }
+}
+
+/// The validation file of a table in the folder `data` beside it.
+fn measured(path: &Path) {
+    let files = path.parent().and_then(Path::parent).unwrap();
+    for file in yaml_files(files).unwrap() {
+        drop(validate::check(&file));
+    }
+}
+
+/// Every shipped file, and a log, with its reader.
 fn files() -> Vec<(PathBuf, Reader)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let of = |folder: &str, extension: &str| -> Vec<PathBuf> {
@@ -146,6 +169,14 @@ fn files() -> Vec<(PathBuf, Reader)> {
     add(of("harness/prices", "yaml"), |path| {
         drop(price_book(Some(path)))
     });
+    add(of("harness/places", "yaml"), |path| {
+        drop(check_place(path.to_str().unwrap()));
+    });
+    for folder in ["experiments/validation", "experiments/validation/judges"] {
+        add(of(folder, "yaml"), |path| drop(validate::check(path)));
+        add(of(&format!("{folder}/data"), "csv"), measured);
+    }
+    add(vec![root.join("harness/tests/it/mangled.log")], answer);
     for name in audit::names() {
         let folder = format!("experiments/{name}");
         add(vec![root.join(&folder).join("paper.yaml")], paper);
@@ -153,6 +184,29 @@ fn files() -> Vec<(PathBuf, Reader)> {
     }
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
     files
+}
+
+/// Copies the folder of a file into `directory`, and where it is a folder `data`, also that around it;
+/// returns the copy of the file.
+fn beside_others(path: &Path, directory: &Path) -> PathBuf {
+    let folder = path.parent().unwrap();
+    let copy = |from: &Path, to: &Path| {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap().flatten() {
+            if entry.path().is_file() {
+                fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+            }
+        }
+    };
+    let mut to = directory.to_owned();
+    if folder.ends_with("data") {
+        copy(folder.parent().unwrap(), directory);
+        to.push("data");
+    } else if folder.join("data").is_dir() {
+        copy(&folder.join("data"), &directory.join("data"));
+    }
+    copy(folder, &to);
+    to.join(path.file_name().unwrap())
 }
 
 #[test]
@@ -174,13 +228,7 @@ fn changed_files_are_read_or_refused() {
         let mut drawn = Drawn(seed, 0);
         let (path, reader) = &files[drawn.below(files.len())];
         let directory = tempfile::tempdir().unwrap();
-        // Beside the others of its folder.
-        for entry in fs::read_dir(path.parent().unwrap()).unwrap().flatten() {
-            if entry.path().is_file() {
-                fs::copy(entry.path(), directory.path().join(entry.file_name())).unwrap();
-            }
-        }
-        let own = directory.path().join(path.file_name().unwrap());
+        let own = beside_others(path, directory.path());
         fs::write(
             &own,
             mangled(&fs::read_to_string(path).unwrap(), &mut drawn),

@@ -164,6 +164,16 @@ pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
     })
 }
 
+/// Reads and checks a validation file with its profile and its data.
+///
+/// # Errors
+/// When they cannot be read or used.
+pub fn check(path: &Path) -> Result<(), Error> {
+    let file = File::read(path, None)?;
+    file.platform()?;
+    file.cells().map(drop)
+}
+
 /// Predicts the quantities that a validation file's data name, before they are measured: CSV.
 ///
 /// # Errors
