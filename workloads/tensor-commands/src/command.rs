@@ -180,36 +180,41 @@ impl<V> TensorCommand<V> {
     }
 }
 
+impl OperationKind {
+    /// Returns the name of the command for any number of sources, and its settings in the order of the
+    /// wire; `float` writes an f32.
+    pub fn words(&self, float: impl Fn(f32) -> String) -> (&'static str, Vec<String>) {
+        match self {
+            Self::Accumulate => ("TENSOR.ACCUMULATE", Vec::new()),
+            Self::Mean => ("TENSOR.MEAN", Vec::new()),
+            Self::Robust(mean) => {
+                let mixed = mean
+                    .mixed
+                    .map(|faulty| ["MIXED".into(), faulty.to_string()]);
+                let rule = mean.rule.words(float);
+                (
+                    "TENSOR.ROBUST",
+                    mixed.into_iter().flatten().chain(rule).collect(),
+                )
+            }
+            Self::Step(step) => ("TENSOR.MEANSGD", step.settings().map(float).into()),
+        }
+    }
+}
+
 impl Operation {
     fn words<W: From<String>>(self, sent: Option<W>) -> (&'static str, Vec<W>) {
-        let (mut sources, mut words) = (self.sources, vec![self.target]);
-        let step_words = |step: SgdStep| step.settings().map(|setting| setting.to_string());
-        let name = match self.kind {
-            OperationKind::Accumulate => {
-                let target = words.into_iter().map(W::from);
-                return ("TENSOR.ACCUMULATE", target.chain(sent).collect());
-            }
-            OperationKind::Step(step) if sources.len() == 1 => {
-                words.append(&mut sources);
-                words.extend(step_words(step));
-                return ("TENSOR.SGD", words.into_iter().map(W::from).collect());
-            }
-            OperationKind::Step(step) => {
-                words.extend(step_words(step));
-                "TENSOR.MEANSGD"
-            }
-            OperationKind::Mean => "TENSOR.MEAN",
-            OperationKind::Robust(mean) => {
-                if let Some(faulty) = mean.mixed {
-                    words.extend(["MIXED".to_owned(), faulty.to_string()]);
-                }
-                words.extend(mean.rule.words(|setting| setting.to_string()));
-                "TENSOR.ROBUST"
+        let (name, settings) = self.kind.words(|setting| setting.to_string());
+        let (target, sources) = (vec![self.target], self.sources);
+        let (name, words) = match (self.kind, sources.len()) {
+            (OperationKind::Accumulate, _) => (name, target),
+            (OperationKind::Step(_), 1) => ("TENSOR.SGD", [target, sources, settings].concat()),
+            (_, count) => {
+                let count = vec![count.to_string()];
+                (name, [target, settings, count, sources].concat())
             }
         };
-        words.push(sources.len().to_string());
-        words.append(&mut sources);
-        (name, words.into_iter().map(W::from).collect())
+        (name, words.into_iter().map(W::from).chain(sent).collect())
     }
 }
 

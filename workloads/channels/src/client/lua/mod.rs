@@ -1,7 +1,6 @@
 //! A tensor store in unmodified Redis with Lua scripts: SPIRT's published variant.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use epochcost_tensor_commands::velocity_key;
@@ -9,10 +8,7 @@ use fred::types::Value;
 
 use super::PlainTensors;
 use super::redis::{blob, with_keys};
-use crate::{
-    Channel, ChannelError, Endpoint, Operation, OperationKind, Payload, Reply, Result,
-    TensorCommand,
-};
+use crate::{Channel, ChannelError, Endpoint, Operation, Payload, Reply, Result, TensorCommand};
 
 /// Time-out of a script, in multiples of the time-out of a command.
 const SCRIPT_PATIENCE: u32 = 3;
@@ -31,15 +27,12 @@ const SCRIPT_PATIENCE: u32 = 3;
 /// vector, and Redis answers no other client meanwhile.
 pub struct LuaTensors {
     redis: PlainTensors,
-    /// SHA-1 names of the scripts that Redis has loaded, by their texts.
-    loaded: Mutex<HashMap<&'static str, String>>,
+    /// SHA-1 name of the script, once Redis has loaded it.
+    loaded: Mutex<Option<String>>,
 }
 
-const JSON_MEAN: &str = include_str!("json_mean.lua");
-const ACCUMULATE: &str = concat!(include_str!("tensors.lua"), include_str!("accumulate.lua"));
-const MEAN: &str = concat!(include_str!("tensors.lua"), include_str!("mean.lua"));
-const ROBUST: &str = concat!(include_str!("tensors.lua"), include_str!("robust.lua"));
-const STEP: &str = concat!(include_str!("tensors.lua"), include_str!("step.lua"));
+/// Every command that computes, by its name on the wire.
+const SCRIPT: &str = concat!(include_str!("tensors.lua"), include_str!("robust.lua"));
 
 impl LuaTensors {
     /// Connects to `redis+lua://:PASSWORD@HOST:PORT`.
@@ -57,7 +50,7 @@ impl LuaTensors {
         })
     }
 
-    /// Flushes the script cache of Redis, as a restart does; the next use of a
+    /// Flushes the script cache of Redis, as a restart does; the next use of the
     /// script loads it again.
     ///
     /// # Errors
@@ -67,49 +60,41 @@ impl LuaTensors {
         self.redis.commands().done("SCRIPT", arguments).await
     }
 
-    /// Runs a script by its name; loads it first if Redis does not have it.
-    async fn script(
-        &self,
-        script: &'static str,
-        keys: &[String],
-        more: Vec<Value>,
-    ) -> Result<Value> {
-        let known = self
-            .loaded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(script)
-            .cloned();
-        let name = match known {
-            Some(name) => name,
-            None => self.load(script).await?,
+    /// Runs the script's command `name`; loads the script first if Redis does not have it.
+    async fn script(&self, name: &str, keys: &[String], more: Vec<Value>) -> Result<Value> {
+        let arguments = [vec![name.into()], more].concat();
+        let loaded = self.loaded().clone();
+        let script = match loaded {
+            Some(script) => script,
+            None => self.load().await?,
         };
-        match self.evaluate(name, keys, more.clone()).await {
+        match self.evaluate(script, keys, arguments.clone()).await {
             // Redis was restarted or its script cache was flushed: it has run nothing.
             Err(ChannelError::Refused { reason, .. }) if reason.starts_with("NOSCRIPT") => {
-                let name = self.load(script).await?;
-                self.evaluate(name, keys, more).await
+                let script = self.load().await?;
+                self.evaluate(script, keys, arguments).await
             }
             result => result,
         }
     }
 
-    async fn load(&self, script: &'static str) -> Result<String> {
-        let arguments = vec!["LOAD".into(), script.into()];
+    fn loaded(&self) -> MutexGuard<'_, Option<String>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn load(&self) -> Result<String> {
+        let arguments = vec!["LOAD".into(), SCRIPT.into()];
         let name = self.redis.commands().value("SCRIPT", arguments).await?;
         let name = name.as_ref().and_then(|name| name.bytes().ok());
         let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
         let name = name.unwrap_or_default();
-        self.loaded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(script, name.clone());
+        *self.loaded() = Some(name.clone());
         Ok(name)
     }
 
-    async fn evaluate(&self, name: String, keys: &[String], more: Vec<Value>) -> Result<Value> {
+    async fn evaluate(&self, script: String, keys: &[String], more: Vec<Value>) -> Result<Value> {
         let mut arguments = with_keys(
-            vec![name.into(), keys.len().to_string().into()],
+            vec![script.into(), keys.len().to_string().into()],
             keys.to_vec(),
         );
         arguments.extend(more);
@@ -118,34 +103,16 @@ impl LuaTensors {
         redis.call_for("EVALSHA", arguments, longer).await
     }
 
-    /// Runs the script of `operation`.
     async fn operate(&self, operation: Operation, sent: Option<Payload>) -> Result<()> {
         operation.check()?;
         // A script in f64 would read the decimal text of an f32 as another number.
-        let float = |value: f32| f64::from(value).to_string();
-        let (script, more) = match operation.kind {
-            OperationKind::Accumulate => {
-                let sent = sent.as_ref().map(blob).transpose()?;
-                (ACCUMULATE, sent.into_iter().collect())
-            }
-            OperationKind::Mean => (MEAN, Vec::new()),
-            OperationKind::Robust(mean) => {
-                let mixed = mean.mixed.map(|faulty| faulty.to_string());
-                let words = [mixed.unwrap_or_default()].into_iter();
-                let words = words.chain(mean.rule.words(float));
-                (ROBUST, words.map(Value::from).collect())
-            }
-            OperationKind::Step(step) => (
-                STEP,
-                step.settings().map(|value| float(value).into()).into(),
-            ),
-        };
-        let mut keys = vec![operation.target.clone()];
-        if let OperationKind::Step(_) = operation.kind {
-            keys.push(velocity_key(&operation.target));
-        }
-        keys.extend(operation.sources);
-        self.script(script, &keys, more).await.map(drop)
+        let (name, settings) = operation.kind.words(|value| f64::from(value).to_string());
+        let sent = sent.as_ref().map(blob).transpose()?;
+        let arguments = settings.into_iter().map(Value::from).chain(sent);
+        let velocity = velocity_key(&operation.target);
+        let keys = [vec![operation.target, velocity], operation.sources].concat();
+        let reply = self.script(name, &keys, arguments.collect());
+        reply.await.map(drop)
     }
 }
 
@@ -158,7 +125,7 @@ impl Channel<TensorCommand> for LuaTensors {
             }
             TensorCommand::JsonMean { key, count } => {
                 let count = vec![count.to_string().into()];
-                let reply = self.script(JSON_MEAN, &[key], count).await?;
+                let reply = self.script("TENSOR.JSONMEAN", &[key], count).await?;
                 let mean = self.redis.commands().payload("EVALSHA", reply);
                 mean.map(Reply::Value)
             }

@@ -1,13 +1,6 @@
--- KEYS: destination, sources. ARGV: vectors to survive in mixing or nothing, the rule,
--- its settings.
-local vectors = {}
-for i = 2, #KEYS do
-  local values, unsuited = fetched(KEYS[i], vectors[1])
-  if not values then return unsuited end
-  vectors[i - 1] = values
-end
-local count, n = #vectors, #vectors[1]
-local first, second = tonumber(ARGV[3]), tonumber(ARGV[4])
+
+-- The sources, their number and length, and the two settings of the rule.
+local vectors, count, n, first, second = {}
 
 local function mean_of(ranks)
   table.sort(ranks)
@@ -177,9 +170,9 @@ function rules.CLIPPED()
   local refusal = unusable(second, first)
   if refusal then return nil, refusal end
   local centre = {}
-  if redis.call('EXISTS', KEYS[1]) == 1 then
+  if redis.call('EXISTS', target) == 1 then
     local unsuited
-    centre, unsuited = fetched(KEYS[1], vectors[1])
+    centre, unsuited = fetched(target, vectors[1])
     if not centre then return nil, unsuited end
   else
     for j = 1, n do centre[j] = 0 end
@@ -199,11 +192,24 @@ function rules.CLIPPED()
   return centre
 end
 
-if ARGV[1] ~= '' then
-  local all, refusal = mixed(tonumber(ARGV[1]))
-  if not all then return refusal end
-  vectors = all
+-- Settings: MIXED and the vectors to survive, if sources are mixed; the rule and its settings.
+commands['TENSOR.ROBUST'] = function()
+  for i = first_source, #KEYS do
+    local values, unsuited = fetched(KEYS[i], vectors[1])
+    if not values then return unsuited end
+    vectors[#vectors + 1] = values
+  end
+  count, n = #vectors, #vectors[1]
+  local rule = 2
+  if ARGV[rule] == 'MIXED' then
+    local all, refusal = mixed(tonumber(ARGV[3]))
+    if not all then return refusal end
+    vectors, rule = all, 4
+  end
+  first, second = tonumber(ARGV[rule + 1]), tonumber(ARGV[rule + 2])
+  local result, refusal = rules[ARGV[rule]]()
+  if not result then return refusal end
+  return redis.call('SET', target, packed(result))
 end
-local result, refusal = rules[ARGV[2]]()
-if not result then return refusal end
-return redis.call('SET', KEYS[1], packed(result))
+
+return commands[ARGV[1]]()
