@@ -12,7 +12,7 @@ use epochcost_systems::testing;
 use epochcost_systems::{
     Batch, Channels, Clock, Compute, ComputeHook, DATASET_BUCKET, DriveError, Evaluate,
     ExecutionStatus, Fidelity, HookedCompute, Invoke, Job, Outcome, Record, Recorder, Result,
-    SystemError, Task, World, find, shard_key,
+    SystemError, Task, World, find, shard_key, systems,
 };
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
@@ -101,18 +101,47 @@ pub(crate) fn start_with(
     rank: usize,
     compute: Box<dyn Compute>,
 ) -> JoinHandle<Result<Outcome>> {
+    let mut world = world(job, "train", channels, rank, compute);
+    let system = find(&job.system).unwrap();
+    tokio::spawn(async move { system.run(&mut world).await })
+}
+
+/// What an invocation of `function` sees, on a clock of its own.
+fn world(
+    job: &Job,
+    function: &str,
+    channels: &Channels,
+    rank: usize,
+    compute: Box<dyn Compute>,
+) -> World {
     let task = Task {
         job: job.clone(),
-        function: "train".into(),
+        function: function.into(),
         rank,
         epoch: 0,
         batch: None,
         round: 0,
     };
     let (nowhere, clock) = (Arc::new(Nowhere), Arc::new(Sleeping::default()));
-    let mut world = World::new(task, channels, compute, nowhere.clone(), clock, nowhere);
-    let system = find(&job.system).unwrap();
-    tokio::spawn(async move { system.run(&mut world).await })
+    World::new(task, channels, compute, nowhere.clone(), clock, nowhere)
+}
+
+#[tokio::test]
+async fn functions_that_a_system_lacks_are_refused() {
+    for system in systems() {
+        let job = short_job(system.name(), 2, json!({}));
+        let channels = channels(&job).await;
+        let mut world = world(&job, "elsewhere", &channels, 0, testing::compute());
+        match system.run(&mut world).await {
+            Err(SystemError::UnknownFunction {
+                system: by,
+                function,
+            }) => {
+                assert_eq!((by, function.as_str()), (system.name(), "elsewhere"));
+            }
+            other => panic!("{other:?} of {}", system.name()),
+        }
+    }
 }
 
 async fn assert_times_out(worker: JoinHandle<Result<Outcome>>, awaited: &str, after: Duration) {
