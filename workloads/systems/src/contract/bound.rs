@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 use crate::contract::settings::{parse, resolve};
 use crate::{
     BoundSystem, DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas,
-    Result, SettingsError, Sizes, State, StepRecord, Symmetry, System, TrainingSystem, World,
+    Result, SettingsError, Sizes, State, StepRecord, Symmetry, System, SystemError, TrainingSystem,
+    World,
 };
 
 /// A system, a job, and the job's settings, parsed once and checked.
@@ -32,7 +33,7 @@ pub(crate) fn settings_of<S: TrainingSystem>(
     let settings = parse(system.name(), &job.settings)?;
     system.check(&settings)?;
     system.check_job(job, &settings)?;
-    system.techniques(&settings).check(system.name(), job)?;
+    job.techniques().check(system.name(), job)?;
     if let Some(attack) = &job.attack {
         attack.check(system.name(), job, system.attackers_see_honest())?;
     }
@@ -93,6 +94,19 @@ impl<S: TrainingSystem> System for S {
     }
 
     async fn run(&self, world: &mut World) -> Result<Outcome> {
+        let (functions, function) = (
+            TrainingSystem::deployment(self).functions,
+            &world.task.function,
+        );
+        if functions
+            .iter()
+            .all(|known| known.name != function.as_str())
+        {
+            return Err(SystemError::UnknownFunction {
+                system: TrainingSystem::name(self),
+                function: function.clone(),
+            });
+        }
         let settings = settings_of(self, &world.task.job)?;
         TrainingSystem::run(self, world, settings).await
     }
@@ -141,7 +155,7 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
 
     fn traffic_of(&self, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
         let (system, settings) = (self.system, &self.settings);
-        if system.techniques(settings).early_stopping.is_none() {
+        if self.job.techniques().early_stopping.is_none() {
             return system.traffic_of(self.job, settings, sizes, steps);
         }
         let job = self.job.as_run(steps);

@@ -27,6 +27,13 @@ pub enum DataLayout {
     Whole,
 }
 
+impl DataLayout {
+    /// Returns the layout of workers that each shuffle the `whole` dataset, or their share.
+    pub(crate) const fn shuffled(whole: bool) -> Self {
+        if whole { Self::Whole } else { Self::Shards }
+    }
+}
+
 /// Key of worker `rank`'s shard.
 pub fn shard_key(rank: usize) -> String {
     format!("training_{rank}")

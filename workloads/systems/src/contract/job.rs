@@ -6,7 +6,7 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Attack, StepRecord};
+use crate::{Attack, StepRecord, Techniques};
 
 /// Description of a system that is followed.
 #[derive(
@@ -121,6 +121,13 @@ pub struct Job {
 }
 
 impl Job {
+    /// Returns the techniques for a loss that no longer falls, which every system states under the
+    /// same names.
+    pub(crate) fn techniques(&self) -> Techniques {
+        // Settings of other types are refused where the system reads them.
+        Techniques::deserialize(&self.settings).unwrap_or_default()
+    }
+
     /// The job with the epochs that `steps` report as run: fewer, where early
     /// stopping ended it.
     #[must_use]

@@ -4,6 +4,12 @@
 use std::ops::Range;
 
 /// Whether one worker of a system can stand for others in a simulation of sizes.
+///
+/// Only a system whose requests grow with W² states it: of others every worker is simulated. It is
+/// stated and not derived from the requests of a few workers: these do not show whom a late worker
+/// delays with many, nor tell a rank in a name from an epoch of the same number, and a pattern that is
+/// wrong gives wrong figures without an error. The simulator's tests compare representatives with
+/// everyone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Symmetry {
     /// Every worker is simulated: their requests grow with W.

@@ -1,8 +1,8 @@
 //! What a job does when its loss on the validation split no longer falls: a smaller
 //! learning rate, an early end.
 //!
-//! Both are settings of a system (`reduce_on_plateau`, `early_stopping`), null
-//! by default.
+//! Both are settings (`reduce_on_plateau`, `early_stopping`), null by default, of every system that
+//! has settings of these names.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

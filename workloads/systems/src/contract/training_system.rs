@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas, Result,
-    SettingsError, Sizes, State, StepRecord, Symmetry, Techniques, World,
+    SettingsError, Sizes, State, StepRecord, Symmetry, World,
 };
 
 /// A training system with typed settings: the trait that its file implements.
@@ -60,20 +60,20 @@ pub trait TrainingSystem: Send + Sync {
         false
     }
 
-    /// Techniques for a loss that no longer falls, as the settings state; none by
-    /// default.
-    fn techniques(&self, _settings: &Self::Settings) -> Techniques {
-        Techniques::default()
-    }
-
     /// The optimizer of the source that this fidelity follows.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec;
 
-    /// Layout of its data in the dataset bucket.
-    fn data_layout(&self, settings: &Self::Settings) -> DataLayout;
+    /// Layout of its data in the dataset bucket; by default a share for each worker.
+    fn data_layout(&self, _settings: &Self::Settings) -> DataLayout {
+        DataLayout::Shards
+    }
 
-    /// Functions that a platform starts.
-    fn launch(&self, job: &Job, settings: &Self::Settings) -> Launch;
+    /// Functions that a platform starts; by default the first of its deployment for each worker.
+    fn launch(&self, job: &Job, _settings: &Self::Settings) -> Launch {
+        let first = self.deployment().functions.first();
+        let of_worker = |rank| first.map(|function| (function.name, rank));
+        Launch::Workers((0..job.workers).filter_map(of_worker).collect())
+    }
 
     /// Whether the functions that [`launch`](Self::launch) names wait for each other,
     /// so that all must run at the same time; true by default.
@@ -168,7 +168,8 @@ pub trait TrainingSystem: Send + Sync {
     /// Whether replicas stay bit-identical under these settings.
     fn replicas(&self, settings: &Self::Settings) -> Replicas;
 
-    /// Runs one invocation: the function, rank, epoch and batch of the world's task.
+    /// Runs one invocation: the function, rank, epoch and batch of the world's task. The function is
+    /// one of its deployment.
     ///
     /// # Errors
     /// Whatever made the invocation fail.

@@ -407,6 +407,12 @@ impl World {
         }
     }
 
+    /// Notes the mean of several mini-batches' losses, if there are any.
+    pub(crate) fn note_losses(&mut self, losses: &[f64]) {
+        let mean = losses.iter().sum::<f64>() / losses.len() as f64;
+        self.note_loss((!losses.is_empty()).then_some(mean));
+    }
+
     /// Records once that training diverged.
     fn note_divergence(&mut self, epoch: usize, batch: Option<usize>) {
         if !std::mem::replace(&mut self.has_diverged, true) {

@@ -107,6 +107,21 @@ pub(crate) async fn follow_together(
     Ok(())
 }
 
+/// Follows the loss after `epoch` in the one process of a job.
+pub(crate) async fn follow_alone(
+    world: &mut World,
+    monitor: &mut Option<Monitor>,
+    replica: &mut Replica,
+    epoch: usize,
+) -> Result<()> {
+    let loss = replica.evaluate(world, epoch).await?;
+    if let Some(monitor) = monitor {
+        monitor.follow(loss);
+        replica.obey(monitor);
+    }
+    Ok(())
+}
+
 fn checkpoint_key(next_epoch: usize) -> String {
     format!("checkpoint_{}.pt", next_epoch.saturating_sub(1))
 }

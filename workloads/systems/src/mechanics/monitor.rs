@@ -42,7 +42,8 @@ impl Lowest {
 
 impl Monitor {
     /// The monitor of a job; `None` if it has no technique.
-    pub(crate) fn new(techniques: Techniques, job: &Job) -> Option<Self> {
+    pub(crate) fn new(job: &Job) -> Option<Self> {
+        let techniques = job.techniques();
         (!techniques.is_empty()).then(|| Self {
             techniques,
             learning_rate: job.optimizer.learning_rate(),
@@ -86,11 +87,11 @@ mod tests {
     use crate::{Fidelity, testing};
 
     fn monitor(settings: Value) -> Option<Monitor> {
-        let techniques: Techniques = serde_json::from_value(settings).unwrap();
         let mut job = testing::job("allreduce", Fidelity::Paper, 2, &Default::default()).unwrap();
         job.data.validation_samples = 4;
-        techniques.check("allreduce", &job).unwrap();
-        Monitor::new(techniques, &job)
+        job.settings = settings;
+        job.techniques().check("allreduce", &job).unwrap();
+        Monitor::new(&job)
     }
 
     #[test]

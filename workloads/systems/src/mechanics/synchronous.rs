@@ -15,12 +15,15 @@ use crate::mechanics::monitor::Monitor;
 use crate::mechanics::published;
 use crate::mechanics::replica::Replica;
 use crate::{
-    Batch, DataLayout, Job, Outcome, Replicas, Result, Stage, SystemError, Task, Techniques,
-    Vector, World,
+    Batch, DataLayout, Function, Host, Job, Outcome, Replicas, Result, Stage, Task, Vector, World,
 };
 
 /// The one function of these systems.
 pub(crate) const FUNCTION: &str = "train";
+/// Deployment of systems whose workers are functions.
+pub(crate) const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
+/// Deployment of systems whose workers are instances.
+pub(crate) const INSTANCES: [Function; 1] = [Function::worker(FUNCTION, Host::Instance)];
 
 /// Position of a gradient exchange: the epoch, and the mini-batch in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,15 +94,6 @@ pub(crate) trait Exchange: Send {
     }
 }
 
-/// Refuses a task for any other function.
-pub(crate) fn expect_function(world: &World, system: &'static str) -> Result<()> {
-    if world.task.function == FUNCTION {
-        return Ok(());
-    }
-    let function = world.task.function.clone();
-    Err(SystemError::UnknownFunction { system, function })
-}
-
 /// Replicas that start alike stay alike: all step with the same bits.
 pub(crate) fn replicas(seeded: bool) -> Replicas {
     if seeded {
@@ -150,8 +144,20 @@ pub(crate) struct LoopOptions {
     pub(crate) epochs_per_invocation: Option<usize>,
     /// Whether it re-invokes itself when its time is nearly over.
     pub(crate) continues_by_time: bool,
-    /// Techniques for a loss that no longer falls.
-    pub(crate) techniques: Techniques,
+}
+
+impl Default for LoopOptions {
+    /// Gradients in every step, of replicas that start alike, in one invocation.
+    fn default() -> Self {
+        Self {
+            exchanges: Exchanged::Gradients,
+            layout: DataLayout::Shards,
+            seeded_replicas: true,
+            rewrites_log: false,
+            epochs_per_invocation: None,
+            continues_by_time: false,
+        }
+    }
 }
 
 impl LoopOptions {
@@ -187,7 +193,7 @@ pub(crate) async fn train(
         replica.restore(&load_checkpoint(world, start).await?)?;
     }
     // Take over what worker 0 found after the last epoch.
-    let mut monitor = Monitor::new(options.techniques, &world.task.job);
+    let mut monitor = Monitor::new(&world.task.job);
     if let (Some(monitor), Some(last)) = (&mut monitor, start.checked_sub(1)) {
         *monitor = load_monitor(world, last).await?;
         replica.obey(monitor);

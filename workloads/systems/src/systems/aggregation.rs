@@ -45,9 +45,8 @@ use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::plain_sgd;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::{
-    DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, SystemError, Task, Techniques,
-    TrainingSystem, Vector, World,
+    Deployment, EarlyStopping, Fidelity, Function, Host, Job, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, SystemError, Task, TrainingSystem, Vector, World,
 };
 
 const AGGREGATE: &str = "aggregate";
@@ -409,23 +408,8 @@ impl TrainingSystem for Aggregation {
         })
     }
 
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        Techniques {
-            reduce_on_plateau: settings.reduce_on_plateau,
-            early_stopping: settings.early_stopping,
-        }
-    }
-
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         plain_sgd()
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Shards
-    }
-
-    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
     }
 
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
@@ -468,15 +452,10 @@ impl TrainingSystem for Aggregation {
             aggregate(world, &settings).await?;
             return Ok(Outcome::Finished);
         }
-        synchronous::expect_function(world, self.name())?;
         let options = LoopOptions {
             exchanges: settings.exchanges,
-            layout: DataLayout::Shards,
-            seeded_replicas: true,
-            rewrites_log: false,
-            epochs_per_invocation: None,
             continues_by_time: settings.continues_by_time,
-            techniques: self.techniques(&settings),
+            ..LoopOptions::default()
         };
         synchronous::train(world, &mut ByFunctions { settings }, options).await
     }

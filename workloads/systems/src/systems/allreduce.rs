@@ -57,12 +57,11 @@ use crate::mechanics::listing::{delete_keys, list_keys};
 use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
 use crate::mechanics::polling::{PollOptions, Purpose};
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
-use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{
-    DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Techniques, TrainingSystem,
-    Vector, World,
+    DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau, Replicas,
+    Result, SettingsError, Sizes, Stage, TrainingSystem, Vector, World,
 };
 
 const TMP: &str = "tmp-params";
@@ -147,22 +146,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns the settings of a fidelity. Under `code`, the original differs only
-    /// in what its own code does.
+    /// Returns the settings of a fidelity. The original's code does what its paper says, but for
+    /// listings and re-invocations.
     fn new(fidelity: Fidelity, source: Source) -> Self {
-        match source {
-            Source::Comparison => Self::comparison(fidelity),
-            Source::LambdaMl if fidelity == Fidelity::Code => Self {
-                list_first_page_only: true,
-                epochs_per_invocation: Some(EPOCHS_PER_INVOCATION),
-                ..Self::comparison(Fidelity::Paper)
-            },
-            Source::LambdaMl => Self::comparison(fidelity),
-        }
-    }
-
-    fn comparison(fidelity: Fidelity) -> Self {
-        let code = fidelity == Fidelity::Code;
+        let original = fidelity == Fidelity::Code && source == Source::LambdaMl;
+        let code = fidelity == Fidelity::Code && !original;
         let tuned = fidelity == Fidelity::Tuned;
         Self {
             exchanges: Exchanged::Gradients,
@@ -178,7 +166,7 @@ impl Settings {
             } else {
                 Reduction::Mean
             },
-            root_rereads: fidelity == Fidelity::Paper,
+            root_rereads: !code && !tuned,
             keys: if code {
                 Keys::Overwritten
             } else {
@@ -187,23 +175,15 @@ impl Settings {
             seeded_replicas: !code,
             overlapping_shards: code,
             arrival_order: false,
-            list_first_page_only: code,
+            list_first_page_only: fidelity == Fidelity::Code,
             rewrites_log: code,
             list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
             merged_poll_ms: if tuned { TUNED_POLL_MS } else { 100 },
             merged_timeout_s: (!code).then_some(60),
             reduce_on_plateau: None,
             early_stopping: None,
-            epochs_per_invocation: None,
+            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
             continues_by_time: tuned,
-        }
-    }
-
-    fn layout(&self) -> DataLayout {
-        if self.overlapping_shards {
-            DataLayout::Whole
-        } else {
-            DataLayout::Shards
         }
     }
 }
@@ -388,8 +368,6 @@ impl Reducer {
     }
 }
 
-const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
-
 #[async_trait]
 impl TrainingSystem for AllReduce {
     type Settings = Settings;
@@ -439,23 +417,12 @@ impl TrainingSystem for AllReduce {
         Ok(())
     }
 
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        Techniques {
-            reduce_on_plateau: settings.reduce_on_plateau,
-            early_stopping: settings.early_stopping,
-        }
-    }
-
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         self.0.optimizer()
     }
 
     fn data_layout(&self, settings: &Settings) -> DataLayout {
-        settings.layout()
-    }
-
-    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
+        DataLayout::shuffled(settings.overlapping_shards)
     }
 
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
@@ -501,15 +468,13 @@ impl TrainingSystem for AllReduce {
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        synchronous::expect_function(world, self.name())?;
         let options = LoopOptions {
             exchanges: settings.exchanges,
-            layout: settings.layout(),
+            layout: self.data_layout(&settings),
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: settings.rewrites_log,
             epochs_per_invocation: settings.epochs_per_invocation,
             continues_by_time: settings.continues_by_time,
-            techniques: self.techniques(&settings),
         };
         synchronous::train(world, &mut Reducer { settings }, options).await
     }

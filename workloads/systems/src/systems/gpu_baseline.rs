@@ -35,17 +35,18 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::contract::data::Shard;
+use crate::mechanics::continuation::follow_alone;
 use crate::mechanics::listing::delete_keys;
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::published_sgd;
 use crate::mechanics::replica::Replica;
-use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::mechanics::synchronous::{self, Exchange, FUNCTION, INSTANCES, Iteration, LoopOptions};
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::{
-    Alike, Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job,
-    Launch, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError,
-    Techniques, TrainingSystem, Vector, World,
+    Alike, Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job, Launch, Outcome,
+    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError, TrainingSystem, Vector,
+    World,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -231,16 +232,12 @@ impl Exchange for AllToAll {
 }
 
 /// The published script: workers played one after another in one process.
-async fn train_single_process(
-    world: &mut World,
-    settings: &Settings,
-    techniques: Techniques,
-) -> Result<Outcome> {
+async fn train_single_process(world: &mut World, settings: &Settings) -> Result<Outcome> {
     let objects = world.exchange.objects.clone();
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
-    let mut monitor = Monitor::new(techniques, &job);
+    let mut monitor = Monitor::new(&job);
     for epoch in 0..job.epochs {
         let order = shard.batches(world, 0, epoch, job.workers * job.batches_per_worker);
         for batch in 0..job.batches_per_worker {
@@ -286,15 +283,11 @@ async fn train_single_process(
             world.enter(Stage::UpdateModel);
             replica.update(&mean)?;
             world.note_parameters(&replica.parameters);
-            world.note_loss(mean_loss(&losses));
+            world.note_losses(&losses);
             // Evaluate after the last mini-batch of an epoch.
             world.enter(Stage::DetectConvergence);
             if batch + 1 == job.batches_per_worker && job.evaluates_after(epoch) {
-                let loss = replica.evaluate(world, epoch).await?;
-                if let Some(monitor) = &mut monitor {
-                    monitor.follow(loss);
-                    replica.obey(monitor);
-                }
+                follow_alone(world, &mut monitor, &mut replica, epoch).await?;
             }
             world.end_step();
         }
@@ -304,12 +297,6 @@ async fn train_single_process(
     }
     Ok(Outcome::Finished)
 }
-
-fn mean_loss(losses: &[f64]) -> Option<f64> {
-    (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64)
-}
-
-const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Instance)];
 
 #[async_trait]
 impl TrainingSystem for GpuBaseline {
@@ -334,19 +321,12 @@ impl TrainingSystem for GpuBaseline {
     fn deployment(&self) -> Deployment {
         Deployment {
             device: Device::Cuda,
-            ..Deployment::new(&FUNCTIONS)
+            ..Deployment::new(&INSTANCES)
         }
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
         Settings::new(fidelity)
-    }
-
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        Techniques {
-            reduce_on_plateau: settings.reduce_on_plateau,
-            early_stopping: settings.early_stopping,
-        }
     }
 
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
@@ -361,11 +341,7 @@ impl TrainingSystem for GpuBaseline {
     }
 
     fn data_layout(&self, settings: &Settings) -> DataLayout {
-        if settings.single_process {
-            DataLayout::Whole
-        } else {
-            DataLayout::Shards
-        }
+        DataLayout::shuffled(settings.single_process)
     }
 
     fn launch(&self, job: &Job, settings: &Settings) -> Launch {
@@ -419,19 +395,12 @@ impl TrainingSystem for GpuBaseline {
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        synchronous::expect_function(world, NAME)?;
-        let techniques = self.techniques(&settings);
         if settings.single_process {
-            return train_single_process(world, &settings, techniques).await;
+            return train_single_process(world, &settings).await;
         }
         let options = LoopOptions {
-            exchanges: Exchanged::Gradients,
-            layout: DataLayout::Shards,
             seeded_replicas: settings.seeded_replicas,
-            rewrites_log: false,
-            epochs_per_invocation: None,
-            continues_by_time: false,
-            techniques,
+            ..LoopOptions::default()
         };
         synchronous::train(world, &mut AllToAll { settings }, options).await
     }

@@ -25,11 +25,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
-use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
 use crate::{
-    DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Techniques, TrainingSystem,
-    Vector, World,
+    Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau, Replicas, Result,
+    SettingsError, Sizes, Stage, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "lambdaml_async";
@@ -90,8 +89,6 @@ impl Exchange for SharedObject {
     }
 }
 
-const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
-
 #[async_trait]
 impl TrainingSystem for Asynchronous {
     type Settings = Settings;
@@ -129,23 +126,8 @@ impl TrainingSystem for Asynchronous {
         Ok(())
     }
 
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        Techniques {
-            reduce_on_plateau: settings.reduce_on_plateau,
-            early_stopping: settings.early_stopping,
-        }
-    }
-
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         plain_sgd()
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Shards
-    }
-
-    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
     }
 
     /// A worker goes on with what it finds, and waits for no other.
@@ -177,15 +159,12 @@ impl TrainingSystem for Asynchronous {
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        synchronous::expect_function(world, NAME)?;
         let options = LoopOptions {
             exchanges: settings.exchanges,
-            layout: DataLayout::Shards,
             seeded_replicas: settings.seeded_replicas,
-            rewrites_log: false,
             epochs_per_invocation: settings.epochs_per_invocation,
             continues_by_time: settings.continues_by_time,
-            techniques: self.techniques(&settings),
+            ..LoopOptions::default()
         };
         synchronous::train(world, &mut SharedObject, options).await
     }

@@ -20,13 +20,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::data::Shard;
+use crate::mechanics::continuation::follow_alone;
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::replica::Replica;
-use crate::mechanics::synchronous::{self, FUNCTION};
+use crate::mechanics::synchronous::{FUNCTION, INSTANCES};
 use crate::{
-    DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch, Machines,
-    Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Techniques, TrainingSystem, Vector,
-    World,
+    DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job, Launch, Machines, Outcome,
+    ReduceOnPlateau, Replicas, Result, Sizes, Stage, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "mirrored";
@@ -43,8 +43,6 @@ pub(crate) struct Settings {
 
 /// Synchronous data-parallel training within one machine.
 pub(crate) struct Mirrored;
-
-const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Instance)];
 
 #[async_trait]
 impl TrainingSystem for Mirrored {
@@ -66,19 +64,12 @@ impl TrainingSystem for Mirrored {
         Deployment {
             device: Device::Cuda,
             machines: Machines::Shared,
-            ..Deployment::new(&FUNCTIONS)
+            ..Deployment::new(&INSTANCES)
         }
     }
 
     fn defaults(&self, _fidelity: Fidelity) -> Settings {
         Settings::default()
-    }
-
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        Techniques {
-            reduce_on_plateau: settings.reduce_on_plateau,
-            early_stopping: settings.early_stopping,
-        }
     }
 
     /// SGD of the KubeML paper's runs.
@@ -112,18 +103,17 @@ impl TrainingSystem for Mirrored {
         Replicas::Identical
     }
 
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        synchronous::expect_function(world, NAME)?;
-        train(world, self.techniques(&settings)).await
+    async fn run(&self, world: &mut World, _: Settings) -> Result<Outcome> {
+        train(world).await
     }
 }
 
-async fn train(world: &mut World, techniques: Techniques) -> Result<Outcome> {
+async fn train(world: &mut World) -> Result<Outcome> {
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, true).await?;
     let mut statistics = vec![replica.statistics.clone(); job.workers];
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
-    let mut monitor = Monitor::new(techniques, &job);
+    let mut monitor = Monitor::new(&job);
     for epoch in 0..job.epochs {
         let order = shard.batches(world, 0, epoch, job.workers * job.batches_per_worker);
         for batch in 0..job.batches_per_worker {
@@ -140,8 +130,7 @@ async fn train(world: &mut World, techniques: Techniques) -> Result<Outcome> {
                 .gradients(&replica.parameters, &mut statistics, &parts?)
                 .await?;
             let losses: Vec<f64> = outputs.iter().filter_map(|output| output.loss).collect();
-            let loss = losses.iter().sum::<f64>() / losses.len() as f64;
-            world.note_loss((!losses.is_empty()).then_some(loss));
+            world.note_losses(&losses);
             // Step with their mean.
             world.enter(Stage::Aggregate);
             let gradients: Vec<Vector> = outputs.into_iter().map(|out| out.gradient).collect();
@@ -153,11 +142,7 @@ async fn train(world: &mut World, techniques: Techniques) -> Result<Outcome> {
             if batch + 1 == job.batches_per_worker && job.evaluates_after(epoch) {
                 world.enter(Stage::DetectConvergence);
                 replica.statistics = Vector::mean(&statistics)?;
-                let loss = replica.evaluate(world, epoch).await?;
-                if let Some(monitor) = &mut monitor {
-                    monitor.follow(loss);
-                    replica.obey(monitor);
-                }
+                follow_alone(world, &mut monitor, &mut replica, epoch).await?;
             }
             world.end_step();
         }

@@ -44,11 +44,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanics::polling::Purpose;
 use crate::mechanics::published::published_sgd;
-use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::mechanics::synchronous::{self, Exchange, INSTANCES, Iteration, LoopOptions};
 use crate::{
-    Alike, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Function, Host, Job, Launch,
-    Outcome, QueueService, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError,
-    Techniques, TrainingSystem, Vector, World,
+    Alike, Deployment, Device, EarlyStopping, Fidelity, Job, Outcome, QueueService,
+    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError, TrainingSystem, Vector,
+    World,
 };
 
 const NAME: &str = "ring";
@@ -181,8 +181,6 @@ impl Exchange for Neighbours {
     }
 }
 
-const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Instance)];
-
 #[async_trait]
 impl TrainingSystem for Ring {
     type Settings = Settings;
@@ -209,7 +207,7 @@ impl TrainingSystem for Ring {
             // Messages between its own processes, which nobody charges for.
             queue_service: QueueService::Http,
             has_links: true,
-            ..Deployment::new(&FUNCTIONS)
+            ..Deployment::new(&INSTANCES)
         }
     }
 
@@ -217,23 +215,8 @@ impl TrainingSystem for Ring {
         Settings::default()
     }
 
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        Techniques {
-            reduce_on_plateau: settings.reduce_on_plateau,
-            early_stopping: settings.early_stopping,
-        }
-    }
-
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         published_sgd()
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Shards
-    }
-
-    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
     }
 
     fn traffic(&self, job: &Job, _settings: &Settings, sizes: Sizes) -> Result<Traffic> {
@@ -268,20 +251,10 @@ impl TrainingSystem for Ring {
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        synchronous::expect_function(world, NAME)?;
-        let options = LoopOptions {
-            exchanges: Exchanged::Gradients,
-            layout: DataLayout::Shards,
-            seeded_replicas: true,
-            rewrites_log: false,
-            epochs_per_invocation: None,
-            continues_by_time: false,
-            techniques: self.techniques(&settings),
-        };
         let mut neighbours = Neighbours {
             settings,
             is_connected: false,
         };
-        synchronous::train(world, &mut neighbours, options).await
+        synchronous::train(world, &mut neighbours, LoopOptions::default()).await
     }
 }

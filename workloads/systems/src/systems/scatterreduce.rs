@@ -46,12 +46,11 @@ use crate::mechanics::listing::{Listing, delete_keys, key_fields, list_keys};
 use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
 use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
-use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
+use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::{
-    Alike, DataLayout, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, Techniques, TrainingSystem, Vector,
-    World,
+    Alike, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau,
+    Replicas, Result, Sizes, Stage, Symmetry, TrainingSystem, Vector, World,
 };
 
 const TMP: &str = "tmp-params";
@@ -117,22 +116,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Returns the settings of a fidelity. Under `code`, the original differs only
-    /// in what its own code does.
+    /// Returns the settings of a fidelity. The original's code does what its paper says, but for
+    /// listings and re-invocations.
     fn new(fidelity: Fidelity, source: Source) -> Self {
-        match source {
-            Source::Comparison => Self::comparison(fidelity),
-            Source::LambdaMl if fidelity == Fidelity::Code => Self {
-                list_first_page_only: true,
-                epochs_per_invocation: Some(EPOCHS_PER_INVOCATION),
-                ..Self::comparison(Fidelity::Paper)
-            },
-            Source::LambdaMl => Self::comparison(fidelity),
-        }
-    }
-
-    fn comparison(fidelity: Fidelity) -> Self {
-        let code = fidelity == Fidelity::Code;
+        let original = fidelity == Fidelity::Code && source == Source::LambdaMl;
+        let code = fidelity == Fidelity::Code && !original;
         let tuned = fidelity == Fidelity::Tuned;
         Self {
             exchanges: Exchanged::Gradients,
@@ -147,7 +135,7 @@ impl Settings {
             seeded_replicas: !code,
             overlapping_shards: code,
             arrival_order: false,
-            list_first_page_only: code,
+            list_first_page_only: fidelity == Fidelity::Code,
             rewrites_log: code,
             delete_merged: if code {
                 DeleteMerged::EveryStep
@@ -158,16 +146,8 @@ impl Settings {
             list_timeout_s: None,
             reduce_on_plateau: None,
             early_stopping: None,
-            epochs_per_invocation: None,
+            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
             continues_by_time: tuned,
-        }
-    }
-
-    fn layout(&self) -> DataLayout {
-        if self.overlapping_shards {
-            DataLayout::Whole
-        } else {
-            DataLayout::Shards
         }
     }
 }
@@ -410,8 +390,6 @@ fn merged_key(owner: usize, at: Iteration) -> String {
     format!("{owner}_{}_{}", at.epoch, at.batch)
 }
 
-const FUNCTIONS: [Function; 1] = [Function::worker(FUNCTION, Host::Function)];
-
 #[async_trait]
 impl TrainingSystem for ScatterReduce {
     type Settings = Settings;
@@ -450,23 +428,12 @@ impl TrainingSystem for ScatterReduce {
         Settings::new(fidelity, self.0)
     }
 
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        Techniques {
-            reduce_on_plateau: settings.reduce_on_plateau,
-            early_stopping: settings.early_stopping,
-        }
-    }
-
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         self.0.optimizer()
     }
 
     fn data_layout(&self, settings: &Settings) -> DataLayout {
-        settings.layout()
-    }
-
-    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers((0..job.workers).map(|rank| (FUNCTION, rank)).collect())
+        DataLayout::shuffled(settings.overlapping_shards)
     }
 
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
@@ -519,15 +486,13 @@ impl TrainingSystem for ScatterReduce {
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        synchronous::expect_function(world, self.name())?;
         let options = LoopOptions {
             exchanges: settings.exchanges,
-            layout: settings.layout(),
+            layout: self.data_layout(&settings),
             seeded_replicas: settings.seeded_replicas,
             rewrites_log: settings.rewrites_log,
             epochs_per_invocation: settings.epochs_per_invocation,
             continues_by_time: settings.continues_by_time,
-            techniques: self.techniques(&settings),
         };
         synchronous::train(world, &mut Chunks { settings }, options).await
     }

@@ -19,14 +19,10 @@ use super::{
 };
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::polling::next_message;
-use crate::{Evaluation, Invoke, Result, Stage, SystemError, Task, Techniques, World};
+use crate::{Evaluation, Invoke, Result, Stage, SystemError, Task, World};
 
 /// Trains from the first epoch to the last.
-pub(super) async fn run(
-    world: &mut World,
-    settings: &Settings,
-    techniques: Techniques,
-) -> Result<()> {
+pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
     let epochs = world.task.job.epochs;
     let mut scheduler = Scheduler::new(world.workers(), settings.parallelism_at_least);
     let mut job = Job {
@@ -35,7 +31,7 @@ pub(super) async fn run(
         most_functions: 0,
         learning_rate: world.task.job.optimizer.learning_rate(),
     };
-    let mut monitor = Monitor::new(techniques, &world.task.job);
+    let mut monitor = Monitor::new(&world.task.job);
     // Have a function store the initial model.
     world.enter(Stage::Wait);
     world.invoke.call(task(world, INIT, 0, 0)).await?;

@@ -84,8 +84,7 @@ pub use self::settings::{CALLS, FailedFunction, MergeBy, OptimizerState, Setting
 pub use self::traffic::{state_traffic, traffic};
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
-    Replicas, Result, SettingsError, Sizes, StepRecord, SystemError, Techniques, TrainingSystem,
-    World,
+    Replicas, Result, SettingsError, Sizes, StepRecord, TrainingSystem, World,
 };
 
 const NAME: &str = "kubeml";
@@ -184,13 +183,6 @@ impl TrainingSystem for KubeMl {
         Ok(())
     }
 
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        Techniques {
-            reduce_on_plateau: settings.reduce_on_plateau,
-            early_stopping: settings.early_stopping,
-        }
-    }
-
     /// SGD as in the paper's runs of LeNet; the published ResNet-34 function has
     /// no momentum.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
@@ -253,17 +245,10 @@ impl TrainingSystem for KubeMl {
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         world.at(world.task.epoch, None);
         match world.task.function.as_str() {
-            JOB => job::run(world, &settings, self.techniques(&settings)).await?,
+            JOB => job::run(world, &settings).await?,
             INIT => function::init(world, &settings).await?,
             TRAIN => function::train(world, &settings).await?,
-            VALIDATE => function::validate(world, &settings).await?,
-            other => {
-                let function = other.to_owned();
-                return Err(SystemError::UnknownFunction {
-                    system: NAME,
-                    function,
-                });
-            }
+            _ => function::validate(world, &settings).await?,
         }
         Ok(Outcome::Finished)
     }

@@ -109,8 +109,7 @@ pub use self::settings::{
 pub use self::traffic::{Sent, traffic};
 use crate::{
     Alike, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas,
-    Result, SettingsError, Sizes, StepRecord, Symmetry, SystemError, Techniques, TrainingSystem,
-    World,
+    Result, SettingsError, Sizes, StepRecord, Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "mlless";
@@ -170,10 +169,6 @@ impl TrainingSystem for MlLess {
             }),
             None => Ok(()),
         }
-    }
-
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        settings.techniques()
     }
 
     fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
@@ -264,15 +259,8 @@ impl TrainingSystem for MlLess {
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         match world.task.function.as_str() {
-            WORKER => worker::run(world, settings).await?,
             SUPERVISOR => supervisor::run(world, &settings).await?,
-            other => {
-                let function = other.to_owned();
-                return Err(SystemError::UnknownFunction {
-                    system: NAME,
-                    function,
-                });
-            }
+            _ => worker::run(world, settings).await?,
         }
         Ok(Outcome::Finished)
     }

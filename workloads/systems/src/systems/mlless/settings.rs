@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scale_in::ScaleIn;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, Techniques};
+use crate::{EarlyStopping, Fidelity, ReduceOnPlateau};
 
 /// Values that workers send each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -190,14 +190,6 @@ impl Settings {
         }
     }
 
-    /// Techniques for a loss that no longer falls.
-    pub(super) fn techniques(&self) -> Techniques {
-        Techniques {
-            reduce_on_plateau: self.reduce_on_plateau,
-            early_stopping: self.early_stopping,
-        }
-    }
-
     /// Form of updates in the store: the encoding is one of what is filtered per parameter.
     pub(super) fn form(&self) -> Encoding {
         match self.filter {
@@ -261,7 +253,10 @@ impl Settings {
                 "only a sum of updates can be added later; use exchange: updates and aggregate: sum",
             );
         }
-        if self.depends_on_course() || self.techniques() != Techniques::default() {
+        if self.depends_on_course()
+            || self.reduce_on_plateau.is_some()
+            || self.early_stopping.is_some()
+        {
             return Some(
                 "workers that run ahead of each other do not end or leave together; leave out \
                  scale_in, stop_at_loss, stop_after_s, reduce_on_plateau and early_stopping",

@@ -49,7 +49,7 @@ pub(super) async fn run(world: &mut World, settings: Settings) -> Result<()> {
     let (epochs, batches, seed) = (job.epochs, job.batches_per_worker, job.seed);
     let (workers, rank) = (world.workers(), world.rank());
     let mut worker = Worker::start(world, settings).await?;
-    let mut monitor = Monitor::new(worker.settings.techniques(), &world.task.job);
+    let mut monitor = Monitor::new(&world.task.job);
     let (mut step, mut ended) = (0, 0);
     // Epochs, in which the workers that are left go through the list side by side.
     'epochs: for epoch in 0..epochs {

@@ -78,9 +78,8 @@ use crate::mechanics::p2p::{ALIKE, Mailbox, Rules, detect_convergence, sgd};
 pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue, Validation};
 use crate::mechanics::replica::Replica;
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
-    Result, SettingsError, Sizes, Stage, StepRecord, Symmetry, SystemError, Techniques,
-    TrainingSystem, Vector, World,
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
+    SettingsError, Sizes, Stage, StepRecord, Symmetry, SystemError, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "p2p";
@@ -139,9 +138,7 @@ async fn mean_gradient(
             None => sum = Some(output.gradient),
         }
     }
-    if !losses.is_empty() {
-        world.note_loss(Some(losses.iter().sum::<f64>() / losses.len() as f64));
-    }
+    world.note_losses(&losses);
     let mut mean = sum.ok_or_else(|| SystemError::Compute("an epoch has no mini-batch".into()))?;
     mean.divide(batches as f32);
     Ok(mean)
@@ -152,7 +149,7 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
     let shard = Shard::fetch(world, DataLayout::Shards).await?;
     let mut mailbox = Mailbox::new(world, rules(settings));
-    let mut monitor = Monitor::new(settings.techniques(), &job);
+    let mut monitor = Monitor::new(&job);
     for epoch in 0..job.epochs {
         world.at(epoch, None);
         if settings.mode == Mode::Synchronous && settings.queue() == PeerQueue::Latest {
@@ -209,11 +206,12 @@ impl TrainingSystem for P2p {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
-        if settings.mode == Mode::Asynchronous && !settings.techniques().is_empty() {
-            let field = match settings.early_stopping {
-                Some(_) => "early_stopping",
-                None => "reduce_on_plateau",
-            };
+        let techniques = [
+            ("early_stopping", settings.early_stopping.is_some()),
+            ("reduce_on_plateau", settings.reduce_on_plateau.is_some()),
+        ];
+        let used = techniques.into_iter().find(|(_, is_used)| *is_used);
+        if let (Mode::Asynchronous, Some((field, _))) = (settings.mode, used) {
             return Err(SettingsError::Value {
                 system: NAME,
                 field: field.into(),
@@ -231,18 +229,6 @@ impl TrainingSystem for P2p {
             Fidelity::Paper | Fidelity::Tuned => sgd(0.001),
             Fidelity::Code => sgd(0.02),
         }
-    }
-
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        settings.techniques()
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Shards
-    }
-
-    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
     }
 
     /// The mean gradient of all mini-batches is one step.
@@ -302,13 +288,6 @@ impl TrainingSystem for P2p {
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        if world.task.function != PEER {
-            let function = world.task.function.clone();
-            return Err(SystemError::UnknownFunction {
-                system: NAME,
-                function,
-            });
-        }
         train(world, &settings).await?;
         Ok(Outcome::Finished)
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::p2p::{Mode, PeerQueue, Validation};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, Techniques};
+use crate::{EarlyStopping, Fidelity, ReduceOnPlateau};
 
 /// Number of tokens that opens the barrier after an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -149,14 +149,6 @@ impl Settings {
                 downloads_at_once: TRANSFERS_AT_ONCE,
                 ..paper
             },
-        }
-    }
-
-    /// Returns the techniques for a loss that no longer falls.
-    pub(super) fn techniques(&self) -> Techniques {
-        Techniques {
-            reduce_on_plateau: self.reduce_on_plateau,
-            early_stopping: self.early_stopping,
         }
     }
 

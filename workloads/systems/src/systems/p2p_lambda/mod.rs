@@ -53,8 +53,8 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 pub use self::settings::Settings;
 use crate::mechanics::p2p::{ALIKE, Mode, PeerQueue, Rules, object_key, sgd};
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, PaperAccount, Replicas,
-    Result, SettingsError, Sizes, State, Symmetry, SystemError, Techniques, TrainingSystem, World,
+    DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
+    SettingsError, Sizes, State, Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "p2p_lambda";
@@ -147,16 +147,8 @@ impl TrainingSystem for P2pLambda {
         }
     }
 
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        settings.techniques()
-    }
-
     fn data_layout(&self, _settings: &Settings) -> DataLayout {
         DataLayout::Minibatches
-    }
-
-    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers((0..job.workers).map(|rank| (PEER, rank)).collect())
     }
 
     /// The mean gradient of all mini-batches is one step.
@@ -220,14 +212,7 @@ impl TrainingSystem for P2pLambda {
             // The inputs are the task with each of its mini-batches: the
             // platform's state machine makes them, and this is the call that it takes.
             EXPAND => {}
-            COMPUTE => functions::compute_gradients(world, &settings).await?,
-            other => {
-                let function = other.to_owned();
-                return Err(SystemError::UnknownFunction {
-                    system: NAME,
-                    function,
-                });
-            }
+            _ => functions::compute_gradients(world, &settings).await?,
         }
         world.end_step();
         Ok(Outcome::Finished)

@@ -17,7 +17,7 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
     let mut mailbox = Mailbox::new(world, rules(settings));
-    let mut monitor = Monitor::new(settings.techniques(), &job);
+    let mut monitor = Monitor::new(&job);
     for epoch in 0..job.epochs {
         world.at(epoch, None);
         if settings.sends_weights {

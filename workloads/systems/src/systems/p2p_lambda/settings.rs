@@ -5,7 +5,7 @@ use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::p2p::{PeerQueue, Validation};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-use crate::{EarlyStopping, FanOut, Fidelity, ReduceOnPlateau, Techniques};
+use crate::{EarlyStopping, FanOut, Fidelity, ReduceOnPlateau};
 
 /// The settings of P2P with Lambda: every difference between paper and
 /// published code.
@@ -107,14 +107,6 @@ impl Settings {
                 downloads_at_once: TRANSFERS_AT_ONCE,
                 ..paper
             },
-        }
-    }
-
-    /// Returns the techniques for a loss that no longer falls.
-    pub(super) fn techniques(&self) -> Techniques {
-        Techniques {
-            reduce_on_plateau: self.reduce_on_plateau,
-            early_stopping: self.early_stopping,
         }
     }
 

@@ -121,7 +121,7 @@ pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::{
     Alike, AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines,
     Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, StoreUse,
-    Symmetry, SystemError, Techniques, TrainingSystem, World,
+    Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
@@ -303,10 +303,6 @@ impl TrainingSystem for Spirt {
         })
     }
 
-    fn techniques(&self, settings: &Settings) -> Techniques {
-        settings.techniques()
-    }
-
     fn data_layout(&self, _settings: &Settings) -> DataLayout {
         DataLayout::Minibatches
     }
@@ -436,14 +432,7 @@ impl TrainingSystem for Spirt {
             "aggregate_gradients" => stages::aggregate_gradients(world, &settings).await?,
             "update_model" => stages::update_model(world, &settings).await?,
             "check_convergence" => stages::check_convergence(world, &settings).await?,
-            "trigger_next" => outcome = stages::trigger_next(world, &settings).await?,
-            other => {
-                let function = other.to_owned();
-                return Err(SystemError::UnknownFunction {
-                    system: NAME,
-                    function,
-                });
-            }
+            _ => outcome = stages::trigger_next(world, &settings).await?,
         }
         world.end_step();
         Ok(outcome)

@@ -7,7 +7,7 @@ use super::robust::{Robust, RobustAt};
 use super::signatures::Signatures;
 use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-use crate::{EarlyStopping, FanOut, Fidelity, Job, ReduceOnPlateau, Task, Techniques};
+use crate::{EarlyStopping, FanOut, Fidelity, Job, ReduceOnPlateau, Task};
 
 /// Format of a mini-batch's gradient in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -324,14 +324,6 @@ impl Settings {
                 transfers_at_once: TRANSFERS_AT_ONCE,
                 ..Self::new(Fidelity::Paper)
             },
-        }
-    }
-
-    /// Techniques for a loss that no longer falls.
-    pub(super) fn techniques(&self) -> Techniques {
-        Techniques {
-            reduce_on_plateau: self.reduce_on_plateau,
-            early_stopping: self.early_stopping,
         }
     }
 

@@ -475,7 +475,7 @@ pub(super) async fn check_convergence(world: &mut World, settings: &Settings) ->
     };
     let loss = world.evaluate(&parameters, &statistics, epoch).await?;
     // Follow the loss for all peers.
-    let Some(mut monitor) = Monitor::new(settings.techniques(), &world.task.job) else {
+    let Some(mut monitor) = Monitor::new(&world.task.job) else {
         return Ok(());
     };
     if let Some(last) = epoch.checked_sub(1) {
