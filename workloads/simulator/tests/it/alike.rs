@@ -319,7 +319,11 @@ fn systems_of_quadratic_traffic_state_their_symmetry() {
             (traffic.puts + traffic.gets + traffic.messages, is_stated)
         };
         let ((few, _), (many, is_stated)) = (requests(10), requests(100));
-        assert!(many <= 20 * few || is_stated, "{}", system.name());
+        let name = system.name();
+        assert!(
+            many <= 20 * few || is_stated,
+            "requests of {name} grow with W²: implement `TrainingSystem::symmetry`"
+        );
     }
 }
 
