@@ -218,6 +218,12 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
         .map(|item| item["verdicts"].as_f64().unwrap() / usd(item, "p50"))
         .collect();
     assert!(worth.is_sorted_by(|a, b| a >= b), "{worth:?}");
+    // Under a limit the least that is started is a trial; what is likely to be spent is bounded.
+    for item in items {
+        let usd = |field: &str| item[field].as_f64().unwrap();
+        assert!(usd("trial_at_most_usd") <= usd("at_most_usd"), "{}", item["id"]);
+        assert!(item["usd"]["p95"].as_f64().unwrap() <= usd("at_most_usd"), "{}", item["id"]);
+    }
     // Four peers of SPIRT have 24 functions each; four workers a GPU each.
     let table2 = of("cost-performance/table2-own-steps");
     assert_eq!(table2["needs"]["concurrency"], 96);
@@ -241,7 +247,7 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
     for budget in budgets {
         assert!(budget["expected_usd"].as_f64() <= budget["usd"].as_f64());
     }
-    let bought = |budget: &Value| budget["bounded"].as_array().unwrap().len();
+    let bought = |budget: &Value| budget["alone"].as_array().unwrap().len();
     assert!(budgets.is_sorted_by_key(bought));
     assert!(
         !directory.path().join("results").exists(),
