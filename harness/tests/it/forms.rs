@@ -221,8 +221,16 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
     // Under a limit the least that is started is a trial; what is likely to be spent is bounded.
     for item in items {
         let usd = |field: &str| item[field].as_f64().unwrap();
-        assert!(usd("trial_at_most_usd") <= usd("at_most_usd"), "{}", item["id"]);
-        assert!(item["usd"]["p95"].as_f64().unwrap() <= usd("at_most_usd"), "{}", item["id"]);
+        assert!(
+            usd("trial_at_most_usd") <= usd("at_most_usd"),
+            "{}",
+            item["id"]
+        );
+        assert!(
+            item["usd"]["p95"].as_f64().unwrap() <= usd("at_most_usd"),
+            "{}",
+            item["id"]
+        );
     }
     // Four peers of SPIRT have 24 functions each; four workers a GPU each.
     let table2 = of("cost-performance/table2-own-steps");
