@@ -4,7 +4,7 @@
 use epochcost_simulator::profile::FittedTo;
 
 use super::agreement::Figure;
-use crate::claims::{Claim, Metric, VerdictKind, paper_of};
+use crate::claims::{Claim, ClaimKind, Metric, VerdictKind, paper_of};
 
 /// Reason for which one training decides no ranking by learning.
 pub(super) const ONE_SEED: &str =
@@ -97,7 +97,7 @@ pub fn incomparable(claim: &Claim, figures: &[Figure], at: &Circumstances) -> Op
     if let Some(why) = &claim.not_comparable {
         return Some(why.clone());
     }
-    if at.rehearsed {
+    if at.rehearsed && claim.kind != ClaimKind::Check {
         return Some("a rehearsal, which says nothing of the platform".to_owned());
     }
     if let Some(dataset) = at.generated.as_ref().filter(|_| is_of_paper)
@@ -208,15 +208,17 @@ mod tests {
     #[test]
     fn a_rehearsal_decides_nothing() {
         let both = [(Metric::SecondsPerEpoch, None); 2];
-        let verdict = |rehearsed| {
+        let verdict = |kind, rehearsed| {
             let at = Circumstances {
                 rehearsed,
                 ..Circumstances::default()
             };
-            decided(ClaimKind::Own, &both, &at).0
+            decided(kind, &both, &at).0
         };
-        assert_eq!(verdict(true), VerdictKind::Open);
-        assert_eq!(verdict(false), VerdictKind::Holds);
+        assert_eq!(verdict(ClaimKind::Own, true), VerdictKind::Open);
+        assert_eq!(verdict(ClaimKind::Own, false), VerdictKind::Holds);
+        // The program is the same.
+        assert_eq!(verdict(ClaimKind::Check, true), VerdictKind::Holds);
     }
 
     /// One seed says nothing of the next, which another processor's rounding amounts to.

@@ -225,7 +225,7 @@ fn dollars(text: &str, before: &str) -> f64 {
 #[test]
 fn a_limit_holds_for_a_run_and_all_that_go_on_with_it() {
     let mut ended = [0; 2];
-    for (seed, share) in [(1, 1.2), (2, 2.5), (3, 40.0)] {
+    for (seed, share) in [(1, 1.2), (2, 2.5), (3, 400.0)] {
         let Some(cloud) = Cloud::start() else { return };
         let directory = tempfile::tempdir().unwrap();
         let file = experiment(directory.path(), "systems: [scatterreduce, gpu_baseline]\n");
