@@ -390,9 +390,10 @@ mod tests {
         ];
         let mut after = vec![0.0];
         for (part, is_reserved, usd, all_usd) in steps {
-            match is_reserved {
-                true => journal.reserves(part, usd).unwrap(),
-                false => journal.spent(part, usd).unwrap(),
+            if is_reserved {
+                journal.reserves(part, usd).unwrap();
+            } else {
+                journal.spent(part, usd).unwrap();
             }
             assert_eq!(journal.usd(), all_usd);
             after.push(all_usd);

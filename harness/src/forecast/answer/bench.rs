@@ -62,11 +62,14 @@ pub(in crate::forecast) struct Bench<'a> {
     stated: Vec<(Profile<f64>, PriceBook)>,
     /// Whether another site has the same platform and hardware.
     has_twin: Vec<bool>,
-    /// Simulations at sites that have twins, by the draw, and by workers, mini-batches and epochs.
-    known: Mutex<BTreeMap<(Option<u64>, usize, usize, usize), Vec<Known>>>,
+    /// Simulations at sites that have twins.
+    known: Mutex<BTreeMap<KnownBy, Vec<Known>>>,
     /// Simulations so far, and their events.
     counted: [AtomicU64; 2],
 }
+
+/// A draw, if it is one, workers, mini-batches and epochs.
+type KnownBy = (Option<u64>, usize, usize, usize);
 
 /// A simulation that was made, and what came of it.
 struct Known {

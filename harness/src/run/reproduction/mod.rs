@@ -372,9 +372,10 @@ impl Outcome {
 fn paid(run: AnalysedRun, why: &str) -> Outcome {
     let is_whole = (run.directory.progress()).is_ok_and(|(ended, planned)| ended == planned);
     Outcome {
-        state: match is_whole {
-            true => ItemState::Done,
-            false => ItemState::Incomplete,
+        state: if is_whole {
+            ItemState::Done
+        } else {
+            ItemState::Incomplete
         },
         why: Some(format!(
             "kept, since it was paid for, though {why}; --fresh sets it aside and pays for another"
