@@ -220,9 +220,7 @@ fn missed_faults(plan: &TrialPlan, outcome: &TrialOutcome) -> Vec<String> {
     let faults = &plan.row.faults;
     let times = outcome.faults(faults.len());
     let missed = faults.iter().zip(times).filter(|(_, times)| *times == 0);
-    missed
-        .map(|(fault, _)| format!("an injected fault did not happen: {fault}"))
-        .collect()
+    missed.map(|(fault, _)| fault.did_not_happen()).collect()
 }
 
 impl Trials<'_> {

@@ -42,9 +42,9 @@ impl Observed {
             .map(|(fault, _)| fault)
             .collect();
         // A worker may send no message after a place; a run warns of it.
-        let mut missed = faults.iter().filter(|fault| !happened.contains(fault));
-        let may_miss = missed.any(|fault| fault.kind.is_of_message());
-        if faults.len() == 1 && happened.is_empty() && !may_miss {
+        let missed = faults.iter().filter(|fault| !happened.contains(fault));
+        let may_miss: Vec<&Fault> = missed.filter(|fault| fault.kind.is_of_message()).collect();
+        if faults.len() == 1 && happened.is_empty() && may_miss.is_empty() {
             return Some("a fault did not happen at a place that its worker reaches".into());
         }
         if let Some(reason) = &self.trial.failure {
@@ -60,8 +60,8 @@ impl Observed {
             let is_caused = happened.iter().any(|fault| !is_small(fault));
             return (!is_caused).then(|| "a failure without a cause".into());
         }
-        if self.warns(whole) {
-            let is_caused = may_miss || happened.iter().any(|fault| !is_small(fault));
+        if self.warns(whole, &may_miss) {
+            let is_caused = happened.iter().any(|fault| !is_small(fault));
             return (!is_caused).then(|| "a warning without a cause".into());
         }
         if happened.iter().any(|fault| stops(fault)) {
@@ -74,9 +74,11 @@ impl Observed {
         self.disagree().or_else(|| self.sent_less(whole))
     }
 
-    /// Whether it says what it lacks of the trial without faults.
-    fn warns(&self, whole: &Self) -> bool {
-        (self.trial.warnings.iter()).any(|warning| !whole.trial.warnings.contains(warning))
+    /// Whether it says what it lacks of the trial without faults; that a fault did not happen is no lack.
+    fn warns(&self, whole: &Self, missed: &[&Fault]) -> bool {
+        let missed: Vec<String> = missed.iter().map(|fault| fault.did_not_happen()).collect();
+        let known = |warning| whole.trial.warnings.contains(warning) || missed.contains(warning);
+        !self.trial.warnings.iter().all(known)
     }
 
     /// Steps and evaluations; with their values where replicas are identical, and timing decides none.

@@ -136,9 +136,17 @@ fn broken_promises_are_seen_and_their_schedules_can_be_run() {
         let crash = Fault::at_gradient(0, 0, 0, FaultKind::Crash);
         let late = Fault::at_gradient(0, 0, 0, FaultKind::StragglerMs(5));
         assert_eq!(whole.broken(&[], whole), None);
-        let broken: [(&Fault, usize, Change, &str); 9] = [
+        let missed = Fault::at_gradient(0, 0, 0, FaultKind::LosesMessage);
+        let broken: [(&Fault, usize, Change, &str); 11] = [
             (&crash, 0, |_| (), "did not happen"),
             (&crash, 1, |_| (), "does not say"),
+            (
+                &missed,
+                0,
+                |seen| seen.trial.warnings.push("less".into()),
+                "warning without",
+            ),
+            (&missed, 0, |seen| drop(seen.steps.pop()), "other figures"),
             (
                 &late,
                 1,
@@ -187,6 +195,10 @@ fn broken_promises_are_seen_and_their_schedules_can_be_run() {
                 "{says}: {found:?}"
             );
         }
+        let mut told = whole.clone();
+        told.trial.faults = vec![0];
+        told.trial.warnings.push(missed.did_not_happen());
+        assert_eq!(told.broken(std::slice::from_ref(&missed), whole), None);
         // Whatever follows a crash is a violation here, which needs one of the three.
         let only = [late.clone(), crash.clone(), late.clone()];
         let fewest = Search::shrunk(only.to_vec(), async |faults: &[Fault]| {

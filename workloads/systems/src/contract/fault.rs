@@ -44,6 +44,11 @@ impl Fault {
             function: None,
         }
     }
+
+    /// Returns the warning of a trial in which it did not happen.
+    pub fn did_not_happen(&self) -> String {
+        format!("an injected fault did not happen: {self}")
+    }
 }
 
 impl fmt::Display for Fault {
