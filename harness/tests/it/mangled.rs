@@ -16,90 +16,10 @@ use epochcost::metering::log;
 use epochcost::metering::report_line::Report;
 use epochcost::platform::simulator;
 use epochcost::{audit, profiles};
-use epochcost_kernels::hash;
+use epochcost_testing::mangled::{Drawn, mangled};
 
 /// Longest that a file may be read.
 const LIMIT: Duration = Duration::from_secs(10);
-
-/// What is written in the place of a number or a word.
-const ODD: [&str; 20] = [
-    "0",
-    "-1",
-    "0.1",
-    "1e308",
-    "-1e308",
-    "1e-308",
-    "1e19",
-    ".nan",
-    ".inf",
-    "4294967296",
-    "9223372036854775808",
-    "18446744073709551615",
-    "1e400",
-    "''",
-    "[]",
-    "{}",
-    "~",
-    "é\u{202e}",
-    "&a [*a, *a]",
-    "!!binary x",
-];
-
-/// Numbers drawn from a seed.
-struct Drawn(u64, u64);
-
-impl Drawn {
-    fn below(&mut self, limit: usize) -> usize {
-        self.1 += 1;
-        (hash::mix(self.0, self.1) % limit.max(1) as u64) as usize
-    }
-}
-
-/// Changes a text in one to three places.
-fn mangled(text: &str, drawn: &mut Drawn) -> Vec<u8> {
-    let mut text = text.as_bytes().to_vec();
-    for _ in 0..=drawn.below(3) {
-        let place = drawn.below(text.len());
-        let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+".contains(byte);
-        let ends = |from: usize| {
-            (from..text.len())
-                .find(|at| !is_of_word(&text[*at]))
-                .unwrap_or(text.len())
-        };
-        let word = (place..text.len())
-            .find(|at| is_of_word(&text[*at]))
-            .unwrap_or(place);
-        let word = word..ends(word);
-        let line = text[place..]
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .map_or(text.len(), |at| place + at + 1);
-        let next = text[line..]
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .map_or(text.len(), |at| line + at + 1);
-        match drawn.below(10) {
-            0 => text.truncate(place),
-            1 => drop(text.splice(place..place, [drawn.below(256) as u8])),
-            2 => drop(text.splice(line..next, [])),
-            3 => {
-                let again = text[line..next].to_vec();
-                drop(text.splice(line..line, again));
-            }
-            4 => {
-                let from = drawn.below(text.len());
-                let other = text[from..ends(from)].to_vec();
-                drop(text.splice(word, other));
-            }
-            5 => {
-                let many = text[word.clone()].repeat(1 << drawn.below(12));
-                drop(text.splice(word, many));
-            }
-            _ => drop(text.splice(word, ODD[drawn.below(ODD.len())].bytes())),
-        }
-    }
-    text
-}
 
 /// Reads a file as its kind is read: the result does not matter.
 type Reader = fn(&Path);
@@ -225,7 +145,7 @@ fn changed_files_are_read_or_refused() {
     assert!(files.len() > 80, "{}", files.len());
     let mut wrong = BTreeMap::new();
     for seed in first..first + count {
-        let mut drawn = Drawn(seed, 0);
+        let mut drawn = Drawn::new(seed);
         let (path, reader) = &files[drawn.below(files.len())];
         let directory = tempfile::tempdir().unwrap();
         let own = beside_others(path, directory.path());

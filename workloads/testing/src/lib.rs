@@ -1,6 +1,7 @@
 //! What tests of all crates share: a watchdog that ends a hanging test, and the one way in which
-//! a test is skipped where this machine lacks what it needs.
+//! a test is skipped where this machine lacks what it needs; and texts changed at random.
 
+pub mod mangled;
 mod processes;
 
 use std::cell::RefCell;

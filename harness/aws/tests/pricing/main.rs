@@ -4,8 +4,10 @@
 
 mod documents;
 
+use std::env;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::Credentials;
@@ -14,6 +16,7 @@ use axum::http::HeaderMap;
 use axum::routing::post;
 use bytes::Bytes;
 use epochcost_aws::pricing::{PriceError, Query, fetch, queries, read};
+use epochcost_testing::mangled::{Drawn, mangled};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -231,4 +234,34 @@ async fn prices_come_over_the_wire() {
     assert_eq!(prices[2].as_ref().unwrap().usd, 0.01);
     // Two pages of one product, and one of each other.
     assert_eq!(requests.load(Ordering::SeqCst), 4);
+}
+
+/// Whatever a document says, there is a price above 0 or an error that names the dimension.
+#[test]
+fn changed_documents_are_prices_or_refused() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let seed = env::var("MANGLED_SEED").map_or(now.as_secs(), |text| text.parse().unwrap());
+    eprintln!("MANGLED_SEED={seed}");
+    let documents = [
+        ("lambda_gb_second", documents::lambda_duration()),
+        ("state_transition", documents::transitions()),
+        ("ec2/g4dn.xlarge", documents::gpu_instance()),
+        ("vpc_endpoint_gb", documents::endpoint_bytes()),
+    ];
+    let mut drawn = Drawn::new(seed);
+    let mut refused = 0;
+    for number in 0..20_000 {
+        let (dimension, document) = &documents[number % documents.len()];
+        let document = serde_json::to_string_pretty(document).unwrap();
+        let text = String::from_utf8_lossy(&mangled(&document, &mut drawn)).into_owned();
+        match read(&query(dimension), "eu-south-2", std::slice::from_ref(&text)) {
+            Ok(price) => assert!(price.usd > 0.0 && price.usd.is_finite(), "{number}: {text}"),
+            Err(error) => {
+                refused += 1;
+                let error = error.to_string();
+                assert!(error.contains(dimension), "{number}: {error}: {text}");
+            }
+        }
+    }
+    assert!(refused > 1_000, "{refused}");
 }
