@@ -149,21 +149,23 @@ impl Backend {
             .to_owned())
     }
 
-    /// Returns the ids of VPC endpoints with a tag (`tag:NAME`) of one of the values.
-    pub(crate) async fn endpoints(
+    /// Returns the ids, elements of that name, of what an action of EC2 finds by filters.
+    pub(crate) async fn ids(
         &self,
         region: &str,
-        tag: &str,
-        values: &[String],
+        action: &str,
+        filters: &[(String, Vec<String>)],
+        element: &str,
     ) -> Result<Vec<String>, String> {
-        let mut query = format!("Action=DescribeVpcEndpoints&Filter.1.Name={tag}");
-        for (index, value) in values.iter().enumerate() {
-            query += &format!("&Filter.1.Value.{}={value}", index + 1);
+        let mut query = format!("Action={action}");
+        for (number, (name, values)) in (1..).zip(filters) {
+            query += &format!("&Filter.{number}.Name={name}");
+            for (index, value) in (1..).zip(values) {
+                query += &format!("&Filter.{number}.Value.{index}={value}");
+            }
         }
         let answer = self.ec2(region, &query).await?;
-        Ok(elements(&answer, "vpcEndpointId")
-            .map(str::to_owned)
-            .collect())
+        Ok(elements(&answer, element).map(str::to_owned).collect())
     }
 
     /// Returns the ids of interface endpoints that exist.

@@ -39,7 +39,7 @@ use self::control::Control;
 use self::endpoints::Endpoints;
 use self::functions::FunctionStore;
 use self::instances::Surroundings;
-use self::machines::MachineStore;
+use self::machines::{Executions, MachineStore};
 use self::meter::Meter;
 use self::metrics::MetricStore;
 use self::objects::Objects;
@@ -67,6 +67,7 @@ impl Emulator {
         let metrics = functions.metrics();
         let executions = workflow::Surroundings {
             functions: functions.clone(),
+            executions: Executions::default(),
             backend: behind.clone(),
             clock: clock.clone(),
         };

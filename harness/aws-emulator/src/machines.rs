@@ -34,12 +34,39 @@ struct Execution {
     abort: Option<AbortHandle>,
 }
 
+/// All executions, by their ARNs.
+#[derive(Clone, Default)]
+pub(crate) struct Executions(Arc<Mutex<BTreeMap<String, Execution>>>);
+
+impl Executions {
+    /// Returns the executions of a state machine that run.
+    pub(crate) fn running_of(&self, machine: &str) -> Vec<String> {
+        let prefix = machine.replacen(":stateMachine:", ":execution:", 1) + ":";
+        let all = locked(&self.0);
+        let running = all
+            .iter()
+            .filter(|(arn, one)| arn.starts_with(&prefix) && one.status == "RUNNING");
+        running.map(|(arn, _)| arn.clone()).collect()
+    }
+
+    /// Ends an execution that runs.
+    pub(crate) fn stop(&self, arn: &str) {
+        if let Some(execution) = locked(&self.0).get_mut(arn)
+            && execution.status == "RUNNING"
+        {
+            execution.status = "ABORTED";
+            if let Some(abort) = &execution.abort {
+                abort.abort();
+            }
+        }
+    }
+}
+
 /// All state machines and their executions.
 pub(crate) struct MachineStore {
     cloud: Arc<Surroundings>,
     meter: Arc<Meter>,
     machines: Mutex<BTreeMap<String, Deployed>>,
-    executions: Arc<Mutex<BTreeMap<String, Execution>>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -65,7 +92,6 @@ impl MachineStore {
             cloud,
             meter,
             machines: Mutex::default(),
-            executions: Arc::default(),
         }
     }
 
@@ -149,7 +175,7 @@ impl MachineStore {
         let value: Value = serde_json::from_str(input)
             .map_err(|error| Refusal::new("InvalidExecutionInput", error.to_string()))?;
         // A repeated start with the same input is the same execution.
-        let mut executions = locked(&self.executions);
+        let mut executions = locked(&self.cloud.executions.0);
         match executions.get(&execution) {
             Some(known) if known.input == input && known.status == "RUNNING" => {}
             Some(_) => {
@@ -170,7 +196,7 @@ impl MachineStore {
                 executions.insert(execution.clone(), begun);
                 let running = tokio::spawn(run(
                     (self.cloud.clone(), self.meter.clone()),
-                    self.executions.clone(),
+                    self.cloud.executions.clone(),
                     execution.clone(),
                     machine,
                     value,
@@ -186,14 +212,7 @@ impl MachineStore {
     /// Ends an execution that runs.
     pub(crate) fn stop(&self, request: &Value) -> Answer {
         let (arn, _) = self.execution(request)?;
-        if let Some(execution) = locked(&self.executions).get_mut(&arn)
-            && execution.status == "RUNNING"
-        {
-            execution.status = "ABORTED";
-            if let Some(abort) = &execution.abort {
-                abort.abort();
-            }
-        }
+        self.cloud.executions.stop(&arn);
         Ok(json!({ "stopDate": now() }))
     }
 
@@ -205,7 +224,7 @@ impl MachineStore {
         }
         let prefix = machine.replacen(":stateMachine:", ":execution:", 1) + ":";
         let status = request["statusFilter"].as_str();
-        let executions = locked(&self.executions);
+        let executions = locked(&self.cloud.executions.0);
         let listed: Vec<Value> = (executions.iter())
             .filter(|(arn, _)| arn.starts_with(&prefix))
             .filter(|(_, execution)| status.is_none_or(|status| status == execution.status))
@@ -224,14 +243,14 @@ impl MachineStore {
 
     /// Returns the ARNs of all executions that run.
     pub(crate) fn running(&self) -> Vec<String> {
-        let executions = locked(&self.executions);
+        let executions = locked(&self.cloud.executions.0);
         let running = executions.iter().filter(|(_, one)| one.status == "RUNNING");
         running.map(|(arn, _)| arn.clone()).collect()
     }
 
     fn execution(&self, request: &Value) -> Result<(String, Execution), Refusal> {
         let arn = text(request, "executionArn")?;
-        let found = locked(&self.executions).get(arn).cloned();
+        let found = locked(&self.cloud.executions.0).get(arn).cloned();
         let found = found.ok_or_else(|| {
             Refusal::new(
                 "ExecutionDoesNotExist",
@@ -265,19 +284,19 @@ impl MachineStore {
 /// Runs an execution to its end and notes its states.
 async fn run(
     (cloud, meter): (Arc<Surroundings>, Arc<Meter>),
-    executions: Arc<Mutex<BTreeMap<String, Execution>>>,
+    executions: Executions,
     arn: String,
     machine: Arc<Machine>,
     input: Value,
 ) {
     let note = |kind: &'static str| {
         meter.charge("state_transition", 1.0);
-        if let Some(execution) = locked(&executions).get_mut(&arn) {
+        if let Some(execution) = locked(&executions.0).get_mut(&arn) {
             execution.entered.push(kind);
         }
     };
     let ended = workflow::run(&machine, &input, &cloud, &note).await;
-    if let Some(execution) = locked(&executions).get_mut(&arn) {
+    if let Some(execution) = locked(&executions.0).get_mut(&arn) {
         match ended {
             Ok(()) => execution.status = "SUCCEEDED",
             Err(cause) => {

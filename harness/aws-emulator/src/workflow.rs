@@ -1,6 +1,6 @@
 //! The part of Amazon States Language that this project's state machines use: tasks
-//! that invoke functions or call EC2, maps over one processor, parallel branches, waits,
-//! choices by presence, and the order of states.
+//! that invoke functions or call services, with what follows an error, maps over one processor,
+//! parallel branches, waits, choices by presence, and the order of states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,13 @@ use epochcost_systems::Task;
 use futures_util::future::{BoxFuture, try_join_all};
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::functions::FunctionStore;
+use crate::machines::Executions;
 
 /// Definition of a state machine.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,6 +35,8 @@ enum State {
         result_selector: Option<Map<String, Value>>,
         /// Path of the result in what the next state receives; none discards it.
         result_path: Option<String>,
+        #[serde(default)]
+        catch: Vec<Catch>,
         next: Option<String>,
     },
     #[serde(rename_all = "PascalCase")]
@@ -62,6 +65,13 @@ enum State {
     },
 }
 
+/// What follows any error; its result is discarded.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Catch {
+    next: String,
+}
+
 /// Choice of a state where something is present at a path.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -84,6 +94,7 @@ pub(crate) type OnState<'a> = &'a (dyn Fn(&'static str) + Send + Sync);
 /// What executions reach.
 pub(crate) struct Surroundings {
     pub(crate) functions: Arc<FunctionStore>,
+    pub(crate) executions: Executions,
     pub(crate) backend: Backend,
     pub(crate) clock: Arc<Clock>,
 }
@@ -107,12 +118,22 @@ pub(crate) fn run<'a>(
                     parameters,
                     result_selector,
                     result_path,
+                    catch,
                     next,
                 } => {
                     on_state("TaskStateEntered");
                     let parameters = filled(parameters, &input, None)?;
-                    let result = task(resource, parameters, &input, cloud).await;
-                    let result = result.map_err(|reason| format!("{name}: {reason}"))?;
+                    let result = match (
+                        task(resource, parameters, &input, cloud).await,
+                        catch.first(),
+                    ) {
+                        (Ok(result), _) => result,
+                        (Err(_), Some(caught)) => {
+                            at = Some(&caught.next);
+                            continue;
+                        }
+                        (Err(reason), None) => return Err(format!("{name}: {reason}")),
+                    };
                     let result = match result_selector {
                         Some(selector) => Value::Object(filled(selector, &result, None)?),
                         None => result,
@@ -193,15 +214,15 @@ pub(crate) fn run<'a>(
     })
 }
 
-/// Does a task's work: a call of EC2, or the invocation of a function.
+/// Does a task's work: a call of a service, or the invocation of a function.
 async fn task(
     resource: &str,
     parameters: Map<String, Value>,
     input: &Value,
     cloud: &Surroundings,
 ) -> Result<Value, String> {
-    match resource.rsplit_once(":aws-sdk:ec2:") {
-        Some((_, operation)) => endpoints(operation, &Value::Object(parameters), cloud).await,
+    match resource.rsplit_once(":aws-sdk:") {
+        Some((_, call)) => service(call, &Value::Object(parameters), cloud).await,
         None => {
             let parameters = serde_json::from_value(Value::Object(parameters));
             let parameters: Parameters = parameters.map_err(|error| error.to_string())?;
@@ -211,34 +232,62 @@ async fn task(
     }
 }
 
-/// Calls EC2 about VPC endpoints: finds those with a tag, or removes them.
-async fn endpoints(
-    operation: &str,
-    parameters: &Value,
-    cloud: &Surroundings,
-) -> Result<Value, String> {
-    let region = cloud.backend.region();
+/// Calls a service as the dead man's switch does.
+async fn service(call: &str, parameters: &Value, cloud: &Surroundings) -> Result<Value, String> {
+    let (backend, region) = (&cloud.backend, cloud.backend.region());
+    let text = |field: &str| -> Result<&str, String> {
+        let text = parameters[field].as_str();
+        text.ok_or_else(|| format!("{field} of {call} is no string"))
+    };
     let texts = |list: &Value| -> Vec<String> {
         let list = list.as_array().into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    match operation {
-        "describeVpcEndpoints" => {
-            let filter = &parameters["Filters"][0];
-            let name = filter["Name"].as_str().ok_or("a filter has no name")?;
-            let values = texts(&filter["Values"]);
-            let ids = cloud.backend.endpoints(region, name, &values).await?;
-            let ids: Vec<Value> = (ids.into_iter())
-                .map(|id| serde_json::json!({ "VpcEndpointId": id }))
-                .collect();
-            Ok(serde_json::json!({ "VpcEndpoints": ids }))
+    let listed = |ids: Vec<String>, field: &str| -> Value {
+        ids.into_iter().map(|id| json!({ field: id })).collect()
+    };
+    let filters = || -> Vec<(String, Vec<String>)> {
+        let filters = parameters["Filters"].as_array().into_iter().flatten();
+        let name = |filter: &Value| filter["Name"].as_str().unwrap_or_default().to_owned();
+        filters
+            .map(|filter| (name(filter), texts(&filter["Values"])))
+            .collect()
+    };
+    match call {
+        "ec2:describeVpcEndpoints" => {
+            let ids = backend.ids(region, "DescribeVpcEndpoints", &filters(), "vpcEndpointId");
+            Ok(json!({ "VpcEndpoints": listed(ids.await?, "VpcEndpointId") }))
         }
-        "deleteVpcEndpoints" => {
+        "ec2:describeInstances" => {
+            let ids = backend.ids(region, "DescribeInstances", &filters(), "instanceId");
+            let instances = listed(ids.await?, "InstanceId");
+            Ok(json!({ "Reservations": [{ "Instances": instances }] }))
+        }
+        "ec2:deleteVpcEndpoints" => {
             let ids = texts(&parameters["VpcEndpointIds"]);
-            cloud.backend.remove_endpoints(region, &ids).await?;
-            Ok(serde_json::json!({ "Unsuccessful": [] }))
+            backend.remove_endpoints(region, &ids).await?;
+            Ok(json!({ "Unsuccessful": [] }))
         }
-        other => Err(format!("{other:?} of EC2 is not served here")),
+        "ec2:terminateInstances" => {
+            for id in texts(&parameters["InstanceIds"]) {
+                backend.terminate(region, &id).await?;
+            }
+            Ok(json!({}))
+        }
+        "lambda:deleteFunction" => {
+            let removed = cloud.functions.remove(text("FunctionName")?);
+            removed.map_err(|refusal| refusal.message)?;
+            Ok(json!({}))
+        }
+        "sfn:listExecutions" => {
+            let running = cloud.executions.running_of(text("StateMachineArn")?);
+            Ok(json!({ "Executions": listed(running, "ExecutionArn") }))
+        }
+        "sfn:stopExecution" => {
+            cloud.executions.stop(text("ExecutionArn")?);
+            Ok(json!({}))
+        }
+        other => Err(format!("{other:?} is not served here")),
     }
 }
 
@@ -267,9 +316,10 @@ fn filled(
     for (name, value) in template {
         match (name.strip_suffix(".$"), value) {
             (Some(name), Value::String(path)) => {
-                let value = match (path.as_str(), item) {
-                    ("$$.Map.Item.Value", Some(item)) => item.clone(),
-                    (path, _) => at_path(input, path)?,
+                let value = match (path.strip_prefix("$$.Map.Item.Value"), item) {
+                    (Some(""), Some(item)) => item.clone(),
+                    (Some(of_item), Some(item)) => at_path(item, &format!("${of_item}"))?,
+                    _ => at_path(input, path)?,
                 };
                 filled.insert(name.to_owned(), value);
             }
@@ -307,6 +357,12 @@ fn found(value: &Value, fields: &str) -> Option<Value> {
     };
     let list = value.get(name)?.as_array()?;
     match number {
+        // What is found below a second one is one list, too.
+        "*" if rest.is_some_and(|rest| rest.contains("[*]")) => {
+            let found: Option<Vec<Value>> = list.iter().map(of).collect();
+            let within = |one: Value| one.as_array().cloned().unwrap_or_default();
+            Some(found?.into_iter().flat_map(within).collect())
+        }
         "*" => list.iter().map(of).collect(),
         number => of(list.get(number.parse::<usize>().ok()?)?),
     }
@@ -315,8 +371,6 @@ fn found(value: &Value, fields: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -325,6 +379,15 @@ mod tests {
         assert_eq!(at_path(&input, "$.found.ids[*].id").unwrap(), json!(["a"]));
         assert_eq!(at_path(&input, "$.found.ids[0].id").unwrap(), "a");
         assert!(at_path(&input, "$.found.ids[1]").is_err());
+        let twice = json!({"all": [{"of": [{"id": "a"}, {"id": "b"}]}, {"of": [{"id": "c"}]}]});
+        assert_eq!(
+            at_path(&twice, "$.all[*].of[*].id").unwrap(),
+            json!(["a", "b", "c"])
+        );
+        assert_eq!(
+            at_path(&json!({"all": []}), "$.all[*].of[*].id").unwrap(),
+            json!([])
+        );
         assert_eq!(at_path(&input, "$.epoch").unwrap(), 2);
         assert_eq!(at_path(&input, "$.batches[1]").unwrap(), 6);
         for path in [

@@ -11,6 +11,6 @@ pub use endpoint::{EndpointService, endpoints};
 pub use needs::{NEW_ACCOUNT_MEMORY_MB, Needs, Quota, vcpus};
 pub use training::{AROUND_TRIAL_S, FunctionCalls, Role, SERVICE_INSTANCE, Training};
 pub use worst_case::{
-    Line, METRICS_OF_FUNCTION, METRICS_OF_INSTANCE, Prices, SWITCH_RETRIES, SWITCH_ROUNDS,
-    SWITCH_TRANSITIONS, Share, Shares, WorstCaseError, shares, worst_case,
+    LEASE_S, Line, METRICS_OF_FUNCTION, METRICS_OF_INSTANCE, Prices, RENEWED_S, SWITCH_RETRIES,
+    SWITCH_ROUNDS, Share, Shares, WorstCaseError, shares, switch_transitions, worst_case,
 };

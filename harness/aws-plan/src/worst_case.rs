@@ -9,13 +9,28 @@ use thiserror::Error;
 
 use crate::{AROUND_TRIAL_S, EndpointService, SERVICE_INSTANCE, Training, endpoints};
 
-/// Number of times that the dead man's switch looks for endpoints.
+/// Time for which everything that a run pays for outlives this program, s: its lease.
+pub const LEASE_S: u64 = 2_400;
+/// Time after which the lease is begun anew, s.
+pub const RENEWED_S: u64 = 600;
+/// Number of times that the dead man's switch looks for what to end.
 pub const SWITCH_ROUNDS: usize = 3;
 /// Attempts of its calls that EC2 refuses.
 pub const SWITCH_RETRIES: usize = 4;
-/// Upper bound of the transitions of one execution of the switch: its begin, its wait and its end; in
-/// each round a look, a choice, a removal and a wait; and every attempt again of look and removal.
-pub const SWITCH_TRANSITIONS: u64 = (3 + SWITCH_ROUNDS * (4 + 2 * SWITCH_RETRIES)) as u64;
+/// Transitions of an execution of the switch that is stopped while it waits.
+const WAITING_TRANSITIONS: u64 = 2;
+
+/// Returns the upper bound of the transitions of one execution of the switch: its begin, its wait and
+/// its end; in each round a removal of each function and its end; of each of `machines` a look at what
+/// runs, a stop of each of `executions`, and their ends; of instances and endpoints a look, a choice,
+/// a removal, with all attempts; and a wait but after the last.
+pub const fn switch_transitions(functions: u64, machines: u64, executions: u64) -> u64 {
+    let of_functions = 1 + 2 * functions;
+    let of_machines = 1 + machines * (3 + 2 * executions);
+    let of_ec2 = 2 * (3 + 2 * SWITCH_RETRIES as u64);
+    2 + SWITCH_ROUNDS as u64 * (of_functions + of_machines + of_ec2 + 1)
+}
+
 /// Metrics of a function that are read, each of which is charged.
 pub const METRICS_OF_FUNCTION: usize = 7;
 /// Metrics of an instance that are read.
@@ -63,6 +78,8 @@ const MONTH_DAYS: f64 = 30.0;
 /// Seconds from the creation of shared resources until the first trial, and from the end
 /// of the last trial until its endpoints are gone.
 const AROUND_S: u64 = 3_600;
+/// Seconds after a trial for which the lease may be needed: functions hold their interfaces.
+const REMOVAL_S: u64 = 2_700;
 /// Upper bound of the bytes of a task and of its answer: a task is about 1 KB and some
 /// bytes per mini-batch.
 const TASK_BYTES: f64 = 16_384.0;
@@ -187,7 +204,7 @@ fn charge(
     Ok(())
 }
 
-/// Adds the lines of the network: its interface endpoints exist as long as the run.
+/// Adds the lines of the network and of the switch: both exist as long as the run.
 fn network_lines(
     rows: &[Training],
     prices: &dyn Prices,
@@ -196,12 +213,19 @@ fn network_lines(
     let services = endpoints(rows)?;
     let interfaces = services.iter().filter(|service| service.is_interface());
     let interfaces = interfaces.count() as f64;
-    // One execution of the switch before the first trial, and one for each.
-    let (mut run_s, mut bytes, mut armed) = (AROUND_S, 0.0, 1);
+    // The switch may act before the first trial, and in each.
+    let waiting = |seconds: u64| (2 + seconds / RENEWED_S) * WAITING_TRANSITIONS;
+    let (mut run_s, mut bytes) = (AROUND_S, 0.0);
+    let mut transitions = switch_transitions(0, 0, 0) + waiting(AROUND_S);
     for row in rows {
-        run_s += (row.deadline_s()? + AROUND_TRIAL_S) * row.trials;
+        let trial_s = row.deadline_s()? + AROUND_TRIAL_S;
+        run_s += trial_s * row.trials;
         bytes += endpoint_bytes(row, &services)?;
-        armed += row.trials;
+        let machines = u64::from(!row.system()?.bind(&row.job)?.states().is_empty());
+        // The next epoch of a peer begins before the last one ends.
+        let executions = 2 * row.job.workers as u64;
+        let acting = switch_transitions(row.calls()?.len() as u64, machines, executions);
+        transitions += row.trials * (acting + waiting(trial_s + REMOVAL_S));
     }
     let mut charge =
         |dimension, what, quantity| charge(("", prices), lines, dimension, what, quantity);
@@ -210,13 +234,11 @@ fn network_lines(
         "interface endpoints until every trial's deadline",
         interfaces * ENDPOINT_ZONES * run_s as f64 / 3600.0,
     )?;
-    if interfaces > 0.0 {
-        charge(
-            "state_transition",
-            "the switch that removes endpoints where this machine has died",
-            (armed * SWITCH_TRANSITIONS) as f64,
-        )?;
-    }
+    charge(
+        "state_transition",
+        "the switch that ends the run where this machine has died",
+        transitions as f64,
+    )?;
     charge(
         "vpc_endpoint_gb",
         "tasks, answers and polls through endpoints",
@@ -470,9 +492,12 @@ mod tests {
             quantity(&of_row, "state_transition"),
             2.0 * 4.0 * 3.0 * 11.0
         );
-        // The switch: before the first trial, and for each of two.
+        // The switch acts before the first trial and in each of two, with nine functions and at most
+        // eight executions of one machine; it is begun anew every ten minutes.
         let of_all = quantity(&lines, "state_transition") - quantity(&of_row, "state_transition");
-        assert_eq!(of_all, 3.0 * SWITCH_TRANSITIONS as f64);
+        let acting = switch_transitions(0, 0, 0) + 2 * switch_transitions(9, 1, 8);
+        let renewals = 2 + 3600 / 600 + 2 * (2 + (900 * (3 * 9 + 1) + 1200 + 2700) / 600);
+        assert_eq!(of_all, (acting + 2 * renewals) as f64);
         // One tensor store per peer and the queue, for as long as a trial may take.
         let hours = (900.0 * (3.0 * 9.0 + 1.0) + 1200.0 + 120.0) / 3600.0;
         is_close(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);

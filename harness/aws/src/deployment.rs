@@ -6,10 +6,10 @@ use epochcost_systems::{Fidelity, SystemError, states};
 
 use serde::Serialize;
 
-use crate::names::{FUNCTIONS, INSTANCES, MACHINES, MEMBERS};
+use crate::names::{FUNCTIONS, INSTANCES, MACHINES, MEMBERS, SWITCH};
 use crate::resource::{
-    Address, Architecture, BucketSpec, FunctionSpec, InstanceProfileSpec, Kind, LogGroupSpec,
-    ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec,
+    Address, Architecture, BucketSpec, Ends, FunctionSpec, InstanceProfileSpec, Kind, LogGroupSpec,
+    ObjectSpec, RoleSpec, SecurityGroupSpec, Spec, StateMachineSpec, SwitchSpec,
 };
 use crate::{Scope, network, permissions};
 
@@ -17,13 +17,16 @@ pub use crate::names::{
     TrialIndex, code_bucket, function_name, log_group_name, objects_bucket, state_machine_name,
 };
 pub use crate::network::{ZONES, further_subnet, subnet};
-pub use epochcost_aws_plan::{AROUND_TRIAL_S, FunctionCalls, Role, SERVICE_INSTANCE, Training};
+pub use epochcost_aws_plan::{
+    AROUND_TRIAL_S, FunctionCalls, LEASE_S, RENEWED_S, Role, SERVICE_INSTANCE, Training,
+};
 
 /// Retention of log lines, days: one of CloudWatch's values.
 pub(crate) const RETENTION_DAYS: i32 = 3;
 
 /// Returns the resources that all rows share: buckets, with `code` in one of them, roles,
-/// the instance profile, the security group, and the network of hosts of services.
+/// the instance profile, the security group, the dead man's switch, and after it the network of hosts
+/// of services.
 ///
 /// # Errors
 /// When a row's settings are invalid for its system.
@@ -90,8 +93,35 @@ pub fn shared(
             vpc: network::vpc(scope, rows)?,
         }));
     }
+    specs.push(role(
+        SWITCH,
+        "states.amazonaws.com",
+        permissions::switch(scope),
+    ));
+    specs.push(Spec::Switch(SwitchSpec {
+        name: name(SWITCH),
+        role: name(SWITCH),
+    }));
     specs.extend(network::specs(scope, rows)?);
     Ok(specs)
+}
+
+/// Returns what the switch ends by name where the lease ends in a trial.
+///
+/// # Errors
+/// When the row's settings are invalid for its system.
+pub fn ends(scope: &Scope, row: &Training, trial_index: TrialIndex) -> Result<Ends, SystemError> {
+    let system = row.job.system.as_str();
+    let functions = row.calls()?;
+    let has_machine = !row.system()?.bind(&row.job)?.states().is_empty();
+    let machine = state_machine_name(scope, system, trial_index);
+    let machine = has_machine.then(|| scope.arn("states", &format!("stateMachine:{machine}")));
+    Ok(Ends {
+        functions: (functions.iter())
+            .map(|called| function_name(scope, system, called.function, trial_index))
+            .collect(),
+        machines: machine.into_iter().collect(),
+    })
 }
 
 /// Uploaded worker and the environment of its functions.

@@ -107,7 +107,7 @@ impl Cause {
                  for the account answers so, too: enable it under Account"
             }
             Self::Permission => {
-                "add the permission; docs/aws.md lists every call and the permission it needs"
+                "add the permission: `epochcost doctor --aws --print-policy` has all that are needed"
             }
             Self::Throttled => "wait, and give the command again",
             Self::Quota => {
@@ -366,6 +366,14 @@ pub enum AwsError {
         /// Remedy.
         remedy: String,
     },
+    /// The lease was not renewed in time: what the run pays for is being removed.
+    #[error(
+        "the run's lease ended at {until}: this machine slept, or had no network\n  = help: what the run paid for is being removed; `--resume` with its `--out` goes on with what is missing"
+    )]
+    LeaseEnded {
+        /// When it ended.
+        until: jiff::Timestamp,
+    },
     /// A request that cannot be fulfilled.
     #[error("{problem}\n  = help: {remedy}")]
     Unusable {
@@ -459,6 +467,7 @@ impl AwsError {
             | Self::Unusable { .. }
             | Self::Ended { .. } => true,
             Self::Journal { .. }
+            | Self::LeaseEnded { .. }
             | Self::SpendingLimit { .. }
             | Self::Spent { .. }
             | Self::NotApproved { .. } => false,

@@ -3,15 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use epochcost_aws_plan::{AROUND_TRIAL_S, EndpointService, SERVICE_INSTANCE, Training, endpoints};
+use epochcost_aws_plan::{EndpointService, SERVICE_INSTANCE, Training, endpoints};
 use epochcost_systems::SystemError;
 
-use crate::names::{self, MEMBERS, SWITCH};
+use crate::Scope;
+use crate::names::{self, MEMBERS};
 use crate::resource::{
-    EndpointSpec, FunctionNetwork, InternetGatewaySpec, RoleSpec, Spec, SubnetSpec, SwitchSpec,
-    VpcSpec,
+    EndpointSpec, FunctionNetwork, InternetGatewaySpec, Spec, SubnetSpec, VpcSpec,
 };
-use crate::{Scope, permissions};
 
 /// Returns whether a run of these rows has its own network.
 pub(crate) fn is_needed(rows: &[Training]) -> Result<bool, SystemError> {
@@ -86,13 +85,8 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
             services: endpoints(rows)?.into_iter().collect(),
         }),
     ];
-    // Endpoints of the services that functions call, and before them what removes those that are
-    // paid by the hour where this program has died.
-    let services = endpoints(rows)?;
-    if services.iter().any(|service| service.is_interface()) {
-        specs.extend(switch(scope, rows)?);
-    }
-    for service in services {
+    // Endpoints of the services that functions call.
+    for service in endpoints(rows)? {
         specs.push(Spec::Endpoint(EndpointSpec {
             name: scope.run.name(endpoint(service)),
             vpc: name.clone(),
@@ -102,28 +96,6 @@ pub(crate) fn specs(scope: &Scope, rows: &[Training]) -> Result<Vec<Spec>, Syste
         }));
     }
     Ok(specs)
-}
-
-/// Returns the dead man's switch and its role. Until a trial begins, it waits for as long as the
-/// shortest trial may take.
-fn switch(scope: &Scope, rows: &[Training]) -> Result<[Spec; 2], SystemError> {
-    let mut hold_s = u64::MAX;
-    for row in rows {
-        hold_s = hold_s.min(row.deadline_s()?.saturating_add(AROUND_TRIAL_S));
-    }
-    let name = scope.run.name(SWITCH);
-    Ok([
-        Spec::Role(RoleSpec {
-            name: name.clone(),
-            service: "states.amazonaws.com",
-            policy: permissions::switch(scope),
-        }),
-        Spec::Switch(SwitchSpec {
-            name: name.clone(),
-            role: name,
-            hold_s,
-        }),
-    ])
 }
 
 /// Availability zones in which workers on instances are tried.
@@ -207,12 +179,13 @@ mod tests {
             Kind::Vpc,
             Kind::InternetGateway,
             Kind::Subnet,
-            Kind::Switch,
             Kind::Endpoint,
         ] {
             assert!(!without.contains(&kind), "{kind}");
             assert!(kinds(&["allreduce", "spirt"]).contains(&kind), "{kind}");
         }
+        // Whatever a run has ends with its lease.
+        assert!(without.contains(&Kind::Switch));
         assert_eq!(endpoints(&of_systems(&["allreduce"])), []);
         let spirt = of_systems(&["spirt"]);
         assert_eq!(endpoints(&spirt), [Objects, Functions, Workflows]);

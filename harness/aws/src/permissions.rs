@@ -31,21 +31,32 @@ pub fn state_machines(scope: &Scope) -> Policy {
     Policy::new(vec![invocations(scope)])
 }
 
-/// Returns the policy of a run's dead man's switch: it removes the endpoints with the run's tag.
-/// Descriptions know no resources, and endpoints have ids for names.
+/// Returns the policy of a run's dead man's switch: it removes the run's functions, stops its
+/// executions, and ends the instances and endpoints with its tag. Descriptions know no resources, and
+/// instances and endpoints have ids for names.
 pub fn switch(scope: &Scope) -> Policy {
-    let endpoints = scope.arn("ec2", "vpc-endpoint/*");
-    let remove = Statement {
+    let own =
+        |service, what: &str| vec![scope.arn(service, &format!("{what}:{}", scope.run.name("*")))];
+    let mut executions = own("states", "execution");
+    executions[0] += ":*";
+    let tagged = |action, what| Statement {
         condition: Some(Condition {
             operator: "StringEquals",
             key: "aws:ResourceTag/epochcost:run",
             values: vec![scope.run.to_string()],
         }),
-        ..Statement::allow(&["ec2:DeleteVpcEndpoints"], vec![endpoints])
+        ..Statement::allow(&[action], vec![scope.arn("ec2", what)])
     };
     Policy::new(vec![
-        Statement::allow(&["ec2:DescribeVpcEndpoints"], vec!["*".to_owned()]),
-        remove,
+        Statement::allow(&["lambda:DeleteFunction"], own("lambda", "function")),
+        Statement::allow(&["states:ListExecutions"], own("states", "stateMachine")),
+        Statement::allow(&["states:StopExecution"], executions),
+        Statement::allow(
+            &["ec2:DescribeInstances", "ec2:DescribeVpcEndpoints"],
+            vec!["*".to_owned()],
+        ),
+        tagged("ec2:TerminateInstances", "instance/*"),
+        tagged("ec2:DeleteVpcEndpoints", "vpc-endpoint/*"),
     ])
 }
 
@@ -133,7 +144,7 @@ fn is_own(resource: &str, run: &RunId) -> bool {
 
 /// Returns the statements of roles among `specs` that reach beyond the run. Two pairs are exempt:
 /// what Lambda needs for functions in a VPC, with its denial to the functions themselves; and the
-/// switch's, which lists endpoints and removes those with the run's tag.
+/// switch's, which lists instances and endpoints and ends those with the run's tag.
 pub fn too_wide(specs: &[Spec], scope: &Scope) -> Vec<String> {
     let pairs = [
         interfaces(scope).to_vec(),
@@ -261,18 +272,40 @@ mod tests {
         assert_eq!(too_wide(&role(more), &scope()).len(), 1);
     }
 
-    /// The switch's removal is limited to the run's tag; without that it is too wide.
+    /// The switch's removals are limited to the run's names and tag; without that it is too wide.
     #[test]
-    fn the_switch_reaches_endpoints_of_its_run_alone() {
+    fn the_switch_reaches_what_its_run_has_and_nothing_else() {
         assert!(too_wide(&role(switch(&scope())), &scope()).is_empty());
         let others = Scope {
             run: RunId::new(0xac),
             ..scope()
         };
-        assert_eq!(too_wide(&role(switch(&others)), &scope()).len(), 2);
-        let mut statements = switch(&scope()).statements().to_vec();
-        statements[1].condition = None;
-        assert_eq!(too_wide(&role(Policy::new(statements)), &scope()).len(), 2);
+        assert_eq!(too_wide(&role(switch(&others)), &scope()).len(), 6);
+        for tagged in [4, 5] {
+            let mut statements = switch(&scope()).statements().to_vec();
+            statements[tagged].condition = None;
+            assert_eq!(too_wide(&role(Policy::new(statements)), &scope()).len(), 3);
+        }
+        let arn = |service: &str, what: &str| scope().arn(service, what);
+        for (action, resource) in [
+            (
+                "lambda:DeleteFunction",
+                arn("lambda", "function:epochcost-0000000000ab-x"),
+            ),
+            (
+                "states:ListExecutions",
+                arn("states", "stateMachine:epochcost-0000000000ab-x"),
+            ),
+            (
+                "states:StopExecution",
+                arn("states", "execution:epochcost-0000000000ab-x:1"),
+            ),
+        ] {
+            let policy = switch(&scope());
+            assert!(policy.allows(action, &resource), "{action}");
+            let another = resource.replace("0000ab", "0000ac");
+            assert!(!policy.allows(action, &another), "{action}");
+        }
     }
 
     #[test]

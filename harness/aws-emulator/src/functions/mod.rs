@@ -143,6 +143,14 @@ impl FunctionStore {
         })
     }
 
+    /// Removes a function; its idle sandboxes end with it, and no other begins.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Refusal> {
+        self.find(name)?;
+        self.locked()
+            .remove(name.rsplit(':').next().unwrap_or(name));
+        Ok(())
+    }
+
     /// Returns the worker of a package, and fetches and unpacks it the first time.
     async fn worker(&self, code: &Code) -> Result<Arc<Unpacked>, Refusal> {
         let refused = |reason: String| Refusal::new("InvalidParameterValueException", reason);

@@ -76,9 +76,7 @@ async fn configuration(
 }
 
 async fn remove(State(store): State<Arc<FunctionStore>>, Path(name): Path<String>) -> Answer {
-    store.find(&name)?;
-    // Its idle sandboxes end with it.
-    store.locked().remove(&name);
+    store.remove(&name)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

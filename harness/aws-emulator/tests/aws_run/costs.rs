@@ -13,9 +13,11 @@ use crate::cloud::{Cloud, experiment, printed};
 use crate::faults::{Fate, ProxiedRequest, proxy};
 use crate::journaled;
 
-/// Time after which a trial of SPIRT with the time-out and the epochs of [`experiment`] has ended: the
-/// shortest deadline, since its forecast is seconds, and 20 minutes.
-const SPIRT_ENDS_S: u64 = 900 + 1200;
+/// Time after which nothing is paid by the hour where the machine of a run has died: its lease, and
+/// a minute.
+const LEASE_ENDS_S: u64 = epochcost_aws::deployment::LEASE_S + 60;
+/// Lines of the journal when a trial of SPIRT has all that it needs.
+const MADE: usize = 60;
 /// Time for which processes of this machine may go on after the emulated time is over.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -64,8 +66,7 @@ fn kill_after(mut command: Command, out: &Path, lines: usize, delay: Duration) -
 }
 
 /// The machine of a run dies after its first, sixth, eleventh … line in the journal, and instances
-/// cannot upload their logs. Nobody cleans up: instances end themselves, and the switch removes the
-/// endpoints.
+/// cannot upload their logs. Nobody cleans up: the switch ends what the run has.
 #[test]
 fn a_run_that_dies_anywhere_stops_costing_by_itself() {
     let Some(cloud) = Cloud::start_with_services() else {
@@ -82,7 +83,7 @@ fn a_run_that_dies_anywhere_stops_costing_by_itself() {
         std::thread::sleep(Duration::from_millis(600));
         let before = cloud.account();
         rented += before["rented"].as_array().unwrap().len();
-        cloud.skip(SPIRT_ENDS_S);
+        cloud.skip(LEASE_ENDS_S);
         let left = cloud.left(false, PATIENCE);
         assert!(left.is_empty(), "killed after line {lines}: {left:?}");
         // The switch looks again some times.
@@ -104,6 +105,51 @@ fn a_run_that_dies_anywhere_stops_costing_by_itself() {
         }
     }
     assert!(rented > 20, "{rented}");
+}
+
+/// The machine dies within a training of 330 epochs, whose deadline is hours away, between its
+/// journal's lines and within epochs: after an hour nothing costs any more, and no function starts
+/// another.
+#[test]
+fn a_long_training_whose_machine_died_ends_within_an_hour() {
+    let Some(cloud) = Cloud::start_with_services() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = experiment(directory.path(), "systems: [spirt]\n");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("epochs: 2", "epochs: 330")).unwrap();
+    for delay_s in [0, 6, 12] {
+        let out = directory.path().join(format!("run-{delay_s}"));
+        let command = cloud.command(&to(Path::new(&file), &out, &[]));
+        // A line before and after each of what all trials and this one need.
+        let delay = Duration::from_secs(delay_s);
+        assert_eq!(kill_after(command, &out, MADE, delay), None);
+        let before = cloud.account();
+        assert!(!before["rented"].as_array().unwrap().is_empty(), "{before}");
+        cloud.skip(LEASE_ENDS_S);
+        let left = cloud.left(false, PATIENCE);
+        assert!(left.is_empty(), "{left:?}");
+        // The switch looks again twice, and is done.
+        for _ in 0..3 {
+            cloud.skip((3600 - LEASE_ENDS_S) / 3);
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        let left = cloud.left(true, PATIENCE);
+        assert!(left.is_empty(), "{left:?}");
+        let after_an_hour = cloud.account();
+        cloud.skip(86_400);
+        std::thread::sleep(Duration::from_secs(5));
+        let after_a_day = cloud.account();
+        for part in ["charged", "rented", "running"] {
+            assert_eq!(after_an_hour[part], after_a_day[part], "{part}");
+        }
+        let region = ["clean", "--yes", "--region", crate::REGION];
+        let cleaned = cloud.run(directory.path(), &region);
+        assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
+        cloud.assert_empty();
+        cloud.rewind();
+    }
 }
 
 /// Numbers of a small generator (Numerical Recipes' linear congruential one).
@@ -192,7 +238,7 @@ fn no_sequence_of_failures_costs_more_than_the_worst_case() {
         let delay = Duration::from_millis(numbers.below(2000));
         kill(&cloud, directory.path(), &through, lines, delay);
         std::thread::sleep(Duration::from_millis(600));
-        for _ in 0..SPIRT_ENDS_S / 60 + 1 {
+        for _ in 0..LEASE_ENDS_S / 60 + 1 {
             cloud.skip(60);
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -36,7 +36,7 @@ pub use role::RoleSpec;
 pub use security_group::SecurityGroupSpec;
 pub use state_machine::StateMachineSpec;
 pub use subnet::SubnetSpec;
-pub use switch::{SwitchSpec, arm as arm_switch, disarm as disarm_switch};
+pub use switch::{Ends, SwitchSpec, arm as arm_switch, disarm as disarm_switch, lease};
 pub use vpc::VpcSpec;
 pub(crate) use vpc::count as vpcs;
 
@@ -61,7 +61,7 @@ pub enum Kind {
     Subnet,
     /// An EC2 security group.
     SecurityGroup,
-    /// A dead man's switch: removes endpoints where the program has died. Exists before them.
+    /// A dead man's switch: ends what is paid for where the program has died. Exists before it.
     Switch,
     /// A VPC endpoint.
     Endpoint,

@@ -95,7 +95,6 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
         Spec::Switch(SwitchSpec {
             name: name("switch"),
             role: name("switch"),
-            hold_s: HOLD_S,
         }),
         endpoint("to-objects", EndpointService::Objects),
         endpoint("to-functions", EndpointService::Functions),

@@ -5,6 +5,7 @@ mod account;
 mod context;
 mod executions;
 mod instances;
+mod lease;
 mod life_cycle;
 mod log;
 mod metrics;
@@ -17,6 +18,7 @@ mod teardown;
 mod trial;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use epochcost_aws::deployment::{self, AROUND_TRIAL_S, Package, Training};
 use epochcost_aws::resource::{Architecture, Kind, ObjectSpec};
@@ -28,8 +30,10 @@ use epochcost_aws::{
 use epochcost_systems::SystemError;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
+use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
+use self::lease::Lease;
 use self::spending::{Rented, Spending};
 use super::{CloudError, PlatformError};
 use crate::exit::Exit;
@@ -207,8 +211,11 @@ impl ConsentedRun {
         let switches = made
             .into_iter()
             .filter(|(made, _)| made.kind == Kind::Switch);
+        let armed = switches.map(|(_, execution)| execution).collect();
+        let lease = Arc::new(Lease::new(clients.clone(), scope.clone(), armed));
         Ok(Aws {
-            armed: std::sync::Mutex::new(switches.map(|(_, execution)| execution).collect()),
+            _renewing: AbortOnDropHandle::new(tokio::spawn(lease.clone().keep())),
+            lease,
             endpoints,
             clients,
             scope,
@@ -254,8 +261,8 @@ struct Aws {
     package: Package,
     journal: Mutex<Journal>,
     budget: Budget,
-    /// Executions of the dead man's switch that wait; none without endpoints.
-    armed: std::sync::Mutex<Vec<String>>,
+    lease: Arc<Lease>,
+    _renewing: AbortOnDropHandle<()>,
     /// Number of interface endpoints, which all trials share.
     endpoints: usize,
     /// What was spent or reserved but for the trial that runs, under the same limit, US dollars.
@@ -280,12 +287,6 @@ impl Aws {
             rented,
             before_usd: *self.spent(),
         }
-    }
-
-    fn armed(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.armed
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn spent(&self) -> std::sync::MutexGuard<'_, f64> {
@@ -343,7 +344,8 @@ fn exit(error: &AwsError) -> Exit {
                 | Cause::Capacity
                 | Cause::Unreachable,
             ),
-        ) => Exit::Lacks,
+        )
+        | (AwsError::LeaseEnded { .. }, _) => Exit::Lacks,
         _ => Exit::Internal,
     }
 }

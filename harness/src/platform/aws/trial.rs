@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use epochcost_aws::deployment::{self, Package};
 use epochcost_aws::invoke;
-use epochcost_aws::resource::{Address, Kind, Spec, arm_switch, disarm_switch};
+use epochcost_aws::resource::{Address, Kind, Spec};
 use epochcost_aws::{AwsError, Cause, objects, provision, remove, workers};
 use epochcost_environment::worker as variable;
 use epochcost_systems::{DATASET_BUCKET, Host, Launch, dataset_objects};
@@ -33,9 +33,13 @@ pub(super) async fn run(
     aws.budget.limit.admits(*aws.spent(), at_most_usd)?;
     (aws.journal.lock().await).reserves(&trial.scope(), at_most_usd)?;
     let (began, mut made) = (Timestamp::now(), BTreeSet::new());
-    let outcome = match trial.make(data, &mut made, progress).await {
-        Ok(()) => trial.work(progress).await,
-        Err(error) => Err(error),
+    let work = async {
+        trial.make(data, &mut made, progress).await?;
+        trial.work(progress).await
+    };
+    let outcome = tokio::select! {
+        outcome = work => outcome,
+        ended = aws.lease.ended() => Err(ended.into()),
     };
     let outcome = match outcome {
         Err(PlatformError::Cloud(error))
@@ -139,7 +143,8 @@ impl Trial<'_> {
         made: &mut BTreeSet<Address>,
         progress: &dyn Progress,
     ) -> Result<(), PlatformError> {
-        self.arm().await?;
+        let ends = deployment::ends(&self.aws.scope, &self.training, self.place);
+        self.aws.lease.begins(ends.map_err(unusable)?).await?;
         let end = (self.aws.scope.ends_by(&self.training, Timestamp::now())).map_err(unusable)?;
         if let Some(rented) = self.spending()?.rented(self.aws.endpoints, end) {
             progress.rented(&rented);
@@ -210,26 +215,6 @@ impl Trial<'_> {
             };
         }
         Err(refused)
-    }
-
-    /// Has the run's endpoints removed at this trial's end if this program dies: starts an
-    /// execution of the switch that waits until then, and stops those before it.
-    async fn arm(&self) -> Result<(), PlatformError> {
-        let before = self.aws.armed().clone();
-        if before.is_empty() {
-            return Ok(());
-        }
-        let (clients, scope) = (&self.aws.clients, &self.aws.scope);
-        let until = scope.ends_by(&self.training, Timestamp::now());
-        let now = arm_switch(clients, scope, until.map_err(unusable)?).await?;
-        if !before.contains(&now) {
-            self.aws.armed().push(now.clone());
-        }
-        for execution in before.iter().filter(|before| **before != now) {
-            disarm_switch(clients, execution).await?;
-            self.aws.armed().retain(|armed| armed != execution);
-        }
-        Ok(())
     }
 
     async fn provision(

@@ -1,0 +1,150 @@
+//! `reproduce --platform aws`: one limit for all items, paid runs that stay, and the end of a visit.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::cloud::{Cloud, printed};
+use crate::faults::{Fate, ProxiedRequest, proxy};
+
+/// A paper of one table, whose two items are simulated, and have a form for AWS: one that costs
+/// little, and one with instances.
+fn paper(directory: &Path) {
+    let folder = directory.join("experiments/one");
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let mut verdicts = "experiment,claim,verdict,date,why\n".to_owned();
+    for (name, system) in [
+        ("functions", "scatterreduce"),
+        ("instances", "gpu_baseline"),
+    ] {
+        let text = format!(
+            "schema: 1\nname: {name}\ndescription: the item {name}\nplatform: sim\nseed: 7\n\
+             dataset: {{name: synthetic-mnist, train: 120, test: 40, seed: 1}}\nmodel: lenet5\n\
+             workers: 3\nbatch_size: 8\nbatches_per_worker: 2\nepochs: 1\nevaluate: never\n\
+             device: {{kind: cpu}}\nmemory_mb: 1024\ntimeout_s: 60\nsystems: [{system}]\n\
+             beside: [{{table: t, keys: {{system: system}}}}]\n\
+             forms: {{aws: {{set: {{platform: aws, trials: 2}}}}}}\n"
+        );
+        write(&format!("{name}.yaml"), &text);
+        verdicts += &format!("{name},puts[{system}],agrees,2026-11-01,\n");
+    }
+    write("verdicts.csv", &verdicts);
+    write(
+        "paper.yaml",
+        "cite: a paper\ntables:\n  t:\n    place: Table 1\n    file: t.csv\n    keys: [system]\n    \
+         columns: {puts: {unit: count, metric: puts}}\n",
+    );
+    write("t.csv", "system,puts\nscatterreduce,18\ngpu_baseline,6\n");
+}
+
+fn reproduce(cloud: &Cloud, directory: &Path, more: &[&str]) -> (i32, String) {
+    let own = [
+        "reproduce",
+        "one",
+        "--platform",
+        "aws",
+        "--yes",
+        "--out",
+        "out",
+    ];
+    let output: Output = cloud.run(directory, &[&own, more].concat());
+    (output.status.code().unwrap(), printed(&output))
+}
+
+/// Returns the state of each form for AWS.
+fn states(directory: &Path) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(directory.join("out/summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let items = summary["items"].as_array().unwrap().iter();
+    let items = items.map(|item| (text(&item["id"]), text(&item["state"])));
+    items.filter(|(id, _)| id.ends_with(".aws")).collect()
+}
+
+fn trials(directory: &Path, item: &str) -> String {
+    let path = directory.join(format!("out/one/{item}.aws/trials.jsonl"));
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// A limit is that of all items: what does not fit is left, and started under a higher one, without
+/// paying again for what is there; a program that is built anew keeps what was paid.
+#[test]
+fn a_limit_is_that_of_all_items_and_what_was_paid_stays() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    paper(directory);
+    let is = |states: &[(String, String)], expected: [&str; 2]| {
+        let found: Vec<&str> = states.iter().map(|(_, state)| state.as_str()).collect();
+        assert_eq!(found, expected, "{states:?}");
+    };
+    let (code, said) = reproduce(&cloud, directory, &["--max-usd", "0"]);
+    assert_eq!(code, 6, "{said}");
+    cloud.assert_empty();
+    is(&states(directory), ["unfinished", "unfinished"]);
+    // Enough for two trials of functions, and for none on instances.
+    let (code, said) = reproduce(&cloud, directory, &["--max-usd", "0.1"]);
+    assert_eq!(code, 6, "{said}");
+    is(&states(directory), ["done", "unfinished"]);
+    let paid = trials(directory, "functions");
+    assert_eq!(paid.lines().count(), 2, "{paid}");
+    assert_eq!(trials(directory, "instances"), "");
+    // Another build of the program made it.
+    let manifest = directory.join("out/one/functions.aws/manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let recorded: Value = serde_json::from_str(&text).unwrap();
+    let worker = recorded["binaries"]["worker"].as_str();
+    let worker = worker.unwrap_or_else(|| panic!("{recorded:#}"));
+    let other = "0".repeat(worker.len());
+    std::fs::write(&manifest, text.replace(worker, &other)).unwrap();
+    let (code, said) = reproduce(&cloud, directory, &["--max-usd", "100"]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(trials(directory, "functions"), paid);
+    assert_eq!(trials(directory, "instances").lines().count(), 2);
+    is(&states(directory), ["done", "done"]);
+    cloud.assert_empty();
+}
+
+/// Credentials that expire end the visit, not every item after it; the same command goes on.
+#[test]
+fn expired_credentials_end_the_visit() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    paper(directory);
+    let refuses = |request: &ProxiedRequest<'_>| match request.path.ends_with("/invocations") {
+        true => Fate::Refused(403, "ExpiredTokenException"),
+        false => Fate::Through,
+    };
+    let own = proxy(&cloud.emulator.url, std::sync::Arc::new(refuses));
+    let own_arguments = [
+        "reproduce",
+        "one",
+        "--platform",
+        "aws",
+        "--yes",
+        "--out",
+        "out",
+    ];
+    let mut command = cloud.command(&own_arguments);
+    let output = command
+        .env("AWS_ENDPOINT_URL_LAMBDA", &own)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    let said = printed(&output);
+    assert!(said.contains("aws sso login"), "{said}");
+    assert_ne!(output.status.code(), Some(0), "{said}");
+    let found = states(directory);
+    assert!(
+        found.iter().all(|(_, state)| state == "unfinished"),
+        "{found:?}"
+    );
+    assert_eq!(trials(directory, "instances"), "");
+    let (code, said) = reproduce(&cloud, directory, &[]);
+    assert_eq!(code, 0, "{said}");
+    assert!(states(directory).iter().all(|(_, state)| state == "done"));
+    cloud.assert_empty();
+}
