@@ -30,6 +30,9 @@ pub trait Channel<C: Command>: Send + Sync {
 pub enum Reply {
     /// The command was carried out.
     Done,
+    /// The command was carried out, and removed objects of so many bytes: all of them where the
+    /// store itself answers, else those whose sizes its client knows.
+    Removed(u64),
     /// The value, or `None` if there is none.
     Value(Option<Payload>),
     /// A page of keys.
@@ -47,6 +50,15 @@ impl Reply {
         match self {
             Self::Value(Some(value)) => Some(value.len()),
             _ => None,
+        }
+    }
+
+    /// Returns the bytes of the objects that the command removed.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        match self {
+            Self::Removed(bytes) => *bytes,
+            _ => 0,
         }
     }
 

@@ -25,6 +25,7 @@ pub mod reference;
 mod scope;
 pub mod shaped;
 mod stash;
+mod stored;
 mod tensors;
 mod traffic;
 
@@ -42,6 +43,7 @@ pub use payload::Payload;
 pub use queue::{Queue, QueueCommand};
 pub use scope::Scope;
 pub use shaped::{LatencyMs, Link, NetworkShape};
+pub use stored::Stored;
 pub use tensors::TensorStore;
 pub use traffic::{Meter, Traffic};
 

@@ -1,11 +1,14 @@
 //! Traffic over channels, and its counting.
 
+use std::fmt;
 use std::ops::{AddAssign, Sub};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fare, Reply};
+use crate::stored::Span;
+use crate::{Fare, Reply, Stored};
 
 /// Traffic over channels: requests, messages and payload bytes.
 ///
@@ -92,26 +95,80 @@ impl Sub for Traffic {
     }
 }
 
+/// Clock: returns the time since some origin.
+type Now = dyn Fn() -> Duration + Send + Sync;
+
 /// A running count of traffic, shared by the callers of one purpose.
-#[derive(Clone, Debug, Default)]
-pub struct Meter(Arc<Mutex<Traffic>>);
+#[derive(Clone, Default)]
+pub struct Meter {
+    counted: Arc<Mutex<Counted>>,
+    /// The clock of what is stored; without one, none is counted.
+    now: Option<Arc<Now>>,
+}
+
+#[derive(Default)]
+struct Counted {
+    traffic: Traffic,
+    span: Span,
+}
+
+/// Prints the traffic alone.
+impl fmt::Debug for Meter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Meter").field(&self.read()).finish()
+    }
+}
 
 impl Meter {
+    /// Returns a meter of an object store's callers, which also counts bytes over time by the clock
+    /// `now`. Its first span begins now.
+    pub fn timed(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        let counted = Counted {
+            span: Span::beginning(now()),
+            ..Counted::default()
+        };
+        Self {
+            counted: Arc::new(Mutex::new(counted)),
+            now: Some(Arc::new(now)),
+        }
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the traffic counted so far.
     pub fn read(&self) -> Traffic {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counted().traffic
+    }
+
+    /// Returns what was stored from the end of the span before to `until`, where the next one begins;
+    /// nothing without a clock.
+    pub fn take_stored(&self, until: Duration) -> Stored {
+        let mut counted = self.counted();
+        let stored = counted.span.stored(until);
+        counted.span = Span::beginning(until);
+        stored
     }
 
     /// Adds traffic that did not pass a channel: polls that a simulation skips
     /// because it knows that they would find nothing.
     pub fn add(&self, traffic: Traffic) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += traffic;
+        self.counted().traffic += traffic;
     }
 
     /// Counts a request of `fare` that was answered with `reply`.
     pub(crate) fn count(&self, fare: Fare, reply: &Reply) {
-        let (found, total) = (reply.bytes(), self.0.lock());
-        let mut total = total.unwrap_or_else(PoisonError::into_inner);
+        let found = reply.bytes();
+        // The clock is read before the lock: it may count, too.
+        let changed = matches!(fare, Fare::Put(_) | Fare::Delete);
+        let now = self.now.as_ref().filter(|_| changed).map(|now| now());
+        let mut counted = self.counted();
+        if let Some(now) = now {
+            let (written, removed) = (fare.up_bytes(), reply.removed());
+            counted.span.change(now, written, removed);
+        }
+        let total = &mut counted.traffic;
         let count = match (fare, found) {
             (Fare::Put(_), _) => &mut total.puts,
             (Fare::Get, Some(_)) => &mut total.gets,

@@ -24,6 +24,7 @@ mod redis_queue;
 mod redis_tensors;
 mod s3;
 mod signed;
+mod sizes;
 #[cfg(feature = "aws")]
 mod sqs;
 

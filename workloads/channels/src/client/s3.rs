@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::http::{causes, https, plain_http, use_ring};
+use super::sizes::Sizes;
 use crate::endpoint::Scheme;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
 use crate::{Channel, ChannelError, Endpoint, ListPage, ObjectCommand, Payload, Reply, Result};
@@ -47,6 +48,7 @@ const SERVICE: &str = "object store";
 pub struct S3Objects {
     endpoint: Endpoint,
     buckets: Mutex<HashMap<String, Arc<AmazonS3>>>,
+    sizes: Sizes,
 }
 
 impl S3Objects {
@@ -62,6 +64,7 @@ impl S3Objects {
         Self {
             endpoint,
             buckets: Mutex::default(),
+            sizes: Sizes::default(),
         }
     }
 
@@ -270,13 +273,15 @@ impl fmt::Debug for S3Objects {
 }
 
 impl S3Objects {
-    async fn put(&self, bucket: &str, key: &str, body: &Payload) -> Result<()> {
+    /// Puts an object, and returns the bytes that it is known to replace.
+    async fn put(&self, bucket: &str, key: &str, body: &Payload) -> Result<u64> {
         let (path, bytes) = (path(bucket, key)?, body.bytes()?);
         let client = self.bucket(bucket)?;
         let put = self.repeated(|| client.put(&path, bytes.clone().into()));
-        put.await
-            .map(drop)
-            .map_err(|error| self.error(bucket, key, error))
+        match put.await {
+            Ok(_) => Ok(self.sizes.write(bucket, key, body.len())),
+            Err(error) => Err(self.error(bucket, key, error)),
+        }
     }
 
     async fn get(
@@ -295,11 +300,19 @@ impl S3Objects {
         let (path, client) = (path(bucket, key)?, self.bucket(bucket)?);
         let bytes = self.repeated(|| async {
             let found = client.get_opts(&path, options.clone()).await?;
-            found.bytes().await
+            // Of the whole object, also where a part of it is read.
+            let size = found.meta.size;
+            Ok((found.bytes().await?, size))
         });
         match bytes.await {
-            Ok(bytes) => Ok(Some(bytes.into())),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Ok((bytes, size)) => {
+                self.sizes.read(bucket, key, Some(size));
+                Ok(Some(bytes.into()))
+            }
+            Err(object_store::Error::NotFound { .. }) => {
+                self.sizes.read(bucket, key, None);
+                Ok(None)
+            }
             Err(error) => Err(self.error(bucket, key, error)),
         }
     }
@@ -332,7 +345,8 @@ impl S3Objects {
         })
     }
 
-    pub(super) async fn delete(&self, bucket: &str, keys: &[String]) -> Result<()> {
+    /// Deletes objects, and returns the bytes of those whose size is known.
+    pub(super) async fn delete(&self, bucket: &str, keys: &[String]) -> Result<u64> {
         check_delete(bucket, keys)?;
         let paths: Result<Vec<_>> = keys.iter().map(|key| path(bucket, key)).collect();
         let (paths, client) = (paths?, self.bucket(bucket)?);
@@ -340,10 +354,10 @@ impl S3Objects {
             let paths = stream::iter(paths.clone().into_iter().map(Ok)).boxed();
             client.delete_stream(paths).try_collect::<Vec<_>>()
         });
-        deleted
-            .await
-            .map(drop)
-            .map_err(|error| self.error(bucket, "?delete", error))
+        match deleted.await {
+            Ok(_) => Ok(self.sizes.delete(bucket, keys)),
+            Err(error) => Err(self.error(bucket, "?delete", error)),
+        }
     }
 }
 
@@ -352,7 +366,7 @@ impl Channel<ObjectCommand> for S3Objects {
     async fn run(&self, command: ObjectCommand) -> Result<Reply> {
         match command {
             ObjectCommand::Put { bucket, key, body } => {
-                self.put(&bucket, &key, &body).await.map(Reply::from)
+                self.put(&bucket, &key, &body).await.map(Reply::Removed)
             }
             ObjectCommand::Get { bucket, key, range } => {
                 self.get(&bucket, &key, range).await.map(Reply::Value)
@@ -363,7 +377,7 @@ impl Channel<ObjectCommand> for S3Objects {
                 after,
             } => self.list(&bucket, &prefix, after).await.map(Reply::Page),
             ObjectCommand::Delete { bucket, keys } => {
-                self.delete(&bucket, &keys).await.map(Reply::from)
+                self.delete(&bucket, &keys).await.map(Reply::Removed)
             }
         }
     }

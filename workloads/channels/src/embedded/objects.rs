@@ -214,7 +214,7 @@ impl ObjectService {
         // Store the body.
         match whole(body).await {
             Ok(bytes) => {
-                let version = self.store.store(bucket, key, bytes.into());
+                let (version, _) = self.store.store(bucket, key, bytes.into());
                 let mut response = StatusCode::OK.into_response();
                 insert(&mut response, header::ETAG, &etag(version));
                 response

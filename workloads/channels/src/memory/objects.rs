@@ -50,8 +50,8 @@ impl MemoryObjects {
     pub fn carry_out(&self, command: ObjectCommand) -> Result<Reply> {
         match command {
             ObjectCommand::Put { bucket, key, body } => {
-                self.store(&bucket, &key, body);
-                Ok(Reply::Done)
+                let (_, replaced) = self.store(&bucket, &key, body);
+                Ok(Reply::Removed(replaced))
             }
             ObjectCommand::Get { bucket, key, range } => {
                 self.get(&bucket, &key, range).map(Reply::Value)
@@ -63,8 +63,8 @@ impl MemoryObjects {
             } => Ok(Reply::Page(self.keys(bucket, prefix, after))),
             ObjectCommand::Delete { bucket, keys } => {
                 check_delete(&bucket, &keys)?;
-                keys.iter().for_each(|key| self.remove(&bucket, key));
-                Ok(Reply::Done)
+                let removed = keys.iter().map(|key| self.remove(&bucket, key));
+                Ok(Reply::Removed(removed.sum()))
             }
         }
     }
@@ -94,28 +94,35 @@ impl MemoryObjects {
         objects.is_some_and(|objects| objects.contains_key(key))
     }
 
-    /// Stores `body` and returns its version.
-    pub fn store(&self, bucket: &str, key: &str, body: Payload) -> u64 {
+    /// Returns the bytes of an object; 0 if there is none.
+    pub fn bytes_of(&self, bucket: &str, key: &str) -> u64 {
+        let buckets = locked(&self.buckets);
+        let found = buckets.get(bucket).and_then(|objects| objects.get(key));
+        found.map_or(0, |object| object.body.len())
+    }
+
+    /// Stores `body`, and returns its version and the bytes of the object that it replaced.
+    pub fn store(&self, bucket: &str, key: &str, body: Payload) -> (u64, u64) {
         let mut buckets = locked(&self.buckets);
         let version = self.writes.fetch_add(1, Ordering::AcqRel) + 1;
         let (key, object) = (key.to_owned(), StoredObject { body, version });
-        match buckets.get_mut(bucket) {
+        let replaced = match buckets.get_mut(bucket) {
             Some(objects) => objects.insert(key, object),
             None => buckets
                 .entry(bucket.to_owned())
                 .or_default()
                 .insert(key, object),
         };
-        version
+        (version, replaced.map_or(0, |object| object.body.len()))
     }
 
-    /// Deletes one object if it exists.
-    pub(crate) fn remove(&self, bucket: &str, key: &str) {
+    /// Deletes one object if it exists, and returns its bytes.
+    pub(crate) fn remove(&self, bucket: &str, key: &str) -> u64 {
         let mut buckets = locked(&self.buckets);
         self.deletes.fetch_add(1, Ordering::AcqRel);
-        if let Some(objects) = buckets.get_mut(bucket) {
-            objects.remove(key);
-        }
+        let objects = buckets.get_mut(bucket);
+        let removed = objects.and_then(|objects| objects.remove(key));
+        removed.map_or(0, |object| object.body.len())
     }
 
     fn keys(&self, bucket: String, prefix: String, after: Option<String>) -> ListPage {

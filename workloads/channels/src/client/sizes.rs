@@ -1,0 +1,98 @@
+//! Sizes of objects, as far as a client of a store sees them: S3 answers a PUT or a DELETE without
+//! the size of what it removed.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Sizes of the objects that this client wrote or read, by the hash of bucket and key.
+#[derive(Default)]
+pub(super) struct Sizes {
+    known: Mutex<HashMap<u64, Known>>,
+    hasher: RandomState,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    bytes: u64,
+    /// Whether the object was read since this client wrote it: if not, another client may have
+    /// deleted it meanwhile.
+    is_read: bool,
+}
+
+impl Sizes {
+    fn known(&self) -> MutexGuard<'_, HashMap<u64, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn id(&self, bucket: &str, key: &str) -> u64 {
+        self.hasher.hash_one((bucket, key))
+    }
+
+    /// Notes a write, and returns the bytes that it replaced: of an object that this client has read,
+    /// as one does that changes it.
+    pub(super) fn write(&self, bucket: &str, key: &str, bytes: u64) -> u64 {
+        let known = Known {
+            bytes,
+            is_read: false,
+        };
+        let before = self.known().insert(self.id(bucket, key), known);
+        before
+            .filter(|before| before.is_read)
+            .map_or(0, |before| before.bytes)
+    }
+
+    /// Notes a read; none was found without `bytes`.
+    pub(super) fn read(&self, bucket: &str, key: &str, bytes: Option<u64>) {
+        let id = self.id(bucket, key);
+        match bytes {
+            Some(bytes) => {
+                let known = Known {
+                    bytes,
+                    is_read: true,
+                };
+                self.known().insert(id, known);
+            }
+            None => {
+                self.known().remove(&id);
+            }
+        }
+    }
+
+    /// Notes that objects were deleted, and returns the bytes of those whose size is known.
+    pub(super) fn delete(&self, bucket: &str, keys: &[String]) -> u64 {
+        let mut known = self.known();
+        let deleted = keys
+            .iter()
+            .filter_map(|key| known.remove(&self.id(bucket, key)));
+        deleted.map(|object| object.bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_or_read_has_a_size_once_it_is_deleted() {
+        let sizes = Sizes::default();
+        sizes.write("b", "own", 5);
+        sizes.read("b", "read", Some(7));
+        sizes.read("c", "read", Some(11));
+        let keys = ["own", "read", "unknown"].map(str::to_owned);
+        assert_eq!(sizes.delete("b", &keys), 12);
+        assert_eq!(sizes.delete("b", &keys), 0);
+        assert_eq!(sizes.delete("c", &keys), 11);
+    }
+
+    /// A worker writes under one key again and again, and another one deletes what it read there.
+    #[test]
+    fn only_what_was_read_is_known_to_be_replaced() {
+        let sizes = Sizes::default();
+        assert_eq!([5, 6].map(|bytes| sizes.write("b", "k", bytes)), [0, 0]);
+        sizes.read("b", "k", Some(6));
+        assert_eq!([8, 9].map(|bytes| sizes.write("b", "k", bytes)), [6, 0]);
+        sizes.read("b", "k", None);
+        assert_eq!(sizes.write("b", "k", 1), 0);
+    }
+}
