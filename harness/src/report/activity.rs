@@ -180,6 +180,7 @@ mod tests {
             started_s,
             seconds: StageSeconds::default(),
             traffic: PurposeTraffic::default(),
+            stored: Default::default(),
             loss: None,
             update_density: None,
             staleness: None,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use epochcost_channels::Traffic;
+use epochcost_channels::{Stored, Traffic};
 use epochcost_systems::{
     ChannelTraffic, Polls, PurposeTraffic, Stage, StageSeconds, StageUsage, StageUsages,
     StepRecord, Waits,
@@ -68,6 +68,10 @@ const USAGES: [Field<StageUsage, f64>; 2] = [
     ("cpu_s", |u| &mut u.cpu_s),
     ("resident_mb", |u| &mut u.resident_mb),
 ];
+
+/// Storage of objects.
+const REMOVED_BYTES: &str = "removed_bytes";
+const STORED_BYTE_S: &str = "stored_byte_s";
 
 /// Columns that every file has.
 const IDENTIFYING: [&str; 5] = ["function", "rank", "epoch", "batch", "started_s"];
@@ -154,6 +158,10 @@ fn columns(trial: &TrialId, steps: &[&StepRecord]) -> Vec<Column> {
             }
         }
     }
+    let removed = wholes(steps, |step| Some(step.stored.removed_bytes));
+    counts.push(column(REMOVED_BYTES, removed));
+    let stored = reals(steps, |step| Some(step.stored.byte_s));
+    counts.push(column(STORED_BYTE_S, stored));
     columns.extend(
         counts
             .into_iter()
@@ -251,6 +259,7 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
             started_s: at(starts, i).copied().unwrap_or_default(),
             seconds: StageSeconds::default(),
             traffic: PurposeTraffic::default(),
+            stored: Stored::default(),
             loss: at(losses, i).copied(),
             update_density: at(densities, i).copied(),
             staleness: at(stalenesses, i).copied(),
@@ -295,17 +304,23 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
             }
         }
     }
+    set(&mut steps, whole(REMOVED_BYTES)?, |step, value| {
+        step.stored.removed_bytes = value;
+    });
+    set(&mut steps, real(STORED_BYTE_S)?, |step, value| {
+        step.stored.byte_s = value;
+    });
     Ok(steps)
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
-    /// Files of many trials are read together elsewhere.
-    #[test]
-    fn every_line_names_its_row_and_trial() {
-        let step = |batch| StepRecord {
+    fn step(batch: usize) -> StepRecord {
+        StepRecord {
             function: "f".into(),
             rank: 1,
             alike: 1,
@@ -314,18 +329,52 @@ mod tests {
             started_s: 0.5,
             seconds: StageSeconds::default(),
             traffic: PurposeTraffic::default(),
+            stored: Stored::default(),
             loss: None,
             update_density: None,
             staleness: None,
             waits: Waits::default(),
             usage: StageUsages::new(),
             parameters_digest: None,
-        };
-        let trial = TrialId {
+        }
+    }
+
+    fn trial() -> TrialId {
+        TrialId {
             row: "allreduce-lenet5".into(),
             trial: 7,
+        }
+    }
+
+    /// Files of before format 1.4 have no columns of storage: what was written stays from the end of
+    /// its step on.
+    #[test]
+    fn storage_is_read_back_and_may_be_missing() {
+        let mut written = step(0);
+        written.seconds.put = 1.5;
+        written.traffic.exchange.objects.bytes_up = 100;
+        written.stored = Stored {
+            removed_bytes: 60,
+            byte_s: -3.5,
         };
-        let columns = columns(&trial, &[&step(0), &step(1)]);
+        for (has_storage, expected) in [(true, -3.5 + 40.0 * 8.0), (false, 100.0 * 8.0)] {
+            let mut columns = columns(&trial(), &[&written]);
+            let is_storage =
+                |column: &Column| [REMOVED_BYTES, STORED_BYTE_S].contains(&column.name.as_str());
+            columns.retain(|column| has_storage || !is_storage(column));
+            let mut content = Vec::new();
+            parquet::write(&mut content, &columns).unwrap();
+            let table = Table::read(content).unwrap();
+            let read = steps(&table).unwrap();
+            assert_eq!(read[0] == written, has_storage);
+            assert_eq!(read[0].stored_byte_s(10.0), expected);
+        }
+    }
+
+    /// Files of many trials are read together elsewhere.
+    #[test]
+    fn every_line_names_its_row_and_trial() {
+        let columns = columns(&trial(), &[&step(0), &step(1)]);
         let named = |name: &str| columns.iter().find(|column| column.name == name);
         let Some(Values::Text(rows)) = named("row").map(|column| &column.values) else {
             panic!("no column of rows");

@@ -25,7 +25,7 @@ pub struct SchemaVersion {
 }
 
 /// The version that this program writes.
-pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 3 };
+pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 4 };
 
 /// Returns the command line; what is not UTF-8 in it is replaced.
 pub fn command_line() -> Vec<String> {

@@ -237,6 +237,7 @@ fn step(job: &Job, rank: usize, epoch: usize, batch: usize, place: f64, slower: 
         started_s: 1000.0 + done * (2.0 + place * 0.4) * slower,
         seconds: scaled,
         traffic: PurposeTraffic::default(),
+        stored: Default::default(),
         loss: Some(2.3 - 0.12 * done - 0.03 * place),
         // What MLLess sends whole; the other systems do not tell.
         update_density: (job.system == "mlless").then_some(1.0),

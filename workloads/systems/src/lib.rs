@@ -49,7 +49,7 @@ pub use contract::states;
 pub use contract::symmetry::{Alike, Parties, StoreUse, Symmetry};
 pub use contract::system::{BoundSystem, Launch, Outcome, Replicas, Sizes, System};
 pub use contract::technique::{EarlyStopping, ReduceOnPlateau, Techniques};
-pub use contract::totals::Totals;
+pub use contract::totals::{Kept, Totals};
 pub use contract::training_system::TrainingSystem;
 pub use contract::vector::Vector;
 pub use contract::weight;

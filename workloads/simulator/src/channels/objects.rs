@@ -73,10 +73,17 @@ impl SimObjects {
         self.transfer(body.len(), Direction::Write).await;
         self.objects.condition.keeps(SERVICE, since)?;
         let (now, mut later) = (self.station.engine.now(), Vec::new());
+        // A worker's own; what those replace for which it stands is counted with it.
+        let mut removed = 0;
         for (writer, key) in services.population.objects(self.station.rank(), &key) {
             match self.station.instant_of(writer) {
                 at if at > now => later.push((at, key.into_owned())),
-                _ => self.objects.put(&bucket, &key, body.clone()),
+                _ => {
+                    let replaced = self.objects.put(&bucket, &key, body.clone());
+                    if writer == self.station.rank() {
+                        removed += replaced;
+                    }
+                }
             }
         }
         if !later.is_empty() {
@@ -86,7 +93,7 @@ impl SimObjects {
                 std::future::ready(())
             });
         }
-        Ok(Reply::Done)
+        Ok(Reply::Removed(removed))
     }
 
     async fn delete(&self, bucket: String, keys: Vec<String>) -> Result<Reply> {
@@ -98,6 +105,9 @@ impl SimObjects {
                 self.request(&bucket, Direction::Write).await?;
             }
         }
+        let store = &self.objects.store;
+        // Of the worker's own keys; those for which it stands are counted with it.
+        let removed = keys.iter().map(|key| store.bytes_of(&bucket, key)).sum();
         let population = &self.station.services.population;
         let requests = match population.deleted(self.station.rank(), &keys) {
             Cow::Owned(all) if all.len() > keys.len() => {
@@ -109,9 +119,9 @@ impl SimObjects {
         for keys in requests {
             let bucket = bucket.clone();
             let delete = ObjectCommand::Delete { bucket, keys };
-            self.objects.store.carry_out(delete)?;
+            store.carry_out(delete)?;
         }
-        Ok(Reply::Done)
+        Ok(Reply::Removed(removed))
     }
 }
 

@@ -68,12 +68,14 @@ impl Objects {
         self.store.has(bucket, key)
     }
 
-    /// Stores an object, and wakes those that wait for it.
-    pub(crate) fn put(&self, bucket: &str, key: &str, body: Payload) {
-        self.store.store(bucket, key, body);
+    /// Stores an object, and wakes those that wait for it. Returns the bytes of the object that it
+    /// replaced.
+    pub(crate) fn put(&self, bucket: &str, key: &str, body: Payload) -> u64 {
+        let (_, replaced) = self.store.store(bucket, key, body);
         if !self.notify.is_idle() {
             let awaited = Awaited::Object(bucket.to_owned(), key.to_owned());
             self.notify.notify_waiters(&awaited, 1);
         }
+        replaced
     }
 }

@@ -107,6 +107,21 @@ fn compare(setting: &(&str, Fidelity, Value), workers: usize, profile: &Profile<
     } else {
         assert_eq!(counts(&all), counts(&some), "{name}");
     }
+    // What a worker removes for which another one stands is removed with that one's.
+    let (kept, stored) = (
+        [&all, &some].map(|one| one.totals.kept.bytes),
+        [&all, &some].map(|one| one.totals.kept.byte_s(one.wall_s)),
+    );
+    assert!(
+        (kept[0] - kept[1]).abs() <= 2.0 * workers as f64,
+        "{name}: {kept:?} bytes stay"
+    );
+    // A ring stores addresses alone.
+    let within = if setting.0 == "ring" { 0.05 } else { 0.02 };
+    assert!(
+        (stored[1] - stored[0]).abs() <= within * stored[0],
+        "{name}: {stored:?} byte-seconds"
+    );
     assert_eq!(all.totals.steps, some.totals.steps, "{name}");
     assert_eq!(all.transitions, some.transitions, "{name}");
     assert_eq!(invocations(&all), invocations(&some), "{name}");

@@ -1,6 +1,6 @@
 use std::ops::AddAssign;
 
-use epochcost_channels::Traffic;
+use epochcost_channels::{Stored, Traffic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -229,6 +229,15 @@ impl ChannelTraffic {
 }
 
 impl PurposeTraffic {
+    /// Returns the bytes written to the object store, for all purposes.
+    pub fn object_bytes_up(&self) -> u64 {
+        let purposes = [self.exchange, self.dataset, self.state];
+        purposes
+            .iter()
+            .map(|channels| channels.objects.bytes_up)
+            .sum()
+    }
+
     /// Returns the traffic of so many workers that are alike.
     #[must_use]
     pub fn times(self, alike: u64) -> Self {
@@ -347,6 +356,9 @@ pub struct StepRecord {
     pub usage: StageUsages,
     /// Traffic that it sent and received.
     pub traffic: PurposeTraffic,
+    /// Storage of objects up to its end, of what it wrote and removed for all purposes.
+    #[serde(default, skip_serializing_if = "Stored::is_none")]
+    pub stored: Stored,
     /// Polls of its waits, part of its traffic.
     pub waits: Waits,
     /// Mean training loss of the mini-batch, before the update.
@@ -364,6 +376,17 @@ impl StepRecord {
     /// Returns the end of its stages, which follow one another, seconds.
     pub fn ended_s(&self) -> f64 {
         self.started_s + self.seconds.total()
+    }
+
+    /// Returns the bytes of objects that it wrote, less those that it removed.
+    pub fn net_bytes(&self) -> f64 {
+        self.traffic.object_bytes_up() as f64 - self.stored.removed_bytes as f64
+    }
+
+    /// Returns the byte-seconds of objects up to `until_s`, or to its end if that is later: of all that
+    /// it wrote and did not remove. The sum over the steps of a trial is that of the store.
+    pub fn stored_byte_s(&self, until_s: f64) -> f64 {
+        self.stored.byte_s + self.net_bytes() * (until_s - self.ended_s()).max(0.0)
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::{
-    ChannelError, Links, Meter, ObjectStore, Payload, Queue, TensorStore, Traffic,
+    ChannelError, Links, Meter, ObjectStore, Payload, Queue, Stored, TensorStore, Traffic,
 };
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -204,7 +204,7 @@ impl Channels {
     }
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Meters {
     pub(crate) objects: Meter,
     tensors: Meter,
@@ -212,6 +212,15 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
+    fn new(clock: &Arc<dyn Clock>) -> Self {
+        let clock = clock.clone();
+        Self {
+            objects: Meter::timed(move || clock.now()),
+            tensors: Meter::default(),
+            queue: Meter::default(),
+        }
+    }
+
     fn wrap(&self, channels: &Channels) -> Channels {
         Channels {
             objects: channels.objects.metered(&self.objects),
@@ -298,7 +307,7 @@ impl World {
         clock: Arc<dyn Clock>,
         recorder: Arc<dyn Recorder>,
     ) -> Self {
-        let meters: [Meters; 3] = Default::default();
+        let meters: [Meters; 3] = std::array::from_fn(|_| Meters::new(&clock));
         let compute = attack::armed(&task.job, compute);
         let step = Step::begin(
             clock.now(),
@@ -465,6 +474,10 @@ impl World {
         next.reading = self.step.reading;
         let step = std::mem::replace(&mut self.step, next);
         let before = step.traffic;
+        let mut stored = Stored::default();
+        for meters in &self.meters {
+            stored += meters.objects.take_stored(now);
+        }
         let mut waits = Waits::default();
         self.note_waits(|noted| waits = std::mem::take(noted));
         self.recorder.record(Record::Step(Box::new(StepRecord {
@@ -481,6 +494,7 @@ impl World {
                 dataset: dataset.since(&before.dataset),
                 state: state.since(&before.state),
             },
+            stored,
             waits,
             loss: step.loss,
             update_density: step.update_density,

@@ -12,5 +12,6 @@ mod ring;
 mod robust;
 mod signatures;
 mod spirt;
+mod storage;
 mod synchronous;
 mod technique;

@@ -1,0 +1,122 @@
+//! Storage of objects: bytes over time, of what systems keep and of what they delete again.
+
+use epochcost_channels::Traffic;
+use epochcost_simulator::Simulated;
+use epochcost_simulator::profile::Profile;
+use serde_json::json;
+
+use crate::support::*;
+
+const WORKERS: usize = 3;
+const STEPS: usize = 7;
+const PARAMETERS: usize = 1_000;
+
+/// A GPU baseline on a platform whose requests take no time.
+fn gpu_baseline(deletes: bool) -> Simulated {
+    let mut job = job(
+        "gpu_baseline",
+        WORKERS,
+        STEPS,
+        json!({"delete_previous": deletes}),
+    );
+    job.epochs = 1;
+    run(&simulation(job, PARAMETERS, &Profile::ideal(), 2.0))
+}
+
+/// Returns the instants at which steps put their gradients, before they wait for others, and those at
+/// which they end, where they delete that of the step before; by step of each worker.
+fn changes(simulated: &Simulated) -> Vec<(f64, f64)> {
+    let steps = simulated.records.iter().filter_map(|record| match record {
+        epochcost_systems::Record::Step(step) => Some(step),
+        _ => None,
+    });
+    let mut changes: Vec<_> = steps
+        .map(|step| {
+            let waited_s = step.seconds.wait + step.seconds.get;
+            let ended_s = step.ended_s();
+            (step.rank, (ended_s - waited_s, ended_s))
+        })
+        .collect();
+    changes.sort_by(|(a, (at, _)), (b, (then, _))| a.cmp(b).then(at.total_cmp(then)));
+    changes.into_iter().map(|(_, change)| change).collect()
+}
+
+fn uploaded(simulated: &Simulated) -> f64 {
+    simulated.totals.traffic.object_bytes_up() as f64
+}
+
+/// Objects that stay are charged from their PUT to the end of the trial.
+#[test]
+fn objects_that_stay_count_to_the_end() {
+    let simulated = gpu_baseline(false);
+    let totals = &simulated.totals;
+    let gradient = 4.0 * PARAMETERS as f64;
+    assert_eq!(totals.kept.bytes, uploaded(&simulated));
+    let changes = changes(&simulated);
+    assert_eq!(changes.len(), WORKERS * STEPS);
+    let kept_s = changes.iter().map(|(put_s, _)| simulated.wall_s - put_s);
+    let kept_s: f64 = kept_s.sum();
+    let found = totals.kept.byte_s(simulated.wall_s);
+    assert!(
+        (found - gradient * kept_s).abs() < 1e-6 * found,
+        "{found} and not {}",
+        gradient * kept_s
+    );
+}
+
+/// An object that the system deletes is charged from its PUT to its DELETE: the gradient of each step
+/// but the last to the end of the next one.
+#[test]
+fn objects_that_are_deleted_count_until_then() {
+    let simulated = gpu_baseline(true);
+    let totals = &simulated.totals;
+    let gradient = 4.0 * PARAMETERS as f64;
+    assert_eq!(totals.kept.bytes, WORKERS as f64 * gradient);
+    let mut kept_s = 0.0;
+    for steps in changes(&simulated).chunks(STEPS) {
+        for pair in steps.windows(2) {
+            kept_s += pair[1].1 - pair[0].0;
+        }
+        kept_s += simulated.wall_s - steps[STEPS - 1].0;
+    }
+    let found = totals.kept.byte_s(simulated.wall_s);
+    let expected = gradient * kept_s;
+    assert!(
+        (found - expected).abs() < 1e-6 * expected,
+        "{found} and not {expected}"
+    );
+    // Nothing depends on the length of the training but the bytes that stay.
+    let later = totals.kept.byte_s(simulated.wall_s + 100.0);
+    assert!((later - found - 100.0 * WORKERS as f64 * gradient).abs() < 1e-3);
+}
+
+/// No system removes more than it wrote, and none stores more than everything for the whole time.
+#[test]
+fn every_system_stores_at_most_what_it_writes() {
+    let others = [
+        ("lambdaml_async", json!({})),
+        ("lambdaml_allreduce", json!({})),
+        ("lambdaml_scatterreduce", json!({})),
+        ("grads_sharding", json!({})),
+        ("ring", json!({})),
+    ];
+    let first = SYSTEMS.map(|system| (system, json!({})));
+    for (system, settings) in first.into_iter().chain(others) {
+        let mut job = job(system, 4, 3, settings);
+        job.epochs = 4;
+        let simulated = run(&simulation(job, 100_003, &Profile::ideal(), 1.0));
+        let Traffic { puts, .. } = simulated.totals.traffic.exchange.objects;
+        let (kept, uploaded) = (simulated.totals.kept, uploaded(&simulated));
+        let all = uploaded * simulated.wall_s;
+        let found = kept.byte_s(simulated.wall_s);
+        println!(
+            "{system}: {puts} puts, {uploaded} B, {} B stay, {:.4} of all the time",
+            kept.bytes,
+            found / all
+        );
+        assert!(
+            (0.0..=uploaded).contains(&kept.bytes) && (0.0..=all).contains(&found),
+            "{system}: {kept:?} of {uploaded}"
+        );
+    }
+}
