@@ -71,7 +71,10 @@ fn bills_until(
     let calls: Vec<Invocation> = (usage.invocations.iter())
         .filter_map(|call| cut(call, at_s))
         .collect();
-    let begun = Totals::of(steps.iter().filter(|step| step.started_s < at_s));
+    let begun = || steps.iter().filter(|step| step.started_s < at_s);
+    let stored = begun().map(|step| step.alike as f64 * step.stored_byte_s(at_s));
+    let stored_byte_s = stored.sum::<f64>().max(0.0);
+    let begun = Totals::of(begun());
     // A workflow's transitions have no times of their own: they follow its calls.
     let all: u64 = usage.invocations.iter().map(|call| call.alike).sum();
     let share = calls.iter().map(|call| call.alike).sum::<u64>() as f64 / all.max(1) as f64;
@@ -81,6 +84,7 @@ fn bills_until(
         traffic: begun.traffic,
         waits: begun.waits,
         wall_s: (at_s - trial.started_s).clamp(0.0, usage.wall_s),
+        stored_byte_s,
         ..usage.clone()
     };
     Ok([

@@ -117,6 +117,7 @@ impl TrialAnalysis {
             waits: totals.waits,
             pace,
             wall_s: trial.wall_s,
+            stored_byte_s: totals.kept.byte_s(trial.started_s + trial.wall_s),
             ..Usage::none_of(&row.job, &row.instance_type, function_price)
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);

@@ -13,7 +13,8 @@ mod prices;
 mod units;
 
 pub use bill::{
-    Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, billed_s, dimensions, full, paper,
+    Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, billed_s, dimensions, even_gb_months,
+    full, paper,
 };
 pub use formula::{function_rate_usd, function_usd, instance_usd};
 pub(crate) use prices::{Book, ec2};

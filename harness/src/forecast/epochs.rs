@@ -5,7 +5,7 @@ use epochcost_simulator::{Simulation, refused};
 use epochcost_systems::Job;
 
 use super::estimate::{Estimate, Outcome, StageMeans, estimate_by, sizes_only};
-use crate::cost::{Bill, LineItem, PriceBook};
+use crate::cost::{Bill, LineItem, PriceBook, even_gb_months};
 use crate::error::Error;
 use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
 use crate::rows::Row;
@@ -109,28 +109,24 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
             line(less as f64, more as f64).round() as u64
         })
     };
+    let seconds = line(less.seconds, more.seconds);
+    let kept_bytes = line(less.kept_bytes, more.kept_bytes);
     let bill = |at: usize| {
         let items = less.bills[at].items.iter().zip(&more.bills[at].items);
         let items = items.map(|(before, after)| {
-            // Bytes and time grow, and so their product by square.
-            let (quantity, usd) = if after.is_storage() {
-                let grown = |q_less: f64, q_more: f64| {
-                    let rate = line(q_less / less.seconds, q_more / more.seconds);
-                    rate * line(less.seconds, more.seconds)
+            // Bytes that stay and time grow, and so their product by square.
+            let quantity = if after.is_storage() {
+                let beside = |item: &LineItem, of: &Estimate| {
+                    item.quantity - even_gb_months(of.kept_bytes, of.seconds)
                 };
-                (
-                    grown(before.quantity, after.quantity),
-                    grown(before.usd, after.usd),
-                )
+                line(beside(before, less), beside(after, more))
+                    + even_gb_months(kept_bytes, seconds)
             } else {
-                (
-                    line(before.quantity, after.quantity),
-                    line(before.usd, after.usd),
-                )
+                line(before.quantity, after.quantity)
             };
             LineItem {
                 quantity,
-                usd,
+                usd: quantity * after.unit_price_usd,
                 ..after.clone()
             }
         });
@@ -146,7 +142,7 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
     let bills = [bill(0)?, bill(1)?];
     Some(Estimate {
         seconds_per_epoch: mean(less.seconds_per_epoch, more.seconds_per_epoch),
-        seconds: line(less.seconds, more.seconds),
+        seconds,
         stage_seconds: StageMeans {
             fetch_dataset: stage(|s| s.fetch_dataset),
             compute_gradients: stage(|s| s.compute_gradients),
@@ -161,6 +157,7 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
         traffic: traffic(|e| e.traffic),
         dataset_traffic: traffic(|e| e.dataset_traffic),
         state_traffic: traffic(|e| e.state_traffic),
+        kept_bytes,
         most_requests: traffic(|e| e.most_requests),
         carried_on_from_epochs: Some(n_more as usize),
         events: few.events + less.events + more.events,
@@ -182,6 +179,7 @@ mod tests {
 
     /// Systems whose functions, or machines, come and go by epoch or stay; described, on little data.
     const SYSTEMS: &str = "[spirt, gpu_baseline, kubeml, p2p, p2p_lambda, \
+         {system: gpu_baseline, name: keeping, settings: {delete_previous: false}}, \
          {system: kubeml, name: elastic, settings: {static: false}}, \
          {system: spirt, name: joining, workers: 6, settings: {membership: true, joins: {peers: 3, epoch: 9}}}, \
          {system: allreduce, settings: {epochs_per_invocation: 7}}]";

@@ -92,6 +92,9 @@ pub(super) struct Estimate {
     pub(super) dataset_traffic: Traffic,
     /// Traffic of checkpoints, statistics and logs.
     pub(super) state_traffic: Traffic,
+    /// Bytes of objects that are in the store at the end.
+    #[serde(skip)]
+    pub(super) kept_bytes: f64,
     /// Most requests of an invocation to the object store, of each kind.
     #[serde(skip)]
     pub(super) most_requests: Traffic,
@@ -253,6 +256,7 @@ fn figures(
         waits: totals.waits,
         pace: pace_of(&simulation.profile),
         wall_s: simulated.wall_s,
+        stored_byte_s: totals.kept.byte_s(simulated.wall_s),
         ..Usage::none_of(
             job,
             &row.instance_type,
@@ -277,6 +281,7 @@ fn figures(
         cost_paper_usd,
         cost_full_usd,
         bills,
+        kept_bytes: totals.kept.bytes,
         most_requests: simulated.most_requests,
         uses_tensor_store: moved(|channels| channels.tensors),
         uses_queue: moved(|channels| channels.queue),

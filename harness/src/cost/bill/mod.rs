@@ -16,6 +16,9 @@ use crate::rows::Row;
 /// Seconds of the month that storage is charged by: 30 days.
 const MONTH_S: f64 = 30.0 * 86_400.0;
 
+/// Bytes of a GB of storage.
+const GB: f64 = (1_u64 << 30) as f64;
+
 /// EC2 instances are charged for at least this long, seconds.
 pub const EC2_MINIMUM_S: f64 = 60.0;
 
@@ -25,7 +28,7 @@ const REDIS_HOST: &str = "ec2/t2.medium";
 /// Type of the instances of [`REDIS_HOST`].
 const REDIS_TYPE: &str = "t2.medium";
 
-/// Objects that are kept, all that were uploaded for the whole time of a training.
+/// Objects while they are kept: bytes over time.
 const STORAGE: &str = "s3_gb_month";
 
 /// Public address of an instance, and the volume with its system.
@@ -117,6 +120,9 @@ pub struct Usage<'a> {
     pub pace: Option<Pace>,
     /// Time from the first worker's start to the last one's end, seconds.
     pub wall_s: f64,
+    /// Byte-seconds of objects: each from its PUT until it is deleted or replaced, or until the last
+    /// worker's end.
+    pub stored_byte_s: f64,
 }
 
 impl<'a> Usage<'a> {
@@ -137,6 +143,7 @@ impl<'a> Usage<'a> {
             waits: Waits::default(),
             pace: None,
             wall_s: 0.0,
+            stored_byte_s: 0.0,
         }
     }
 }
@@ -172,7 +179,7 @@ impl LineItem {
         self.dimension.starts_with(EC2)
     }
 
-    /// Returns whether it is for kept objects: their bytes times the time, which both grow with a training.
+    /// Returns whether it is for kept objects, bytes over time.
     pub fn is_storage(&self) -> bool {
         self.dimension == STORAGE
     }
@@ -264,7 +271,7 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
 /// at the price of the architecture that the system's paper ran on, and by the
 /// request; instances by the second, at least 60, with a public address and the volume of their
 /// system each; requests to the object store
-/// by class; storage as if everything written had stayed for the whole trial.
+/// by class; storage by the byte-second, of each object until it is deleted or replaced.
 /// Redis hosts and brokers are charged for the trial's duration if tensors or
 /// messages went over them. Where the usage states a pace, as many polls in vain
 /// are charged as fit into their time at that pace.
@@ -402,7 +409,7 @@ fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Pric
     let read = objects.gets + objects.missed_gets;
     ledger.charge("s3_get", read as f64 + paced(gets))?;
     ledger.charge("s3_delete", objects.deletes as f64)?;
-    let gb = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let gb = |bytes: u64| bytes as f64 / GB;
     // S3 Standard moves bytes within a region for nothing; other stores have a price.
     for (dimension, bytes) in [
         ("s3_upload_gb", objects.bytes_up),
@@ -412,7 +419,7 @@ fn charge_objects(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), Pric
             ledger.charge(dimension, gb(bytes))?;
         }
     }
-    ledger.charge(STORAGE, gb(objects.bytes_up) * usage.wall_s / MONTH_S)
+    ledger.charge(STORAGE, gb_months(usage.stored_byte_s))
 }
 
 /// Charges SQS by the request, a RabbitMQ broker by the hour.
@@ -483,6 +490,18 @@ fn volume_gb(instance_type: &str) -> f64 {
 /// Returns the seconds that EC2 charges for an instance that lived this long.
 pub fn billed_s(seconds: f64) -> f64 {
     seconds.ceil().max(EC2_MINIMUM_S)
+}
+
+/// Returns the quantity that storage is charged by.
+fn gb_months(byte_s: f64) -> f64 {
+    byte_s / GB / MONTH_S
+}
+
+/// Returns the GB-months of objects that were written evenly over `seconds` and of which so many
+/// bytes are left: these grow by square where bytes and time both do. What a longer training stores
+/// beside them, objects that it removes again, grows evenly.
+pub fn even_gb_months(kept_bytes: f64, seconds: f64) -> f64 {
+    gb_months(kept_bytes.max(0.0) * seconds / 2.0)
 }
 
 fn ec2_hours(seconds: f64) -> f64 {

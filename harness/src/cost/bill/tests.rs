@@ -40,6 +40,7 @@ fn usage(invocations: &[Invocation]) -> Usage<'_> {
         waits: Waits::default(),
         pace: None,
         wall_s: 36.0,
+        stored_byte_s: 0.0,
     }
 }
 
@@ -103,6 +104,23 @@ fn the_full_account_counts_what_the_paper_leaves_out() {
     assert_eq!(line("ec2/t2.medium"), None);
     let by_hand = 2.0 * 0.0000166667 + 2e-7 + 2.5e-4 + 2e-5 + 11.0 * 4e-7 + 0.00288;
     assert!((bill.total_usd() - by_hand).abs() < 1e-12);
+}
+
+/// What is charged is bytes over time, and nothing for bytes that were written alone.
+#[test]
+fn storage_is_paid_by_the_time_for_which_objects_are_kept() {
+    let book = PriceBook::shipped().unwrap();
+    let mut usage = usage(&[]);
+    usage.traffic.exchange.objects.bytes_up = 1 << 40;
+    let bill = |usage: &Usage<'_>| full(usage, &book).unwrap();
+    assert_eq!(bill(&usage).storage_usd(), 0.0);
+    // 3 GB for two days, and 2 GB for the 4 days after them.
+    let day_s = 86_400.0;
+    usage.stored_byte_s = f64::from(1 << 30) * (3.0 * 2.0 * day_s + 2.0 * 4.0 * day_s);
+    let bill = bill(&usage);
+    let item = bill.items.iter().find(|item| item.is_storage()).unwrap();
+    assert!((item.quantity - 14.0 / 30.0).abs() < 1e-12, "{item:?}");
+    assert!((bill.storage_usd() - 0.023 * 14.0 / 30.0).abs() < 1e-12);
 }
 
 /// A second of a GPU function costs what the platform charges, whatever its

@@ -310,7 +310,10 @@ impl Bench<'_> {
         let usd = estimate.usd(self.account);
         let bill = (estimate.bills.iter()).find(|bill| bill.cost_model == self.account);
         let rented = bill.and_then(Bill::instances);
-        let kept_usd = bill.map_or(0.0, Bill::storage_usd);
+        let stored = bill.and_then(|bill| bill.items.iter().find(|item| item.is_storage()));
+        let kept_usd = stored.map_or(0.0, |item| {
+            item.unit_price_usd * cost::even_gb_months(estimate.kept_bytes, estimate.seconds)
+        });
         let (mut machines, mut machine_s, mut usd_per_s, mut rented_usd) = Default::default();
         if let Some((billed_s, usd)) = rented.filter(|_| self.account == CostModel::Full) {
             // Instances are billed for as long as they run, hosts of stores for the whole.

@@ -47,9 +47,10 @@ impl Span {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Growing {
     pub(super) seconds: f64,
-    /// Dollars for everything but machines and kept objects.
+    /// Dollars for everything but machines and the objects that are kept at the end.
     pub(super) other_usd: f64,
-    /// Dollars per second for the objects that are kept at the end.
+    /// Dollars per second of the training for the objects that are kept at its end, of which there are
+    /// half as many in the mean.
     pub(super) kept_usd_per_s: f64,
     /// Seconds of all machines.
     pub(super) machine_s: f64,
