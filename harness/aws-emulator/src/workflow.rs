@@ -255,12 +255,16 @@ async fn service(call: &str, parameters: &Value, cloud: &Surroundings) -> Result
     };
     match call {
         "ec2:describeVpcEndpoints" => {
-            let ids = backend.ids(region, "DescribeVpcEndpoints", &filters(), "vpcEndpointId");
-            Ok(json!({ "VpcEndpoints": listed(ids.await?, "VpcEndpointId") }))
+            let ids = backend
+                .ids(region, "DescribeVpcEndpoints", &filters(), "vpcEndpointId")
+                .await?;
+            Ok(json!({ "VpcEndpoints": listed(ids, "VpcEndpointId") }))
         }
         "ec2:describeInstances" => {
-            let ids = backend.ids(region, "DescribeInstances", &filters(), "instanceId");
-            let instances = listed(ids.await?, "InstanceId");
+            let ids = backend
+                .ids(region, "DescribeInstances", &filters(), "instanceId")
+                .await?;
+            let instances = listed(ids, "InstanceId");
             Ok(json!({ "Reservations": [{ "Instances": instances }] }))
         }
         "ec2:deleteVpcEndpoints" => {
