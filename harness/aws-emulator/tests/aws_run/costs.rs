@@ -15,7 +15,7 @@ use crate::journaled;
 
 /// Time after which nothing is paid by the hour where the machine of a run has died: its lease, and
 /// a minute.
-const LEASE_ENDS_S: u64 = epochcost_aws::deployment::LEASE_S + 60;
+const LEASE_ENDS_S: u64 = epochcost_aws_plan::LEASE_S + 60;
 /// Lines of the journal when a trial of SPIRT has all that it needs.
 const MADE: usize = 60;
 /// Time for which processes of this machine may go on after the emulated time is over.

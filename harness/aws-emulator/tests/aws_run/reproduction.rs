@@ -114,9 +114,12 @@ fn expired_credentials_end_the_visit() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     paper(directory);
-    let refuses = |request: &ProxiedRequest<'_>| match request.path.ends_with("/invocations") {
-        true => Fate::Refused(403, "ExpiredTokenException"),
-        false => Fate::Through,
+    let refuses = |request: &ProxiedRequest<'_>| {
+        if request.path.ends_with("/invocations") {
+            Fate::Refused(403, "ExpiredTokenException")
+        } else {
+            Fate::Through
+        }
     };
     let own = proxy(&cloud.emulator.url, std::sync::Arc::new(refuses));
     let own_arguments = [

@@ -1,6 +1,6 @@
 //! Prices from documents in the Pricing API's shape, and over its wire.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod documents;
 
