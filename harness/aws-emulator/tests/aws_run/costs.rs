@@ -244,7 +244,11 @@ fn no_sequence_of_failures_costs_more_than_the_worst_case() {
         }
         let left = cloud.left(false, PATIENCE);
         assert!(left.is_empty(), "seed {seed}: {left:?}");
-        cloud.skip(1800);
+        // The switch looks again some times.
+        for _ in 0..4 {
+            cloud.skip(600);
+            std::thread::sleep(Duration::from_millis(300));
+        }
         let left = cloud.left(true, PATIENCE);
         assert!(left.is_empty(), "seed {seed}: {left:?}");
         is_bound(&cloud, &bound, &format!("{system}, seed {seed}"));
@@ -325,8 +329,9 @@ fn a_limit_holds_for_a_run_and_all_that_go_on_with_it() {
     assert!(ended[0] > 0 && ended[1] > 0, "{ended:?}");
 }
 
-/// The first run in a new account: two functions and S3. Its worst case is below five cents, and
-/// at most twenty times what it uses where every second counts as much as here.
+/// The first run in a new account: two functions and S3. Its worst case is below five cents, and, but
+/// for the switch that acts where this machine has died, at most twenty times what it uses where every
+/// second counts as much as here.
 #[test]
 fn the_first_run_costs_little_and_its_worst_case_is_near() {
     let Some(cloud) = Cloud::start() else { return };
@@ -356,5 +361,10 @@ fn the_first_run_costs_little_and_its_worst_case_is_near() {
     let used_usd = charged_usd(&cloud, &bound);
     println!("worst case {worst_usd:.5} USD, used {used_usd:.5} USD");
     assert!(worst_usd < 0.05, "{worst_usd}");
-    assert!(worst_usd <= 20.0 * used_usd, "{worst_usd} and {used_usd}");
+    let (transitions, usd) = bound["state_transition"];
+    let without_usd = worst_usd - transitions * usd;
+    assert!(
+        without_usd <= 20.0 * used_usd,
+        "{without_usd} and {used_usd}"
+    );
 }

@@ -250,7 +250,7 @@ fn changed_documents_are_prices_or_refused() {
     ];
     let mut drawn = Drawn::new(seed);
     let mut refused = 0;
-    for number in 0..20_000 {
+    for number in 0..5_000 {
         let (dimension, document) = &documents[number % documents.len()];
         let document = serde_json::to_string_pretty(document).unwrap();
         let text = String::from_utf8_lossy(&mangled(&document, &mut drawn)).into_owned();
@@ -263,5 +263,5 @@ fn changed_documents_are_prices_or_refused() {
             }
         }
     }
-    assert!(refused > 1_000, "{refused}");
+    assert!(refused > 250, "{refused}");
 }
