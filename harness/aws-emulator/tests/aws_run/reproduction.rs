@@ -39,17 +39,19 @@ fn paper(directory: &Path) {
     write("t.csv", "system,puts\nscatterreduce,18\ngpu_baseline,6\n");
 }
 
+/// Arguments of the command that is given again and again.
+const REPRODUCE: [&str; 7] = [
+    "reproduce",
+    "one",
+    "--platform",
+    "aws",
+    "--yes",
+    "--out",
+    "out",
+];
+
 fn reproduce(cloud: &Cloud, directory: &Path, more: &[&str]) -> (i32, String) {
-    let own = [
-        "reproduce",
-        "one",
-        "--platform",
-        "aws",
-        "--yes",
-        "--out",
-        "out",
-    ];
-    let output: Output = cloud.run(directory, &[&own, more].concat());
+    let output: Output = cloud.run(directory, &[&REPRODUCE[..], more].concat());
     (output.status.code().unwrap(), printed(&output))
 }
 
@@ -118,16 +120,7 @@ fn expired_credentials_end_the_visit() {
         }
     };
     let own = proxy(&cloud.emulator.url, std::sync::Arc::new(refuses));
-    let own_arguments = [
-        "reproduce",
-        "one",
-        "--platform",
-        "aws",
-        "--yes",
-        "--out",
-        "out",
-    ];
-    let mut command = cloud.command(&own_arguments);
+    let mut command = cloud.command(&REPRODUCE);
     let output = command
         .env("AWS_ENDPOINT_URL_LAMBDA", &own)
         .current_dir(directory)
