@@ -3,7 +3,7 @@
 
 use super::names::names;
 use super::summary::{RowSummary, Verdict};
-use super::work::{By, Contender, Setting, settings};
+use super::work::{By, Contender, Setting, guesses, settings};
 use super::{RowAnalysis, conclusions, findings};
 use crate::claims::{Claim, ClaimKind, Estimate, Metric};
 use crate::format;
@@ -48,6 +48,15 @@ impl Answer {
             };
         }
         let settings = settings(rows, &names, target);
+        if settings.is_empty() && target.is_none() && rows.iter().any(guesses) {
+            return Self {
+                fastest: "What was trained in this simulation is hardly better than guessing: none \
+                          is called fastest or cheapest."
+                    .into(),
+                conclusions: conclusions::of_run(verdicts.iter()),
+                ..Self::default()
+            };
+        }
         let origin = match figures_of(platform) {
             Figures::Simulated => " (simulated)",
             Figures::Measured => "",
@@ -175,7 +184,12 @@ fn fastest_of(setting: &Setting, origin: &str) -> String {
     }
     text.push('.');
     if setting.left_out > 0 {
-        text.push_str(&format!(" {} rows did not get there.", setting.left_out));
+        let why = match setting.target {
+            Some(_) => "Did not get there",
+            None => "Left out, since hardly better than guessing",
+        };
+        let (out, all) = (setting.left_out, setting.left_out + setting.contenders.len());
+        text.push_str(&format!(" {why}: {out} of {all} rows."));
     }
     if setting.on_cpu > 0 {
         text.push_str(&format!(

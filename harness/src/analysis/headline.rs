@@ -3,7 +3,7 @@
 use super::answer::{target, unlearned};
 use super::findings::is_too_short;
 use super::names::names;
-use super::work::{By, Contender, Setting, settings};
+use super::work::{By, Contender, Setting, guesses, settings};
 use super::{Analysis, epochs_are_alike};
 use crate::claims::Claim;
 use crate::platform::{Figures, Site, figures_of, site_of};
@@ -34,6 +34,9 @@ pub(crate) fn headline(analysis: &Analysis, claims: &[Claim], platform: &str) ->
         return NAME.to_owned();
     }
     let settings = settings(rows, &names(summaries), target);
+    if settings.is_empty() && rows.iter().any(guesses) {
+        return format!("{NAME}: nothing was learned, no ranking");
+    }
     let compared = settings.iter().filter(|setting| setting.is_compared());
     // A lead of one trial may be chance, except in a simulation.
     let told = |setting: &Setting| finding(setting).filter(|_| is_simulated || repeats(setting));

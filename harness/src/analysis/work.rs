@@ -15,6 +15,9 @@ use crate::format;
 /// is left out, and depends on the number of workers.
 const SAME: f64 = 0.05;
 
+/// Times the accuracy of guessing up to which nothing was learned.
+const GUESSING: f64 = 2.0;
+
 /// A ratio from which on a figure is more than slightly larger.
 const SLIGHTLY: f64 = 1.005;
 
@@ -33,11 +36,12 @@ pub(super) struct Setting {
     pub name: String,
     /// Rows that have figures.
     pub contenders: Vec<Contender>,
-    /// Rows that did not reach the target accuracy.
+    /// Rows that did not reach the target accuracy or, without one, guess.
     pub left_out: usize,
     /// Rows that were computed on a CPU in place of their GPU: they are compared with none.
     pub on_cpu: usize,
-    target: Option<f64>,
+    /// The accuracy that is to be reached.
+    pub target: Option<f64>,
 }
 
 /// A row with what it takes for the work.
@@ -187,6 +191,18 @@ pub(super) fn settings(
         .collect()
 }
 
+/// Returns whether a row was trained in a simulation and is, at its end, hardly better than
+/// guessing among the classes of its data.
+pub(super) fn guesses(row: &RowAnalysis) -> bool {
+    let job = &row.planned.row.job;
+    let Ok(data) = epochcost_datasets::find(&job.data.dataset) else {
+        return false;
+    };
+    let accuracy = row.estimate(Metric::Accuracy).mean;
+    row.planned.compute.is_some()
+        && accuracy.is_some_and(|accuracy| accuracy * f64::from(data.classes) <= GUESSING)
+}
+
 /// Beginning of the warning of a worker that computed on a CPU in place of the job's GPU.
 const FELL_BACK: &str = "gradients were computed on the CPU";
 
@@ -303,8 +319,11 @@ fn host(row: &RowAnalysis) -> String {
     format!("{count} × {}", row.planned.row.instance_type)
 }
 
-/// Returns a row's figures; nothing without them, or without the target.
+/// Returns a row's figures; nothing without them, without the target, or of a row that guesses.
 fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Contender> {
+    if target.is_none() && guesses(row) {
+        return None;
+    }
     let job = &row.planned.row.job;
     let seconds_of = |trial: &TrialAnalysis| match target {
         Some(target) => trial.time_to_accuracy(target),

@@ -193,6 +193,64 @@ fn a_simulation_that_learns_nothing_names_no_winner() {
     assert!(!warned.contains("there is no accuracy"), "{warned}");
 }
 
+/// A simulation that trains names no winner among rows that guess, in its answer and in the chart's
+/// title, and none that guesses beside one that has learned.
+#[test]
+fn a_simulation_that_trains_crowns_none_that_guesses() {
+    let directory = tempfile::tempdir().unwrap();
+    let answer = |name: &str, rows: &str| {
+        let file = directory.path().join(format!("{name}.yaml"));
+        let text = format!(
+            "schema: 1\nname: {name}\nplatform: sim\nmodel: lenet5\nworkers: 2\nbatch_size: 32\n\
+             dataset: {{name: synthetic-mnist, train: 512, test: 200, seed: 1}}\n\
+             batches_per_worker: 8\nevaluate: every_epoch\n\
+             simulation: {{compute: [stated-flops], real_compute: true}}\nsystems:\n{rows}"
+        );
+        fs::write(&file, text).unwrap();
+        let run = directory.path().join(name);
+        let mut command = program();
+        let ended = command.arg("run").arg(&file).arg("--out").arg(&run);
+        let ended = ended.output().unwrap();
+        let message = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{message}");
+        let page = fs::read_to_string(run.join("report.html")).unwrap();
+        let (_, title) = page.split_once("<h2 id=\"time-cost\">").unwrap();
+        let (title, _) = title.split_once(" <span").unwrap();
+        (String::from_utf8(ended.stdout).unwrap(), title.to_owned())
+    };
+    let row = |system: &str, name: &str, rate: f64, epochs: usize| {
+        format!(
+            "  - {{system: {system}, name: {name}, epochs: {epochs}, \
+             optimizer: {{sgd: {{learning_rate: {rate}, momentum: 0.9}}}}}}\n"
+        )
+    };
+    let none = [
+        row("allreduce", "one", 1e-6, 1),
+        row("gpu_baseline", "other", 1e-6, 1),
+    ];
+    let (said, title) = answer("guessing", &none.concat());
+    assert!(
+        said.starts_with("What was trained in this simulation is hardly better than guessing"),
+        "{said}"
+    );
+    assert!(!said.contains("Fastest"), "{said}");
+    assert_eq!(
+        title,
+        "Time against cost: nothing was learned, no ranking"
+    );
+    let some = [
+        row("allreduce", "one", 0.05, 4),
+        row("gpu_baseline", "other", 0.05, 4),
+        row("scatterreduce", "third", 1e-6, 4),
+    ];
+    let (said, _) = answer("learning", &some.concat());
+    assert!(said.starts_with("Fastest: "), "{said}");
+    assert!(
+        said.contains("Left out, since hardly better than guessing: 1 of 3 rows."),
+        "{said}"
+    );
+}
+
 /// Virtual time is that of AWS, and names the fastest and the cheapest with the basis; many
 /// settings are no votes.
 #[test]
