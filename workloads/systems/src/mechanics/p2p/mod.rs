@@ -10,7 +10,7 @@
 //! - `{trial}_lambda_{rank}`: keys of the gradients of a peer's functions, taken by the peer
 //!
 //! A message is the encoded gradient, or the key of an object that holds it, 48 bytes,
-//! `tensors2/{uuid}.pt`: always with Lambda, otherwise if it is larger than `message_limit_bytes`. The
+//! `tensors2/{uuid}.pt`, if it is larger than `message_limit_bytes`. The
 //! uuid is drawn from the seed. Asynchronous peers prefix either with the epoch (u64). A gradient of n
 //! elements is sent as
 //!
@@ -24,6 +24,7 @@
 //! Bucket `p2p` holds gradients and, with Lambda, the peers' parameters, all under such keys. State:
 //! `p2p-statistics/statistics_{rank}`.
 
+mod barrier;
 mod mailbox;
 mod validation;
 
@@ -32,6 +33,8 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::barrier::Gate;
+pub use self::barrier::{Barrier, BarrierAt, SyncQueue, TOKEN_BYTES};
 pub(crate) use self::mailbox::{BUCKET, Mailbox, Rules, object_key};
 pub use self::mailbox::{EPOCH_BYTES, KEY_BYTES};
 pub use self::validation::Validation;

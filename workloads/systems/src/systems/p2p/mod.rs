@@ -12,10 +12,12 @@
 //! 3. Receive: read the other peers' gradients without taking them. Synchronous
 //!    peers poll until they have all; asynchronous ones poll once and take
 //!    what they find, however old.
-//! 4. Average all in rank order; take one optimizer step.
-//! 5. Detect convergence: every peer evaluates its model.
-//! 6. Synchronous: leave a token in the synchronisation queue, and wait until it
-//!    holds as many as there are peers.
+//! 4. Average all in rank order.
+//! 5. Synchronous: leave a token in the synchronisation queue, and wait until it
+//!    holds as many as there are peers. So Algorithm 1; section III-B6 and the code wait
+//!    behind step 7 (`barrier_at: end`).
+//! 6. Take one optimizer step.
+//! 7. Detect convergence: every peer evaluates its model.
 //!
 //! So an epoch is one step on the mean of means, an effective batch of W·B·b.
 //! The paper's algorithm adds the gradient; its code subtracts it, as is done
@@ -40,8 +42,8 @@
 //!
 //! # Validation
 //!
-//! The paper's peers hold a tenth of their own data out (Algorithm 1). With
-//! [`Validation::OwnShare`] and a share `validation` of the dataset, each peer evaluates its own
+//! The paper's peers evaluate validation data (Algorithm 1) that it does not name; its code holds
+//! a tenth of each peer's own out. With [`Validation::OwnShare`] and a share `validation` of the dataset, each peer evaluates its own
 //! part of the validation split in every epoch. The paper does not say how peers agree:
 //! here each gives its result to all (24 bytes, counted as state), and all follow the mean
 //! loss, weighted by samples, so that replicas stay identical. Peer 0 also evaluates the test
@@ -59,7 +61,6 @@
 //! no tokens, 8 bytes more with each gradient, and read what they find: as many
 //! as their steps report.
 
-mod barrier;
 mod settings;
 mod traffic;
 
@@ -69,13 +70,14 @@ use async_trait::async_trait;
 use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
 
-pub use self::barrier::TOKEN_BYTES;
-pub use self::settings::{Barrier, Settings, SyncQueue};
+pub use self::settings::Settings;
 use crate::contract::data::Shard;
 pub use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::monitor::Monitor;
-use crate::mechanics::p2p::{ALIKE, Mailbox, Rules, detect_convergence, sgd};
-pub use crate::mechanics::p2p::{EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue, Validation};
+use crate::mechanics::p2p::{ALIKE, Gate, Mailbox, Rules, detect_convergence, sgd};
+pub use crate::mechanics::p2p::{
+    Barrier, BarrierAt, EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue, SyncQueue, TOKEN_BYTES, Validation,
+};
 use crate::mechanics::replica::Replica;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
@@ -101,6 +103,18 @@ fn rules(settings: &Settings) -> Rules {
         wait_limit: settings.wait_limit_s.map(Duration::from_secs),
         downloads_at_once: settings.downloads_at_once,
         deletes_objects: settings.deletes_objects,
+    }
+}
+
+fn gate(settings: &Settings) -> Gate {
+    Gate {
+        opens: settings.barrier(),
+        at: settings.barrier_at,
+        queue: settings.sync_queue,
+        before: Duration::from_millis(settings.barrier_before_ms),
+        poll: Duration::from_millis(settings.barrier_poll_ms),
+        settle: Duration::from_millis(settings.barrier_settle_ms),
+        wait_limit: settings.wait_limit_s.map(Duration::from_secs),
     }
 }
 
@@ -148,7 +162,7 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
     let shard = Shard::fetch(world, DataLayout::Shards).await?;
-    let mut mailbox = Mailbox::new(world, rules(settings));
+    let (mut mailbox, gate) = (Mailbox::new(world, rules(settings)), gate(settings));
     let mut monitor = Monitor::new(&job);
     for epoch in 0..job.epochs {
         world.at(epoch, None);
@@ -157,12 +171,13 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
         }
         let gradient = mean_gradient(world, &mut replica, &shard, epoch).await?;
         let mean = mailbox.exchange(world, &gradient, epoch).await?;
+        gate.pass(world, BarrierAt::Update, epoch).await?;
         world.enter(Stage::UpdateModel);
         replica.update(&mean)?;
         world.note_parameters(&replica.parameters);
         let rule = settings.validation();
         detect_convergence(world, rule, &mut monitor, &mut replica, epoch).await?;
-        barrier::synchronise(world, settings, epoch).await?;
+        gate.pass(world, BarrierAt::End, epoch).await?;
         world.end_step();
         if monitor.as_ref().is_some_and(|monitor| monitor.is_over) {
             break;

@@ -2,33 +2,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mechanics::compression::{Compression, Method, Norm};
-use crate::mechanics::p2p::{Mode, PeerQueue, Validation};
+use crate::mechanics::p2p::{Barrier, BarrierAt, Mode, PeerQueue, SyncQueue, Validation};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, Fidelity, ReduceOnPlateau};
-
-/// Number of tokens that opens the barrier after an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Barrier {
-    /// No barrier: a peer continues once it has all gradients.
-    None,
-    /// W or more.
-    AtLeast,
-    /// W exactly, as published: one token too many, and it never opens.
-    Exactly,
-}
-
-/// Queue that holds the tokens of the barrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SyncQueue {
-    /// A queue of the epoch, emptied by worker 0 an epoch later.
-    PerEpoch,
-    /// One queue, which every peer empties after the barrier, as published.
-    /// A token of the next epoch that comes before the last of them is lost,
-    /// and then all wait for ever.
-    Shared,
-}
 
 /// P2P's settings: every difference between paper and published code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,8 +42,11 @@ pub struct Settings {
     pub poll_ms: u64,
     /// Whether a peer sleeps that long after the last poll, too, as published.
     pub sleeps_after_last_look: bool,
-    /// Barrier after an epoch. Asynchronous peers have none.
+    /// Barrier of an epoch. Asynchronous peers have none.
     pub barrier: Barrier,
+    /// Its place.
+    #[serde(default)]
+    pub barrier_at: BarrierAt,
     /// Queue of its tokens.
     pub sync_queue: SyncQueue,
     /// Milliseconds before the first poll of the tokens.
@@ -113,6 +92,7 @@ impl Settings {
             poll_ms: 100,
             sleeps_after_last_look: false,
             barrier: Barrier::AtLeast,
+            barrier_at: BarrierAt::Update,
             sync_queue: SyncQueue::PerEpoch,
             barrier_before_ms: 0,
             barrier_poll_ms: 100,
@@ -135,6 +115,7 @@ impl Settings {
                 poll_ms: 2_000,
                 sleeps_after_last_look: true,
                 barrier: Barrier::Exactly,
+                barrier_at: BarrierAt::End,
                 sync_queue: SyncQueue::Shared,
                 barrier_before_ms: 1_000,
                 barrier_poll_ms: 1_000,

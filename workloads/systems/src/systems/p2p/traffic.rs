@@ -1,7 +1,6 @@
 use epochcost_channels::Traffic;
 
-use super::barrier::TOKEN_BYTES;
-use super::{Barrier, Settings};
+use super::{Settings, gate};
 use crate::mechanics::p2p::{Rules, between_peers};
 use crate::{Job, Result, Sizes};
 
@@ -20,12 +19,6 @@ pub(super) fn traffic(
 ) -> Result<Traffic> {
     let rounds = (job.workers * job.epochs) as u64;
     let mut traffic = between_peers(rules, sizes, rounds, received)?;
-    if settings.barrier() != Barrier::None {
-        traffic += Traffic {
-            messages: rounds,
-            bytes_up: rounds * TOKEN_BYTES,
-            ..Traffic::default()
-        };
-    }
+    traffic += gate(settings).traffic(rounds);
     Ok(traffic)
 }

@@ -13,18 +13,19 @@
 //!    key to the peer's queue.
 //! 3. Take all keys from the queue, fetch the gradients, average them in the
 //!    order of mini-batches.
-//! 4. Put the mean into the object store and its key into the peer's own queue;
-//!    read the other peers' keys without taking them, and fetch their means.
-//!    There is no barrier.
-//! 5. Average in rank order; take one optimizer step; detect convergence.
+//! 4. Leave the mean in the peer's own queue or, where it is larger than the broker
+//!    takes, its key there and itself in the object store; read the other peers'
+//!    without taking them. Average in rank order.
+//! 5. Wait in the synchronisation queue until all peers have come this far.
+//! 6. Take one optimizer step; detect convergence.
 //!
 //! # Published defects
 //!
 //! Each is a setting, on under `code`: functions that never get the weights and
 //! each make a model at random (`sends_weights`), replicas that start from
-//! parameters of their own, one queue per peer and no barrier, so that a gradient
-//! of the epoch before may be read (`peer_queue`), a sleep behind the last
-//! poll, objects that are never deleted. Repaired without a setting, because
+//! parameters of their own, one queue per peer (`peer_queue`) and no barrier, so that a
+//! gradient of the epoch before may be read, means that go by reference whatever their size
+//! (`message_limit_bytes: 0`), a sleep behind the last poll, objects that are never deleted. Repaired without a setting, because
 //! nothing runs otherwise: the functions' call that sends the key is commented
 //! out, and a module is used that is never imported.
 //!
@@ -51,7 +52,9 @@ use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
 
 pub use self::settings::Settings;
-use crate::mechanics::p2p::{ALIKE, Mode, PeerQueue, Rules, object_key, sgd};
+use crate::mechanics::p2p::{
+    ALIKE, BarrierAt, Gate, Mode, PeerQueue, Rules, SyncQueue, object_key, sgd,
+};
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
     SettingsError, Sizes, State, Symmetry, TrainingSystem, World,
@@ -66,13 +69,13 @@ const COMPUTE: &str = "compute_gradients";
 #[derive(Clone, Copy, Debug)]
 pub struct P2pLambda;
 
-/// Rules of the exchange between peers, where gradients always go by reference.
+/// Rules of the exchange between peers.
 fn rules(settings: &Settings) -> Rules {
     Rules {
         mode: Mode::Synchronous,
         compression: settings.compression(),
         queue: settings.peer_queue,
-        message_limit_bytes: Some(0),
+        message_limit_bytes: settings.message_limit_bytes,
         downloads_again: false,
         poll: Duration::from_millis(settings.poll_ms),
         sleeps_after_last_look: settings.sleeps_after_last_look,
@@ -80,6 +83,18 @@ fn rules(settings: &Settings) -> Rules {
         downloads_at_once: settings.downloads_at_once,
         // A peer that is an epoch ahead may have left a key that another still reads.
         deletes_objects: settings.deletes_objects && settings.peer_queue == PeerQueue::PerEpoch,
+    }
+}
+
+fn gate(settings: &Settings) -> Gate {
+    Gate {
+        opens: settings.barrier,
+        at: BarrierAt::Update,
+        queue: SyncQueue::PerEpoch,
+        before: Duration::ZERO,
+        poll: Duration::from_millis(settings.poll_ms),
+        settle: Duration::ZERO,
+        wait_limit: settings.wait_limit_s.map(Duration::from_secs),
     }
 }
 
@@ -118,8 +133,8 @@ impl TrainingSystem for P2pLambda {
 
     fn about(&self) -> &'static str {
         "Peers on instances with one function per mini-batch (Barrak et al. 2023). paper: weights \
-         are sent to the functions. code: as published, where every function makes a model at \
-         random"
+         are sent to the functions, large gradients by reference, a synchronisation queue. code: \
+         as published, where every function makes a model at random and nobody waits"
     }
 
     fn deployment(&self) -> Deployment {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use epochcost_channels::Payload;
 
 use super::functions::statistics;
-use super::{Settings, gradient_key, lambda_queue, rules, weights_key};
+use super::{Settings, gate, gradient_key, lambda_queue, rules, weights_key};
 use crate::mechanics::listing::delete_keys;
 use crate::mechanics::monitor::Monitor;
-use crate::mechanics::p2p::{BUCKET, Mailbox, detect_convergence};
+use crate::mechanics::p2p::{BUCKET, BarrierAt, Mailbox, detect_convergence};
 use crate::mechanics::replica::Replica;
 use crate::mechanics::transfers::at_once;
 use crate::{ExecutionStatus, Result, Stage, SystemError, Task, Vector, World};
@@ -16,7 +16,7 @@ use crate::{ExecutionStatus, Result, Stage, SystemError, Task, Vector, World};
 pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> {
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
-    let mut mailbox = Mailbox::new(world, rules(settings));
+    let (mut mailbox, gate) = (Mailbox::new(world, rules(settings)), gate(settings));
     let mut monitor = Monitor::new(&job);
     for epoch in 0..job.epochs {
         world.at(epoch, None);
@@ -31,6 +31,7 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
             world.enter(Stage::Put);
             delete(world, settings, epoch).await?;
         }
+        gate.pass(world, BarrierAt::Update, epoch).await?;
         world.enter(Stage::UpdateModel);
         replica.update(&mean)?;
         world.note_parameters(&replica.parameters);

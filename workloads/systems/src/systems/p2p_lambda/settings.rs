@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::compression::{Compression, Method, Norm};
-use crate::mechanics::p2p::{PeerQueue, Validation};
+use crate::mechanics::p2p::{Barrier, PeerQueue, Validation};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, FanOut, Fidelity, ReduceOnPlateau};
 
@@ -41,9 +41,18 @@ pub struct Settings {
     pub top_k_fraction: f64,
     /// Queue that holds the key of a peer's gradient.
     pub peer_queue: PeerQueue,
-    /// Milliseconds between two polls of the other peers' queues.
+    /// Bytes of the largest message that the broker takes; a larger gradient
+    /// goes into the object store, and its key into the queue. Null sends all
+    /// through the broker, 0 none, as published.
+    #[serde(default = "none_in_messages")]
+    #[schemars(range(max = 1_000_000_000_000_u64))]
+    pub message_limit_bytes: Option<u64>,
+    /// Milliseconds between two polls of the other peers' queues, and of the barrier's.
     #[schemars(range(max = 3_600_000))]
     pub poll_ms: u64,
+    /// Barrier before the update; the published code has none.
+    #[serde(default = "no_barrier")]
+    pub barrier: Barrier,
     /// Whether a peer sleeps that long after the last poll, too, as published.
     pub sleeps_after_last_look: bool,
     /// Seconds that a peer waits for the others at most; null: for ever.
@@ -63,6 +72,14 @@ pub struct Settings {
     pub early_stopping: Option<EarlyStopping>,
 }
 
+fn none_in_messages() -> Option<u64> {
+    Some(0)
+}
+
+fn no_barrier() -> Barrier {
+    Barrier::None
+}
+
 impl Settings {
     /// The settings of a fidelity.
     pub fn new(fidelity: Fidelity) -> Self {
@@ -79,7 +96,9 @@ impl Settings {
             qsgd_bucket: published.bucket,
             top_k_fraction: published.fraction,
             peer_queue: PeerQueue::PerEpoch,
+            message_limit_bytes: Some(100_000_000),
             poll_ms: 100,
+            barrier: Barrier::AtLeast,
             sleeps_after_last_look: false,
             wait_limit_s: Some(600),
             downloads_at_once: 1,
@@ -95,7 +114,9 @@ impl Settings {
                 seeded_replicas: false,
                 batch_norm: BatchNorm::Fresh,
                 peer_queue: PeerQueue::Latest,
+                message_limit_bytes: none_in_messages(),
                 poll_ms: 2_000,
+                barrier: no_barrier(),
                 sleeps_after_last_look: true,
                 wait_limit_s: None,
                 deletes_objects: false,
@@ -104,6 +125,7 @@ impl Settings {
             Fidelity::Tuned => Self {
                 status_poll_ms: 100,
                 poll_ms: 20,
+                barrier: Barrier::None,
                 downloads_at_once: TRANSFERS_AT_ONCE,
                 ..paper
             },

@@ -1,22 +1,23 @@
 use epochcost_channels::Traffic;
 
-use super::{Settings, rules};
+use super::{Settings, gate, rules};
 use crate::mechanics::p2p::{KEY_BYTES, between_peers};
 use crate::{Job, Result, Sizes};
 
 /// The exchange of one trial.
 ///
 /// With W peers, B mini-batches of each, E epochs and P bytes of a gradient, in
-/// an epoch: W·B gradients from functions to their peers and W from peer to
-/// peer, W(B + 1) puts, W(B + W − 1) gets, as many messages and deliveries of
-/// [`KEY_BYTES`], and W(2B + W)·P bytes of gradients. With weights, W puts,
-/// W·B gets and W(B + 1)·P bytes more.
+/// an epoch: W·B gradients from functions to their peers, by reference, so that W·B puts, gets,
+/// messages and deliveries of [`KEY_BYTES`]; W from peer to peer, each read by W − 1, in messages
+/// or by reference; with a barrier, W tokens. With weights, W puts, W·B gets and W(B + 1)·P bytes
+/// more.
 pub(super) fn traffic(settings: &Settings, job: &Job, sizes: Sizes) -> Result<Traffic> {
     let rounds = (job.workers * job.epochs) as u64;
     let read = rounds * (job.workers as u64 - 1);
     let gradients = rounds * job.batches_per_worker as u64;
     let parameters_bytes = sizes.gradient_bytes();
     let mut traffic = between_peers(&rules(settings), sizes, rounds, read)?;
+    traffic += gate(settings).traffic(rounds);
     traffic += Traffic {
         puts: gradients,
         gets: gradients,
