@@ -72,8 +72,10 @@ const LOOKS: f64 = 16.0;
 const LOG_BYTES: f64 = 8_192.0;
 /// Minimum charge of EC2, seconds.
 const EC2_MINIMUM_S: u64 = 60;
-/// Objects expire after a day, and S3 removes them within another.
-const OBJECT_DAYS: f64 = 2.0;
+/// Time for which a run's resources may exist beyond the deadlines of its trials, s.
+const GRACE_S: u64 = 3_600;
+/// Seconds of a day, in which S3 counts the age of objects.
+const DAY_S: u64 = 86_400;
 const MONTH_DAYS: f64 = 30.0;
 /// Seconds from the creation of shared resources until the first trial, and from the end
 /// of the last trial until its endpoints are gone.
@@ -116,9 +118,38 @@ pub struct Line {
 /// # Errors
 /// When a row's settings are invalid for its system, or a dimension has no price.
 pub fn worst_case(rows: &[Training], prices: &dyn Prices) -> Result<Vec<Line>, WorstCaseError> {
+    kept_for(object_days(rows)?, rows, prices)
+}
+
+/// Returns the seconds after which everything of a run of these rows expires: all trials at their
+/// deadlines, and [`GRACE_S`].
+///
+/// # Errors
+/// When there is no such system.
+pub fn lasts_s(rows: &[Training]) -> Result<u64, SystemError> {
+    let mut seconds = GRACE_S;
+    for row in rows {
+        let trial = row.deadline_s()?.saturating_add(AROUND_TRIAL_S);
+        seconds = seconds.saturating_add(trial.saturating_mul(row.trials));
+    }
+    Ok(seconds)
+}
+
+/// Returns the days until objects are gone: they expire with the run, and S3 removes them within
+/// another day.
+fn object_days(rows: &[Training]) -> Result<f64, SystemError> {
+    Ok((lasts_s(rows)?.div_ceil(DAY_S) + 1) as f64)
+}
+
+/// As [`worst_case`], where objects are kept for so many days.
+fn kept_for(
+    days: f64,
+    rows: &[Training],
+    prices: &dyn Prices,
+) -> Result<Vec<Line>, WorstCaseError> {
     let mut lines = Vec::new();
     for row in rows {
-        row_lines(row, prices, &mut lines)?;
+        row_lines(row, days, prices, &mut lines)?;
     }
     bucket_lines(prices, &mut lines)?;
     network_lines(rows, prices, &mut lines)?;
@@ -142,7 +173,9 @@ pub struct Shares {
 /// # Errors
 /// As of [`worst_case`].
 pub fn shares(rows: &[Training], prices: &dyn Prices) -> Result<Shares, WorstCaseError> {
-    // Every line grows in proportion to a row's trials, but for what is shared.
+    // Every line grows in proportion to a row's trials, but for what is shared; objects stay as
+    // long as all trials take.
+    let days = object_days(rows)?;
     let with = |started: Option<usize>| -> Result<Share, WorstCaseError> {
         let trials = |at| u64::from(started == Some(at));
         let rows = rows.iter().enumerate().map(|(at, row)| Training {
@@ -150,7 +183,7 @@ pub fn shares(rows: &[Training], prices: &dyn Prices) -> Result<Shares, WorstCas
             ..row.clone()
         });
         let mut share = Share::new();
-        for line in worst_case(&rows.collect::<Vec<_>>(), prices)? {
+        for line in kept_for(days, &rows.collect::<Vec<_>>(), prices)? {
             *share.entry(line.dimension).or_default() += line.usd;
         }
         Ok(share)
@@ -296,6 +329,7 @@ impl Polls {
 /// Adds the lines of a row.
 fn row_lines(
     row: &Training,
+    days: f64,
     prices: &dyn Prices,
     lines: &mut Vec<Line>,
 ) -> Result<(), WorstCaseError> {
@@ -373,7 +407,7 @@ fn row_lines(
     charge(
         "s3_gb_month",
         "objects until they expire",
-        2.0 * row.bytes_up as f64 * trials / GIB * OBJECT_DAYS / MONTH_DAYS,
+        2.0 * row.bytes_up as f64 * trials / GIB * days / MONTH_DAYS,
     )?;
     // Logs and metrics.
     let steps = (row.job.workers * row.job.epochs * row.job.batches_per_worker) as f64 * trials;
@@ -613,6 +647,22 @@ mod tests {
             quantity(&lines, "s3_get"),
             asking * 3.0 + 2.0 * BUCKETS * LOOKS,
         );
+    }
+
+    /// What a run of more than a day has stored stays until its end, and is paid for as long.
+    #[test]
+    fn objects_stay_as_long_as_the_run() {
+        let mut row = training("scatterreduce");
+        let kept = |row: &Training| {
+            let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
+            quantity(&lines, "s3_gb_month") / row.trials as f64
+        };
+        row.trials = 1;
+        assert!(lasts_s(std::slice::from_ref(&row)).unwrap() < DAY_S);
+        let short = kept(&row);
+        let trial_s = row.deadline_s().unwrap() + AROUND_TRIAL_S;
+        row.trials = 2 * DAY_S / trial_s + 1;
+        is_close(kept(&row) / short, 4.0 / 2.0);
     }
 
     /// Trials that are started one by one cost at most what they cost together.

@@ -18,7 +18,7 @@ pub use crate::names::{
 };
 pub use crate::network::{ZONES, further_subnet, subnet};
 pub use epochcost_aws_plan::{
-    AROUND_TRIAL_S, FunctionCalls, LEASE_S, RENEWED_S, Role, SERVICE_INSTANCE, Training,
+    FunctionCalls, LEASE_S, RENEWED_S, Role, SERVICE_INSTANCE, Training, lasts_s,
 };
 
 /// Retention of log lines, days: one of CloudWatch's values.

@@ -1,4 +1,4 @@
-//! S3 buckets: closed to the public, with objects that expire after a day.
+//! S3 buckets: closed to the public, with objects that expire with the run.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use tokio::time::{Instant, sleep};
 use super::retry::once_known;
 use super::{Found, Holding, Kind, built, call};
 use crate::error::{Cause, if_there, unless};
-use crate::run::OwnerTags;
+use crate::run::{OwnerTags, seconds_left};
 use crate::{AwsError, Clients, Scope, objects};
 
 /// Prefix of our buckets' names.
 const PREFIX: &str = "epochcost-";
-/// Expiry of objects: the shortest that S3 has.
-const EXPIRY_DAYS: i32 = 1;
+/// S3 counts the age of objects in whole days.
+const DAY_S: u64 = 86_400;
 
 /// Time limit until nothing writes into a bucket any more: Lambda ends no running invocation of a
 /// removed function, and each may take 15 minutes.
@@ -87,15 +87,17 @@ pub(super) async fn ensure(
         .bucket(name)
         .public_access_block_configuration(closed);
     once_known(|| async { call!(&doing, closing.clone()) }).await?;
-    // Expiry of objects and of unfinished uploads.
+    // Expiry of objects and of unfinished uploads, none before the run's.
+    let days = seconds_left(scope.expires)?.div_ceil(DAY_S);
+    let days = i32::try_from(days).unwrap_or(i32::MAX);
     let rule = LifecycleRule::builder()
         .id("expire")
         .status(ExpirationStatus::Enabled)
         .filter(LifecycleRuleFilter::builder().prefix("").build())
-        .expiration(LifecycleExpiration::builder().days(EXPIRY_DAYS).build())
+        .expiration(LifecycleExpiration::builder().days(days).build())
         .abort_incomplete_multipart_upload(
             AbortIncompleteMultipartUpload::builder()
-                .days_after_initiation(EXPIRY_DAYS)
+                .days_after_initiation(days)
                 .build(),
         );
     let rules = BucketLifecycleConfiguration::builder().rules(built(&doing, rule.build())?);

@@ -20,7 +20,7 @@ mod trial;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use epochcost_aws::deployment::{self, AROUND_TRIAL_S, Package, Training};
+use epochcost_aws::deployment::{self, Package, Training};
 use epochcost_aws::resource::{Architecture, Kind, ObjectSpec};
 use epochcost_aws::services::MODULE_KEY;
 use epochcost_aws::{
@@ -45,8 +45,6 @@ use teardown::{AwsLeftover, spent_usd, tear_down_runs};
 
 /// Prefix of the names of a run directory's journals; the run's id follows.
 const JOURNAL_PREFIX: &str = "aws-journal-";
-/// Time for which a run's resources may exist beyond the time limits of its trials, s.
-const GRACE_S: i64 = 3_600;
 
 /// Spending limit of a run, the way to ask for consent, and prices.
 #[derive(Clone, Debug)]
@@ -298,13 +296,8 @@ impl Aws {
 
 /// Returns when everything of the run expires: after all trials at their deadlines.
 fn expiry(rows: &[Training]) -> Result<Timestamp, PlatformError> {
-    let mut seconds = GRACE_S;
-    for row in rows {
-        let trial = row.deadline_s().map_err(unusable)?;
-        let trial = trial.saturating_add(AROUND_TRIAL_S);
-        let all = trial.saturating_mul(row.trials);
-        seconds = seconds.saturating_add_unsigned(all);
-    }
+    let seconds = deployment::lasts_s(rows).map_err(unusable)?;
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     let expires = Timestamp::now().checked_add(SignedDuration::from_secs(seconds));
     expires.map_err(|error| PlatformError::Service {
         service: "the run",
