@@ -20,6 +20,9 @@ import time
 import weakref
 from collections.abc import Mapping
 
+# A program may replace what `time` holds.
+from time import perf_counter, thread_time
+
 PIPE = "EPOCHCOST_PROFILE_PIPE"
 
 # Steps that are not timed: the first one, and two with their operations counted.
@@ -32,14 +35,18 @@ _UNSEEN = 50
 _SIDE = 1024
 _PRODUCTS = 6
 
+# The pipe's name as this program got it, its descriptor, and which file that is.
+_path = os.environ.get(PIPE)
 _pipe = None
+_file = None
 _last = None
+# Descriptors that no program counts on; those below are closed and reused by some.
+_HIGH = 200
 
 
 def _report(word, **fields):
     """Writes one line; does nothing without a pipe."""
-    global _pipe
-    path = os.environ.get(PIPE)
+    path = _path or os.environ.get(PIPE)
     if not path:
         return
     known = [f"{name}={value}" for name, value in fields.items() if value is not None]
@@ -48,31 +55,52 @@ def _report(word, **fields):
 
 
 def _say(word, text):
-    path = os.environ.get(PIPE)
+    path = _path or os.environ.get(PIPE)
     if path:
         _write(path, f"{word} {' '.join(str(text).split())[:1000]}\n")
 
 
 def _write(path, line):
-    global _pipe
     try:
-        if _pipe is None:
-            _pipe = os.open(path, os.O_WRONLY)
+        if _pipe is None or _identity(_pipe) != _file:
+            _open(path)
         os.write(_pipe, line.encode())
     except OSError:
         # The reader has ended.
         pass
 
 
+def _identity(descriptor):
+    """Returns which file a descriptor is of: the program may have closed it, and opened one of its own."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _open(path):
+    global _pipe, _file
+    low = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        import fcntl
+
+        _pipe = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+        os.close(low)
+    except (ImportError, OSError, ValueError):
+        _pipe = low
+    _file = _identity(_pipe)
+
+
 def step(samples=None):
     """Marks the end of a training step of `samples` samples."""
     global _last
-    now = time.perf_counter()
+    now = perf_counter()
     if _last is None:
         _report("begin", samples=samples)
     else:
         _report("step", seconds=now - _last, samples=samples, peak_mb=_peak_mb())
-    _last = time.perf_counter()
+    _last = perf_counter()
 
 
 def _peak_mb():
@@ -95,9 +123,9 @@ def _resident_mb():
 
 
 def _queued():
-    """Returns the seconds that the main thread has waited for a core; 0 where the kernel does not say."""
+    """Returns the seconds that this thread has waited for a core; 0 where the kernel does not say."""
     try:
-        with open("/proc/self/schedstat") as statistics:
+        with open("/proc/thread-self/schedstat") as statistics:
             return int(statistics.read().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return 0.0
@@ -123,6 +151,7 @@ class _Steps:
 
     def __init__(self):
         self.failed = False
+        # A weak reference: a program may make its optimizer anew.
         self.main = None
         self.optimizers = weakref.WeakSet()
         self.count = 0
@@ -176,7 +205,7 @@ class _Steps:
         """Returns the time after everything that a GPU still computes."""
         if self.device == "cuda":
             sys.modules["torch"].cuda.synchronize()
-        return time.perf_counter()
+        return perf_counter()
 
     @_guarded
     def made(self, optimizer):
@@ -185,8 +214,8 @@ class _Steps:
 
     @_guarded
     def before(self, optimizer, arguments, keywords):
-        if self.main is None:
-            self.main = optimizer
+        if self.main is None or self.main() is None:
+            self.main = weakref.ref(optimizer)
         if optimizer not in self.optimizers:
             self.made(optimizer)
         self.device = _device(self.optimizers)
@@ -203,7 +232,7 @@ class _Steps:
         if self.began is not None:
             self.optimizing += now - self.began
             self.elsewhere_queued += queued - self.began_queued
-        if optimizer is not self.main:
+        if optimizer is not self.main():
             return
         self.count += 1
         samples, kind = self.loaded or self.called or None, self.kind()
@@ -571,7 +600,7 @@ def _state_bytes(optimizers):
 # Operators with products of matrices that no counter knew.
 _uncounted = set()
 _LIGHT = "aten", "prim", "prims", "c10d", "_c10d_functional", "profiler", "higher_order", "torchvision"
-_HEAVY = re.compile("rnn|lstm|gru|conv|sparse|fft|ctc_loss")
+_HEAVY = re.compile("rnn|lstm|gru|conv|sparse.*mm|fft|ctc_loss")
 
 
 def _recurrent(passes, inputs, *arguments, **_):
@@ -693,7 +722,7 @@ def _planned():
                     found = _variable(scope, pattern)
                     if found:
                         who, value = found
-                        who = f"{who}_of_{os.path.basename(file)}".replace(" ", "_")
+                        who = "_".join(f"{who}_of_{os.path.basename(file)}".split())
                         return (None, value, who) if is_steps else (value, None, who)
         frame = frame.f_back
     return None, None, None
@@ -728,9 +757,9 @@ def _product_rate():
             best = None
             for _ in range(_PRODUCTS):
                 # Of this thread alone: waits for a core are in no product.
-                began = time.thread_time()
+                began = thread_time()
                 torch.mm(a, a)
-                seconds = time.thread_time() - began
+                seconds = thread_time() - began
                 best = seconds if best is None else min(best, seconds)
     finally:
         torch.set_num_threads(threads)
@@ -799,7 +828,7 @@ def _on_saving(name, position):
 
         @functools.wraps(original)
         def save(*arguments, **keywords):
-            began = time.perf_counter()
+            began = perf_counter()
             path = next(iter(arguments[position : position + 1]), keywords.get("f", keywords.get("filename")))
             try:
                 _keep(path)
@@ -808,7 +837,7 @@ def _on_saving(name, position):
             try:
                 return original(*arguments, **keywords)
             finally:
-                _steps.set_apart(time.perf_counter() - began)
+                _steps.set_apart(perf_counter() - began)
 
         setattr(module, name, save)
 
@@ -835,13 +864,13 @@ def _on_loaders(module):
         return
 
     def timed(self):
-        began, queued = time.perf_counter(), _queued()
+        began, queued = perf_counter(), _queued()
         batch = None
         try:
             batch = original(self)
             return batch
         finally:
-            _steps.loading(self, batch, time.perf_counter() - began, _queued() - queued)
+            _steps.loading(self, batch, perf_counter() - began, _queued() - queued)
 
     iterator.__next__ = timed
 

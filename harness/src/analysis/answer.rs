@@ -50,9 +50,10 @@ impl Answer {
         let settings = settings(rows, &names, target);
         if settings.is_empty() && target.is_none() && rows.iter().any(guesses) {
             return Self {
-                fastest: "What was trained in this simulation is hardly better than guessing: none \
+                fastest:
+                    "What was trained in this simulation is hardly better than guessing: none \
                           is called fastest or cheapest."
-                    .into(),
+                        .into(),
                 conclusions: conclusions::of_run(verdicts.iter()),
                 ..Self::default()
             };
@@ -188,7 +189,10 @@ fn fastest_of(setting: &Setting, origin: &str) -> String {
             Some(_) => "Did not get there",
             None => "Left out, since hardly better than guessing",
         };
-        let (out, all) = (setting.left_out, setting.left_out + setting.contenders.len());
+        let (out, all) = (
+            setting.left_out,
+            setting.left_out + setting.contenders.len(),
+        );
         text.push_str(&format!(" {why}: {out} of {all} rows."));
     }
     if setting.on_cpu > 0 {

@@ -388,6 +388,136 @@ fn a_line_of_any_bytes_is_a_note() {
     assert!(found["notes"].to_string().contains("caf"), "{found}");
 }
 
+/// Lines of a program that has taken eight steps.
+const EIGHT: &str = r#"for i in 1 2 3 4 5 6 7 8; do echo "step samples=4 seconds=0.01"; done > "$EPOCHCOST_PROFILE_PIPE";"#;
+
+/// Steps of a program that fails are none, however many there were.
+#[test]
+fn a_program_that_fails_gives_no_profile() {
+    let directory = tempfile::tempdir().unwrap();
+    let ending = |end: &str| {
+        let script = format!("{EIGHT} {end}");
+        let options = ["--steps", "100", "--out", "own.yaml"];
+        profile_program(directory.path(), &options, &["sh", "-c", &script])
+    };
+    for (end, status) in [("exit 17", "exit status: 17"), ("kill -9 $$", "signal: 9")] {
+        let output = ending(end);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{message}");
+        assert!(message.contains(status), "{message}");
+        assert!(!directory.path().join("own.yaml").exists());
+    }
+    printed(&ending("exit 0"));
+    assert!(directory.path().join("own.yaml").exists());
+}
+
+/// A program that takes no more steps ends when those that were counted have lasted long enough.
+#[test]
+fn a_program_that_stalls_ends_in_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = format!("{EIGHT} sleep 600");
+    let options = ["--steps", "100", "--for", "1s", "--out", "own.yaml"];
+    let began = std::time::Instant::now();
+    printed(&profile_program(
+        directory.path(),
+        &options,
+        &["sh", "-c", &script],
+    ));
+    assert!(began.elapsed().as_secs() < 300, "it waited for the program");
+}
+
+/// Arguments stay comments of what is written, and secrets among them are not written.
+#[test]
+fn arguments_are_shown_on_one_line_and_without_secrets() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = ["--steps", "4", "--out", "own.yaml"];
+    let command = [
+        "sh",
+        "-c",
+        EIGHT,
+        "sh",
+        "--token=swordfish",
+        "--api-key",
+        "swordfish",
+        "https://me:swordfish@host/",
+        "a\nmodels: []",
+    ];
+    let output = profile_program(directory.path(), &options, &command);
+    printed(&output);
+    let written = fs::read_to_string(directory.path().join("own.yaml")).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = said + &String::from_utf8_lossy(&output.stdout) + &written;
+    assert!(!said.contains("swordfish"), "{said}");
+    assert!(
+        !written.lines().any(|line| line == "models: []"),
+        "{written}"
+    );
+    assert!(written.contains("--token=***"), "{written}");
+}
+
+/// A program may close descriptors that it did not open, and replace the clock.
+#[test]
+fn a_program_that_closes_and_replaces_is_measured() {
+    if !is_installed("python3") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = "import os, time, epochcost_profile as p\n\
+                  p.step(samples=4)\n\
+                  os.closerange(3, 256)\n\
+                  own = [open(f'own{n}', 'w') for n in range(300)]\n\
+                  time.perf_counter = lambda: 0.0\n\
+                  for _ in range(12):\n  time.sleep(0.02); p.step(samples=4)\n";
+    let options = ["--out", "own.yaml"];
+    let found = printed(&profile_program(
+        directory.path(),
+        &options,
+        &["python3", "-c", script],
+    ));
+    let seconds = found["points"][0]["step_s"].as_f64().unwrap();
+    assert!(seconds > 0.015, "{found:#}");
+    for n in 0..300 {
+        let own = fs::read_to_string(directory.path().join(format!("own{n}"))).unwrap();
+        assert_eq!(own, "", "own{n}");
+    }
+}
+
+/// A program that ends by itself leaves none of its processes, not even those that know nothing of this one.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_child_outlives_a_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = format!(
+        "env -i sleep 600 & echo $! > group; setsid env -i sleep 600 & echo $! > own; {EIGHT}"
+    );
+    let options = ["--steps", "100", "--out", "own.yaml"];
+    printed(&profile_program(
+        directory.path(),
+        &options,
+        &["sh", "-c", &script],
+    ));
+    for name in ["group", "own"] {
+        let id = fs::read_to_string(directory.path().join(name)).unwrap();
+        ends(id.trim().parse().unwrap());
+    }
+}
+
+/// Waits for the end of a process; a busy machine takes its time.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn ends(id: u32) {
+    // Ended, and at most not yet waited for.
+    let is_there = || {
+        let state = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        !state.is_empty() && !state.contains(") Z")
+    };
+    let began = std::time::Instant::now();
+    while is_there() {
+        assert!(began.elapsed().as_secs() < 10, "{id} runs on");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 /// A signal to the profiler ends the program with all its processes, those that ignore signals or left
 /// its group among them.
 #[cfg(target_os = "linux")]
@@ -435,16 +565,7 @@ fn no_process_is_left_after_a_signal() {
     );
     assert_eq!(profiler.wait().unwrap().code(), Some(7));
     for id in ids {
-        // Ended, and at most not yet waited for; a busy machine takes its time to end one.
-        let is_there = || {
-            let state = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-            !state.is_empty() && !state.contains(") Z")
-        };
-        let began = std::time::Instant::now();
-        while is_there() {
-            assert!(began.elapsed().as_secs() < 10, "{id} runs on");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        ends(id);
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use epochcost_simulator::profile::ComputeProfile;
 
+use super::shown::shown;
 use super::text::{largest, text};
 use super::{Measured, ScriptPlan};
 use crate::error::Error;
@@ -41,7 +42,7 @@ pub(super) fn write_profile(
     let yaml = yaml.map_err(|error| failed(&plan.out, io::Error::other(error)))?;
     let mut lines = vec![
         "A compute profile, measured by `epochcost profile` with the program:".to_owned(),
-        format!("  {}", plan.command.join(" ")),
+        format!("  {}", shown(&plan.command)),
         format!("date: {}", jiff::Timestamp::now().strftime("%FT%TZ")),
         format!("machine: {}", names::machine(&plan.machine)),
         format!(
@@ -55,8 +56,9 @@ pub(super) fn write_profile(
     lines.extend(text(plan, measured).lines().map(str::to_owned));
     lines.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
     lines.extend(measured.notes.iter().map(|note| format!("note: {note}")));
-    let comment = |line: String| format!("# {line}").trim_end().to_owned() + "\n";
-    let header: String = lines.into_iter().map(comment).collect();
+    let comment = |line: &str| format!("# {line}").trim_end().to_owned() + "\n";
+    // Whatever a line holds stays a comment.
+    let header: String = lines.join("\n").split(['\n', '\r']).map(comment).collect();
     let schema = named::line("compute", &plan.out);
     replace(&plan.out, &format!("{schema}{header}\n{yaml}"))
         .map_err(|error| failed(&plan.out, error))

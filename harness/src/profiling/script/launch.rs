@@ -1,8 +1,10 @@
 //! One run of the user's program, until it has taken enough steps.
 
+use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::lines::{Line, Step, parse};
 use super::observed::Observed;
+use super::shown::shown;
 use crate::ui::eprint_line;
 
 /// The module that reports PyTorch's steps.
@@ -33,8 +36,11 @@ const THREADS: [&str; 5] = [
 const WARM_UP: usize = 1;
 /// Fewest steps of a program that ended by itself.
 const FEWEST: usize = 3;
-/// Lines of the program's output that an error repeats.
+/// Lines of the program's output that an error repeats, and the characters of each.
 const TAIL: usize = 12;
+const WIDEST: usize = 500;
+/// Longest line that is read from the pipe, bytes; what is longer is several.
+const LONGEST: u64 = 1 << 16;
 /// Time from a request to end until the program is killed.
 const PATIENCE: Duration = Duration::from_millis(1200);
 /// Interval at which its processes are looked for meanwhile.
@@ -81,7 +87,9 @@ impl Bench {
         use std::io::Error;
         let directory = tempfile::Builder::new()
             .prefix("epochcost-profile-")
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir()?;
+        adopt_orphans();
         let python = directory.path().join("python");
         fs::create_dir(&python)?;
         fs::write(python.join("epochcost_profile.py"), MODULE)?;
@@ -99,7 +107,8 @@ impl Bench {
             .spawn(move || {
                 let mut reader = BufReader::new(both);
                 let mut line = Vec::new();
-                while reader
+                while (&mut reader)
+                    .take(LONGEST)
                     .read_until(b'\n', &mut line)
                     .is_ok_and(|bytes| bytes > 0)
                 {
@@ -129,11 +138,18 @@ impl Bench {
         while self.lines.try_recv().is_ok() {}
         let log = self.directory.path().join("output");
         let mut running = self.start(launch, &log).map_err(|error| Failure {
-            problem: format!("failed to start {:?}: {error}", launch.command.join(" ")),
+            problem: format!("failed to start {}: {error}", shown(launch.command)),
             remedy: "give the program as you start it: epochcost profile -- python train.py".into(),
         })?;
         let mut reading = Reading::new(launch);
         let ended = loop {
+            let ends = reading.ends().map(tokio::time::Instant::from_std);
+            let late = async move {
+                match ends {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 line = self.lines.recv() => {
@@ -143,16 +159,18 @@ impl Bench {
                     }
                 }
                 status = running.child.wait() => break status.ok(),
+                () = late => break None,
             }
         };
         if ended.is_some() {
-            // Its last lines are on their way.
+            // Its last lines are on their way. Of a program that is ended here, what follows is no
+            // step of its own.
             tokio::time::sleep(ARRIVAL).await;
+            while let Ok((at, text)) = self.lines.try_recv() {
+                reading.takes(at, &text);
+            }
         }
         drop(running);
-        while let Ok((at, text)) = self.lines.try_recv() {
-            reading.takes(at, &text);
-        }
         reading.done(ended, &log)
     }
 
@@ -227,23 +245,31 @@ struct Running {
 }
 
 impl Running {
-    /// Returns its processes, those that left its group among them (as the ranks of torchrun do).
+    /// Returns its processes, those that left its group among them (as the ranks of torchrun do):
+    /// whose environment names the pipe, and all that descend from this program, which has no other
+    /// children meanwhile.
     fn processes(&self) -> Vec<Pid> {
         let Ok(all) = fs::read_dir("/proc") else {
             return Vec::new();
         };
+        let ids = all
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let parents: HashMap<i32, i32> = ids.filter_map(|id| Some((id, parent(id)?))).collect();
         let pipe = self.pipe.as_os_str().as_encoded_bytes();
-        let is_ours = |id: &i32| {
+        let names_pipe = |id: &i32| {
             let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
             environment
                 .split(|byte| *byte == 0)
                 .any(|field| field.ends_with(pipe))
         };
-        all.flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(is_ours)
-            .filter_map(Pid::from_raw)
-            .collect()
+        let us = std::process::id().cast_signed();
+        let descends = |id: &i32| {
+            let mut ancestors = std::iter::successors(parents.get(id), |id| parents.get(id));
+            ancestors.any(|ancestor| *ancestor == us)
+        };
+        let ours = parents.keys().filter(|id| names_pipe(id) || descends(id));
+        ours.filter_map(|id| Pid::from_raw(*id)).collect()
     }
 
     /// Sends a signal; processes that have ended meanwhile are no fault.
@@ -256,6 +282,22 @@ impl Running {
             let _ = kill_process(process, signal);
         }
     }
+}
+
+/// Has processes whose parent has ended become children of this one, so that they are found.
+fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+/// Returns the parent of a process that runs; none of one that has ended and was not waited for.
+fn parent(id: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The program's name, in parentheses, may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let is_over = matches!(fields.next()?, "Z" | "X");
+    fields.next()?.parse().ok().filter(|_| !is_over)
 }
 
 impl Drop for Running {
@@ -366,6 +408,14 @@ impl Reading {
         steps >= self.steps || (steps > 0 && since.is_some_and(|since| since >= self.limit))
     }
 
+    /// Returns when the counted steps have lasted as long as they may.
+    fn ends(&self) -> Option<Instant> {
+        let since = self
+            .counting_since
+            .filter(|_| !self.observed.steps.is_empty());
+        since?.checked_add(self.limit)
+    }
+
     fn step(&mut self, at: Instant, step: Step) {
         // Without its own seconds, a step lasts from the line before; the first only begins.
         let counted = self.last.map(|last| at.duration_since(last).as_secs_f64());
@@ -412,10 +462,10 @@ impl Reading {
             });
         }
         if let Some(status) = ended.filter(|_| steps < self.steps) {
-            if steps < FEWEST {
+            if steps < FEWEST || !status.success() {
                 return Err(early(status, steps, self.taken, &self.faults, log));
             }
-            self.observed.ended_after = Some(self.taken).filter(|_| status.success());
+            self.observed.ended_after = Some(self.taken);
             self.observed.notes.push(format!(
                 "the program ended by itself after {steps} counted steps"
             ));
@@ -448,7 +498,9 @@ fn early(status: ExitStatus, steps: usize, taken: usize, faults: &[String], log:
         .position(launcher)
         .filter(|_| !status.success());
     lines.truncate(banner.filter(|line| *line > 0).unwrap_or(lines.len()));
-    let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n    ");
+    let tail = &lines[lines.len().saturating_sub(TAIL)..];
+    let narrow = |line: &&str| line.chars().take(WIDEST).collect::<String>();
+    let tail = tail.iter().map(narrow).collect::<Vec<_>>().join("\n    ");
     let fault = faults.first();
     let fault = fault.map_or(String::new(), |fault| {
         format!("; a line it reported: {fault}")

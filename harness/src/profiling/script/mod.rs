@@ -11,6 +11,7 @@ mod lines;
 mod observed;
 mod points;
 mod profile;
+mod shown;
 mod text;
 
 use std::collections::BTreeMap;
@@ -665,6 +666,12 @@ fn doubts(
                 None => "all of it by the samples".into(),
             }
         ));
+    }
+    if sizes.len() == 2 {
+        doubts.push(
+            "a line goes through any two batch sizes: that it fits says nothing. Give three with --batch"
+                .into(),
+        );
     }
     if let Some(ranks) = model.ranks {
         doubts.push(format!(

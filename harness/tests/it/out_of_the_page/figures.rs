@@ -234,10 +234,7 @@ fn a_simulation_that_trains_crowns_none_that_guesses() {
         "{said}"
     );
     assert!(!said.contains("Fastest"), "{said}");
-    assert_eq!(
-        title,
-        "Time against cost: nothing was learned, no ranking"
-    );
+    assert_eq!(title, "Time against cost: nothing was learned, no ranking");
     let some = [
         row("allreduce", "one", 0.05, 4),
         row("gpu_baseline", "other", 0.05, 4),
