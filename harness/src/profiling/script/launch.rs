@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,10 @@ pub(super) struct Failure {
 pub(super) struct Bench {
     directory: TempDir,
     pipe: PathBuf,
+    /// An end of the pipe, for a line between two programs.
+    writer: fs::File,
     lines: UnboundedReceiver<(Instant, String)>,
+    runs: usize,
 }
 
 impl Bench {
@@ -101,6 +104,7 @@ impl Bench {
         }
         // Open for both, so that the program's end does not end the pipe.
         let both = fs::OpenOptions::new().read(true).write(true).open(&pipe)?;
+        let writer = both.try_clone()?;
         let (sender, lines) = unbounded_channel();
         let thread = std::thread::Builder::new().name("steps".into());
         thread
@@ -125,8 +129,25 @@ impl Bench {
         Ok(Self {
             directory,
             pipe,
+            writer,
             lines,
+            runs: 0,
         })
+    }
+
+    /// Takes what an earlier program has written, which may still be in the pipe: all lines before one
+    /// of ours.
+    async fn empty(&mut self) -> std::io::Result<()> {
+        self.runs += 1;
+        let mark = format!("run {}\n", self.runs);
+        // Behind a line that the program did not end.
+        self.writer.write_all(format!("\n{mark}").as_bytes())?;
+        while let Some((_, text)) = self.lines.recv().await {
+            if text == mark {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Runs the program until it has taken enough steps, and ends it.
@@ -134,13 +155,13 @@ impl Bench {
     /// # Errors
     /// When it cannot be started, ends too early, or says that it cannot be profiled.
     pub(super) async fn run(&mut self, launch: &Launch<'_>) -> Result<Observed, Failure> {
-        // Lines of the program before this one.
-        while self.lines.try_recv().is_ok() {}
-        let log = self.directory.path().join("output");
-        let mut running = self.start(launch, &log).map_err(|error| Failure {
+        let failed = |error: std::io::Error| Failure {
             problem: format!("failed to start {}: {error}", shown(launch.command)),
             remedy: "give the program as you start it: epochcost profile -- python train.py".into(),
-        })?;
+        };
+        self.empty().await.map_err(failed)?;
+        let log = self.directory.path().join("output");
+        let mut running = self.start(launch, &log).map_err(failed)?;
         let mut reading = Reading::new(launch);
         let ended = loop {
             let ends = reading.ends().map(tokio::time::Instant::from_std);

@@ -155,7 +155,7 @@ pub fn shipped() -> &'static [Page] {
             "--set",
             "simulation.draws=59",
         ];
-        let files: [(&str, &[&str]); 16] = [
+        let files: [(&str, &[&str]); 15] = [
             ("smoke", &["--platform", "sim"]),
             ("own-model", &[]),
             ("ring", &sweep),
@@ -165,7 +165,6 @@ pub fn shipped() -> &'static [Page] {
             ("cost-performance/table1", &sweep),
             ("cost-performance/table2-causes", &sweep),
             ("cost-performance/table2-own-steps", &sweep),
-            ("cost-performance/workers", &sweep),
             ("kubeml/resnet34", &sweep),
             ("p2p/compression-vgg11", &sweep),
             ("p2p/peers", &sweep),

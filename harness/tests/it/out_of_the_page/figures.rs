@@ -216,7 +216,10 @@ fn a_simulation_that_trains_crowns_none_that_guesses() {
         let page = fs::read_to_string(run.join("report.html")).unwrap();
         let (_, title) = page.split_once("<h2 id=\"time-cost\">").unwrap();
         let (title, _) = title.split_once(" <span").unwrap();
-        (String::from_utf8(ended.stdout).unwrap(), title.to_owned())
+        // On one line, however wide.
+        let said = String::from_utf8(ended.stdout).unwrap();
+        let said: Vec<&str> = said.split_whitespace().collect();
+        (said.join(" "), title.to_owned())
     };
     let row = |system: &str, name: &str, rate: f64, epochs: usize| {
         format!(
