@@ -388,16 +388,16 @@ fn a_line_of_any_bytes_is_a_note() {
     assert!(found["notes"].to_string().contains("caf"), "{found}");
 }
 
-/// Lines of a program that has taken eight steps.
-const EIGHT: &str = r#"for i in 1 2 3 4 5 6 7 8; do echo "step samples=4 seconds=0.01"; done > "$EPOCHCOST_PROFILE_PIPE";"#;
+/// A program that takes six steps, fewer than are asked for.
+const SIX: &str = r#"for i in 1 2 3 4 5 6; do echo "step samples=4 seconds=0.01"; done > "$EPOCHCOST_PROFILE_PIPE";"#;
 
 /// Steps of a program that fails are none, however many there were.
 #[test]
 fn a_program_that_fails_gives_no_profile() {
     let directory = tempfile::tempdir().unwrap();
     let ending = |end: &str| {
-        let script = format!("{EIGHT} {end}");
-        let options = ["--steps", "100", "--out", "own.yaml"];
+        let script = format!("{SIX} {end}");
+        let options = ["--out", "own.yaml"];
         profile_program(directory.path(), &options, &["sh", "-c", &script])
     };
     for (end, status) in [("exit 17", "exit status: 17"), ("kill -9 $$", "signal: 9")] {
@@ -415,8 +415,8 @@ fn a_program_that_fails_gives_no_profile() {
 #[test]
 fn a_program_that_stalls_ends_in_time() {
     let directory = tempfile::tempdir().unwrap();
-    let script = format!("{EIGHT} sleep 600");
-    let options = ["--steps", "100", "--for", "1s", "--out", "own.yaml"];
+    let script = format!("{SIX} sleep 600");
+    let options = ["--for", "1s", "--out", "own.yaml"];
     let began = std::time::Instant::now();
     printed(&profile_program(
         directory.path(),
@@ -430,11 +430,11 @@ fn a_program_that_stalls_ends_in_time() {
 #[test]
 fn arguments_are_shown_on_one_line_and_without_secrets() {
     let directory = tempfile::tempdir().unwrap();
-    let options = ["--steps", "4", "--out", "own.yaml"];
+    let options = ["--out", "own.yaml"];
     let command = [
         "sh",
         "-c",
-        EIGHT,
+        SIX,
         "sh",
         "--token=swordfish",
         "--api-key",
@@ -488,9 +488,9 @@ fn a_program_that_closes_and_replaces_is_measured() {
 fn no_child_outlives_a_program() {
     let directory = tempfile::tempdir().unwrap();
     let script = format!(
-        "env -i sleep 600 & echo $! > group; setsid env -i sleep 600 & echo $! > own; {EIGHT}"
+        "env -i sleep 600 & echo $! > group; setsid env -i sleep 600 & echo $! > own; {SIX}"
     );
-    let options = ["--steps", "100", "--out", "own.yaml"];
+    let options = ["--out", "own.yaml"];
     printed(&profile_program(
         directory.path(),
         &options,

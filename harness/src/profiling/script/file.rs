@@ -5,7 +5,7 @@ use std::path::Path;
 
 use epochcost_simulator::profile::ComputeProfile;
 
-use super::shown::shown;
+use super::shown::command_line;
 use super::text::{largest, text};
 use super::{Measured, ScriptPlan};
 use crate::error::Error;
@@ -42,7 +42,7 @@ pub(super) fn write_profile(
     let yaml = yaml.map_err(|error| failed(&plan.out, io::Error::other(error)))?;
     let mut lines = vec![
         "A compute profile, measured by `epochcost profile` with the program:".to_owned(),
-        format!("  {}", shown(&plan.command)),
+        format!("  {}", command_line(&plan.command)),
         format!("date: {}", jiff::Timestamp::now().strftime("%FT%TZ")),
         format!("machine: {}", names::machine(&plan.machine)),
         format!(

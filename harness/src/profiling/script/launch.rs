@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::lines::{Line, Step, parse};
 use super::observed::Observed;
-use super::shown::shown;
+use super::shown::command_line;
 use crate::ui::eprint_line;
 
 /// The module that reports PyTorch's steps.
@@ -156,7 +156,7 @@ impl Bench {
     /// When it cannot be started, ends too early, or says that it cannot be profiled.
     pub(super) async fn run(&mut self, launch: &Launch<'_>) -> Result<Observed, Failure> {
         let failed = |error: std::io::Error| Failure {
-            problem: format!("failed to start {}: {error}", shown(launch.command)),
+            problem: format!("failed to start {}: {error}", command_line(launch.command)),
             remedy: "give the program as you start it: epochcost profile -- python train.py".into(),
         };
         self.empty().await.map_err(failed)?;

@@ -34,7 +34,7 @@ const TOKENS: [&str; 9] = [
 const HIDDEN: &str = "***";
 
 /// Returns a command line as a shell reads it, on one line, with secrets hidden.
-pub(super) fn shown(command: &[String]) -> String {
+pub(super) fn command_line(command: &[String]) -> String {
     let mut words = Vec::with_capacity(command.len());
     let mut is_value = false;
     for word in command {
@@ -100,7 +100,7 @@ mod tests {
 
     fn shown_of(words: &[&str]) -> String {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        shown(&words)
+        command_line(&words)
     }
 
     #[test]
