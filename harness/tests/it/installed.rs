@@ -102,6 +102,7 @@ fn shipped_experiments_are_found_by_their_names() {
     // What lies beside experiments is found as well.
     let dry = installed.ends_well(&["reproduce", "--dry-run"]);
     assert!(dry.contains("kubeml/figures"), "{dry}");
+    // The simulator against public measurements: targets, and what is known to miss them.
     installed.ends_well(&["validate"]);
 }
 
