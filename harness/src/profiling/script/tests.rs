@@ -201,7 +201,11 @@ fn doubts_are_raised_by_what_was_measured() {
     let seen = Observed::default();
     let doubts =
         |points: &[Point]| super::doubts(&plan, points, &[&seen; 3], &Described::default());
-    assert!(doubts(&points).is_empty());
+    let two = doubts(&points);
+    assert!(
+        two.len() == 1 && two[0].contains("any two batch sizes"),
+        "{two:?}"
+    );
     points[0].high_s *= 2.0;
     points[1].samples = 16;
     points[2].queue_s = 0.3;
