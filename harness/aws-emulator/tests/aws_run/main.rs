@@ -262,11 +262,11 @@ fn a_worker_that_cannot_start_there_is_refused_before_consent() {
     cloud.assert_empty();
 }
 
-/// Shared: two buckets and a role; of the trial: a log group and a function.
+/// Shared: two buckets, two roles and the switch; of the trial: a log group and a function.
 #[test]
 fn a_kill_after_any_journaled_step_leaves_nothing() {
     let Some(cloud) = Cloud::start() else { return };
-    kill_after_each(&cloud, "scatterreduce", 5, 1);
+    kill_after_each(&cloud, "scatterreduce", 7, 1);
 }
 
 /// Shared: two buckets, four roles, an instance profile, the network in four
