@@ -122,7 +122,7 @@ pub fn worst_case(rows: &[Training], prices: &dyn Prices) -> Result<Vec<Line>, W
 }
 
 /// Returns the seconds after which everything of a run of these rows expires: all trials at their
-/// deadlines, and [`GRACE_S`].
+/// deadlines, and an hour.
 ///
 /// # Errors
 /// When there is no such system.
