@@ -114,7 +114,8 @@ fn execute(
             None => RedisValue::Null,
         }),
         TensorCommand::Compute { operation, sent } => {
-            let sent = sent.map(|value| Arc::new(Tensor::sent(value)));
+            // A copy: a thread may read it while Redis trims the argument, at the end of this command.
+            let sent = sent.map(|value| Arc::new(Tensor::copied(value.as_slice())));
             let write = Write {
                 command,
                 operation,

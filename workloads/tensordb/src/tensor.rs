@@ -81,7 +81,6 @@ impl AsRef<[u8]> for Tensor {
 /// [`give_back_strings`].
 pub(crate) struct KeptString {
     string: *mut raw::RedisModuleString,
-    bytes: *const u8,
     length: usize,
 }
 
@@ -95,13 +94,12 @@ unsafe impl Sync for KeptString {}
 impl KeptString {
     /// Keeps `string`; called by command handlers, which run on the main thread.
     pub(crate) fn new(string: &RedisString) -> Self {
-        let bytes = string.as_slice();
+        let length = string.len();
         // SAFETY: the string is alive, and this is the main thread.
         unsafe { api!(RedisModule_RetainString)(ptr::null_mut(), string.inner) };
         Self {
             string: string.inner,
-            bytes: bytes.as_ptr(),
-            length: bytes.len(),
+            length,
         }
     }
 
@@ -113,9 +111,14 @@ impl KeptString {
 
 impl AsRef<[u8]> for KeptString {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the reference that we hold keeps the bytes where they are,
-        // and Redis changes no string that has more than one owner.
-        unsafe { std::slice::from_raw_parts(self.bytes, self.length) }
+        let mut length = 0;
+        // SAFETY: the reference that we hold keeps the string alive. Where its bytes lie is asked
+        // each time: at the end of the command that kept it, Redis trims it, which may move them.
+        // After that it changes no string that has more than one owner.
+        unsafe {
+            let bytes = api!(RedisModule_StringPtrLen)(self.string, &raw mut length);
+            std::slice::from_raw_parts(bytes.cast(), length)
+        }
     }
 }
 
