@@ -69,7 +69,7 @@ test-aws *ARGS:
 
 # Seeded faults over all systems, on this machine and in virtual time: just campaign 300 10000
 campaign COUNT="300" SCHEDULES="10000":
-    CAMPAIGN_FAULTS={{COUNT}} CAMPAIGN_SCHEDULES={{SCHEDULES}} cargo test --release -p epochcost --test it campaign:: -- --nocapture
+    EPOCHCOST_TEST_LIMIT_S=86400 CAMPAIGN_FAULTS={{COUNT}} CAMPAIGN_SCHEDULES={{SCHEDULES}} cargo test --release -p epochcost --test it campaign:: -- --nocapture
 
 # The papers' own arithmetic, done again.
 audit *ARGS:

@@ -171,7 +171,7 @@ pub fn figures(claims: &[Claim], rows: &[PlannedRow]) -> BTreeMap<usize, Vec<Fig
         }
     };
     let of_run: Vec<&Row> = rows.iter().map(|row| &row.row).collect();
-    for claim in claims {
+    for claim in claims.iter().filter(|claim| claim.excluded.is_none()) {
         let places = claim.formula.as_ref().map(|formula| {
             let over = OverRows::new(formula, &of_run);
             over.map_or(Vec::new(), |over| over.places)

@@ -39,16 +39,18 @@ pub(super) fn mark(
         return Ok(());
     };
     beside::add(&mut whole, &alone)?;
-    // What options leave no row for is excluded, too.
+    // What options take away, or leave no row for, is excluded, too: they say nothing else of it.
+    let stated = experiment.claims.len();
     for claim in &whole.claims {
         if !experiment.claims.iter().any(|own| own.claim == claim.claim) {
             experiment.claims.push(claim.clone());
         }
     }
-    let excluded: Vec<Option<String>> = (experiment.claims.iter())
-        .map(|claim| {
+    let excluded: Vec<Option<String>> = (experiment.claims.iter().enumerate())
+        .map(|(place, claim)| {
             obstacle(&whole, claim).is_none().then_some(())?;
-            let reason = obstacle(experiment, claim)?;
+            let taken_away = (place >= stated).then_some("it is left out");
+            let reason = obstacle(experiment, claim).or(taken_away)?;
             Some(format!("{}: {reason}", given.join(" ")))
         })
         .collect();

@@ -74,12 +74,8 @@ fn shown(options: &[&str]) -> String {
     pairs.join(" ")
 }
 
-/// A check of a row that the file itself does not have is the file's fault.
-#[test]
-fn a_file_excludes_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("e.yaml");
-    let written = "\
+/// An experiment of two systems, up to its claims.
+const TWO: &str = "\
 schema: 1
 name: e
 platform: sim
@@ -91,10 +87,45 @@ batches_per_worker: 3
 epochs: 1
 evaluate: never
 simulation: {compute: [stated-flops], limits: false}
-systems: [allreduce]
-checks: [\"puts[spirt] >= 1\"]
+systems: [allreduce, scatterreduce]
 ";
-    fs::write(&file, written).unwrap();
+
+/// They were judged all the same, over 300 draws of every row.
+#[test]
+fn findings_that_options_take_away_are_neither_drawn_nor_judged() {
+    let directory = tempfile::tempdir().unwrap();
+    let finding =
+        "{says: one is faster, formula: \"synchronise[allreduce] < synchronise[scatterreduce]\"}";
+    let file = directory.path().join("e.yaml");
+    fs::write(&file, format!("{TWO}findings: [{finding}]\n")).unwrap();
+    let run = |out: &str, options: &[&str]| {
+        let out = directory.path().join(out);
+        let run = [
+            "run",
+            file.to_str().unwrap(),
+            "--out",
+            out.to_str().unwrap(),
+        ];
+        let output = program().args(run).args(options).output().unwrap();
+        assert!(output.status.success() || options.is_empty(), "{output:?}");
+        out
+    };
+    let whole = run("whole", &[]);
+    assert!(whole.join("draws.jsonl").is_file());
+    let without = run("without", &["--set", "findings=[]"]);
+    assert!(!without.join("draws.jsonl").exists());
+    let summary = summary(&without);
+    assert_eq!(summary["verdicts"].as_array().unwrap().len(), 0);
+    let reason = summary["excluded"][0]["why"].to_string();
+    assert!(reason.contains("findings=[]"), "{summary}");
+}
+
+/// A check of a row that the file itself does not have is the file's fault.
+#[test]
+fn a_file_excludes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("e.yaml");
+    fs::write(&file, format!("{TWO}checks: [\"puts[spirt] >= 1\"]\n")).unwrap();
     let file = file.to_str().unwrap();
     let refused = ends(&["check", file], 2);
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();

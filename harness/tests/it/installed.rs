@@ -75,8 +75,6 @@ impl Installed {
 
 #[test]
 fn shipped_experiments_are_found_by_their_names() {
-    // Validation takes half a minute of two quiet cores.
-    epochcost_testing::watch_for(600);
     let installed = Installed::new();
     let listed = installed.ends_well(&["list", "experiments"]);
     for name in [
@@ -102,8 +100,8 @@ fn shipped_experiments_are_found_by_their_names() {
     // What lies beside experiments is found as well.
     let dry = installed.ends_well(&["reproduce", "--dry-run"]);
     assert!(dry.contains("kubeml/figures"), "{dry}");
-    // The simulator against public measurements: targets, and what is known to miss them.
-    installed.ends_well(&["validate"]);
+    // The simulator against public measurements: all of them are validated apart.
+    installed.ends_well(&["validate", "s3-put-clients"]);
 }
 
 #[test]

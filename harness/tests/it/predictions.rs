@@ -1,7 +1,7 @@
 //! The papers' predictions stood before their claims were first recorded: by the history, where
 //! there is one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -63,14 +63,17 @@ fn papers() -> Vec<epochcost::published::Paper> {
 
 #[test]
 fn a_prediction_is_of_a_claim_that_its_experiment_makes() {
+    let mut loaded = BTreeMap::new();
     for paper in papers() {
         for one in &paper.predictions {
             let file = root().join(format!(
                 "experiments/{}/{}.yaml",
                 paper.name, one.experiment
             ));
-            let experiment = Experiment::load(&file, &Options::default());
-            let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));
+            let experiment = loaded.entry(file.clone()).or_insert_with(|| {
+                let experiment = Experiment::load(&file, &Options::default());
+                experiment.unwrap_or_else(|error| panic!("{error}"))
+            });
             let is_made = experiment
                 .claims
                 .iter()

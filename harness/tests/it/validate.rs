@@ -84,7 +84,7 @@ fn the_recorded_scores_are_those_of_today() {
     assert_eq!(recorded.len(), 2);
     for known in recorded {
         let profile = known["profile"].as_str().unwrap();
-        epochcost(
+        let output = epochcost(
             &experiments().join(".."),
             &[
                 "validate",
@@ -94,6 +94,7 @@ fn the_recorded_scores_are_those_of_today() {
                 directory.path().join("scores.json").to_str().unwrap(),
             ],
         );
+        assert!(output.status.success(), "{profile}: {output:?}");
     }
     let written = fs::read_to_string(directory.path().join("scores.json")).unwrap();
     let written: Value = serde_json::from_str(&written).unwrap();

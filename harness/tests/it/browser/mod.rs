@@ -42,8 +42,7 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
     }
 }
 
-/// Pages of twelve systems, of sweeps, of four dozen rows: every experiment that is
-/// shipped and simulated in a moment.
+/// Pages of twelve systems, of sweeps, of four dozen rows: an experiment of each kind.
 #[test]
 fn charts_of_shipped_experiments_are_legible_at_every_width() {
     let Some(mut browser) = Browser::start("charts_of_shipped_experiments") else {

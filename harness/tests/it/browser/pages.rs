@@ -139,12 +139,12 @@ pub fn table2() -> &'static Page {
 }
 
 /// Shipped experiments, simulated: all systems once, towards a target, sweeps, tables
-/// with and without published figures. All that take seconds: the others train their models,
+/// with and without published figures. One of each kind that takes seconds: others train their models,
 /// or have thousands of workers.
 pub fn shipped() -> &'static [Page] {
     static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
     PAGES.get_or_init(|| {
-        // Draws decide rankings, and no chart shows them: as few as there can be.
+        // Draws decide rankings, and no chart shows them.
         let sweep = [
             "--set",
             "findings=[]",
@@ -152,24 +152,18 @@ pub fn shipped() -> &'static [Page] {
             "beside=[]",
             "--set",
             "statements=[]",
-            "--set",
-            "simulation.draws=59",
         ];
-        let files: [(&str, &[&str]); 15] = [
+        let files: [(&str, &[&str]); 11] = [
             ("smoke", &["--platform", "sim"]),
             ("own-model", &[]),
-            ("ring", &sweep),
             ("cost-performance/crossing", &sweep),
             ("cost-performance/figure2", &sweep),
             ("cost-performance/in-database", &sweep),
             ("cost-performance/table1", &sweep),
             ("cost-performance/table2-causes", &sweep),
-            ("cost-performance/table2-own-steps", &sweep),
             ("kubeml/resnet34", &sweep),
             ("p2p/compression-vgg11", &sweep),
-            ("p2p/peers", &sweep),
             ("p2p/table1", &sweep),
-            ("p2p/text", &sweep),
             ("robustness/cost", &sweep),
         ];
         let page = |(file, options): &(&str, &[&str])| {
