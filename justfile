@@ -63,9 +63,9 @@ package-aws:
 test-aws *ARGS:
     cargo build --release --bin bootstrap
     cargo build --release -p epochcost-tensordb
-    cargo build --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --bin epochcost
-    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" EPOCHCOST_TENSORDB="$PWD/target/release/libepochcost_tensordb.so" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test lifecycle --test wire --test pricing --test aws_run {{ARGS}}
-    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws,epochcost-channels/aws --test aws
+    cargo build --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws --bin epochcost
+    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" EPOCHCOST_TENSORDB="$PWD/target/release/libepochcost_tensordb.so" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws --test lifecycle --test wire --test pricing --test aws_run {{ARGS}}
+    EPOCHCOST_WORKER="$PWD/target/release/bootstrap" cargo test --release -p epochcost -p epochcost-aws -p epochcost-aws-emulator -p epochcost-channels -p epochcost-worker -p epochcost-s3-server --features epochcost/aws --test aws
 
 # Seeded faults over all systems, on this machine and in virtual time: just campaign 300 10000
 campaign COUNT="300" SCHEDULES="10000":

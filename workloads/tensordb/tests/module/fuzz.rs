@@ -202,7 +202,7 @@ impl Fuzz {
         self.values.clear();
         for read in &reads {
             let (here, there) = (self.module.receive(), self.twin.receive());
-            assert_eq!(here, there, "{} after {place}", shown(read));
+            assert_eq!(plain(&here), plain(&there), "{} after {place}", shown(read));
             if let BytesFrame::BulkString(bytes) = here {
                 self.values.insert(read[1].clone(), bytes.to_vec());
             }
@@ -245,6 +245,13 @@ fn plain(reply: &BytesFrame) -> BytesFrame {
         BytesFrame::Error(text) if text.starts_with("ERR unknown command") => {
             BytesFrame::Error("ERR unknown command".into())
         }
+        // Which NaN an operation gives depends on how the compiler orders its operands.
+        BytesFrame::BulkString(bytes) if bytes.len().is_multiple_of(4) => {
+            let bits = floats(bytes).into_iter();
+            let bits = bits.map(|value| if value.is_nan() { f32::NAN } else { value });
+            BytesFrame::BulkString(bits.flat_map(f32::to_le_bytes).collect())
+        }
+        BytesFrame::Array(replies) => BytesFrame::Array(replies.iter().map(plain).collect()),
         other => other.clone(),
     }
 }
