@@ -33,8 +33,8 @@ pub(crate) fn routes(control: Control) -> Router {
         .with_state(control)
 }
 
-/// Returns the time, the charges by dimension, what is still paid by the hour, and executions that
-/// run.
+/// Returns the time, the charges by dimension, what is still paid by the hour, executions that run,
+/// and of those that wait the number of states entered.
 async fn account(State(control): State<Control>) -> String {
     let now_s = control.clock.now_s();
     let (charged, rented) = control.meter.read(now_s);
@@ -43,6 +43,7 @@ async fn account(State(control): State<Control>) -> String {
         "charged": charged,
         "rented": rented,
         "running": control.machines.running(),
+        "waiting": control.machines.waiting(),
     })
     .to_string()
 }

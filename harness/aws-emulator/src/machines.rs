@@ -248,6 +248,17 @@ impl MachineStore {
         running.map(|(arn, _)| arn.clone()).collect()
     }
 
+    /// Returns, for each execution that runs and waits, how many states it has entered.
+    pub(crate) fn waiting(&self) -> BTreeMap<String, usize> {
+        let executions = locked(&self.cloud.executions.0);
+        let waiting = executions.iter().filter(|(_, one)| {
+            one.status == "RUNNING" && one.entered.last() == Some(&"WaitStateEntered")
+        });
+        waiting
+            .map(|(arn, one)| (arn.clone(), one.entered.len()))
+            .collect()
+    }
+
     fn execution(&self, request: &Value) -> Result<(String, Execution), Refusal> {
         let arn = text(request, "executionArn")?;
         let found = locked(&self.cloud.executions.0).get(arn).cloned();

@@ -159,6 +159,31 @@ impl Cloud {
         self.control(&format!("/emulator/skip/{seconds}"));
     }
 
+    /// Lets `times` spans of `seconds` pass, longer than any wait of a workflow. A span begins when all
+    /// executions wait: what they do between their waits takes real time, on a busy machine more of
+    /// it, and none of the cloud's.
+    pub fn pass(&self, times: usize, seconds: u64, patience: Duration) {
+        let since = Instant::now();
+        // How often each had waited when the last span passed.
+        let mut passed = Value::Null;
+        for _ in 0..times {
+            loop {
+                let account = self.account();
+                let mut running = texts(&account["running"]).into_iter();
+                let waits_again = |arn: String| {
+                    let entered = &account["waiting"][&arn];
+                    !entered.is_null() && *entered != passed[&arn]
+                };
+                if running.all(waits_again) || since.elapsed() > patience {
+                    passed = account["waiting"].clone();
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            self.skip(seconds);
+        }
+    }
+
     /// Sets the emulated cloud's clock back to the time that runs go by.
     pub fn rewind(&self) {
         self.control("/emulator/rewind");

@@ -89,11 +89,8 @@ fn a_run_that_dies_anywhere_stops_costing_by_itself() {
         cloud.skip(LEASE_ENDS_S);
         let left = cloud.left(false, PATIENCE);
         assert!(left.is_empty(), "killed after line {lines}: {left:?}");
-        // The switch looks again some times.
-        for _ in 0..4 {
-            cloud.skip(600);
-            std::thread::sleep(Duration::from_millis(300));
-        }
+        // The switch looks again twice, and is done; the first span may still end its first wait.
+        cloud.pass(3, 600, PATIENCE);
         let left = cloud.left(true, PATIENCE);
         assert!(left.is_empty(), "killed after line {lines}: {left:?}");
         let region = ["clean", "--yes", "--region", crate::REGION];
@@ -133,11 +130,8 @@ fn a_long_training_whose_machine_died_ends_within_an_hour() {
         cloud.skip(LEASE_ENDS_S);
         let left = cloud.left(false, PATIENCE);
         assert!(left.is_empty(), "{left:?}");
-        // The switch looks again twice, and is done.
-        for _ in 0..3 {
-            cloud.skip((3600 - LEASE_ENDS_S) / 3);
-            std::thread::sleep(Duration::from_secs(1));
-        }
+        // The switch looks again twice, and is done; the first span may still end its first wait.
+        cloud.pass(3, (3600 - LEASE_ENDS_S) / 3, PATIENCE);
         let left = cloud.left(true, PATIENCE);
         assert!(left.is_empty(), "{left:?}");
         let after_an_hour = cloud.account();
@@ -250,11 +244,8 @@ fn no_sequence_of_failures_costs_more_than_the_worst_case() {
         cloud.skip(LEASE_ENDS_S - INSTANCES_END_S);
         let left = cloud.left(false, PATIENCE);
         assert!(left.is_empty(), "seed {seed}: {left:?}");
-        // The switch looks again some times.
-        for _ in 0..4 {
-            cloud.skip(600);
-            std::thread::sleep(Duration::from_millis(300));
-        }
+        // The switch looks again twice, and is done; the first span may still end its first wait.
+        cloud.pass(3, 600, PATIENCE);
         let left = cloud.left(true, PATIENCE);
         assert!(left.is_empty(), "seed {seed}: {left:?}");
         is_bound(&cloud, &bound, &format!("{system}, seed {seed}"));

@@ -83,6 +83,21 @@ async fn known_vectors_of_rules() {
     }
 }
 
+/// What is not a number is above all numbers, also where a processor made it negative.
+#[tokio::test]
+async fn the_sign_of_a_nan_decides_nothing() {
+    for backend in backends().await {
+        let (name, store) = (backend.name, &backend.store);
+        for nan in [f32::NAN, -f32::NAN] {
+            let sources = fill(store, &[&[nan], &[1.0], &[4.0], &[nan], &[2.0]]).await;
+            for rule in [MEDIAN, RobustRule::TrimmedMean { trim: 2 }] {
+                let found = robust(store, rule.into(), &sources).await;
+                assert_eq!(found, [4.0], "{name} {rule:?} {nan}");
+            }
+        }
+    }
+}
+
 /// Four published Krums select four different vectors of these.
 #[tokio::test]
 async fn krum_is_that_of_blanchard() {

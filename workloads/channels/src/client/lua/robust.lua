@@ -80,20 +80,12 @@ local function krum(faulty)
   return ranked(scores)
 end
 
--- Below and above all numbers are those that are none, by their sign (IEEE 754 totalOrder).
-local function order(x)
-  if x == x then return 0 end
-  return string.sub(tostring(x), 1, 1) == '-' and -1 or 1
-end
-
--- The values of a coordinate in order.
+-- The values of a coordinate in order; what is not a number is last, whatever its sign.
 local function column(j)
   local values = {}
   for i = 1, count do values[i] = vectors[i][j] end
   table.sort(values, function(a, b)
-    local x, y = order(a), order(b)
-    if x ~= y then return x < y end
-    return x == 0 and a < b
+    return a < b or (a == a and b ~= b)
   end)
   return values
 end
