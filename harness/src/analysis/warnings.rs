@@ -8,7 +8,7 @@ use super::titles::model_title;
 use super::work::is_cpu_for_gpu;
 use super::{RowAnalysis, TrialAnalysis, variation};
 use crate::platform::{Site, site_of};
-use crate::results::{Machine, RunDirectory, SimulationRecord, TrialId};
+use crate::results::{DIVERGED, INCOMPLETE, Machine, RunDirectory, SimulationRecord, TrialId};
 
 /// Memory size that gives one whole virtual CPU on AWS Lambda, MB.
 const MB_PER_VCPU: f64 = 1769.0;
@@ -59,13 +59,22 @@ impl Warning {
     }
 }
 
-/// Returns every warning, the most general ones first; warnings that differ in
-/// their numbers alone are one. `order` is every trial in the order in which they
-/// were run.
+/// Beginnings of the warnings that question a result, which come before all others: a terminal
+/// shows two.
+const FIRST: [&str; 4] = [REHEARSAL, INCOMPLETE, DIVERGED, UNLIKE_CLOSED_FORM];
+
+const REHEARSAL: &str = "a rehearsal: ";
+const UNLIKE_CLOSED_FORM: &str = "the metered exchange differs from its closed form";
+
+/// Returns every warning: those that question a result, then the most general ones. Warnings that
+/// differ in their numbers alone are one. `order` is every trial in the order in which they were
+/// run.
 pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<Warning> {
     let of_run = of_run(run, rows, order).into_iter().map(Warning::of_run);
     let mut warnings: Vec<Warning> = of_run.collect();
     warnings.extend(of_rows(rows));
+    let rank = |text: &str| FIRST.iter().position(|start| text.starts_with(start));
+    warnings.sort_by_key(|warning| rank(&warning.text).unwrap_or(FIRST.len()));
     warnings
 }
 
@@ -73,13 +82,10 @@ fn of_run(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<St
     let mut warnings = run.warnings().to_vec();
     if run.manifest().rehearsed {
         let platform = &run.manifest().platform;
-        warnings.insert(
-            0,
-            format!(
-                "a rehearsal: servers that stand in for those of {platform} answered, so that no figure \
-                 here says anything of it"
-            ),
-        );
+        warnings.push(format!(
+            "{REHEARSAL}servers that stand in for those of {platform} answered, so that no figure \
+             here says anything of it"
+        ));
     }
     // The machine and the build.
     if site_of(&run.manifest().platform) == Some(Site::ThisMachine) {
@@ -206,7 +212,7 @@ fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
             add(
                 &mut warnings,
                 id,
-                &format!("{run} of {planned} trials were run"),
+                &format!("{INCOMPLETE}{run} of {planned} trials were run"),
             );
         }
         let retries: u64 = row.succeeded().map(TrialAnalysis::retries).sum();
@@ -224,8 +230,7 @@ fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
                 add(&mut warnings, id, text);
             }
             if trial.trial.failure.is_none() && trial.traffic_matches == Some(false) {
-                let text = "the metered exchange differs from its closed form";
-                add(&mut warnings, id, text);
+                add(&mut warnings, id, UNLIKE_CLOSED_FORM);
             }
         }
     }

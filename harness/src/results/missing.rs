@@ -7,6 +7,9 @@ use epochcost_systems::{Job, Record};
 use super::rows::steps;
 use crate::metering::TrialOutcome;
 
+/// Begins the sentences: readers see them before all other warnings.
+pub const INCOMPLETE: &str = "incomplete: ";
+
 /// Epochs and functions that a sentence names.
 const MOST_NAMED: usize = 5;
 
@@ -21,7 +24,10 @@ pub(super) fn missing(job: &Job, outcome: &TrialOutcome) -> Vec<String> {
         not_evaluated(job, outcome),
         failed(outcome),
     ];
-    of_all.into_iter().flatten().collect()
+    let sentences = of_all.into_iter().flatten();
+    sentences
+        .map(|sentence| format!("{INCOMPLETE}{sentence}"))
+        .collect()
 }
 
 /// Evaluations of fewer samples than the test split has.

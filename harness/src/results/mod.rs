@@ -49,9 +49,10 @@ pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
     SchemaVersion, Server, command_line,
 };
+pub use missing::INCOMPLETE;
 pub use output::{probe, probe_file, set_aside};
 pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
-pub use rows::{EvaluationRow, InvocationRow, TrialId, TrialRow, steps};
+pub use rows::{DIVERGED, EvaluationRow, InvocationRow, TrialId, TrialRow, steps};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};
 
 /// File of a run's origin; a directory without it is not a run.

@@ -147,6 +147,9 @@ pub(super) struct WrittenInvocation<'a> {
     pub(super) invocation: &'a Invocation,
 }
 
+/// Begins the warning of a training that diverged.
+pub const DIVERGED: &str = "training diverged: ";
+
 impl TrialRow {
     /// Returns the values that decide what it sends and when it ends, for timing it again; `steps` are its own.
     pub fn values(&self, steps: &[StepRecord]) -> Arc<Recorded> {
@@ -170,7 +173,7 @@ impl TrialRow {
         let mut warnings = outcome.warnings.clone();
         warnings.extend(worker_warnings(outcome));
         let diverged = outcome.divergence();
-        warnings.extend(diverged.map(|step| format!("training diverged: {step}")));
+        warnings.extend(diverged.map(|step| format!("{DIVERGED}{step}")));
         warnings.extend(missing(job, outcome));
         let sent = steps(outcome).flat_map(|step| repeat_n(step, step.alike as usize));
         let sent: Vec<&StepRecord> = sent.collect();

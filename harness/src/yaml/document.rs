@@ -4,8 +4,10 @@
 //! are given types. A value keeps its place through all of that, so that an
 //! error found late still names the line, or the option, that it came from.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_yaml::Spanned;
@@ -303,6 +305,47 @@ fn place<T>(spanned: &Spanned<T>) -> Place {
     }
 }
 
+/// Texts whose trees are kept: an experiment reads its own file for each of its forms, and the profiles, prices and papers
+/// that others read, up to about ten.
+const KEPT_TEXTS: usize = 16;
+
+/// Most bytes of a text that is kept: a tree takes many times as many.
+const MOST_KEPT_BYTES: usize = 128 << 10;
+
+/// Trees of the texts that were parsed last, the newest first.
+static KEPT: Mutex<VecDeque<(String, Arc<Node>)>> = Mutex::new(VecDeque::new());
+
+fn kept() -> MutexGuard<'static, VecDeque<(String, Arc<Node>)>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the tree of a text, which `parse` makes unless it is kept.
+///
+/// # Errors
+/// Those of `parse`.
+fn tree<E>(text: &str, parse: impl FnOnce() -> Result<Node, E>) -> Result<Node, E> {
+    if let Some(known) = found(text) {
+        return Ok(Node::clone(&known));
+    }
+    let node = parse()?;
+    if text.len() <= MOST_KEPT_BYTES {
+        let mut kept = kept();
+        kept.truncate(KEPT_TEXTS - 1);
+        kept.push_front((text.to_owned(), Arc::new(node.clone())));
+    }
+    Ok(node)
+}
+
+/// Returns the tree of a text that is kept, and makes it the first.
+fn found(text: &str) -> Option<Arc<Node>> {
+    let mut kept = kept();
+    let at = kept.iter().position(|(known, _)| known == text)?;
+    let entry = kept.remove(at)?;
+    let tree = entry.1.clone();
+    kept.push_front(entry);
+    Some(tree)
+}
+
 /// A YAML file.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -343,7 +386,8 @@ impl Document {
             let remedy = format!("write at most {MOST_BYTES} bytes");
             return Err(Diagnostic::new(file, &text, origin, problem, remedy).into());
         }
-        let root = parse::parse(&text).map_err(|refused| {
+        let parsed = || parse::parse(&text).map(|parsed| Node::new(parsed, String::new()));
+        let root = tree(&text, parsed).map_err(|refused| {
             let origin = Origin {
                 place: Place::Line {
                     line: refused.line,
@@ -355,7 +399,7 @@ impl Document {
         })?;
         Ok(Self {
             file: file.to_owned(),
-            root: Node::new(root, String::new()),
+            root,
             text,
         })
     }

@@ -33,6 +33,25 @@ fn problem(text: &str) -> String {
 }
 
 #[test]
+fn a_text_parsed_again_is_the_same_whatever_was_parsed_between() {
+    let tree = |name: usize| {
+        let text = format!("name: n{name}\nmodels: [{{a: b}}]\n");
+        Document::parse(Path::new("own.yaml"), text).unwrap().root
+    };
+    let first = tree(0);
+    for other in 1..40 {
+        assert_ne!(tree(other), first);
+        // Kept.
+        assert_eq!(tree(0), first);
+    }
+    for other in 1..40 {
+        tree(other);
+    }
+    // Parsed anew.
+    assert_eq!(tree(0), first);
+}
+
+#[test]
 fn whole_numbers_may_be_written_as_decimals() {
     for (written, whole) in [
         ("1e6", 1_000_000),

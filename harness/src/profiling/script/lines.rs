@@ -274,16 +274,30 @@ fn values<'a>(
     Ok(values)
 }
 
-/// Returns a number of at least 0; none where the line does not have it.
+/// Returns the most that a field may be: about what experiments take.
+fn most(name: &str) -> f64 {
+    match name {
+        "epochs" | "ranks" | "threads" => 1e5,
+        "samples" => 1e7,
+        "peak_mb" | "fixed_mb" => 1e9,
+        "epoch_samples" | "planned_steps" => 1e12,
+        "flops" => 1e25,
+        _ => 1e18,
+    }
+}
+
+/// Returns a number from 0 to what it may be at [`most`]; none where the line does not have it.
 fn number(text: &str, values: &BTreeMap<&str, &str>, name: &str) -> Result<Option<f64>, String> {
     let Some(value) = values.get(name) else {
         return Ok(None);
     };
     let number = value.parse().ok();
-    let number = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    match number {
+    let most = most(name);
+    match number.filter(|number: &f64| (0.0..=most).contains(number)) {
         Some(number) => Ok(Some(number)),
-        None => Err(format!("{text:?}: `{name}` is no number of at least 0")),
+        None => Err(format!(
+            "{text:?}: `{name}` is no number from 0 to {most:e}"
+        )),
     }
 }
 
@@ -345,6 +359,14 @@ mod tests {
             ("step seconds=0", "`seconds` is not above 0"),
             ("step seconds=1e9", "at most 86400"),
             ("step seconds=0.01 optimizer=5", "longer than the step"),
+            (
+                "model trainable=1e30",
+                "`trainable` is no number from 0 to 1e18",
+            ),
+            (
+                "step samples=99999999999",
+                "`samples` is no number from 0 to 1e7",
+            ),
             ("begin process=x", "`process` is no number"),
         ] {
             let error = parse(text).unwrap_err();

@@ -173,6 +173,16 @@ fn what_is_missing_of_a_good_trial_is_a_warning() {
         !says(1, "evaluated") && !says(1, "called again"),
         "{warnings:?}"
     );
+    // A terminal shows the first two of all.
+    let summary = epochcost::analysis::summarise(&run).unwrap();
+    let first: Vec<&str> = (summary.warnings().iter().map(|one| one.text.as_str())).collect();
+    assert!(
+        first.len() > 2
+            && first[..2]
+                .iter()
+                .all(|text| text.starts_with("incomplete: ")),
+        "{first:?}"
+    );
 }
 
 /// A run of one system, each of whose trials `change` has changed.
