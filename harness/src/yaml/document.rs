@@ -305,8 +305,8 @@ fn place<T>(spanned: &Spanned<T>) -> Place {
     }
 }
 
-/// Texts whose trees are kept: an experiment reads its own file for each of its forms, and the profiles, prices and papers
-/// that others read, up to about ten.
+/// Texts whose trees are kept: an experiment reads its own file for each of its forms, and the
+/// profiles, prices and papers that others read, up to about ten.
 const KEPT_TEXTS: usize = 16;
 
 /// Most bytes of a text that is kept: a tree takes many times as many.
