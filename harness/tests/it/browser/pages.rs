@@ -153,16 +153,13 @@ pub fn shipped() -> &'static [Page] {
             "--set",
             "statements=[]",
         ];
-        let files: [(&str, &[&str]); 11] = [
+        let files: [(&str, &[&str]); 8] = [
             ("smoke", &["--platform", "sim"]),
             ("own-model", &[]),
             ("cost-performance/crossing", &sweep),
-            ("cost-performance/figure2", &sweep),
             ("cost-performance/in-database", &sweep),
             ("cost-performance/table1", &sweep),
-            ("cost-performance/table2-causes", &sweep),
             ("kubeml/resnet34", &sweep),
-            ("p2p/compression-vgg11", &sweep),
             ("p2p/table1", &sweep),
             ("robustness/cost", &sweep),
         ];

@@ -258,16 +258,16 @@ fn every_small_model_learns_a_fixed_batch() {
         let mut trainer = trainer(info.name);
         let mut parameters = trainer.initial_parameters(1);
         let mut statistics = trainer.initial_statistics();
-        let (images, labels) = batch(&trainer, 10, 2);
+        let (images, labels) = batch(&trainer, 4, 2);
         let mut optimizer = Optimizer::new(OptimizerSpec::Adam(adam));
         let mut losses = vec![];
-        for _ in 0..8 {
+        for _ in 0..5 {
             let step = trainer.gradient(&parameters, &mut statistics, &images, &labels, 0);
             let step = step.unwrap();
             losses.push(step.loss);
             optimizer.step(&mut parameters, &step.gradient).unwrap();
         }
-        assert!(losses[7] < 0.97 * losses[0], "{}: {losses:?}", info.name);
+        assert!(losses[4] < 0.97 * losses[0], "{}: {losses:?}", info.name);
     }
 }
 
