@@ -41,6 +41,19 @@ pub enum SimulationError {
         /// The most.
         most: usize,
     },
+    /// The workers that are simulated take more steps than memory and patience are meant for.
+    #[error(
+        "{system} takes {steps} steps of the workers that are simulated, and {most} are the most; use fewer epochs, \
+         mini-batches or workers"
+    )]
+    TooManySteps {
+        /// The system.
+        system: String,
+        /// Steps of all workers that are simulated.
+        steps: u64,
+        /// The most.
+        most: u64,
+    },
     /// Computing takes longer than virtual time is meant for.
     #[error(
         "{system}: computing takes {years:.0} years, and {most} are the most that are simulated"
@@ -73,7 +86,10 @@ impl SimulationError {
     pub fn is_too_much(&self) -> bool {
         matches!(
             self,
-            Self::TooMany { .. } | Self::TooManyObjects { .. } | Self::TooLong { .. }
+            Self::TooMany { .. }
+                | Self::TooManyObjects { .. }
+                | Self::TooManySteps { .. }
+                | Self::TooLong { .. }
         )
     }
 }

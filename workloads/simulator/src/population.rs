@@ -126,6 +126,14 @@ impl Population {
         self.simulated.is_empty()
     }
 
+    /// Returns the number of workers that are simulated.
+    pub(crate) fn simulated(&self) -> usize {
+        if self.is_everyone() {
+            return self.workers;
+        }
+        self.simulated.len()
+    }
+
     /// Returns the number of workers for which `rank` stands, itself included; 0 if another one
     /// stands for it.
     pub(crate) fn stands_for(&self, rank: usize) -> u64 {
@@ -319,8 +327,8 @@ pub fn simulated_workers(
         ..Options::default()
     };
     match Population::of(simulation, &options) {
-        Ok(population) if !population.is_everyone() => Ok(population.simulated.len()),
-        Ok(_) | Err(SimulationError::TooMany { .. }) => Ok(simulation.job.workers),
+        Ok(population) => Ok(population.simulated()),
+        Err(SimulationError::TooMany { .. }) => Ok(simulation.job.workers),
         Err(error) => Err(error),
     }
 }

@@ -41,13 +41,15 @@ pub fn simulate(
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
         system: job.system.clone(),
     })?;
+    let population = Population::of(simulation, &options)?;
+    refuse_many(job, &population)?;
     let engine = Engine::default();
     let services = Services::new(
         &engine,
         &simulation.profile,
         job.workers,
         options.simulates_every_poll,
-        Population::of(simulation, &options)?,
+        population,
     );
     store_data(system, job, options.data.as_ref(), &services)?;
     // Functions and instances, which share what the trial has.
@@ -187,6 +189,23 @@ fn refuse_long(simulation: &Simulation) -> Result<(), SimulationError> {
         system: job.system.clone(),
         years,
         most: MOST_YEARS,
+    })
+}
+
+/// Most steps of the workers that are simulated.
+const MOST_STEPS: u64 = 4_000_000;
+
+/// Refuses a setting of more steps than memory and patience are meant for.
+fn refuse_many(job: &Job, population: &Population) -> Result<(), SimulationError> {
+    let of_one = (job.epochs as u64).saturating_mul(job.batches_per_worker as u64);
+    let steps = of_one.saturating_mul(population.simulated() as u64);
+    if steps <= MOST_STEPS {
+        return Ok(());
+    }
+    Err(SimulationError::TooManySteps {
+        system: job.system.clone(),
+        steps,
+        most: MOST_STEPS,
     })
 }
 

@@ -193,6 +193,19 @@ fn a_simulation_that_learns_nothing_names_no_winner() {
     assert!(!warned.contains("there is no accuracy"), "{warned}");
 }
 
+/// Runs an experiment into `run`. Returns what is said of it, and the title of its chart of time and cost.
+fn said_and_titled(experiment: &Path, run: &Path) -> (String, String) {
+    let mut command = program();
+    let ended = command.arg("run").arg(experiment).arg("--out").arg(run);
+    let ended = ended.output().unwrap();
+    let message = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{message}");
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    let (_, title) = page.split_once("<h2 id=\"time-cost\">").unwrap();
+    let (title, _) = title.split_once(" <span").unwrap();
+    (String::from_utf8(ended.stdout).unwrap(), title.to_owned())
+}
+
 /// A simulation that trains names no winner among rows that guess, in its answer and in the chart's
 /// title, and none that guesses beside one that has learned.
 #[test]
@@ -207,19 +220,10 @@ fn a_simulation_that_trains_crowns_none_that_guesses() {
              simulation: {{compute: [stated-flops], real_compute: true}}\nsystems:\n{rows}"
         );
         fs::write(&file, text).unwrap();
-        let run = directory.path().join(name);
-        let mut command = program();
-        let ended = command.arg("run").arg(&file).arg("--out").arg(&run);
-        let ended = ended.output().unwrap();
-        let message = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{message}");
-        let page = fs::read_to_string(run.join("report.html")).unwrap();
-        let (_, title) = page.split_once("<h2 id=\"time-cost\">").unwrap();
-        let (title, _) = title.split_once(" <span").unwrap();
+        let (said, title) = said_and_titled(&file, &directory.path().join(name));
         // On one line, however wide.
-        let said = String::from_utf8(ended.stdout).unwrap();
         let said: Vec<&str> = said.split_whitespace().collect();
-        (said.join(" "), title.to_owned())
+        (said.join(" "), title)
     };
     let row = |system: &str, name: &str, rate: f64, epochs: usize| {
         format!(
@@ -266,17 +270,10 @@ fn a_simulated_run_names_the_fastest_and_many_settings_none() {
         );
         fs::write(&file, text).unwrap();
         let run = directory.path().join(format!("run{}", sweep.len()));
-        let mut command = program();
-        let ended = command.arg("run").arg(&file).arg("--out").arg(&run);
-        let ended = ended.output().unwrap();
-        let message = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{message}");
+        let (_, title) = said_and_titled(&file, &run);
         let text = fs::read(run.join("summary.json")).unwrap();
         let summary: Value = serde_json::from_slice(&text).unwrap();
-        let page = fs::read_to_string(run.join("report.html")).unwrap();
-        let (_, title) = page.split_once("<h2 id=\"time-cost\">").unwrap();
-        let (title, _) = title.split_once(" <span").unwrap();
-        (summary["answer"].clone(), title.to_owned())
+        (summary["answer"].clone(), title)
     };
     let (one, title) = answer("");
     let text = |field: &str| one[field].as_str().unwrap().to_owned();

@@ -365,6 +365,24 @@ fn more_objects_than_memory_is_meant_for_are_refused() {
     );
 }
 
+/// As many steps as take minutes and gigabytes are refused before the first.
+#[test]
+fn more_steps_than_memory_is_meant_for_are_refused() {
+    let profile = Profile::ideal();
+    let small = of(&("allreduce", Fidelity::Paper, json!({})), 4, &profile);
+    for (epochs, batches) in [(1, 1_000_001), (1_000_001, 1), (usize::MAX, usize::MAX)] {
+        let mut huge = small.clone();
+        huge.job.epochs = epochs;
+        huge.job.batches_per_worker = batches;
+        let refused = simulate(&huge, Options::default()).unwrap_err();
+        let is_told = matches!(
+            refused,
+            SimulationError::TooManySteps { .. } | SimulationError::TooLong { .. }
+        );
+        assert!(is_told && refused.is_too_much(), "{refused}");
+    }
+}
+
 /// Too many workers that are not alike are refused, with the setting that can be simulated.
 #[test]
 fn workers_that_are_not_alike_are_refused_above_a_bound() {
