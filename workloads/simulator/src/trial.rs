@@ -42,7 +42,7 @@ pub fn simulate(
         system: job.system.clone(),
     })?;
     let population = Population::of(simulation, &options)?;
-    refuse_many(job, &population)?;
+    refuse_many(job, &population, options.keeps_steps)?;
     let engine = Engine::default();
     let services = Services::new(
         &engine,
@@ -195,17 +195,29 @@ fn refuse_long(simulation: &Simulation) -> Result<(), SimulationError> {
 /// Most steps of the workers that are simulated.
 const MOST_STEPS: u64 = 4_000_000;
 
+/// Most of them whose records are kept: with what is made of them, about two gigabytes.
+const MOST_KEPT_STEPS: u64 = 500_000;
+
 /// Refuses a setting of more steps than memory and patience are meant for.
-fn refuse_many(job: &Job, population: &Population) -> Result<(), SimulationError> {
+fn refuse_many(
+    job: &Job,
+    population: &Population,
+    keeps_steps: bool,
+) -> Result<(), SimulationError> {
     let of_one = (job.epochs as u64).saturating_mul(job.batches_per_worker as u64);
     let steps = of_one.saturating_mul(population.simulated() as u64);
-    if steps <= MOST_STEPS {
+    let most = if keeps_steps {
+        MOST_KEPT_STEPS
+    } else {
+        MOST_STEPS
+    };
+    if steps <= most {
         return Ok(());
     }
     Err(SimulationError::TooManySteps {
         system: job.system.clone(),
         steps,
-        most: MOST_STEPS,
+        most,
     })
 }
 

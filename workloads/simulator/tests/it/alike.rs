@@ -370,11 +370,20 @@ fn more_objects_than_memory_is_meant_for_are_refused() {
 fn more_steps_than_memory_is_meant_for_are_refused() {
     let profile = Profile::ideal();
     let small = of(&("allreduce", Fidelity::Paper, json!({})), 4, &profile);
-    for (epochs, batches) in [(1, 1_000_001), (1_000_001, 1), (usize::MAX, usize::MAX)] {
+    for (keeps_steps, epochs, batches) in [
+        (false, 1, 1_000_001),
+        (false, 1_000_001, 1),
+        (true, 1, 125_001),
+        (false, usize::MAX, usize::MAX),
+    ] {
         let mut huge = small.clone();
         huge.job.epochs = epochs;
         huge.job.batches_per_worker = batches;
-        let refused = simulate(&huge, Options::default()).unwrap_err();
+        let options = Options {
+            keeps_steps,
+            ..Options::default()
+        };
+        let refused = simulate(&huge, options).unwrap_err();
         let is_told = matches!(
             refused,
             SimulationError::TooManySteps { .. } | SimulationError::TooLong { .. }
