@@ -42,7 +42,7 @@ fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
     }
 }
 
-/// Pages of twelve systems, of sweeps, of four dozen rows: an experiment of each kind.
+/// Pages of all systems, of tables and of sweeps: an experiment of each kind.
 #[test]
 fn charts_of_shipped_experiments_are_legible_at_every_width() {
     let Some(mut browser) = Browser::start("charts_of_shipped_experiments") else {
