@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use epochcost_datasets::DatasetError;
+use epochcost_simulator::SimulationError;
 use thiserror::Error;
 
 use crate::audit::AuditError;
@@ -103,6 +104,12 @@ impl From<DatasetError> for Error {
 impl From<PriceBookError> for Error {
     fn from(error: PriceBookError) -> Self {
         ResultsError::from(error).into()
+    }
+}
+
+impl From<SimulationError> for Error {
+    fn from(error: SimulationError) -> Self {
+        PlatformError::from(error).into()
     }
 }
 

@@ -7,7 +7,7 @@ use epochcost_systems::Job;
 use super::estimate::{Estimate, Outcome, StageMeans, estimate_by, sizes_only};
 use crate::cost::{Bill, LineItem, PriceBook, even_gb_months};
 use crate::error::Error;
-use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
+use crate::platform::sim::{CLASSES_ABOVE, package_mb};
 use crate::rows::Row;
 
 /// Events of the longer of the two simulations that a training is carried on from, about.
@@ -37,7 +37,7 @@ pub(super) fn estimate(
         |simulation: &Simulation| estimate_by(row, simulation, prices, sizes_only(CLASSES_ABOVE));
     let whole = || by(simulation);
     // What is refused of the whole is refused of its parts.
-    let is_refused = refused(simulation, package_mb()).map_err(unusable)?;
+    let is_refused = refused(simulation, package_mb())?;
     let job = &simulation.job;
     if job.epochs <= 4 * FEW || is_refused.is_some() || changes(job) {
         return whole();

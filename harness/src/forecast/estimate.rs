@@ -14,7 +14,7 @@ use crate::analysis::{covered_s, machine_epochs, pace};
 use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage};
 use crate::error::Error;
 use crate::metering::Invocation;
-use crate::platform::sim::{CLASSES_ABOVE, invocation, package_mb, unusable};
+use crate::platform::sim::{CLASSES_ABOVE, invocation, package_mb};
 use crate::results::ResultsError;
 use crate::rows::Row;
 
@@ -181,7 +181,7 @@ pub(super) fn probe_until(
     simulation: &Simulation,
     options: Options,
 ) -> Result<Option<Outcome<Simulated>>, Error> {
-    if let Some(infeasible) = refused(simulation, package_mb()).map_err(unusable)? {
+    if let Some(infeasible) = refused(simulation, package_mb())? {
         return Ok(Some(Outcome::Infeasible(infeasible)));
     }
     let simulated = match simulate(simulation, options) {
@@ -189,7 +189,7 @@ pub(super) fn probe_until(
         Err(error) if error.is_too_much() => {
             return Ok(Some(Outcome::Failed(error.to_string())));
         }
-        simulated => simulated.map_err(unusable)?,
+        simulated => simulated?,
     };
     Ok(Some(match (&simulated.infeasible, &simulated.failure) {
         (Some(infeasible), _) => Outcome::Infeasible(infeasible.clone()),

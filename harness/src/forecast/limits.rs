@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use epochcost_simulator::{Infeasible, Options, Simulation, refused, simulated_workers};
+use epochcost_simulator::{
+    Infeasible, Options, Simulation, SimulationError, refused, simulated_workers,
+};
 use epochcost_systems::find;
 use serde::Serialize;
 
@@ -13,7 +15,7 @@ use super::estimate::{Outcome, has_functions, probe_until, sizes_only};
 use super::rows::Candidate;
 use super::{parallel, text};
 use crate::error::Error;
-use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
+use crate::platform::sim::{CLASSES_ABOVE, package_mb};
 use crate::ui::Output;
 
 /// Requests of the workers that are simulated, by closed form, above which a size is not
@@ -278,7 +280,7 @@ impl<'a> Search<'a> {
 
     /// Returns the limit that refuses that many workers before anything runs.
     fn refusal(&self, workers: usize) -> Result<Option<Infeasible>, Error> {
-        Ok(refused(&self.at(workers), package_mb()).map_err(unusable)?)
+        Ok(refused(&self.at(workers), package_mb())?)
     }
 
     /// Returns the row's setting with that many workers, under the platform's limits.
@@ -415,11 +417,11 @@ fn requests(simulation: &Simulation) -> Result<u64, Error> {
     };
     let bound = system.bind(&simulation.job);
     let traffic = bound.and_then(|bound| bound.traffic(simulation.sizes));
-    let traffic = traffic.map_err(|error| unusable(error.into()))?;
+    let traffic = traffic.map_err(SimulationError::from)?;
     let all =
         traffic.puts + traffic.gets + traffic.messages + traffic.deliveries + traffic.in_store;
     let workers = simulation.job.workers.max(1) as u64;
-    let simulated = simulated_workers(simulation, CLASSES_ABOVE).map_err(unusable)? as u64;
+    let simulated = simulated_workers(simulation, CLASSES_ABOVE)? as u64;
     Ok((u128::from(all) * u128::from(simulated) / u128::from(workers)) as u64)
 }
 

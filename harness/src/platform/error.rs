@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use epochcost_simulator::SimulationError;
+
 use crate::exit::Exit;
 
 /// Reason why a platform could not run a trial.
@@ -18,6 +20,9 @@ pub enum PlatformError {
         /// Reason that it gave.
         reason: String,
     },
+    /// A row cannot be simulated.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
     /// The platform lacks something that the experiment needs.
     #[error("this platform lacks {what}: {remedy}")]
     Lacks {
@@ -69,8 +74,11 @@ impl PlatformError {
         match self {
             Self::Lacks { .. } | Self::Worker(_) => Exit::Lacks,
             Self::Refused { exit, .. } => *exit,
+            Self::Simulation(error) if error.is_of_the_setting() => Exit::Usage,
             Self::Cloud(error) => error.exit,
-            Self::Service { .. } | Self::NotPrepared(_) | Self::Io { .. } => Exit::Internal,
+            Self::Service { .. } | Self::Simulation(_) | Self::NotPrepared(_) | Self::Io { .. } => {
+                Exit::Internal
+            }
         }
     }
 

@@ -128,3 +128,32 @@ fn a_row_without_a_compute_time_is_listed_and_the_others_are_planned_and_simulat
         "{reason}"
     );
 }
+
+/// A million steps, whose records would fill a memory.
+const TOO_MUCH: &str = "{system: gpu_baseline, batch_size: 1, batches_per_worker: 250000}";
+
+#[test]
+fn a_setting_of_too_many_steps_is_refused_before_any_is_run() {
+    let directory = directory(EXPERIMENT);
+    let run = |name: &str, systems: &str| {
+        let systems = format!("systems=[{systems}]");
+        let set = ["--set", &systems, "--set", "sweep={workers: [4]}"];
+        epochcost(
+            directory.path(),
+            &[&["run", "x.yaml", "--out", name][..], &set].concat(),
+        )
+    };
+    let reason = "gpu_baseline takes 1000000 steps of the workers that are simulated, and 500000 are the most; use \
+                  fewer epochs";
+    // Alone, a usage error. Beside others, one of the rows, and they run.
+    let alone = run("alone", TOO_MUCH);
+    let message = String::from_utf8_lossy(&alone.stderr);
+    assert_eq!(alone.status.code(), Some(2), "{message}");
+    assert!(message.contains(&format!("error: {reason}")), "{message}");
+    let beside = run("beside", &format!("{TOO_MUCH}, allreduce"));
+    let message = String::from_utf8_lossy(&beside.stderr);
+    assert_eq!(beside.status.code(), Some(0), "{message}");
+    let table = String::from_utf8_lossy(&beside.stdout);
+    let told = format!("GPU baseline: infeasible: {reason}");
+    assert!(table.contains(&told), "{table}");
+}

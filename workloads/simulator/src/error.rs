@@ -92,4 +92,9 @@ impl SimulationError {
                 | Self::TooLong { .. }
         )
     }
+
+    /// Returns whether another setting would be simulated.
+    pub fn is_of_the_setting(&self) -> bool {
+        self.is_too_much() || matches!(self, Self::UnknownSystem { .. } | Self::System(_))
+    }
 }

@@ -39,4 +39,4 @@ pub use population::simulated_workers;
 pub use probe::{Aggregated, Operation, Probe, ProbeClient, Round, RoundTimes, aggregate, probe};
 pub use recorded::Recorded;
 pub use refusal::refused;
-pub use trial::simulate;
+pub use trial::{admit, simulate};

@@ -83,6 +83,10 @@ impl Population {
         let Some(above) = options.classes_above else {
             return Ok(everyone);
         };
+        // A worker to which something happens is like no other.
+        if !simulation.faults.is_empty() {
+            return Ok(everyone);
+        }
         if job.workers <= above.max(REPRESENTATIVES) {
             return Ok(everyone);
         }

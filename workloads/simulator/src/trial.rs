@@ -29,20 +29,15 @@ pub fn simulate(
     simulation: &Simulation,
     mut options: Options,
 ) -> Result<Simulated, SimulationError> {
-    // A worker to which something happens is like no other, and a poll may find a broken server.
-    if !simulation.faults.is_empty() {
-        options.classes_above = None;
-    }
+    // A poll may find a broken server.
     let breaks = |fault: &Fault| matches!(fault.kind, FaultKind::Server(_));
     options.simulates_every_poll |= simulation.faults.iter().any(breaks);
-    refuse_long(simulation)?;
+    let population = admitted(simulation, &options)?;
     // Services, and the dataset in them.
     let job = &simulation.job;
     let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
         system: job.system.clone(),
     })?;
-    let population = Population::of(simulation, &options)?;
-    refuse_many(job, &population, options.keeps_steps)?;
     let engine = Engine::default();
     let services = Services::new(
         &engine,
@@ -176,6 +171,22 @@ const MOST_YEARS: f64 = 20.0;
 
 /// Seconds of a year.
 const YEAR_S: f64 = 365.25 * 86_400.0;
+
+/// Refuses a setting that is more than [`simulate`] takes with `options`, before anything runs.
+///
+/// # Errors
+/// [`SimulationError`] as of [`simulate`].
+pub fn admit(simulation: &Simulation, options: &Options) -> Result<(), SimulationError> {
+    admitted(simulation, options).map(|_| ())
+}
+
+/// Returns the workers that are simulated of a setting that is not refused.
+fn admitted(simulation: &Simulation, options: &Options) -> Result<Population, SimulationError> {
+    refuse_long(simulation)?;
+    let population = Population::of(simulation, options)?;
+    refuse_many(&simulation.job, &population, options.keeps_steps)?;
+    Ok(population)
+}
 
 /// Refuses a setting whose steps would take so long that virtual time ends first.
 fn refuse_long(simulation: &Simulation) -> Result<(), SimulationError> {

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::forecast::estimate::{Estimate, Outcome, has_functions, priced, probe_by, sizes_only};
 use crate::forecast::places::{Draw, Site};
 use crate::forecast::work;
-use crate::platform::sim::{CLASSES_ABOVE, package_mb, unusable};
+use crate::platform::sim::{CLASSES_ABOVE, package_mb};
 use crate::rows::{Row, Simulation as Stands};
 
 /// Workers above which alike ones are represented in short simulations.
@@ -251,7 +251,7 @@ impl Bench<'_> {
             faults: Vec::new(),
         };
         // What is refused of the whole is refused of its parts.
-        if let Some(limit) = refused(&simulation, package_mb()).map_err(unusable)? {
+        if let Some(limit) = refused(&simulation, package_mb())? {
             return Ok(Err(limit.to_string()));
         }
         simulation.job = cut(&point.row.job, span.batches, span.epochs);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use epochcost_simulator::profile::{ModelCost, Profile};
 use epochcost_simulator::{
-    Infeasible, Options, Recorded, Simulated, Simulation, refused, simulate,
+    Infeasible, Options, Recorded, Simulated, Simulation, admit, refused, simulate,
 };
 use epochcost_systems::Device;
 use tokio::sync::watch;
@@ -143,11 +143,16 @@ impl Sim {
     /// The same as [`describe`](Self::describe), and when the row's system is unknown.
     pub async fn infeasible(&self, plan: &TrialPlan) -> Result<Option<Infeasible>, PlatformError> {
         let mut simulation = self.describe(plan)?;
+        let admitted = admit(&simulation, &kept());
         // A limit is the row's own, whatever is injected into it.
         simulation.faults.clear();
-        let known = refused(&simulation, package_mb()).map_err(unusable)?;
-        if known.is_some() || !self.simulation.limits {
+        let known = refused(&simulation, package_mb())?;
+        if known.is_some() {
             return Ok(known);
+        }
+        admitted?;
+        if !self.simulation.limits {
+            return Ok(None);
         }
         Ok(phantom(simulation, false, &|_| {}).await?.infeasible)
     }
@@ -190,20 +195,24 @@ pub fn time(
     simulation: &Simulation,
     recorded: Option<Arc<Recorded>>,
 ) -> Result<TrialOutcome, PlatformError> {
-    if let Some(infeasible) = refused(simulation, package_mb()).map_err(unusable)? {
+    if let Some(infeasible) = refused(simulation, package_mb())? {
         return Ok(TrialOutcome {
             failure: Some(infeasible.to_string()),
             ..outcome::of(Simulated::default())
         });
     }
-    let options = Options {
+    let options = Options { recorded, ..kept() };
+    let simulated = simulate(simulation, options)?;
+    Ok(outcome::of(simulated))
+}
+
+/// Options of a trial of sizes only whose steps are recorded.
+fn kept() -> Options {
+    Options {
         keeps_steps: true,
-        recorded,
         classes_above: Some(CLASSES_ABOVE),
         ..Options::default()
-    };
-    let simulated = simulate(simulation, options).map_err(unusable)?;
-    Ok(outcome::of(simulated))
+    }
 }
 
 /// Simulates sizes only, on a thread of its own: an interruption leaves it
@@ -218,11 +227,10 @@ pub(crate) async fn phantom(
     let thread = std::thread::Builder::new().spawn(move || {
         let options = Options {
             keeps_steps,
-            classes_above: Some(CLASSES_ABOVE),
             progress: Some(Box::new(move |done| {
                 steps.send_replace(done);
             })),
-            ..Options::default()
+            ..kept()
         };
         // The receiver is gone after an interruption.
         let _ = answer.send(simulate(&simulation, options));
@@ -237,7 +245,7 @@ pub(crate) async fn phantom(
             simulated = &mut answered => {
                 progress(*seen.borrow());
                 let ended = simulated.map_err(|_| stopped())?;
-                return ended.map_err(unusable);
+                return Ok(ended?);
             }
             Ok(()) = seen.changed() => progress(*seen.borrow_and_update()),
         }
@@ -248,13 +256,6 @@ fn stopped() -> PlatformError {
     PlatformError::Service {
         service: "the simulation",
         reason: "its thread ended without an answer".into(),
-    }
-}
-
-pub(crate) fn unusable(error: epochcost_simulator::SimulationError) -> PlatformError {
-    PlatformError::Service {
-        service: "the simulation",
-        reason: error.to_string(),
     }
 }
 
