@@ -168,4 +168,30 @@ mod tests {
         }
         assert!(drawn > 100, "{drawn}");
     }
+
+    /// What a value was fitted to it keeps where an experiment states the same one, unless that says
+    /// otherwise: no cell that it was fitted to becomes a prediction by being stated.
+    #[test]
+    fn a_constant_stated_at_the_profiles_value_keeps_what_it_was_fitted_to() {
+        let names = crate::profiles::shipped().0;
+        let profiles = names
+            .into_iter()
+            .filter_map(crate::profiles::shipped_platform);
+        let mut fitted = 0;
+        for profile in profiles {
+            for (path, own) in profile.constants() {
+                let fitted_at = |value| {
+                    let stated_constant = StatedConstant { value, basis: None };
+                    let constants = BTreeMap::from([(path.clone(), stated_constant)]);
+                    let all = stated(&profile, &constants).constants();
+                    let (_, now) = all.into_iter().find(|(name, _)| *name == path).unwrap();
+                    now.fitted_to
+                };
+                assert_eq!(fitted_at(own.value), own.fitted_to, "{path}");
+                assert_eq!(fitted_at(own.value * 1.01 + 1.0), None, "{path}");
+                fitted += u32::from(own.fitted_to.is_some());
+            }
+        }
+        assert!(fitted > 0);
+    }
 }

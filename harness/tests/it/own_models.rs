@@ -489,3 +489,19 @@ fn one_function_is_called_that() {
     let text = plan["answer"].to_string();
     assert!(!text.contains("ScatterReduce with 1 worker"), "{text}");
 }
+
+/// What MLLess's functions cost falls with their memory as long as they lack a part of a vCPU, and rises from there
+/// on, where a model uses one only. That size is no multiple of the 64 MB that others are searched by.
+#[test]
+fn the_size_of_exactly_one_vcpu_is_tried() {
+    let experiment = EXPERIMENT
+        .replace("[scatterreduce, gpu_baseline]", "[mlless]")
+        .replace("parameters: 1000000", "parameters: 100000");
+    let directory = directory(&(experiment + "simulation: {compute: [serial.yaml]}\n"));
+    let serial = PROFILE
+        .replace("cuda", "cpu")
+        .replace("parallel: 0.9", "parallel: 0");
+    fs::write(directory.path().join("serial.yaml"), serial).unwrap();
+    let (plan, _) = plan_in(directory.path(), &["--cheapest-memory"]);
+    assert_eq!(plan["cheapest_memory"][0]["memory_mb"], 1769, "{plan:#}");
+}

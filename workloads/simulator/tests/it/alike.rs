@@ -2,8 +2,10 @@
 
 use epochcost_channels::Traffic;
 use epochcost_simulator::profile::{Constant, Profile};
-use epochcost_simulator::{Options, Simulated, Simulation, SimulationError, simulate};
-use epochcost_systems::{Fidelity, Symmetry, find, find_model, systems};
+use epochcost_simulator::{
+    Options, Simulated, Simulation, SimulationError, simulate, simulated_workers,
+};
+use epochcost_systems::{Fault, FaultKind, Fidelity, Symmetry, find, find_model, systems};
 use serde_json::{Map, Value, json};
 
 use crate::support::{job, simulation};
@@ -350,6 +352,27 @@ fn systems_of_quadratic_traffic_state_their_symmetry() {
             "requests of {name} grow with W²: implement `TrainingSystem::symmetry`"
         );
     }
+}
+
+/// A worker to which something happens is like no other: every one is simulated.
+#[test]
+fn a_fault_of_one_worker_is_not_lost_among_representatives() {
+    let profile = Profile::ideal();
+    let mut one = of(&("gpu_baseline", Fidelity::Paper, json!({})), 64, &profile);
+    let simulated = |one: &Simulation| simulated_workers(one, 16).unwrap();
+    assert!(simulated(&one) < 64);
+    let whole: Vec<bool> = (0..64)
+        .map(|rank| {
+            one.faults = vec![Fault::at_gradient(rank, 0, 0, FaultKind::Crash)];
+            assert_eq!(simulated(&one), 64);
+            let options = Options {
+                classes_above: Some(16),
+                ..Options::default()
+            };
+            simulate(&one, options).unwrap().failure.is_none()
+        })
+        .collect();
+    assert_eq!(whole, [false; 64]);
 }
 
 /// A dataset of more objects than fit into memory is refused before they are made.
