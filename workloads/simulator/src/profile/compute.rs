@@ -65,10 +65,10 @@ pub struct ModelCost {
     /// the model.
     #[schemars(range(min = 0.0, max = 1e9))]
     pub build_s: f64,
-    /// Peak memory beside the worker's own that does not depend on the batch, MB.
+    /// Peak memory beside the worker's own that does not depend on the batch, MB of 2²⁰ bytes.
     #[schemars(range(min = 0.0, max = 1e9))]
     pub fixed_mb: f64,
-    /// Peak memory per sample, MB.
+    /// Peak memory per sample, MB of 2²⁰ bytes.
     #[schemars(range(min = 0.0, max = 1e9))]
     pub sample_mb: f64,
     /// Quality of the fit, where the times were fitted.
