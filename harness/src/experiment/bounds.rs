@@ -157,7 +157,7 @@ impl Checker<'_> {
                 return refuse(problem, remedy.to_owned());
             }
             if fault.kind.is_of_message() && is_idle(Server::Queue, system, job, sizes) {
-                let problem = format!(": {} sends no messages", system.name());
+                let problem = format!(": {} sends no messages through a queue", system.name());
                 return refuse(
                     problem,
                     "give another kind: crash or straggler_ms".to_owned(),
@@ -177,12 +177,16 @@ impl Checker<'_> {
 
 /// Whether the workers of a row never speak to a server.
 pub(crate) fn is_idle(server: Server, system: &dyn System, job: &Job, sizes: Sizes) -> bool {
-    let traffic = || system.bind(job).and_then(|bound| bound.traffic(sizes));
+    let bound = system.bind(job);
     match server {
         // The data lie there.
         Server::ObjectStore => false,
-        Server::TensorStore => system.deployment().tensor_store_hosts.is_none(),
-        Server::Queue => traffic().is_ok_and(|traffic| traffic.messages == 0),
+        Server::TensorStore => bound.is_ok_and(|bound| bound.tensor_stores() == 0),
+        // Messages between workers pass through none.
+        Server::Queue if system.deployment().has_links => true,
+        Server::Queue => bound
+            .and_then(|bound| bound.traffic(sizes))
+            .is_ok_and(|traffic| traffic.messages == 0),
     }
 }
 

@@ -26,7 +26,7 @@ pub enum Services {
     /// Servers within this process.
     #[default]
     Embedded,
-    /// RabbitMQ, an S3-compatible server and one Redis per peer, which the run starts on loopback.
+    /// RabbitMQ, an S3-compatible server and a Redis per tensor store, which the run starts on loopback.
     Real,
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use epochcost_servers::Allocator;
 use epochcost_simulator::profile::Client;
-use epochcost_systems::{Job, Sizes, find_model};
+use epochcost_systems::{Job, Sizes, find, find_model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -137,7 +137,14 @@ impl TensorStoreKind {
 impl Row {
     /// Returns whether its tensors are computed on by the Redis module.
     pub fn needs_module(&self) -> bool {
-        self.tensor_store.unwrap_or_default().kind == TensorStoreKind::Module
+        self.tensor_stores() > 0
+            && self.tensor_store.unwrap_or_default().kind == TensorStoreKind::Module
+    }
+
+    /// Number of tensor stores that its workers use; 0 of a row that its system refuses.
+    pub fn tensor_stores(&self) -> usize {
+        let bound = find(&self.job.system).and_then(|system| system.bind(&self.job).ok());
+        bound.map_or(0, |bound| bound.tensor_stores())
     }
 
     /// Sizes of its model.

@@ -131,7 +131,7 @@ impl Timing {
         };
         let engine = Engine::default();
         let timing = Self {
-            services: Services::new(&engine, &profile, 1, false, Population::everyone(1)),
+            services: Services::new(&engine, &profile, 1, 1, false, Population::everyone(1)),
             starts: Starts::new(&engine, &profile, true),
             engine: engine.clone(),
             profile,

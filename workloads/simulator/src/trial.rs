@@ -43,6 +43,7 @@ pub fn simulate(
         &engine,
         &simulation.profile,
         job.workers,
+        system.bind(job)?.tensor_stores(),
         options.simulates_every_poll,
         population,
     );

@@ -80,7 +80,10 @@ impl Gates {
         };
         let gate = match which {
             Server::ObjectStore => self.objects.first(),
-            Server::TensorStore => self.tensors.get(fault.rank),
+            Server::TensorStore => {
+                let store = fault.rank.checked_rem(self.tensors.len());
+                store.and_then(|store| self.tensors.get(store))
+            }
             Server::Queue => self.queue.first(),
         };
         let Some(gate) = gate else {

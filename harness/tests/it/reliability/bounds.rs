@@ -188,6 +188,14 @@ fn faults_that_never_happen_are_refused() {
         ("spirt", "tensor_store", true),
         ("spirt", "queue", true),
         ("kubeml", "tensor_store", true),
+        ("ring", "queue", false),
+        ("allreduce, fidelity: tuned", "tensor_store", true),
+        ("scatterreduce, fidelity: tuned", "tensor_store", true),
+        (
+            "scatterreduce, fidelity: tuned, settings: {over: objects}",
+            "tensor_store",
+            false,
+        ),
     ] {
         let kind = format!("{{server: {{which: {which}, does: dies}}}}");
         let output = check(&fault(&format!("system: {system}"), 0, &kind));

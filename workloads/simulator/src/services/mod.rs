@@ -28,6 +28,8 @@ pub(crate) struct Services {
     pub(crate) objects: Arc<Objects>,
     /// Stores of the peers, by rank.
     pub(crate) tensors: Arc<Vec<Arc<Tensors>>>,
+    /// Number of them that the system uses, those of the lowest ranks.
+    used_stores: usize,
     pub(crate) queues: Arc<Queues>,
     /// The cores of the host, if all stations share one.
     pub(crate) host: Option<Resource>,
@@ -48,6 +50,7 @@ impl Services {
         engine: &Engine,
         profile: &Profile<f64>,
         peers: usize,
+        used_stores: usize,
         simulates_every_poll: bool,
         population: Population,
     ) -> Self {
@@ -70,6 +73,7 @@ impl Services {
             leaves_out_polls: host.is_none() && !simulates_every_poll,
             objects: Arc::new(Objects::new(engine, &profile.object_store, &notify)),
             tensors: Arc::new(tensors.collect()),
+            used_stores,
             queues: Arc::new(Queues::new(engine, &profile.queue, &notify)),
             host,
             notify,
@@ -78,11 +82,15 @@ impl Services {
         }
     }
 
-    /// Breaks a server; a tensor store is that of peer `rank`.
+    /// Breaks a server; a tensor store is that of peer `rank`, modulo those that are used.
     pub(crate) fn suffer(&self, broken: BrokenServer, rank: usize, engine: &Engine) {
         let condition = match broken.which {
             Server::ObjectStore => Some(&self.objects.condition),
-            Server::TensorStore => self.tensors.get(rank).map(|store| &store.condition),
+            Server::TensorStore => {
+                let store = rank.checked_rem(self.used_stores);
+                let store = store.and_then(|store| self.tensors.get(store));
+                store.map(|store| &store.condition)
+            }
             Server::Queue => Some(&self.queues.condition),
         };
         if let Some(condition) = condition {

@@ -183,6 +183,33 @@ fn a_dead_server_ends_a_trial_and_a_silent_one_keeps_it_until_its_time_out() {
     }
 }
 
+/// Where workers share a store, the fault of any rank is one of that store.
+#[test]
+fn the_only_tensor_store_dies_whoever_meets_the_fault() {
+    let kind = FaultKind::Server(BrokenServer {
+        which: Server::TensorStore,
+        does: Breakdown::Dies,
+    });
+    for (system, settings) in [
+        ("kubeml", json!({"document_samples": 2})),
+        ("allreduce", json!({"over": "tensors"})),
+        ("scatterreduce", json!({"over": "tensors"})),
+    ] {
+        for rank in 0..2 {
+            let job = job(system, 2, 2, settings.clone());
+            let ended = outcome(&Simulation {
+                faults: vec![Fault::at_gradient(rank, 0, 0, kind.clone())],
+                ..simulation(job, 1_000, &Profile::ideal(), 1.0)
+            });
+            assert!(happened(&ended) > 0, "{system}: rank {rank}");
+            // KubeML goes on without the functions that failed, and says so.
+            let calls = &ended.invocations;
+            let is_told = ended.failure.is_some() || calls.iter().any(|call| call.error.is_some());
+            assert!(is_told, "{system}: rank {rank}");
+        }
+    }
+}
+
 /// A restart ends connections, however short it is: over HTTP a client opens another, and those of
 /// tensor stores and queues do not, as on this machine.
 #[test]

@@ -129,6 +129,10 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
         self.system.queue_service(&self.settings)
     }
 
+    fn tensor_stores(&self) -> usize {
+        self.system.tensor_stores(self.job, &self.settings)
+    }
+
     fn states(&self) -> Vec<State> {
         self.system.states(&self.settings)
     }

@@ -119,7 +119,8 @@ pub struct BrokenServer {
 pub enum Server {
     /// The object store.
     ObjectStore,
-    /// The tensor store of the peer whose rank the fault has.
+    /// The tensor store of the peer whose rank the fault has; of fewer stores than peers, that of
+    /// the rank modulo their number.
     TensorStore,
     /// The queue.
     Queue,

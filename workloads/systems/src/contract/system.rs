@@ -133,6 +133,9 @@ pub trait BoundSystem: Send + Sync {
     /// The queue that it is paid for by, where it uses one.
     fn queue_service(&self) -> QueueService;
 
+    /// Number of tensor stores that its workers use, those of the lowest ranks.
+    fn tensor_stores(&self) -> usize;
+
     /// The states of one execution of its state machine, in order; none where
     /// it has no state machine.
     fn states(&self) -> Vec<State>;

@@ -87,6 +87,13 @@ pub trait TrainingSystem: Send + Sync {
         self.deployment().queue_service
     }
 
+    /// Number of tensor stores that its workers use, those of the lowest ranks: the hosts of its
+    /// deployment by default.
+    fn tensor_stores(&self, job: &Job, _settings: &Self::Settings) -> usize {
+        let hosts = self.deployment().tensor_store_hosts;
+        hosts.map_or(0, |hosts| hosts.count(job.workers))
+    }
+
     /// The states of one execution of its state machine, in order; none where
     /// it has no state machine.
     fn states(&self, _settings: &Self::Settings) -> Vec<State> {

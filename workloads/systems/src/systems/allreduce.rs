@@ -425,6 +425,10 @@ impl TrainingSystem for AllReduce {
         DataLayout::shuffled(settings.overlapping_shards)
     }
 
+    fn tensor_stores(&self, _job: &Job, settings: &Settings) -> usize {
+        usize::from(settings.over == Over::Tensors)
+    }
+
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let workers = job.workers as u64;
         let steps = settings.exchanges.rounds(job);

@@ -436,6 +436,13 @@ impl TrainingSystem for ScatterReduce {
         DataLayout::shuffled(settings.overlapping_shards)
     }
 
+    fn tensor_stores(&self, job: &Job, settings: &Settings) -> usize {
+        match settings.over {
+            Over::Tensors => settings.stores.clamp(1, job.workers),
+            Over::Objects => 0,
+        }
+    }
+
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let workers = job.workers as u64;
         let steps = settings.exchanges.rounds(job);

@@ -19,10 +19,11 @@ pub(in crate::platform::local) struct Services {
 }
 
 impl Services {
-    /// Starts empty services and stores the dataset in `layout`, in memory and
+    /// Starts empty services, `stores` of them for tensors, and stores the dataset in `layout`, in memory and
     /// not over the wire: the papers' data lies in S3 before a run.
     pub(super) async fn start(
         job: &Job,
+        stores: usize,
         layout: DataLayout,
         data: &TrialData,
     ) -> Result<Self, PlatformError> {
@@ -31,8 +32,8 @@ impl Services {
         for (key, object) in dataset.map_err(unusable)? {
             objects.store(DATASET_BUCKET, &key, object.into());
         }
-        let mut tensors = Vec::with_capacity(job.workers);
-        for _ in 0..job.workers {
+        let mut tensors = Vec::with_capacity(stores);
+        for _ in 0..stores {
             let server = TensorServer::start_private(Arc::new(MemoryTensors::default()));
             tensors.push(server.await.map_err(failed("a tensor store"))?);
         }

@@ -37,9 +37,9 @@ impl Provider {
         data: &TrialData,
     ) -> Result<Services, PlatformError> {
         Ok(match self {
-            Self::Embedded => {
-                Services::Embedded(embedded::Services::start(&row.job, layout, data).await?)
-            }
+            Self::Embedded => Services::Embedded(
+                embedded::Services::start(&row.job, row.tensor_stores(), layout, data).await?,
+            ),
             Self::Real(real) => Services::Real(Box::new(real.trial(row, layout, data).await?)),
         })
     }

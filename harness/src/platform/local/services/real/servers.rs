@@ -190,10 +190,10 @@ impl Servers {
 
     fn tensors(&mut self, row: &Row) -> Result<Vec<String>, PlatformError> {
         let choice = row.tensor_store.unwrap_or_default();
-        let peers = row.job.workers;
+        let stores = row.tensor_stores();
         if !self.external.redis.is_empty() {
             self.check_external(row)?;
-            let servers = self.external.redis.iter().take(peers);
+            let servers = self.external.redis.iter().take(stores);
             return Ok(servers.map(|url| spoken(url, choice.kind)).collect());
         }
         let kind = kind_of(row);
@@ -206,23 +206,23 @@ impl Servers {
         };
         let pool = self.tensors.entry(kind).or_default();
         pool.retain_mut(|server| server.ended().is_none() && server.is_answering());
-        while pool.len() < peers {
+        while pool.len() < stores {
             pool.push(Redis::start(&settings).map_err(not_started)?);
         }
-        let servers = pool.iter().take(peers);
+        let servers = pool.iter().take(stores);
         Ok(servers
             .map(|server| spoken(&server.url(), choice.kind))
             .collect())
     }
 
-    /// Refuses a row that the external servers cannot serve. Keys of all peers have the
-    /// same names, so that each peer needs a server of its own.
+    /// Refuses a row that the external servers cannot serve. Keys of all stores have the
+    /// same names, so that each store needs a server of its own.
     fn check_external(&self, row: &Row) -> Result<(), PlatformError> {
-        let (named, peers) = (self.external.redis.len(), row.job.workers);
-        if named < peers {
+        let (named, stores) = (self.external.redis.len(), row.tensor_stores());
+        if named < stores {
             return Err(PlatformError::Lacks {
                 what: format!(
-                    "a Redis for each of the {peers} workers of {}: {} names {named}",
+                    "a Redis for each of the {stores} tensor stores of {}: {} names {named}",
                     row.id,
                     ExternalServers::REDIS
                 ),
@@ -257,7 +257,7 @@ impl Servers {
         }
         let kind = row.tensor_store.unwrap_or_default().kind;
         let pool = self.tensors.get(&kind_of(row)).into_iter().flatten();
-        for (peer, server) in pool.take(row.job.workers).enumerate() {
+        for (peer, server) in pool.take(row.tensor_stores()).enumerate() {
             if !server.is_answering() {
                 silent.push(Silent {
                     name: format!("Redis of peer {peer}"),
@@ -281,7 +281,7 @@ impl Servers {
             return Some(message(&"RabbitMQ", status));
         }
         let pool = self.tensors.get_mut(&kind_of(row))?;
-        let mut peers = pool.iter_mut().take(row.job.workers).enumerate();
+        let mut peers = pool.iter_mut().take(row.tensor_stores()).enumerate();
         peers.find_map(|(peer, server)| {
             let status = server.ended()?;
             Some(message(&format_args!("Redis of peer {peer}"), status))
