@@ -1,9 +1,15 @@
 //! What of a paper stands beside the rows of an experiment: its printed cells and its statements.
 
+mod follows;
+mod statements;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use follows::{bases, follows};
+pub(super) use statements::Stated;
 
 use super::decode::decode;
 use super::document::{Document, Node, Value};
@@ -14,8 +20,8 @@ use crate::claims::{
     self, Cause, Claim, ClaimKind, Metric, Printed, Scale, Selector, matches, own,
 };
 use crate::cost::PriceBook;
-use crate::formula::{Beside, Column, Formula, FormulaError, Grid, KNOWN, Unit};
-use crate::published::{Kind, Observed, PAPER, Paper, PaperTable, SetUp};
+use crate::formula::{Column, Grid, KNOWN};
+use crate::published::{Observed, PAPER, Paper, PaperTable, SetUp};
 use crate::rows::Row;
 use crate::shipped;
 use crate::suggest::did_you_mean;
@@ -57,20 +63,6 @@ pub(super) struct Entry {
     /// `{peak_ram_mb: memory of another program}`. Statements that read them are open, too.
     #[serde(default)]
     not_comparable: BTreeMap<String, String>,
-}
-
-/// A statement of the paper in the experiment's own rows.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Stated {
-    /// Id of the statement.
-    of: String,
-    /// What this one is about, where several are of one statement.
-    about: Option<String>,
-    /// Formula over the rows, as of `checks`.
-    formula: String,
-    /// Reason why the observed figures are others than the paper's.
-    not_comparable: Option<String>,
 }
 
 /// A figure of a row beside a cell.
@@ -512,123 +504,6 @@ impl Side<'_> {
         };
         self.bound.iter().filter_map(claim).collect()
     }
-
-    /// Returns a claim for each instance of a statement of whose cells all have a row beside them.
-    fn statements(&self) -> Vec<Claim> {
-        let beside = |column: &Column, at: &[String]| {
-            let is_it = |bound: &&Bound| {
-                let own = &self.grid.columns()[bound.column];
-                own.table == column.table && own.name == column.name && bound.at == at
-            };
-            let bound = self.bound.iter().find(is_it)?;
-            let printed = column.cell(at);
-            Some(Beside {
-                figure: figure(bound.metric, bound.target),
-                row: bound.row.clone(),
-                factor: bound.scale.apply(1.0),
-                unit: printed.map_or_else(|| Unit::named(&bound.unit), |cell| cell.unit.clone()),
-            })
-        };
-        let mut claims = Vec::new();
-        for statement in &self.paper.statements {
-            // A set-up that an experiment follows cannot fail in it.
-            let is_said = !matches!(statement.kind, Kind::Follows | Kind::Check | Kind::SetUp);
-            let Some(formula) = statement.formula.as_ref().filter(|_| is_said) else {
-                continue;
-            };
-            // What it names may stand in another experiment.
-            let Ok(resolved) = formula.resolve(&self.grid) else {
-                continue;
-            };
-            let is_percentage = |name: &String| {
-                let number = self
-                    .grid
-                    .number(name)
-                    .and_then(|number| number.cell.unit.as_ref());
-                number.is_some_and(Unit::is_percent)
-            };
-            let in_points = formula.names().iter().any(is_percentage);
-            for instance in resolved.over_rows(&self.grid, &beside) {
-                let at: Vec<&str> = instance.at.iter().map(|(_, value)| &**value).collect();
-                let claim = match at.as_slice() {
-                    [] => statement.says.clone(),
-                    at => format!("{}: {}", statement.says, at.join(", ")),
-                };
-                let Ok(over_rows) = Formula::parse(&instance.text) else {
-                    continue;
-                };
-                let (metric, target) = own::first_figure(&over_rows).unzip();
-                let reads = |bound: &&Bound| {
-                    let name = figure(bound.metric, bound.target);
-                    instance.text.contains(&format!("{name}[{}]", bound.row))
-                };
-                let bound = self.bound.iter().filter(reads);
-                let left_open = bound
-                    .filter_map(|bound| bound.not_comparable.clone())
-                    .next();
-                claims.push(Claim {
-                    claim,
-                    kind: ClaimKind::Published,
-                    formula: Some(instance.text),
-                    metric,
-                    target: target.flatten(),
-                    statement: Some(statement.id.clone()),
-                    reading_of: statement.reading_of.clone(),
-                    source: self.source(&statement.place),
-                    in_points,
-                    not_comparable: statement.why.clone().or(left_open),
-                    ..Claim::default()
-                });
-            }
-        }
-        claims
-    }
-
-    /// Returns the claim of a statement in the experiment's own rows.
-    fn stated(
-        &self,
-        node: &Node,
-        stated: &Stated,
-        rows: &[&Row],
-        options: &Options,
-    ) -> Result<Claim, ExperimentError> {
-        let mut statements = self.paper.statements.iter();
-        let Some(statement) = statements.find(|statement| statement.id == stated.of) else {
-            let known: Vec<&str> = self.paper.statements.iter().map(|one| &*one.id).collect();
-            let problem = format!("the paper has no statement `{}`", stated.of);
-            let remedy = did_you_mean(&stated.of, &known);
-            return Err(self.document.error(node.origin_of("of"), problem, remedy));
-        };
-        let refused = |error: FormulaError| {
-            let problem = format!(
-                "column {} of the formula: {}",
-                error.column(),
-                error.problem
-            );
-            self.document
-                .error(node.origin_of("formula"), problem, error.remedy)
-        };
-        let formula = Formula::parse(&stated.formula).map_err(refused)?;
-        if options.is_whole() {
-            own::OverRows::check(&stated.formula, rows).map_err(refused)?;
-        }
-        let (metric, target) = own::first_figure(&formula).unzip();
-        Ok(Claim {
-            claim: match &stated.about {
-                Some(about) => format!("{}: {about}", statement.says),
-                None => statement.says.clone(),
-            },
-            kind: ClaimKind::Published,
-            formula: Some(stated.formula.clone()),
-            metric,
-            target: target.flatten(),
-            statement: Some(statement.id.clone()),
-            reading_of: statement.reading_of.clone(),
-            source: self.source(&statement.place),
-            not_comparable: stated.not_comparable.clone(),
-            ..Claim::default()
-        })
-    }
 }
 
 /// Returns a figure as formulas over rows name it.
@@ -637,72 +512,6 @@ fn figure(metric: Metric, target: Option<f64>) -> String {
         Some(target) => format!("{}({target})", metric.name()),
         None => metric.name().to_owned(),
     }
-}
-
-/// Returns what each cell follows from, by their places.
-fn follows(paper: &Paper) -> BTreeMap<String, Vec<String>> {
-    let mut follows: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for statement in paper
-        .statements
-        .iter()
-        .filter(|one| one.kind == Kind::Follows)
-    {
-        let instances = statement
-            .formula
-            .as_ref()
-            .map(|formula| formula.instances(&paper.grid));
-        for instance in instances.into_iter().flatten().flatten() {
-            let is_cell = instance.any.first().is_some_and(|one| one.left.reads == 1);
-            if let ([left, rest @ ..], true) = (instance.inputs.as_slice(), is_cell) {
-                let of = follows.entry(left.place.clone()).or_default();
-                of.extend(rest.iter().map(|input| input.place.clone()));
-            }
-        }
-    }
-    follows
-}
-
-/// Returns the claims on cells that a cell follows from, and that follow from none themselves.
-fn bases(
-    place: &str,
-    follows: &BTreeMap<String, Vec<String>>,
-    labels: &BTreeMap<&str, String>,
-) -> Vec<String> {
-    let mut bases = Vec::new();
-    for base in follows.get(place).into_iter().flatten() {
-        let above = bases_within(base, follows, labels, 0);
-        let own = labels.get(base.as_str()).filter(|_| above.is_empty());
-        for label in above.into_iter().chain(own.cloned()) {
-            if !bases.contains(&label) {
-                bases.push(label);
-            }
-        }
-    }
-    bases
-}
-
-/// Limit of consequences of consequences.
-const DEEPEST: usize = 8;
-
-fn bases_within(
-    place: &str,
-    follows: &BTreeMap<String, Vec<String>>,
-    labels: &BTreeMap<&str, String>,
-    depth: usize,
-) -> Vec<String> {
-    if depth == DEEPEST {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    for base in follows.get(place).into_iter().flatten() {
-        let above = bases_within(base, follows, labels, depth + 1);
-        if above.is_empty() {
-            found.extend(labels.get(base.as_str()).cloned());
-        } else {
-            found.extend(above);
-        }
-    }
-    found
 }
 
 /// Returns a cell from its place, `FILE:LINE:COLUMN`.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::audit;
-use crate::formula::{Cell, Instance};
+use crate::formula::{Beside, Cell, Formula, Instance};
 
 /// A statement over rows that hold what the paper prints says what it says over the paper:
 /// in each instance it holds or not, and compares the same ratio.
