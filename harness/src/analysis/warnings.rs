@@ -218,9 +218,12 @@ fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
         let retries: u64 = row.succeeded().map(TrialAnalysis::retries).sum();
         if retries > 0 {
             let trials = row.succeeded().filter(|trial| trial.retries() > 0).count();
+            let failed = match retries {
+                1 => "1 function failed and was".to_owned(),
+                several => format!("{several} functions failed and were"),
+            };
             let text = format!(
-                "{retries} functions failed and were called again, in {trials} of {} trials: \
-                 their times and costs include it",
+                "{failed} called again, in {trials} of {} trials: their times and costs include it",
                 row.trials.len()
             );
             add(&mut warnings, id, &text);

@@ -91,17 +91,20 @@ fn failed(outcome: &TrialOutcome) -> Option<String> {
         *named.entry(what).or_default() += call.alike;
     }
     let count: u64 = named.values().sum();
+    let what = match count {
+        0 => return None,
+        1 => "a function that failed and was".to_owned(),
+        several => format!("{several} functions that failed and were"),
+    };
     let more = match named.len().saturating_sub(MOST_NAMED) {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
     let first: Vec<&str> = named.keys().take(MOST_NAMED).map(String::as_str).collect();
-    (count > 0).then(|| {
-        format!(
-            "what {count} functions did is missing, since they failed and were not called again ({}{more})",
-            first.join("; ")
-        )
-    })
+    Some(format!(
+        "what {what} not called again did is missing ({}{more})",
+        first.join("; ")
+    ))
 }
 
 /// Returns numbers of epochs, from 1, in words.
