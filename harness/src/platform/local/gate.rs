@@ -58,7 +58,8 @@ impl Gates {
                 _ => continue,
             };
             let mut gated = Vec::new();
-            for address in addresses.split(',') {
+            // No store is no address.
+            for address in addresses.split(',').filter(|one| !one.is_empty()) {
                 let (before, server, after) = parts(address);
                 let gate = Gate::before(server.to_owned()).await?;
                 gated.push(format!("{before}{}{after}", gate.address));
@@ -308,6 +309,28 @@ mod tests {
             ("redis://127.0.0.1:2", ("redis://", "127.0.0.1:2", "")),
         ] {
             assert_eq!(parts(address), expected);
+        }
+    }
+
+    /// A row without tensor stores names none, and a fault of a shared one is of that one.
+    #[tokio::test]
+    async fn gates_are_before_the_servers_that_there_are() {
+        let broken = |which| {
+            let does = Breakdown::Dies;
+            Fault::at_gradient(2, 0, 0, FaultKind::Server(BrokenServer { which, does }))
+        };
+        let faults = [Server::ObjectStore, Server::TensorStore].map(broken);
+        for (stores, names) in [("", false), ("redis://127.0.0.1:2", true)] {
+            let named = |name: &str, address: &str| (name.to_owned(), address.to_owned());
+            let mut environment = [
+                named(variable::OBJECTS, "http://k:s@127.0.0.1:1/b"),
+                named(variable::TENSORS, stores),
+            ];
+            let gates = Gates::before(&mut environment, &faults).await.unwrap();
+            assert_eq!(environment[1].1.is_empty(), !names);
+            assert_eq!(gates.tensors.len(), usize::from(names));
+            assert!(gates.suffer(0).await);
+            assert_eq!(gates.suffer(1).await, names);
         }
     }
 

@@ -168,7 +168,10 @@ fn what_is_missing_of_a_good_trial_is_a_warning() {
         .collect();
     let says = |trial: usize, what: &str| warnings[trial].iter().any(|said| said.contains(what));
     assert!(says(0, "nothing was evaluated after epoch"), "{warnings:?}");
-    assert!(says(0, "that failed and was not called again"), "{warnings:?}");
+    assert!(
+        says(0, "that failed and was not called again"),
+        "{warnings:?}"
+    );
     assert!(
         !says(1, "evaluated") && !says(1, "called again"),
         "{warnings:?}"
