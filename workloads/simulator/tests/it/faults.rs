@@ -198,7 +198,7 @@ fn the_only_tensor_store_dies_whoever_meets_the_fault() {
         for rank in 0..2 {
             let job = job(system, 2, 2, settings.clone());
             let ended = outcome(&Simulation {
-                faults: vec![Fault::at_gradient(rank, 0, 0, kind.clone())],
+                faults: vec![Fault::at_gradient(rank, 0, 0, kind)],
                 ..simulation(job, 1_000, &Profile::ideal(), 1.0)
             });
             assert!(happened(&ended) > 0, "{system}: rank {rank}");
