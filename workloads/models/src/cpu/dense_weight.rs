@@ -249,7 +249,7 @@ impl Gradient<'_> {
                     );
                 }
                 position += inputs;
-                row = row.add(L::COLUMNS);
+                row = row.wrapping_add(L::COLUMNS);
             }
         }
     }
@@ -291,8 +291,8 @@ impl Gradient<'_> {
                         } else {
                             copy::<L>(from, row, piece.length);
                         }
-                        from = from.add(stride * frame.pitch);
-                        row = row.add(L::COLUMNS);
+                        from = from.wrapping_add(stride * frame.pitch);
+                        row = row.wrapping_add(L::COLUMNS);
                     }
                 }
             }

@@ -173,8 +173,8 @@ impl Block {
                         }
                     }
                     L::store(to, sum);
-                    from = from.add(step);
-                    to = to.add(self.channels);
+                    from = from.wrapping_add(step);
+                    to = to.wrapping_add(self.channels);
                 }
             }
         }
@@ -286,7 +286,7 @@ impl Forward<'_> {
                 let from = image.add(y * window.stride * block.pixel_row);
                 let pixels = [self.geometry.out_width, window.stride * frame.channels];
                 block.sums::<L>(from, self.weight.as_ptr(), to, pixels);
-                to = to.add(self.geometry.out_width * frame.channels);
+                to = to.wrapping_add(self.geometry.out_width * frame.channels);
             }
         }
     }
@@ -429,7 +429,7 @@ impl Backward<'_> {
                     let weight = self.weight.as_ptr().add(tap * channels);
                     let from = gradient.add(pixel * channels);
                     block.sums::<L>(from, weight, to, [count, channels]);
-                    to = to.add(count * channels);
+                    to = to.wrapping_add(count * channels);
                     x += count;
                 }
             }
@@ -502,8 +502,8 @@ impl Backward<'_> {
                         for (column, sum) in sums.iter_mut().enumerate() {
                             *sum = L::fma(L::load(image.add(column * channels)), g, *sum);
                         }
-                        gradient = gradient.add(channels);
-                        image = image.add(window.stride * channels);
+                        gradient = gradient.wrapping_add(channels);
+                        image = image.wrapping_add(window.stride * channels);
                     }
                 }
                 for (column, sum) in sums.into_iter().enumerate() {

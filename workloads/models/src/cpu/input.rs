@@ -239,7 +239,7 @@ impl Frame {
                             at += 1;
                         }
                         source += self.channels;
-                        target = target.add(self.pitch);
+                        target = target.wrapping_add(self.pitch);
                     }
                     target = zeros(target, side(self.after));
                 }

@@ -148,7 +148,7 @@ impl Columns {
                 for (vector, sum) in sums.iter_mut().enumerate() {
                     *sum = add(*sum, L::load(pixel.add(vector * L::WIDTH)), vector);
                 }
-                pixel = pixel.add(self.channels);
+                pixel = pixel.wrapping_add(self.channels);
             }
             sums
         }

@@ -129,7 +129,7 @@ unsafe fn sums<L: Lanes, const R: usize, const C: usize>(
                         *sum = L::fma(factor, term, *sum);
                     }
                 }
-                right = right.add(L::COLUMNS);
+                right = right.wrapping_add(L::COLUMNS);
                 at += left_step;
             }
         }

@@ -54,7 +54,7 @@ pub(super) unsafe fn images<L: Lanes>(
                     L::store(to.add(layout.point), L::add(d[1], d[2]));
                     L::store(to.add(2 * layout.point), L::sub(d[2], d[1]));
                     L::store(to.add(3 * layout.point), L::sub(d[1], d[3]));
-                    to = to.add(ROW * layout.point);
+                    to = to.wrapping_add(ROW * layout.point);
                 }
             }
         }
@@ -158,7 +158,7 @@ pub(super) unsafe fn gradients<L: Lanes>(
                     L::store(to.add(layout.point), L::add(left, right));
                     L::store(to.add(2 * layout.point), L::sub(left, right));
                     L::store(to.add(3 * layout.point), L::sub(zero, right));
-                    to = to.add(ROW * layout.point);
+                    to = to.wrapping_add(ROW * layout.point);
                 }
             }
         }

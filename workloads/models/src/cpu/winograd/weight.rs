@@ -258,7 +258,7 @@ impl Kernel for Windows<'_> {
                 for lane in 0..L::WIDTH {
                     for taps in &taps {
                         *to = taps[lane];
-                        to = to.add(1);
+                        to = to.wrapping_add(1);
                     }
                 }
             }
