@@ -130,23 +130,28 @@ mod tests {
 
     use super::*;
 
+    fn shipped() -> impl Iterator<Item = Profile<Constant>> {
+        let names = crate::profiles::shipped().0.into_iter();
+        names.filter_map(crate::profiles::shipped_platform)
+    }
+
+    /// The constant at `path` where an experiment states `value`, on nothing.
+    fn stated_at(profile: &Profile<Constant>, path: &str, value: f64) -> Constant {
+        let constants = BTreeMap::from([(path.to_owned(), StatedConstant { value, basis: None })]);
+        let all = stated(profile, &constants).constants();
+        all.into_iter().find(|(name, _)| name == path).unwrap().1
+    }
+
     /// Freezing a constant narrows nothing, and draws are about the stated value: on either side of it,
     /// as far as about the profile's own unless the profile's range holds it.
     #[test]
     fn a_stated_constant_is_drawn_as_widely_as_before() {
-        let names = crate::profiles::shipped().0;
-        let profiles = names
-            .into_iter()
-            .filter_map(crate::profiles::shipped_platform);
         let mut drawn = 0;
-        for profile in profiles {
+        for profile in shipped() {
             for (path, own) in profile.constants() {
                 for factor in [0.0, 0.01, 0.3, 1.0, 4.0, 100.0] {
                     let value = factor * own.value;
-                    let stated_constant = StatedConstant { value, basis: None };
-                    let constants = BTreeMap::from([(path.clone(), stated_constant)]);
-                    let all = stated(&profile, &constants).constants();
-                    let (_, now) = all.iter().find(|(name, _)| *name == path).unwrap();
+                    let now = stated_at(&profile, &path, value);
                     let ((low, high), (own_low, own_high)) = (now.range(), own.range());
                     assert!((low..=high).contains(&value), "{path}");
                     if value == 0.0 || own_low == own_high {
@@ -173,20 +178,10 @@ mod tests {
     /// otherwise: no cell that it was fitted to becomes a prediction by being stated.
     #[test]
     fn a_constant_stated_at_the_profiles_value_keeps_what_it_was_fitted_to() {
-        let names = crate::profiles::shipped().0;
-        let profiles = names
-            .into_iter()
-            .filter_map(crate::profiles::shipped_platform);
         let mut fitted = 0;
-        for profile in profiles {
+        for profile in shipped() {
             for (path, own) in profile.constants() {
-                let fitted_at = |value| {
-                    let stated_constant = StatedConstant { value, basis: None };
-                    let constants = BTreeMap::from([(path.clone(), stated_constant)]);
-                    let all = stated(&profile, &constants).constants();
-                    let (_, now) = all.into_iter().find(|(name, _)| *name == path).unwrap();
-                    now.fitted_to
-                };
+                let fitted_at = |value| stated_at(&profile, &path, value).fitted_to;
                 assert_eq!(fitted_at(own.value), own.fitted_to, "{path}");
                 assert_eq!(fitted_at(own.value * 1.01 + 1.0), None, "{path}");
                 fitted += u32::from(own.fitted_to.is_some());
