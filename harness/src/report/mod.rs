@@ -38,8 +38,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 use tera::{Context, Kwargs, State, Tera};
 
-use self::charts::{Labelled, labelled, timelines};
-use self::samples::{Sample, samples};
+use self::charts::{Labelled, Timelines, labelled};
+use self::trace::Trace;
 use self::view::{Charts, View};
 use crate::analysis::Analysis;
 use crate::analysis::names::names;
@@ -81,10 +81,15 @@ pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError
     run.write("junit.xml", verdicts.as_bytes())?;
     let names = names(&analysis.summary.rows);
     let rows = labelled(analysis, &names);
-    let samples = samples(run, analysis)?;
-    trace::write(run, &rows, &samples)?;
+    let chosen = samples::chosen(analysis);
+    let (mut trace, mut timelines) = (Trace::of(chosen.len()), Timelines::default());
+    samples::each(run, &rows, &chosen, |labelled, sample| {
+        trace.add(labelled, sample);
+        timelines.add(labelled, sample);
+    })?;
+    trace.write(run)?;
     // The page shows the sizes of the files beside it, so it comes last.
-    let mut view = view(run, analysis, &rows, &samples);
+    let mut view = view(run, analysis, &rows, timelines);
     let markdown = render("report.md", MARKDOWN, &view)?;
     run.write("report.md", markdown.as_bytes())?;
     run.write_json(research_object::FILE, &research_object::crate_metadata(run))?;
@@ -107,8 +112,12 @@ pub fn write_figures(
 ) -> Result<usize, ResultsError> {
     let names = names(&analysis.summary.rows);
     let rows = labelled(analysis, &names);
-    let samples = samples(run, analysis)?;
-    let view = view(run, analysis, &rows, &samples);
+    let mut timelines = Timelines::default();
+    let chosen = samples::chosen(analysis);
+    samples::each(run, &rows, &chosen, |labelled, sample| {
+        timelines.add(labelled, sample);
+    })?;
+    let view = view(run, analysis, &rows, timelines);
     export::write(run, &view, directory)
 }
 
@@ -116,13 +125,11 @@ fn view(
     run: &RunDirectory,
     analysis: &Analysis,
     rows: &[Labelled<'_>],
-    samples: &[Sample<'_>],
+    timelines: Timelines,
 ) -> View {
-    let (timelines, timelines_left_out) = timelines(rows, samples);
     let charts = Charts {
         all: charts::all(analysis, rows, run.claims(), &run.manifest().platform),
         timelines,
-        timelines_left_out,
     };
     View::new(run, analysis, rows, charts)
 }

@@ -2,6 +2,8 @@
 
 use epochcost_systems::StepRecord;
 
+use super::activity::{Worker, workers};
+use super::charts::Labelled;
 use crate::analysis::{Analysis, TrialAnalysis};
 use crate::results::{ResultsError, RunDirectory};
 
@@ -10,30 +12,49 @@ pub(super) struct Sample<'a> {
     /// The row's place in the analysis.
     pub row: usize,
     pub trial: &'a TrialAnalysis,
-    pub steps: Vec<StepRecord>,
+    pub steps: &'a [StepRecord],
+    pub workers: Vec<Worker<'a>>,
+    /// Steps of no invocation that was recorded.
+    pub orphans: usize,
 }
 
-/// Returns the first trial of each row that ended well, or else the first that
-/// left anything.
-///
-/// # Errors
-/// When a file of events is missing or damaged.
-pub(super) fn samples<'a>(
-    run: &RunDirectory,
-    analysis: &'a Analysis,
-) -> Result<Vec<Sample<'a>>, ResultsError> {
-    let mut samples = Vec::new();
+/// Returns the first trial of each row that ended well, or else the first that left anything,
+/// with the row's place in the analysis.
+pub(super) fn chosen(analysis: &Analysis) -> Vec<(usize, &TrialAnalysis)> {
+    let mut chosen = Vec::new();
     for (row, analysed) in analysis.rows.iter().enumerate() {
         let left_something = |trial: &&TrialAnalysis| !trial.invocations.is_empty();
         let mut well = analysed.succeeded().filter(left_something);
         let any = || analysed.trials.iter().find(left_something);
-        if let Some(trial) = well.next().or_else(any) {
-            samples.push(Sample {
-                row,
-                trial,
-                steps: run.steps(&trial.trial)?,
-            });
-        }
+        chosen.extend(well.next().or_else(any).map(|trial| (row, trial)));
     }
-    Ok(samples)
+    chosen
+}
+
+/// Shows each of the `chosen` trials to `look`. The steps of one are in memory at a time.
+///
+/// # Errors
+/// When a file of events is missing or damaged.
+pub(super) fn each(
+    run: &RunDirectory,
+    rows: &[Labelled<'_>],
+    chosen: &[(usize, &TrialAnalysis)],
+    mut look: impl FnMut(&Labelled<'_>, &Sample<'_>),
+) -> Result<(), ResultsError> {
+    for (row, trial) in chosen {
+        let Some(labelled) = rows.get(*row) else {
+            continue;
+        };
+        let steps = run.steps(&trial.trial)?;
+        let (workers, orphans) = workers(&trial.invocations, &steps);
+        let sample = Sample {
+            row: *row,
+            trial,
+            steps: &steps,
+            workers,
+            orphans,
+        };
+        look(labelled, &sample);
+    }
+    Ok(())
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::causes;
 use super::chart::{Band, band as band_image};
-use super::charts::{Chart, Labelled};
+use super::charts::{Chart, Labelled, Timelines};
 use super::downloads::Download;
 use super::notes;
 use super::provenance::{self, Provenance};
@@ -157,8 +157,7 @@ pub(super) struct Fact {
 /// The charts of a run, drawn.
 pub(super) struct Charts {
     pub all: Vec<Chart>,
-    pub timelines: Vec<Chart>,
-    pub timelines_left_out: usize,
+    pub timelines: Timelines,
 }
 
 impl View {
@@ -200,8 +199,8 @@ impl View {
             settings,
             // Figures, and the tables of details.
             charts: charts.all,
-            timelines: charts.timelines,
-            timelines_left_out: charts.timelines_left_out,
+            timelines: charts.timelines.charts,
+            timelines_left_out: charts.timelines.left_out,
             verdicts_title: verdicts_title(summary, provenance),
             verdicts: lines(&|kind| kind != ClaimKind::Check),
             is_of_paper: (summary.verdicts.iter()).any(|verdict| verdict.kind.is_of_paper()),

@@ -117,56 +117,67 @@ fn columns(trial: &TrialId, steps: &[&StepRecord]) -> Vec<Column> {
         columns.push(column("alike", wholes(steps, |step| Some(step.alike))));
     }
     // What may be unknown.
+    let mut known = |name: String, values: Values| {
+        if values.any_known() {
+            columns.push(column(name, values));
+        }
+    };
+    known("loss".into(), reals(steps, |step| step.loss));
+    known(
+        "update_density".into(),
+        reals(steps, |step| step.update_density),
+    );
+    known("staleness".into(), reals(steps, |step| step.staleness));
     let digests = texts(steps, |step| step.parameters_digest.clone());
-    let mut known = vec![
-        column("loss", reals(steps, |step| step.loss)),
-        column("update_density", reals(steps, |step| step.update_density)),
-        column("staleness", reals(steps, |step| step.staleness)),
-        column("parameters_digest", digests),
-    ];
+    known("parameters_digest".into(), digests);
     for stage in Stage::ALL {
         for (name, value) in USAGES {
             let values = reals(steps, |step| {
                 let usage = step.usage.get(&stage);
                 usage.map(|usage| *value(&mut usage.clone()))
             });
-            known.push(column(usage_column(stage, name), values));
+            known(usage_column(stage, name), values);
         }
     }
-    columns.extend(known.into_iter().filter(|column| column.values.any_known()));
     // Nested fields, a column each.
-    let mut counts = Vec::new();
+    let mut counted = |name: String, values: Values| {
+        if values.any_counts() {
+            columns.push(column(name, values));
+        }
+    };
     for (stage, seconds) in STAGES {
         let values = reals(steps, |step| Some(*seconds(&mut step.seconds.clone())));
-        counts.push(column(format!("{stage}_s"), values));
+        counted(format!("{stage}_s"), values);
     }
     for (kind, polls) in WAITS {
         let requests = wholes(steps, |step| Some(polls(&mut step.waits.clone()).requests));
-        counts.push(column(format!("wait_{kind}_requests"), requests));
+        counted(format!("wait_{kind}_requests"), requests);
         for (name, value) in POLL_SECONDS {
             let values = reals(steps, |step| Some(*value(polls(&mut step.waits.clone()))));
-            counts.push(column(format!("wait_{kind}_{name}"), values));
+            counted(format!("wait_{kind}_{name}"), values);
         }
     }
     for (purpose, channels) in PURPOSES {
         for (channel, traffic) in CHANNELS {
+            // Copied out once: what a step sent for all purposes is 800 bytes.
+            let own = |step: &&StepRecord| *traffic(channels(&mut step.traffic.clone()));
+            let mut own: Vec<Traffic> = steps.iter().map(own).collect();
+            if own.iter().all(|own| *own == Traffic::default()) {
+                continue;
+            }
             for (count, value) in COUNTS {
-                let values = wholes(steps, |step| {
-                    Some(*value(traffic(channels(&mut step.traffic.clone()))))
-                });
-                counts.push(column(format!("{purpose}_{channel}_{count}"), values));
+                let values = own.iter_mut().map(|own| Some(*value(own)));
+                counted(
+                    format!("{purpose}_{channel}_{count}"),
+                    Values::Whole(values.collect()),
+                );
             }
         }
     }
     let removed = wholes(steps, |step| Some(step.stored.removed_bytes));
-    counts.push(column(REMOVED_BYTES, removed));
+    counted(REMOVED_BYTES.into(), removed);
     let stored = reals(steps, |step| Some(step.stored.byte_s));
-    counts.push(column(STORED_BYTE_S, stored));
-    columns.extend(
-        counts
-            .into_iter()
-            .filter(|column| column.values.any_counts()),
-    );
+    counted(STORED_BYTE_S.into(), stored);
     columns
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt};
+use tokio::sync::Semaphore;
 
 use super::draws;
 use super::prepared::{Opened, Prepared, open};
@@ -242,16 +243,19 @@ impl Trials<'_> {
                 left.push((index, plan));
             }
         }
-        // Several at a time where clocks are virtual; written in their order.
-        let running = left.into_iter().map(|(index, plan)| {
+        // Several at a time where clocks are virtual. They are written in their order: while one
+        // takes long, a few others end and wait to be written.
+        let at_once = self.platform.concurrent_trials();
+        let (turns, following) = (&Semaphore::new(at_once), &following);
+        let running = left.into_iter().map(|(index, plan)| async move {
+            let _turn = turns.acquire().await;
             let progress: Arc<TrialProgress> = following.trial(index, plan);
-            async move {
-                let data = &self.prepared.data;
-                let outcome = self.platform.run_trial(plan, data, progress.as_ref());
-                (index, plan, outcome.await)
-            }
+            let data = &self.prepared.data;
+            let outcome = self.platform.run_trial(plan, data, progress.as_ref());
+            (index, plan, outcome.await)
         });
-        let mut ended = stream::iter(running).buffered(self.platform.concurrent_trials());
+        let waiting = if at_once > 1 { 4 } else { 0 };
+        let mut ended = stream::iter(running).buffered(at_once + waiting);
         while let Some((index, plan, outcome)) = ended.next().await {
             let mut outcome = outcome?;
             outcome.warnings.extend(missed_faults(plan, &outcome));

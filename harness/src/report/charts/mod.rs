@@ -19,7 +19,7 @@ use crate::analysis::{Analysis, RowAnalysis};
 use crate::claims::Claim;
 
 pub use breakdowns::{COST_NAMES, cost_parts};
-pub(super) use timelines::timelines;
+pub(super) use timelines::Timelines;
 
 /// A chart with what a reader must know of it.
 #[derive(Debug, Serialize)]

@@ -4,7 +4,7 @@ use epochcost_systems::{StepRecord, find};
 
 use super::{Chart, Labelled, STAGES, every_size};
 use crate::format;
-use crate::report::activity::{Call, Worker, workers};
+use crate::report::activity::{Call, Worker};
 use crate::report::chart::{Lane, Piece, Span, Timeline, timeline};
 use crate::report::samples::Sample;
 
@@ -28,32 +28,34 @@ const KINDS: [(&str, &str); 7] = [
 const WAIT: usize = 5;
 const INIT: usize = 6;
 
-/// Returns a chart for each row of which something was recorded, and how many
-/// rows were left out.
-pub(in crate::report) fn timelines(
-    rows: &[Labelled<'_>],
-    samples: &[Sample<'_>],
-) -> (Vec<Chart>, usize) {
-    let charts = samples
-        .iter()
-        .filter_map(|sample| chart(rows.get(sample.row)?, sample));
-    let mut charts: Vec<Chart> = charts.collect();
-    let left_out = charts.len().saturating_sub(MOST_CHARTS);
-    charts.truncate(MOST_CHARTS);
-    (charts, left_out)
+/// A chart for each row of which something was recorded.
+#[derive(Default)]
+pub(in crate::report) struct Timelines {
+    pub(in crate::report) charts: Vec<Chart>,
+    /// Rows that were left out.
+    pub(in crate::report) left_out: usize,
+}
+
+impl Timelines {
+    pub(in crate::report) fn add(&mut self, labelled: &Labelled<'_>, sample: &Sample<'_>) {
+        match chart(labelled, sample) {
+            Some(_) if self.charts.len() == MOST_CHARTS => self.left_out += 1,
+            chart => self.charts.extend(chart),
+        }
+    }
 }
 
 fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
-    let (workers, _) = workers(&sample.trial.invocations, &sample.steps);
-    let window = Window::of(&workers, &sample.steps)?;
-    let shown = shown(&workers, &window);
+    let workers = sample.workers.as_slice();
+    let window = Window::of(workers, sample.steps)?;
+    let shown = shown(workers, &window);
     let system = find(&labelled.row.planned.row.job.system);
     let coordinators = system.map_or_else(Vec::new, |system| system.deployment().coordinators());
     let lanes: Vec<Lane> = shown
         .iter()
         .flat_map(|worker| lanes(worker, &window, &coordinators))
         .collect();
-    let caption = caption(labelled, sample, &window, [shown, &workers]);
+    let caption = caption(labelled, sample, &window, [shown, workers]);
     let id = format!("timeline-{}", sample.row);
     let drawn = Timeline {
         id: &id,

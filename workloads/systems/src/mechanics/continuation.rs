@@ -76,7 +76,7 @@ pub(crate) async fn save_monitor(world: &World, monitor: &Monitor, epoch: usize)
 /// Waits for the monitor that worker 0 writes after `epoch`.
 pub(crate) async fn load_monitor(world: &mut World, epoch: usize) -> Result<Monitor> {
     let key = monitor_key(epoch);
-    let waiting = world.waiting(key.clone(), CHECKPOINT_POLL, None);
+    let waiting = world.waiting("monitor", CHECKPOINT_POLL, None);
     let text = world
         .await_object(Purpose::State, CHECKPOINT_BUCKET, &key, waiting)
         .await?;
@@ -151,7 +151,7 @@ pub(crate) async fn save_checkpoint(
 /// it is awaited.
 pub(crate) async fn load_checkpoint(world: &mut World, epoch: usize) -> Result<Payload> {
     let key = checkpoint_key(epoch);
-    let waiting = world.waiting(format!("checkpoint {key}"), CHECKPOINT_POLL, None);
+    let waiting = world.waiting("checkpoint", CHECKPOINT_POLL, None);
     let checkpoint = world
         .await_object(Purpose::State, CHECKPOINT_BUCKET, &key, waiting)
         .await?;

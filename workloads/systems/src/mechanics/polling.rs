@@ -1,5 +1,6 @@
 //! Waiting for other workers by polling, as all these systems do.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use epochcost_channels::{Payload, Queue, Traffic};
@@ -29,7 +30,7 @@ pub(crate) struct PollOptions {
 
 /// A wait in progress: poll, pause, poll again.
 pub(crate) struct Waiting {
-    what: String,
+    what: Cow<'static, str>,
     interval: Duration,
     limit: Option<Duration>,
     since: Duration,
@@ -43,10 +44,11 @@ pub(crate) struct ListingPoll {
 }
 
 impl World {
-    /// Begins to wait for `what`, with a poll every `interval` for at most `limit`.
+    /// Begins to wait for `what`, with a poll every `interval` for at most `limit`. Of an object
+    /// `what` is its kind: errors add its key.
     pub(crate) fn waiting(
         &self,
-        what: impl Into<String>,
+        what: impl Into<Cow<'static, str>>,
         interval: Duration,
         limit: Option<Duration>,
     ) -> Waiting {
@@ -120,10 +122,11 @@ impl World {
     ) -> Result<SkippedPolls> {
         let waited = self.clock.now().saturating_sub(waiting.since);
         if waiting.limit.is_some_and(|limit| waited >= limit) {
-            return Err(SystemError::TimedOut {
-                what: waiting.what.clone(),
-                waited,
-            });
+            let what = match target {
+                PollTarget::Object { key, .. } => format!("{} {key}", waiting.what),
+                _ => waiting.what.to_string(),
+            };
+            return Err(SystemError::TimedOut { what, waited });
         }
         let pause = Pause {
             interval: waiting.interval,
@@ -169,7 +172,7 @@ impl World {
         let (world, keys) = (&*self, keys.as_slice());
         let awaited = move |index: usize| async move {
             let key = &keys[index];
-            let waiting = world.waiting(format!("gradient {key}"), options.interval, options.limit);
+            let waiting = world.waiting("gradient", options.interval, options.limit);
             let (body, paused) = world
                 .poll_until_present(Purpose::Exchange, bucket, key, waiting)
                 .await?;
@@ -298,7 +301,7 @@ mod tests {
     fn the_limit_ends_with_the_same_poll() {
         let second = Duration::from_secs(1);
         let waiting = |limit| Waiting {
-            what: String::new(),
+            what: "".into(),
             interval: second,
             limit,
             since: Duration::ZERO,

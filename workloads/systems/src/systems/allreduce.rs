@@ -356,7 +356,7 @@ impl Reducer {
     async fn get_merged(&self, world: &mut World, at: Iteration) -> Result<Vector> {
         let key = self.merged_key(at);
         let waiting = world.waiting(
-            format!("merged gradient {key}"),
+            "merged gradient",
             Duration::from_millis(self.settings.merged_poll_ms),
             self.settings.merged_timeout_s.map(Duration::from_secs),
         );

@@ -101,7 +101,7 @@ impl Neighbours {
         objects.put(BUCKET, &address_key(rank), own).await?;
         let next = (rank + 1) % workers;
         let waiting = world.waiting(
-            format!("address of worker {next}"),
+            "address",
             Duration::from_millis(self.settings.poll_ms),
             self.settings.timeout_s.map(Duration::from_secs),
         );

@@ -356,7 +356,7 @@ impl Chunks {
         decoded.collect()
     }
 
-    fn waiting(&self, world: &World, what: &str) -> crate::mechanics::polling::Waiting {
+    fn waiting(&self, world: &World, what: &'static str) -> crate::mechanics::polling::Waiting {
         world.waiting(
             what,
             Duration::from_millis(self.settings.list_poll_ms),

@@ -105,10 +105,9 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
         at: first,
         optimizer,
     } = query(world).await?;
-    // Divide the epoch's data: intervals of this function, and those that all have.
+    // Divide the epoch's data.
     let function = world.rank();
     let split = Split::new(&world.task.job, settings, functions);
-    let shared = (0..functions).map(|other| split.intervals_of(other)).min();
     let intervals = split.intervals_of(function);
     let mut trainer = Trainer {
         tensors: Tensors::new(world)?,
@@ -128,9 +127,8 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
             trainer.optimizer.reset();
         }
         // Train one interval from the reference model.
-        let is_shared = shared.is_some_and(|shared| interval < shared);
         trainer
-            .interval(world, &samples, &batches, is_shared)
+            .interval(world, &samples, &batches, interval < split.shared())
             .await?;
         let loss = trainer.mean_loss();
         // Report it; wait for the merge before the next.

@@ -3,7 +3,7 @@
 use epochcost_channels::{ChannelError, Payload, TensorStore};
 
 use crate::contract::state_dict::{Entry, EntryKind, state_dict};
-use crate::mechanics::transfers::at_once;
+use crate::mechanics::transfers::in_turn;
 use crate::{Result, Sizes, Vector, World};
 
 /// The whole state of a model.
@@ -53,8 +53,8 @@ impl Tensors {
         self.entries.len()
     }
 
-    fn store(&self, entry: Entry) -> &TensorStore {
-        match entry.kind {
+    fn store(&self, layer: usize) -> &TensorStore {
+        match self.entries[layer].kind {
             EntryKind::Parameters => &self.exchange,
             EntryKind::Statistics | EntryKind::Counter => &self.state,
         }
@@ -70,11 +70,11 @@ impl Tensors {
 
     /// Fetches a copy; `None` if it was never stored.
     pub(super) async fn get(&self, copy: Copy, limit: usize) -> Result<Option<Model>> {
-        let requests = self.entries.iter().enumerate().map(|(layer, entry)| {
-            let (store, key) = (self.store(*entry).clone(), self.key(layer, copy));
+        let get = |layer: usize| {
+            let (store, key) = (self.store(layer), self.key(layer, copy));
             async move { Ok(store.get(&key).await?) }
-        });
-        let found = at_once(limit, requests).await?;
+        };
+        let found = in_turn(limit, self.len(), get).await?;
         let found: Option<Vec<Payload>> = found.into_iter().collect();
         found.map(|found| self.assemble(&found)).transpose()
     }
@@ -116,13 +116,10 @@ impl Tensors {
 
     /// Whether a copy was ever stored: its first tensor shows it.
     pub(super) async fn holds(&self, copy: Copy) -> Result<bool> {
-        let Some(entry) = self.entries.first() else {
+        if self.entries.is_empty() {
             return Ok(false);
-        };
-        let found = self
-            .store(*entry)
-            .get_range(&self.key(0, copy), 0..0)
-            .await?;
+        }
+        let found = self.store(0).get_range(&self.key(0, copy), 0..0).await?;
         Ok(found.is_some())
     }
 
@@ -142,34 +139,33 @@ impl Tensors {
                 EntryKind::Counter => Vector::Real(vec![model.batches_seen]).encode(),
             });
         }
-        let requests = self.entries.iter().zip(values).enumerate();
-        let requests = requests.map(|(layer, (entry, value))| {
-            let (store, key) = (self.store(*entry).clone(), self.key(layer, copy));
+        let set = |layer: usize| {
+            let (store, key) = (self.store(layer), self.key(layer, copy));
+            let value = values[layer].clone();
             async move { Ok(store.set(&key, value).await?) }
-        });
-        at_once(limit, requests).await.map(drop)
+        };
+        in_turn(limit, self.len(), set).await.map(drop)
     }
 
     /// Has the store make the reference the mean of the functions' copies.
     pub(super) async fn merge_in_store(&self, functions: &[usize], limit: usize) -> Result<()> {
-        let requests = self.entries.iter().enumerate().map(|(layer, entry)| {
-            let store = self.store(*entry).clone();
-            let reference = self.key(layer, Copy::Reference);
+        let merge = |layer: usize| {
+            let (store, reference) = (self.store(layer), self.key(layer, Copy::Reference));
             let copies: Vec<String> = functions
                 .iter()
                 .map(|function| self.key(layer, Copy::Of(*function)))
                 .collect();
             async move { Ok(store.mean(&reference, &copies).await?) }
-        });
-        at_once(limit, requests).await.map(drop)
+        };
+        in_turn(limit, self.len(), merge).await.map(drop)
     }
 
     /// Deletes copies, at most a thousand keys per command.
     pub(super) async fn delete(&self, copies: &[Copy]) -> Result<()> {
-        for (layer, entry) in self.entries.iter().enumerate() {
+        for layer in 0..self.len() {
             let keys: Vec<String> = copies.iter().map(|copy| self.key(layer, *copy)).collect();
             for keys in keys.chunks(1000) {
-                self.store(*entry).delete(keys).await?;
+                self.store(layer).delete(keys).await?;
             }
         }
         Ok(())

@@ -79,12 +79,14 @@ impl Split {
         documents.div_ceil(self.interval.unwrap_or(documents).max(1))
     }
 
-    /// J: merges of the epoch.
+    /// J: merges of the epoch, as many as the first function has intervals.
     pub(super) fn merges(&self) -> usize {
-        (0..self.functions)
-            .map(|function| self.intervals_of(function))
-            .max()
-            .unwrap_or(0)
+        self.intervals_of(0)
+    }
+
+    /// Intervals that every function has: no function has fewer documents than the last.
+    pub(super) fn shared(&self) -> usize {
+        self.intervals_of(self.functions.saturating_sub(1))
     }
 
     /// ΣJ_f: over all functions.
@@ -167,7 +169,7 @@ mod tests {
             let split = split(samples, functions, k, batch);
             let documents = samples.div_ceil(64);
             let mut next = 0;
-            let mut merges = 0;
+            let (mut merges, mut shared) = (0, usize::MAX);
             for function in 0..functions {
                 let own = documents / functions + usize::from(function < documents % functions);
                 let expected = match k {
@@ -175,7 +177,7 @@ mod tests {
                     Some(k) => own.div_ceil((batch * k).div_ceil(64)),
                 };
                 prop_assert_eq!(split.intervals_of(function), expected);
-                merges = merges.max(expected);
+                (merges, shared) = (merges.max(expected), shared.min(expected));
                 for interval in 0..expected {
                     let range = split.interval(function, interval);
                     for batch_range in split.batches(&range) {
@@ -188,7 +190,7 @@ mod tests {
                 prop_assert_eq!(split.samples_of(function).end, next);
             }
             prop_assert_eq!(next, samples);
-            prop_assert_eq!(split.merges(), merges);
+            prop_assert_eq!((split.merges(), split.shared()), (merges, shared));
         }
     }
 }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::message::Message;
 use crate::{Result, SystemError};
@@ -6,8 +6,7 @@ use crate::{Result, SystemError};
 /// Messages that came, by step.
 #[derive(Default)]
 pub(super) struct Inbox {
-    /// Ranks whose update was announced, in that order.
-    announced: BTreeMap<u64, Vec<usize>>,
+    announced: BTreeMap<u64, Announced>,
     /// Updates that were announced and not taken yet, as announced: rank and step.
     fresh: Vec<(usize, u64)>,
     /// Ranks that the supervisor named.
@@ -24,6 +23,13 @@ pub(super) struct Inbox {
     opened: u64,
 }
 
+/// Ranks whose update of a step was announced.
+#[derive(Default)]
+struct Announced {
+    in_order: Vec<usize>,
+    known: HashSet<usize>,
+}
+
 impl Inbox {
     /// Takes in one message. One that comes again changes nothing.
     pub(super) fn sort(&mut self, message: Message) -> Result<()> {
@@ -33,8 +39,8 @@ impl Inbox {
             Message::Update { step, .. } | Message::Barrier { step, .. } if step < self.opened => {}
             Message::Update { rank, step } => {
                 let announced = self.announced.entry(step).or_default();
-                if !announced.contains(&rank) {
-                    announced.push(rank);
+                if announced.known.insert(rank) {
+                    announced.in_order.push(rank);
                     self.fresh.push((rank, step));
                 }
             }
@@ -78,14 +84,13 @@ impl Inbox {
     pub(super) fn open(&mut self, step: u64) -> Option<Vec<usize>> {
         let named = self.named.get(&step)?;
         let announced = self.announced.entry(step).or_default();
-        let mut sorted = announced.clone();
-        sorted.sort_unstable();
-        if sorted != *named {
+        let is_known = |rank| announced.known.contains(rank);
+        if announced.in_order.len() != named.len() || !named.iter().all(is_known) {
             return None;
         }
         self.named.remove(&step);
         self.opened = self.opened.max(step + 1);
-        self.announced.remove(&step)
+        Some(self.announced.remove(&step)?.in_order)
     }
 }
 
