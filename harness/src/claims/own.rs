@@ -6,7 +6,7 @@ use epochcost_systems::Device;
 
 use super::metric::Metric;
 use crate::formula::{
-    Cell, Column, Formula, FormulaError, Grid, Instance, ResolvedFormula, Span, Unit,
+    Cell, Column, Formula, FormulaError, Grid, Input, Instance, ResolvedFormula, Span, Unit,
 };
 use crate::rows::Row;
 
@@ -59,9 +59,11 @@ impl Place {
         !self.holds() && (self.all.iter()).all(|instance| instance.holds() || instance.is_tied())
     }
 
-    /// Returns the rows and figures that are read, each once.
+    /// Returns the rows and figures that are read, each once, those among them of which a largest,
+    /// smallest or best one was chosen.
     pub fn reads(&self) -> Vec<(&str, Figure)> {
-        reads(&self.all)
+        let inputs = (self.all.iter()).flat_map(|one| one.inputs.iter().chain(&one.beside));
+        figures_of(inputs)
     }
 
     /// Returns the rows that are read, each once.
@@ -76,10 +78,14 @@ impl Place {
     }
 }
 
-/// Returns the rows and figures that instances read, each once.
+/// Returns the rows and figures that instances compare, each once.
 pub fn reads(instances: &[Instance]) -> Vec<(&str, Figure)> {
+    figures_of(instances.iter().flat_map(|instance| &instance.inputs))
+}
+
+fn figures_of<'a>(inputs: impl Iterator<Item = &'a Input>) -> Vec<(&'a str, Figure)> {
     let mut reads = Vec::new();
-    for input in instances.iter().flat_map(|instance| &instance.inputs) {
+    for input in inputs {
         let name = input.name.split('[').next().unwrap_or_default();
         if let Some(figure) = figure(name)
             && !reads.contains(&(input.place.as_str(), figure))
@@ -221,7 +227,8 @@ impl OverRows {
         })
     }
 
-    /// Returns each place where rows have these figures; none where one is missing.
+    /// Returns each place where rows have these figures; none where one is missing, also one
+    /// of which a largest or smallest is chosen.
     ///
     /// # Errors
     /// When one cannot be computed, as a division by 0.
@@ -229,8 +236,12 @@ impl OverRows {
         &mut self,
         value: impl Fn(&str, Figure) -> Option<f64>,
     ) -> Result<Vec<Option<Place>>, FormulaError> {
+        let mut missing: HashSet<(&str, &str)> = HashSet::new();
         for read in &self.reads {
             let cell = value(&read.row, read.figure).map(|value| read.cell(value));
+            if cell.is_none() {
+                missing.insert((&read.row, read.figure.0.name()));
+            }
             if let Some(column) = self.grid.column_mut(read.column) {
                 column.set(&read.at, cell);
             }
@@ -241,6 +252,11 @@ impl OverRows {
         }
         let place = |place: &Place| {
             let all = own.remove(&place.at)?;
+            let is_missing =
+                |(row, (metric, _)): &(&str, Figure)| missing.contains(&(row, metric.name()));
+            if place.reads().iter().any(is_missing) {
+                return None;
+            }
             let at = place.at.clone();
             (all.len() == place.all.len()).then_some(Place { at, all })
         };

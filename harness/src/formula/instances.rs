@@ -23,6 +23,9 @@ pub struct Instance {
     pub any: Vec<Compared>,
     /// The numbers that were read.
     pub inputs: Vec<Input>,
+    /// The numbers that a largest, smallest or best one was compared with, and that other numbers
+    /// than these might have chosen.
+    pub beside: Vec<Input>,
 }
 
 impl Instance {
@@ -216,6 +219,7 @@ pub(super) fn each(
 struct Pair {
     compared: Compared,
     inputs: Vec<Input>,
+    beside: Vec<Input>,
     step: Option<(String, String)>,
 }
 
@@ -248,6 +252,7 @@ impl Evaluator<'_> {
                     at: at.iter().cloned().chain(pair.step).collect(),
                     any: vec![pair.compared],
                     inputs: pair.inputs,
+                    beside: pair.beside,
                 }));
                 return Ok(());
             }
@@ -255,6 +260,7 @@ impl Evaluator<'_> {
                 at,
                 any: Vec::new(),
                 inputs: Vec::new(),
+                beside: Vec::new(),
             };
             for comparison in any {
                 // An instance with an empty cell does not exist.
@@ -263,6 +269,7 @@ impl Evaluator<'_> {
                 };
                 instance.any.push(pair.compared);
                 read(&mut instance.inputs, &pair.inputs);
+                read(&mut instance.beside, &pair.beside);
             }
             found.push(instance);
             Ok(())
@@ -278,11 +285,13 @@ impl Evaluator<'_> {
         scope: &mut Scope<'_>,
     ) -> Result<Vec<Pair>, FormulaError> {
         let pair = |left: Chosen, op, right: Chosen, step| {
-            let mut inputs = left.0.inputs.clone();
+            let (mut inputs, mut beside) = (left.0.inputs.clone(), left.0.beside.clone());
             read(&mut inputs, &right.0.inputs);
+            read(&mut beside, &right.0.beside);
             Ok(Pair {
                 compared: self.compared(left, op, right, comparison.span)?,
                 inputs,
+                beside,
                 step,
             })
         };
@@ -294,7 +303,7 @@ impl Evaluator<'_> {
                     return Ok(Vec::new());
                 };
                 let is_one_cell = !left.inputs.is_empty()
-                    && left.inputs == right.inputs
+                    && (&left.inputs, &left.beside) == (&right.inputs, &right.beside)
                     && left.number == right.number;
                 if is_one_cell {
                     return Ok(Vec::new());
@@ -321,6 +330,8 @@ impl Evaluator<'_> {
                 else {
                     return Ok(Vec::new());
                 };
+                let others = rivals.iter();
+                let best = others.fold(best, |best, (_, other)| best.chosen_before(other));
                 let op = if *is_max { Op::More } else { Op::Less };
                 Ok(vec![pair((own, Some(at)), op, (best, Some(rival)), None)?])
             }

@@ -41,6 +41,8 @@ pub(super) struct Value {
     pub own_digit: Option<f64>,
     /// What was read for it, each number once.
     pub inputs: Vec<Input>,
+    /// What a largest or smallest of its numbers was compared with: other numbers might choose these.
+    pub beside: Vec<Input>,
 }
 
 impl Value {
@@ -60,6 +62,7 @@ impl Value {
             is_exact: true,
             own_digit: None,
             inputs: Vec::new(),
+            beside: Vec::new(),
         }
     }
 
@@ -88,7 +91,15 @@ impl Value {
                 value: cell.value,
                 place: cell.place.clone(),
             }],
+            beside: Vec::new(),
         }
+    }
+
+    /// Returns it, chosen before `other`.
+    pub fn chosen_before(mut self, other: &Self) -> Self {
+        read(&mut self.beside, &other.inputs);
+        read(&mut self.beside, &other.beside);
+        self
     }
 
     /// Returns its unit, if it is a quantity.

@@ -75,6 +75,7 @@ impl Evaluator<'_> {
                 let mut share = Value::computed(held as f64 / all.len() as f64);
                 for instance in &all {
                     read(&mut share.inputs, &instance.inputs);
+                    read(&mut share.beside, &instance.beside);
                 }
                 Ok((!all.is_empty()).then_some(share))
             }
@@ -141,8 +142,9 @@ impl Evaluator<'_> {
         if !number.is_finite() {
             return Err(self.error(span, "the result is too large", "use smaller numbers"));
         }
-        let mut inputs = left.inputs;
+        let (mut inputs, mut beside) = (left.inputs, left.beside);
         read(&mut inputs, &right.inputs);
+        read(&mut beside, &right.beside);
         Ok(Value {
             number,
             reach,
@@ -150,6 +152,7 @@ impl Evaluator<'_> {
             is_exact: left.is_exact && right.is_exact,
             own_digit: None,
             inputs,
+            beside,
         })
     }
 
@@ -161,8 +164,10 @@ impl Evaluator<'_> {
                 (None, _) => next,
                 (Some(sum), Fold::Sum) => self.binary(Sign::Plus, sum, next, Span::default())?,
                 (Some(best), _) => match (next.number.total_cmp(&best.number), fold) {
-                    (Ordering::Greater, Fold::Max) | (Ordering::Less, Fold::Min) => next,
-                    _ => best,
+                    (Ordering::Greater, Fold::Max) | (Ordering::Less, Fold::Min) => {
+                        next.chosen_before(&best)
+                    }
+                    _ => best.chosen_before(&next),
                 },
             });
         }

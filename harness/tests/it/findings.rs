@@ -121,6 +121,38 @@ fn what_a_formula_leaves_out_parts_no_named_rows() {
     );
 }
 
+/// The largest, the smallest and the best of several rows are looked for among all of them, in whichever
+/// order they stand, and in each draw; where one has no figure, nothing is known.
+#[test]
+fn the_largest_of_several_rows_is_that_of_all() {
+    let row =
+        |workers: usize| format!("{{name: w{workers}, system: allreduce, workers: {workers}}}");
+    let rows = [2, 8, 4].map(row).join(", ");
+    let own = SIMULATED
+        .replace("[spirt, allreduce, gpu_baseline]", &format!("[{rows}]"))
+        .replace("limits: false", "limits: false, draws: 59");
+    let holds = [
+        "max(row, puts[w2|w8]) > puts[w4]",
+        "max(row, puts[w2|w8]) = puts[w8]",
+        "min(row, puts[w8|w2]) = puts[w2]",
+        "puts[w4] < max(row, puts) / 1.5",
+        "max(row, seconds_per_epoch[w2|w8]) > seconds_per_epoch[w4]",
+        "min(row, total_cost_usd[w8|w2]) < total_cost_usd[w4] < max(row, total_cost_usd[w2|w8])",
+        "argmax(row, total_cost_usd) = w8",
+        "argmin(row, total_cost_usd) = w2",
+    ];
+    let told = |(place, formula): (usize, &&str)| {
+        format!("  - {{says: finding {place}, formula: \"{formula}\"}}\n")
+    };
+    let findings: String = holds.iter().enumerate().map(told).collect();
+    let summary = run(&scene(&format!("{own}findings:\n{findings}")), 0);
+    let verdicts = summary["verdicts"].as_array().unwrap();
+    assert_eq!(verdicts.len(), holds.len());
+    for (verdict, formula) in verdicts.iter().zip(holds) {
+        assert_eq!(verdict["verdict"], "holds", "{formula}: {verdict}");
+    }
+}
+
 #[test]
 fn a_finding_that_no_row_has_figures_for_fails() {
     let without_claims = SIMULATED.to_owned();

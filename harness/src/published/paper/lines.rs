@@ -178,6 +178,15 @@ pub(super) fn statements(table: &Table) -> Result<Vec<Statement>, PublishedError
             );
             return Err(refused(row, "reading_of", reason));
         }
+        let of = all
+            .iter()
+            .find(|one| Some(&one.id) == statement.reading_of.as_ref());
+        if let Some(root) = of.and_then(|of| of.reading_of.as_ref()) {
+            let reason = format!(
+                "it is a reading of {root:?} itself: name that one, or none if the sentence is another"
+            );
+            return Err(refused(row, "reading_of", reason));
+        }
     }
     Ok(all)
 }

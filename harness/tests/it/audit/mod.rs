@@ -309,6 +309,13 @@ fn a_made_up_paper_is_audited() {
             "did you mean `minutes`",
         ),
         (
+            "statements.csv",
+            "reason,§2,cause,3,,",
+            "third,§2,value,2,twice,slow takes 20 minutes,minutes[slow] = 20,\nfourth,§2,value,2,third,about 20,minutes[slow] ~ 20,\nreason,§2,cause,3,,",
+            "statements.csv:5:",
+            "is a reading of \"twice\" itself",
+        ),
+        (
             "notes.csv",
             "twice,differs",
             "thrice,differs",
