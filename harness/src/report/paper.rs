@@ -162,7 +162,7 @@ fn statements(
         "place:",
         "its own figures:",
         "ours:",
-        "where…",
+        "where:",
         "why…",
     ];
     let mut table = Table::new(title, &columns);

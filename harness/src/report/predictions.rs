@@ -25,7 +25,7 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
             "observed:",
             "came true:",
             "since:",
-            "where…",
+            "where:",
         ],
     );
     let (mut right, mut wrong) = (0, 0);

@@ -178,12 +178,22 @@ pub(super) fn statements(table: &Table) -> Result<Vec<Statement>, PublishedError
             );
             return Err(refused(row, "reading_of", reason));
         }
-        let of = all
-            .iter()
-            .find(|one| Some(&one.id) == statement.reading_of.as_ref());
-        if let Some(root) = of.and_then(|of| of.reading_of.as_ref()) {
+        let of = statement.reading_of.as_ref();
+        let Some(of) = of.and_then(|of| all.iter().find(|one| one.id == *of)) else {
+            continue;
+        };
+        let places = |one: &Statement| -> BTreeSet<String> {
+            let places = one.place.split(';');
+            places.map(|place| place.trim().to_owned()).collect()
+        };
+        if let Some(root) = &of.reading_of {
+            let reason = format!("{:?} is a reading of {root:?} itself: name that one", of.id);
+            return Err(refused(row, "reading_of", reason));
+        }
+        if places(statement).is_disjoint(&places(of)) {
             let reason = format!(
-                "it is a reading of {root:?} itself: name that one, or none if the sentence is another"
+                "{:?} has other places: what is said elsewhere, also otherwise, is a statement of its own",
+                of.id
             );
             return Err(refused(row, "reading_of", reason));
         }

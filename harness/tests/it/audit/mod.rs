@@ -316,6 +316,13 @@ fn a_made_up_paper_is_audited() {
             "is a reading of \"twice\" itself",
         ),
         (
+            "statements.csv",
+            "reason,§2,cause,3,,",
+            "reason,§2,cause,3,first,",
+            "statements.csv:4:",
+            "has other places",
+        ),
+        (
             "notes.csv",
             "twice,differs",
             "thrice,differs",
