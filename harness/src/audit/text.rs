@@ -195,6 +195,8 @@ impl Sentence {
         told.all(|outcome| outcome == first).then_some(first)
     }
 
+    /// Returns what it says, where, and for how many it holds; where that depends on the reading,
+    /// also the first reading of which something else came.
     fn text(&self) -> String {
         let mark = self
             .marks
@@ -205,7 +207,18 @@ impl Sentence {
             (_, 0) => String::new(),
             (held, counted) => format!(": holds for {held} of {counted}"),
         };
-        format!("{} ({}{held})", mark.says.trim_end_matches('.'), mark.place)
+        let mut others = self.marks.iter().filter(|other| other.counted > 0);
+        let other = others.find(|other| other.outcome != mark.outcome);
+        let other = other.map_or(String::new(), |other| {
+            let says = other.says.trim_end_matches('.');
+            let (held, counted) = (other.held, other.counted);
+            format!(", in another reading: {says} ({held} of {counted})")
+        });
+        format!(
+            "{} ({}{held}){other}",
+            mark.says.trim_end_matches('.'),
+            mark.place
+        )
     }
 }
 
@@ -324,10 +337,19 @@ fn fallen(findings: &[Finding]) -> Vec<String> {
     fallen.iter().map(|one| one.text()).collect()
 }
 
-/// Returns the equality whose sides are furthest apart.
+/// Returns the equality whose sides are furthest apart, of those that hold in no reading.
 fn furthest(findings: &[Finding]) -> Option<String> {
+    let read = read(findings);
+    let fallen = read
+        .iter()
+        .filter(|one| one.outcome() == Some(Outcome::Differs));
+    let fallen: Vec<(&str, &str)> = fallen
+        .flat_map(|one| &one.marks)
+        .map(|mark| (&*mark.paper, &*mark.statement))
+        .collect();
     let is_equality = |one: &&Finding| {
         one.outcome == Outcome::Differs
+            && fallen.contains(&(&one.paper, &one.statement))
             && one.compared.iter().all(|compared| compared.op == Op::Equal)
     };
     let off = findings.iter().filter(is_equality);
