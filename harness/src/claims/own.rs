@@ -236,11 +236,11 @@ impl OverRows {
         &mut self,
         value: impl Fn(&str, Figure) -> Option<f64>,
     ) -> Result<Vec<Option<Place>>, FormulaError> {
-        let mut missing: HashSet<(&str, &str)> = HashSet::new();
+        let mut missing: Vec<(&str, Figure)> = Vec::new();
         for read in &self.reads {
             let cell = value(&read.row, read.figure).map(|value| read.cell(value));
             if cell.is_none() {
-                missing.insert((&read.row, read.figure.0.name()));
+                missing.push((&read.row, read.figure));
             }
             if let Some(column) = self.grid.column_mut(read.column) {
                 column.set(&read.at, cell);
@@ -252,9 +252,7 @@ impl OverRows {
         }
         let place = |place: &Place| {
             let all = own.remove(&place.at)?;
-            let is_missing =
-                |(row, (metric, _)): &(&str, Figure)| missing.contains(&(row, metric.name()));
-            if place.reads().iter().any(is_missing) {
+            if !missing.is_empty() && place.reads().iter().any(|read| missing.contains(read)) {
                 return None;
             }
             let at = place.at.clone();

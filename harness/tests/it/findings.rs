@@ -151,6 +151,10 @@ fn the_largest_of_several_rows_is_that_of_all() {
     for (verdict, formula) in verdicts.iter().zip(holds) {
         assert_eq!(verdict["verdict"], "holds", "{formula}: {verdict}");
     }
+    // An instance has no cost per function, whichever of the two stands first.
+    let finding = "findings:\n  - {says: it costs, formula: \"max(row, cost_per_function_usd[spirt-mobilenet-paper|gpu-baseline-mobilenet-paper]) > 0\"}\n";
+    let summary = run(&scene(&format!("{SIMULATED}{finding}")), 3);
+    assert_eq!(summary["verdicts"][0]["verdict"], "not_run");
 }
 
 #[test]
