@@ -35,8 +35,8 @@ const PLATFORMS: [(&str, &str); 4] =
     profiles_in!("": "aws-us-east-1", "aws-us-east-1-2024", "laptop", "serverless-gpu");
 
 /// The compute profiles of this program, by name.
-const COMPUTE: [(&str, &str); 6] = profiles_in!("compute/": "laptop", "published-cost-performance",
-    "published-p2p-instance", "published-p2p-lambda", "pytorch-vcpu", "stated-flops");
+const COMPUTE: [(&str, &str); 7] = profiles_in!("compute/": "epochcost-vcpu", "laptop",
+    "published-cost-performance", "published-p2p-instance", "published-p2p-lambda", "pytorch-vcpu", "stated-flops");
 
 /// Why a profile cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -81,7 +81,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "4min", requires = "limits")]
     limits_within: String,
     /// Simulate every row on so many samples of the constants' ranges, and give
-    /// percentiles. Compute times have ranges where they were carried from other hardware.
+    /// percentiles. Compute times have ranges where they were carried from other hardware or stated.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     uncertainty: Option<u32>,
     /// What the samples are drawn from.

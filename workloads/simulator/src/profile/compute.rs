@@ -79,7 +79,8 @@ pub struct ModelCost {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fitted_to: Option<FittedTo>,
     /// Factor that the times were multiplied by to carry them from where they were
-    /// measured, with its range; none where they are as measured or stated.
+    /// measured, with its range; 1 with the range of a stated rate; none where they are
+    /// as measured or published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Constant>,
     /// Source of the numbers.
