@@ -118,7 +118,7 @@ impl TrialAnalysis {
             pace,
             wall_s: trial.wall_s,
             stored_byte_s: totals.kept.byte_s(trial.started_s + trial.wall_s),
-            ..Usage::none_of(&row.job, &row.instance_type, function_price)
+            ..Usage::none_of(row, function_price)
         };
         let (paper, full) = (cost::paper(&usage, prices)?, cost::full(&usage, prices)?);
         // Epochs, and the columns of the comparison's table.

@@ -75,6 +75,16 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// Refuses trainings at once that would share no servers.
+    pub(super) fn jobs(&self, fields: &Node, jobs: usize) -> Result<usize, ExperimentError> {
+        if jobs == 1 || self.simulation.is_some() || self.has_servers {
+            return Ok(jobs);
+        }
+        let problem = format!("{jobs} trainings at once share servers, and these serve one");
+        let remedy = "run it with --platform sim, or --platform local --services real";
+        Err(self.error(fields, "jobs", problem, remedy))
+    }
+
     /// Refuses a row whose traffic could not be counted: in a step, every worker may send its
     /// gradient to every other.
     pub(super) fn exchange(

@@ -142,6 +142,7 @@ impl Checker<'_> {
             constants: self.constants(fields, constants)?,
             client: self.client(fields, training.client)?,
             tensor_store: self.tensor_store(fields, training.tensor_store)?,
+            jobs: self.jobs(fields, training.jobs)?,
             sandbox,
         };
         Ok(CheckedRow { row, impossible })

@@ -209,6 +209,12 @@ pub struct Training {
     pub constants: BTreeMap<String, StatedConstant>,
     /// In simulations: the client of this row's functions, as in `simulation`.
     pub client: Option<Client>,
+    /// Trainings of the row that run at once, names apart, on the same object store, broker, tensor stores and
+    /// GPUs, whose hosts they pay in equal parts; instances without a GPU are each one's own. Figures are
+    /// the first one's. On `sim`, and on `local` with `services: real`.
+    #[serde(default = "defaults::jobs")]
+    #[schemars(range(min = 1, max = 64))]
+    pub jobs: usize,
     /// With `services: real`: what computes on tensors.
     pub tensor_store: Option<TensorStoreChoice>,
 }
@@ -260,6 +266,9 @@ mod defaults {
     }
     pub fn timeout_s() -> u64 {
         900
+    }
+    pub fn jobs() -> usize {
+        1
     }
     pub fn ephemeral_storage_mb() -> u64 {
         u64::from(*EPHEMERAL_STORAGE_MB.start())

@@ -7,7 +7,7 @@
 //! share u of their time, the throughput of the GPU is min(n, 1/u) times that of one.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use epochcost_systems::{GpuUsage, Record};
 
@@ -19,13 +19,17 @@ use crate::resource::Resource;
 /// Samples per second of a GPU's use, as NVML's on real ones.
 const SAMPLES_PER_S: f64 = 5.0;
 
-/// The GPUs of a trial.
+/// The GPUs of a trial, as one of the trainings at once sees them.
+#[derive(Clone)]
 pub(crate) struct Gpus {
     engine: Engine,
     model: Option<GpuModel<f64>>,
     workers: usize,
     has_limits: bool,
-    devices: Mutex<BTreeMap<usize, Device>>,
+    /// Trainings on them at once, and which of these this is.
+    jobs: u64,
+    job: u64,
+    devices: Arc<Mutex<BTreeMap<usize, Device>>>,
 }
 
 /// One GPU.
@@ -36,8 +40,8 @@ struct Device {
     busy_s: f64,
     began: u64,
     ended: u64,
-    /// Memory of each worker on it, MB.
-    memory_mb: BTreeMap<usize, f64>,
+    /// Memory of each worker of each training on it, MB.
+    memory_mb: BTreeMap<(u64, usize), f64>,
 }
 
 /// A computation of a step, or an evaluation.
@@ -60,6 +64,7 @@ impl Gpus {
         engine: &Engine,
         profile: &Profile<f64>,
         workers: usize,
+        jobs: u64,
         has_limits: bool,
     ) -> Self {
         Self {
@@ -67,11 +72,21 @@ impl Gpus {
             model: profile.function.gpu.clone(),
             workers,
             has_limits,
-            devices: Mutex::default(),
+            jobs,
+            job: 0,
+            devices: Arc::default(),
         }
     }
 
-    /// Returns the number of functions per GPU.
+    /// Returns them as another training sees them.
+    pub(crate) fn of_job(&self, job: u64) -> Self {
+        Self {
+            job,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the number of functions of a training per GPU.
     fn sharing(&self, work: &GpuWork) -> usize {
         let model = self.model.as_ref().filter(|_| work.shares);
         model.map_or(1, |model| model.functions.round().max(1.0) as usize)
@@ -98,7 +113,7 @@ impl Gpus {
     /// Computes, at the speed that the other functions on the GPU leave.
     pub(crate) async fn compute(&self, work: &GpuWork) {
         let time = self.with(work, |device| device.time.clone());
-        let is_shared = self.sharing(work) > 1 && work.busy_s > 0.0;
+        let is_shared = (self.jobs > 1 || self.sharing(work) > 1) && work.busy_s > 0.0;
         if is_shared && work.seconds > 0.0 {
             let most = work.busy_s / work.seconds;
             time.consume(work.busy_s, most).await;
@@ -117,7 +132,7 @@ impl Gpus {
             device.began = device.began.min(began);
             device.ended = now;
             device.busy_s += work.busy_s;
-            let memory_mb = device.memory_mb.entry(work.rank).or_default();
+            let memory_mb = device.memory_mb.entry((self.job, work.rank)).or_default();
             *memory_mb = memory_mb.max(work.memory_mb + context_mb);
         });
     }
@@ -186,7 +201,9 @@ mod tests {
             }),
             workers,
             has_limits: true,
-            devices: Mutex::default(),
+            jobs: 1,
+            job: 0,
+            devices: Arc::default(),
         }
     }
 

@@ -39,6 +39,10 @@ pub struct Simulation {
     /// Injected faults.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
+    /// Trainings like this one, itself included, that run at once on the same servers and GPUs, with
+    /// names of their own; the outcome is the first one's.
+    #[serde(default = "weight::one", skip_serializing_if = "weight::is_one")]
+    pub jobs: u64,
 }
 
 /// A maker of the real model of an invocation.

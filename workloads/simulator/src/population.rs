@@ -351,6 +351,9 @@ fn unlike(simulation: &Simulation, options: &Options, alike: Alike) -> Option<&'
     if job.attack.is_some() {
         return Some("a job without attackers");
     }
+    if simulation.jobs > 1 {
+        return Some("jobs: 1");
+    }
     // Workers whose events are drawn fall out of step, and into convoys of another size where
     // they share a server.
     if draws_events(simulation) && !alike.drawn {

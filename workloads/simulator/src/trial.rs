@@ -1,20 +1,23 @@
 //! One trial in virtual time, from its services to its outcome.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use epochcost_channels::Payload;
+use epochcost_kernels::hash;
 use epochcost_systems::{
     ArithmeticMeter, ByHost, DATASET_BUCKET, DataLayout, DriveError, Fault, FaultKind, Job, Record,
     Running, System, dataset_objects, drive, find, phantom_objects, requests,
 };
-use futures_util::future::{Either, select};
+use futures_util::FutureExt;
+use futures_util::future::{Either, join_all, select};
 
 use crate::engine::{Engine, Stopped, locked, nanoseconds};
 use crate::error::SimulationError;
-use crate::functions::{Calls, Instances, Lambda, Records, Trial};
+use crate::functions::{Calls, Instances, Lambda, Pool, Records, Trial};
 use crate::gpus::Gpus;
 use crate::model::{Options, Simulated, Simulation};
 use crate::population::Population;
@@ -39,70 +42,101 @@ pub fn simulate(
         system: job.system.clone(),
     })?;
     let engine = Engine::default();
+    let bound = system.bind(job)?;
     let services = Services::new(
         &engine,
         &simulation.profile,
         job.workers,
-        system.bind(job)?.tensor_stores(),
+        bound.tensor_stores(),
         options.simulates_every_poll,
         population,
     );
-    store_data(system, job, options.data.as_ref(), &services)?;
-    // Functions and instances, which share what the trial has.
-    let (requests, follow_ups) = requests();
-    let progress = options.progress.unwrap_or_else(|| Box::new(|_| {}));
-    let records = Arc::new(Records::new(
-        options.keeps_steps,
-        services.population.clone(),
-        progress,
-    ));
-    let trial = Arc::new(Trial {
-        system,
-        engine: engine.clone(),
-        gpus: Arc::new(Gpus::new(
-            &engine,
-            &simulation.profile,
-            job.workers,
-            simulation.has_limits,
-        )),
-        services,
-        profile: simulation.profile.clone(),
-        cost: Arc::new(simulation.cost.clone()),
-        sizes: simulation.sizes,
-        real: options.compute,
-        recorded: options.recorded,
-        requests,
-        arithmetic: ArithmeticMeter::default(),
-        records: records.clone(),
-        invocations: Mutex::new(Calls::new(options.merges_invocations)),
-        most_requests: Arc::default(),
-        serial: AtomicU64::new(0),
-        faults: simulation.faults.clone(),
-    });
-    let functions = ByHost {
-        system,
-        functions: Lambda::new(
-            trial.clone(),
-            simulation,
-            !system.bind(job)?.states().is_empty(),
-        ),
-        instances: Instances {
-            trial: trial.clone(),
-        },
-        running: Running::default(),
+    // Each training's functions and instances, on what all share.
+    let (jobs, has_limits) = (simulation.jobs, simulation.has_limits);
+    let gpus = Gpus::new(&engine, &simulation.profile, job.workers, jobs, has_limits);
+    let pool = Arc::new(Pool::new(&engine, &simulation.profile, has_limits));
+    let real = options.compute.map(Arc::new);
+    let mut progress = options.progress;
+    let mut trainings = Vec::new();
+    for number in 0..jobs {
+        let services = match number {
+            0 => services.clone(),
+            _ => services.beside(),
+        };
+        store_data(system, job, options.data.as_ref(), &services)?;
+        let (requests, follow_ups) = requests();
+        let mut profile = simulation.profile.clone();
+        // Each draws events of its own.
+        if number > 0 {
+            profile.draws = profile.draws.map(|seed| hash::mix(seed, number));
+        }
+        let trial = Arc::new(Trial {
+            system,
+            engine: engine.clone(),
+            gpus: Arc::new(gpus.of_job(number)),
+            profile,
+            cost: Arc::new(simulation.cost.clone()),
+            sizes: simulation.sizes,
+            real: real.clone(),
+            recorded: options.recorded.clone(),
+            requests,
+            arithmetic: ArithmeticMeter::default(),
+            records: Arc::new(Records::new(
+                options.keeps_steps && number == 0,
+                services.population.clone(),
+                progress.take().unwrap_or_else(|| Box::new(|_| {})),
+            )),
+            services,
+            invocations: Mutex::new(Calls::new(options.merges_invocations || number > 0)),
+            most_requests: Arc::default(),
+            serial: AtomicU64::new(0),
+            faults: simulation.faults.clone(),
+        });
+        let is_workflow = !bound.states().is_empty();
+        let functions = ByHost {
+            system,
+            functions: Lambda::new(trial.clone(), pool.clone(), simulation, is_workflow),
+            instances: Instances {
+                trial: trial.clone(),
+            },
+            running: Running::default(),
+        };
+        trainings.push((trial, functions, follow_ups));
+    }
+    let mut trainings = trainings.into_iter();
+    let Some((trial, functions, follow_ups)) = trainings.next() else {
+        return Ok(Simulated::default());
     };
     // The run itself, in virtual time.
     let limit_s = deadline_s(simulation, system);
+    let broken = Mutex::new(None);
     let (ended, waiting) = {
-        let mut driving = pin!(drive(system, job, &functions, follow_ups));
+        let others = trainings
+            .zip(2..)
+            .map(|((_, functions, follow_ups), number)| {
+                let broken = &broken;
+                async move {
+                    if let Err(error) = drive(system, job, &functions, follow_ups).await {
+                        let failed = format!("training {number} of {jobs} at once failed: {error}");
+                        locked(broken).get_or_insert(failed);
+                    }
+                }
+            });
+        // They run as long as the first does.
+        let mut others = pin!(join_all(others).then(|_| pending()));
+        let mut first = pin!(drive(system, job, &functions, follow_ups));
+        let mut driving = select(first.as_mut(), others.as_mut()).map(|ended| match ended {
+            Either::Left((driven, _)) => driven,
+            Either::Right((never, _)) => never,
+        });
         let ended = match limit_s {
             None => {
-                let ended = engine.run_until(options.give_up_at, driving.as_mut());
+                let ended = engine.run_until(options.give_up_at, &mut driving);
                 ended.map(Some)
             }
             Some(limit_s) => {
                 let limit = engine.until(nanoseconds(limit_s));
-                let ended = engine.run_until(options.give_up_at, select(driving.as_mut(), limit));
+                let ended = engine.run_until(options.give_up_at, select(&mut driving, limit));
                 ended.map(|ended| match ended {
                     Either::Left((driven, _)) => Some(driven),
                     Either::Right(_) => None,
@@ -142,11 +176,12 @@ pub fn simulate(
         .services
         .infeasible()
         .or_else(|| trial.gpus.exceeded());
-    let mut kept: Vec<Record> = std::mem::take(&mut *locked(&records.kept));
+    let failure = failure.or_else(|| locked(&broken).take());
+    let mut kept: Vec<Record> = std::mem::take(&mut *locked(&trial.records.kept));
     kept.extend(trial.gpus.usage());
     Ok(Simulated {
         records: kept,
-        totals: std::mem::take(&mut locked(&records.totals)),
+        totals: std::mem::take(&mut locked(&trial.records.totals)),
         invocations: std::mem::take(&mut *locked(&trial.invocations)).into_list(),
         most_requests: *locked(&trial.most_requests),
         transitions,

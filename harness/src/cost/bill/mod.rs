@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    Host, Job, PaperAccount, Polls, PurposeTraffic, QueueService, Waits, find,
+    Device, Host, PaperAccount, Polls, PurposeTraffic, QueueService, Waits, find,
 };
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +102,10 @@ pub struct Usage<'a> {
     pub queue_service: QueueService,
     /// Number of database hosts that it rents, if it uses a tensor store.
     pub tensor_store_hosts: usize,
+    /// Trainings that share these and the broker, and pay an equal part each.
+    pub jobs: usize,
+    /// Trainings that share its instances.
+    pub jobs_on_instances: usize,
     /// The instance type of workers that run on instances.
     pub instance_type: &'a str,
     /// What a second of a function is charged by, where it is not Lambda's
@@ -126,8 +130,9 @@ pub struct Usage<'a> {
 }
 
 impl<'a> Usage<'a> {
-    /// Returns the usage of a trial of a job that used nothing yet, by its system's deployment.
-    pub fn none_of(job: &Job, instance_type: &'a str, function_price: Option<&'a str>) -> Self {
+    /// Returns the usage of a trial of a row that used nothing yet, by its system's deployment.
+    pub fn none_of(row: &'a Row, function_price: Option<&'a str>) -> Self {
+        let job = &row.job;
         let deployment = find(&job.system).map(|system| system.deployment());
         Self {
             paper_account: (deployment.as_ref())
@@ -135,7 +140,13 @@ impl<'a> Usage<'a> {
             queue_service: queue_service(job),
             tensor_store_hosts: (deployment.as_ref())
                 .map_or(1, |of| of.tensor_store_hosts(job.workers)),
-            instance_type,
+            jobs: row.jobs,
+            jobs_on_instances: if job.device == Device::Cuda && gpus(&row.instance_type) > 0 {
+                row.jobs
+            } else {
+                1
+            },
+            instance_type: &row.instance_type,
             function_price,
             invocations: Vec::new(),
             transitions: 0,
@@ -257,7 +268,10 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
         PaperAccount::PeerToPeer => charge_phases(&mut ledger, usage)?,
     }
     let hours = sum(usage, Host::Instance, |call| call.duration_ms / 3.6e6);
-    ledger.charge(&ec2(usage.instance_type), hours)?;
+    ledger.charge(
+        &ec2(usage.instance_type),
+        hours / usage.jobs_on_instances as f64,
+    )?;
     Ok(Bill {
         cost_model: CostModel::Paper,
         items: ledger.items,
@@ -290,13 +304,13 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
     }
     ledger.charge("state_transition", usage.transitions as f64)?;
     let hours = |call: &Invocation| ec2_hours(call.billed_ms as f64 / 1e3);
-    let instance_hours = sum(usage, Host::Instance, hours);
+    let instance_hours = sum(usage, Host::Instance, hours) / usage.jobs_on_instances as f64;
     ledger.charge(&ec2(usage.instance_type), instance_hours)?;
     charge_objects(&mut ledger, usage)?;
     charge_queue(&mut ledger, usage)?;
     let mut host_hours = 0.0;
     if moved(total(usage, |channels| channels.tensors)) {
-        host_hours = usage.tensor_store_hosts as f64 * ec2_hours(usage.wall_s);
+        host_hours = usage.tensor_store_hosts as f64 * ec2_hours(usage.wall_s) / usage.jobs as f64;
         ledger.charge(REDIS_HOST, host_hours)?;
     }
     // Machines of other clouds have both in their price.
@@ -442,7 +456,9 @@ fn charge_queue(ledger: &mut Ledger<'_>, usage: &Usage<'_>) -> Result<(), PriceB
             let more = more_polls(usage.waits.counts, pace);
             ledger.charge("sqs_request", requests + more)
         }
-        QueueService::RabbitMq if moved(queue) => ledger.charge(BROKER, usage.wall_s / 3600.0),
+        QueueService::RabbitMq if moved(queue) => {
+            ledger.charge(BROKER, usage.wall_s / 3600.0 / usage.jobs as f64)
+        }
         QueueService::RabbitMq | QueueService::Http => Ok(()),
     }
 }

@@ -32,6 +32,8 @@ fn usage(invocations: &[Invocation]) -> Usage<'_> {
         paper_account: PaperAccount::Comparison,
         queue_service: QueueService::RabbitMq,
         tensor_store_hosts: 1,
+        jobs: 1,
+        jobs_on_instances: 1,
         instance_type: "g4dn.xlarge",
         function_price: None,
         invocations: invocations.iter().collect(),

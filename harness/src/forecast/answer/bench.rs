@@ -249,6 +249,7 @@ impl Bench<'_> {
             profile,
             has_limits: self.stands.limits,
             faults: Vec::new(),
+            jobs: point.row.jobs as u64,
         };
         // What is refused of the whole is refused of its parts.
         if let Some(limit) = refused(&simulation, package_mb())? {

@@ -30,7 +30,7 @@ pub(super) fn check(row: &Row, gpus: &[Gpu]) -> Result<(), PlatformError> {
             continue;
         };
         // Worker r has GPU r modulo their number.
-        let sharing = (processes + gpus.len() - 1 - position) / gpus.len();
+        let sharing = row.jobs * ((processes + gpus.len() - 1 - position) / gpus.len());
         let needed_mb = sharing as f64 * each_mb;
         if needed_mb > memory_mb {
             return Err(PlatformError::Lacks {

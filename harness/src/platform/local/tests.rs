@@ -78,6 +78,7 @@ pub(super) fn row(job: &Job) -> Row {
         precision: Default::default(),
         faults: Vec::new(),
         own_model: None,
+        jobs: 1,
         constants: BTreeMap::new(),
         client: None,
         tensor_store: None,

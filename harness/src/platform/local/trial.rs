@@ -9,11 +9,13 @@ use epochcost_systems::{
     ByHost, Device, Fidelity, FollowUps, Host as HostKind, Launch, Running, System, drive, find,
     requests,
 };
+use futures_util::future::try_join_all;
 use tokio::time::{interval, sleep, timeout};
 
 use super::account::{Admission, Caller};
 use super::clock::TrialClock;
 use super::collector::Collector;
+use super::control::{self, ControlApi};
 use super::gate::Gates;
 use super::host::Host;
 use super::instance::Instances;
@@ -21,7 +23,7 @@ use super::lambda::{FunctionSpec, Lambda};
 use super::limits::{Enforced, vcpus};
 use super::runtime_api::RuntimeApi;
 use super::services::Services;
-use super::{Local, PlatformError, Progress, TrialData, control, largest_function_mb, machine};
+use super::{Local, PlatformError, Progress, TrialData, largest_function_mb, machine};
 use crate::metering::TrialOutcome;
 use crate::rows::{Precision, Row, TrialPlan};
 
@@ -44,36 +46,29 @@ pub(super) async fn run(
         .map_err(|error| unusable(error.to_string()))?
         .data_layout();
     let mut services = local.services.start(row, layout, data).await?;
-    let (requests, follow_ups) = requests();
-    let mut servers = services.environment();
-    let gates = Gates::before(&mut servers, &row.faults)
-        .await
-        .map_err(io("put gates before the servers"))?;
-    let control = control::serve(requests, Arc::new(gates))
-        .await
-        .map_err(io("serve the control API"))?;
-    let (collector, clock) = (Arc::new(Collector::default()), TrialClock::start());
-    let host = Arc::new(Host {
-        program: local.worker.program().to_owned(),
-        root: local.worker.path.parent().map(Path::to_owned),
-        environment: environment(row, servers, &control.endpoint())?,
-        limits: local.limits.clone(),
-        collector: collector.clone(),
-        clock,
-        logs: None,
-        ends: Default::default(),
-    });
-    let functions = functions(local, row, system, host.clone()).await?;
+    let clock = TrialClock::start();
+    let (mut trainings, mut follow_ups) = (Vec::new(), Vec::new());
+    for number in 0..row.jobs {
+        let servers = services.environment(number);
+        let (training, own) = Training::start(local, row, system, servers, clock).await?;
+        trainings.push(training);
+        follow_ups.push(own);
+    }
 
     let started_s = clock.unix_s();
-    let driving = drive_to_end(system, row, &functions, follow_ups, &collector, progress);
+    let driving = drive_all(system, row, &trainings, follow_ups, progress);
     let driven = with_services(driving, &mut services).await;
     let wall_s = clock.unix_s() - started_s;
     // Idle sandboxes end with their pool, those that still ran ended with `drive`.
-    drop(functions);
-    host.all_gone().await;
+    let mut collectors = Vec::new();
+    for training in trainings {
+        drop(training.functions);
+        training.host.all_gone().await;
+        collectors.push(training.collector);
+    }
     let left = services.end().await;
 
+    let collector = collectors.remove(0);
     progress.steps(*collector.steps().borrow());
     let throttles = collector.throttles();
     let (records, invocations, unreadable) = collector.take();
@@ -99,6 +94,81 @@ pub(super) async fn run(
         failure,
         warnings,
     })
+}
+
+/// One of the trainings of a trial that run at once.
+struct Training {
+    host: Arc<Host>,
+    collector: Arc<Collector>,
+    functions: ByHost<Lambda, Instances>,
+    /// Serves as long as it is there.
+    _control: ControlApi,
+}
+
+impl Training {
+    /// Makes its functions and instances, which find servers by `servers`.
+    async fn start(
+        local: &Local,
+        row: &Row,
+        system: &'static dyn System,
+        mut servers: Vec<(String, String)>,
+        clock: TrialClock,
+    ) -> Result<(Self, FollowUps), PlatformError> {
+        let (requests, follow_ups) = requests();
+        let gates = Gates::before(&mut servers, &row.faults)
+            .await
+            .map_err(io("put gates before the servers"))?;
+        let control = control::serve(requests, Arc::new(gates))
+            .await
+            .map_err(io("serve the control API"))?;
+        let collector = Arc::new(Collector::default());
+        let host = Arc::new(Host {
+            program: local.worker.program().to_owned(),
+            root: local.worker.path.parent().map(Path::to_owned),
+            environment: environment(row, servers, &control.endpoint())?,
+            limits: local.limits.clone(),
+            collector: collector.clone(),
+            clock,
+            logs: None,
+            ends: Default::default(),
+        });
+        let training = Self {
+            functions: functions(local, row, system, host.clone()).await?,
+            host,
+            collector,
+            _control: control,
+        };
+        Ok((training, follow_ups))
+    }
+}
+
+/// Drives the trainings of a trial until the first ends, and returns its state transitions; the others
+/// then end, too.
+async fn drive_all(
+    system: &dyn System,
+    row: &Row,
+    trainings: &[Training],
+    follow_ups: Vec<FollowUps>,
+    progress: &dyn Progress,
+) -> Result<u64, String> {
+    let driving = trainings.iter().zip(follow_ups).enumerate();
+    let mut driving = driving.map(|(number, (training, follow_ups))| {
+        let progress = (number == 0).then_some(progress);
+        drive_to_end(system, row, training, follow_ups, progress)
+    });
+    let Some(first) = driving.next() else {
+        return Ok(0);
+    };
+    let others = try_join_all(driving);
+    tokio::pin!(first, others);
+    tokio::select! {
+        biased;
+        driven = &mut first => driven,
+        ended = &mut others => match ended {
+            Ok(_) => first.await,
+            Err(reason) => Err(format!("another of {} trainings at once failed: {reason}", row.jobs)),
+        }
+    }
 }
 
 /// Time for which a trial continues after one of its services has ended: workers'
@@ -200,13 +270,13 @@ fn caller(row: &Row, system: &dyn System) -> Caller {
 async fn drive_to_end(
     system: &dyn System,
     row: &Row,
-    functions: &ByHost<Lambda, Instances>,
+    training: &Training,
     follow_ups: FollowUps,
-    collector: &Collector,
-    progress: &dyn Progress,
+    progress: Option<&dyn Progress>,
 ) -> Result<u64, String> {
-    let mut steps = collector.steps();
+    let mut steps = training.collector.steps();
     let limit = deadline(row, system);
+    let functions = &training.functions;
     let driving = drive(system, &row.job, functions, follow_ups);
     let deadline = sleep(limit);
     tokio::pin!(driving, deadline);
@@ -223,7 +293,10 @@ async fn drive_to_end(
                 let (limit, running) = (limit.as_secs(), functions.running.named());
                 return Err(format!("the trial did not end within {limit} s ({running} did not end)"));
             }
-            Ok(()) = steps.changed() => progress.steps(*steps.borrow_and_update()),
+            Ok(()) = steps.changed() => {
+                let done = *steps.borrow_and_update();
+                progress.inspect(|progress| progress.steps(done));
+            }
         }
     }
 }

@@ -95,6 +95,7 @@ impl Sim {
             profile,
             has_limits: self.simulation.limits,
             faults: row.faults.clone(),
+            jobs: row.jobs as u64,
         })
     }
 

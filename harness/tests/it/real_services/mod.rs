@@ -75,14 +75,17 @@ fn real_services_give_the_bits_and_counts_of_embedded_ones() {
     }
     let scene = Scene::new();
     let all = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/mobilenet.yaml");
-    let run = |services, out: &str| {
-        let arguments = [&[all, "--services", services], SMALL.as_slice()].concat();
+    let run = |services, out: &str, jobs| {
+        let at_once = [all, "--services", services, "--set", jobs];
+        let arguments = [at_once.as_slice(), SMALL.as_slice()].concat();
         scene.run(out, &arguments).succeed();
         RunDirectory::open_whole(&scene.path(out)).unwrap()
     };
-    let embedded = run("embedded", "embedded");
-    let real = run("real", "real");
+    let embedded = run("embedded", "embedded", "jobs=1");
+    let real = run("real", "real", "jobs=1");
     let (expected, found) = (steps(&embedded), steps(&real));
+    // A training meets nothing of another one on its servers.
+    assert_eq!(found, steps(&run("real", "at-once", "jobs=2")));
     let trials: Vec<&str> = expected.iter().map(|(trial, _)| trial.as_str()).collect();
     for system in ["spirt", "scatterreduce", "allreduce", "gpu-baseline"] {
         let is_there = trials.iter().any(|trial| trial.starts_with(system));

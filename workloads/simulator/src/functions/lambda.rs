@@ -20,7 +20,7 @@ use crate::station::StationSpec;
 /// AWS Lambda, or the platform that the profile describes instead.
 pub(crate) struct Lambda {
     trial: Arc<Trial>,
-    pool: Pool,
+    pool: Arc<Pool>,
     starts: Starts,
     memory_mb: u32,
     /// Memory sizes of functions that have their own, MB.
@@ -36,15 +36,16 @@ pub(crate) struct Lambda {
 }
 
 impl Lambda {
-    pub(crate) fn new(trial: Arc<Trial>, simulation: &Simulation, is_workflow: bool) -> Self {
+    pub(crate) fn new(
+        trial: Arc<Trial>,
+        pool: Arc<Pool>,
+        simulation: &Simulation,
+        is_workflow: bool,
+    ) -> Self {
         let (timeout_s, has_limits) = (simulation.timeout_s, simulation.has_limits);
         let function = &trial.profile.function;
-        let limits = (
-            function.concurrency_limit as usize,
-            function.scaling_per_10_s,
-        );
         Self {
-            pool: Pool::new(&trial.engine, has_limits.then_some(limits)),
+            pool,
             starts: Starts::new(&trial.engine, &trial.profile, !is_workflow),
             map_concurrency: if has_limits {
                 trial.profile.workflow.map_concurrency_limit as usize

@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 pub(crate) use calls::Calls;
 pub(crate) use instances::Instances;
 pub(crate) use lambda::Lambda;
+pub(crate) use pool::Pool;
 pub(crate) use start::Starts;
 
 use crate::channels::channels;
@@ -43,7 +44,7 @@ pub(crate) struct Trial {
     pub(crate) profile: Profile<f64>,
     pub(crate) cost: Arc<ModelCost>,
     pub(crate) sizes: Sizes,
-    pub(crate) real: Option<MakeCompute>,
+    pub(crate) real: Option<Arc<MakeCompute>>,
     pub(crate) recorded: Option<Arc<Recorded>>,
     pub(crate) requests: Requests,
     pub(crate) arithmetic: ArithmeticMeter,
@@ -116,7 +117,7 @@ impl Trial {
             station: station.clone(),
             computed: computed.clone(),
             is_built,
-            real: self.real.as_ref().map(|make| make()).transpose()?,
+            real: self.real.as_ref().map(|make| (**make)()).transpose()?,
             recorded: self.recorded.clone(),
             rank: task.rank,
             gpus: self.gpus.clone(),

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::engine::{Engine, locked};
 use crate::network::Network;
+use crate::profile::Profile;
 
 /// A sandbox of a function.
 #[derive(Clone)]
@@ -52,10 +53,15 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(engine: &Engine, limits: Option<(usize, f64)>) -> Self {
+    pub(crate) fn new(engine: &Engine, profile: &Profile<f64>, has_limits: bool) -> Self {
+        let function = &profile.function;
+        let limits = (
+            function.concurrency_limit as usize,
+            function.scaling_per_10_s,
+        );
         Self {
             engine: engine.clone(),
-            limits,
+            limits: has_limits.then_some(limits),
             state: Mutex::new(State {
                 running: 0,
                 waiting: VecDeque::new(),

@@ -82,6 +82,20 @@ impl Services {
         }
     }
 
+    /// Returns the same servers with names of another training; its workers are all simulated.
+    pub(crate) fn beside(&self) -> Self {
+        let notify = Notify::default();
+        let tensors = self.tensors.iter();
+        let tensors = tensors.map(|tensors| Arc::new(tensors.beside(Arc::default())));
+        Self {
+            objects: Arc::new(self.objects.beside(&notify)),
+            tensors: Arc::new(tensors.collect()),
+            queues: Arc::new(self.queues.beside(&notify)),
+            notify,
+            ..self.clone()
+        }
+    }
+
     /// Breaks a server; a tensor store is that of peer `rank`, modulo those that are used.
     pub(crate) fn suffer(&self, broken: BrokenServer, rank: usize, engine: &Engine) {
         let condition = match broken.which {

@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use epochcost_channels::Payload;
 use epochcost_channels::memory::MemoryObjects;
@@ -19,11 +19,11 @@ pub(crate) struct Objects {
     pub(crate) store: MemoryObjects,
     pub(crate) model: ObjectStoreModel<f64>,
     pub(crate) server: Resource,
-    pub(crate) condition: Condition,
+    pub(crate) condition: Arc<Condition>,
     engine: Engine,
     /// Instants up to which the requests of buckets are spoken for, nanoseconds, by bucket and
     /// direction.
-    admitted: Mutex<HashMap<(String, Direction), u64>>,
+    admitted: Arc<Mutex<HashMap<(String, Direction), u64>>>,
     notify: Notify,
 }
 
@@ -34,9 +34,22 @@ impl Objects {
             store: MemoryObjects::default(),
             model: model.clone(),
             server: Resource::new(engine, capacity),
-            condition: Condition::default(),
+            condition: Arc::default(),
             engine: engine.clone(),
-            admitted: Mutex::default(),
+            admitted: Arc::default(),
+            notify: notify.clone(),
+        }
+    }
+
+    /// Returns the same server with names of another training.
+    pub(crate) fn beside(&self, notify: &Notify) -> Self {
+        Self {
+            store: MemoryObjects::default(),
+            model: self.model.clone(),
+            server: self.server.clone(),
+            condition: self.condition.clone(),
+            engine: self.engine.clone(),
+            admitted: self.admitted.clone(),
             notify: notify.clone(),
         }
     }

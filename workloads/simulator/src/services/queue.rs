@@ -1,5 +1,5 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use epochcost_channels::Payload;
 
@@ -20,7 +20,7 @@ pub(crate) struct Queues {
     broker: Mutex<Broker>,
     pub(crate) model: QueueModel<f64>,
     pub(crate) server: Resource,
-    pub(crate) condition: Condition,
+    pub(crate) condition: Arc<Condition>,
     notify: Notify,
 }
 
@@ -31,7 +31,18 @@ impl Queues {
             broker: Mutex::default(),
             model: model.clone(),
             server: Resource::new(engine, capacity),
-            condition: Condition::default(),
+            condition: Arc::default(),
+            notify: notify.clone(),
+        }
+    }
+
+    /// Returns the same server with names of another training.
+    pub(crate) fn beside(&self, notify: &Notify) -> Self {
+        Self {
+            broker: Mutex::default(),
+            model: self.model.clone(),
+            server: self.server.clone(),
+            condition: self.condition.clone(),
             notify: notify.clone(),
         }
     }

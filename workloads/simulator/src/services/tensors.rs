@@ -12,7 +12,7 @@ pub(crate) struct Tensors {
     pub(crate) store: Arc<MemoryTensors>,
     pub(crate) model: Arc<TensorStoreModel<f64>>,
     pub(crate) server: Resource,
-    pub(crate) condition: Condition,
+    pub(crate) condition: Arc<Condition>,
     /// The store's one thread, in seconds of its time per second.
     thread: Resource,
     /// The cores of the host, if all stations share one.
@@ -31,9 +31,21 @@ impl Tensors {
             store,
             model: model.clone(),
             server: Resource::new(engine, capacity),
-            condition: Condition::default(),
+            condition: Arc::default(),
             thread: Resource::new(engine, 1.0),
             host: host.cloned(),
+        }
+    }
+
+    /// Returns the same server with names of another training.
+    pub(crate) fn beside(&self, store: Arc<MemoryTensors>) -> Self {
+        Self {
+            store,
+            model: self.model.clone(),
+            server: self.server.clone(),
+            condition: self.condition.clone(),
+            thread: self.thread.clone(),
+            host: self.host.clone(),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use crate::support::*;
 use epochcost_simulator::profile::{GpuModel, Profile};
-use epochcost_simulator::{Limit, Options, Simulation, simulate};
-use epochcost_systems::Record;
+use epochcost_simulator::{Limit, Options, Simulated, Simulation, simulate};
+use epochcost_systems::{ChannelTraffic, Record};
 use serde_json::json;
 
 const BATCHES: usize = 5;
@@ -84,5 +84,97 @@ fn models_that_do_not_fit_on_their_gpu_are_infeasible() {
                 hit.reason
             );
         }
+    }
+}
+
+/// What a training sent and received, without polls, which depend on times.
+fn sent(simulated: &Simulated) -> [u64; 6] {
+    let traffic = simulated.totals.traffic;
+    let of = |channels: ChannelTraffic| {
+        let all = channels.objects.zip(channels.tensors, |a, b| a + b);
+        all.zip(channels.queue, |a, b| a + b)
+    };
+    let all = of(traffic.exchange).zip(of(traffic.dataset), |a, b| a + b);
+    let all = all.zip(of(traffic.state), |a, b| a + b);
+    [
+        all.puts,
+        all.gets,
+        all.messages,
+        all.deliveries,
+        all.bytes_up,
+        all.bytes_down,
+    ]
+}
+
+/// With n trainings at once a step takes max(t, n · busy), of functions and of replicas alike, and
+/// each does what it does alone.
+#[test]
+fn trainings_at_once_share_the_gpus_and_nothing_else() {
+    let mirrored = job("mirrored", 3, BATCHES, json!({}));
+    for busy_s in [0.001, 0.01, 0.1] {
+        for jobs in [1, 2, 4] {
+            let of_functions = kubeml(2.0, busy_s);
+            let of_replicas = Simulation {
+                job: mirrored.clone(),
+                ..kubeml(2.0, busy_s)
+            };
+            for (alone, each) in [(of_functions, 2.0), (of_replicas, 1.0)] {
+                let at_once = Simulation {
+                    jobs,
+                    ..alone.clone()
+                };
+                let busy_s = each * jobs as f64 * busy_s;
+                let expected = BATCHES as f64 * alone.cost.step_s(4, 1.0).max(busy_s);
+                let (alone, found) = (run(&alone), run(&at_once));
+                assert!(
+                    (found.wall_s - expected).abs() < 1e-6,
+                    "{} for {expected}",
+                    found.wall_s
+                );
+                assert_eq!(sent(&found), sent(&alone));
+                assert_eq!(found.invocations.len(), alone.invocations.len());
+            }
+        }
+    }
+}
+
+/// Of every system: as alone where servers have room for all, and longer where they do not.
+#[test]
+fn trainings_at_once_share_their_servers() {
+    for system in SYSTEMS {
+        let with = |jobs, server_bytes_per_s| {
+            let mut profile = Profile::ideal();
+            for service in [
+                &mut profile.object_store.service,
+                &mut profile.tensor_store.service,
+                &mut profile.queue.service,
+            ] {
+                service.server_bytes_per_s = server_bytes_per_s;
+            }
+            let job = job(system, 4, BATCHES, json!({}));
+            let alone = simulation(job, 100_000, &profile, 0.01);
+            run(&Simulation { jobs, ..alone })
+        };
+        let [alone, at_once] = [1, 3].map(|jobs| with(jobs, None));
+        let more_s = at_once.wall_s - alone.wall_s;
+        // What happens at one instant has no order: peers may look once more.
+        let look_s = if system.starts_with("p2p") { 0.1 } else { 0.0 };
+        assert!(more_s.abs() < look_s + 1e-6, "{system}: {more_s}");
+        assert_eq!(sent(&alone), sent(&at_once), "{system}");
+        let [narrow, shared] = [1, 3].map(|jobs| with(jobs, Some(1e7)).wall_s);
+        assert!(shared > 1.5 * narrow, "{system}: {shared} against {narrow}");
+    }
+}
+
+/// Memory of all trainings counts.
+#[test]
+fn trainings_that_do_not_fit_on_a_gpu_together_are_infeasible() {
+    for (jobs, fits) in [(1, true), (2, false)] {
+        let mut simulation = kubeml(4.0, 0.01);
+        (simulation.has_limits, simulation.jobs) = (true, jobs);
+        let hit = simulate(&simulation, Options::default())
+            .unwrap()
+            .infeasible;
+        assert_eq!(hit.is_none(), fits, "{hit:?}");
     }
 }

@@ -46,11 +46,11 @@ impl Provider {
 }
 
 impl Services {
-    /// Returns the environment variables in which workers find them.
-    pub(super) fn environment(&self) -> Vec<(String, String)> {
+    /// Returns the environment variables in which workers of one of the trainings at once find them.
+    pub(super) fn environment(&self, training: usize) -> Vec<(String, String)> {
         match self {
             Self::Embedded(services) => services.environment().into(),
-            Self::Real(trial) => trial.environment(),
+            Self::Real(trial) => trial.environment(training),
         }
     }
 

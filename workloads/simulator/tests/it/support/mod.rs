@@ -89,6 +89,7 @@ pub fn simulation(job: Job, parameters: usize, profile: &Profile<f64>, step_s: f
         cost: cost(step_s),
         has_limits: false,
         faults: Vec::new(),
+        jobs: 1,
     }
 }
 

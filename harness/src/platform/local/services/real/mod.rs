@@ -35,7 +35,8 @@ pub(in crate::platform::local) struct Real {
 /// The services of one trial.
 pub(in crate::platform::local) struct Trial {
     row: Row,
-    scope: Scope,
+    /// Of each training.
+    scopes: Vec<Scope>,
     addresses: Addresses,
     servers: OwnedMutexGuard<Servers>,
 }
@@ -74,8 +75,9 @@ impl Real {
         data: &TrialData,
     ) -> Result<Trial, PlatformError> {
         // Part of every name, so that no trial meets what another one left.
-        let scope = format!("epochcost-{}", Uuid::new_v4().simple());
-        let scope: Scope = scope.parse().map_err(failed("name the trial's keys"))?;
+        let scope = |_| format!("epochcost-{}", Uuid::new_v4().simple()).parse();
+        let scopes = (0..row.jobs).map(scope).collect::<Result<_, _>>();
+        let scopes = scopes.map_err(failed("name the trial's keys"))?;
         let mut servers = self.servers.clone().lock_owned().await;
         let wanted = row.clone();
         let (servers, addresses) = blocking(move || {
@@ -85,7 +87,7 @@ impl Real {
         .await?;
         let trial = Trial {
             row: row.clone(),
-            scope,
+            scopes,
             addresses,
             servers,
         };
@@ -99,26 +101,29 @@ impl Trial {
     async fn put(&self, layout: DataLayout, data: &TrialData) -> Result<(), PlatformError> {
         let endpoint: Endpoint = self.addresses.objects.parse().map_err(failed(OBJECTS))?;
         create_bucket(&endpoint).await.map_err(failed(OBJECTS))?;
-        let store = open_objects(&endpoint, &self.scope).map_err(failed(OBJECTS))?;
         let objects = dataset_objects(&self.row.job, layout, &data.train, &data.test);
         let objects = objects.map_err(|error| PlatformError::Service {
             service: OBJECTS,
             reason: error.to_string(),
         })?;
-        for (key, object) in objects {
-            let put = store.put(DATASET_BUCKET, &key, object.into());
-            put.await.map_err(failed(OBJECTS))?;
+        for scope in &self.scopes {
+            let store = open_objects(&endpoint, scope).map_err(failed(OBJECTS))?;
+            for (key, object) in &objects {
+                let put = store.put(DATASET_BUCKET, key, object.clone().into());
+                put.await.map_err(failed(OBJECTS))?;
+            }
         }
         Ok(())
     }
 
-    /// Returns their addresses and the trial's scope as environment variables of workers.
-    pub(super) fn environment(&self) -> Vec<(String, String)> {
+    /// Returns their addresses and the scope of a training as environment variables of workers.
+    pub(super) fn environment(&self, training: usize) -> Vec<(String, String)> {
+        let scope = self.scopes.get(training).map(Scope::to_string);
         [
             (variable::OBJECTS, self.addresses.objects.clone()),
             (variable::TENSORS, self.addresses.tensors.join(",")),
             (variable::QUEUE, self.addresses.queue.clone()),
-            (variable::SCOPE, self.scope.to_string()),
+            (variable::SCOPE, scope.unwrap_or_default()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
@@ -155,7 +160,10 @@ impl Trial {
             // A store that has ended does not keep the others from being cleared.
             let clearing = async {
                 let endpoint: Endpoint = address.parse()?;
-                clear(&endpoint, &self.scope).await
+                for scope in &self.scopes {
+                    clear(&endpoint, scope).await?;
+                }
+                Ok(())
             };
             let clearing: Result<(), ChannelError> = clearing.await;
             cleared = cleared.and(clearing.map_err(|error| crate::chain::chain(&error)));
