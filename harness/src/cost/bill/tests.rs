@@ -172,6 +172,18 @@ fn sqs_is_paid_by_the_request_and_databases_by_the_host() {
             ("ebs_gp3_gb_month", 8.0 * 4.0 * 60.0 / MONTH_S),
         ]
     );
+    // Trainings at once pay an equal part of hosts, and their own requests.
+    usage.jobs = 4;
+    let shared = full(&usage, &book).unwrap();
+    for (alone, shared) in bill.items.iter().zip(&shared.items) {
+        let of = if alone.dimension == "sqs_request" {
+            1.0
+        } else {
+            4.0
+        };
+        assert_eq!(alone.quantity, shared.quantity * of, "{}", alone.dimension);
+    }
+    usage.jobs = 1;
     // 64 KB of text hold 49,152 bytes of payload.
     usage.traffic.exchange.queue.bytes_up = 4 * 49_152;
     usage.traffic.exchange.queue.bytes_down = 3 * 49_153;

@@ -78,6 +78,7 @@ fn plan(system: &str) -> TrialPlan {
         precision: Default::default(),
         faults: Vec::new(),
         own_model: None,
+        jobs: 1,
         constants: std::collections::BTreeMap::new(),
         client: None,
         tensor_store: None,
