@@ -8,7 +8,7 @@ use super::counts::Counts;
 use super::summary::Verdict;
 use crate::claims::Lost;
 use crate::claims::VerdictKind;
-use crate::platform::{Figures, figures_of};
+use crate::platform::{Figures, aws_plan, figures_of};
 use crate::results::ItemState;
 
 /// A table or figure of a paper.
@@ -36,6 +36,9 @@ pub struct ItemOverview {
     pub commit: Option<String>,
     /// Platform that it ran on or would run on; null if its file is invalid.
     pub platform: Option<String>,
+    /// Whether other servers than the platform's answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rehearsed: bool,
     /// The platform profile of a simulated run.
     pub profile: Option<String>,
     /// Size of the run directory, bytes; null without a run.
@@ -124,8 +127,38 @@ impl ItemOverview {
         self.is_whole() || self.state == ItemState::Gone
     }
 
-    /// Returns whether it was run to its end, as it is.
+    /// Returns whether it was run to its end, as it is or in its form for a platform, and there.
     pub fn is_whole(&self) -> bool {
-        self.state == ItemState::Done && self.reduced.is_empty()
+        let form = self.id.rsplit_once('.').map(|(_, form)| form);
+        let is_observed = self.reduced.is_empty() || form == Some(aws_plan::NAME);
+        self.state == ItemState::Done && is_observed && !self.rehearsed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Its deviations are stated; what is made smaller for a quick look is no observation.
+    #[test]
+    fn a_form_for_a_platform_is_observed_on_it_alone() {
+        for (id, reduced, rehearsed, is_whole) in [
+            ("p/table2", false, false, true),
+            ("p/table2", false, true, false),
+            ("p/table2.quick", true, false, false),
+            ("p/table2.aws", true, false, true),
+            ("p/table2.aws", true, true, false),
+        ] {
+            let item = serde_json::json!({
+                "id": id, "paper": "p", "description": "", "state": "done", "trials": 1,
+                "failed_trials": 0, "counts": Counts::default(), "claims": [],
+                "reduced": if reduced { vec!["trials=1"] } else { Vec::new() },
+                "rehearsed": rehearsed,
+            });
+            let item: ItemOverview = serde_json::from_value(item).unwrap();
+            assert_eq!(item.is_whole(), is_whole, "{id} {rehearsed}");
+        }
     }
 }

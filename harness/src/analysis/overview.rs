@@ -187,13 +187,9 @@ fn exit_status(items: Vec<&ItemOverview>) -> Exit {
 
 impl ItemOverview {
     fn new(item: &Item, run: Option<&AnalysedRun>) -> Self {
-        let claims = match run {
-            Some(run) => judged(run, item),
-            None => absent(item),
-        };
         let summary = run.map(|run| &run.analysis.summary);
         let rows = || summary.iter().flat_map(|summary| &summary.rows);
-        Self {
+        let mut overview = Self {
             id: item.id.clone(),
             paper: item.paper().to_owned(),
             description: item.description.clone(),
@@ -215,10 +211,17 @@ impl ItemOverview {
             reduced: item.reduced.clone(),
             trials: rows().map(|row| row.trials).sum(),
             failed_trials: rows().map(RowSummary::surprising_failures).sum(),
-            counts: counts(claims.iter()),
-            claims,
+            rehearsed: run.is_some_and(|run| run.directory.manifest().rehearsed),
+            counts: Counts::default(),
+            claims: Vec::new(),
             lost: item.lost.clone(),
-        }
+        };
+        overview.claims = match run {
+            Some(run) => judged(run, item, overview.is_whole()),
+            None => absent(item),
+        };
+        overview.counts = counts(overview.claims.iter());
+        overview
     }
 }
 
@@ -238,14 +241,13 @@ fn size_of(directory: &Path) -> io::Result<u64> {
 }
 
 /// Returns the verdicts of a run, those of papers beside the verdicts that are recorded now.
-fn judged(run: &AnalysedRun, item: &Item) -> Vec<JudgedClaim> {
+fn judged(run: &AnalysedRun, item: &Item, is_whole: bool) -> Vec<JudgedClaim> {
     let summary = &run.analysis.summary;
     let claims = item
         .claims
         .iter()
         .map(|claim| (claim.claim.as_str(), claim));
     let claims: BTreeMap<&str, &Claim> = claims.collect();
-    let is_whole = item.state == ItemState::Done && item.reduced.is_empty();
     let judged = |verdict: &Verdict| {
         let mut verdict = verdict.clone();
         let is_of_paper = verdict.kind.is_of_paper() && !item.claims.is_empty();

@@ -133,14 +133,17 @@ pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), 
     drop(rows);
     let name = document.file.file_stem().unwrap_or_default();
     let name = name.to_string_lossy();
-    // Verdicts are recorded of the experiment itself.
-    let form = options.form.and_then(|name| experiment.forms.get(name));
+    // Verdicts are recorded of the experiment itself, and of its form for a platform.
+    let recorded = match options.form {
+        Some(form) => format!("{name}.{}", form.as_str()),
+        None => name.to_string(),
+    };
     for claim in &mut claims {
-        claim.expect = (paper.recorded.verdict(&name, &claim.claim)).filter(|_| form.is_none());
+        claim.expect = paper.recorded.verdict(&recorded, &claim.claim);
         claim.note = note(&paper, &name, claim);
     }
     let is_made = |name: &str| claims.iter().any(|claim| claim.claim == name);
-    experiment.lost = paper.lost(&name, is_made);
+    experiment.lost = paper.lost(&recorded, is_made);
     claims.append(&mut experiment.claims);
     experiment.claims = claims;
     Ok(())

@@ -101,7 +101,7 @@ impl Peer {
         let (requests, follow_ups) = requests();
         let gates = Gates::before(&mut [], &[]).await.unwrap();
         let control = control::serve(requests, Arc::new(gates)).await.unwrap();
-        let mut common = services.environment();
+        let mut common = services.environment(0);
         common.push(("EPOCHCOST_CONTROL".into(), control.endpoint()));
         let faults = serde_json::to_string(faults).unwrap();
         common.push(("EPOCHCOST_FAULTS".into(), faults));

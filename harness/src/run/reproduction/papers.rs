@@ -41,7 +41,8 @@ pub(super) fn gone(
         };
         for experiment in paper.recorded.experiments() {
             let id = format!("{name}/{experiment}");
-            if !catalogue.contains(&id) {
+            let file = id.split_once('.').map_or(&*id, |(file, _)| file);
+            if !catalogue.iter().any(|own| own == file) {
                 items.push(Item::gone(id, paper.lost(experiment, |_| false)));
             }
         }
