@@ -33,6 +33,8 @@ pub struct Column {
     pub keys: Vec<String>,
     /// Whether its numbers are set-ups or counts, which are equal exactly or not at all.
     pub is_exact: bool,
+    /// Whether they are the authors' data, which the paper does not print.
+    pub authors_data: bool,
     /// Values of each key, in the order of the table.
     values: Vec<Vec<String>>,
     cells: BTreeMap<Vec<String>, Cell>,
@@ -46,6 +48,7 @@ impl Column {
             name: name.to_owned(),
             keys: keys.to_vec(),
             is_exact,
+            authors_data: false,
             values: vec![Vec::new(); keys.len()],
             cells: BTreeMap::new(),
         }

@@ -15,6 +15,8 @@ pub struct Input {
     /// `file:line:column` of a published figure, the column by its name, or where else it comes
     /// from.
     pub place: String,
+    /// Whether it is the authors' data, which the paper does not print.
+    pub authors_data: bool,
 }
 
 /// What is known of a number's unit.
@@ -75,11 +77,11 @@ impl Value {
                 number.cell.half_digit
             },
             own_digit: (!number.is_setup).then_some(number.cell.half_digit),
-            ..Self::of_cell(name.to_owned(), &number.cell)
+            ..Self::of_cell(name.to_owned(), &number.cell, false)
         }
     }
 
-    pub fn of_cell(name: String, cell: &Cell) -> Self {
+    pub fn of_cell(name: String, cell: &Cell, authors_data: bool) -> Self {
         Self {
             number: cell.value,
             reach: cell.half_digit,
@@ -90,6 +92,7 @@ impl Value {
                 name,
                 value: cell.value,
                 place: cell.place.clone(),
+                authors_data,
             }],
             beside: Vec::new(),
         }

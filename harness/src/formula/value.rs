@@ -96,7 +96,7 @@ impl Evaluator<'_> {
         };
         Some(Value {
             is_exact: column.is_exact,
-            ..Value::of_cell(name, cell)
+            ..Value::of_cell(name, cell, column.authors_data)
         })
     }
 

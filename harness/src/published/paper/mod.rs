@@ -161,6 +161,9 @@ struct TableFile {
     place: String,
     /// CSV file below the folder, or in `../published/`; a drawing has none.
     file: Option<String>,
+    /// Whether the file holds the authors' data, which the paper does not print.
+    #[serde(default)]
+    authors_data: bool,
     /// Columns that its cells are looked up by.
     keys: Vec<String>,
     /// Keys that the table does not print, with the one value of all its rows.
@@ -395,6 +398,7 @@ impl<'a> Reader<'a> {
         for (column, _) in self.entries(&format!("tables.{name}.columns")) {
             let (column, stated) = (&column, &file.columns[&column]);
             let mut made = Column::new(name, column, &keys, stated.setup || stated.is_counted());
+            made.authors_data = file.authors_data;
             let by = stated.unit_by.iter().next();
             for row in table.rows() {
                 let mut at = Vec::new();
