@@ -18,6 +18,17 @@ pub enum Outcome {
     CannotBeChecked,
 }
 
+impl Outcome {
+    /// Returns the word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Differs => "differs",
+            Self::CannotBeChecked => "cannot be checked",
+        }
+    }
+}
+
 /// One instance of a statement, judged by the paper's own figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
@@ -87,7 +98,7 @@ pub struct Mark {
 }
 
 /// Returns the statements of findings, in their order.
-pub fn marks(findings: &[Finding]) -> Vec<Mark> {
+pub fn marks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     for finding in findings {
         let is_its =
@@ -161,6 +172,12 @@ impl Finding {
             },
             notes: notes(paper, statement, outcome, instance)?,
         })
+    }
+
+    /// Returns the notes on it, and why it cannot be checked.
+    pub(crate) fn remarks(&self) -> impl Iterator<Item = &str> {
+        let why = self.why.iter().map(String::as_str);
+        self.notes.iter().map(String::as_str).chain(why)
     }
 
     /// Returns how many times the one side is the other, as a distance from equality.

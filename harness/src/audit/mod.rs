@@ -4,6 +4,7 @@
 //! its statements into findings.
 
 mod finding;
+mod sentence;
 pub mod text;
 
 use std::path::{Path, PathBuf};
@@ -15,9 +16,11 @@ use crate::shipped;
 use crate::suggest::did_you_mean;
 
 pub use finding::{Finding, Mark, Outcome, marks};
+pub(crate) use sentence::Reading;
+pub use sentence::{Sentence, chosen, sentences};
 
 /// The version of what `audit --json` prints.
-pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 0 };
+pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 1 };
 
 /// Why an audit could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,14 @@ pub enum AuditError {
         /// Name or folder, as given.
         name: String,
         /// Known names, or what is missing.
+        remedy: String,
+    },
+    /// No sentence is at the place, or has the word, that is asked for.
+    #[error("there is no sentence{what}\n  = help: {remedy}")]
+    NothingChosen {
+        /// What is asked for.
+        what: String,
+        /// Known places.
         remedy: String,
     },
 }

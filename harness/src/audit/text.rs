@@ -1,55 +1,9 @@
 //! Findings as people read them: plain text of at most 100 columns.
 
-use super::{Finding, Mark, Outcome, marks};
+use super::sentence::{Reading, Sentence, sentences as read};
+use super::{Finding, Outcome};
 use crate::format::{self, wrapped};
 use crate::formula::{Compared, Op, Side};
-
-/// Findings of one outcome and statement.
-pub(crate) struct Group<'a> {
-    pub(crate) mark: Mark,
-    pub(crate) findings: Vec<&'a Finding>,
-}
-
-impl Group<'_> {
-    /// Returns the place with what is said there.
-    pub(crate) fn heading(&self) -> String {
-        format!("{}: {}", self.mark.place, self.mark.says)
-    }
-
-    /// Returns the formula, if there is one.
-    pub(crate) fn formula(&self) -> Option<&str> {
-        self.findings.first()?.formula.as_deref()
-    }
-
-    /// Returns how many instances hold, if there are several.
-    pub(crate) fn held(&self) -> Option<String> {
-        let Mark { held, counted, .. } = self.mark;
-        (counted > 1).then(|| format!("holds for {held} of {counted}"))
-    }
-
-    /// Returns notes and reasons, each once, in order.
-    pub(crate) fn remarks(&self) -> Vec<&str> {
-        let mut texts: Vec<&str> = Vec::new();
-        for text in self.findings.iter().flat_map(|finding| remarks(finding)) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
-        texts
-    }
-}
-
-/// Returns the findings with that outcome, statement by statement.
-pub(crate) fn groups<'a>(findings: &[&'a Finding], outcome: Outcome) -> Vec<Group<'a>> {
-    let owned: Vec<Finding> = findings.iter().map(|finding| (*finding).clone()).collect();
-    let with = marks(&owned).into_iter().map(|mark| {
-        let is_its =
-            |finding: &&&Finding| finding.outcome == outcome && finding.statement == mark.statement;
-        let findings = findings.iter().filter(is_its).copied().collect();
-        Group { mark, findings }
-    });
-    with.filter(|group| !group.findings.is_empty()).collect()
-}
 
 /// Returns papers that findings are about, each with its own.
 pub(crate) fn by_paper(findings: &[Finding]) -> Vec<(&str, Vec<&Finding>)> {
@@ -66,7 +20,7 @@ pub(crate) fn by_paper(findings: &[Finding]) -> Vec<(&str, Vec<&Finding>)> {
     papers
 }
 
-/// Returns how many differ, agree and cannot be checked.
+/// Returns how many differ, agree and cannot be checked, and where the checked ones stand.
 pub(crate) fn counted(findings: &[&Finding]) -> String {
     let count = |outcome| {
         findings
@@ -74,13 +28,25 @@ pub(crate) fn counted(findings: &[&Finding]) -> String {
             .filter(|finding| finding.outcome == outcome)
             .count()
     };
+    let [printed, data] = origins(findings);
     format!(
-        "{} figures: {} differ, {} agree, {} cannot be checked",
+        "{} figures: {} differ, {} agree, {} cannot be checked; of {} checked, {printed} printed in \
+         the paper, {data} in its authors' data",
         findings.len(),
         count(Outcome::Differs),
         count(Outcome::Agrees),
-        count(Outcome::CannotBeChecked)
+        count(Outcome::CannotBeChecked),
+        printed + data
     )
+}
+
+/// Returns how many of the checked figures the paper prints, and how many need its authors' data.
+fn origins(findings: &[&Finding]) -> [usize; 2] {
+    let is_checked = |one: &&&Finding| one.outcome != Outcome::CannotBeChecked;
+    let checked = findings.iter().filter(is_checked);
+    let is_data = |one: &&&Finding| one.inputs.iter().any(|input| input.authors_data);
+    let data = checked.clone().filter(is_data).count();
+    [checked.count() - data, data]
 }
 
 /// Returns a figure with its unit, in at least three digits.
@@ -159,8 +125,13 @@ fn comparisons(finding: &Finding) -> String {
 pub(crate) fn inputs(finding: &Finding) -> String {
     let inputs = finding.inputs.iter();
     let inputs = inputs.map(|input| {
+        let origin = if input.authors_data {
+            ", authors' data"
+        } else {
+            ""
+        };
         format!(
-            "{} {} ({})",
+            "{} {} ({}{origin})",
             input.name,
             stated(input.value, ""),
             input.place
@@ -169,45 +140,21 @@ pub(crate) fn inputs(finding: &Finding) -> String {
     inputs.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the notes on a finding, and why it cannot be checked.
-pub(crate) fn remarks(finding: &Finding) -> impl Iterator<Item = &str> {
-    let why = finding.why.iter().map(String::as_str);
-    finding.notes.iter().map(String::as_str).chain(why)
-}
-
-/// A sentence of a paper with its readings.
-struct Sentence {
-    marks: Vec<Mark>,
-}
-
-impl Sentence {
+impl Sentence<'_> {
     fn weight(&self) -> u8 {
-        self.marks[0].weight
-    }
-
-    /// Returns what came of it: `None` if it depends on the reading.
-    fn outcome(&self) -> Option<Outcome> {
-        let told = |mark: &&Mark| mark.outcome != Outcome::CannotBeChecked;
-        let mut told = self.marks.iter().filter(told).map(|mark| mark.outcome);
-        let Some(first) = told.next() else {
-            return Some(Outcome::CannotBeChecked);
-        };
-        told.all(|outcome| outcome == first).then_some(first)
+        self.readings[0].mark.weight
     }
 
     /// Returns what it says, where, and for how many it holds; where that depends on the reading,
     /// also the first reading of which something else came.
     fn text(&self) -> String {
-        let mark = self
-            .marks
-            .iter()
-            .find(|mark| mark.counted > 0)
-            .unwrap_or(&self.marks[0]);
+        let mark = self.marks().find(|mark| mark.counted > 0);
+        let mark = mark.unwrap_or(&self.readings[0].mark);
         let held = match (mark.held, mark.counted) {
             (_, 0) => String::new(),
             (held, counted) => format!(": holds for {held} of {counted}"),
         };
-        let mut others = self.marks.iter().filter(|other| other.counted > 0);
+        let mut others = self.marks().filter(|other| other.counted > 0);
         let other = others.find(|other| other.outcome != mark.outcome);
         let other = other.map_or(String::new(), |other| {
             let says = other.says.trim_end_matches('.');
@@ -222,27 +169,15 @@ impl Sentence {
     }
 }
 
-/// Returns the sentences of findings, each with its readings.
-fn read(findings: &[Finding]) -> Vec<Sentence> {
-    let mut sentences: Vec<Sentence> = Vec::new();
-    for mark in marks(findings).into_iter().filter(|mark| mark.weight > 0) {
-        let of = mark.reading_of.as_ref();
-        let is_its = |one: &&mut Sentence| {
-            let first = &one.marks[0];
-            let own = first.reading_of.as_ref().unwrap_or(&first.statement);
-            first.paper == mark.paper && of.is_some_and(|of| *of == first.statement || of == own)
-        };
-        match sentences.iter_mut().find(is_its) {
-            Some(sentence) => sentence.marks.push(mark),
-            None => sentences.push(Sentence { marks: vec![mark] }),
-        }
-    }
-    sentences
-}
-
 /// Returns what the findings come to: for each paper its conclusions that stand, fall, depend on
-/// the reading and cannot be told; then the figures that differ, and what else falls.
-pub fn sentences(findings: &[Finding]) -> Vec<String> {
+/// the reading and cannot be told; then the figures that differ, and what else falls. Of a part of
+/// the findings, returns the counts alone.
+pub fn answer(findings: &[Finding], is_part: bool) -> Vec<String> {
+    if is_part {
+        let papers = by_paper(findings).into_iter();
+        let counts = papers.map(|(cite, own)| format!("{cite}: {}.", counted(&own)));
+        return counts.collect();
+    }
     let (mut sentences, fallen) = (summary(findings), fallen(findings));
     sentences.extend(fallen);
     sentences
@@ -261,8 +196,7 @@ fn summary(findings: &[Finding]) -> Vec<String> {
     let mut sentences = Vec::new();
     let papers = by_paper(findings);
     for (cite, own) in &papers {
-        let own: Vec<Finding> = own.iter().map(|finding| (*finding).clone()).collect();
-        sentences.extend(conclusions(cite, &read(&own)));
+        sentences.extend(conclusions(cite, &read(own)));
     }
     let of_papers: Vec<String> = papers
         .iter()
@@ -275,7 +209,17 @@ fn summary(findings: &[Finding]) -> Vec<String> {
         differs(&all),
         of_papers.join(", ")
     ));
-    sentences.extend(furthest(findings));
+    for (cite, own) in &papers {
+        let [printed, data] = origins(own);
+        if data > 0 {
+            sentences.push(format!(
+                "Of {} checked figures of {cite}, {printed} are printed in the paper, {data} need its \
+                 authors' data.",
+                printed + data
+            ));
+        }
+    }
+    sentences.extend(furthest(&all));
     sentences.push(match fallen(findings).len() {
         0 => "No sentence is contradicted by its paper's own figures.".to_owned(),
         1 => "One sentence is contradicted by its paper's own figures:".to_owned(),
@@ -287,12 +231,12 @@ fn summary(findings: &[Finding]) -> Vec<String> {
 /// Returns what the own figures of one paper say of its conclusions, an outcome a sentence.
 pub fn conclusions_of(findings: &[Finding]) -> Vec<String> {
     let cite = findings.first().map_or("", |finding| &finding.cite);
-    conclusions(cite, &read(findings))
+    conclusions(cite, &read(&findings.iter().collect::<Vec<_>>()))
 }
 
 /// Returns what a paper's own figures say of its conclusions, an outcome a sentence.
-fn conclusions(cite: &str, sentences: &[Sentence]) -> Vec<String> {
-    let main: Vec<&Sentence> = sentences.iter().filter(|one| one.weight() == 1).collect();
+fn conclusions(cite: &str, sentences: &[Sentence<'_>]) -> Vec<String> {
+    let main: Vec<&Sentence<'_>> = sentences.iter().filter(|one| one.weight() == 1).collect();
     if main.is_empty() {
         return Vec::new();
     }
@@ -310,7 +254,7 @@ fn conclusions(cite: &str, sentences: &[Sentence]) -> Vec<String> {
         main.len()
     )];
     for (outcome, words) in outcomes {
-        let own: Vec<&&Sentence> = main.iter().filter(|one| one.outcome() == outcome).collect();
+        let own: Vec<&&Sentence<'_>> = main.iter().filter(|one| one.outcome() == outcome).collect();
         if own.is_empty() {
             continue;
         }
@@ -327,32 +271,28 @@ fn conclusions(cite: &str, sentences: &[Sentence]) -> Vec<String> {
 
 /// Returns the sentences that the paper's own figures contradict in every reading, conclusions
 /// first.
+fn contradicted<'a>(findings: &[&'a Finding]) -> Vec<Sentence<'a>> {
+    let mut all = read(findings);
+    all.retain(|one| one.weight() > 0 && one.outcome() == Some(Outcome::Differs));
+    all.sort_by_key(Sentence::weight);
+    all
+}
+
 fn fallen(findings: &[Finding]) -> Vec<String> {
-    let read = read(findings);
-    let mut fallen: Vec<&Sentence> = read
-        .iter()
-        .filter(|one| one.outcome() == Some(Outcome::Differs))
-        .collect();
-    fallen.sort_by_key(|one| one.weight());
-    fallen.iter().map(|one| one.text()).collect()
+    let all: Vec<&Finding> = findings.iter().collect();
+    contradicted(&all).iter().map(Sentence::text).collect()
 }
 
 /// Returns the equality whose sides are furthest apart, of those that hold in no reading.
-fn furthest(findings: &[Finding]) -> Option<String> {
-    let read = read(findings);
-    let fallen = read
-        .iter()
-        .filter(|one| one.outcome() == Some(Outcome::Differs));
-    let fallen: Vec<(&str, &str)> = fallen
-        .flat_map(|one| &one.marks)
-        .map(|mark| (&*mark.paper, &*mark.statement))
-        .collect();
-    let is_equality = |one: &&Finding| {
-        one.outcome == Outcome::Differs
-            && fallen.contains(&(&one.paper, &one.statement))
-            && one.compared.iter().all(|compared| compared.op == Op::Equal)
+fn furthest(findings: &[&Finding]) -> Option<String> {
+    let is_equality = |one: &&&Finding| {
+        let mut compared = one.compared.iter();
+        one.outcome == Outcome::Differs && compared.all(|compared| compared.op == Op::Equal)
     };
-    let off = findings.iter().filter(is_equality);
+    let fallen = contradicted(findings);
+    let off = fallen.iter().flat_map(|one| &one.readings);
+    let off = off.flat_map(|reading| &reading.findings);
+    let off = off.filter(is_equality);
     let off = off.filter_map(|one| Some((one, one.distance()?)));
     let (most, _) = off.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     Some(format!(
@@ -365,88 +305,64 @@ fn furthest(findings: &[Finding]) -> Option<String> {
     ))
 }
 
-/// Returns the findings as plain text: what differs in full, the rest in one line per
-/// statement. With `all`, every figure that agrees has a line of its own.
-pub fn plain(findings: &[Finding], all: bool) -> String {
-    let summary = summary(findings).into_iter();
-    let mut lines: Vec<String> = summary.map(|sentence| wrapped("", &sentence)).collect();
-    lines.extend(fallen(findings).iter().map(|text| wrapped("- ", text)));
-    lines.push(String::new());
+/// Returns the findings as plain text, a block for each sentence: what differs in full, the rest in
+/// a line. With `all`, every figure has a line of its own; a part of the findings has no summary.
+pub fn plain(findings: &[Finding], all: bool, is_part: bool) -> String {
+    let all = all || is_part;
+    let mut lines: Vec<String> = Vec::new();
+    if !is_part {
+        lines.extend(summary(findings).iter().map(|text| wrapped("", text)));
+        lines.extend(fallen(findings).iter().map(|text| wrapped("- ", text)));
+        lines.push(String::new());
+    }
     for (cite, own) in by_paper(findings) {
-        lines.push(format!("{cite} ({})", counted(&own)));
-        for group in groups(&own, Outcome::Differs) {
-            lines.push(String::new());
-            lines.extend(detailed(&group));
+        lines.push(wrapped("", &format!("{cite} ({})", counted(&own))));
+        let blocks = read(&own);
+        for outcome in [Outcome::Differs, Outcome::Agrees, Outcome::CannotBeChecked] {
+            let blocks = blocks.iter().filter(|one| one.foremost() == outcome);
+            for (index, block) in blocks.enumerate() {
+                if index == 0 || all || outcome == Outcome::Differs {
+                    lines.push(String::new());
+                }
+                for (heading, reading) in block.headed() {
+                    lines.extend(shown(&heading, reading, all));
+                }
+            }
         }
-        lines.extend(section("agrees", &groups(&own, Outcome::Agrees), all));
-        let unknown = groups(&own, Outcome::CannotBeChecked);
-        lines.extend(section("cannot be checked", &unknown, true));
         lines.push(String::new());
     }
     lines.join("\n").trim_end().to_owned()
 }
 
-fn detailed(group: &Group<'_>) -> Vec<String> {
-    let held = group
-        .held()
-        .map_or(String::new(), |held| format!(" ({held})"));
-    let mut lines = vec![wrapped(
-        "  differs  ",
-        &format!("{}{held}", group.heading()),
-    )];
-    lines.extend(group.formula().map(|formula| wrapped("    ", formula)));
-    for finding in &group.findings {
+/// Returns a reading with its figures: all, or those that do not agree.
+fn shown(heading: &str, reading: &Reading<'_>, all: bool) -> Vec<String> {
+    let indent = reading.mark.reading_of.as_ref().map_or("", |_| "    ");
+    let line = |begin: &str, text: &str| wrapped(&format!("{indent}{begin}"), text);
+    let is_near = |finding: &&&Finding| {
+        let mut compared = finding.compared.iter();
+        compared.any(|one| one.holds == Some(true) && one.within_rounding == Some(false))
+    };
+    let near = match reading.findings.iter().filter(is_near).count() {
+        0 => None,
+        near => Some(format!("{near} within 1 % but beyond rounding")),
+    };
+    let held: Vec<String> = reading.held().into_iter().chain(near).collect();
+    let held = match held.join(", ") {
+        none if none.is_empty() => none,
+        held => format!(" ({held})"),
+    };
+    let word = reading.mark.outcome.word();
+    let mut lines = vec![line(&format!("  {word}  "), &format!("{heading}{held}"))];
+    let is_shown =
+        |one: &&&Finding| !one.compared.is_empty() && (all || one.outcome != Outcome::Agrees);
+    let findings: Vec<&&Finding> = reading.findings.iter().filter(is_shown).collect();
+    let formula = reading.formula().filter(|_| all || !findings.is_empty());
+    lines.extend(formula.map(|formula| line("    ", formula)));
+    for finding in findings {
         let text = format!("{}: {}", finding.row, comparisons(finding));
-        lines.push(wrapped("    - ", &text));
-        lines.push(wrapped("      from ", &inputs(finding)));
+        lines.push(line("    - ", &text));
+        lines.push(line("      from ", &inputs(finding)));
     }
-    lines.extend(group.remarks().iter().map(|text| wrapped("    => ", text)));
-    lines
-}
-
-fn section(title: &str, groups: &[Group<'_>], all: bool) -> Vec<String> {
-    let mut lines = Vec::new();
-    if !groups.is_empty() {
-        lines.extend([String::new(), format!("  {title}")]);
-    }
-    for group in groups {
-        let count = group.findings.len();
-        let is_near = |finding: &&&Finding| {
-            finding
-                .compared
-                .iter()
-                .any(|one| one.holds == Some(true) && one.within_rounding == Some(false))
-        };
-        let beyond = match group.findings.iter().filter(is_near).count() {
-            0 => String::new(),
-            near => format!(", {near} of them within 1 % but beyond rounding"),
-        };
-        let noun = if count == 1 { "figure" } else { "figures" };
-        let heading = if group.findings[0].compared.is_empty() {
-            group.heading()
-        } else {
-            format!("{} ({count} {noun}{beyond})", group.heading())
-        };
-        lines.push(wrapped("    ", &heading));
-        if all {
-            // Every figure with a line of its own.
-            let compared = group
-                .findings
-                .iter()
-                .filter(|finding| !finding.compared.is_empty());
-            lines.extend(compared.map(|finding| {
-                wrapped(
-                    "      - ",
-                    &format!("{}: {}", finding.row, comparisons(finding)),
-                )
-            }));
-        }
-        lines.extend(
-            group
-                .remarks()
-                .iter()
-                .map(|text| wrapped("      => ", text)),
-        );
-    }
+    lines.extend(reading.remarks().iter().map(|text| line("    => ", text)));
     lines
 }

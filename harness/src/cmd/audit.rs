@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PathBufValueParser, PossibleValue, TypedValueParser};
 use serde::Serialize;
 
-use crate::audit::{self, AUDIT_VERSION, AuditError, Finding, Mark};
+use crate::audit::{self, AUDIT_VERSION, AuditError, Finding, Mark, Outcome};
 use crate::chain::chain;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -21,6 +21,13 @@ pub struct Args {
     /// named.
     #[arg(value_name = "PAPER", value_parser = PaperParser)]
     papers: Vec<PathBuf>,
+    /// Show only the sentences at this place, in full: a section with those below it (`V-B2`), a
+    /// table or a figure (`table2`), or `abstract`.
+    #[arg(long, value_name = "SECTION|TABLE")]
+    place: Option<String>,
+    /// Show only the sentences with this text in them or in their formula, in full.
+    #[arg(long, value_name = "TEXT")]
+    word: Option<String>,
     /// Read the published tables from here instead of those built in.
     #[arg(long, value_name = "DIR")]
     published: Option<PathBuf>,
@@ -60,14 +67,25 @@ struct Audited<'a> {
     /// What the findings come to, a sentence each.
     answer: Vec<String>,
     statements: Vec<Mark>,
+    /// The same statements, each with its readings.
+    sentences: Vec<Readings<'a>>,
     findings: &'a [Finding],
+}
+
+/// A sentence as `--json` prints it.
+#[derive(Serialize)]
+struct Readings<'a> {
+    /// None if it depends on the reading.
+    outcome: Option<Outcome>,
+    readings: Vec<&'a Mark>,
 }
 
 /// Prints what adds up and what does not. Findings are the product and no
 /// failure.
 ///
 /// # Errors
-/// When a paper is unknown, or its files are missing or damaged.
+/// When a paper is unknown, its files are missing or damaged, or no sentence is at the place or has
+/// the word.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let Some(path) = &args.html {
         probe_file(path)?;
@@ -82,20 +100,31 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             },
             (error, _) => error.into(),
         })?;
-    let findings = audit::audit(&papers)?;
+    let mut findings = audit::audit(&papers)?;
+    let is_part = args.place.is_some() || args.word.is_some();
+    if is_part {
+        findings = audit::chosen(&findings, args.place.as_deref(), args.word.as_deref())?;
+    }
     output.text(if args.markdown {
-        report::audit_page(&findings).markdown()
+        report::audit_page(&findings, is_part).markdown()
     } else {
-        audit::text::plain(&findings, output.verbosity > 0)
+        audit::text::plain(&findings, output.verbosity > 0, is_part)
     });
     if let Some(path) = &args.html {
-        report::write_page(path, &report::audit_page(&findings))?;
+        report::write_page(path, &report::audit_page(&findings, is_part))?;
         output.message(format_args!("page: {}", path.display()));
     }
+    let all: Vec<&Finding> = findings.iter().collect();
+    let sentences = audit::sentences(&all);
+    let readings = sentences.iter().map(|one| Readings {
+        outcome: one.outcome(),
+        readings: one.marks().collect(),
+    });
     output.json(&Audited {
         schema_version: AUDIT_VERSION,
-        answer: audit::text::sentences(&findings),
+        answer: audit::text::answer(&findings, is_part),
         statements: audit::marks(&findings),
+        sentences: readings.collect(),
         findings: &findings,
     });
     Ok(Exit::Done)

@@ -385,3 +385,209 @@ fn papers_are_chosen_by_name() {
             .starts_with("# Audit")
     );
 }
+
+#[track_caller]
+fn text(arguments: &[&str]) -> String {
+    let output = epochcost(&[&["audit"], arguments].concat());
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The sentences that are chosen: places and statements of each one's readings.
+#[track_caller]
+fn chosen(arguments: &[&str]) -> Vec<[String; 2]> {
+    let all = audited(arguments);
+    let sentences = all["sentences"].as_array().unwrap().iter();
+    let fields = |one: &Value, name: &str| {
+        let readings = one["readings"].as_array().unwrap().iter();
+        let texts: Vec<&str> = readings.map(|one| one[name].as_str().unwrap()).collect();
+        texts.join("; ")
+    };
+    sentences
+        .map(|one| ["place", "statement"].map(|name| fields(one, name)))
+        .collect()
+}
+
+#[test]
+fn sentences_are_chosen_by_their_place() {
+    let count = |paper, place| chosen(&[paper, "--place", place]).len();
+    for (paper, place, same) in [
+        ("p2p", "V-B2", "§v-b2"),
+        ("p2p", "V-B2 ¶6", "section V-B2 ¶6"),
+        ("p2p", "Table II", "table2"),
+        ("kubeml", "Figure 4", "fig. 4"),
+        ("cost-performance", "4.2", "§4.2"),
+    ] {
+        assert!(count(paper, place) > 0, "{place}");
+        assert_eq!(count(paper, place), count(paper, same), "{place}");
+    }
+    // With all below it; V is neither VI nor VIII, and I no Table I.
+    for (place, part) in [("V-B", "§V-B"), ("V", "§V-"), ("I", "§I ")] {
+        let own = chosen(&["p2p", "--place", place]);
+        assert!(own.iter().all(|[own, _]| own.contains(part)), "{own:?}");
+    }
+    let [all, one, two] = ["V-B", "V-B1", "V-B2"].map(|place| count("p2p", place));
+    assert!(all > one.max(two));
+    let five = chosen(&["kubeml", "--place", "figure 5"]);
+    assert!(five.iter().any(|[place, _]| place == "Figures 3 to 5"));
+    assert!(five.iter().all(|[place, _]| place != "Figures 3 and 4"));
+    // `V-B2` is not the beginning of `V-B21`.
+    let directory = tempfile::tempdir().unwrap();
+    made_up(directory.path());
+    let name = directory.path().to_str().unwrap();
+    let only = chosen(&[name, "--place", "§V-B2"]);
+    // A sentence comes before its readings, also where its file has it behind them.
+    assert_eq!(only, [["§V-B2 ¶6; §V-B2 ¶6", "first; alike"]]);
+    assert_eq!(chosen(&[name, "--place", "v-b"]).len(), 2);
+}
+
+/// A paper whose sections differ in a digit behind their names.
+fn made_up(folder: &Path) {
+    let table = "cite: Nobody 2026\ntables:\n  t:\n    place: Table 1\n    file: t.csv\n    keys: [k]\n    columns:\n      s: {unit: s}\n";
+    let lines = "id,place,kind,weight,reading_of,says,formula,why\nalike,§V-B2 ¶6,ranking,1,first,a is faster than b,s[a] < s[b],\nfirst,§V-B2 ¶6,ranking,1,,a is fastest,\"argmin(k, s) = a\",\nother,§V-B21 ¶1,ranking,2,,b is slowest,\"argmax(k, s) = b\",\n";
+    for (file, text) in [
+        ("paper.yaml", table),
+        ("t.csv", "k,s\na,1.5\nb,2.5\n"),
+        ("statements.csv", lines),
+    ] {
+        fs::write(folder.join(file), text).unwrap();
+    }
+}
+
+#[test]
+fn sentences_are_chosen_by_a_word_of_them_or_of_their_formula() {
+    let all = audited(&["p2p", "--word", "COSTS more"]);
+    let marks = all["statements"].as_array().unwrap();
+    assert!(marks.iter().any(|mark| mark["statement"] == "costs-more"));
+    assert!(marks.len() < 12, "{}", marks.len());
+    let by_formula = chosen(&["p2p", "--word", "vgg_memory_gb"]);
+    assert_eq!(by_formula.len(), 1, "{by_formula:?}");
+    let both = chosen(&["p2p", "--word", "memory", "--place", "V-B2"]);
+    assert!(both.iter().all(|[place, _]| place.contains("§V-B2")));
+    assert!(!both.is_empty() && both.len() < chosen(&["p2p", "--word", "memory"]).len());
+    // What agrees and what cannot be checked is what the reader asks for, each figure in full.
+    let shown = text(&["p2p", "--place", "V-B2", "--word", "choose an"]);
+    assert!(shown.contains("cannot be checked  §V-B2 ¶7"), "{shown}");
+    let shown = text(&["p2p", "--place", "V-B2", "--word", "faster and costs"]);
+    assert!(shown.contains("agrees  abstract ¶2"), "{shown}");
+    for part in ["table2.cost_per_peer_usd >", "p2p_table3_instance.csv:2:"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("main conclusions"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100));
+}
+
+#[test]
+fn a_place_or_word_that_no_sentence_has_is_answered_with_those_there_are() {
+    for (arguments, parts) in [
+        (
+            &["--place", "V-B9"][..],
+            &["`V-B9`", "`V-B2`", "Table I"][..],
+        ),
+        (&["--place", "§"], &["`§`", "V-B2"]),
+        (&["--place", "table 99999"], &["`table 99999`", "Table III"]),
+        (&["--word", "blockchain"], &["`blockchain`"]),
+        (
+            &["--place", "VIII", "--word", "QSGD"],
+            &["`VIII`", "III-B4"],
+        ),
+    ] {
+        let output = epochcost(&[&["audit", "p2p"], arguments].concat());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        for part in parts {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_sentence_and_its_readings_are_one_block() {
+    let asked = ["p2p", "--place", "V-B2", "--word", "ratio of the"];
+    let says = [
+        "the ratio of the cost on Lambda to that on instances falls",
+        "every smaller size of batch has a lower ratio",
+        "the difference of the two costs in USD falls",
+    ];
+    let all = audited(&asked);
+    let sentences = all["sentences"].as_array().unwrap();
+    let mut blocks = sentences.iter();
+    let is_its = |one: &&Value| one["readings"][0]["statement"] == "ratio-falls";
+    let block = blocks.find(is_its).unwrap();
+    let readings = block["readings"].as_array().unwrap();
+    assert_eq!(readings.len(), 3);
+    assert_eq!(block["outcome"], Value::Null, "it depends on the reading");
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let asked_page = [&asked[..], &["--html", page.to_str().unwrap()]].concat();
+    let plain = text(&asked_page);
+    let markdown = text(&[&asked[..], &["--markdown"]].concat());
+    for shown in [plain.clone(), markdown, fs::read_to_string(page).unwrap()] {
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        // A page also names the sentence as the heading of its block.
+        let main = shown.rfind(says[0]).unwrap();
+        let readings = [says[1], says[2]].map(|says| shown.find(says).unwrap());
+        assert!(main < readings[0] && readings[0] < readings[1], "{shown}");
+        let between = &shown[main..readings[1]];
+        assert!(!between.contains("§V-B2 ¶6"), "{between}");
+        assert!(between.matches("in another reading: ").count() >= 2);
+    }
+    assert!(
+        plain.contains("\n  differs  §V-B2 ¶6: the ratio"),
+        "{plain}"
+    );
+    assert!(
+        plain.contains("\n      agrees  in another reading: "),
+        "{plain}"
+    );
+    // The whole audit has each sentence once, and a reading below its own.
+    let whole = text(&["p2p"]);
+    let whole = whole.split_once("\n\n").unwrap().1;
+    let times = whole.matches("the ratio of the cost on Lambda to").count();
+    assert_eq!(times, 2, "of V-B2 and of VI-A");
+    let of_all = audited(&[]);
+    let ids = |field: &str| of_all[field].as_array().unwrap().len();
+    let [sentences, statements] = ["sentences", "statements"].map(ids);
+    assert!(sentences < statements);
+}
+
+#[test]
+fn figures_of_the_authors_data_are_counted_apart() {
+    let all = audited(&["kubeml"]);
+    let findings = all["findings"].as_array().unwrap();
+    let inputs = |one: &Value| one["inputs"].as_array().unwrap().clone();
+    let is_data = |input: &Value| input["authors_data"] == true;
+    let checked = findings.iter().filter(|one| !inputs(one).is_empty());
+    let of_data = checked
+        .clone()
+        .filter(|one| inputs(one).iter().any(is_data));
+    let (checked, of_data) = (checked.count(), of_data.count());
+    assert!(of_data > 400 && of_data < checked, "{of_data} of {checked}");
+    let printed = checked - of_data;
+    let counts = format!("{printed} printed in the paper, {of_data} in its authors' data");
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = flat(&text(&["kubeml"]));
+    assert!(plain.contains(&counts), "{counts}: {plain}");
+    for (file, is_marked) in [
+        ("figures34.csv:9:seconds_to_target", true),
+        ("kubeml_text.csv:4:value", false),
+    ] {
+        let marked = plain.contains(&format!("kubeml/{file}, authors' data)"));
+        assert_eq!(marked, is_marked, "{file}");
+    }
+    assert!(flat(&text(&["p2p"])).contains("297 printed in the paper, 0 in its authors' data"));
+    // The marker is a field of a table.
+    let directory = tempfile::tempdir().unwrap();
+    made_up(directory.path());
+    let (path, name) = (
+        directory.path().join("paper.yaml"),
+        directory.path().to_str().unwrap(),
+    );
+    assert!(flat(&text(&[name])).contains("3 printed in the paper"));
+    replace(&path, "keys: [k]", "keys: [k]\n    authors_data: true");
+    assert!(flat(&text(&[name])).contains("3 in its authors' data"));
+    replace(&path, "authors_data: true", "authors_data: 7");
+    let message = String::from_utf8(epochcost(&["audit", name]).stderr).unwrap();
+    assert!(message.contains("paper.yaml:7:"), "{message}");
+}
