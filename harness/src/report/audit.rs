@@ -3,7 +3,7 @@
 use super::page::{Page, Section};
 use super::table::{Cell, Table};
 use crate::audit::text::{answer, by_paper, counted, difference, inputs, right, side};
-use crate::audit::{Finding, Outcome, Reading, Sentence, sentences};
+use crate::audit::{Finding, Mark, Outcome, Reading, sentences};
 use crate::formula::Compared;
 
 /// Returns the findings as a page: what differs sentence by sentence, the rest folded away; a part
@@ -28,12 +28,31 @@ pub fn audit_page(findings: &[Finding], is_part: bool) -> Page {
 }
 
 fn section(cite: &str, findings: &[&Finding], is_part: bool) -> Section {
-    let is_full = |one: &Sentence<'_>| is_part || one.foremost() == Outcome::Differs;
-    let (full, others): (Vec<_>, Vec<_>) = sentences(findings).into_iter().partition(is_full);
-    let headed = full.iter().flat_map(Sentence::headed);
-    let mut tables: Vec<Table> = headed.map(|(heading, own)| in_full(heading, own)).collect();
-    if !others.is_empty() {
-        tables.push(in_lines(&others));
+    let columns = ["statement:", "outcome:", "of:", "left", "right", "remark…"];
+    let mut folded = Table::new("", &columns);
+    folded.is_folded = true;
+    let mut tables = Vec::new();
+    for sentence in sentences(findings) {
+        let is_full = is_part || sentence.foremost() == Outcome::Differs;
+        for (heading, reading) in sentence.headed() {
+            let is_own = |one: &&Finding| is_part || one.outcome != Outcome::Agrees;
+            let (own, others): (Vec<&Finding>, Vec<&Finding>) =
+                (reading.findings.iter()).partition(|one| is_full && is_own(one));
+            // Its block is elsewhere.
+            let Mark { place, says, .. } = &reading.mark;
+            let whole = format!("{place}: {says}");
+            for finding in others {
+                folded.row(in_a_line(if is_full { &whole } else { &heading }, finding));
+            }
+            if is_full {
+                tables.push(in_full(&heading, reading, &own));
+            }
+        }
+    }
+    if !folded.lines.is_empty() {
+        let count = folded.lines.len();
+        folded.caption = format!("{count} figures that agree or cannot be checked");
+        tables.push(folded);
     }
     Section {
         id: cite.to_lowercase().replace(['.', ' '], "-"),
@@ -44,48 +63,37 @@ fn section(cite: &str, findings: &[&Finding], is_part: bool) -> Section {
     }
 }
 
-/// Returns a reading with every figure; the sentence's own has a heading.
-fn in_full(heading: String, reading: &Reading<'_>) -> Table {
+/// Returns a reading with some of its figures; the sentence's own has a heading.
+fn in_full(heading: &str, reading: &Reading<'_>, findings: &[&Finding]) -> Table {
     let caption = format!("{} – {heading}", reading.mark.outcome.word());
-    let columns = ["of:", "outcome:", "left", "right", "left is:", "inputs…"];
+    let columns = ["outcome:", "of:", "left", "right", "left is:", "inputs…"];
     let mut table = Table::new(caption, &columns);
-    table.is_titled = reading.mark.reading_of.is_none();
-    for finding in &reading.findings {
+    // Without a line, there is no caption.
+    table.is_titled = reading.mark.reading_of.is_none() || findings.is_empty();
+    for finding in findings {
         let off = finding.compared.iter().map(difference).collect::<Vec<_>>();
-        let mut row = vec![Cell::text(&finding.row), Cell::text(finding.outcome.word())];
+        let words = [finding.outcome.word(), &finding.row];
+        let mut row: Vec<Cell> = words.into_iter().map(Cell::text).collect();
         row.extend(both(finding));
         row.push(Cell::text(off.join(", ").replace(" it", "")));
         row.push(Cell::text(inputs(finding)));
         table.row(row);
     }
-    let formula = reading
-        .formula()
-        .map(|formula| format!("As a formula: {formula}."));
+    let formula = reading.formula();
+    let formula = formula.map(|formula| format!("As a formula: {formula}."));
     let held = reading.held().map(|held| format!("It {held}."));
     let remarks = reading.remarks().into_iter().map(str::to_owned);
     table.notes = formula.into_iter().chain(held).chain(remarks).collect();
     table
 }
 
-/// Returns every figure of these sentences in a line.
-fn in_lines(sentences: &[Sentence<'_>]) -> Table {
-    let columns = ["statement:", "outcome:", "of:", "left", "right", "remark…"];
-    let mut table = Table::new("", &columns);
-    table.is_folded = true;
-    for (heading, reading) in sentences.iter().flat_map(Sentence::headed) {
-        for finding in &reading.findings {
-            let words = [&heading, finding.outcome.word(), &finding.row];
-            let mut row: Vec<Cell> = words.into_iter().map(Cell::text).collect();
-            row.extend(both(finding));
-            row.push(Cell::text(finding.remarks().collect::<Vec<_>>().join("; ")));
-            table.row(row);
-        }
-    }
-    table.caption = format!(
-        "{} figures that agree or cannot be checked",
-        table.lines.len()
-    );
-    table
+/// Returns a figure in a line.
+fn in_a_line(heading: &str, finding: &Finding) -> Vec<Cell> {
+    let words = [heading, finding.outcome.word(), &finding.row];
+    let mut row: Vec<Cell> = words.into_iter().map(Cell::text).collect();
+    row.extend(both(finding));
+    row.push(Cell::text(finding.remarks().collect::<Vec<_>>().join("; ")));
+    row
 }
 
 /// Returns both sides of what is compared.

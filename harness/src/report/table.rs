@@ -279,9 +279,14 @@ impl Table {
     pub fn markdown(&self) -> String {
         let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let shown = || (self.columns.iter()).filter(|column| column.class != Class::Data);
-        let mut text = row(shown().map(|column| markdown_cell(&column.name)).collect());
         let rule = |column: &Column| if column.is_figure() { "--:" } else { "---" }.to_owned();
-        text.push_str(&row(shown().map(rule).collect()));
+        let mut text = String::new();
+        if !self.lines.is_empty() {
+            text.push_str(&row(shown()
+                .map(|column| markdown_cell(&column.name))
+                .collect()));
+            text.push_str(&row(shown().map(rule).collect()));
+        }
         for line in &self.lines {
             let cells = self.columns.iter().zip(&line.cells);
             let cells = cells.filter(|(column, _)| column.class != Class::Data);

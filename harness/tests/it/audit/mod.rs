@@ -546,6 +546,8 @@ fn a_sentence_and_its_readings_are_one_block() {
     let whole = whole.split_once("\n\n").unwrap().1;
     let times = whole.matches("the ratio of the cost on Lambda to").count();
     assert_eq!(times, 2, "of V-B2 and of VI-A");
+    let page = text(&["p2p", "--markdown"]);
+    assert!(!page.contains("| inputs |\n| --- | --- | --: | --: | --- | --- |\n\n"));
     let of_all = audited(&[]);
     let ids = |field: &str| of_all[field].as_array().unwrap().len();
     let [sentences, statements] = ["sentences", "statements"].map(ids);
