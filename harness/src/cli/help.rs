@@ -94,7 +94,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
         "audit",
         &[
             "epochcost audit cost-performance",
-            "epochcost audit p2p --place V-B2 --word cost",
+            "epochcost audit p2p --at V-B2 --word cost",
             "epochcost audit --html audit.html",
         ],
     ),

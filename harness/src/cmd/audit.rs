@@ -24,7 +24,7 @@ pub struct Args {
     /// Show only the sentences at this place, in full: a section with those below it (`V-B2`), a
     /// table or a figure (`table2`), or `abstract`.
     #[arg(long, value_name = "SECTION|TABLE")]
-    place: Option<String>,
+    at: Option<String>,
     /// Show only the sentences with this text in them or in their formula, in full.
     #[arg(long, value_name = "TEXT")]
     word: Option<String>,
@@ -101,9 +101,9 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             (error, _) => error.into(),
         })?;
     let mut findings = audit::audit(&papers)?;
-    let is_part = args.place.is_some() || args.word.is_some();
+    let is_part = args.at.is_some() || args.word.is_some();
     if is_part {
-        findings = audit::chosen(&findings, args.place.as_deref(), args.word.as_deref())?;
+        findings = audit::chosen(&findings, args.at.as_deref(), args.word.as_deref())?;
     }
     output.text(if args.markdown {
         report::audit_page(&findings, is_part).markdown()

@@ -411,7 +411,7 @@ fn chosen(arguments: &[&str]) -> Vec<[String; 2]> {
 
 #[test]
 fn sentences_are_chosen_by_their_place() {
-    let count = |paper, place| chosen(&[paper, "--place", place]).len();
+    let count = |paper, place| chosen(&[paper, "--at", place]).len();
     for (paper, place, same) in [
         ("p2p", "V-B2", "§v-b2"),
         ("p2p", "V-B2 ¶6", "section V-B2 ¶6"),
@@ -424,22 +424,22 @@ fn sentences_are_chosen_by_their_place() {
     }
     // With all below it; V is neither VI nor VIII, and I no Table I.
     for (place, part) in [("V-B", "§V-B"), ("V", "§V-"), ("I", "§I ")] {
-        let own = chosen(&["p2p", "--place", place]);
+        let own = chosen(&["p2p", "--at", place]);
         assert!(own.iter().all(|[own, _]| own.contains(part)), "{own:?}");
     }
     let [all, one, two] = ["V-B", "V-B1", "V-B2"].map(|place| count("p2p", place));
     assert!(all > one.max(two));
-    let five = chosen(&["kubeml", "--place", "figure 5"]);
+    let five = chosen(&["kubeml", "--at", "figure 5"]);
     assert!(five.iter().any(|[place, _]| place == "Figures 3 to 5"));
     assert!(five.iter().all(|[place, _]| place != "Figures 3 and 4"));
     // `V-B2` is not the beginning of `V-B21`.
     let directory = tempfile::tempdir().unwrap();
     made_up(directory.path());
     let name = directory.path().to_str().unwrap();
-    let only = chosen(&[name, "--place", "§V-B2"]);
+    let only = chosen(&[name, "--at", "§V-B2"]);
     // A sentence comes before its readings, also where its file has it behind them.
     assert_eq!(only, [["§V-B2 ¶6; §V-B2 ¶6", "first; alike"]]);
-    assert_eq!(chosen(&[name, "--place", "v-b"]).len(), 2);
+    assert_eq!(chosen(&[name, "--at", "v-b"]).len(), 2);
 }
 
 /// A paper whose sections differ in a digit behind their names.
@@ -463,13 +463,13 @@ fn sentences_are_chosen_by_a_word_of_them_or_of_their_formula() {
     assert!(marks.len() < 12, "{}", marks.len());
     let by_formula = chosen(&["p2p", "--word", "vgg_memory_gb"]);
     assert_eq!(by_formula.len(), 1, "{by_formula:?}");
-    let both = chosen(&["p2p", "--word", "memory", "--place", "V-B2"]);
+    let both = chosen(&["p2p", "--word", "memory", "--at", "V-B2"]);
     assert!(both.iter().all(|[place, _]| place.contains("§V-B2")));
     assert!(!both.is_empty() && both.len() < chosen(&["p2p", "--word", "memory"]).len());
     // What agrees and what cannot be checked is what the reader asks for, each figure in full.
-    let shown = text(&["p2p", "--place", "V-B2", "--word", "choose an"]);
+    let shown = text(&["p2p", "--at", "V-B2", "--word", "choose an"]);
     assert!(shown.contains("cannot be checked  §V-B2 ¶7"), "{shown}");
-    let shown = text(&["p2p", "--place", "V-B2", "--word", "faster and costs"]);
+    let shown = text(&["p2p", "--at", "V-B2", "--word", "faster and costs"]);
     assert!(shown.contains("agrees  abstract ¶2"), "{shown}");
     for part in ["table2.cost_per_peer_usd >", "p2p_table3_instance.csv:2:"] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -482,14 +482,14 @@ fn sentences_are_chosen_by_a_word_of_them_or_of_their_formula() {
 fn a_place_or_word_that_no_sentence_has_is_answered_with_those_there_are() {
     for (arguments, parts) in [
         (
-            &["--place", "V-B9"][..],
+            &["--at", "V-B9"][..],
             &["`V-B9`", "`V-B2`", "Table I"][..],
         ),
-        (&["--place", "§"], &["`§`", "V-B2"]),
-        (&["--place", "table 99999"], &["`table 99999`", "Table III"]),
+        (&["--at", "§"], &["`§`", "V-B2"]),
+        (&["--at", "table 99999"], &["`table 99999`", "Table III"]),
         (&["--word", "blockchain"], &["`blockchain`"]),
         (
-            &["--place", "VIII", "--word", "QSGD"],
+            &["--at", "VIII", "--word", "QSGD"],
             &["`VIII`", "III-B4"],
         ),
     ] {
@@ -504,7 +504,7 @@ fn a_place_or_word_that_no_sentence_has_is_answered_with_those_there_are() {
 
 #[test]
 fn a_sentence_and_its_readings_are_one_block() {
-    let asked = ["p2p", "--place", "V-B2", "--word", "ratio of the"];
+    let asked = ["p2p", "--at", "V-B2", "--word", "ratio of the"];
     let says = [
         "the ratio of the cost on Lambda to that on instances falls",
         "every smaller size of batch has a lower ratio",
