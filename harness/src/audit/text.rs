@@ -28,15 +28,19 @@ pub(crate) fn counted(findings: &[&Finding]) -> String {
             .filter(|finding| finding.outcome == outcome)
             .count()
     };
-    let [printed, data] = origins(findings);
+    let of_data = match origins(findings) {
+        [_, 0] => String::new(),
+        [printed, data] => format!(
+            "; of {} checked, {printed} printed in the paper, {data} in its authors' data",
+            printed + data
+        ),
+    };
     format!(
-        "{} figures: {} differ, {} agree, {} cannot be checked; of {} checked, {printed} printed in \
-         the paper, {data} in its authors' data",
+        "{} figures: {} differ, {} agree, {} cannot be checked{of_data}",
         findings.len(),
         count(Outcome::Differs),
         count(Outcome::Agrees),
-        count(Outcome::CannotBeChecked),
-        printed + data
+        count(Outcome::CannotBeChecked)
     )
 }
 
