@@ -405,6 +405,7 @@ fn row_summary(
         platform: manifest.platform.clone(),
         services: (manifest.simulation.is_none()).then(|| manifest.services.clone()),
         tensor_store: plan.tensor_store,
+        jobs: plan.jobs,
         workers: job.workers,
         batch_size: job.batch_size,
         batches_per_worker: job.batches_per_worker,

@@ -13,7 +13,7 @@ use super::warnings::Warning;
 use crate::claims::{Cell, Claim, ClaimKind, Estimate, Metric, VerdictKind};
 use crate::exit::Exit;
 use crate::results::{ComputeUsed, SchemaVersion};
-use crate::rows::{Precision, TensorStoreChoice};
+use crate::rows::{self, Precision, TensorStoreChoice};
 
 /// The version of `summary.json`.
 pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 3, minor: 0 };
@@ -74,6 +74,9 @@ pub struct RowSummary {
     /// What computed on tensors in Redis; null but of real services.
     #[serde(default)]
     pub tensor_store: Option<TensorStoreChoice>,
+    /// Trainings that ran at once; absent if it was alone.
+    #[serde(default = "rows::one", skip_serializing_if = "rows::is_one")]
+    pub jobs: usize,
     /// Data-parallel replicas.
     pub workers: usize,
     /// Samples in a mini-batch.
@@ -198,13 +201,16 @@ impl RowSummary {
         self.figures.get(metric.name())?.mean
     }
 
-    /// Returns the fidelity, and the precision where it is not `fp32`.
+    /// Returns the fidelity, the precision where it is not `fp32`, and how many trainings ran at once.
     pub fn described(&self) -> String {
-        let fidelity = self.fidelity.as_str();
-        match self.precision {
-            Precision::Fp32 => fidelity.to_owned(),
-            precision => format!("{fidelity}, {}", precision.name()),
+        let mut text = self.fidelity.as_str().to_owned();
+        if self.precision != Precision::Fp32 {
+            text = format!("{text}, {}", self.precision.name());
         }
+        if self.jobs > 1 {
+            text = format!("{text}, {} at once", self.jobs);
+        }
+        text
     }
 
     /// Returns the number of trials that failed and were not expected to.

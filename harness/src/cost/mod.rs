@@ -12,6 +12,7 @@ pub mod instances;
 mod prices;
 mod units;
 
+pub(crate) use bill::is_ec2;
 pub use bill::{
     Bill, CostModel, EC2_MINIMUM_S, LineItem, Pace, Usage, billed_s, dimensions, even_gb_months,
     full, paper,

@@ -1,13 +1,17 @@
 //! Rows with valid fields that cannot be run: by their system, their data, or
 //! their instances.
 
-use epochcost_systems::{Device, Job, Machines, Sizes, System, SystemError};
+use epochcost_systems::{Device, Host, Job, Machines, Sizes, System, SystemError};
 
 use super::check::Checker;
 use super::document::{Node, Place};
 use super::error::ExperimentError;
 use super::raw::Training;
 use crate::cost::instances::{gpus, with_gpus};
+use crate::cost::is_ec2;
+
+/// What computes without a GPU.
+const CPU: &str = "`device: {kind: cpu}`";
 
 impl Checker<'_> {
     /// Returns the mini-batches per worker and epoch that the row asks for: their number,
@@ -151,8 +155,8 @@ impl Checker<'_> {
         ))
     }
 
-    /// Refuses replicas of one machine that would share a GPU: each is stated to
-    /// have one of its own.
+    /// Refuses replicas of one machine that would share a GPU, since each is stated to have one of its
+    /// own, and GPUs of an instance type that has none.
     pub(super) fn gpus(
         &self,
         fields: &Node,
@@ -162,15 +166,22 @@ impl Checker<'_> {
     ) -> Result<(), ExperimentError> {
         let is_shared = system.deployment().machines == Machines::Shared;
         let has = gpus(instance_type);
-        if !is_shared || job.device != Device::Cuda || job.workers <= has {
+        let on_instances = !system.deployment().runs_on(Host::Function);
+        let needs = match (is_shared, on_instances) {
+            (true, _) => job.workers,
+            (false, true) if is_ec2(instance_type) => 1,
+            _ => 0,
+        };
+        if job.device != Device::Cuda || needs <= has {
             return Ok(());
         }
         let field = match fields.get("instance_type") {
             Some(_) => "instance_type",
-            None => "workers",
+            None if is_shared => "workers",
+            None => "device",
         };
         let book = self.prices();
-        let known = book.as_ref().map(|book| with_gpus(book, job.workers));
+        let known = book.as_ref().map(|book| with_gpus(book, needs));
         let suitable = match known.unwrap_or_default().as_slice() {
             [] => String::new(),
             types => format!("set `instance_type` to {}, ", types.join(" or ")),
@@ -178,13 +189,20 @@ impl Checker<'_> {
         Err(self.error(
             fields,
             field,
-            format!(
-                "{} keeps {} replicas in one machine, each on a GPU of its own, and {instance_type} \
-                 has {has}",
-                system.name(),
-                job.workers
-            ),
-            format!("{suitable}use fewer workers, or compute on the CPU: `device: {{kind: cpu}}`"),
+            if is_shared {
+                format!(
+                    "{} keeps {} replicas in one machine, each on a GPU of its own, and \
+                     {instance_type} has {has}",
+                    system.name(),
+                    job.workers
+                )
+            } else {
+                format!("workers compute on a GPU, and {instance_type} has none")
+            },
+            match is_shared {
+                true => format!("{suitable}use fewer workers, or compute on the CPU: {CPU}"),
+                false => format!("{suitable}or compute on the CPU: {CPU}"),
+            },
         ))
     }
 }

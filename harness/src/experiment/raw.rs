@@ -141,8 +141,8 @@ pub struct Training {
     /// Samples in a mini-batch (b).
     #[schemars(range(min = 1, max = 10_000_000))]
     pub batch_size: usize,
-    /// Mini-batches per worker and epoch (B), at most ⌊share / b⌋ of a share of ⌊samples / W⌋; by default
-    /// one pass over it.
+    /// Mini-batches per worker and epoch (B), at most ⌊share / b⌋ of a share of ⌊samples / W⌋ where data are
+    /// read (a simulation of sizes has as many samples as are asked for); by default one pass over it.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub batches_per_worker: Option<usize>,
     /// Samples of the whole training over all workers, in place of `batches_per_worker`:
@@ -210,8 +210,8 @@ pub struct Training {
     /// In simulations: the client of this row's functions, as in `simulation`.
     pub client: Option<Client>,
     /// Trainings of the row that run at once, names apart, on the same object store, broker, tensor stores and
-    /// GPUs, whose hosts they pay in equal parts; instances without a GPU are each one's own. Figures are
-    /// the first one's. On `sim`, and on `local` with `services: real`.
+    /// GPUs of functions; workers' instances are each one's own. They pay the hosts of stores and broker in equal
+    /// parts, all else as if alone. Figures are the first one's. On `sim`, and on `local` with `services: real`.
     #[serde(default = "defaults::jobs")]
     #[schemars(range(min = 1, max = 64))]
     pub jobs: usize,

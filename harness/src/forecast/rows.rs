@@ -1,7 +1,7 @@
 //! Rows and what each is expected to take.
 
 use epochcost_simulator::{Infeasible, Simulation};
-use epochcost_systems::{Fidelity, Host, find};
+use epochcost_systems::{Device, Fidelity, Host, find};
 use serde::Serialize;
 
 use super::epochs::{cut, estimate};
@@ -9,6 +9,7 @@ use super::estimate::{Estimate, Outcome, has_functions};
 use super::{alone, frontier, memory, work};
 use crate::analysis::names::{Named, distinguished};
 use crate::analysis::titles::system_title;
+use crate::cost::instances::gpus;
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::experiment::Experiment;
@@ -26,6 +27,9 @@ pub(super) struct PlannedRow {
     pub(super) model: String,
     pub(super) dataset: String,
     pub(super) fidelity: Fidelity,
+    /// Trainings at once.
+    #[serde(skip_serializing_if = "rows::is_one")]
+    pub(super) jobs: usize,
     pub(super) workers: usize,
     pub(super) batch_size: usize,
     pub(super) batches_per_worker: usize,
@@ -38,6 +42,9 @@ pub(super) struct PlannedRow {
     pub(super) instance_type: Option<String>,
     /// What its compute time stands on.
     pub(super) compute: Option<ComputeUsed>,
+    /// Whether it stands for a GPU and is computed at a CPU's speed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) cpu_for_gpu: bool,
     /// The limit that makes it impossible.
     pub(super) infeasible: Option<Infeasible>,
     /// Why it fails, where no limit is to blame.
@@ -143,13 +150,18 @@ impl PlannedRow {
     /// Returns a row of which nothing but its fields is known.
     fn unknown(row: &Row, stands: &rows::Simulation) -> Self {
         let job = &row.job;
+        let compute = ComputeUsed::of(stands, row);
+        let is_gpus =
+            job.device == Device::Cuda || (!has_functions(row) && gpus(&row.instance_type) > 0);
         Self {
+            cpu_for_gpu: is_gpus && (compute.as_ref()).is_some_and(|of| of.device == Device::Cpu),
             id: row.id.clone(),
             name: row.id.clone(),
             system: job.system.clone(),
             model: job.model.clone(),
             dataset: job.data.dataset.clone(),
             fidelity: job.fidelity,
+            jobs: row.jobs,
             workers: job.workers,
             batch_size: job.batch_size,
             batches_per_worker: job.batches_per_worker,
@@ -159,7 +171,7 @@ impl PlannedRow {
             instance_type: find(&job.system)
                 .is_none_or(|system| system.deployment().runs_on(Host::Instance))
                 .then(|| row.instance_type.clone()),
-            compute: ComputeUsed::of(stands, row),
+            compute,
             infeasible: None,
             failure: None,
             impossible: None,
@@ -192,7 +204,10 @@ pub(super) fn name(rows: &mut [PlannedRow]) {
             id: &row.id,
             system: system(row),
             model: &row.model,
-            described: row.fidelity.as_str().to_owned(),
+            described: match row.jobs {
+                1 => row.fidelity.as_str().to_owned(),
+                jobs => format!("{}, {jobs} at once", row.fidelity.as_str()),
+            },
             workers: row.workers,
             batch_size: row.batch_size,
             memory_mb: row.memory_mb,

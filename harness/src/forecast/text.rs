@@ -168,7 +168,7 @@ fn by_sample(plan: &Forecast) -> String {
     let heading = [
         "work",
         "samples",
-        "eval s",
+        "detect s",
         "ms/sample",
         "$ paper/M",
         "$ full/M",

@@ -64,8 +64,8 @@ pub struct Row {
     /// The Redis that holds the peers' tensors; none but on real services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_store: Option<TensorStoreChoice>,
-    /// Trainings like it, itself included, that run at once on the same servers and GPUs; figures are
-    /// the first one's.
+    /// Trainings like it, itself included, that run at once on the same servers and GPUs of
+    /// functions; figures are the first one's.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub jobs: usize,
     /// What surrounds its worker processes on the local platform.
@@ -73,11 +73,12 @@ pub struct Row {
     pub sandbox: Sandbox,
 }
 
-fn one() -> usize {
+/// One training, which runs alone.
+pub(crate) fn one() -> usize {
     1
 }
 
-fn is_one(count: &usize) -> bool {
+pub(crate) fn is_one(count: &usize) -> bool {
     *count == 1
 }
 

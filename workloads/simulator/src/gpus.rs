@@ -92,7 +92,8 @@ impl Gpus {
         model.map_or(1, |model| model.functions.round().max(1.0) as usize)
     }
 
-    /// Returns the GPU of a worker: as in KubeML, its rank modulo their number.
+    /// Returns the GPU of a worker: as in KubeML, its rank modulo their number. Instances are each
+    /// training's own.
     fn number(&self, work: &GpuWork) -> usize {
         work.rank % self.workers.div_ceil(self.sharing(work)).max(1)
     }
@@ -113,7 +114,8 @@ impl Gpus {
     /// Computes, at the speed that the other functions on the GPU leave.
     pub(crate) async fn compute(&self, work: &GpuWork) {
         let time = self.with(work, |device| device.time.clone());
-        let is_shared = (self.jobs > 1 || self.sharing(work) > 1) && work.busy_s > 0.0;
+        let is_shared = self.sharing(work) > 1 || (self.jobs > 1 && work.shares);
+        let is_shared = is_shared && work.busy_s > 0.0;
         if is_shared && work.seconds > 0.0 {
             let most = work.busy_s / work.seconds;
             time.consume(work.busy_s, most).await;

@@ -1,9 +1,7 @@
 use std::collections::BTreeMap;
 
 use epochcost_channels::Traffic;
-use epochcost_systems::{
-    Device, Host, PaperAccount, Polls, PurposeTraffic, QueueService, Waits, find,
-};
+use epochcost_systems::{Host, PaperAccount, Polls, PurposeTraffic, QueueService, Waits, find};
 use serde::{Deserialize, Serialize};
 
 use super::formula::gb_second;
@@ -104,8 +102,6 @@ pub struct Usage<'a> {
     pub tensor_store_hosts: usize,
     /// Trainings that share these and the broker, and pay an equal part each.
     pub jobs: usize,
-    /// Trainings that share its instances.
-    pub jobs_on_instances: usize,
     /// The instance type of workers that run on instances.
     pub instance_type: &'a str,
     /// What a second of a function is charged by, where it is not Lambda's
@@ -141,11 +137,6 @@ impl<'a> Usage<'a> {
             tensor_store_hosts: (deployment.as_ref())
                 .map_or(1, |of| of.tensor_store_hosts(job.workers)),
             jobs: row.jobs,
-            jobs_on_instances: if job.device == Device::Cuda && gpus(&row.instance_type) > 0 {
-                row.jobs
-            } else {
-                1
-            },
             instance_type: &row.instance_type,
             function_price,
             invocations: Vec::new(),
@@ -268,10 +259,7 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
         PaperAccount::PeerToPeer => charge_phases(&mut ledger, usage)?,
     }
     let hours = sum(usage, Host::Instance, |call| call.duration_ms / 3.6e6);
-    ledger.charge(
-        &ec2(usage.instance_type),
-        hours / usage.jobs_on_instances as f64,
-    )?;
+    ledger.charge(&ec2(usage.instance_type), hours)?;
     Ok(Bill {
         cost_model: CostModel::Paper,
         items: ledger.items,
@@ -304,7 +292,7 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
     }
     ledger.charge("state_transition", usage.transitions as f64)?;
     let hours = |call: &Invocation| ec2_hours(call.billed_ms as f64 / 1e3);
-    let instance_hours = sum(usage, Host::Instance, hours) / usage.jobs_on_instances as f64;
+    let instance_hours = sum(usage, Host::Instance, hours);
     ledger.charge(&ec2(usage.instance_type), instance_hours)?;
     charge_objects(&mut ledger, usage)?;
     charge_queue(&mut ledger, usage)?;
@@ -493,7 +481,7 @@ fn sum(usage: &Usage<'_>, host: Host, each: impl Fn(&Invocation) -> f64) -> f64 
 }
 
 /// Returns whether a type is one of EC2's, which have a family and a size.
-fn is_ec2(instance_type: &str) -> bool {
+pub(crate) fn is_ec2(instance_type: &str) -> bool {
     instance_type.contains('.')
 }
 

@@ -33,7 +33,6 @@ fn usage(invocations: &[Invocation]) -> Usage<'_> {
         queue_service: QueueService::RabbitMq,
         tensor_store_hosts: 1,
         jobs: 1,
-        jobs_on_instances: 1,
         instance_type: "g4dn.xlarge",
         function_price: None,
         invocations: invocations.iter().collect(),

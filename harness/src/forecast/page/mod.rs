@@ -27,9 +27,10 @@ struct Contender<'a> {
 }
 
 impl Forecast {
-    /// Returns the possible rows of a model.
+    /// Returns the possible rows of a model, but for those whose GPU nothing is known of.
     fn contenders(&self, model: &str) -> Vec<Contender<'_>> {
         let rows = self.rows.iter().filter(|row| row.model == model);
+        let rows = rows.filter(|row| !row.cpu_for_gpu);
         rows.filter_map(|row| {
             let estimate = row.estimate.as_ref()?;
             let unit = if self.frontier_by_sample {

@@ -1,8 +1,11 @@
 //! What a forecast comes to, in sentences.
 
+use std::collections::BTreeSet;
+
 use super::{Contender, is_alone, seconds, why_not};
 use crate::analysis::titles::model_title;
 use crate::cost::CostModel;
+use crate::cost::instances::gpus;
 use crate::forecast::Forecast;
 use crate::format::{number, usd};
 
@@ -42,6 +45,29 @@ impl Forecast {
             .map(|(word, text)| format!("{word} (simulated): {text}{rest}."))
             .collect();
         sentences.push(self.possible());
+        let on_cpu = self.rows.iter().filter(|row| row.cpu_for_gpu);
+        sentences.extend(on_cpu.map(|row| {
+            format!(
+                "{} is left out: no compute profile knows {} on a GPU, and a CPU's speed is not \
+                 its.",
+                row.name,
+                model_title(&row.model)
+            )
+        }));
+        let types = self
+            .rows
+            .iter()
+            .filter_map(|row| row.instance_type.as_deref());
+        let types = types.filter(|name| gpus(name) > 0);
+        let families: BTreeSet<&str> = types.filter_map(|name| name.split('.').next()).collect();
+        if families.len() > 1 {
+            let families: Vec<&str> = families.into_iter().collect();
+            sentences.push(format!(
+                "{} differ in price alone: each computes as the compute profile's GPU. `--deadline` \
+                 compares their hardware.",
+                families.join(" and ")
+            ));
+        }
         sentences
     }
 

@@ -481,17 +481,11 @@ fn sentences_are_chosen_by_a_word_of_them_or_of_their_formula() {
 #[test]
 fn a_place_or_word_that_no_sentence_has_is_answered_with_those_there_are() {
     for (arguments, parts) in [
-        (
-            &["--at", "V-B9"][..],
-            &["`V-B9`", "`V-B2`", "Table I"][..],
-        ),
+        (&["--at", "V-B9"][..], &["`V-B9`", "`V-B2`", "Table I"][..]),
         (&["--at", "§"], &["`§`", "V-B2"]),
         (&["--at", "table 99999"], &["`table 99999`", "Table III"]),
         (&["--word", "blockchain"], &["`blockchain`"]),
-        (
-            &["--at", "VIII", "--word", "QSGD"],
-            &["`VIII`", "III-B4"],
-        ),
+        (&["--at", "VIII", "--word", "QSGD"], &["`VIII`", "III-B4"]),
     ] {
         let output = epochcost(&[&["audit", "p2p"], arguments].concat());
         let message = String::from_utf8(output.stderr).unwrap();
