@@ -30,11 +30,13 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let prices = price_book(args.prices.as_deref())?;
     let mut failed: Option<Error> = None;
     let mut experiments = Vec::new();
-    for file in &files(&args.selection.experiments)? {
+    for (file, is_named) in &files(&args.selection.experiments)? {
         let load = || -> Result<Experiment, Error> {
             let experiment = Experiment::load(file, &options)?;
             priced(&experiment, Some(&prices))?;
-            if experiment.needs_data() {
+            // Of a directory's files, those are valid whose data nobody has fetched.
+            let data = experiment.needs_data() && (*is_named || experiment.data.directory.exists());
+            if data {
                 experiment.data.inspect(&experiment.document)?;
             }
             Ok(experiment)
@@ -55,13 +57,13 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     failed.map_or(Ok(Exit::Done), Err)
 }
 
-/// Returns what was named, with the experiments below it in place of a directory.
-fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+/// Returns what was named, with the experiments below it in place of a directory, and whether it was.
+fn files(named: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>, Error> {
     let mut files = Vec::new();
     for path in named {
         let is_file = shipped::is_file(&shipped::experiment(path));
         let Some(directory) = shipped::directory(path).filter(|_| !is_file) else {
-            files.push(path.clone());
+            files.push((path.clone(), true));
             continue;
         };
         let below = yaml_files(&directory)?;
@@ -71,7 +73,7 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
                 path.display()
             )));
         }
-        files.extend(below);
+        files.extend(below.into_iter().map(|file| (file, false)));
     }
     Ok(files)
 }
