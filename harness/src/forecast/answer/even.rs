@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Searched;
 use super::bench::Point;
+use super::{Choice, Searched};
 use crate::error::Error;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
@@ -29,8 +29,8 @@ pub(super) struct BreakEven {
     pub(super) quantity: &'static str,
     /// Its value now; null of runs.
     pub(super) now: Option<f64>,
-    /// The value at which both cost the same; null if none was found in four orders of
-    /// magnitude either way.
+    /// The nearest value at which the other one becomes cheaper; null if none was found in four
+    /// orders of magnitude either way.
     pub(super) at: Option<f64>,
     /// Which host is cheaper below that value; null without one.
     pub(super) cheaper_below: Option<&'static str>,
@@ -38,22 +38,23 @@ pub(super) struct BreakEven {
     pub(super) text: String,
 }
 
-/// Returns the break-evens between the best on functions and the best on instances.
+/// Returns the break-evens between the best on functions and the best on instances, by the dollars
+/// that are shown of them.
 ///
 /// # Errors
 /// When a row is none of a known system, or something has no price.
 pub(super) fn break_evens(
     searched: &Searched<'_>,
-    functions: Option<usize>,
-    instances: Option<usize>,
+    functions: Option<&Choice>,
+    instances: Option<&Choice>,
 ) -> Result<Vec<BreakEven>, Error> {
     let (Some(functions), Some(instances)) = (functions, instances) else {
         return Ok(Vec::new());
     };
     let pair = [functions, instances];
     let mut found: Vec<BreakEven> = runs(searched, functions, instances).into_iter().collect();
-    let job = &searched.points[instances].row.job;
-    if let Some(own) = &searched.points[functions].row.own_model {
+    let job = &searched.points[instances.index].row.job;
+    if let Some(own) = &searched.points[functions.index].row.own_model {
         let now = own.parameters as f64;
         let at = crossing(searched, pair, with_parameters)?;
         found.push(of("trainable_parameters", "trainable parameters", now, at));
@@ -66,10 +67,9 @@ pub(super) fn break_evens(
 
 /// Returns the runs per month from which on an instance that is kept costs no more than
 /// functions that are paid by the run.
-fn runs(searched: &Searched<'_>, functions: usize, instances: usize) -> Option<BreakEven> {
-    let run = searched.figures(functions)?.price;
-    let kept = searched.figures(instances)?.price;
-    let point = &searched.points[instances];
+fn runs(searched: &Searched<'_>, functions: &Choice, instances: &Choice) -> Option<BreakEven> {
+    let (run, kept) = (functions.price, instances.price);
+    let point = &searched.points[instances.index];
     let site = searched.site(point);
     let machines = match point.row.job.workers {
         _ if super::alone::is_one_machine(&point.row) => 1.0,
@@ -115,33 +115,46 @@ fn of(quantity: &'static str, name: &str, now: f64, at: Crossing) -> BreakEven {
     let (value, below, text) = match at {
         Crossing::At {
             factor,
-            functions_below,
+            functions_now,
+            is_possible,
         } => {
             let value = now * factor;
-            let (cheaper, side) = if functions_below {
-                ("function", "below")
+            let (cheaper, other) = hosts(!functions_now);
+            let side = if factor < 1.0 { "below" } else { "above" };
+            let tie = if (factor - 1.0).abs() < TIE {
+                ": a tie"
             } else {
-                ("instance", "above")
+                ""
+            };
+            let why = if is_possible {
+                String::new()
+            } else {
+                format!(", where {other} are not possible")
             };
             let text = format!(
-                "paid by the run, functions are cheaper {side} about {} {name} ({} now{})",
+                "paid by the run, {cheaper} become cheaper {side} about {} {name} ({} now{tie}){why}",
                 about(value),
-                about(now),
-                if (value / now - 1.0).abs() < TIE {
-                    ": a tie"
-                } else {
-                    ""
-                }
+                about(now)
             );
-            (Some(value), Some(cheaper), text)
+            let functions_below = functions_now == (factor >= 1.0);
+            let below = if functions_below {
+                "function"
+            } else {
+                "instance"
+            };
+            (Some(value), Some(below), text)
         }
-        Crossing::Never { cheaper } => {
+        Crossing::Never {
+            functions_now,
+            tried: [least, most],
+        } => {
+            let (other, _) = hosts(!functions_now);
             let text = format!(
-                "no number of {name} within a factor of 10,000 makes {} cheaper",
-                match cheaper {
-                    "function" => "instances",
-                    _ => "functions",
-                }
+                "{other} are not cheaper at any number of {name} that was tried, factors of ten from \
+                 {} to {} ({} now)",
+                about(now * least),
+                about(now * most),
+                about(now)
             );
             (None, None, text)
         }
@@ -155,11 +168,30 @@ fn of(quantity: &'static str, name: &str, now: f64, at: Crossing) -> BreakEven {
     }
 }
 
-/// Where the dollars of two settings cross, as a factor of a quantity.
+/// Returns the words for functions and for instances, in the other order if not `functions_first`.
+fn hosts(functions_first: bool) -> (&'static str, &'static str) {
+    if functions_first {
+        ("functions", "instances")
+    } else {
+        ("instances", "functions")
+    }
+}
+
+/// Where another of two settings becomes cheaper, as a factor of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Crossing {
-    At { factor: f64, functions_below: bool },
-    Never { cheaper: &'static str },
+    At {
+        factor: f64,
+        /// Whether functions are cheaper at the quantity as it is.
+        functions_now: bool,
+        /// Whether the other setting, which is cheaper now, is possible there.
+        is_possible: bool,
+    },
+    Never {
+        functions_now: bool,
+        /// Least and largest factor at which the two were compared.
+        tried: [f64; 2],
+    },
 }
 
 /// The dollars of two settings by a factor of a quantity.
@@ -172,25 +204,24 @@ struct Pair<'a, V> {
 }
 
 impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
-    fn new(searched: &'a Searched<'a>, points: [usize; 2], vary: V) -> Result<Self, Error> {
+    fn new(searched: &'a Searched<'a>, choices: [&Choice; 2], vary: V) -> Result<Self, Error> {
         let mut pair = Self {
             searched,
-            points,
+            points: choices.map(|choice| choice.index),
             vary,
             scales: [1.0; 2],
         };
-        let known = points.map(|point| searched.figures(point).map(|found| found.price.usd));
         let rough = pair.usd(&[1.0])?;
-        for ((scale, known), rough) in pair.scales.iter_mut().zip(known).zip(&rough) {
-            if let (Some(known), Some(rough)) = (known, rough) {
-                *scale = known / rough.max(f64::MIN_POSITIVE);
+        for ((scale, choice), rough) in pair.scales.iter_mut().zip(choices).zip(&rough) {
+            if let Some(rough) = rough.filter(|rough| rough.is_finite()) {
+                *scale = choice.price.usd / rough.max(f64::MIN_POSITIVE);
             }
         }
         Ok(pair)
     }
 
-    /// Returns the dollars of both settings at each factor, one setting after the other; none
-    /// where one is impossible.
+    /// Returns the dollars of both settings at each factor, one setting after the other: infinite
+    /// where one is impossible, none where it cannot be varied so far.
     fn usd(&self, factors: &[f64]) -> Result<Vec<Option<f64>>, Error> {
         let tasks: Vec<(f64, usize)> = (factors.iter())
             .flat_map(|factor| [(*factor, 0), (*factor, 1)])
@@ -201,70 +232,69 @@ impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
                 return Ok(None);
             };
             let found = self.searched.bench.rough(&point, Draw(None))?;
-            Ok(found
-                .ok()
-                .map(|figures| figures.price.usd * self.scales[*which]))
+            Ok(Some(found.map_or(f64::INFINITY, |figures| {
+                figures.price.usd * self.scales[*which]
+            })))
         });
         found.into_iter().collect()
     }
 
-    /// Returns for each factor whether functions are cheaper; nothing where one of the two is
-    /// impossible.
-    fn functions_win(&self, factors: &[f64]) -> Result<Vec<Option<bool>>, Error> {
+    /// Returns the dollars on functions and on instances at each factor where one of them is
+    /// possible.
+    fn compared(&self, factors: &[f64]) -> Result<Vec<Option<[f64; 2]>>, Error> {
         let usd = self.usd(factors)?;
-        let wins = usd.chunks(2).map(|pair| match pair {
-            [Some(functions), Some(instances)] => Some(functions < instances),
+        let pairs = usd.chunks(2).map(|pair| match pair {
+            [Some(a), Some(b)] if a.is_finite() || b.is_finite() => Some([*a, *b]),
             _ => None,
         });
-        Ok(wins.collect())
+        Ok(pairs.collect())
     }
 }
 
 /// Finds the crossing that is nearest to the quantity as it is.
 fn crossing(
     searched: &Searched<'_>,
-    points: [usize; 2],
+    choices: [&Choice; 2],
     vary: impl Fn(&Point, f64) -> Option<Point> + Sync,
 ) -> Result<Crossing, Error> {
-    let pair = Pair::new(searched, points, vary)?;
+    let pair = Pair::new(searched, choices, vary)?;
+    let [functions, instances] = choices.map(|choice| choice.price.usd);
+    let functions_now = functions < instances;
+    let changes = |usd: Option<[f64; 2]>| usd.filter(|[f, i]| (f < i) != functions_now);
     // Outwards from the quantity as it is, up to the first change on either side.
     let middle = FACTORS.len() / 2;
-    let mut wins = vec![None; FACTORS.len()];
-    wins[middle] = pair.functions_win(&[FACTORS[middle]])?[0];
-    let mut nearest = None;
+    let mut tried = [1.0; 2];
     for distance in 1..=middle {
         let (below, above) = (middle - distance, middle + distance);
-        let found = pair.functions_win(&[FACTORS[below], FACTORS[above]])?;
-        (wins[below], wins[above]) = (found[0], found[1]);
-        let changes = |from: usize| {
-            wins[from].is_some() && wins[from + 1].is_some() && wins[from] != wins[from + 1]
-        };
-        nearest = [below, above - 1].into_iter().find(|from| changes(*from));
-        if nearest.is_some() {
-            break;
+        let found = pair.compared(&[FACTORS[below], FACTORS[above]])?;
+        for ((inner, outer), usd) in [(below + 1, below), (above - 1, above)]
+            .into_iter()
+            .zip(found)
+        {
+            let Some(mut changed) = changes(usd) else {
+                if usd.is_some() {
+                    tried[usize::from(outer > middle)] = FACTORS[outer];
+                }
+                continue;
+            };
+            let (mut near, mut far) = (FACTORS[inner], FACTORS[outer]);
+            for _ in 0..BISECTIONS {
+                let factor = (near * far).sqrt();
+                match changes(pair.compared(&[factor])?[0]) {
+                    Some(usd) => (far, changed) = (factor, usd),
+                    None => near = factor,
+                }
+            }
+            return Ok(Crossing::At {
+                factor: (near * far).sqrt(),
+                functions_now,
+                is_possible: changed.iter().all(|usd| usd.is_finite()),
+            });
         }
     }
-    let Some(from) = nearest else {
-        let cheaper = if wins[middle] == Some(true) {
-            "function"
-        } else {
-            "instance"
-        };
-        return Ok(Crossing::Never { cheaper });
-    };
-    let functions_below = wins[from] == Some(true);
-    let (mut low, mut high) = (FACTORS[from], FACTORS[from + 1]);
-    for _ in 0..BISECTIONS {
-        let middle = (low * high).sqrt();
-        match pair.functions_win(&[middle])?[0] {
-            Some(wins) if wins == functions_below => low = middle,
-            Some(_) => high = middle,
-            None => break,
-        }
-    }
-    Ok(Crossing::At {
-        factor: (low * high).sqrt(),
-        functions_below,
+    Ok(Crossing::Never {
+        functions_now,
+        tried,
     })
 }
 

@@ -300,14 +300,15 @@ impl Answer {
         searched.draw(&drawn, FEW)?;
         let fewer_steps = searched.ahead(goal, best, &shown, &fits);
         effort.end("draws", searched);
-        let break_evens = even::break_evens(searched, functions, instances)?;
-        effort.end("break-evens", searched);
         let choice = |index: usize| {
             let choice = searched.choice(index)?;
             Some(searched.mark(choice, best, goal))
         };
         let mut answer = Self {
             goal,
+        let (functions, instances) = (functions.and_then(choice), instances.and_then(choice));
+        let break_evens = even::break_evens(searched, functions.as_ref(), instances.as_ref())?;
+        effort.end("break-evens", searched);
             question,
             samples: (searched.points.iter().map(|p| work::samples(&p.row.job)))
                 .min()
@@ -324,8 +325,8 @@ impl Answer {
             fewer_steps: fewer_steps.and_then(choice),
             runner_up: runner_up.and_then(choice),
             plain: plain.and_then(choice),
-            functions: functions.and_then(choice),
-            instances: instances.and_then(choice),
+            functions,
+            instances,
             nearest: nearest.into_iter().filter_map(choice).collect(),
             break_evens,
             frontier: shown.into_iter().filter_map(choice).collect(),

@@ -119,10 +119,15 @@ pub(super) fn sentences(answer: &Answer) -> Vec<String> {
     sentences.extend(fewer_steps(answer));
     sentences.push(alternatives(answer));
     let evens: Vec<&str> = answer.break_evens.iter().map(|e| e.text.as_str()).collect();
-    sentences.push(match evens.as_slice() {
-        [] => "Nothing on the other kind of host is possible, so that nothing is compared with it."
+    sentences.push(match (&answer.functions, &answer.instances) {
+        (Some(functions), Some(instances)) => format!(
+            "What would change this, where functions stand for {} and instances for {}: {}.",
+            functions.what,
+            instances.what,
+            evens.join("; ")
+        ),
+        _ => "Nothing on the other kind of host is possible, so that nothing is compared with it."
             .to_owned(),
-        evens => format!("What would change this: {}.", evens.join("; ")),
     });
     sentences.retain(|sentence| !sentence.is_empty());
     sentences
