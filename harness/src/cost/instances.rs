@@ -1,5 +1,7 @@
 //! GPUs of instance types.
 
+use epochcost_systems::{Device, Job, Machines, find};
+
 use super::PriceBook;
 
 /// Families of instances with NVIDIA's GPUs (<https://aws.amazon.com/ec2/instance-types/g4/>,
@@ -18,12 +20,28 @@ pub fn gpus(instance_type: &str) -> usize {
     }
 }
 
+/// Returns why a job's replicas do not run in one machine of an instance type: each is stated to have
+/// a GPU of its own.
+pub fn lacks_gpus(job: &Job, instance_type: &str) -> Option<String> {
+    let (system, has) = (find(&job.system)?, gpus(instance_type));
+    let is_shared = system.deployment().machines == Machines::Shared;
+    let lacks = is_shared && job.device == Device::Cuda && job.workers > has;
+    lacks.then(|| {
+        format!(
+            "{} keeps {} replicas in one machine, each on a GPU of its own, and {instance_type} has \
+             {has}",
+            system.name(),
+            job.workers
+        )
+    })
+}
+
 /// Returns the memory of an instance type, MB, where the price's text says it; a refreshed book may not.
 pub fn memory_mb(book: &PriceBook, instance_type: &str) -> Option<u32> {
     let price = book.price(&format!("ec2/{instance_type}")).ok()?;
-    let mut parts = price.about.split(", ");
-    let gib: u32 = parts.find_map(|part| part.strip_suffix(" GiB")?.parse().ok())?;
-    Some(gib * 1_024)
+    let (before, _) = price.about.split_once(" GiB")?;
+    let gib: f64 = before.rsplit([' ', ',']).next()?.parse().ok()?;
+    Some((gib * 1_024.0) as u32)
 }
 
 /// Returns the smallest instance types of a price book with `count` GPUs or more.
@@ -42,6 +60,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::cost::Price;
 
     /// A type that a remedy names can be used: it has a price, whose text has its GPUs.
     #[test]
@@ -66,6 +85,12 @@ mod tests {
         }
         assert_eq!(memory_mb(&book, "t2.small"), Some(2_048));
         assert_eq!(memory_mb(&book, "p9.mega"), None);
+        let modal = Price {
+            dimension: "ec2/modal".to_owned(),
+            about: "one NVIDIA A100 40 GB, 4 cores and 7.5 GiB, billed by the second".to_owned(),
+            ..book.prices()[0].clone()
+        };
+        assert_eq!(memory_mb(&book.with(&[modal]), "modal"), Some(7_680));
         let with = |count| with_gpus(&book, count);
         assert_eq!(with(1), ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"]);
         assert_eq!(with(2), ["g4dn.12xlarge", "g6.12xlarge"]);

@@ -7,7 +7,7 @@ use super::check::Checker;
 use super::document::{Node, Place};
 use super::error::ExperimentError;
 use super::raw::Training;
-use crate::cost::instances::{gpus, with_gpus};
+use crate::cost::instances::{gpus, lacks_gpus, with_gpus};
 use crate::cost::is_ec2;
 
 /// What computes without a GPU.
@@ -189,16 +189,9 @@ impl Checker<'_> {
         Err(self.error(
             fields,
             field,
-            if is_shared {
-                format!(
-                    "{} keeps {} replicas in one machine, each on a GPU of its own, and \
-                     {instance_type} has {has}",
-                    system.name(),
-                    job.workers
-                )
-            } else {
+            lacks_gpus(job, instance_type).unwrap_or_else(|| {
                 format!("workers compute on a GPU, and {instance_type} has none")
-            },
+            }),
             match is_shared {
                 true => format!("{suitable}use fewer workers, or compute on the CPU: {CPU}"),
                 false => format!("{suitable}or compute on the CPU: {CPU}"),

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use epochcost_channels::Traffic;
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{
-    Infeasible, Options, Simulated, Simulation, SimulationError, refused, simulate,
+    Infeasible, Limit, Options, Simulated, Simulation, SimulationError, refused, simulate,
 };
 use epochcost_systems::{ChannelTraffic, Host, StageSeconds, find};
 use serde::Serialize;
 
 use crate::analysis::{covered_s, machine_epochs, pace};
+use crate::cost::instances::memory_mb;
 use crate::cost::{self, Bill, CostModel, Pace, PriceBook, Usage};
 use crate::error::Error;
 use crate::metering::Invocation;
@@ -73,13 +74,10 @@ pub(super) struct Estimate {
     /// Billed milliseconds of all functions and instances.
     pub(super) billed_ms: u64,
     /// Peak memory of any of them, MB.
-    pub(super) peak_memory_mb: u32,
+    pub(super) peak_memory_mb: u64,
     /// Peak memory of any function, MB; 0 without functions.
     #[serde(skip)]
     pub(super) function_peak_memory_mb: u32,
-    /// Peak memory of any process on an instance, MB; 0 without instances.
-    #[serde(skip)]
-    pub(super) instance_peak_memory_mb: u32,
     /// Cost by the paper's formula.
     pub(super) cost_paper_usd: f64,
     /// Cost with everything counted.
@@ -211,10 +209,42 @@ pub(super) fn estimate_by(
     let began = Instant::now();
     let probed = probe_by(simulation, options)?;
     let took = began.elapsed();
-    Ok(match priced(row, simulation, probed, prices)? {
+    let fitting = in_memory(
+        row,
+        simulation,
+        probed,
+        memory_mb(prices, &row.instance_type),
+    );
+    Ok(match priced(row, simulation, fitting, prices)? {
         Outcome::Feasible(estimate) => Outcome::Feasible(Estimate { took, ..estimate }),
         other => other,
     })
+}
+
+/// Returns what came of a simulation on instances of the row's type, which have so much memory, if
+/// that is known.
+pub(super) fn in_memory(
+    row: &Row,
+    simulation: &Simulation,
+    simulated: Outcome<Simulated>,
+    memory_mb: Option<u32>,
+) -> Outcome<Simulated> {
+    // Where one machine is shared, instances are processes on it.
+    let applies = simulation.has_limits && simulation.profile.host.is_none();
+    match (&simulated, memory_mb.filter(|_| applies)) {
+        (Outcome::Feasible(found), Some(has_mb)) => {
+            let peak_mb = peak_mb(found, Some(Host::Instance));
+            if peak_mb <= f64::from(has_mb) {
+                return simulated;
+            }
+            let instance = &row.instance_type;
+            Outcome::Infeasible(Infeasible {
+                limit: Limit::Memory,
+                reason: format!("{instance} needs {peak_mb:.0} MB of {has_mb} MB"),
+            })
+        }
+        _ => simulated,
+    }
 }
 
 /// Returns what a row takes by a simulation of it, at these prices.
@@ -245,6 +275,10 @@ fn figures(
     let job = &simulation.job;
     let coordinators =
         find(&job.system).map_or_else(Vec::new, |system| system.deployment().coordinators());
+    let (peak_memory_mb, function_peak_mb) = (
+        peak_mb(&simulated, None),
+        peak_mb(&simulated, Some(Host::Function)),
+    );
     let totals = simulated.totals;
     let traffic = totals.traffic;
     let calls: Vec<Invocation> = simulated.invocations.into_iter().map(invocation).collect();
@@ -271,9 +305,8 @@ fn figures(
         seconds: simulated.wall_s,
         stage_seconds: stages(totals.of_workers(&coordinators), job),
         billed_ms: calls.iter().map(|call| call.billed_ms * call.alike).sum(),
-        peak_memory_mb: peak_mb(calls.iter()),
-        function_peak_memory_mb: peak_mb(functions()),
-        instance_peak_memory_mb: peak_mb(calls.iter().filter(|call| call.host == Host::Instance)),
+        peak_memory_mb: peak_memory_mb as u64,
+        function_peak_memory_mb: function_peak_mb as u32,
         cost_paper_usd,
         cost_full_usd,
         bills,
@@ -293,10 +326,14 @@ fn figures(
     })
 }
 
-/// Returns the most memory of the calls, MB; 0 without any.
-fn peak_mb<'a>(calls: impl Iterator<Item = &'a Invocation>) -> u32 {
-    let peaks = calls.filter_map(|call| call.peak_memory_mb);
-    peaks.max().unwrap_or(0)
+/// Returns the most memory of a call on a host, or on any, in whole MB; 0 without any.
+pub(super) fn peak_mb(simulated: &Simulated, host: Option<Host>) -> f64 {
+    let calls = simulated.invocations.iter();
+    let calls = calls.filter(|call| host.is_none_or(|host| call.host == host));
+    calls
+        .map(|call| call.peak_memory_mb)
+        .fold(0.0, f64::max)
+        .ceil()
 }
 
 /// Returns the pace at which polls under a profile are billed: that of the services

@@ -11,9 +11,11 @@ use epochcost_simulator::{
 use epochcost_systems::find;
 use serde::Serialize;
 
-use super::estimate::{Outcome, has_functions, probe_until, sizes_only};
+use super::estimate::{Outcome, has_functions, in_memory, probe_until, sizes_only};
 use super::rows::Candidate;
 use super::{parallel, text};
+use crate::cost::PriceBook;
+use crate::cost::instances::{lacks_gpus, memory_mb};
 use crate::error::Error;
 use crate::platform::sim::{CLASSES_ABOVE, package_mb};
 use crate::ui::Output;
@@ -71,6 +73,7 @@ pub(super) enum Obstacle {
 pub(super) fn boundaries(
     search: LimitSearch,
     candidates: &[Candidate],
+    prices: &PriceBook,
     train_samples: usize,
     output: Output,
 ) -> Vec<Boundary> {
@@ -91,7 +94,7 @@ pub(super) fn boundaries(
         ));
     };
     let mut searches: Vec<Search<'_>> = (candidates.iter())
-        .map(|candidate| Search::new(candidate, train_samples, up_to as usize))
+        .map(|candidate| Search::new(candidate, prices, train_samples, up_to as usize))
         .collect();
     loop {
         let open = searches.iter().filter(|one| !one.is_over()).count();
@@ -157,6 +160,8 @@ impl Parts {
 #[derive(Clone)]
 struct Search<'a> {
     candidate: &'a Candidate,
+    /// Memory of the row's instances, MB, where it is known.
+    memory_mb: Option<u32>,
     train_samples: usize,
     up_to: usize,
     /// What each size met that was simulated, by size and by the size above which
@@ -185,15 +190,21 @@ struct Range {
     /// Largest size that was to be simulated.
     affordable: usize,
     /// Size from which on a limit refuses it before it runs.
-    refused: Option<(usize, Infeasible)>,
+    refused: Option<(usize, Obstacle)>,
     /// Size above which representatives were simulated.
     classes_above: usize,
 }
 
 impl<'a> Search<'a> {
-    fn new(candidate: &'a Candidate, train_samples: usize, up_to: usize) -> Self {
+    fn new(
+        candidate: &'a Candidate,
+        prices: &PriceBook,
+        train_samples: usize,
+        up_to: usize,
+    ) -> Self {
         Self {
             candidate,
+            memory_mb: memory_mb(prices, &candidate.row.instance_type),
             train_samples,
             up_to,
             tried: BTreeMap::new(),
@@ -267,11 +278,15 @@ impl<'a> Search<'a> {
             give_up_at: Some(until),
             ..sizes_only(key.1)
         };
-        let met = match probe_until(&self.at(workers), options)? {
-            None => return Ok(None),
-            Some(Outcome::Feasible(_)) => None,
-            Some(Outcome::Infeasible(infeasible)) => Some(Obstacle::Infeasible(infeasible)),
-            Some(Outcome::Failed(reason)) => Some(Obstacle::Failed(reason)),
+        let simulation = self.at(workers);
+        let Some(probed) = probe_until(&simulation, options)? else {
+            return Ok(None);
+        };
+        let fitting = in_memory(&self.candidate.row, &simulation, probed, self.memory_mb);
+        let met = match fitting {
+            Outcome::Feasible(_) => None,
+            Outcome::Infeasible(infeasible) => Some(Obstacle::Infeasible(infeasible)),
+            Outcome::Failed(reason) => Some(Obstacle::Failed(reason)),
         };
         let works = met.is_none();
         self.tried.insert(key, met);
@@ -279,14 +294,20 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the limit that refuses that many workers before anything runs.
-    fn refusal(&self, workers: usize) -> Result<Option<Infeasible>, Error> {
-        Ok(refused(&self.at(workers), package_mb())?)
+    fn refusal(&self, workers: usize) -> Result<Option<Obstacle>, Error> {
+        let simulation = self.at(workers);
+        let instance_type = &self.candidate.row.instance_type;
+        if let Some(reason) = lacks_gpus(&simulation.job, instance_type) {
+            return Ok(Some(Obstacle::Failed(reason)));
+        }
+        let limit = refused(&simulation, package_mb())?;
+        Ok(limit.map(Obstacle::Infeasible))
     }
 
     /// Returns the row's setting with that many workers, under the platform's limits.
     ///
-    /// Instances have no limit of time or memory here, and sizes of values are the
-    /// same in every step: one step is enough.
+    /// Instances have no limit of time here, and sizes of values are the same in every
+    /// step: one step is enough.
     fn at(&self, workers: usize) -> Simulation {
         let mut simulation = self.candidate.simulation.clone();
         simulation.has_limits = true;
@@ -332,8 +353,7 @@ impl<'a> Search<'a> {
             let met = self.tried.get(&key).cloned().flatten();
             met.map(|met| (fails, met))
         } else {
-            let refused = range.refused.clone();
-            refused.map(|(at, limit)| (at, Obstacle::Infeasible(limit)))
+            range.refused.clone()
         };
         let is_next = met.as_ref().is_some_and(|(at, _)| *at == works + 1);
         let (fails_at, then) = met.unzip();

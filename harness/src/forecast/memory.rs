@@ -8,7 +8,7 @@ use epochcost_systems::Host;
 use serde::Serialize;
 
 use super::epochs::estimate;
-use super::estimate::{Estimate, Outcome, probe};
+use super::estimate::{Estimate, Outcome, peak_mb, probe};
 use crate::cost::{CostModel, PriceBook};
 use crate::error::Error;
 use crate::rows::Row;
@@ -38,12 +38,7 @@ pub(super) fn smallest(
     let peak_mb = match known_peak_mb {
         Some(peak_mb) => peak_mb,
         None => match probe(&sized(simulation, largest))? {
-            Outcome::Feasible(simulated) => {
-                let calls = simulated.invocations.iter();
-                let functions = calls.filter(|call| call.host == Host::Function);
-                let peaks = functions.map(|call| call.peak_memory_mb);
-                peaks.fold(0.0, f64::max).ceil() as u32
-            }
+            Outcome::Feasible(simulated) => peak_mb(&simulated, Some(Host::Function)) as u32,
             Outcome::Infeasible(_) | Outcome::Failed(_) => return Ok(None),
         },
     };

@@ -249,8 +249,10 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         simulation: SimulationRecord::of(stands, &experiment.rows),
         unused_compute: work::unused_compute(&experiment, stands, output),
         cheapest_memory,
-        limits: (request.limits)
-            .map(|search| limits::boundaries(search, &candidates, experiment.data.train, output)),
+        limits: (request.limits).map(|search| {
+            let samples = experiment.data.train;
+            limits::boundaries(search, &candidates, &prices, samples, output)
+        }),
         limits_within_s: request.limits.map(|search| search.within.as_secs_f64()),
         limits_up_to: request.limits.map(|search| search.up_to),
         uncertainty,

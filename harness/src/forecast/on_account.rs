@@ -9,7 +9,6 @@ use super::rows::{Candidate, PlannedRow};
 use super::uncertainty::{Percentiles, draws};
 use super::{Sampling, planned, usage};
 use crate::cost::PriceBook;
-use crate::cost::instances::memory_mb;
 use crate::error::Error;
 use crate::experiment::{Experiment, FormName, Options, named};
 use crate::platform::aws_plan::{
@@ -80,7 +79,7 @@ pub fn on_account(
     };
     let (candidates, planned) = planned(&simulated, stands, prices)?;
     for row in &planned {
-        if let Some(reason) = refusal(row, prices) {
+        if let Some(reason) = refusal(row) {
             impossible.insert(row.id.clone(), reason);
         }
     }
@@ -151,22 +150,11 @@ fn used(
 }
 
 /// Returns why a row cannot be run: its functions or its instances are too small for it, or it fails.
-fn refusal(row: &PlannedRow, prices: &PriceBook) -> Option<String> {
+fn refusal(row: &PlannedRow) -> Option<String> {
     let infeasible = row.infeasible.as_ref().map(|limit| limit.reason.clone());
-    let reason = infeasible
+    infeasible
         .or(row.failure.clone())
-        .or(row.impossible.clone());
-    let too_small = || {
-        let (instance, needs) = (
-            row.instance_type.as_deref()?,
-            row.estimate.as_ref()?.instance_peak_memory_mb,
-        );
-        let has = memory_mb(prices, instance).filter(|has| needs > *has)?;
-        Some(format!(
-            "an instance keeps {needs} MB, and {instance} has {has} MB"
-        ))
-    };
-    reason.or_else(too_small)
+        .or(row.impossible.clone())
 }
 
 /// What rows need of an account.

@@ -480,6 +480,103 @@ fn fewer_optimizer_steps_are_no_answer_unless_asked_for() {
     assert!(sentences(&any)[1].contains("optimizer steps per epoch, and the experiment 5"));
 }
 
+fn break_even<'a>(plan: &'a Value, quantity: &str) -> &'a Value {
+    let mut found = plan["answer"]["break_evens"].as_array().unwrap().iter();
+    found.find(|even| even["quantity"] == quantity).unwrap()
+}
+
+/// Beyond the longest time of a function, instances are cheaper; what is never cheaper is said of the
+/// amounts that were tried, and of the two settings that were compared.
+#[test]
+fn break_evens_are_of_two_settings_and_what_was_tried() {
+    let places = ["--place", "lambda-arm", "--place", "aws-g6.12xlarge"];
+    let question = ["--deadline", "2h", "--epochs", "1"];
+    let (plan, _) = goal(&[&places[..], &question].concat());
+    let samples = break_even(&plan, "samples");
+    let text = samples["text"].as_str().unwrap();
+    assert_eq!(samples["cheaper_below"], "function", "{text}");
+    assert!(
+        text.contains("instances become cheaper above")
+            && text.contains("functions are not possible"),
+        "{text}"
+    );
+    let said = sentences(&plan);
+    for host in ["functions", "instances"] {
+        let what = plan["answer"][host]["what"].as_str().unwrap();
+        assert!(said.last().unwrap().contains(what), "{said:?}");
+    }
+    // Runs per month divide from the dollars that are shown.
+    let runs = break_even(&plan, "runs_per_month")["at"].as_f64().unwrap();
+    let run_usd = plan["answer"]["functions"]["usd"].as_f64().unwrap();
+    assert!(
+        (runs * run_usd / (720.0 * 4.6016) - 1.0).abs() < 1e-9,
+        "{runs} {run_usd}"
+    );
+}
+
+/// Instances have memory as functions do; where theirs is not known, the answer says so.
+#[test]
+fn an_instance_needs_memory_for_the_model() {
+    let large = EXPERIMENT.replace("parameters: 1000000", "parameters: 7000000000");
+    let (plan, code) = goal_of(
+        &large,
+        &["--place", "aws-r5.large", "--deadline", "5d", "-v"],
+    );
+    assert_eq!(code, Some(3));
+    assert_eq!(plan["answer"]["possible"], 0);
+    let alone = rows(&plan).last().unwrap();
+    assert_eq!(alone["infeasible"]["limit"], "memory", "{alone:#}");
+    let reason = alone["infeasible"]["reason"].as_str().unwrap();
+    assert!(reason.ends_with(" MB of 16384 MB"), "{reason}");
+    let (plan, _) = goal_of(&large, &["--place", "runpod-l40s", "--deadline", "5d"]);
+    assert_eq!(plan["answer"]["answer"]["is_memory_checked"], false);
+    assert!(
+        sentences(&plan)[1].contains("memory not checked"),
+        "{:?}",
+        sentences(&plan)
+    );
+    // Without limits, the peak is the number that it is.
+    let activations = ["--set", "models.0.activation_bytes_per_sample=1e15"];
+    let unlimited = ["--set", "simulation.limits=false"];
+    let plan = self::plan(EXPERIMENT, &[activations, unlimited].concat());
+    let peak_mb = rows(&plan).last().unwrap()["estimate"]["peak_memory_mb"].as_u64();
+    assert!(peak_mb.unwrap() > u64::from(u32::MAX), "{peak_mb:?}");
+}
+
+/// Replicas of one machine are as many as it has GPUs, and memory is a limit on instances, too.
+#[test]
+fn limits_of_instances_are_their_gpus_and_their_memory() {
+    let large = EXPERIMENT.replace("parameters: 1000000", "parameters: 200000000");
+    let plan = plan(&large, &["--limits", "--up-to", "100"]);
+    let [_, of_many, alone] = plan["limits"].as_array().unwrap().as_slice() else {
+        panic!("{:#}", plan["limits"]);
+    };
+    assert_eq!(
+        of_many["then"]["infeasible"]["limit"], "memory",
+        "{of_many:#}"
+    );
+    assert_eq!(
+        (&alone["feasible_up_to"], &alone["fails_at"]),
+        (&1.into(), &2.into())
+    );
+    let reason = alone["then"]["failed"].as_str().unwrap();
+    assert!(reason.ends_with("g4dn.xlarge has 1"), "{reason}");
+}
+
+/// What begins with a hyphen is a value that cannot be read, not an option that is not known.
+#[test]
+fn a_negative_time_is_refused_with_the_units() {
+    for options in [
+        &["--deadline", "-1h"][..],
+        &["--limits", "--limits-within", "-1h"],
+    ] {
+        let said = refusal(EXPERIMENT, options);
+        assert!(said.contains("give a time with its unit"), "{said}");
+    }
+    let said = refusal(EXPERIMENT, &["--budget", "-5usd"]);
+    assert!(said.contains("give US dollars"), "{said}");
+}
+
 /// One function exchanges with none, whatever the system that it belongs to.
 #[test]
 fn one_function_is_called_that() {

@@ -7,14 +7,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use epochcost_simulator::profile::{ModelCost, Profile};
 use epochcost_simulator::{Simulated, Simulation, refused};
-use epochcost_systems::{Device, FanOut, Job, State, Symmetry, find};
+use epochcost_systems::{Device, FanOut, Host, Job, State, Symmetry, find};
 use serde::Serialize;
 
 use super::goal::Price;
 use super::part::{Growing, Part, SHORT, SHORTEST, Span};
 use crate::cost::{self, Bill, CostModel, PriceBook};
 use crate::error::Error;
-use crate::forecast::estimate::{Estimate, Outcome, has_functions, priced, probe_by, sizes_only};
+use crate::forecast::estimate::{
+    Estimate, Outcome, has_functions, in_memory, priced, probe_by, sizes_only,
+};
 use crate::forecast::places::{Draw, Site};
 use crate::forecast::work;
 use crate::platform::sim::{CLASSES_ABOVE, package_mb};
@@ -60,6 +62,8 @@ pub(in crate::forecast) struct Bench<'a> {
     pub(in crate::forecast) account: CostModel,
     /// Platform and prices of each site at their stated values.
     stated: Vec<(Profile<f64>, PriceBook)>,
+    /// Memory of an instance of each site, MB; none where it is not known, and of functions.
+    memory_mb: Vec<Option<u32>>,
     /// Whether another site has the same platform and hardware.
     has_twin: Vec<bool>,
     /// Simulations at sites that have twins.
@@ -100,6 +104,9 @@ impl<'a> Bench<'a> {
             account,
             stated: (sites.iter())
                 .map(|site| (stated(site, stands), site.prices(prices, none)))
+                .collect(),
+            memory_mb: (sites.iter())
+                .map(|site| site.instance_memory_mb(prices))
                 .collect(),
             has_twin: (sites.iter())
                 .map(|site| sites.iter().filter(|other| site.is_twin(other)).count() > 1)
@@ -147,6 +154,14 @@ impl Bench<'_> {
                 )
             }
         }
+    }
+
+    /// Returns whether a point's peak memory is compared with that of its machines: sizes of
+    /// functions are known.
+    pub(super) fn checks_memory(&self, point: &Point) -> bool {
+        let host = self.sites[point.site].place.host;
+        let is_known = host == Host::Function || self.memory_mb[point.site].is_some();
+        is_known && self.stands.limits
     }
 
     /// Returns the simulations so far.
@@ -257,7 +272,9 @@ impl Bench<'_> {
         }
         simulation.job = cut(&point.row.job, span.batches, span.epochs);
         let simulated = self.simulated(point.site, &simulation, span.alike_above)?;
-        Ok(match priced(&point.row, &simulation, simulated, &prices)? {
+        let has_mb = self.memory_mb[point.site];
+        let fitting = in_memory(&point.row, &simulation, simulated, has_mb);
+        Ok(match priced(&point.row, &simulation, fitting, &prices)? {
             Outcome::Feasible(estimate) => Ok(self.of(&point.row, &estimate, span.epochs)),
             Outcome::Infeasible(limit) => Err(limit.to_string()),
             Outcome::Failed(reason) => Err(reason),

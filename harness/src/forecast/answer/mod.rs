@@ -115,6 +115,8 @@ pub(super) struct Choice {
     price: Price,
     /// Prices of its place that were assumed.
     assumed_prices: Vec<AssumedPrice>,
+    /// Whether its peak memory was compared with that of its machines.
+    is_memory_checked: bool,
     /// Whether the whole was simulated; otherwise it is carried on from its first steps.
     is_whole: bool,
     /// Percentiles over draws of all ranges; null if it was not drawn.
@@ -304,11 +306,11 @@ impl Answer {
             let choice = searched.choice(index)?;
             Some(searched.mark(choice, best, goal))
         };
-        let mut answer = Self {
-            goal,
         let (functions, instances) = (functions.and_then(choice), instances.and_then(choice));
         let break_evens = even::break_evens(searched, functions.as_ref(), instances.as_ref())?;
         effort.end("break-evens", searched);
+        let mut answer = Self {
+            goal,
             question,
             samples: (searched.points.iter().map(|p| work::samples(&p.row.job)))
                 .min()

@@ -177,6 +177,7 @@ impl<'a> Searched<'a> {
                 .assumed_prices()
                 .map(AssumedPrice::of)
                 .collect(),
+            is_memory_checked: self.bench.checks_memory(point),
             is_whole: figures.is_whole,
             seconds_range: None,
             usd_range: None,

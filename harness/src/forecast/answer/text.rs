@@ -59,6 +59,9 @@ fn figures(choice: &Choice) -> String {
             .assumed()
             .map(|(what, date)| format!("{what} assumed, not read on {date}")),
     );
+    if !choice.is_memory_checked {
+        said.push("memory not checked".to_owned());
+    }
     let said = match said.as_slice() {
         [] => String::new(),
         said => format!(" ({})", said.join("; ")),

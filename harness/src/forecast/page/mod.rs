@@ -320,7 +320,7 @@ impl Forecast {
                 whole(traffic.messages),
                 size(traffic.bytes_up),
                 size(traffic.bytes_down),
-                whole(estimate.peak_memory_mb.into()),
+                whole(estimate.peak_memory_mb),
                 Cell::of(smallest, count),
             ]);
         }

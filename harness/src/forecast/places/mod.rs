@@ -11,6 +11,7 @@ use jiff::civil::Date;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
+use crate::cost::instances::memory_mb;
 use crate::cost::{self, Price, PriceBook};
 use crate::error::Error;
 use crate::experiment::platforms;
@@ -363,6 +364,14 @@ impl Site {
         let per_s = draw.of(&name, rate) / 3600.0;
         let boot_s = self.profile(draw).instance.boot_s;
         1.0 + per_s * (boot_s + epoch_s / 2.0)
+    }
+
+    /// Returns the memory of one instance, MB, where the text of its price says it in `book` or at the
+    /// place; none of functions.
+    pub(super) fn instance_memory_mb(&self, book: &PriceBook) -> Option<u32> {
+        let own = self.place.instance_type.as_ref()?;
+        let here = || memory_mb(&self.prices(book, Draw(None)), own);
+        memory_mb(book, own).or_else(here)
     }
 
     /// Returns the price of keeping one instance for an hour; none of functions.

@@ -22,6 +22,17 @@ fn at_least_twelve_places_are_shipped_and_usable() {
         }
         if place.host == Host::Instance {
             assert!(site.hourly_usd(&book).unwrap() > 0.0, "{}", place.name);
+            // Prices of two providers do not state it.
+            let is_unstated = ["runpod-", "lambda-cloud-"];
+            let is_unstated = is_unstated
+                .iter()
+                .any(|start| place.name.starts_with(start));
+            assert_eq!(
+                site.instance_memory_mb(&book).is_none(),
+                is_unstated,
+                "{}",
+                place.name
+            );
         }
         let values = site.profile(Draw(None));
         let drawn = site.profile(Draw(Some(1)));
