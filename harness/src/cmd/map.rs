@@ -12,10 +12,15 @@ use crate::ui::Output;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Time within which a training must end (90min, 2h).
-    #[arg(long, value_name = "TIME", default_value = "2h")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "2h",
+        allow_hyphen_values = true
+    )]
     deadline: String,
     /// Most that a training may cost (5usd).
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", allow_hyphen_values = true)]
     budget: Option<String>,
     /// Samples of a training.
     #[arg(long, value_name = "N", default_value = "50000",

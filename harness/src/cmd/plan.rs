@@ -35,11 +35,11 @@ pub struct Args {
     /// Say where to train so that it ends within this time (90min, 2h) in 95 % of the draws of all
     /// ranges: the cheapest of all systems, numbers of workers, memory sizes and places. `-v` shows
     /// what the experiment's own rows take, too.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     deadline: Option<String>,
     /// Say where to train for no more than this (5usd): with a deadline, as cheaply as
     /// possible; without one, as fast.
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", allow_hyphen_values = true)]
     budget: Option<String>,
     /// Let settings that take fewer optimizer steps than the experiment be the answer, too.
     #[arg(long)]
@@ -78,7 +78,13 @@ pub struct Args {
     up_to: u32,
     /// Most time that `--limits` takes (90s, 4min): rows that are not settled by then are named, with
     /// the most workers that were seen to work.
-    #[arg(long, value_name = "TIME", default_value = "4min", requires = "limits")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "4min",
+        requires = "limits",
+        allow_hyphen_values = true
+    )]
     limits_within: String,
     /// Simulate every row on so many samples of the constants' ranges, and give
     /// percentiles. Compute times have ranges where they were carried from other hardware or stated.

@@ -64,6 +64,7 @@ pub struct Args {
         long = "for",
         value_name = "TIME",
         default_value = "60s",
+        allow_hyphen_values = true,
         requires = "program"
     )]
     limit: jiff::SignedDuration,

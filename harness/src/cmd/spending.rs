@@ -11,7 +11,7 @@ use crate::forecast::price_book;
 pub struct Spending {
     /// Spend at most this, with what earlier tries in the same directory have spent; the local
     /// platform spends nothing.
-    #[arg(long, value_name = "USD", value_parser = non_negative)]
+    #[arg(long, value_name = "USD", value_parser = non_negative, allow_hyphen_values = true)]
     pub max_usd: Option<f64>,
     /// Prices of the worst case and of the bills, in place of the shipped ones (`epochcost prices
     /// refresh` writes them). On AWS they must be those of its region.

@@ -36,7 +36,7 @@ pub struct Args {
     compute: Vec<String>,
     /// Exit with 3 if the simulated wall time of any row of a run is off by more than this share of the
     /// recorded one.
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     within: Option<f64>,
     /// Draws of the constants' ranges, whose 5th to 95th percentile is a cell's interval: 200 of files, and
     /// of runs none by default.
