@@ -192,9 +192,10 @@ impl Checker<'_> {
             lacks_gpus(job, instance_type).unwrap_or_else(|| {
                 format!("workers compute on a GPU, and {instance_type} has none")
             }),
-            match is_shared {
-                true => format!("{suitable}use fewer workers, or compute on the CPU: {CPU}"),
-                false => format!("{suitable}or compute on the CPU: {CPU}"),
+            if is_shared {
+                format!("{suitable}use fewer workers, or compute on the CPU: {CPU}")
+            } else {
+                format!("{suitable}or compute on the CPU: {CPU}")
             },
         ))
     }
