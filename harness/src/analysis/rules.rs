@@ -19,6 +19,8 @@ pub struct Circumstances {
     pub generated: Option<String>,
     /// The one machine that times belong to, if they are of no cloud.
     pub machine: Option<String>,
+    /// Whether the figures are of a simulation.
+    pub simulated: bool,
     /// What the figures of a simulation rest on.
     pub fits: Vec<Fit>,
     /// Published cells that no constant was fitted to.
@@ -80,6 +82,14 @@ pub fn decide(
         return (VerdictKind::Open, format!("{why}{there}"));
     }
     let kind = kind.for_kind(claim.kind);
+    if let Some(why) = claim
+        .cannot_fail
+        .as_ref()
+        .filter(|_| at.simulated && kind.agrees())
+    {
+        let reason = format!("no simulation says otherwise: {why}; {reason}");
+        return (VerdictKind::ByConstruction, reason);
+    }
     match basis(claim, claims, figures, at) {
         Basis::Itself(what) => (VerdictKind::ByConstruction, format!("{what}; {reason}")),
         Basis::SamePaper(what) if kind.agrees() => {
@@ -295,6 +305,26 @@ mod tests {
         };
         assert_eq!(told(ClaimKind::Published), VerdictKind::Open);
         assert_eq!(told(ClaimKind::Own), VerdictKind::Holds);
+    }
+
+    /// What follows from the model itself confirms nothing, and a run may still refute it.
+    #[test]
+    fn what_no_simulation_can_refute_is_by_construction_there_alone() {
+        let told = |simulated, kind| {
+            let claim = Claim {
+                cannot_fail: Some("bytes are the protocol's".into()),
+                ..claim(ClaimKind::Published)
+            };
+            let at = Circumstances {
+                simulated,
+                ..Circumstances::default()
+            };
+            let time = [(Metric::SecondsPerEpoch, None)];
+            decide(&claim, &[], &time, (kind, String::new()), &at).0
+        };
+        assert_eq!(told(true, VerdictKind::Agrees), VerdictKind::ByConstruction);
+        assert_eq!(told(false, VerdictKind::Agrees), VerdictKind::Agrees);
+        assert_eq!(told(true, VerdictKind::Differs), VerdictKind::Differs);
     }
 
     /// Constants that are fitted to a paper confirm nothing of it, drawn or not; they may refute it.

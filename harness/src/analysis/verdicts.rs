@@ -114,6 +114,7 @@ impl Judge<'_> {
             is_one_seed: rows.iter().any(|row| row.succeeded().count() == 1),
             generated: datasets.next().cloned(),
             machine: self.one_machine(),
+            simulated: record.is_some(),
             fits: record.map_or_else(Vec::new, |record| basis::fits(rows, record)),
             held_out: record.map_or_else(Vec::new, |record| record.held_out.clone()),
         }

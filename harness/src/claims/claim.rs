@@ -49,6 +49,9 @@ pub struct Claim {
     /// Reason why the observed figure is another than the printed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_comparable: Option<String>,
+    /// Reason why no simulation of the statement can come out otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cannot_fail: Option<String>,
     /// Of a finding that does not hold, the commit since which it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,

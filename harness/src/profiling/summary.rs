@@ -168,6 +168,8 @@ fn cost(
         build_s: rounded(median(&builds).ok_or_else(unusable)?),
         fixed_mb: rounded(memory.fixed),
         sample_mb: rounded(memory.per_sample),
+        // Its worker steps optimizers on the CPU.
+        vector_bytes_per_s: None,
         fit: Some(fit),
         fitted_to: None,
         carried: None,

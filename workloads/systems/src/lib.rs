@@ -14,7 +14,7 @@ mod mechanics;
 mod systems;
 pub mod testing;
 
-pub use contract::arithmetic::ArithmeticMeter;
+pub use contract::arithmetic::{Arithmetic, ArithmeticMeter};
 pub use contract::attack::{Attack, AttackKind, Attackers};
 pub use contract::compute_hook::{ComputeHook, HookedCompute};
 pub use contract::data::{

@@ -89,6 +89,7 @@ impl Side<'_> {
                     target: target.flatten(),
                     statement: Some(statement.id.clone()),
                     reading_of: statement.reading_of.clone(),
+                    cannot_fail: statement.cannot_fail.clone(),
                     source: self.source(&statement.place),
                     in_points,
                     not_comparable: statement.why.clone().or(left_open),
@@ -139,6 +140,7 @@ impl Side<'_> {
             target: target.flatten(),
             statement: Some(statement.id.clone()),
             reading_of: statement.reading_of.clone(),
+            cannot_fail: statement.cannot_fail.clone(),
             source: self.source(&statement.place),
             not_comparable: stated.not_comparable.clone(),
             ..Claim::default()

@@ -314,6 +314,7 @@ impl Site {
             fixed_s: reference.fixed_s / speed,
             sample_s: reference.sample_s / speed,
             evaluate_sample_s: reference.evaluate_sample_s / speed,
+            vector_bytes_per_s: reference.vector_bytes_per_s.map(|rate| rate * speed),
             ..reference
         }
     }

@@ -185,6 +185,7 @@ fn a_step_is_carried_by_the_factor_of_the_hardware() {
         build_s: 0.2,
         fixed_mb: 1.0,
         sample_mb: 1.0,
+        vector_bytes_per_s: None,
         fit: None,
         fitted_to: None,
         carried: None,

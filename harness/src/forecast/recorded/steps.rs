@@ -235,6 +235,7 @@ impl Observed {
             build_s: build_s.unwrap_or(0.0),
             fixed_mb: (peak_mb - profile.function.resident_mb).max(0.0),
             sample_mb: 0.0,
+            vector_bytes_per_s: None,
             fit: None,
             fitted_to: None,
             carried: None,

@@ -58,6 +58,8 @@ pub struct Statement {
     pub formula: Option<Formula>,
     /// Why no formula says it, or not all of it.
     pub why: Option<String>,
+    /// Why no simulation of it can come out otherwise, whatever its constants.
+    pub cannot_fail: Option<String>,
     /// Its line: `file:line:column`, the column by its name.
     pub source: String,
     /// Where the formula begins: `file:line:character`.
@@ -76,6 +78,7 @@ impl Statement {
             reading_of: None,
             formula: Some(formula),
             why: None,
+            cannot_fail: None,
             source: at.clone(),
             formula_at: at,
         }
@@ -162,6 +165,9 @@ pub(super) fn statements(table: &Table) -> Result<Vec<Statement>, PublishedError
             says: row.text("says")?.to_owned(),
             formula,
             why,
+            cannot_fail: (row.optional("cannot_fail"))
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned),
             source: row.cell("says"),
             formula_at,
         });

@@ -71,6 +71,11 @@ pub struct ModelCost {
     /// Peak memory per sample, MB of 2²⁰ bytes.
     #[schemars(range(min = 0.0, max = 1e9))]
     pub sample_mb: f64,
+    /// Bytes of vectors per second that the device reads and writes in its own memory, in optimizer
+    /// steps and in sums between GPUs; none: the CPU takes them, at the platform's rate.
+    #[schemars(range(min = 1.0, max = 1e18))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_bytes_per_s: Option<f64>,
     /// Quality of the fit, where the times were fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
@@ -130,6 +135,7 @@ impl ModelCost {
             fixed_s: self.fixed_s * factor,
             sample_s: self.sample_s * factor,
             evaluate_sample_s: self.evaluate_sample_s * factor,
+            vector_bytes_per_s: self.vector_bytes_per_s.map(|rate| rate / factor),
             ..self.clone()
         }
     }

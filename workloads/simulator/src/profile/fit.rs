@@ -221,6 +221,7 @@ mod tests {
                 build_s: 0.0,
                 fixed_mb: 0.0,
                 sample_mb: 0.0,
+                vector_bytes_per_s: None,
                 fit: None,
                 fitted_to: None,
                 carried: None,

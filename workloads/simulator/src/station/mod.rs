@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_systems::{ArithmeticMeter, Clock, Pause, PollTarget, SkippedPolls};
+use epochcost_systems::{Arithmetic, ArithmeticMeter, Clock, Pause, PollTarget, SkippedPolls};
 use futures_util::future::{Either, select};
 
 pub(crate) use self::chance::Chance;
@@ -45,6 +45,7 @@ pub(crate) struct Station {
     /// Threads of a computation, each of which uses one core at most.
     threads: f64,
     arithmetic_bytes_per_s: f64,
+    device_bytes_per_s: Option<f64>,
     /// Bytes of vector arithmetic that the trial's systems have done and no station
     /// was charged for.
     arithmetic: ArithmeticMeter,
@@ -100,6 +101,8 @@ pub(crate) struct Work {
 pub(crate) struct StationSpec {
     pub(crate) vcpus: f64,
     pub(crate) arithmetic_bytes_per_s: f64,
+    /// Rate of arithmetic where the model is; none: as everywhere.
+    pub(crate) device_bytes_per_s: Option<f64>,
     pub(crate) bytes_per_s: f64,
     /// Credit and connections of the sandbox.
     pub(crate) network: Arc<Network>,
@@ -145,6 +148,7 @@ impl Station {
             // Platforms set as many threads for a function.
             threads: spec.vcpus.round().max(1.0),
             arithmetic_bytes_per_s: spec.arithmetic_bytes_per_s,
+            device_bytes_per_s: spec.device_bytes_per_s,
             arithmetic: arithmetic.clone(),
             bytes_per_s: spec.bytes_per_s,
             vpc: services.vpc.clone().filter(|_| spec.is_function),
@@ -187,13 +191,15 @@ impl Station {
     /// One station's code runs at a time, up to its next request, so that the count
     /// is this station's.
     fn note_arithmetic(&self) {
-        let bytes = self.arithmetic.take();
-        if bytes > 0 {
-            // One thread adds vectors.
-            let rate = self.arithmetic_bytes_per_s * self.vcpus.min(1.0);
-            let nanoseconds = nanoseconds(bytes as f64 / rate);
-            self.debt.fetch_add(nanoseconds, Ordering::Relaxed);
+        let done = self.arithmetic.take();
+        if done == Arithmetic::default() {
+            return;
         }
+        // One thread adds vectors, where no GPU does.
+        let host_rate = self.arithmetic_bytes_per_s * self.vcpus.min(1.0);
+        let device_rate = self.device_bytes_per_s.unwrap_or(host_rate);
+        let seconds = done.host_bytes as f64 / host_rate + done.device_bytes as f64 / device_rate;
+        self.debt.fetch_add(nanoseconds(seconds), Ordering::Relaxed);
     }
 
     /// Waits for the time of past arithmetic, and undergoes the faults that were met.

@@ -178,3 +178,36 @@ fn trainings_that_do_not_fit_on_a_gpu_together_are_infeasible() {
         assert_eq!(hit.is_none(), fits, "{hit:?}");
     }
 }
+
+/// Optimizer steps, and sums between the GPUs of one machine or of a ring, are taken in their memory;
+/// what came from a store is added up on the CPU.
+#[test]
+fn vectors_that_never_leave_a_gpu_take_its_memory_s_time() {
+    const PARAMETERS: usize = 1_000_000;
+    let wall_s = |system: &str, workers: usize, device: Option<f64>| {
+        let mut profile = Profile::ideal();
+        profile.instance.arithmetic_bytes_per_s = 1e9;
+        let job = job(system, workers, 3, json!({}));
+        let mut simulation = simulation(job, PARAMETERS, &profile, 0.5);
+        simulation.cost.vector_bytes_per_s = device;
+        run(&simulation).wall_s
+    };
+    let passes = |system: &str, workers: usize| match (system, workers) {
+        // The mean reads all gradients and writes one; a step makes five passes.
+        ("mirrored", _) => (workers + 1 + 5) as f64,
+        ("ring", 1) | ("gpu_baseline", _) => 5.0,
+        // The sums of its own chunks, one division and the chunks put together.
+        _ => 5.0 + (3 * (workers - 1) + 2) as f64 / workers as f64 + 2.0,
+    };
+    for system in ["mirrored", "ring", "gpu_baseline"] {
+        for workers in [1, 2, 4] {
+            let gained = wall_s(system, workers, None) - wall_s(system, workers, Some(1e11));
+            let bytes = 3.0 * 4.0 * PARAMETERS as f64 * passes(system, workers);
+            let expected = bytes * (1e-9 - 1e-11);
+            assert!(
+                (gained - expected).abs() < 1e-6,
+                "{system}, {workers}: {gained} s, expected {expected}"
+            );
+        }
+    }
+}

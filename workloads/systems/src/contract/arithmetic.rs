@@ -6,6 +6,7 @@
 //! or not, adds the bytes that it reads and writes to the meter of its scope.
 //! Without a meter, as in a worker, nothing is counted.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +16,29 @@ tokio::task_local! {
     static METER: ArithmeticMeter;
 }
 
+thread_local! {
+    /// Whether what runs now works on vectors where the model is.
+    static BESIDE_MODEL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Bytes of vectors that code reads and writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arithmetic {
+    /// In the memory of the machine: what was received, or is sent.
+    pub host_bytes: u64,
+    /// In the memory of the device that computes gradients: what never leaves it.
+    pub device_bytes: u64,
+}
+
 /// A count of the bytes of vectors that code reads and writes. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct ArithmeticMeter(Arc<AtomicU64>);
+pub struct ArithmeticMeter(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    host: AtomicU64,
+    device: AtomicU64,
+}
 
 impl ArithmeticMeter {
     /// Runs `work`, whose operations on vectors count here: those of the future
@@ -27,9 +48,20 @@ impl ArithmeticMeter {
     }
 
     /// Returns the bytes counted since the last call, and counts from 0 again.
-    pub fn take(&self) -> u64 {
-        self.0.swap(0, Ordering::Relaxed)
+    pub fn take(&self) -> Arithmetic {
+        Arithmetic {
+            host_bytes: self.0.host.swap(0, Ordering::Relaxed),
+            device_bytes: self.0.device.swap(0, Ordering::Relaxed),
+        }
     }
+}
+
+/// Runs `work`, which is done where the model is: on its GPU, if it is on one.
+pub(crate) fn beside_model<T>(work: impl FnOnce() -> T) -> T {
+    let before = BESIDE_MODEL.replace(true);
+    let done = work();
+    BESIDE_MODEL.set(before);
+    done
 }
 
 /// Adds an operation over `passes` vectors of `elements` to the scope's meter, if
@@ -37,7 +69,13 @@ impl ArithmeticMeter {
 pub(crate) fn note(passes: usize, elements: usize) {
     let bytes = 4 * (passes * elements) as u64;
     // Without a scope, no one reads the count.
-    let _ = METER.try_with(|meter| meter.0.fetch_add(bytes, Ordering::Relaxed));
+    let _ = METER.try_with(|ArithmeticMeter(counts)| {
+        let count = match BESIDE_MODEL.get() {
+            true => &counts.device,
+            false => &counts.host,
+        };
+        count.fetch_add(bytes, Ordering::Relaxed)
+    });
 }
 
 #[cfg(test)]
@@ -53,10 +91,18 @@ mod tests {
                 note(2, 10);
                 other.scope(async { note(3, 10) }).await;
                 tokio::task::yield_now().await;
+                beside_model(|| note(5, 1));
                 note(1, 1);
             })
             .await;
-        assert_eq!((meter.take(), other.take()), (84, 120));
-        assert_eq!(meter.take(), 0);
+        let counted = |host_bytes, device_bytes| Arithmetic {
+            host_bytes,
+            device_bytes,
+        };
+        assert_eq!(
+            (meter.take(), other.take()),
+            (counted(84, 20), counted(120, 0))
+        );
+        assert_eq!(meter.take(), Arithmetic::default());
     }
 }

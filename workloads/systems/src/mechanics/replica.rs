@@ -9,6 +9,12 @@ use crate::contract::arithmetic;
 use crate::mechanics::monitor::Monitor;
 use crate::{Batch, Result, SystemError, Vector, World};
 
+/// Counts an optimizer step: it reads the parameters, the gradient and the momentum, and writes two
+/// of them.
+pub(crate) fn note_step(elements: usize) {
+    arithmetic::beside_model(|| arithmetic::note(5, elements));
+}
+
 /// A worker's model and optimizer.
 pub(crate) struct Replica {
     pub(crate) parameters: Vector,
@@ -62,8 +68,7 @@ impl Replica {
 
     /// Takes one optimizer step.
     pub(crate) fn update(&mut self, gradient: &Vector) -> Result<()> {
-        // Reads the parameters, the gradient and the momentum; writes two of them.
-        arithmetic::note(5, gradient.len());
+        note_step(gradient.len());
         if let (Some(parameters), Some(gradient)) = (self.parameters.real_mut(), gradient.real()) {
             self.optimizer.step(parameters, gradient)?;
         }

@@ -19,6 +19,7 @@ use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::arithmetic::beside_model;
 use crate::contract::data::Shard;
 use crate::mechanics::continuation::follow_alone;
 use crate::mechanics::monitor::Monitor;
@@ -134,14 +135,14 @@ async fn train(world: &mut World) -> Result<Outcome> {
             // Step with their mean.
             world.enter(Stage::Aggregate);
             let gradients: Vec<Vector> = outputs.into_iter().map(|out| out.gradient).collect();
-            let gradient = Vector::mean(&gradients)?;
+            let gradient = beside_model(|| Vector::mean(&gradients))?;
             world.enter(Stage::UpdateModel);
             replica.update(&gradient)?;
             world.note_parameters(&replica.parameters);
             // Evaluate after the last mini-batch of an epoch.
             if batch + 1 == job.batches_per_worker && job.evaluates_after(epoch) {
                 world.enter(Stage::DetectConvergence);
-                replica.statistics = Vector::mean(&statistics)?;
+                replica.statistics = beside_model(|| Vector::mean(&statistics))?;
                 follow_alone(world, &mut monitor, &mut replica, epoch).await?;
             }
             world.end_step();

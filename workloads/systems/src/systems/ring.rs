@@ -42,6 +42,7 @@ use futures_util::future::try_join;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::arithmetic::beside_model;
 use crate::mechanics::polling::Purpose;
 use crate::mechanics::published::published_sgd;
 use crate::mechanics::synchronous::{self, Exchange, INSTANCES, Iteration, LoopOptions};
@@ -164,12 +165,12 @@ impl Exchange for Neighbours {
             let theirs = (mine + workers - 1) % workers;
             let mut sum = placed(pass(world, &chunks[mine]).await?, theirs)?;
             world.enter(Stage::Aggregate);
-            sum.add(&chunks[theirs])?;
+            beside_model(|| sum.add(&chunks[theirs]))?;
             chunks[theirs] = sum;
         }
         // The chunk that ends here has been everywhere.
         let finished = (rank + 1) % workers;
-        chunks[finished].divide(workers as f32);
+        beside_model(|| chunks[finished].divide(workers as f32));
         // All-gather: finished chunks go round.
         for round in 0..workers - 1 {
             let mine = (finished + workers - round) % workers;
@@ -177,7 +178,7 @@ impl Exchange for Neighbours {
             chunks[theirs] = placed(pass(world, &chunks[mine]).await?, theirs)?;
         }
         world.enter(Stage::Aggregate);
-        Ok(Vector::concat(&chunks))
+        Ok(beside_model(|| Vector::concat(&chunks)))
     }
 }
 

@@ -70,6 +70,7 @@ pub fn cost(step_s: f64) -> ModelCost {
         build_s: 0.0,
         fixed_mb: 100.0,
         sample_mb: 1.0,
+        vector_bytes_per_s: None,
         fit: None,
         fitted_to: None,
         carried: None,

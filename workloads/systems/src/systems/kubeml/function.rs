@@ -9,8 +9,8 @@ use super::message::{Message, Position};
 use super::model::{Copy, Model, Tensors};
 use super::split::{self, Split};
 use super::{CALLS, OptimizerState, Settings, VALIDATE, answers, calls, reports};
-use crate::contract::arithmetic;
 use crate::mechanics::polling::next_message;
+use crate::mechanics::replica::note_step;
 use crate::{
     Batch, DATASET_BUCKET, Evaluation, Result, Stage, SystemError, TEST_KEY, TRAIN_KEY,
     VALIDATION_KEY, Vector, World,
@@ -208,7 +208,7 @@ impl Trainer {
         self.losses.extend(output.loss);
         model.batches_seen += 1.0;
         world.enter(Stage::UpdateModel);
-        arithmetic::note(5, output.gradient.len());
+        note_step(output.gradient.len());
         if let (Some(parameters), Vector::Real(gradient)) =
             (model.parameters.real_mut(), &output.gradient)
         {
