@@ -2,7 +2,7 @@
 //! tests build and run what the document says; lists the files of `places/`, so
 //! that a new place is a file and no code; lists the files that the program brings
 //! along; and takes the example system out of `docs/adding-a-system.md`, which
-//! `epochcost new system` writes.
+//! `epochcost dev new system` writes.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the example system out of its document: `epochcost new system` writes it.
+/// Takes the example system out of its document: `epochcost dev new system` writes it.
 fn example_system(write: &dyn Fn(&str, String) -> std::io::Result<()>) -> Result<(), Failure> {
     println!("cargo::rerun-if-changed={SYSTEM_DOCUMENT}");
     let document = fs::read_to_string(SYSTEM_DOCUMENT)?;

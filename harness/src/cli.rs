@@ -1,19 +1,19 @@
 //! The command line.
 
 mod help;
+mod moved;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use clap_complete::Shell;
 
 use self::help::with_help;
+use self::moved::moved;
 use crate::chain::chain;
 use crate::cmd;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::ui::{Output, eprint_line, fit_to, output_failure, print_bytes};
+use crate::ui::{Output, eprint_line, fit_to, output_failure};
 
 /// When does serverless training pay? Runs training systems side by side and
 /// reports time, cost, communication and accuracy.
@@ -70,18 +70,6 @@ enum Verb {
     /// traffic, memory, and which rows nothing beats. Impossible rows are named
     /// with the limit that they meet, and are no error.
     Plan(cmd::plan::Args),
-    /// Compare the simulator with public measurements, or with a recorded run, cell by cell.
-    ///
-    /// Every file names a data set, the series that constants may have been
-    /// fitted to, and targets for all other series. Exits with 3 if a target
-    /// is not met or missed as the file expects, or a run is off by more than --within.
-    Validate(cmd::validate::Args),
-    /// Draw where training is cheapest, and where it is fastest.
-    ///
-    /// By the size of a model and the operations of a sample, under a deadline: the best
-    /// of functions, of one machine alone and of several machines at every place, as a
-    /// picture and in sentences. Everything is simulated.
-    Map(cmd::map::Args),
     /// Measure this machine's compute profile, which simulations stand on.
     ///
     /// A step of b samples takes fixed + b x sample seconds on one thread: a
@@ -89,12 +77,6 @@ enum Verb {
     /// on an idle machine. `profile calibrate` moves a platform profile towards
     /// measurements of one's own account.
     Profile(cmd::profile::Args),
-    /// Gone: what it did is asked of other verbs.
-    #[command(hide = true, disable_help_flag = true)]
-    Replay {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        _arguments: Vec<OsString>,
-    },
     /// Run the tables and figures of the papers, and report on all of them.
     ///
     /// Every item is an experiment in a directory of `experiments/`, and a run
@@ -116,38 +98,19 @@ enum Verb {
     /// up, and whether the paper's conclusion survives it; with -v also of
     /// those that do. Findings are no failure: exits with 0.
     Audit(cmd::audit::Args),
-    /// Write an appendix for artefact evaluation, from the recorded reproduction.
-    ///
-    /// Fills in the form of EuroSys and SOSP 2026 in Markdown and LaTeX: claims C1,
-    /// C2, ... with the item, the command and the expected verdict of each.
-    Artifact(cmd::artifact::Args),
-    /// Make, fetch and check datasets.
-    Data(cmd::data::Args),
-    /// Show the price book, or ask the Pricing API for another.
-    Prices(cmd::prices::Args),
     /// Show what there is.
     List(cmd::list::Args),
-    /// Write out the experiments, profiles, places and prices inside this program.
-    ///
-    /// Into DIR, to read, change and run. Overwrites nothing.
-    Init(cmd::init::Args),
-    /// Begin a training system of your own, in a checkout.
-    New(cmd::scaffold::Args),
-    /// Test training systems.
-    #[command(subcommand)]
-    Dev(cmd::dev::Args),
     /// Show what this machine can do, and what to install for the rest.
     Doctor(cmd::doctor::Args),
-    /// Find what runs left on AWS, by tag and in every region, and remove it.
-    ///
-    /// Asks before it removes anything. Fails if any service could not be
-    /// asked: a list with a gap would read as "nothing is left".
-    Clean(cmd::clean::Args),
-    /// Print a completion script for a shell.
-    Completions {
-        /// The shell.
-        shell: Shell,
-    },
+    /// Check an AWS account, show prices, and remove what runs left.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  epochcost aws doctor\n  epochcost aws prices show"
+    )]
+    Aws(cmd::aws::Args),
+    /// Begin and test training systems, and validate the simulator.
+    #[command(subcommand)]
+    Dev(cmd::dev::Args),
 }
 
 /// Parses the command line, runs the verb, and renders its error.
@@ -155,20 +118,7 @@ pub async fn main() -> ExitCode {
     let parsed = with_help(Cli::command()).try_get_matches();
     let cli = match parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
-        Err(error) => {
-            let asks_for_json = std::env::args_os().any(|argument| argument == "--json");
-            if asks_for_json && error.use_stderr() {
-                let output = Output {
-                    json: true,
-                    verbosity: 0,
-                    wide: false,
-                };
-                let text = error.to_string();
-                let text = text.strip_prefix("error: ").unwrap_or(&text);
-                output.error(text.trim_end(), Exit::Usage as u8);
-            }
-            error.exit()
-        }
+        Err(error) => return refused(&error),
     };
     let verbosity = if cli.global.quiet {
         -1
@@ -184,13 +134,34 @@ pub async fn main() -> ExitCode {
     let ended = dispatch(cli.verb, output).await;
     match ended.and_then(written) {
         Ok(exit) => exit.into(),
-        Err(error) => {
-            let text = chain(&error);
-            eprint_line(format_args!("error: {text}"));
-            output.error(&text, error.exit() as u8);
-            error.exit().into()
-        }
+        Err(error) => failed(&error, output),
     }
+}
+
+/// Says why a command line is none, or shows the help that it asks for.
+fn refused(error: &clap::Error) -> ExitCode {
+    let output = Output {
+        json: std::env::args_os().any(|argument| argument == "--json"),
+        verbosity: 0,
+        wide: false,
+    };
+    if let Some(moved) = moved(error) {
+        return failed(&moved, output);
+    }
+    if error.use_stderr() {
+        let text = error.to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        output.error(text.trim_end(), Exit::Usage as u8);
+    }
+    error.exit()
+}
+
+/// Reports an error, to people and where asked to programs.
+fn failed(error: &Error, output: Output) -> ExitCode {
+    let text = chain(error);
+    eprint_line(format_args!("error: {text}"));
+    output.error(&text, error.exit() as u8);
+    error.exit().into()
 }
 
 /// Turns the end of a verb whose results could not be printed into an error.
@@ -207,36 +178,16 @@ fn written(exit: Exit) -> Result<Exit, Error> {
 async fn dispatch(verb: Verb, output: Output) -> Result<Exit, Error> {
     match verb {
         Verb::Run(args) => cmd::run::run(&args, output).await,
-        Verb::Check(args) => cmd::check::run(&args, output),
+        Verb::Check(args) => cmd::check::run(&args, output).await,
         Verb::Plan(args) => cmd::plan::run(&args, output),
-        Verb::Validate(args) => cmd::validate::run(&args, output),
-        Verb::Map(args) => cmd::map::run(&args, output),
         Verb::Profile(args) => cmd::profile::run(&args, output).await,
-        Verb::Replay { .. } => Err(Error::Usage {
-            problem: "there is no verb `replay` any more".to_owned(),
-            remedy: "`epochcost validate RUN` compares a run with its simulation, `epochcost plan RUN --set \
-                     workers=16` plans it under other settings, `epochcost profile calibrate RUN` takes its steps"
-                .to_owned(),
-        }),
         Verb::Reproduce(args) => cmd::reproduce::run(&args, output).await,
         Verb::Report(args) => cmd::report::run(&args, output),
         Verb::Compare(args) => cmd::compare::run(&args, output),
         Verb::Audit(args) => cmd::audit::run(&args, output),
-        Verb::Artifact(args) => cmd::artifact::run(&args, output),
-        Verb::Data(args) => cmd::data::run(&args, output).await,
-        Verb::Prices(args) => cmd::prices::run(&args, output).await,
         Verb::List(args) => cmd::list::run(&args, output),
-        Verb::Init(args) => cmd::init::run(&args, output),
-        Verb::New(args) => cmd::scaffold::run(&args, output),
-        Verb::Dev(args) => cmd::dev::run(&args, output).await,
         Verb::Doctor(args) => cmd::doctor::run(&args, output).await,
-        Verb::Clean(args) => cmd::clean::run(&args, output).await,
-        Verb::Completions { shell } => {
-            // Into memory first: a reader that goes away (`| head`) is no error.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "epochcost", &mut script);
-            print_bytes(&script);
-            Ok(Exit::Done)
-        }
+        Verb::Aws(args) => cmd::aws::run(&args, output).await,
+        Verb::Dev(args) => cmd::dev::run(&args, Cli::command(), output).await,
     }
 }

@@ -71,10 +71,10 @@ fn a_run_that_shapes_the_network_is_refused_before_anything_happens() {
 fn a_build_without_the_clients_says_how_to_get_one_with_them() {
     for arguments in [
         &["run", "x.yaml"][..],
-        &["clean", "--dry-run"],
-        &["clean", "--yes"],
-        &["doctor", "--aws"],
-        &["prices", "refresh", "--out", "book.yaml"],
+        &["aws", "clean", "--dry-run"],
+        &["aws", "clean", "--yes"],
+        &["aws", "doctor"],
+        &["aws", "prices", "refresh", "--out", "book.yaml"],
         &["plan", "x.yaml", "--platform", "aws"],
     ] {
         refused(arguments, 5, "--features aws");
@@ -176,19 +176,19 @@ mod with_clients {
 
     #[test]
     fn without_credentials_or_a_region_the_error_names_the_remedy() {
-        refused(&["clean", "--dry-run"], 2, "AWS_REGION");
+        refused(&["aws", "clean", "--dry-run"], 2, "AWS_REGION");
         refused(
-            &["clean", "--dry-run", "--region", "eu-west-1"],
+            &["aws", "clean", "--dry-run", "--region", "eu-west-1"],
             5,
             "aws sso login",
         );
         refused(
-            &["prices", "refresh", "--out", "book.yaml"],
+            &["aws", "prices", "refresh", "--out", "book.yaml"],
             5,
             "aws sso login",
         );
         refused(
-            &["clean", "--run", "nonsense", "--region", "x"],
+            &["aws", "clean", "--run", "nonsense", "--region", "x"],
             2,
             "twelve",
         );

@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// `doctor --aws --print-policy` prints what the file must hold.
+    /// `aws policy` prints what the file must hold.
     #[test]
     fn the_documented_policy_is_the_generated_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/aws-policy.json");

@@ -180,7 +180,7 @@ async fn may_run(clients: &Clients, kind: &str) -> Check {
         Ok(_) => Check {
             what,
             found: Err("EC2 did not treat the dry run as one".to_owned()),
-            remedy: "`epochcost clean` takes away what it started".to_owned(),
+            remedy: "`epochcost aws clean` takes away what it started".to_owned(),
         },
         Err(AwsError::Call { code, .. }) if code == "DryRunOperation" => allowed(),
         // EC2 checks the image only after the permission.

@@ -99,7 +99,7 @@ impl Cause {
         match self {
             Self::NoCredentials => {
                 "log in (`aws configure sso`, `aws sso login`) or set AWS_PROFILE; \
-                 `epochcost doctor --aws` says what it sees"
+                 `epochcost aws doctor` says what it sees"
             }
             Self::Expired => "renew the credentials (`aws sso login`), then give the command again",
             Self::Unrecognised => {
@@ -107,11 +107,11 @@ impl Cause {
                  for the account answers so, too: enable it under Account"
             }
             Self::Permission => {
-                "add the permission: `epochcost doctor --aws --print-policy` has all that are needed"
+                "add the permission: `epochcost aws policy` has all that are needed"
             }
             Self::Throttled => "wait, and give the command again",
             Self::Quota => {
-                "ask for more under Service Quotas; `epochcost doctor --aws` says how much"
+                "ask for more under Service Quotas; `epochcost aws doctor` says how much"
             }
             Self::Account => {
                 "a free plan starts free instance types only: upgrade it under Billing; a new \
@@ -126,7 +126,7 @@ impl Cause {
                 "give the command again later; the service's health page may know of it"
             }
             Self::NotFound | Self::Exists | Self::InUse | Self::Other => {
-                "`epochcost clean --dry-run` lists what is left of a run"
+                "`epochcost aws clean --dry-run` lists what is left of a run"
             }
         }
     }

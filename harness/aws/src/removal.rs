@@ -119,7 +119,7 @@ fn still_needed(found: &Found, leftovers: &[(Found, AwsError)]) -> Option<AwsErr
             "the {} stays as long as the {}: Lambda removes its network interfaces under it",
             found.address, in_use.address
         ),
-        remedy: "`epochcost clean` again later".to_owned(),
+        remedy: "`epochcost aws clean` again later".to_owned(),
     })
 }
 

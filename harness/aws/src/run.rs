@@ -211,7 +211,7 @@ pub(crate) fn seconds_left(expires: Timestamp) -> Result<u64, AwsError> {
         Ok(seconds) if seconds >= 60 => Ok(seconds),
         _ => Err(AwsError::Unusable {
             problem: format!("the run expired at {expires}"),
-            remedy: "`epochcost clean` removes what is left; start a new run".to_owned(),
+            remedy: "`epochcost aws clean` removes what is left; start a new run".to_owned(),
         }),
     }
 }

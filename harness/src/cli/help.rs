@@ -2,30 +2,17 @@
 
 use clap::Command;
 
-/// Groups of verbs, in the order in which help shows them.
-const GROUPS: [(&str, &[&str]); 4] = [
-    ("Measure", &["run", "check", "report", "compare", "profile"]),
-    ("Plan", &["plan", "map", "validate"]),
-    ("Reproduce the papers", &["reproduce", "audit", "artifact"]),
+/// Groups of verbs, in the order in which help shows them; the others follow.
+const GROUPS: [(&str, &[&str]); 2] = [
     (
-        "Data, accounts and this program",
-        &[
-            "list",
-            "init",
-            "new",
-            "dev",
-            "data",
-            "prices",
-            "doctor",
-            "clean",
-            "completions",
-            "help",
-        ],
+        "Train and plan",
+        &["run", "check", "plan", "profile", "report", "compare"],
     ),
+    ("Reproduce the papers", &["reproduce", "audit"]),
 ];
 
 /// Examples of each verb.
-const EXAMPLES: [(&str, &[&str]); 19] = [
+const EXAMPLES: [(&str, &[&str]); 11] = [
     (
         "run",
         &[
@@ -33,6 +20,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
             "epochcost run experiments/smoke.yaml --trials 5 --set workers=2",
             "epochcost run experiments/smoke.yaml --platform sim",
             "epochcost run experiments/learn.yaml --out results/mine --resume",
+            "epochcost run smoke --set 'dataset={name: mnist}' --fetch",
         ],
     ),
     (
@@ -47,14 +35,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
             "epochcost plan experiments/own-model.yaml --deadline 2h --budget 5usd",
             "epochcost plan experiments/smoke.yaml --html plan.html",
             "epochcost plan results/RUN --set workers=16",
-        ],
-    ),
-    ("map", &["epochcost map --deadline 2h --out map.svg"]),
-    (
-        "validate",
-        &[
-            "epochcost validate",
-            "epochcost validate results/RUN --within 0.25",
+            "epochcost plan map --deadline 2h --out map.svg",
         ],
     ),
     (
@@ -81,6 +62,7 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
             "epochcost report results/RUN",
             "epochcost report results/RUN --figures figures",
             "epochcost report results/ONE results/TWO --out page",
+            "epochcost report appendix cost-performance --out appendix",
         ],
     ),
     (
@@ -99,31 +81,23 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
         ],
     ),
     (
-        "artifact",
-        &["epochcost artifact cost-performance --out artifact"],
-    ),
-    (
-        "data",
-        &[
-            "epochcost data make synthetic-cifar10",
-            "epochcost data fetch cifar10",
-        ],
-    ),
-    ("prices", &["epochcost prices show"]),
-    (
         "list",
-        &["epochcost list systems", "epochcost list systems SPIRT"],
-    ),
-    ("init", &["epochcost init mine && cd mine"]),
-    ("new", &["epochcost new system pair_mean"]),
-    (
-        "dev",
-        &["epochcost dev faults experiments/smoke.yaml --seed 1"],
+        &[
+            "epochcost list systems",
+            "epochcost list systems SPIRT",
+            "epochcost list --write mine && cd mine",
+        ],
     ),
     ("doctor", &["epochcost doctor --measure"]),
     (
-        "completions",
-        &["epochcost completions bash > ~/.local/share/bash-completion/completions/epochcost"],
+        "dev",
+        &[
+            "epochcost dev validate",
+            "epochcost dev validate results/RUN --within 0.25",
+            "epochcost dev new system pair_mean",
+            "epochcost dev faults experiments/smoke.yaml --seed 1",
+            "epochcost dev completions bash > ~/.local/share/bash-completion/completions/epochcost",
+        ],
     ),
 ];
 
@@ -145,15 +119,33 @@ pub fn with_help(mut command: Command) -> Command {
 
 /// Returns every verb with its purpose, in groups.
 fn groups(command: &Command) -> String {
+    let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let shown: Vec<(&str, String)> = shown
+        .map(|verb| {
+            let about = verb.get_about().map(ToString::to_string);
+            (verb.get_name(), about.unwrap_or_default())
+        })
+        .chain([("help", "Print help of a verb".to_owned())])
+        .collect();
+    let grouped: Vec<&str> = GROUPS
+        .iter()
+        .flat_map(|(_, verbs)| *verbs)
+        .copied()
+        .collect();
+    let others: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
+    let others: Vec<&str> = others
+        .into_iter()
+        .filter(|name| !grouped.contains(name))
+        .collect();
     let mut text = String::new();
-    for (title, verbs) in GROUPS {
+    for (title, verbs) in GROUPS
+        .into_iter()
+        .chain([("This program and accounts", &others[..])])
+    {
         text.push_str(&format!("{title}:\n"));
         for name in verbs {
-            let verb = command
-                .get_subcommands()
-                .find(|verb| verb.get_name() == *name);
-            let about = verb.and_then(Command::get_about).map(ToString::to_string);
-            let about = about.unwrap_or_else(|| "Print help of a verb".to_owned());
+            let about = shown.iter().find(|(known, _)| known == name);
+            let about = about.map_or("", |(_, about)| about);
             text.push_str(&format!("  {name:<12} {about}\n"));
         }
         text.push('\n');
@@ -169,19 +161,17 @@ mod tests {
     use crate::cli::Cli;
 
     #[test]
-    fn every_verb_stands_in_a_group_and_has_an_example() {
+    fn every_verb_has_an_example_and_stands_in_a_group() {
         let command = Cli::command();
         let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-        for verb in shown.map(Command::get_name) {
-            let is_grouped = GROUPS.iter().any(|(_, verbs)| verbs.contains(&verb));
-            assert!(is_grouped, "{verb}");
-            // `clean` removes things: its help is read first.
-            let has_example = EXAMPLES.iter().any(|(name, _)| *name == verb);
-            assert!(has_example || verb == "clean", "{verb}");
+        for verb in shown {
+            let name = verb.get_name();
+            let has_example = EXAMPLES.iter().any(|(known, _)| *known == name);
+            assert!(has_example || verb.get_after_help().is_some(), "{name}");
         }
         let help = with_help(command).render_help().to_string();
         assert!(
-            help.contains("Measure:\n  run          Run experiments"),
+            help.contains("Train and plan:\n  run          Run experiments"),
             "{help}"
         );
     }

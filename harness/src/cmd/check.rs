@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Selection;
+use super::{Fetch, Selection};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::{Experiment, describe, expanded, yaml_files};
@@ -19,37 +19,49 @@ pub struct Args {
     /// The price book of its bills, as for `run`.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
+    /// Whether to get their data.
+    #[command(flatten)]
+    fetch: Fetch,
 }
 
 /// Checks every file, and reports every one that is wrong.
 ///
 /// # Errors
 /// The last file's error; those before it were reported.
-pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let options = args.selection.options();
     let prices = price_book(args.prices.as_deref())?;
     let mut failed: Option<Error> = None;
     let mut experiments = Vec::new();
+    let mut note = |error: Error| {
+        if let Some(earlier) = failed.replace(error) {
+            eprint_line(format_args!("error: {}", crate::chain::chain(&earlier)));
+        }
+    };
     for (file, is_named) in &files(&args.selection.experiments)? {
         let load = || -> Result<Experiment, Error> {
             let experiment = Experiment::load(file, &options)?;
             priced(&experiment, Some(&prices))?;
-            // Of a directory's files, those are valid whose data nobody has fetched.
-            let data = experiment.needs_data() && (*is_named || experiment.data.directory.exists());
-            if data {
-                experiment.data.inspect(&experiment.document)?;
-            }
             Ok(experiment)
         };
         match load() {
-            Ok(experiment) => experiments.push(experiment),
-            Err(error) => {
-                if let Some(earlier) = failed.replace(error) {
-                    eprint_line(format_args!("error: {}", crate::chain::chain(&earlier)));
-                }
-            }
+            Ok(experiment) => experiments.push((experiment, *is_named)),
+            Err(error) => note(error),
         }
     }
+    let (mut experiments, named): (Vec<Experiment>, Vec<bool>) = experiments.into_iter().unzip();
+    args.fetch.run(&experiments, output).await?;
+    let mut named = named.into_iter();
+    experiments.retain(|experiment| {
+        let is_named = named.next().unwrap_or(true);
+        // Of a directory's files, those are valid whose data nobody has fetched.
+        let data = experiment.needs_data() && (is_named || experiment.data.directory.exists());
+        let found = match data {
+            true => experiment.data.inspect(&experiment.document),
+            false => Ok(()),
+        };
+        found.map_err(|error| note(error.into())).is_ok()
+    });
     for experiment in &experiments {
         output.text(describe(experiment));
     }

@@ -1,18 +1,26 @@
-//! `dev`: what authors of training systems ask.
+//! `dev`: what authors of training systems and of the simulator ask.
 
-use std::path::PathBuf;
+mod faults;
+mod new;
+mod validate;
+
+use clap_complete::Shell;
 
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::experiment::document::Node;
-use crate::experiment::{Experiment, Options, named, rows_alone};
-use crate::platform::simulator;
-use crate::run::faults::Search;
-use crate::ui::Output;
+use crate::ui::{Output, print_bytes};
 
 /// `dev`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Args {
+    /// Compare the simulator with public measurements, or with a recorded run, cell by cell.
+    ///
+    /// Every file names a data set, the series that constants may have been
+    /// fitted to, and targets for all other series. Exits with 3 if a target
+    /// is not met or missed as the file expects, or a run is off by more than --within.
+    Validate(validate::Args),
+    /// Begin a training system of your own, in a checkout.
+    New(new::Args),
     /// Search for faults that break what every system promises.
     ///
     /// Draws schedules of crashes, hangs, delays and broken servers by a seed, and runs them in
@@ -20,74 +28,29 @@ pub enum Args {
     /// must end, fail only for a cause, and succeed with the figures of the same row without
     /// faults or a warning. What breaks a promise is shrunk to the fewest faults and printed as an
     /// experiment for `run`; the exit code is 3.
-    Faults(Faults),
+    Faults(faults::Args),
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
 }
 
-/// `dev faults`.
-#[derive(Debug, clap::Args)]
-pub struct Faults {
-    /// Experiment whose rows are searched: a file, or the name of a shipped one.
-    #[arg(value_name = "EXPERIMENT")]
-    experiment: PathBuf,
-    /// Set a field, as for `run`.
-    #[arg(long, value_name = "A.B=C")]
-    set: Vec<String>,
-    /// Everything is drawn from this.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-    /// Number of schedules.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
-    schedules: usize,
-}
-
-/// Schedules between two messages.
-const BETWEEN: usize = 500;
-
-/// Searches, and prints what was found.
+/// Does what was asked; `program` is the command line that completions are of.
 ///
 /// # Errors
-/// When the experiment cannot be searched.
-pub async fn run(Args::Faults(args): &Args, output: Output) -> Result<Exit, Error> {
-    let document = rows_alone(named::read(&args.experiment)?);
-    let states_values = |simulation: &Node| simulation.get("real_compute").is_some();
-    let trains = !document.root.get("simulation").is_some_and(states_values);
-    let trains = trains.then(|| "simulation.real_compute=true".to_owned());
-    let options = Options {
-        set: trains.into_iter().chain(args.set.clone()).collect(),
-        trials: Some(1),
-        platform: Some(simulator()),
-        ..Options::default()
-    };
-    let experiment = Experiment::from_document(document, &options)?;
-    let search = Search::open(experiment, args.seed, output).await?;
-    let found = search.run(args.schedules, |found| {
-        if found.schedules % BETWEEN == 0 {
-            let (done, broken) = (found.schedules, found.violations.len());
-            output.message(format_args!(
-                "{done} of {}: {broken} violations",
-                args.schedules
-            ));
+/// As of each.
+pub async fn run(args: &Args, mut program: clap::Command, output: Output) -> Result<Exit, Error> {
+    match args {
+        Args::Validate(args) => validate::run(args, output),
+        Args::New(args) => new::run(args, output),
+        Args::Faults(args) => faults::run(args, output).await,
+        Args::Completions { shell } => {
+            // Into memory first: a reader that goes away (`| head`) is no error.
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut program, "epochcost", &mut script);
+            print_bytes(&script);
+            Ok(Exit::Done)
         }
-    });
-    let found = found.await?;
-    for violation in &found.violations {
-        let (schedule, row, broken) = (violation.schedule, &violation.row, &violation.broken);
-        output.text(format!(
-            "# {row}, schedule {schedule}: {broken}\n{}",
-            violation.replay
-        ));
     }
-    output.json(&found);
-    output.message(format_args!(
-        "seed {}: {} schedules, {} rows failed, {} violations",
-        args.seed,
-        found.schedules,
-        found.failed,
-        found.violations.len()
-    ));
-    Ok(if found.violations.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Failed
-    })
 }

@@ -1,6 +1,6 @@
-//! `doctor`: what this machine can do, and what to do about the rest.
+//! `doctor`: what this machine can do, and what to do about the rest; `aws doctor`: the same of an account.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use epochcost_datasets::{self as datasets, Origin};
 
@@ -14,9 +14,6 @@ use crate::results::Machine;
 use crate::run::platform_findings;
 use crate::ui::{Output, table};
 
-/// The option that checks an account.
-const ACCOUNT: &str = stringify!(aws);
-
 /// `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -24,36 +21,18 @@ pub struct Args {
     /// memory ends, and where /tmp does. Takes some seconds; builds the worker.
     #[arg(long)]
     measure: bool,
-    /// Check the AWS account, too: identity, region, quotas, permissions.
-    #[arg(long)]
-    aws: bool,
-    /// With --aws: print the policy that the account's user or role needs, and check nothing.
-    #[arg(long, requires = ACCOUNT)]
-    print_policy: bool,
-    /// With --aws: check for what this experiment needs, in place of the largest comparison.
-    #[arg(value_name = "EXPERIMENT", requires = ACCOUNT)]
-    experiment: Option<PathBuf>,
 }
 
-/// Checks everything a run may need. Nothing found missing is an error: each
+/// Checks everything a run on this machine may need. Nothing found missing is an error: each
 /// has a remedy, or a run that does without.
 ///
 /// # Errors
-/// When limits are to be measured and no worker can be built or started; with
-/// `--aws`, when this build has no AWS or no region is configured.
+/// When limits are to be measured and no worker can be built or started.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
-    if args.print_policy {
-        return print_policy(output);
-    }
     let mut findings = vec![cores(), memory()];
-    let (mut accounts, mut measured) = (Vec::new(), Vec::new());
+    let mut measured = Vec::new();
     for kind in PlatformKind::all() {
-        let is_cloud = kind.site().is_cloud();
-        if is_cloud && !args.aws {
-            continue;
-        }
-        if is_cloud {
-            accounts.extend(account(*kind, args.experiment.as_deref()).await?);
+        if kind.site().is_cloud() {
             continue;
         }
         let platform = kind.open(PlatformOptions::default())?;
@@ -64,7 +43,30 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     }
     findings.extend(datasets::DATASETS.iter().map(dataset));
     findings.extend(measured);
-    findings.extend(accounts);
+    show(&findings, output);
+    output.text(format!("\n{}", readiness(&findings).join("\n")));
+    output.json(&findings);
+    Ok(Exit::Done)
+}
+
+/// Checks the accounts of clouds, for an experiment where one is named.
+///
+/// # Errors
+/// When this build has no cloud's clients, no region is configured, or the experiment is unusable.
+pub async fn account(experiment: Option<&Path>, output: Output) -> Result<Exit, Error> {
+    let mut findings = Vec::new();
+    for kind in PlatformKind::all()
+        .iter()
+        .filter(|kind| kind.site().is_cloud())
+    {
+        findings.extend(of_account(*kind, experiment).await?);
+    }
+    show(&findings, output);
+    output.json(&findings);
+    Ok(Exit::Done)
+}
+
+fn show(findings: &[Finding], output: Output) {
     let rows: Vec<[String; 4]> = findings
         .iter()
         .map(|finding| {
@@ -79,9 +81,6 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         })
         .collect();
     output.text(findings_text(&rows, output.width()));
-    output.text(format!("\n{}", readiness(&findings).join("\n")));
-    output.json(&findings);
-    Ok(Exit::Done)
 }
 
 /// Returns the findings as a table with the remedies below it, each once: they are
@@ -155,7 +154,7 @@ fn clouds() -> Vec<String> {
         .filter(|factory| factory.site().is_cloud());
     let line = |name: &str| {
         if cloud().is_ok() {
-            format!("{name}: in this build; --{name} checks the account")
+            format!("{name}: in this build; `epochcost {name} doctor` checks the account")
         } else {
             format!("{name}: not in this build (cargo build --release --features {name})")
         }
@@ -164,7 +163,10 @@ fn clouds() -> Vec<String> {
 }
 
 /// Prints the policy of every cloud's callers.
-fn print_policy(output: Output) -> Result<Exit, Error> {
+///
+/// # Errors
+/// When this build has no cloud's clients.
+pub fn policy(output: Output) -> Result<Exit, Error> {
     for kind in PlatformKind::all() {
         if let Some(cloud) = kind.cloud()? {
             let policy = cloud.caller_policy();
@@ -176,7 +178,7 @@ fn print_policy(output: Output) -> Result<Exit, Error> {
 }
 
 /// Checks an account, for an experiment where one is named.
-async fn account(kind: PlatformKind, file: Option<&Path>) -> Result<Vec<Finding>, Error> {
+async fn of_account(kind: PlatformKind, file: Option<&Path>) -> Result<Vec<Finding>, Error> {
     let Some(file) = file else {
         let platform = kind.open(PlatformOptions::default())?;
         return Ok(platform.doctor().await?);
@@ -228,14 +230,8 @@ fn memory() -> Finding {
 fn dataset(info: &datasets::DatasetInfo) -> Finding {
     let what = format!("dataset {}", info.name);
     let (spec, remedy) = match info.origin {
-        Origin::Generated { default } => (
-            Some(default),
-            format!(
-                "none: runs generate it; or epochcost data make {}",
-                info.name
-            ),
-        ),
-        Origin::Published { .. } => (None, format!("epochcost data fetch {}", info.name)),
+        Origin::Generated { default } => (Some(default), "none: runs generate it"),
+        Origin::Published { .. } => (None, "--fetch of run and check downloads it"),
     };
     let directory = default_directory(info.name, spec);
     match datasets::inspect(info.name, &directory) {

@@ -1,6 +1,8 @@
 //! `plan`: what an experiment would take, before anything runs.
 
-use std::path::PathBuf;
+mod map;
+
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -20,11 +22,15 @@ const LONGEST_SEARCH_S: f64 = 365.0 * 86_400.0;
 
 /// `plan`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    /// What to plan in place of an experiment.
+    #[command(subcommand)]
+    action: Option<Action>,
     /// The experiment file, or the directory of a finished local run: its experiment on the run's machine,
     /// with steps that take what they took there.
-    #[arg(value_name = "EXPERIMENT|RUN")]
-    experiment: PathBuf,
+    #[arg(value_name = "EXPERIMENT|RUN", required = true)]
+    experiment: Option<PathBuf>,
     /// Set a field, as for `run`.
     #[arg(long, value_name = "A.B=C")]
     set: Vec<String>,
@@ -140,7 +146,7 @@ impl Args {
             || self.platform.is_some()
             || self.html.is_some();
         Ok(Request {
-            experiment: &self.experiment,
+            experiment: self.experiment.as_deref().unwrap_or(Path::new("")),
             set: &self.set,
             sweep: &self.sweep,
             goal: Goal::parse(self.deadline.as_deref(), self.budget.as_deref())?,
@@ -164,11 +170,25 @@ impl Args {
     }
 }
 
+/// What there is to plan beside an experiment.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Draw where training is cheapest, and where it is fastest.
+    ///
+    /// By the size of a model and the operations of a sample, under a deadline: the best
+    /// of functions, of one machine alone and of several machines at every place, as a
+    /// picture and in sentences. Everything is simulated.
+    Map(map::Args),
+}
+
 /// Plans an experiment. Infeasible rows are part of the result.
 ///
 /// # Errors
 /// When the experiment or a profile cannot be used.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if let Some(Action::Map(args)) = &args.action {
+        return map::run(args, output);
+    }
     if let Some(path) = &args.html {
         probe_file(path)?;
     }

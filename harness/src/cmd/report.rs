@@ -1,5 +1,7 @@
 //! `report`: writes the report of runs again, from their results alone.
 
+mod appendix;
+
 use std::path::{Path, PathBuf};
 
 use crate::analysis::overview::{AnalysedRun, Overview};
@@ -14,7 +16,11 @@ use crate::ui::Output;
 
 /// `report`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    /// What to write in place of reports.
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Run directories, or one directory of a reproduction.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
@@ -30,11 +36,24 @@ pub struct Args {
     prices: Option<PathBuf>,
 }
 
+/// What there is to write beside reports.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Write an appendix for artefact evaluation, from the recorded reproduction.
+    ///
+    /// Fills in the form of EuroSys and SOSP 2026 in Markdown and LaTeX: claims C1,
+    /// C2, ... with the item, the command and the expected verdict of each.
+    Appendix(appendix::Args),
+}
+
 /// Writes the report of each run, and ends as the run itself ended.
 ///
 /// # Errors
 /// When a directory is no run, is damaged, or cannot be written to.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    if let Some(Action::Appendix(args)) = &args.action {
+        return appendix::run(args, output);
+    }
     if let [directory] = &args.runs[..]
         && args.out.is_none()
         && args.figures.is_none()

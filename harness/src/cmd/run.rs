@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Selection, Spending};
+use super::{Fetch, Selection, Spending};
 use crate::analysis::{self, Analysis};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -31,6 +31,9 @@ pub struct Args {
     /// What it may cost.
     #[command(flatten)]
     spending: Spending,
+    /// Whether to get its data.
+    #[command(flatten)]
+    fetch: Fetch,
 }
 
 /// Runs every experiment, each into a directory of its own.
@@ -39,6 +42,13 @@ pub struct Args {
 /// Whatever kept an experiment from being run; trials that had ended are kept.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let experiments = load(args)?;
+    args.fetch.run(&experiments, output).await?;
+    for experiment in experiments
+        .iter()
+        .filter(|experiment| experiment.needs_data())
+    {
+        experiment.data.inspect(&experiment.document)?;
+    }
     if args.dry_run {
         experiments
             .iter()
@@ -52,7 +62,7 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     for experiment in &experiments {
         if experiment.is_shipped() {
             output.message(format_args!(
-                "{} is shipped with this program; `epochcost init DIR` writes it out",
+                "{} is shipped with this program; `epochcost list --write DIR` writes it out",
                 experiment.name
             ));
         }
@@ -80,9 +90,6 @@ fn load(args: &Args) -> Result<Vec<Experiment>, Error> {
     let load = |file: &PathBuf| -> Result<Experiment, Error> {
         let experiment = Experiment::load(file, &options)?;
         runnable(&experiment)?;
-        if experiment.needs_data() {
-            experiment.data.inspect(&experiment.document)?;
-        }
         Ok(experiment)
     };
     files.iter().map(load).collect()

@@ -13,7 +13,7 @@ pub struct Spending {
     /// platform spends nothing.
     #[arg(long, value_name = "USD", value_parser = non_negative, allow_hyphen_values = true)]
     pub max_usd: Option<f64>,
-    /// Prices of the worst case and of the bills, in place of the shipped ones (`epochcost prices
+    /// Prices of the worst case and of the bills, in place of the shipped ones (`epochcost aws prices
     /// refresh` writes them). On AWS they must be those of its region.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,

@@ -75,7 +75,7 @@ pub enum PriceBookError {
     },
     /// A price is missing.
     #[error(
-        "failed to find a price for {dimension} in the price book of {region}, {date}; add it there, or write a book with `epochcost prices refresh --out FILE`"
+        "failed to find a price for {dimension} in the price book of {region}, {date}; add it there, or write a book with `epochcost aws prices refresh --out FILE`"
     )]
     Missing {
         /// What has no price.

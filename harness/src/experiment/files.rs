@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::published::PAPER;
 use crate::shipped;
 
-/// Name of the directory of validations (`epochcost validate`), which are no experiments.
+/// Name of the directory of validations (`epochcost dev validate`), which are no experiments.
 pub const VALIDATION: &str = "validation";
 
 /// A directory that could not be searched for experiments.

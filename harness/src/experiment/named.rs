@@ -95,7 +95,10 @@ fn other_kind(document: &Document) -> Option<(&'static str, String)> {
         return Some(("paper", remedy));
     }
     if has("targets") && has("fit") {
-        return Some(("validation", format!("`epochcost validate {file}` runs it")));
+        return Some((
+            "validation",
+            format!("`epochcost dev validate {file}` runs it"),
+        ));
     }
     if has("host") && has("hardware") {
         let remedy =

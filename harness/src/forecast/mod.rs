@@ -335,7 +335,7 @@ pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
     let file = path.display().to_string();
     let text = shipped::read_to_string(path).map_err(|error| Error::Usage {
         problem: format!("failed to read the price book {file}: {error}"),
-        remedy: "write one with `epochcost prices refresh --out FILE`".to_owned(),
+        remedy: "write one with `epochcost aws prices refresh --out FILE`".to_owned(),
     })?;
     PriceBook::parse(&file, &text).map_err(|error| match error {
         PriceBookError::Unusable { problem, remedy } => Error::Usage { problem, remedy },

@@ -68,7 +68,7 @@ pub fn figures_of(name: &str) -> Figures {
     site_of(name).map_or(Figures::Measured, Site::figures)
 }
 
-/// Returns the account that `clean` and `prices refresh` are about: that of the
+/// Returns the account that `aws clean` and `aws prices refresh` are about: that of the
 /// first platform on which trials cost money.
 ///
 /// # Errors

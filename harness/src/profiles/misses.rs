@@ -6,7 +6,7 @@ use std::{fs, io};
 use epochcost_simulator::profile::Client;
 use serde::{Deserialize, Serialize};
 
-/// Scores of `epochcost validate --record`.
+/// Scores of `epochcost dev validate --record`.
 const SCORES: &str = include_str!("../../profiles/validation/scores.json");
 
 /// Scores of profiles.

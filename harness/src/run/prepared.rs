@@ -84,7 +84,8 @@ fn announce(experiment: &Experiment, estimates: &Estimates, output: Output) -> R
         .worst_case(rows, prices)
         .map_err(|none| Error::Lacks {
             what: format!("{}: {none}", experiment.document.file.display()),
-            remedy: "the price book lacks it; `epochcost prices refresh` writes another".to_owned(),
+            remedy: "the price book lacks it; `epochcost aws prices refresh` writes another"
+                .to_owned(),
         })?;
     if let Some(stale) = prices.stale(jiff::Zoned::now().date()) {
         output.message(format_args!("warning: {stale}"));

@@ -42,9 +42,9 @@ pub(super) async fn tear_down(
     }
     Err(Error::Lacks {
         what: format!("{} resources of the run are still there", leftovers.len()),
-        remedy: "`epochcost clean` removes them".to_owned(),
+        remedy: "`epochcost aws clean` removes them".to_owned(),
     })
 }
 
 /// Remedy of a removal that was cut short.
-const CLEAN_REMEDY: &str = "`epochcost clean` removes what is left";
+const CLEAN_REMEDY: &str = "`epochcost aws clean` removes what is left";

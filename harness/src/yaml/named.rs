@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-/// Directory of the schemas, in a checkout and in what `init` writes.
+/// Directory of the schemas, in a checkout and in what `list --write` writes.
 pub const DIRECTORY: &str = "docs/schemas";
 
 /// Start of the line by which a file names its schema, for the YAML language server.

@@ -1,4 +1,4 @@
-//! `data fetch` against a server on loopback that cuts connections, sends wrong files, or
+//! `--fetch` against a server on loopback that cuts connections, sends wrong files, or
 //! stands in for a proxy.
 
 use std::fs;
@@ -299,16 +299,24 @@ fn without_a_network_it_says_what_to_do() {
     let closed = format!("http://{}", free.local_addr().unwrap());
     drop(free);
     let gone = Server::start(vec![Answer::Status("404 Not Found")]);
-    for (name, address, words) in [
+    for (model, name, address, words) in [
         (
+            "mobilenet",
             "cifar10",
             &closed,
             ["cifar-10-binary.tar.gz", "data_batch_5.bin"],
         ),
-        ("mnist", &gone.address, ["404", "train-images-idx3-ubyte"]),
+        (
+            "lenet5",
+            "mnist",
+            &gone.address,
+            ["404", "train-images-idx3-ubyte"],
+        ),
     ] {
         let output = program()
-            .args(["data", "fetch", name, "--from", address])
+            .args(["check", "smoke", "--fetch", "--from", address])
+            .args(["--set", &format!("model={model}")])
+            .args(["--set", &format!("dataset={{name: {name}}}")])
             .current_dir(directory.path())
             .env("NO_PROXY", "*")
             .output()
@@ -317,13 +325,13 @@ fn without_a_network_it_says_what_to_do() {
         assert_eq!(output.status.code(), Some(5), "{message}");
         for word in words
             .into_iter()
-            .chain(["HTTPS_PROXY", "--from", "data check"])
+            .chain(["HTTPS_PROXY", "--from", "unpacked"])
         {
             assert!(message.contains(word), "{word}: {message}");
         }
     }
     let output = program()
-        .args(["data", "fetch", "mnist", "--from", "ftp://x"])
+        .args(["check", "smoke", "--fetch", "--from", "ftp://x"])
         .current_dir(directory.path())
         .output()
         .unwrap();
@@ -336,9 +344,11 @@ fn the_proxy_of_the_environment_is_asked() {
     let proxy = Server::start(vec![Answer::Status("404 Not Found")]);
     let output = program()
         .args([
-            "data",
-            "fetch",
-            "mnist",
+            "check",
+            "smoke",
+            "--set",
+            "dataset={name: mnist}",
+            "--fetch",
             "--from",
             "http://mirror.invalid/sets/",
         ])

@@ -227,7 +227,7 @@ fn a_page_that_cannot_be_written_is_named_first() {
         &["plan", "sizes.yaml", "--html"][..],
         &["audit", "--html"],
         &["compare", "none", "none", "--html"],
-        &["map", "--out"],
+        &["plan", "map", "--out"],
     ] {
         for place in ["file/page.html", "."] {
             let output = epochcost(directory.path(), &[verb, &[place]].concat());
@@ -255,9 +255,9 @@ fn a_place_of_another_user_is_a_usage_error() {
     let script =
         "mkdir closed && mount -t tmpfs none closed && mount -o remount,ro closed || exit 99\n";
     for line in [
-        "data make synthetic-mnist --train 10 --test 10 --dir closed/set",
-        "data fetch mnist --dir closed/set",
-        "init closed/set",
+        "run smoke --set dataset.directory=closed/set",
+        "check smoke --set 'dataset={name: mnist, directory: closed/set}' --fetch",
+        "list --write closed/set",
     ] {
         let mut unshare = Command::new("unshare");
         let script = format!("{script}\"$0\" {line}");
@@ -355,7 +355,10 @@ fn prices_of_places_are_looked_up_before_the_search() {
     let directory = scene(&sizes);
     let file = directory.path().join("place.yaml");
     fs::write(file, format!("{unpriced}prices: []\n")).unwrap();
-    for verb in [&["plan", "sizes.yaml", "--deadline", "2h"][..], &["map"]] {
+    for verb in [
+        &["plan", "sizes.yaml", "--deadline", "2h"][..],
+        &["plan", "map"],
+    ] {
         let options = [verb, &["-v", "--place", "./place.yaml"]].concat();
         let output = epochcost(directory.path(), &options);
         ends_with(2, &output, &["place modal-t4", "ec2/modal-t4", "help: "]);

@@ -101,7 +101,7 @@ fn shipped_experiments_are_found_by_their_names() {
     let dry = installed.ends_well(&["reproduce", "--dry-run"]);
     assert!(dry.contains("kubeml/figure3"), "{dry}");
     // The simulator against public measurements: all of them are validated apart.
-    installed.ends_well(&["validate", "s3-put-clients"]);
+    installed.ends_well(&["dev", "validate", "s3-put-clients"]);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_worker_of_an_installation_trains() {
 #[test]
 fn init_writes_everything_and_overwrites_nothing() {
     let installed = Installed::new();
-    installed.ends_well(&["init", "mine"]);
+    installed.ends_well(&["list", "--write", "mine"]);
     let mine = installed.path("work/mine");
     for (name, text) in shipped::files() {
         let written = fs::read_to_string(mine.join(name)).unwrap();
@@ -184,7 +184,7 @@ fn init_writes_everything_and_overwrites_nothing() {
     }
     // Again, and with a file that is missing.
     fs::remove_file(mine.join("experiments/learn.yaml")).unwrap();
-    let json = installed.ends_well(&["init", "mine", "--json"]);
+    let json = installed.ends_well(&["list", "--write", "mine", "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         json["written"],
@@ -193,7 +193,7 @@ fn init_writes_everything_and_overwrites_nothing() {
     // With a changed file.
     fs::write(mine.join("experiments/smoke.yaml"), "mine").unwrap();
     fs::remove_file(mine.join("experiments/learn.yaml")).unwrap();
-    let error = installed.ends_with(2, &["init", "mine"]);
+    let error = installed.ends_with(2, &["list", "--write", "mine"]);
     assert!(error.contains("mine/experiments/smoke.yaml"), "{error}");
     assert_eq!(
         fs::read(mine.join("experiments/smoke.yaml")).unwrap(),
@@ -201,11 +201,11 @@ fn init_writes_everything_and_overwrites_nothing() {
     );
     assert!(!mine.join("experiments/learn.yaml").exists());
     // Its lines can be copied, whatever the directory's name.
-    let message = installed.ends_with(0, &["init", "a b;c"]);
+    let message = installed.ends_with(0, &["list", "--write", "a b;c"]);
     assert!(message.contains("cd 'a b;c' && "), "{message}");
     // In the way: a file that should be a directory.
     fs::write(installed.path("work/file"), "").unwrap();
-    let error = installed.ends_with(2, &["init", "file"]);
+    let error = installed.ends_with(2, &["list", "--write", "file"]);
     assert!(error.contains("file/experiments"), "{error}");
 }
 
@@ -234,7 +234,7 @@ fn a_new_system_is_the_documents_example() {
     let root = checkout.path().to_str().unwrap();
     let read = |file: &str| fs::read_to_string(checkout.path().join(file)).unwrap();
     let before = read("workloads/systems/src/systems/registry.rs");
-    installed.ends_well(&["new", "system", "pair_mean", "--checkout", root]);
+    installed.ends_well(&["dev", "new", "system", "pair_mean", "--checkout", root]);
 
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/adding-a-system.md");
     let document = fs::read_to_string(document).unwrap();
@@ -263,14 +263,17 @@ fn a_new_system_is_the_documents_example() {
     }
 
     // A second time, elsewhere, and under names that cannot be.
-    let error = installed.ends_with(2, &["new", "system", "pair_mean", "--checkout", root]);
+    let error = installed.ends_with(
+        2,
+        &["dev", "new", "system", "pair_mean", "--checkout", root],
+    );
     assert!(error.contains("pair_mean.rs is there already"), "{error}");
-    let error = installed.ends_with(2, &["new", "system", "other"]);
+    let error = installed.ends_with(2, &["dev", "new", "system", "other"]);
     assert!(
         error.contains("registry.rs") || error.contains("mod.rs"),
         "{error}"
     );
     assert!(error.contains("--checkout"), "{error}");
-    let error = installed.ends_with(2, &["new", "system", "spirt", "--checkout", root]);
+    let error = installed.ends_with(2, &["dev", "new", "system", "spirt", "--checkout", root]);
     assert!(error.contains("a system already"), "{error}");
 }

@@ -20,7 +20,7 @@ fn a_name_that_no_experiment_has_is_answered_alike_by_every_verb() {
     let said = |arguments: &str| ends(directory.path(), arguments, 2);
     let expected = "error: there is no experiment `smok`\n  = help: did you mean `smoke`? \
                     `epochcost list experiments` shows all names\n";
-    for verb in ["run", "check", "plan", "map --model"] {
+    for verb in ["run", "check", "plan", "plan map --model"] {
         assert_eq!(said(&format!("{verb} smok")), expected, "{verb}");
     }
     for (command, words) in [
@@ -32,12 +32,7 @@ fn a_name_that_no_experiment_has_is_answered_alike_by_every_verb() {
             "`cost-performance/table2` or `p2p/table2`",
         ),
         ("reproduce smoke", "`epochcost run smoke`"),
-        ("data fetch cifar", "did you mean `cifar10`?"),
-        (
-            "data make synthetic-mnis",
-            "did you mean `synthetic-mnist`?",
-        ),
-        ("validate s3-latncy", "did you mean `s3-latency`?"),
+        ("dev validate s3-latncy", "did you mean `s3-latency`?"),
     ] {
         assert!(
             said(command).contains(words),
@@ -134,7 +129,7 @@ fn a_directory_is_all_its_experiments_and_other_files_say_what_they_are() {
         (
             "experiments/validation/compute-spread.yaml",
             "validation",
-            "epochcost validate",
+            "epochcost dev validate",
         ),
         ("harness/places/lambda-arm.yaml", "place", "--place"),
         (

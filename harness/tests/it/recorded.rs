@@ -90,7 +90,7 @@ fn changed(file: &str, change: impl Fn(&str) -> String) -> TempDir {
 
 #[test]
 fn a_run_is_simulated_with_the_traffic_that_it_had() {
-    let validated = json(&["validate", "run"]);
+    let validated = json(&["dev", "validate", "run"]);
     let set = &validated["sets"][0];
     assert_eq!(set["profile"], "laptop");
     assert_eq!(set["judged"]["cells"], 4);
@@ -121,7 +121,7 @@ fn a_run_is_simulated_with_the_traffic_that_it_had() {
 
 #[test]
 fn what_is_planned_of_a_run_is_what_it_is_compared_with() {
-    let (plan, validated) = (json(&["plan", "run"]), json(&["validate", "run"]));
+    let (plan, validated) = (json(&["plan", "run"]), json(&["dev", "validate", "run"]));
     assert_eq!(plan["simulation"]["compute"][0]["name"], "recorded");
     for cell in cells(&validated, "wall s") {
         // What it sends follows from values that a plan does not have.
@@ -193,7 +193,7 @@ fn steps_of_a_run_are_a_profile_of_their_own() {
     for (own, same) in rows(&own).iter().zip(rows(&same)) {
         assert_eq!(own["estimate"], same["estimate"]);
     }
-    let held_out = json(&[&["validate", "run"], &compute[..]].concat());
+    let held_out = json(&[&["dev", "validate", "run"], &compute[..]].concat());
     assert_eq!(held_out["sets"][0]["is_held_out"], true);
     let mut steps = cells(&held_out, "compute gradients s");
     assert!(steps.all(|cell| cell["is_fitted"] == false));
@@ -207,7 +207,10 @@ fn steps_of_a_run_are_a_profile_of_their_own() {
 #[test]
 fn wall_times_are_shown_and_tolerances_judged() {
     let validate = |arguments: &[&str]| {
-        let output = epochcost(scene().path(), &[&["validate", "run"], arguments].concat());
+        let output = epochcost(
+            scene().path(),
+            &[&["dev", "validate", "run"], arguments].concat(),
+        );
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         (output.status.code(), text)
     };
@@ -240,14 +243,17 @@ fn what_cannot_be_simulated_is_refused() {
             assert!(message.contains(word), "no {word:?} in:\n{message}");
         }
     };
-    refused(&["validate", "elsewhere"], &["elsewhere", "help: "]);
+    refused(&["dev", "validate", "elsewhere"], &["elsewhere", "help: "]);
     refused(
         &["replay", "run", "--memory", "1024"],
-        &["validate RUN", "plan RUN"],
+        &["dev validate RUN", "plan RUN"],
     );
-    refused(&["validate", "--within", "0.25"], &["--within", "help: "]);
-    for verb in ["plan", "validate"] {
-        let of = |arguments: &[&'static str]| [&[verb, "run"], arguments].concat();
+    refused(
+        &["dev", "validate", "--within", "0.25"],
+        &["--within", "help: "],
+    );
+    for verb in [&["plan"][..], &["dev", "validate"]] {
+        let of = |arguments: &[&'static str]| [verb, &["run"], arguments].concat();
         refused(&of(&["--profile", "lap-top"]), &["did you mean `laptop`"]);
         refused(
             &of(&["--compute", "./none.yaml"]),
@@ -255,7 +261,7 @@ fn what_cannot_be_simulated_is_refused() {
         );
         refused(&of(&["--profile", "serverless-gpu"]), &["--compute"]);
     }
-    refused(&["validate", "run", "--within", "0"], &["--within"]);
+    refused(&["dev", "validate", "run", "--within", "0"], &["--within"]);
 
     let last_trial_missing = |text: &str| {
         let lines: Vec<&str> = text.lines().collect();
@@ -268,7 +274,11 @@ fn what_cannot_be_simulated_is_refused() {
         (&unfinished, ["3 of its 4 trials", "--resume"]),
     ] {
         let path = run.path().to_str().unwrap();
-        for verb in [&["plan"][..], &["validate"], &["profile", "calibrate"]] {
+        for verb in [
+            &["plan"][..],
+            &["dev", "validate"],
+            &["profile", "calibrate"],
+        ] {
             refused(&[verb, &[path]].concat(), &[&[path][..], &words].concat());
         }
     }

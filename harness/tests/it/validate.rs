@@ -1,4 +1,4 @@
-//! `epochcost validate` compares the simulator with measurements, and its targets can fail.
+//! `epochcost dev validate` compares the simulator with measurements, and its targets can fail.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ fn copy(name: &str, edit: impl Fn(String) -> String) -> tempfile::TempDir {
 fn ends(directory: &Path, arguments: &[&str], code: i32) -> (String, String) {
     // Half a minute of two quiet cores for each.
     epochcost_testing::watch_for(600);
-    let output = epochcost(directory, &[&["validate"], arguments].concat());
+    let output = epochcost(directory, &[&["dev", "validate"], arguments].concat());
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let (out, err) = (text(output.stdout), text(output.stderr));
     assert_eq!(output.status.code(), Some(code), "{out}{err}");
@@ -87,6 +87,7 @@ fn the_recorded_scores_are_those_of_today() {
         let output = epochcost(
             &experiments().join(".."),
             &[
+                "dev",
                 "validate",
                 "--profile",
                 profile,
@@ -111,8 +112,7 @@ fn the_recorded_scores_are_those_of_today() {
         };
         profiles.iter().flat_map(of).collect()
     };
-    let remedy =
-        "run `epochcost validate --profile NAME --record harness/profiles/validation/scores.json`";
+    let remedy = "run `epochcost dev validate --profile NAME --record harness/profiles/validation/scores.json`";
     let (recorded, written) = (
         flat(recorded),
         flat(written["profiles"].as_array().unwrap()),

@@ -19,11 +19,11 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// `epochcost completions bash | head -3` once ended in a panic.
+/// `epochcost dev completions bash | head -3` once ended in a panic.
 #[test]
 fn completions_survive_a_closed_pipe() {
     let mut child = program()
-        .args(["completions", "bash"])
+        .args(["dev", "completions", "bash"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -38,12 +38,12 @@ fn completions_survive_a_closed_pipe() {
         .unwrap();
     assert!(child.wait().unwrap().success(), "{message}");
     assert_eq!(message, "");
-    assert!(text(&ends(&["completions", "bash"], 0)).contains("artifact"));
+    assert!(text(&ends(&["dev", "completions", "bash"], 0)).contains("appendix"));
 }
 
 #[test]
 fn completions_know_the_names_of_papers() {
-    let script = text(&ends(&["completions", "zsh"], 0));
+    let script = text(&ends(&["dev", "completions", "zsh"], 0));
     assert!(script.contains("(cost-performance kubeml p2p)"), "{script}");
 }
 
@@ -123,8 +123,7 @@ fn doctor_ends_with_a_line_for_each_way_to_run() {
 fn help_groups_verbs_and_gives_examples() {
     let help = text(&ends(&["--help"], 0));
     for part in [
-        "Measure:",
-        "Plan:",
+        "Train and plan:",
         "Reproduce the papers:",
         "Start with: epochcost run",
         "--wide",

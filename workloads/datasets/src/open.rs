@@ -140,14 +140,10 @@ pub(crate) fn remedy(info: &DatasetInfo, dir: &Path) -> String {
     let dir = dir.display();
     match info.origin {
         Origin::Published { url, .. } => {
-            let name = info.name;
-            format!(
-                "run `epochcost data fetch {name} --dir {dir}`, or download {url} again and \
-                 unpack its files into {dir}"
-            )
+            format!("add `--fetch`, or download {url} again and unpack its files into {dir}")
         }
         Origin::Generated { .. } => {
-            format!("delete {dir} and run `epochcost data make` again")
+            format!("delete {dir}: the next run makes it again")
         }
     }
 }

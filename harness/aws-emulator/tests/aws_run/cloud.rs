@@ -237,7 +237,7 @@ impl Cloud {
 
     /// Checks that nothing is left by tags and names, and in moto's own lists.
     pub fn assert_empty(&self) {
-        let arguments = ["clean", "--dry-run", "--json", "--region", REGION];
+        let arguments = ["aws", "clean", "--dry-run", "--json", "--region", REGION];
         let left = self.run(Path::new("."), &arguments);
         assert_eq!(left.status.code(), Some(0), "{}", printed(&left));
         let found: Value = serde_json::from_slice(&left.stdout).unwrap();

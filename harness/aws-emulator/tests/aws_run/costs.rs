@@ -95,7 +95,7 @@ fn a_run_that_dies_anywhere_stops_costing_by_itself() {
         cloud.pass(3, 600, PATIENCE);
         let left = cloud.left(true, PATIENCE);
         assert!(left.is_empty(), "killed after line {lines}: {left:?}");
-        let region = ["clean", "--yes", "--region", crate::REGION];
+        let region = ["aws", "clean", "--yes", "--region", crate::REGION];
         let cleaned = cloud.run(directory.path(), &region);
         assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
         cloud.assert_empty();
@@ -143,7 +143,7 @@ fn a_long_training_whose_machine_died_ends_within_an_hour() {
         for part in ["charged", "rented", "running"] {
             assert_eq!(after_an_hour[part], after_a_day[part], "{part}");
         }
-        let region = ["clean", "--yes", "--region", crate::REGION];
+        let region = ["aws", "clean", "--yes", "--region", crate::REGION];
         let cleaned = cloud.run(directory.path(), &region);
         assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
         cloud.assert_empty();
@@ -312,7 +312,7 @@ fn a_limit_holds_for_a_run_and_all_that_go_on_with_it() {
         });
         let cleaned = cloud.run(
             directory.path(),
-            &["clean", "--yes", "--region", crate::REGION],
+            &["aws", "clean", "--yes", "--region", crate::REGION],
         );
         assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
         cloud.assert_empty();

@@ -306,7 +306,7 @@ fn expired_credentials_and_missing_permissions_end_the_run() {
     let is_role = |request: &ProxiedRequest<'_>| request.body.contains("Action=CreateRole");
     let rules: [(IsIt, &'static str, &str); 2] = [
         (is_invocation, "ExpiredTokenException", "aws sso login"),
-        (is_role, "AccessDenied", "--print-policy"),
+        (is_role, "AccessDenied", "epochcost aws policy"),
     ];
     for (is_it, code, remedy) in rules {
         let Some((exit, printed, _)) = run(first(usize::MAX, is_it, 403, code)) else {

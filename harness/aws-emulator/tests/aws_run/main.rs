@@ -325,7 +325,10 @@ fn kill_after_each(cloud: &Cloud, system: &str, resources: usize, stride: usize)
             return;
         }
         let teardown = match lines % 2 {
-            0 => cloud.run(directory.path(), &["clean", "--yes", "--region", REGION]),
+            0 => cloud.run(
+                directory.path(),
+                &["aws", "clean", "--yes", "--region", REGION],
+            ),
             _ => cloud.run(directory.path(), &[&arguments[..], &["--resume"]].concat()),
         };
         let printed = printed(&teardown);

@@ -222,7 +222,8 @@ pub(super) async fn remove(found: &Found, clients: &Clients) -> Result<(), AwsEr
             return Err(AwsError::Deadline {
                 what: format!("the end of the instance {id}"),
                 seconds: TIMEOUT.as_secs(),
-                remedy: "`epochcost clean` again later: its termination was accepted".to_owned(),
+                remedy: "`epochcost aws clean` again later: its termination was accepted"
+                    .to_owned(),
             });
         }
         sleep(POLL_INTERVAL).await;

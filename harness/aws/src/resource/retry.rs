@@ -130,7 +130,7 @@ where
             return Err(AwsError::Deadline {
                 what: what.to_owned(),
                 seconds: timeout.as_secs(),
-                remedy: "give the command again later; `epochcost clean` removes what there is"
+                remedy: "give the command again later; `epochcost aws clean` removes what there is"
                     .to_owned(),
             });
         }

@@ -49,7 +49,7 @@ async fn refusals_are_told_apart_and_say_what_to_do() {
             |_| (403, ec2_error("UnauthorizedOperation")),
             Cause::Permission,
             1,
-            "--print-policy",
+            "epochcost aws policy",
         ),
         (
             |_| (400, ec2_error("VcpuLimitExceeded")),

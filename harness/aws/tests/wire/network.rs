@@ -181,7 +181,10 @@ async fn an_endpoint_that_refuses_to_go_is_left_and_named() {
     .await;
     let removed = remove(&service, vec![found(Kind::Endpoint, "vpce-1")]).await;
     let (_, error) = &removed.leftovers[0];
-    assert!(error.to_string().contains("--print-policy"), "{error}");
+    assert!(
+        error.to_string().contains("epochcost aws policy"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

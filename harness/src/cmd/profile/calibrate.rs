@@ -18,7 +18,7 @@ use crate::ui::Output;
 /// `profile calibrate`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Own measurements: a table with the columns of `epochcost validate` (seconds), a log of Lambda
+    /// Own measurements: a table with the columns of `epochcost dev validate` (seconds), a log of Lambda
     /// functions with its REPORT lines, or the directory of a run on AWS. All that there are at once.
     /// A finished local run stands alone, and gives a compute profile: what its steps took, less what they
     /// waited for the host's cores.

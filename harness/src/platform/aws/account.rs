@@ -173,7 +173,7 @@ fn whose(filter: &SurveyFilter) -> Result<RunFilter, PlatformError> {
         Some(run) => run.parse().map(RunFilter::Run).map_err(|problem: String| {
             PlatformError::usage(
                 problem,
-                "`epochcost clean --dry-run` lists the runs that left something",
+                "`epochcost aws clean --dry-run` lists the runs that left something",
             )
         }),
         None if filter.expired => Ok(RunFilter::ExpiredAt(Timestamp::now())),

@@ -160,7 +160,7 @@ impl OnAws {
 }
 
 /// Remedy where something has no price.
-const OTHER_PRICES: &str = "the price book lacks it; `epochcost prices refresh` writes another";
+const OTHER_PRICES: &str = "the price book lacks it; `epochcost aws prices refresh` writes another";
 
 /// Returns why a row does not run: it would rent GPUs and compute on their hosts' CPUs, at the
 /// price of GPUs.

@@ -145,7 +145,7 @@ impl ConsentedRun {
                     clients.region(),
                     budget.region
                 ),
-                "write the region's with `epochcost prices refresh --region REGION --out FILE` and give \
+                "write the region's with `epochcost aws prices refresh --region REGION --out FILE` and give \
                  `--prices FILE`, or set AWS_REGION",
             ));
         }

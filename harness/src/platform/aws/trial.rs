@@ -56,7 +56,7 @@ pub(super) async fn run(
     if trial.spending()?.rented(0, began).is_some() {
         progress.rented(match &left {
             Ok(left) if left.is_empty() => "its instances are gone",
-            _ => "not everything that it rented is gone: `epochcost clean --dry-run` lists it",
+            _ => "not everything that it rented is gone: `epochcost aws clean --dry-run` lists it",
         });
     }
     let usd = match (&outcome, &left) {

@@ -11,7 +11,7 @@ fn an_appendix_has_every_mandatory_section() {
     let appendix = |arguments: &[&str]| -> std::process::Output {
         let mut command: Command = program();
         command
-            .arg("artifact")
+            .args(["report", "appendix"])
             .args(arguments)
             .arg("--record")
             .arg(&record);

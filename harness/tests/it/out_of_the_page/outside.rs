@@ -49,7 +49,7 @@ fn tables_and_appendix_are_typeset_where_there_is_latex() {
         .join("..")
         .join("results/records/reproduction/summary.json");
     let appendix = program()
-        .arg("artifact")
+        .args(["report", "appendix"])
         .arg("--record")
         .arg(&record)
         .arg("--out")

@@ -124,7 +124,7 @@ fn results_that_cannot_be_printed_are_an_error() {
     let scene = Scene::new(SIZES);
     for arguments in [
         &["check", "sizes.yaml", "--json"][..],
-        &["completions", "bash"],
+        &["dev", "completions", "bash"],
     ] {
         let full = fs::OpenOptions::new()
             .write(true)

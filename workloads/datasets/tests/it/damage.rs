@@ -33,7 +33,7 @@ fn error_after(name: &str, file: &str, change: impl FnOnce(&mut Vec<u8>)) -> Dat
     let error = open(name, &dir).unwrap_err();
     let message = error.to_string();
     assert!(message.contains(file), "{message}");
-    assert!(message.contains("epochcost data make"), "{message}");
+    assert!(message.contains("makes it again"), "{message}");
     error
 }
 

@@ -177,7 +177,7 @@ fn a_corrupted_set_is_reported_and_not_replaced() {
     let error = ensure("synthetic-mnist", &dir, SMALL).unwrap_err();
     assert!(matches!(error, DatasetError::Corrupted { .. }), "{error}");
     let message = error.to_string();
-    assert!(message.contains("train-images-idx3-ubyte") && message.contains("data make"));
+    assert!(message.contains("train-images-idx3-ubyte") && message.contains("makes it again"));
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 

@@ -1,4 +1,4 @@
-//! `init`: the files that this program brings along, written out.
+//! `list --write`: the files that this program brings along, written out.
 
 use std::fs;
 use std::io;
@@ -13,14 +13,6 @@ use crate::schemas::{self, KINDS};
 use crate::shipped;
 use crate::ui::Output;
 use crate::yaml::named;
-
-/// `init`.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Directory to write to; it is made where it is missing.
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
-}
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -37,9 +29,9 @@ struct Written {
 /// # Errors
 /// When a file of another content is in the way, before anything is written; and when
 /// nothing can be written.
-pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+pub fn run(directory: &Path, output: Output) -> Result<Exit, Error> {
     let mut written = Written {
-        directory: args.directory.clone(),
+        directory: directory.to_owned(),
         written: Vec::new(),
         kept: Vec::new(),
     };
@@ -53,7 +45,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         (name, schemas::text(&(kind.schema)()))
     });
     for (name, text) in files.chain(schemas) {
-        let path = args.directory.join(name);
+        let path = directory.join(name);
         if is_there(&path, &text)? {
             written.kept.push(path);
         } else {
@@ -67,7 +59,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     output.text(format_args!(
         "{} files in {}{}",
         written.written.len() + written.kept.len(),
-        args.directory.display(),
+        directory.display(),
         match written.kept.len() {
             0 => String::new(),
             kept => format!(", of which {kept} were there already"),
@@ -75,7 +67,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     ));
     output.message(format_args!(
         "cd {} && epochcost run experiments/smoke.yaml",
-        shell_word(&args.directory.to_string_lossy())
+        shell_word(&directory.to_string_lossy())
     ));
     output.json(&written);
     Ok(Exit::Done)

@@ -1,4 +1,4 @@
-//! `new`: the files that a new training system begins as.
+//! `dev new`: the files that a new training system begins as.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! `validate`: the simulator against measurements that it was not fitted to, and recorded runs.
+//! `dev validate`: the simulator against measurements that it was not fitted to, and recorded runs.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ const VALIDATION: &str = "validation";
 /// Directory of the judges, in that of validations.
 const JUDGES: &str = "judges";
 
-/// `validate`.
+/// `dev validate`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Validation files, or directories of finished local runs, whose figures are compared with their

@@ -1,4 +1,4 @@
-//! `clean`: finds what runs left on AWS, and removes it.
+//! `aws clean`: finds what runs left on AWS, and removes it.
 
 use std::io::{BufRead, IsTerminal, stdin};
 
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::platform::{Removal, Resource, SurveyFilter, cloud};
 use crate::ui::{Output, eprint_line, table};
 
-/// `clean`.
+/// `aws clean`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Show what is there and what it costs per month, and remove nothing.

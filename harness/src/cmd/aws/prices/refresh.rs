@@ -1,4 +1,4 @@
-//! `prices refresh`: a price book from the Pricing API, and what differs.
+//! `aws prices refresh`: a price book from the Pricing API, and what differs.
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! `artifact`: an appendix for artefact evaluation.
+//! `report appendix`: an appendix for artefact evaluation.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::ui::Output;
 /// Summary of the recorded reproduction, from the repository's root.
 const RECORD: &str = "results/records/reproduction/summary.json";
 
-/// `artifact`.
+/// `report appendix`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Papers that the appendix covers; all, if none is named.
@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", default_value = RECORD)]
     record: PathBuf,
     /// Directory that `appendix.md` and `appendix.tex` are written into.
-    #[arg(long, value_name = "DIR", default_value = "artifact")]
+    #[arg(long, value_name = "DIR", default_value = "appendix")]
     out: PathBuf,
 }
 

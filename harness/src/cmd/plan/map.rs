@@ -1,4 +1,4 @@
-//! `map`: where training is cheapest, and where it is fastest.
+//! `plan map`: where training is cheapest, and where it is fastest.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::forecast::{Goal, MapRequest, map, shifts};
 use crate::results::probe_file;
 use crate::ui::Output;
 
-/// `map`.
+/// `plan map`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Time within which a training must end (90min, 2h).

@@ -1,4 +1,4 @@
-//! `prices`: what things cost.
+//! `aws prices`: what things cost.
 
 mod refresh;
 
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::ui::{Output, table};
 
-/// `prices`.
+/// `aws prices`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What to do.
@@ -28,7 +28,7 @@ enum Action {
     Refresh(RefreshArgs),
 }
 
-/// `prices refresh`.
+/// `aws prices refresh`.
 #[derive(Debug, clap::Args)]
 pub struct RefreshArgs {
     /// The region that is priced.

@@ -1,0 +1,80 @@
+//! `dev faults`: a search for faults that break what every system promises.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::document::Node;
+use crate::experiment::{Experiment, Options, named, rows_alone};
+use crate::platform::simulator;
+use crate::run::faults::Search;
+use crate::ui::Output;
+
+/// `dev faults`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Experiment whose rows are searched: a file, or the name of a shipped one.
+    #[arg(value_name = "EXPERIMENT")]
+    experiment: PathBuf,
+    /// Set a field, as for `run`.
+    #[arg(long, value_name = "A.B=C")]
+    set: Vec<String>,
+    /// Everything is drawn from this.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Number of schedules.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    schedules: usize,
+}
+
+/// Schedules between two messages.
+const BETWEEN: usize = 500;
+
+/// Searches, and prints what was found.
+///
+/// # Errors
+/// When the experiment cannot be searched.
+pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let document = rows_alone(named::read(&args.experiment)?);
+    let states_values = |simulation: &Node| simulation.get("real_compute").is_some();
+    let trains = !document.root.get("simulation").is_some_and(states_values);
+    let trains = trains.then(|| "simulation.real_compute=true".to_owned());
+    let options = Options {
+        set: trains.into_iter().chain(args.set.clone()).collect(),
+        trials: Some(1),
+        platform: Some(simulator()),
+        ..Options::default()
+    };
+    let experiment = Experiment::from_document(document, &options)?;
+    let search = Search::open(experiment, args.seed, output).await?;
+    let found = search.run(args.schedules, |found| {
+        if found.schedules % BETWEEN == 0 {
+            let (done, broken) = (found.schedules, found.violations.len());
+            output.message(format_args!(
+                "{done} of {}: {broken} violations",
+                args.schedules
+            ));
+        }
+    });
+    let found = found.await?;
+    for violation in &found.violations {
+        let (schedule, row, broken) = (violation.schedule, &violation.row, &violation.broken);
+        output.text(format!(
+            "# {row}, schedule {schedule}: {broken}\n{}",
+            violation.replay
+        ));
+    }
+    output.json(&found);
+    output.message(format_args!(
+        "seed {}: {} schedules, {} rows failed, {} violations",
+        args.seed,
+        found.schedules,
+        found.failed,
+        found.violations.len()
+    ));
+    Ok(if found.violations.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}
