@@ -200,7 +200,7 @@ fn summary(findings: &[Finding]) -> Vec<String> {
     let mut sentences = Vec::new();
     let papers = by_paper(findings);
     for (cite, own) in &papers {
-        sentences.extend(conclusions(cite, &read(own)));
+        sentences.extend(conclusions(cite, own));
     }
     let of_papers: Vec<String> = papers
         .iter()
@@ -208,7 +208,7 @@ fn summary(findings: &[Finding]) -> Vec<String> {
         .collect();
     let all: Vec<&Finding> = findings.iter().collect();
     sentences.push(format!(
-        "Of {} figures, {} do not follow from the paper's own figures: {}.",
+        "Of {} figures, {} do not follow from what the paper and its authors give: {}.",
         all.len(),
         differs(&all),
         of_papers.join(", ")
@@ -225,9 +225,11 @@ fn summary(findings: &[Finding]) -> Vec<String> {
     }
     sentences.extend(furthest(&all));
     sentences.push(match fallen(findings).len() {
-        0 => "No sentence is contradicted by its paper's own figures.".to_owned(),
-        1 => "One sentence is contradicted by its paper's own figures:".to_owned(),
-        many => format!("{many} sentences are contradicted by their paper's own figures:"),
+        0 => "No sentence is contradicted by figures of its paper or of its authors.".to_owned(),
+        1 => "One sentence is contradicted by figures of its paper or of its authors:".to_owned(),
+        many => format!(
+            "{many} sentences are contradicted by figures of their paper or of its authors:"
+        ),
     });
     sentences
 }
@@ -235,11 +237,12 @@ fn summary(findings: &[Finding]) -> Vec<String> {
 /// Returns what the own figures of one paper say of its conclusions, an outcome a sentence.
 pub fn conclusions_of(findings: &[Finding]) -> Vec<String> {
     let cite = findings.first().map_or("", |finding| &finding.cite);
-    conclusions(cite, &read(&findings.iter().collect::<Vec<_>>()))
+    conclusions(cite, &findings.iter().collect::<Vec<_>>())
 }
 
 /// Returns what a paper's own figures say of its conclusions, an outcome a sentence.
-fn conclusions(cite: &str, sentences: &[Sentence<'_>]) -> Vec<String> {
+fn conclusions(cite: &str, findings: &[&Finding]) -> Vec<String> {
+    let sentences = read(findings);
     let main: Vec<&Sentence<'_>> = sentences.iter().filter(|one| one.weight() == 1).collect();
     if main.is_empty() {
         return Vec::new();
@@ -253,8 +256,12 @@ fn conclusions(cite: &str, sentences: &[Sentence<'_>]) -> Vec<String> {
             ["undecided by what is printed"; 2],
         ),
     ];
+    let data = match origins(findings)[1] {
+        0 => "",
+        _ => " and its authors' data",
+    };
     let mut lines = vec![format!(
-        "{cite}, by its own figures: {} main conclusions.",
+        "{cite}, by its own figures{data}: {} main conclusions.",
         main.len()
     )];
     for (outcome, words) in outcomes {

@@ -122,6 +122,9 @@ fn by_field<'p>(paper: &'p Paper, placed: &Placed<'_>) -> BTreeMap<&'p str, Vec<
     fields
 }
 
+/// What a row has of a setting that is not set.
+const UNSET: &str = "null";
+
 /// Returns the value of a row's field; none where it has no such field.
 fn value(row: &Value, field: &str) -> Option<String> {
     let field = match field {
@@ -131,14 +134,17 @@ fn value(row: &Value, field: &str) -> Option<String> {
     let path = format!("/{}", field.replace('.', "/"));
     let found = row.pointer(&format!("/job{path}")).or(row.pointer(&path))?;
     match found {
-        Value::Null => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     }
 }
 
-/// Returns whether a value is one of a set-up's.
+/// Returns whether a value is one of a set-up's; what is on, with values that are open, may be
+/// anything but unset.
 fn allows(setup: &SetUp, found: &str) -> bool {
+    if setup.value == "on" || setup.value.starts_with("on;") {
+        return found != UNSET && found != "false";
+    }
     let number = |text: &str| text.parse::<f64>().ok();
     setup.value.split(", ").any(|value| {
         value == found || number(value).is_some_and(|value| Some(value) == number(found))
@@ -163,7 +169,7 @@ mod tests {
             ("data.train_samples", Some("60000")),
             ("settings.k", Some("-1")),
             ("settings.slack", None),
-            ("settings.fan_out", None),
+            ("settings.fan_out", Some(UNSET)),
             ("optimizer.sgd.momentum", Some("0.9")),
         ] {
             assert_eq!(value(&row, field).as_deref(), found, "{field}");
@@ -180,10 +186,14 @@ mod tests {
             of: "table1".into(),
             field: "batch_size".into(),
             reading: String::new(),
+            followed: String::new(),
         };
         assert!(allows(&setup("1024, 512"), "512"));
         assert!(allows(&setup("0.10"), "0.1"));
         assert!(!allows(&setup("1024, 512"), "51"));
         assert!(!allows(&setup("vgg11"), "vgg11_at_32"));
+        let on = setup("on; patience is open");
+        assert!(allows(&on, r#"{"patience":3}"#));
+        assert!(!allows(&on, UNSET) && !allows(&on, "false"));
     }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 pub(crate) use self::paper::PaperFile;
 pub use self::paper::{
-    Kind, Note, Observed, PAPER, Paper, PaperTable, Prediction, RECORDED, Recorded, SetUp,
+    Kind, Note, Observed, PAPER, Paper, PaperTable, Prediction, RECORDED, Recorded, SetUp, Stance,
     Statement, When,
 };
 pub use self::table::{Quantity, Row, Table};

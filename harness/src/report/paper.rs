@@ -14,7 +14,7 @@ use crate::analysis::items::ItemOverview;
 use crate::analysis::overview::Overview;
 use crate::audit::{self, Finding, Mark, Outcome};
 use crate::claims::VerdictKind;
-use crate::published::{Kind, Paper, PublishedError, Statement};
+use crate::published::{Kind, Paper, PublishedError, Stance, Statement};
 
 /// Experiments that leave a set-up, with the reason, by its field.
 pub type Deviations = BTreeMap<String, Vec<(String, String)>>;
@@ -256,8 +256,27 @@ fn why(statement: &Statement, paper: &Paper) -> String {
 
 /// Returns the set-ups, as the paper states them.
 fn setups(paper: &Paper, deviations: &Deviations) -> Option<Section> {
+    let mut counts: BTreeMap<Stance, usize> = BTreeMap::new();
+    for setup in &paper.setups {
+        *counts
+            .entry(setup.stance(|field| deviations.contains_key(field)))
+            .or_default() += 1;
+    }
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(stance, count)| {
+            let words = match stance {
+                Stance::Followed => "followed",
+                Stance::Left => "left by at least one experiment",
+                Stance::Open => "left open by the paper",
+                Stance::OfNoRun => "that no run can follow",
+                Stance::Unsaid => "of which nothing is said",
+            };
+            format!("{count} {words}")
+        })
+        .collect();
     let mut table = Table::new(
-        format!("{} set-ups", paper.setups.len()),
+        format!("{} set-ups: {}", paper.setups.len(), counts.join(", ")),
         &[
             "what:",
             "value:",
@@ -265,7 +284,7 @@ fn setups(paper: &Paper, deviations: &Deviations) -> Option<Section> {
             "place:",
             "for:",
             "reading:",
-            "left by…",
+            "followed:",
         ],
     );
     for setup in &paper.setups {
@@ -283,11 +302,15 @@ fn setups(paper: &Paper, deviations: &Deviations) -> Option<Section> {
             &setup.reading,
         ];
         let left = deviations.get(&setup.field).into_iter().flatten();
-        let left: Vec<String> = left
-            .map(|(item, why)| format!("{}: {why}", item.rsplit('/').next().unwrap_or(item)))
-            .collect();
+        let left = left.map(|(item, why)| {
+            let item = item.rsplit('/').next().unwrap_or(item);
+            format!("not by {item}: {why}")
+        });
+        let said = (!setup.followed.is_empty()).then(|| setup.followed.clone());
         let mut cells = cells.map(Cell::text).to_vec();
-        cells.push(Cell::text(left.join("; ")));
+        cells.push(Cell::text(
+            said.into_iter().chain(left).collect::<Vec<_>>().join("; "),
+        ));
         table.row(cells);
     }
     table.is_folded = true;

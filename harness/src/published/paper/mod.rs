@@ -53,6 +53,9 @@ pub struct Paper {
     pub recorded: Recorded,
 }
 
+/// Beginnings of how a set-up is followed.
+const FOLLOWED: [&str; 3] = ["yes: ", "no: ", "none: "];
+
 /// A fact of how a paper's experiments were made.
 #[derive(Clone, Debug)]
 pub struct SetUp {
@@ -70,6 +73,24 @@ pub struct SetUp {
     pub field: String,
     /// The reading that it is, where the paper contradicts itself.
     pub reading: String,
+    /// How what no field follows is followed: `yes: BY WHAT`, `no: WHY`, or `none: WHY` of what no run
+    /// can follow.
+    pub followed: String,
+}
+
+/// How experiments stand to a set-up of their paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stance {
+    /// They do as the paper says.
+    Followed,
+    /// At least one does otherwise, with its reason.
+    Left,
+    /// The paper does not say.
+    Open,
+    /// No run can follow it.
+    OfNoRun,
+    /// Nobody has said.
+    Unsaid,
 }
 
 impl SetUp {
@@ -83,6 +104,19 @@ impl SetUp {
     pub fn is_of(&self, table: &str, at: &[String]) -> bool {
         let is_of_all = self.of.is_empty() && self.reading.is_empty();
         is_of_all || self.of.split(' ').any(|of| of == table) || self.is_of_cell(table, at)
+    }
+
+    /// Returns how experiments stand to it, of which some leave the fields `left`.
+    pub fn stance(&self, left: impl Fn(&str) -> bool) -> Stance {
+        let starts = |word: &str| self.followed.starts_with(word);
+        match () {
+            () if self.is_open() => Stance::Open,
+            () if !self.field.is_empty() && left(&self.field) => Stance::Left,
+            () if !self.field.is_empty() || starts(FOLLOWED[0]) => Stance::Followed,
+            () if starts(FOLLOWED[1]) => Stance::Left,
+            () if starts(FOLLOWED[2]) => Stance::OfNoRun,
+            () => Stance::Unsaid,
+        }
     }
 
     /// Returns whether the paper leaves it open.
@@ -502,9 +536,10 @@ impl<'a> Reader<'a> {
         let Some(table) = self.optional("setups.csv")? else {
             return Ok(Vec::new());
         };
+        let is_said = table.columns().iter().any(|column| column == "followed");
         let setup = |row: Row<'_>| {
             let optional = |name: &str| row.optional(name).unwrap_or_default().to_owned();
-            Ok(SetUp {
+            let setup = SetUp {
                 name: row.text("name")?.to_owned(),
                 value: row.text("value")?.to_owned(),
                 unit: row.text("unit")?.to_owned(),
@@ -512,7 +547,17 @@ impl<'a> Reader<'a> {
                 of: optional("for"),
                 field: row.text("field")?.to_owned(),
                 reading: optional("reading"),
-            })
+                followed: optional("followed"),
+            };
+            if is_said && setup.stance(|_| false) == Stance::Unsaid {
+                return Err(PublishedError::Table {
+                    place: row.place_of("followed"),
+                    reason: "say how what no field follows is followed: `yes: BY WHAT`, `no: WHY`, or `none: \
+                             WHY` of what no run can follow"
+                        .to_owned(),
+                });
+            }
+            Ok(setup)
         };
         table.rows().map(setup).collect()
     }

@@ -164,7 +164,9 @@ fn experiments(command: &Command) -> Vec<String> {
         return Vec::new();
     };
     // Data that are to be fetched are not there, and the map is of no experiment.
-    let is_other = arguments.iter().any(|word| word == "--fetch" || word == "map");
+    let is_other = arguments
+        .iter()
+        .any(|word| word == "--fetch" || word == "map");
     if !["run", "check", "plan"].contains(&verb.as_str()) || is_other {
         return Vec::new();
     }
