@@ -33,7 +33,8 @@ pub(super) fn moved(error: &ClapError) -> Option<Error> {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
     };
-    let verb = std::env::args().nth(1).unwrap_or_default();
+    let verb = std::env::args_os().nth(1).unwrap_or_default();
+    let verb = verb.to_string_lossy();
     let name = match (
         text(ContextKind::InvalidSubcommand),
         text(ContextKind::InvalidArg),

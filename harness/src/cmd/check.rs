@@ -56,9 +56,10 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         let is_named = named.next().unwrap_or(true);
         // Of a directory's files, those are valid whose data nobody has fetched.
         let data = experiment.needs_data() && (is_named || experiment.data.directory.exists());
-        let found = match data {
-            true => experiment.data.inspect(&experiment.document),
-            false => Ok(()),
+        let found = if data {
+            experiment.data.inspect(&experiment.document)
+        } else {
+            Ok(())
         };
         found.map_err(|error| note(error.into())).is_ok()
     });

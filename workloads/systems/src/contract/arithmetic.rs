@@ -70,9 +70,10 @@ pub(crate) fn note(passes: usize, elements: usize) {
     let bytes = 4 * (passes * elements) as u64;
     // Without a scope, no one reads the count.
     let _ = METER.try_with(|ArithmeticMeter(counts)| {
-        let count = match BESIDE_MODEL.get() {
-            true => &counts.device,
-            false => &counts.host,
+        let count = if BESIDE_MODEL.get() {
+            &counts.device
+        } else {
+            &counts.host
         };
         count.fetch_add(bytes, Ordering::Relaxed)
     });
