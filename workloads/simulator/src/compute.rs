@@ -162,6 +162,7 @@ impl Compute for ModelledCompute {
         batches: &[Batch],
     ) -> Result<Vec<GradientOutput>> {
         let mut outputs = Vec::with_capacity(batches.len());
+        self.station.note_replicas(batches.len());
         let paid = match self.cost.device {
             Device::Cuda => batches.len().min(1),
             Device::Cpu => batches.len(),

@@ -306,7 +306,7 @@ impl Timing {
                 model.vcpus(memory_mb)
             },
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
-            device_bytes_per_s: None,
+            device: None,
             bytes_per_s: if is_instance {
                 profile.instance.bytes_per_s
             } else {

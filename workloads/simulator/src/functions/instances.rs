@@ -44,7 +44,7 @@ impl Functions for Instances {
         let spec = StationSpec {
             vcpus: self.vcpus(task.job.workers),
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
-            device_bytes_per_s: trial.cost.vector_bytes_per_s,
+            device: trial.device_memory(false),
             bytes_per_s: model.bytes_per_s,
             network: Arc::new(Network::new(None, started)),
             interpreted: trial.profile.interpreted(),

@@ -73,7 +73,7 @@ impl Lambda {
         StationSpec {
             vcpus: function.vcpus(memory_mb),
             arithmetic_bytes_per_s: function.arithmetic_bytes_per_s,
-            device_bytes_per_s: self.trial.cost.vector_bytes_per_s,
+            device: self.trial.device_memory(true),
             bytes_per_s: function.bytes_per_s(memory_mb),
             network: sandbox.network.clone(),
             interpreted: self.trial.profile.interpreted(),

@@ -33,7 +33,7 @@ use crate::population::Population;
 use crate::profile::{ModelCost, Profile};
 use crate::recorded::Recorded;
 use crate::services::Services;
-use crate::station::{Asking, Chance, Injected, Station, StationSpec, Work};
+use crate::station::{Asking, Chance, DeviceMemory, Injected, Station, StationSpec, Work};
 
 /// The context that all invocations of a trial share.
 pub(crate) struct Trial {
@@ -78,6 +78,16 @@ impl Trial {
     /// Returns the seconds of virtual time since the trial's start.
     pub(crate) fn seconds(&self) -> f64 {
         self.engine.now() as f64 * 1e-9
+    }
+
+    /// Returns the memory of the GPUs that gradients are computed on, which functions may share.
+    pub(crate) fn device_memory(&self, shares: bool) -> Option<DeviceMemory> {
+        let bytes_per_s = self.cost.vector_bytes_per_s?;
+        Some(DeviceMemory {
+            bytes_per_s,
+            gpus: self.gpus.clone(),
+            shares,
+        })
     }
 
     /// Returns a number that is unique in the trial.

@@ -45,7 +45,11 @@ pub(crate) struct Station {
     /// Threads of a computation, each of which uses one core at most.
     threads: f64,
     arithmetic_bytes_per_s: f64,
-    device_bytes_per_s: Option<f64>,
+    device: Option<DeviceMemory>,
+    /// Bytes of vectors that were read and written in it, and not paid for yet.
+    device_bytes: AtomicU64,
+    /// Replicas of the model on this machine, each on a GPU of its own.
+    replicas: AtomicUsize,
     /// Bytes of vector arithmetic that the trial's systems have done and no station
     /// was charged for.
     arithmetic: ArithmeticMeter,
@@ -97,12 +101,22 @@ pub(crate) struct Work {
     pub(crate) function: String,
 }
 
+/// The memory of a GPU.
+#[derive(Clone)]
+pub(crate) struct DeviceMemory {
+    /// Bytes of vectors per second.
+    pub(crate) bytes_per_s: f64,
+    pub(crate) gpus: Arc<Gpus>,
+    /// Whether other functions may share the GPU.
+    pub(crate) shares: bool,
+}
+
 /// Sizes and rates of a station.
 pub(crate) struct StationSpec {
     pub(crate) vcpus: f64,
     pub(crate) arithmetic_bytes_per_s: f64,
-    /// Rate of arithmetic where the model is; none: as everywhere.
-    pub(crate) device_bytes_per_s: Option<f64>,
+    /// The memory in which the model is; none: the machine's.
+    pub(crate) device: Option<DeviceMemory>,
     pub(crate) bytes_per_s: f64,
     /// Credit and connections of the sandbox.
     pub(crate) network: Arc<Network>,
@@ -148,7 +162,9 @@ impl Station {
             // Platforms set as many threads for a function.
             threads: spec.vcpus.round().max(1.0),
             arithmetic_bytes_per_s: spec.arithmetic_bytes_per_s,
-            device_bytes_per_s: spec.device_bytes_per_s,
+            device: spec.device.clone().filter(|_| host.is_none()),
+            device_bytes: AtomicU64::new(0),
+            replicas: AtomicUsize::new(1),
             arithmetic: arithmetic.clone(),
             bytes_per_s: spec.bytes_per_s,
             vpc: services.vpc.clone().filter(|_| spec.is_function),
@@ -191,32 +207,63 @@ impl Station {
     /// One station's code runs at a time, up to its next request, so that the count
     /// is this station's.
     fn note_arithmetic(&self) {
-        let done = self.arithmetic.take();
-        if done == Arithmetic::default() {
-            return;
+        let Arithmetic {
+            mut host_bytes,
+            mut device_bytes,
+        } = self.arithmetic.take();
+        if self.device.is_none() {
+            host_bytes += std::mem::take(&mut device_bytes);
         }
-        // One thread adds vectors, where no GPU does.
-        let host_rate = self.arithmetic_bytes_per_s * self.vcpus.min(1.0);
-        let device_rate = self.device_bytes_per_s.unwrap_or(host_rate);
-        let seconds = done.host_bytes as f64 / host_rate + done.device_bytes as f64 / device_rate;
-        self.debt.fetch_add(nanoseconds(seconds), Ordering::Relaxed);
+        if host_bytes > 0 {
+            // One thread adds vectors.
+            let rate = self.arithmetic_bytes_per_s * self.vcpus.min(1.0);
+            let nanoseconds = nanoseconds(host_bytes as f64 / rate);
+            self.debt.fetch_add(nanoseconds, Ordering::Relaxed);
+        }
+        self.device_bytes.fetch_add(device_bytes, Ordering::Relaxed);
+    }
+
+    /// Takes the time of arithmetic in the memory of the GPU, or at once of those of all replicas.
+    async fn settle_on_device(&self, bytes: u64) {
+        let Some(device) = self.device.as_ref().filter(|_| bytes > 0) else {
+            return;
+        };
+        let seconds = bytes as f64 / device.bytes_per_s;
+        let work = |rank| GpuWork {
+            rank,
+            shares: device.shares,
+            seconds,
+            busy_s: seconds,
+            memory_mb: 0.0,
+        };
+        device.gpus.compute(&work(self.work.rank)).await;
+        for replica in 1..self.replicas.load(Ordering::Relaxed) {
+            device.gpus.note(&work(self.work.rank + replica));
+        }
+    }
+
+    /// Notes the number of replicas of the model on this machine.
+    pub(crate) fn note_replicas(&self, replicas: usize) {
+        self.replicas.store(replicas.max(1), Ordering::Relaxed);
     }
 
     /// Waits for the time of past arithmetic, and undergoes the faults that were met.
     pub(crate) async fn settle(&self) {
         self.undergo().await;
         self.note_arithmetic();
+        // Taken together: requests at once pay for what was before them once, in turn.
         let debt = self.debt.swap(0, Ordering::Relaxed);
-        if debt == 0 {
-            return;
-        }
-        match &self.host {
-            Some(host) => {
-                let share = self.vcpus.min(1.0);
-                host.consume(debt as f64 * 1e-9 * share, share).await;
+        let device_bytes = self.device_bytes.swap(0, Ordering::Relaxed);
+        if debt > 0 {
+            match &self.host {
+                Some(host) => {
+                    let share = self.vcpus.min(1.0);
+                    host.consume(debt as f64 * 1e-9 * share, share).await;
+                }
+                None => self.engine.until(self.engine.now() + debt).await,
             }
-            None => self.engine.until(self.engine.now() + debt).await,
         }
+        self.settle_on_device(device_bytes).await;
     }
 
     /// Computes for `core_s` of one core, which take `seconds` here if no other station
@@ -376,7 +423,13 @@ impl Station {
 impl Clock for Station {
     fn now(&self) -> Duration {
         self.note_arithmetic();
-        Duration::from_nanos(self.engine.now() + self.debt.load(Ordering::Relaxed))
+        let bytes = self.device_bytes.load(Ordering::Relaxed) as f64;
+        let on_device = self
+            .device
+            .as_ref()
+            .map_or(0.0, |device| bytes / device.bytes_per_s);
+        let debt = self.debt.load(Ordering::Relaxed) + nanoseconds(on_device);
+        Duration::from_nanos(self.engine.now() + debt)
     }
 
     async fn sleep(&self, duration: Duration) {

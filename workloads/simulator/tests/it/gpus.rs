@@ -179,6 +179,25 @@ fn trainings_that_do_not_fit_on_a_gpu_together_are_infeasible() {
     }
 }
 
+/// A GPU is busy while it takes vectors, those of all replicas alike.
+#[test]
+fn optimizer_steps_keep_gpus_busy() {
+    let job = job("mirrored", 2, 3, json!({}));
+    let mut simulation = simulation(job, 1_000_000, &Profile::ideal(), 0.5);
+    // A launch of half a second, in which the GPU waits; then 8 passes over 4 MB.
+    simulation.cost.vector_bytes_per_s = Some(64e6);
+    let simulated = run(&simulation);
+    let used = simulated.records.iter().filter_map(|record| match record {
+        Record::Gpu(usage) => Some(usage.utilisation),
+        _ => None,
+    });
+    let used: Vec<f64> = used.collect();
+    assert_eq!(used.len(), 2);
+    for share in used {
+        assert!((share - 0.5).abs() < 1e-6, "{share}");
+    }
+}
+
 /// Optimizer steps, and sums between the GPUs of one machine or of a ring, are taken in their memory;
 /// what came from a store is added up on the CPU.
 #[test]
