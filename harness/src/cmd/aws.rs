@@ -1,11 +1,11 @@
 //! `aws`: an account, and what runs left in it.
 
 mod clean;
+mod doctor;
 mod prices;
 
 use std::path::PathBuf;
 
-use super::doctor;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::ui::Output;

@@ -1,18 +1,14 @@
-//! `doctor`: what this machine can do, and what to do about the rest; `aws doctor`: the same of an account.
-
-use std::path::Path;
+//! `doctor`: what this machine can do, and what to do about the rest.
 
 use epochcost_datasets::{self as datasets, Origin};
 
+use crate::cmd::findings;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::experiment::data::default_directory;
-use crate::experiment::{Experiment, Options};
-use crate::format::wrapped;
 use crate::platform::{Finding, PlatformKind, PlatformOptions, cloud, platforms};
 use crate::results::Machine;
-use crate::run::platform_findings;
-use crate::ui::{Output, table};
+use crate::ui::Output;
 
 /// `doctor`.
 #[derive(Debug, clap::Args)]
@@ -43,73 +39,10 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     }
     findings.extend(datasets::DATASETS.iter().map(dataset));
     findings.extend(measured);
-    show(&findings, output);
+    findings::show(&findings, output);
     output.text(format!("\n{}", readiness(&findings).join("\n")));
     output.json(&findings);
     Ok(Exit::Done)
-}
-
-/// Checks the accounts of clouds, for an experiment where one is named.
-///
-/// # Errors
-/// When this build has no cloud's clients, no region is configured, or the experiment is unusable.
-pub async fn account(experiment: Option<&Path>, output: Output) -> Result<Exit, Error> {
-    let mut findings = Vec::new();
-    for kind in PlatformKind::all()
-        .iter()
-        .filter(|kind| kind.site().is_cloud())
-    {
-        findings.extend(of_account(*kind, experiment).await?);
-    }
-    show(&findings, output);
-    output.json(&findings);
-    Ok(Exit::Done)
-}
-
-fn show(findings: &[Finding], output: Output) {
-    let rows: Vec<[String; 4]> = findings
-        .iter()
-        .map(|finding| {
-            let mark = if finding.ok { "yes" } else { "no" };
-            let remedy = finding.remedy.clone().unwrap_or_default();
-            [
-                finding.what.clone(),
-                mark.to_owned(),
-                finding.found.clone(),
-                remedy,
-            ]
-        })
-        .collect();
-    output.text(findings_text(&rows, output.width()));
-}
-
-/// Returns the findings as a table with the remedies below it, each once: they are
-/// sentences, and too long for a column.
-fn findings_text(rows: &[[String; 4]], width: Option<usize>) -> String {
-    let found = rows.iter().map(|[what, mark, found, _]| {
-        let room = width.map(|width| width.saturating_sub(40));
-        let cut = found.chars().count() > room.unwrap_or(usize::MAX);
-        let found = if cut {
-            let room = room.unwrap_or(0).saturating_sub(1);
-            format!("{}…", found.chars().take(room).collect::<String>())
-        } else {
-            found.clone()
-        };
-        [what.clone(), mark.clone(), found]
-    });
-    let mut text = table(["what", "", "found"], &found.collect::<Vec<_>>());
-    let mut remedies: Vec<(&str, Vec<&str>)> = Vec::new();
-    for [what, _, _, remedy] in rows.iter().filter(|row| !row[3].is_empty()) {
-        match remedies.iter_mut().find(|(known, _)| known == remedy) {
-            Some((_, names)) => names.push(what),
-            None => remedies.push((remedy, vec![what])),
-        }
-    }
-    for (remedy, names) in remedies {
-        let line = wrapped("  ", &format!("{}: {remedy}", names.join(", ")));
-        text.push_str(&format!("\n{line}"));
-    }
-    text
 }
 
 /// Returns a line for each way to run: whether this machine is ready for it, or what
@@ -160,34 +93,6 @@ fn clouds() -> Vec<String> {
         }
     };
     clouds.map(|factory| line(factory.name())).collect()
-}
-
-/// Prints the policy of every cloud's callers.
-///
-/// # Errors
-/// When this build has no cloud's clients.
-pub fn policy(output: Output) -> Result<Exit, Error> {
-    for kind in PlatformKind::all() {
-        if let Some(cloud) = kind.cloud()? {
-            let policy = cloud.caller_policy();
-            output.text(format_args!("{policy:#}"));
-            output.json(&policy);
-        }
-    }
-    Ok(Exit::Done)
-}
-
-/// Checks an account, for an experiment where one is named.
-async fn of_account(kind: PlatformKind, file: Option<&Path>) -> Result<Vec<Finding>, Error> {
-    let Some(file) = file else {
-        let platform = kind.open(PlatformOptions::default())?;
-        return Ok(platform.doctor().await?);
-    };
-    let options = Options {
-        platform: Some(kind),
-        ..Options::default()
-    };
-    platform_findings(&Experiment::load(file, &options)?).await
 }
 
 fn cores() -> Finding {

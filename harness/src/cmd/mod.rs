@@ -7,6 +7,7 @@ pub mod compare;
 pub mod dev;
 pub mod doctor;
 mod fetch;
+mod findings;
 pub mod list;
 pub mod plan;
 pub mod profile;

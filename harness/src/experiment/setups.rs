@@ -168,8 +168,8 @@ mod tests {
             ("dataset.name", Some("mnist")),
             ("data.train_samples", Some("60000")),
             ("settings.k", Some("-1")),
-            ("settings.slack", None),
-            ("settings.fan_out", Some(UNSET)),
+            ("settings.slack", Some(UNSET)),
+            ("settings.fan_out", None),
             ("optimizer.sgd.momentum", Some("0.9")),
         ] {
             assert_eq!(value(&row, field).as_deref(), found, "{field}");

@@ -10,11 +10,6 @@ use crate::yaml;
 /// The table that this program brings along.
 const SHIPPED: &str = include_str!("../../hardware/factors.yaml");
 
-/// Bytes of vectors per second that a T4 reads and writes in its memory: 69 % of the 320 GB/s of its
-/// data sheet (Jia et al. 2019, arXiv 1903.07486, table of measured bandwidths; from memory, to be
-/// checked there).
-pub const GPU_VECTOR_BYTES_PER_S: f64 = 2.2e11;
-
 /// A vCPU or a GPU.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,11 +1,9 @@
 //! Models that an experiment describes itself.
 
-use epochcost_simulator::profile::ModelCost;
+use epochcost_simulator::profile::{GPU_VECTOR_BYTES_PER_S, ModelCost};
 use epochcost_systems::{Device, Sizes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::profiles::hardware;
 
 /// A model that exists as sizes and costs: it can be simulated, and not trained. A compute profile with a
 /// model of that name on the row's device gives the time of its step; otherwise the rates do.
@@ -86,8 +84,7 @@ impl OwnModel {
             build_s: 0.0,
             fixed_mb: 16.0 * self.parameters as f64 / mib,
             sample_mb: self.activation_bytes_per_sample / mib,
-            vector_bytes_per_s: (device == Device::Cuda)
-                .then_some(hardware::GPU_VECTOR_BYTES_PER_S),
+            vector_bytes_per_s: (device == Device::Cuda).then_some(GPU_VECTOR_BYTES_PER_S),
             fit: None,
             fitted_to: None,
             carried: None,

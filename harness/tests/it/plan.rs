@@ -202,9 +202,14 @@ fn a_described_model_is_planned_as_a_known_one() {
              cpu_flops_per_s: 2.0e+10, gpu_flops_per_s: 2.0e+12}}\n"
         );
     let cost = |device: &str, forward_s: f64| {
+        let vectors = if device == "cuda" {
+            "vector_bytes_per_s: 2.2e+11, "
+        } else {
+            ""
+        };
         format!(
             "  - {{model: mobilenet, device: {device}, fixed_s: 0, sample_s: {}, parallel: 0.9, \
-             evaluate_sample_s: {forward_s}, build_s: 0, fixed_mb: {}, sample_mb: 1, \
+             evaluate_sample_s: {forward_s}, build_s: 0, fixed_mb: {}, sample_mb: 1, {vectors}\
              source: test, date: 2026-11-21}}\n",
             3.0 * forward_s,
             16.0 * f64::from(parameters) / f64::from(1 << 20)

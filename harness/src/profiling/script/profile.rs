@@ -1,6 +1,8 @@
 //! The compute profile that measurements make.
 
-use epochcost_simulator::profile::{ComputeOrigin, ComputeProfile, Constant, ModelCost};
+use epochcost_simulator::profile::{
+    ComputeOrigin, ComputeProfile, Constant, GPU_VECTOR_BYTES_PER_S, ModelCost,
+};
 use epochcost_systems::Device;
 
 use super::points::Fitted;
@@ -8,7 +10,6 @@ use super::{Measured, ScriptPlan, carry};
 use crate::error::Error;
 use crate::format::number;
 use crate::format::rounded;
-use crate::profiles::hardware;
 use crate::profiling::names;
 
 /// Forward of forward and backward.
@@ -122,8 +123,7 @@ fn cost(
         build_s: 0.0,
         fixed_mb: rounded(memory.as_ref().map_or(0.0, |line| line.fixed)),
         sample_mb: rounded(memory.as_ref().map_or(0.0, |line| line.per_sample)),
-        vector_bytes_per_s: (measured.device == Device::Cuda)
-            .then_some(hardware::GPU_VECTOR_BYTES_PER_S),
+        vector_bytes_per_s: (measured.device == Device::Cuda).then_some(GPU_VECTOR_BYTES_PER_S),
         fit: Some(fit),
         fitted_to: None,
         carried,
@@ -151,7 +151,7 @@ fn on_gpu(cpu: &ModelCost, flops: f64, per_operation: Constant) -> ModelCost {
         sample_s: rounded(flops * per_operation.value),
         parallel: 0.0,
         evaluate_sample_s: rounded(FORWARD * flops * per_operation.value),
-        vector_bytes_per_s: Some(hardware::GPU_VECTOR_BYTES_PER_S),
+        vector_bytes_per_s: Some(GPU_VECTOR_BYTES_PER_S),
         fit: None,
         source: format!(
             "{} operations per sample, forward and backward, counted by PyTorch; not measured on a \

@@ -14,7 +14,7 @@ mod platform;
 mod refinement;
 mod spread;
 
-pub use compute::{ComputeOrigin, ComputeProfile, Fit, ModelCost};
+pub use compute::{ComputeOrigin, ComputeProfile, Fit, GPU_VECTOR_BYTES_PER_S, ModelCost};
 pub use constant::{Constant, FittedTo};
 pub use fit::{Line, median, parallel_share};
 pub use levels::Level;

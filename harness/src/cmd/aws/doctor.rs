@@ -1,0 +1,56 @@
+//! `aws doctor`: what an account can do, and what its callers need.
+
+use std::path::Path;
+
+use crate::cmd::findings;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::experiment::{Experiment, Options};
+use crate::platform::{Finding, PlatformKind, PlatformOptions};
+use crate::run::platform_findings;
+use crate::ui::Output;
+
+/// Checks the accounts of clouds, for an experiment where one is named.
+///
+/// # Errors
+/// When this build has no cloud's clients, no region is configured, or the experiment is unusable.
+pub async fn account(experiment: Option<&Path>, output: Output) -> Result<Exit, Error> {
+    let mut findings = Vec::new();
+    for kind in PlatformKind::all()
+        .iter()
+        .filter(|kind| kind.site().is_cloud())
+    {
+        findings.extend(of_account(*kind, experiment).await?);
+    }
+    findings::show(&findings, output);
+    output.json(&findings);
+    Ok(Exit::Done)
+}
+
+/// Prints the policy of every cloud's callers.
+///
+/// # Errors
+/// When this build has no cloud's clients.
+pub fn policy(output: Output) -> Result<Exit, Error> {
+    for kind in PlatformKind::all() {
+        if let Some(cloud) = kind.cloud()? {
+            let policy = cloud.caller_policy();
+            output.text(format_args!("{policy:#}"));
+            output.json(&policy);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Checks an account, for an experiment where one is named.
+async fn of_account(kind: PlatformKind, file: Option<&Path>) -> Result<Vec<Finding>, Error> {
+    let Some(file) = file else {
+        let platform = kind.open(PlatformOptions::default())?;
+        return Ok(platform.doctor().await?);
+    };
+    let options = Options {
+        platform: Some(kind),
+        ..Options::default()
+    };
+    platform_findings(&Experiment::load(file, &options)?).await
+}
