@@ -41,7 +41,7 @@ pub use forms::{Form, FormName, Forms};
 pub(crate) use names::platforms;
 pub use raw::Services;
 pub use schema::{of_experiment, of_settings, rows_alone};
-pub use setups::deviations;
+pub use setups::{Left, deviations};
 pub use simulation::SimulationChoice;
 
 pub use crate::yaml::document::{self, Document};

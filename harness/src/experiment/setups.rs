@@ -86,20 +86,35 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// Returns the fields in which an experiment, or a form of it, leaves the set-ups of its paper, with the reasons.
+/// Where an experiment, or a form of it, leaves the set-ups of its paper.
+#[derive(Clone, Debug, Default)]
+pub struct Left {
+    /// Fields, with the reasons.
+    pub fields: BTreeMap<String, String>,
+    /// Tables that its rows stand beside.
+    pub tables: BTreeSet<String>,
+}
+
+/// Returns where an experiment, or a form of it, leaves the set-ups of its paper.
 ///
 /// # Errors
 /// When there is no such file, or it is damaged.
-pub fn deviations(
-    path: &Path,
-    form: Option<FormName>,
-) -> Result<BTreeMap<String, String>, ExperimentError> {
+pub fn deviations(path: &Path, form: Option<FormName>) -> Result<Left, ExperimentError> {
     let mut document = super::named::read(path)?;
     let forms = Forms::take(&mut document)?;
     if let Some(form) = form.and_then(|name| forms.get(name)) {
         form.apply(&mut document)?;
     }
-    stated(&document)
+    let beside = document.root.get("beside");
+    let beside: Option<Result<Vec<Value>, ExperimentError>> =
+        beside.map(|node| super::decode::decode(&document, node));
+    let entries = beside.transpose()?.unwrap_or_default();
+    let tables = entries.iter();
+    let tables = tables.filter_map(|entry| Some(entry.get("table")?.as_str()?.to_owned()));
+    Ok(Left {
+        fields: stated(&document)?,
+        tables: tables.collect(),
+    })
 }
 
 fn stated(document: &Document) -> Result<BTreeMap<String, String>, ExperimentError> {

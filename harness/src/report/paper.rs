@@ -14,10 +14,11 @@ use crate::analysis::items::ItemOverview;
 use crate::analysis::overview::Overview;
 use crate::audit::{self, Finding, Mark, Outcome};
 use crate::claims::VerdictKind;
-use crate::published::{Kind, Paper, PublishedError, Stance, Statement};
+use crate::experiment::Left;
+use crate::published::{Kind, Paper, PublishedError, SetUp, Stance, Statement};
 
-/// Experiments that leave a set-up, with the reason, by its field.
-pub type Deviations = BTreeMap<String, Vec<(String, String)>>;
+/// Where each experiment leaves the set-ups of its paper.
+pub type Deviations = Vec<(String, Left)>;
 
 /// Returns the page of a paper over a reproduction.
 ///
@@ -254,12 +255,25 @@ fn why(statement: &Statement, paper: &Paper) -> String {
     statement.why.clone().or(note).unwrap_or_default()
 }
 
+/// Returns why experiments beside the tables of a set-up leave it, with their names.
+fn left_by<'a>(setup: &SetUp, deviations: &'a Deviations) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (item, left) in deviations.iter().filter(|_| !setup.is_open()) {
+        let is_beside = left.tables.iter().any(|table| setup.is_of_some(table));
+        if let Some(why) = left.fields.get(&setup.field).filter(|_| is_beside) {
+            let item = item.rsplit('/').next().unwrap_or(item);
+            reasons.entry(why).or_default().push(item);
+        }
+    }
+    reasons
+}
+
 /// Returns the set-ups, as the paper states them.
 fn setups(paper: &Paper, deviations: &Deviations) -> Option<Section> {
     let mut counts: BTreeMap<Stance, usize> = BTreeMap::new();
     for setup in &paper.setups {
         *counts
-            .entry(setup.stance(|field| deviations.contains_key(field)))
+            .entry(setup.stance(|_| !left_by(setup, deviations).is_empty()))
             .or_default() += 1;
     }
     let counts: Vec<String> = counts
@@ -301,11 +315,8 @@ fn setups(paper: &Paper, deviations: &Deviations) -> Option<Section> {
             &setup.of,
             &setup.reading,
         ];
-        let left = deviations.get(&setup.field).into_iter().flatten();
-        let left = left.map(|(item, why)| {
-            let item = item.rsplit('/').next().unwrap_or(item);
-            format!("not by {item}: {why}")
-        });
+        let left = left_by(setup, deviations);
+        let left = (left.iter()).map(|(why, items)| format!("not by {}: {why}", items.join(", ")));
         let said = (!setup.followed.is_empty()).then(|| setup.followed.clone());
         let mut cells = cells.map(Cell::text).to_vec();
         cells.push(Cell::text(

@@ -106,6 +106,12 @@ impl SetUp {
         is_of_all || self.of.split(' ').any(|of| of == table) || self.is_of_cell(table, at)
     }
 
+    /// Returns whether it is of a table, or of some of its cells.
+    pub fn is_of_some(&self, table: &str) -> bool {
+        let base = |of: &str| of.split('[').next() == Some(table);
+        self.is_of(table, &[]) || self.of.split(' ').any(base)
+    }
+
     /// Returns how experiments stand to it, of which some leave the fields `left`.
     pub fn stance(&self, left: impl Fn(&str) -> bool) -> Stance {
         let starts = |word: &str| self.followed.starts_with(word);

@@ -100,10 +100,8 @@ pub(super) fn write(
             };
             let file = directory.join(format!("{id}.yaml"));
             // What cannot be read any more was said when the item was run.
-            for (field, why) in deviations_of(&file, form).unwrap_or_default() {
-                let of_field = deviations.entry(field).or_default();
-                of_field.push((item.id.clone(), why));
-            }
+            let left = deviations_of(&file, form).unwrap_or_default();
+            deviations.push((item.id.clone(), left));
         }
         let page = report::paper_page(&paper, overview, &rows, &deviations);
         let page = page.map_err(|error| damaged(&error))?;
