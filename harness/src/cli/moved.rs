@@ -33,7 +33,9 @@ pub(super) fn moved(error: &ClapError) -> Option<Error> {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
     };
-    let verb = std::env::args_os().nth(1).unwrap_or_default();
+    let mut words = std::env::args_os().skip(1);
+    let verb = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    let verb = verb.unwrap_or_default();
     let verb = verb.to_string_lossy();
     let name = match (
         text(ContextKind::InvalidSubcommand),
@@ -48,4 +50,34 @@ pub(super) fn moved(error: &ClapError) -> Option<Error> {
         problem: format!("there is no `{name}` any more"),
         remedy: (*remedy).to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    /// Every old verb is refused with a remedy, and what its remedy names is there.
+    #[test]
+    fn an_old_verb_answers_with_what_does_it_now() {
+        for (name, remedy) in MOVED.iter().filter(|(name, _)| !name.contains(' ')) {
+            let parsed = Cli::command().try_get_matches_from(["epochcost", name]);
+            let error = moved(&parsed.unwrap_err()).unwrap();
+            assert!(matches!(error, Error::Usage { .. }), "{name}");
+            for words in remedy.split("`epochcost ").skip(1) {
+                let (words, _) = words.split_once('`').unwrap();
+                let mut command = Cli::command();
+                let mut words = words.split_whitespace();
+                let verb = words.next().unwrap();
+                let found = command.find_subcommand_mut(verb).unwrap().clone();
+                let leaf = words.next().filter(|_| found.has_subcommands());
+                let is_leaf = |leaf: &&str| leaf.chars().all(|c| c.is_ascii_lowercase());
+                if let Some(leaf) = leaf.filter(is_leaf) {
+                    assert!(found.find_subcommand(leaf).is_some(), "{name}: {leaf}");
+                }
+            }
+        }
+    }
 }
