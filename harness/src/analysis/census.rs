@@ -221,9 +221,13 @@ fn subject(verdict: &Verdict) -> &str {
 
 /// Returns the word on several observations of one thing.
 fn word(observations: &[Observation<'_>]) -> VerdictKind {
-    let words = observations
-        .iter()
-        .map(|one| (one.standing, one.verdict.verdict));
+    let words = observations.iter().map(|one| {
+        (
+            one.standing,
+            one.verdict.verdict,
+            standing::withholds(one.verdict),
+        )
+    });
     standing::combined(&words.collect::<Vec<_>>())
 }
 

@@ -23,8 +23,6 @@ pub struct Circumstances {
     pub simulated: bool,
     /// What the figures of a simulation rest on.
     pub fits: Vec<Fit>,
-    /// Published cells that no constant was fitted to.
-    pub held_out: Vec<String>,
     /// Whether one of the rows was trained with one seed only.
     pub is_one_seed: bool,
 }
@@ -54,7 +52,7 @@ pub enum Rests {
 
 /// What a claim's figure rests on.
 enum Basis {
-    /// Nothing of the claim's paper, or constants that leave the claim's cell out.
+    /// Nothing of the claim's paper.
     Independent,
     /// The published figure itself, or one that it follows from.
     Itself(String),
@@ -173,7 +171,6 @@ fn basis(claim: &Claim, claims: &[Claim], figures: &[Figure], at: &Circumstances
     let cells: Vec<String> = (std::iter::once(claim).chain(bases))
         .filter_map(|claim| Some(claim.printed.as_ref()?.cell.to_string()))
         .collect();
-    let is_held_out = !cells.is_empty() && cells.iter().all(|cell| at.held_out.contains(cell));
     let mut same_paper = None;
     for fit in at.fits.iter().filter(rests) {
         let Some(to) = &fit.to else {
@@ -182,7 +179,7 @@ fn basis(claim: &Claim, claims: &[Claim], figures: &[Figure], at: &Circumstances
         if cells.iter().any(|cell| to.cells.contains(cell)) {
             return Basis::Itself(format!("{} is fitted to it ({})", fit.what, to.source));
         }
-        if claim.paper() == Some(paper_of(&to.source)) && !is_held_out {
+        if claim.paper() == Some(paper_of(&to.source)) {
             same_paper.get_or_insert_with(|| {
                 format!(
                     "{} is fitted to other figures of the same paper ({})",

@@ -24,16 +24,29 @@ pub fn of(verdict: &Verdict, how: How) -> Standing {
     }
 }
 
-/// Returns the word on several observations: that of the best standing at which one agrees or
-/// differs, open if these conflict. Without one, it is open, by construction, or not run.
-pub fn combined(observations: &[(Standing, VerdictKind)]) -> VerdictKind {
+/// Returns whether a verdict leaves its printed figure open although it has a range with the figure
+/// inside: then nothing that rests on less decides.
+pub fn withholds(verdict: &Verdict) -> bool {
+    let inside = |(figure, [low, high]): (f64, [f64; 2])| (low..=high).contains(&figure);
+    verdict.verdict == VerdictKind::Open
+        && verdict.evidence.is_some()
+        && verdict
+            .published
+            .zip(verdict.observed_ci95)
+            .is_some_and(inside)
+}
+
+/// Returns the word on several observations, each with whether it [`withholds`]: that of the best
+/// standing at which one agrees or differs, open if these conflict, or if one of a better standing
+/// withholds. Without one, it is open, by construction, or not run.
+pub fn combined(observations: &[(Standing, VerdictKind, bool)]) -> VerdictKind {
     for standing in [
         Standing::Measured,
         Standing::Independent,
         Standing::Dependent,
     ] {
-        let own = observations.iter().filter(|(own, _)| *own == standing);
-        let words: Vec<VerdictKind> = own.map(|(_, word)| *word).collect();
+        let own = observations.iter().filter(|(own, ..)| *own == standing);
+        let words: Vec<VerdictKind> = own.clone().map(|(_, word, _)| *word).collect();
         let for_it = words.iter().copied().filter(|word| word.agrees());
         let against = words.iter().copied().filter(|word| word.differs());
         // The weaker of several words on one side.
@@ -42,10 +55,13 @@ pub fn combined(observations: &[(Standing, VerdictKind)]) -> VerdictKind {
         match (for_it, against) {
             (Some(_), Some(_)) => return VerdictKind::Open,
             (Some(word), None) | (None, Some(word)) => return word,
+            (None, None) if own.clone().any(|(.., withholds)| *withholds) => {
+                return VerdictKind::Open;
+            }
             (None, None) => {}
         }
     }
-    let has = |kind| observations.iter().any(|(_, word)| *word == kind);
+    let has = |kind| observations.iter().any(|(_, word, _)| *word == kind);
     match (has(VerdictKind::Open), has(VerdictKind::ByConstruction)) {
         (true, _) => VerdictKind::Open,
         (_, true) => VerdictKind::ByConstruction,
@@ -127,8 +143,26 @@ mod tests {
                 ByConstruction,
             ),
         ] {
-            assert_eq!(combined(observations), word, "{observations:?}");
+            let observations: Vec<_> = observations
+                .iter()
+                .map(|(standing, word)| (*standing, *word, false))
+                .collect();
+            assert_eq!(combined(&observations), word, "{observations:?}");
         }
+    }
+
+    #[test]
+    fn nothing_decides_below_an_open_range_with_the_figure_inside() {
+        let simulated = (Independent, Differs, false);
+        for (measured, word) in [
+            ((Measured, Open, true), Open),
+            ((Measured, Open, false), Differs),
+            ((Dependent, Open, true), Differs),
+        ] {
+            assert_eq!(combined(&[measured, simulated]), word, "{measured:?}");
+        }
+        // A verdict of the same standing that decides is not withheld.
+        assert_eq!(combined(&[(Independent, Open, true), simulated]), Differs);
     }
 
     #[test]
@@ -165,16 +199,17 @@ mod tests {
         /// Losing an observation that is open makes nothing agree that did not.
         #[test]
         fn an_open_observation_decides_nothing(
-            words in proptest::collection::vec(0usize..5, 0..6), standing in 0usize..3,
+            words in proptest::collection::vec(0usize..5, 0..6), standing in 0usize..3, inside: bool,
         ) {
             let standings = [Dependent, Independent, Measured];
             let kinds = [Agrees, RatherAgrees, Open, RatherDiffers, Differs];
             let mut observations: Vec<_> = words.iter().enumerate()
-                .map(|(index, word)| (standings[index % 3], kinds[*word])).collect();
+                .map(|(index, word)| (standings[index % 3], kinds[*word], false)).collect();
             let before = combined(&observations);
-            observations.push((standings[standing], Open));
+            observations.push((standings[standing], Open, inside));
             let after = combined(&observations);
-            prop_assert!(before.agrees() == after.agrees() && before.differs() == after.differs());
+            let is_kept = before.agrees() == after.agrees() && before.differs() == after.differs();
+            prop_assert!(is_kept || (inside && after == Open));
         }
     }
 }

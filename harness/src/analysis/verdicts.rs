@@ -116,7 +116,6 @@ impl Judge<'_> {
             machine: self.one_machine(),
             simulated: record.is_some(),
             fits: record.map_or_else(Vec::new, |record| basis::fits(rows, record)),
-            held_out: record.map_or_else(Vec::new, |record| record.held_out.clone()),
         }
     }
 

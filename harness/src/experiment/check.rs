@@ -98,6 +98,7 @@ impl Checker<'_> {
             workers: training.workers,
             batch_size: training.batch_size,
             batches_per_worker: training.batches_per_worker.unwrap_or(1),
+            last_batch: None,
             epochs: training.epochs,
             seed: self.seed,
             optimizer,
@@ -110,12 +111,12 @@ impl Checker<'_> {
         };
         let mut impossible = None;
         let asked = self.asked_batches(fields, &training)?;
-        match self.batches(fields, &job, asked) {
-            Ok(batches) => job.batches_per_worker = batches,
+        match self.batches(fields, system, &job, asked) {
+            Ok(cut) => (job.batches_per_worker, job.last_batch) = cut,
             Err(reason) => impossible = Some(reason),
         }
         if self.has_phantoms() {
-            let used = job.workers * job.batches_per_worker * job.batch_size;
+            let used = job.workers * job.samples_per_worker();
             job.data.train_samples = job.data.train_samples.max(used);
         }
         let asked = self.runnable(fields, system, &job, sizes);
@@ -191,7 +192,6 @@ impl Checker<'_> {
             };
         };
         simulation::check_constants(self.document, fields, &simulation.profile, &stated)?;
-        simulation::check_held_out(self.document, fields, &stated, &simulation.held_out)?;
         Ok(stated)
     }
 

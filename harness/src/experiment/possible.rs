@@ -46,23 +46,33 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the mini-batches of an epoch: as asked for, or one pass over the share.
+    /// Returns the mini-batches of an epoch, as asked for, or as many full ones as the share has, and
+    /// the samples of the last, where it is the rest of the share.
     pub(super) fn batches(
         &self,
         fields: &Node,
+        system: &dyn System,
         job: &Job,
         asked: Option<usize>,
-    ) -> Result<usize, ExperimentError> {
+    ) -> Result<(usize, Option<usize>), ExperimentError> {
         let share = self.data.train / job.workers;
         let fit = share / job.batch_size;
+        let rest = share % job.batch_size;
+        let rest = (system
+            .bind(job)
+            .is_ok_and(|bound| bound.trains_on_the_rest())
+            && rest > 0)
+            .then_some(rest);
+        let most = fit + usize::from(rest.is_some());
         let held = format!(
             "{} has {} training samples, {share} for each of {} workers",
             self.data.name, self.data.train, job.workers
         );
         match asked {
-            Some(asked) if asked <= fit || self.has_phantoms() => Ok(asked),
-            None if fit > 0 => Ok(fit),
-            Some(asked) if fit > 0 => Err(self.error(
+            Some(asked) if rest.is_some() && asked == most => Ok((asked, rest)),
+            Some(asked) if asked <= fit || self.has_phantoms() => Ok((asked, None)),
+            None if fit > 0 => Ok((fit, None)),
+            Some(asked) if most > 0 => Err(self.error(
                 fields,
                 asked_for(fields, "batches_per_worker"),
                 format!(
@@ -70,8 +80,8 @@ impl Checker<'_> {
                     job.batch_size
                 ),
                 format!(
-                    "at most {fit} batches fit: set batches_per_worker to {fit}, or leave it out for \
-                     one pass over the data"
+                    "at most {most} batches fit: set batches_per_worker to {most}, or leave it out for \
+                     one pass over the data in full batches"
                 ),
             )),
             _ => Err(self.error(

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use epochcost_simulator::profile::{Client, Constant, FittedTo, Profile, too_slow};
+use epochcost_simulator::profile::{Client, Constant, Profile, too_slow};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::document::{Document, Node, Origin, Place};
 use super::error::ExperimentError;
 use super::names;
-use crate::claims::Cell;
 use crate::profiles;
 use crate::rows::{Basis, Simulation, StatedConstant, stated};
 use crate::suggest::did_you_mean;
@@ -37,10 +36,6 @@ pub struct SimulationChoice {
     /// paths (`function.arithmetic_bytes_per_s`). A bandwidth is at least 1,000.
     #[serde(default)]
     pub constants: BTreeMap<String, StatedConstant>,
-    /// Published cells that no constant was fitted to (checked), although some were to the rest of
-    /// their paper.
-    #[serde(default)]
-    pub held_out: Vec<Cell>,
     /// Whether models train for real, in virtual time, on the data; otherwise only sizes exist.
     #[serde(default)]
     pub real_compute: bool,
@@ -87,7 +82,6 @@ impl Default for SimulationChoice {
             compute: default_compute(),
             limits: true,
             constants: BTreeMap::new(),
-            held_out: Vec::new(),
             real_compute: false,
             sample: false,
             draws: default_draws(),
@@ -125,22 +119,10 @@ impl Simulation {
         let compute = compute.map(|name| profiles::compute(&path("compute", name)));
         let compute: Result<Vec<_>, _> = compute.collect();
         let compute = compute.map_err(|error| located("compute", error))?;
-        let held_out: Vec<String> = choice.held_out.iter().map(Cell::to_string).collect();
-        let constants = profile.constants().into_iter();
-        let fits = constants.filter_map(|(path, constant)| Some((path, constant.fitted_to?)));
-        for (path, fitted) in fits {
-            refuse_held_out(document, node, &held_out, &path, &fitted)?;
-        }
-        for cost in compute.iter().flat_map(|profile| &profile.models) {
-            if let Some(fitted) = &cost.fitted_to {
-                refuse_held_out(document, node, &held_out, &cost.model, fitted)?;
-            }
-        }
         Ok(Self {
             profile,
             client: choice.client,
             compute,
-            held_out,
             limits: choice.limits,
             real_compute: choice.real_compute,
             sample: choice.sample,
@@ -241,42 +223,6 @@ pub(super) fn check_client(
         profiles::DEFAULT
     );
     Err(document.error(node.origin_of("client"), problem, remedy))
-}
-
-/// Checks that a row's own constants were not fitted to a held-out cell.
-///
-/// # Errors
-/// The first that was.
-pub(super) fn check_held_out(
-    document: &Document,
-    node: &Node,
-    constants: &BTreeMap<String, StatedConstant>,
-    held_out: &[String],
-) -> Result<(), ExperimentError> {
-    for (path, constant) in constants {
-        if let Some(fitted) = constant.fitted_to() {
-            refuse_held_out(document, node, held_out, path, fitted)?;
-        }
-    }
-    Ok(())
-}
-
-fn refuse_held_out(
-    document: &Document,
-    node: &Node,
-    held_out: &[String],
-    what: &str,
-    fitted: &FittedTo,
-) -> Result<(), ExperimentError> {
-    let is_fitted = |cell: &&String| fitted.cells.contains(cell);
-    match held_out.iter().find(is_fitted) {
-        None => Ok(()),
-        Some(cell) => Err(document.error(
-            node.origin_of("held_out"),
-            format!("the cell {cell} is held out, and `{what}` is fitted to it"),
-            "state a constant that is fitted to other cells, or remove the cell from `held_out`",
-        )),
-    }
 }
 
 #[cfg(test)]

@@ -315,6 +315,7 @@ impl<'a> Search<'a> {
         job.workers = workers;
         if !has_functions(&self.candidate.row) {
             (job.batches_per_worker, job.epochs) = (1, 1);
+            job.last_batch = None;
         }
         let used = workers * job.batches_per_worker * job.batch_size;
         job.data.train_samples = self.train_samples.max(used);

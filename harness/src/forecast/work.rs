@@ -101,7 +101,7 @@ pub(super) fn ask(document: &Document, set: &[String]) -> Result<(), ExperimentE
 
 /// Returns the samples that all workers of a job train on, over all epochs.
 pub(super) fn samples(job: &Job) -> usize {
-    job.workers * job.batch_size * job.batches_per_worker * job.epochs
+    job.workers * job.samples_per_worker() * job.epochs
 }
 
 /// Returns the optimizer steps of a worker in an epoch; of an unknown system, its mini-batches.

@@ -35,9 +35,6 @@ pub struct SimulationRecord {
     pub real_compute: bool,
     /// Whether every trial but the first stands on a sample of the constants' ranges.
     pub sample: bool,
-    /// Published cells, `FILE:LINE:COLUMN`, that no constant was fitted to.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub held_out: Vec<String>,
     /// Draws of the constants that rankings are judged over.
     pub draws: u32,
 }
@@ -119,7 +116,6 @@ impl SimulationRecord {
             limits: simulation.limits,
             real_compute: simulation.real_compute,
             sample: simulation.sample,
-            held_out: simulation.held_out.clone(),
             draws: simulation.draws,
         };
         for (used, about, cost) in rows.iter().filter_map(|row| known(simulation, row)) {

@@ -28,9 +28,6 @@ pub struct Simulation {
     pub real_compute: bool,
     /// Whether every trial but the first samples the constants' ranges.
     pub sample: bool,
-    /// Published cells, `FILE:LINE:COLUMN`, that no constant was fitted to, so that the simulation
-    /// can confirm them although constants were fitted to the rest of the paper.
-    pub held_out: Vec<String>,
     /// Draws of the constants that rankings are judged over.
     pub draws: u32,
 }

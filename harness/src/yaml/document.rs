@@ -256,12 +256,11 @@ impl Node {
 
 /// Lists without repeated entries: the name of the list, and the fields that identify an entry
 /// that is a map.
-const UNIQUE: [(&str, &[&str]); 10] = [
+const UNIQUE: [(&str, &[&str]); 9] = [
     ("cells", &[]),
     ("compute", &[]),
     ("fit", &[]),
     ("hardware", &["name"]),
-    ("held_out", &[]),
     ("memory_mb", &[]),
     ("models", &["name", "model", "device"]),
     ("prices", &["dimension"]),

@@ -67,6 +67,7 @@ pub fn row(system: &str) -> Row {
         workers: WORKERS,
         batch_size: 32,
         batches_per_worker: BATCHES,
+        last_batch: None,
         epochs: EPOCHS,
         seed: 1,
         optimizer: known.optimizer(Fidelity::Paper),

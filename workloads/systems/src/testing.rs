@@ -62,6 +62,7 @@ pub fn job(
         workers,
         batch_size: 2,
         batches_per_worker: 3,
+        last_batch: None,
         epochs: 3,
         seed: 11,
         optimizer: found.optimizer(fidelity),
@@ -306,14 +307,14 @@ async fn run_whole(
 /// Returns the training samples of each worker: an even share of the job's, or as many as
 /// an epoch uses where these are more.
 pub fn share(job: &Job) -> usize {
-    let used = job.batch_size * job.batches_per_worker;
-    used.max(job.data.train_samples / job.workers)
+    job.samples_per_worker()
+        .max(job.data.train_samples / job.workers)
 }
 
 /// The records of the pre-cut mini-batch `batch` of worker `rank`.
 pub fn minibatch_records(job: &Job, rank: usize, batch: usize) -> Payload {
     let first = rank * share(job) + batch * job.batch_size;
-    records(job, first, job.batch_size).into()
+    records(job, first, job.samples_of(batch)).into()
 }
 
 /// Records of arbitrary bytes: `count` of them from number `first` on.
@@ -345,7 +346,8 @@ async fn store_data(job: &Job, data: &Data, layout: DataLayout, channels: &Chann
             for rank in 0..job.workers {
                 let samples: Vec<u32> = (0..share as u32).collect();
                 let batches = partition::covering_minibatches(&samples, job.batch_size);
-                for (batch, samples) in batches.enumerate() {
+                for (batch, mut samples) in batches.enumerate() {
+                    samples.truncate(job.samples_of(batch));
                     let key = minibatch_key(job.workers, job.batch_size, rank, batch);
                     let records = samples
                         .iter()

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use epochcost_systems::testing::{self, Data};
 use epochcost_systems::{
-    Batch, ComputeHook, DataLayout, Fidelity, HookedCompute, Job, Result, find, systems,
+    Batch, ComputeHook, DataLayout, Fidelity, HookedCompute, Job, Result, System, find, systems,
 };
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
-type Seen = Arc<Mutex<BTreeSet<Vec<u8>>>>;
+type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// Notes the records that gradients are computed of.
 struct Noting(Seen);
@@ -68,7 +68,8 @@ fn fidelities(system: &str) -> &'static [Fidelity] {
     }
 }
 
-fn seen_by(job: &Job) -> (BTreeSet<Vec<u8>>, BTreeSet<Vec<u8>>) {
+/// The records that gradients were computed of, each as often as it was, and all of the data.
+fn seen_by(job: &Job) -> (Vec<Vec<u8>>, BTreeSet<Vec<u8>>) {
     let data = Data::new(job);
     let all = data.train.chunks_exact(3).map(<[u8]>::to_vec).collect();
     let seen = Seen::default();
@@ -98,10 +99,36 @@ proptest! {
             for fidelity in fidelities(system.name()) {
                 let job = job(system.name(), *fidelity, [workers, share, batch_size, batches]);
                 let (seen, all) = seen_by(&job);
+                let seen: BTreeSet<_> = seen.into_iter().collect();
                 prop_assert_eq!(
                     seen.len(), all.len(), "{} {:?} in {} epochs", system.name(), fidelity, job.epochs,
                 );
             }
+        }
+    }
+
+    /// Where the last mini-batch is the rest of the share, each epoch visits every sample once.
+    #[test]
+    fn an_epoch_may_end_with_the_rest(
+        workers in 1usize..4, batch_size in 2usize..5, full in 0usize..3, rest in 1usize..5, epochs in 1usize..3,
+    ) {
+        let rest = rest.min(batch_size - 1);
+        let share = full * batch_size + rest;
+        let of_the_rest = |system: &&&dyn System| {
+            let job = testing::job(system.name(), Fidelity::Paper, 1, &Map::new()).unwrap();
+            system.bind(&job).unwrap().trains_on_the_rest()
+        };
+        let named: Vec<&str> = systems().iter().filter(of_the_rest).map(|system| system.name()).collect();
+        prop_assert_eq!(&named, &["p2p", "p2p_lambda"]);
+        for system in named {
+            let mut job = job(system, Fidelity::Paper, [workers, share, batch_size, full + 1]);
+            (job.last_batch, job.epochs) = (Some(rest), epochs);
+            prop_assert_eq!(job.samples_per_worker(), share);
+            let (mut seen, all) = seen_by(&job);
+            prop_assert_eq!(seen.len(), epochs * workers * share, "{}", system);
+            seen.sort_unstable();
+            seen.dedup();
+            prop_assert_eq!(seen.len(), all.len());
         }
     }
 }

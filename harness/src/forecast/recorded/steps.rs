@@ -111,7 +111,6 @@ impl RecordedRun {
             limits: true,
             real_compute: false,
             sample: false,
-            held_out: Vec::new(),
             draws: 0,
         };
         let simulation = Sim::new(stands, None).describe(&plan)?;

@@ -57,6 +57,7 @@ pub(super) fn job() -> Job {
         workers: 1,
         batch_size: BATCH_SIZE,
         batches_per_worker: BATCHES,
+        last_batch: None,
         epochs: 1,
         seed: 3,
         optimizer: serde_json::from_value(json!({"sgd": {"learning_rate": 0.05}})).unwrap(),

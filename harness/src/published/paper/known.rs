@@ -122,6 +122,7 @@ fn traffic(system: &str, model: &str, setups: &BTreeMap<String, String>) -> Opti
         workers,
         batch_size,
         batches_per_worker: train_samples / workers / batch_size,
+        last_batch: None,
         epochs: 1,
         seed: 0,
         optimizer: known.optimizer(Fidelity::Paper),

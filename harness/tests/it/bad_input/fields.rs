@@ -230,6 +230,22 @@ fn more_batches_than_the_data_holds() {
     );
 }
 
+/// 150 samples are 18 batches of 8 and the rest, on which peers train, too.
+#[test]
+fn peers_train_on_the_rest_of_their_share() {
+    let peers = "  - system: p2p\n    batches_per_worker: 19\n  - {system: p2p_lambda, batches_per_worker: 19}\n  - system: allreduce\n";
+    let directory = with("  - system: allreduce\n", peers);
+    let output = epochcost(directory.path(), &["check", "bad.yaml"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    let more = peers.replacen("19", "20", 1);
+    refused_between_fields(
+        "  - system: allreduce\n",
+        &more,
+        &["at most 19 batches fit", "set batches_per_worker to 19"],
+    );
+}
+
 #[test]
 fn outside_lambdas_limits() {
     refused_between_fields(

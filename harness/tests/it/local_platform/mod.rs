@@ -60,6 +60,7 @@ fn plan(system: &str) -> TrialPlan {
         workers: WORKERS,
         batch_size: BATCH_SIZE,
         batches_per_worker: BATCHES,
+        last_batch: None,
         epochs: EPOCHS,
         seed: 11,
         optimizer: serde_json::from_value(json!({"sgd": {"learning_rate": 0.05}})).unwrap(),

@@ -117,6 +117,10 @@ impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
         self.system.data_layout(&self.settings)
     }
 
+    fn trains_on_the_rest(&self) -> bool {
+        self.system.trains_on_the_rest()
+    }
+
     fn launch(&self) -> Launch {
         self.system.launch(self.job, &self.settings)
     }

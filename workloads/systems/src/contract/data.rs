@@ -75,7 +75,7 @@ impl Shard {
         let records = fetch(world, &key).await?;
         let record_bytes = world.task.job.data.record_bytes;
         let samples = records.len() as usize / record_bytes;
-        let needed = world.task.job.batch_size * world.task.job.batches_per_worker;
+        let needed = world.task.job.samples_per_worker();
         if samples < needed {
             return Err(SystemError::Data {
                 key,
@@ -89,22 +89,23 @@ impl Shard {
         })
     }
 
-    /// The order of `epoch`, which visits `batches` mini-batches: epochs go through the
-    /// records in passes, each shuffled by (the job's seed, `stream`, the pass).
+    /// The order of `epoch`, which visits the mini-batches of `workers` workers: epochs go through
+    /// the records in passes, each shuffled by (the job's seed, `stream`, the pass).
     pub(crate) fn batches(
         &self,
         world: &World,
         stream: u64,
         epoch: usize,
-        batches: usize,
+        workers: usize,
     ) -> Order {
+        let job = &world.task.job;
+        let visited = workers * job.samples_per_worker();
         let order = match &self.records {
             Payload::Phantom { .. } | Payload::Headed { .. } => Vec::new(),
             Payload::Bytes(_) => {
                 // A shard holds far fewer samples than u32 counts; the rest is never reached.
                 let samples = u32::try_from(self.samples).unwrap_or(u32::MAX);
-                let seed = hash::mix(world.task.job.seed, stream);
-                let visited = batches * world.task.job.batch_size;
+                let seed = hash::mix(job.seed, stream);
                 partition::epoch_positions(samples as usize, visited, epoch, |pass| {
                     hash::permutation(samples, hash::mix(seed, pass as u64))
                 })
@@ -112,7 +113,8 @@ impl Shard {
         };
         Order {
             order,
-            batch_size: world.task.job.batch_size,
+            batch_size: job.batch_size,
+            visited,
             rank: world.rank(),
             epoch,
         }
@@ -120,20 +122,21 @@ impl Shard {
 
     /// The records of one mini-batch.
     pub(crate) fn batch(&self, order: &Order, index: usize) -> Result<Batch> {
+        let start = index * order.batch_size;
+        let end = order.visited.min(start + order.batch_size);
         let records = match &self.records {
             Payload::Phantom { .. } | Payload::Headed { .. } => Payload::Phantom {
-                bytes: (order.batch_size * self.record_bytes) as u64,
+                bytes: (end.saturating_sub(start) * self.record_bytes) as u64,
             },
             Payload::Bytes(bytes) => {
-                let start = index * order.batch_size;
                 let wanted = order
                     .order
-                    .get(start..start + order.batch_size)
+                    .get(start..end)
                     .ok_or_else(|| SystemError::Data {
                         key: shard_key(order.rank),
                         reason: format!("it holds too few samples for batch {index}"),
                     })?;
-                let mut records = Vec::with_capacity(order.batch_size * self.record_bytes);
+                let mut records = Vec::with_capacity(wanted.len() * self.record_bytes);
                 for &sample in wanted {
                     let at = sample as usize * self.record_bytes;
                     records.extend_from_slice(&bytes[at..at + self.record_bytes]);
@@ -153,6 +156,8 @@ impl Shard {
 /// The order in which an epoch visits a shard.
 pub(crate) struct Order {
     order: Vec<u32>,
+    /// Samples that the epoch visits.
+    visited: usize,
     batch_size: usize,
     rank: usize,
     epoch: usize,

@@ -60,7 +60,7 @@ pub fn phantom_objects(job: &Job, layout: DataLayout) -> Vec<(String, Payload)> 
             let batches = partition::covering_batches(share_of(job, rank), job.batch_size);
             (0..batches).map(move |batch| {
                 let key = minibatch_key(job.workers, job.batch_size, rank, batch);
-                (key, phantom(job.batch_size))
+                (key, phantom(job.samples_of(batch)))
             })
         })),
     }
@@ -84,7 +84,8 @@ fn parts(job: &Job, layout: DataLayout) -> Vec<(String, Vec<u32>)> {
     let mut parts = Vec::new();
     for (rank, shard) in shards {
         let batches = partition::covering_minibatches(&shard, job.batch_size);
-        for (batch, samples) in batches.enumerate() {
+        for (batch, mut samples) in batches.enumerate() {
+            samples.truncate(job.samples_of(batch));
             let key = minibatch_key(job.workers, job.batch_size, rank, batch);
             parts.push((key, samples));
         }
@@ -144,6 +145,7 @@ mod tests {
             workers,
             batch_size,
             batches_per_worker: batches,
+            last_batch: None,
             epochs: 1,
             seed: 7,
             optimizer: serde_json::from_value(serde_json::json!({"sgd": {"learning_rate": 0.1}}))
@@ -191,9 +193,14 @@ mod tests {
         #[test]
         fn phantoms_have_the_sizes_of_the_real_objects(
             workers in 1usize..6, batch_size in 1usize..9, batches in 1usize..5, extra in 0usize..20,
+            has_rest: bool,
         ) {
             let samples = workers * (batch_size * batches) + extra;
-            let job = job(samples, workers, batch_size, batches);
+            let mut job = job(samples, workers, batch_size, batches);
+            let rest = samples / workers - batch_size * batches;
+            if has_rest && (1..batch_size).contains(&rest) {
+                (job.batches_per_worker, job.last_batch) = (batches + 1, Some(rest));
+            }
             for layout in [DataLayout::Whole, DataLayout::Shards, DataLayout::Minibatches] {
                 let real = dataset_objects(&job, layout, &train(samples), &TEST).unwrap();
                 let real = real.into_iter().map(|(key, object)| (key, object.len() as u64));

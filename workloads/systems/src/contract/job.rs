@@ -105,6 +105,10 @@ pub struct Job {
     pub batch_size: usize,
     /// Mini-batches per worker and epoch (B).
     pub batches_per_worker: usize,
+    /// Samples of the last mini-batch of an epoch, where the end of a worker's share is smaller
+    /// than the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_batch: Option<usize>,
     /// Epochs (E).
     pub epochs: usize,
     /// Seed of every random draw.
@@ -126,6 +130,20 @@ impl Job {
     pub(crate) fn techniques(&self) -> Techniques {
         // Settings of other types are refused where the system reads them.
         Techniques::deserialize(&self.settings).unwrap_or_default()
+    }
+
+    /// Returns the samples that a worker trains on in an epoch.
+    pub fn samples_per_worker(&self) -> usize {
+        let full = self.batch_size * self.batches_per_worker;
+        full - self.last_batch.map_or(0, |last| self.batch_size - last)
+    }
+
+    /// Returns the samples of the `batch`-th mini-batch of an epoch.
+    pub fn samples_of(&self, batch: usize) -> usize {
+        let last = self
+            .last_batch
+            .filter(|_| batch + 1 == self.batches_per_worker);
+        last.unwrap_or(self.batch_size)
     }
 
     /// The job with the epochs that `steps` report as run: fewer, where early

@@ -123,6 +123,9 @@ pub trait BoundSystem: Send + Sync {
     /// Layout of the job's data in the dataset bucket.
     fn data_layout(&self) -> DataLayout;
 
+    /// Whether an epoch may end with the rest of a worker's share, as a smaller mini-batch.
+    fn trains_on_the_rest(&self) -> bool;
+
     /// Functions that a platform starts.
     fn launch(&self) -> Launch;
 

@@ -68,6 +68,12 @@ pub trait TrainingSystem: Send + Sync {
         DataLayout::Shards
     }
 
+    /// Whether an epoch ends with the rest of a worker's share, as a smaller mini-batch; by default it
+    /// has full ones alone.
+    fn trains_on_the_rest(&self) -> bool {
+        false
+    }
+
     /// Functions that a platform starts; by default the first of its deployment for each worker.
     fn launch(&self, job: &Job, _settings: &Self::Settings) -> Launch {
         let first = self.deployment().functions.first();

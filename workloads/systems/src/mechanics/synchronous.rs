@@ -262,7 +262,7 @@ impl Epoch<'_> {
         } = *self;
         let batches = world.task.job.batches_per_worker;
         // Workers that all hold the whole archive shuffle it independently.
-        let order = shard.batches(world, world.rank() as u64, epoch, batches);
+        let order = shard.batches(world, world.rank() as u64, epoch, 1);
         for index in first..batches {
             // Compute the mini-batch's gradient.
             let began = world.clock.now();

@@ -239,7 +239,7 @@ async fn train_single_process(world: &mut World, settings: &Settings) -> Result<
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
     let mut monitor = Monitor::new(&job);
     for epoch in 0..job.epochs {
-        let order = shard.batches(world, 0, epoch, job.workers * job.batches_per_worker);
+        let order = shard.batches(world, 0, epoch, job.workers);
         for batch in 0..job.batches_per_worker {
             let at = Iteration { epoch, batch };
             world.at(epoch, Some(batch));

@@ -116,7 +116,7 @@ async fn train(world: &mut World) -> Result<Outcome> {
     let shard = Shard::fetch(world, DataLayout::Whole).await?;
     let mut monitor = Monitor::new(&job);
     for epoch in 0..job.epochs {
-        let order = shard.batches(world, 0, epoch, job.workers * job.batches_per_worker);
+        let order = shard.batches(world, 0, epoch, job.workers);
         for batch in 0..job.batches_per_worker {
             world.at(epoch, Some(batch));
             world.enter(Stage::FetchDataset);

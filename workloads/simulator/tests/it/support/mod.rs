@@ -45,6 +45,7 @@ pub fn job(system: &str, workers: usize, batches: usize, settings: Value) -> Job
         workers,
         batch_size: 4,
         batches_per_worker: batches,
+        last_batch: None,
         epochs: 1,
         seed: 1,
         optimizer: found.optimizer(Fidelity::Paper),

@@ -134,7 +134,7 @@ async fn mean_gradient(
 ) -> Result<Vector> {
     let batches = world.task.job.batches_per_worker;
     world.enter(Stage::FetchDataset);
-    let order = shard.batches(world, world.rank() as u64, epoch, batches);
+    let order = shard.batches(world, world.rank() as u64, epoch, 1);
     let mut sum: Option<Vector> = None;
     let mut losses = Vec::with_capacity(batches);
     for index in 0..batches {
@@ -244,6 +244,11 @@ impl TrainingSystem for P2p {
             Fidelity::Paper | Fidelity::Tuned => sgd(0.001),
             Fidelity::Code => sgd(0.02),
         }
+    }
+
+    /// As PyTorch's `DataLoader` cuts what is left.
+    fn trains_on_the_rest(&self) -> bool {
+        true
     }
 
     /// The mean gradient of all mini-batches is one step.

@@ -166,6 +166,11 @@ impl TrainingSystem for P2pLambda {
         DataLayout::Minibatches
     }
 
+    /// As PyTorch's `DataLoader` cuts what is left.
+    fn trains_on_the_rest(&self) -> bool {
+        true
+    }
+
     /// The mean gradient of all mini-batches is one step.
     fn steps_per_epoch(&self, _job: &Job, _settings: &Settings) -> usize {
         1
