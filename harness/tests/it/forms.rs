@@ -200,7 +200,7 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
         assert_eq!(output.status.code(), Some(0), "{text}");
         serde_json::from_slice(&output.stdout).unwrap()
     };
-    let plan = plan(&["cost-performance", "kubeml/resnet34", "p2p/text"]);
+    let plan = plan(&["cost-performance", "kubeml/figure4", "p2p/text"]);
     let items = plan["items"].as_array().unwrap();
     let of = |id: &str| {
         let id = format!("{id}.aws");
@@ -247,7 +247,7 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
     assert_eq!(of("cost-performance/figure2")["new_account_rows"], 0);
     // Four peers with a function for each of 235 mini-batches.
     assert_eq!(of("p2p/text")["needs"]["concurrency"], 940);
-    let why = plan["left_out"]["kubeml/resnet34.aws"].as_str().unwrap();
+    let why = plan["left_out"]["kubeml/figure4.aws"].as_str().unwrap();
     assert!(why.contains("share GPUs"), "{why}");
     assert!(plan["left_out"]["cost-performance/table2"].is_string());
     // More money buys no less, and never more than it is.

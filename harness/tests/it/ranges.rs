@@ -55,7 +55,7 @@ fn every_figure_lies_in_its_range() {
         "fidelity",
         "robustness/faults/dead-worker",
         "p2p/table1",
-        "kubeml/resnet34",
+        "kubeml/figure4",
     ] {
         let (figures, outside) = outside(Path::new(&format!("{name}.yaml")), "20").unwrap();
         assert_eq!(outside, [""; 0], "{name}");

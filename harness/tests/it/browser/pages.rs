@@ -159,7 +159,7 @@ pub fn shipped() -> &'static [Page] {
             ("cost-performance/crossing", &sweep),
             ("cost-performance/in-database", &sweep),
             ("cost-performance/table1", &sweep),
-            ("kubeml/resnet34", &sweep),
+            ("kubeml/figure4", &sweep),
             ("p2p/table1", &sweep),
             ("robustness/cost", &sweep),
         ];

@@ -362,6 +362,9 @@ async fn replicas_are_identical_where_it_is_stated() {
             json!({"compression": "top_k", "top_k_fraction": 0.2}),
         ),
         ("p2p", json!({"mode": "asynchronous"})),
+        ("p2p_lambda", json!({"mode": "asynchronous"})),
+        ("p2p", json!({"averages_own": false})),
+        ("p2p_lambda", json!({"averages_own": false})),
         ("p2p_lambda", json!({})),
         ("p2p_lambda", json!({"seeded_replicas": false})),
         ("p2p_lambda", json!({"compression": "top_k"})),
@@ -459,6 +462,123 @@ async fn a_slow_peer_delays_no_asynchronous_one() {
     let s = Compression::published(Method::Qsgd).bytes(P / 4).unwrap() + EPOCH_BYTES;
     assert_eq!((form.messages, form.deliveries), (2 * 3, 3));
     assert_eq!((form.bytes_up, form.bytes_down), (6 * s, 3 * s));
+}
+
+/// Peers with functions do not wait for a late one, either, and meter what they read.
+#[tokio::test]
+async fn a_slow_peer_delays_no_asynchronous_one_with_functions() {
+    let job = job(
+        "p2p_lambda",
+        Fidelity::Paper,
+        2,
+        json!({"mode": "asynchronous"}),
+    );
+    let late: Gate =
+        |rank, epoch| (rank == 0 && epoch == 0).then_some(Event::Evaluates { rank: 1, epoch: 2 });
+    let (trial, _) = run_gated(&job, testing::compute, late).await;
+    let trial = trial.unwrap();
+    let steps = by_epoch(&trial);
+    let of = |rank| steps.iter().filter(move |step| step.rank == rank);
+    assert!(of(1).all(|step| step.staleness.is_none()));
+    assert!(of(0).all(|step| step.staleness == Some(0.0)));
+    let system = find("p2p_lambda").unwrap();
+    let bound = system.bind(&job).unwrap();
+    let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
+    assert_eq!(trial.exchange(), form);
+}
+
+/// A peer goes on with as many gradients of others as the threshold says.
+#[tokio::test]
+async fn peers_wait_for_as_many_gradients_as_the_threshold_says() {
+    let late: Gate =
+        |rank, epoch| (rank == 2 && epoch == 0).then_some(Event::Evaluates { rank: 1, epoch: 0 });
+    let settings = json!({"threshold": 1, "barrier_at": "end", "compression": "none"});
+    let job = job("p2p", Fidelity::Paper, 3, settings);
+    let (trial, _) = run_gated(&job, testing::compute, late).await;
+    let trial = trial.unwrap();
+    let system = find("p2p").unwrap();
+    let bound = system.bind(&job).unwrap();
+    let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
+    assert_eq!(trial.exchange(), form);
+    // The first two had one gradient each beside their own, the late one both.
+    let deliveries: Vec<u64> = by_epoch(&trial)[..3]
+        .iter()
+        .map(|step| step.traffic.exchange.queue.deliveries)
+        .collect();
+    assert_eq!(deliveries, [1, 1, 2]);
+}
+
+/// Without its own, a peer's first step is that of the other's gradient.
+#[tokio::test]
+async fn the_own_gradient_may_be_left_out_of_the_mean() {
+    let settings = json!({"averages_own": false});
+    let job = Job {
+        epochs: 1,
+        ..job("p2p_lambda", Fidelity::Paper, 2, settings)
+    };
+    let trial = testing::run(&job).await.unwrap();
+    let mut expected = Vec::new();
+    for other in [1, 0] {
+        let alone = Job {
+            workers: 1,
+            ..job.clone()
+        };
+        let batches = reference(&alone, |_, epoch, index| Batch {
+            rank: other,
+            epoch,
+            index,
+            records: testing::minibatch_records(&job, other, index),
+        });
+        expected.extend(batches.await);
+    }
+    assert_eq!(digests(&trial), expected);
+}
+
+#[test]
+fn a_threshold_needs_peers_that_wait() {
+    for (system, settings, word) in [
+        (
+            "p2p",
+            json!({"threshold": 1, "mode": "asynchronous"}),
+            "wait for no gradient",
+        ),
+        (
+            "p2p",
+            json!({"threshold": 1, "barrier": "none"}),
+            "at_least",
+        ),
+        (
+            "p2p_lambda",
+            json!({"threshold": 1, "barrier": "none"}),
+            "at_least",
+        ),
+    ] {
+        let settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
+        let refused = testing::job(system, Fidelity::Paper, 3, &settings);
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("threshold") && refused.contains(word),
+            "{refused}"
+        );
+    }
+}
+
+/// Each asynchronous peer stops by itself when its loss falls no more.
+#[tokio::test]
+async fn asynchronous_peers_stop_by_themselves() {
+    let stopping = json!({"patience": 1, "min_delta": 1e9});
+    let settings = json!({"mode": "asynchronous", "early_stopping": stopping});
+    for system in ["p2p", "p2p_lambda"] {
+        let mut job = job(system, Fidelity::Paper, 3, settings.clone());
+        (job.epochs, job.data.validation_samples) = (6, 6);
+        let trial = testing::run(&job).await.unwrap();
+        for rank in 0..3 {
+            let own = by_epoch(&trial)
+                .into_iter()
+                .filter(|step| step.rank == rank);
+            assert_eq!(own.count(), 2, "{system}");
+        }
+    }
 }
 
 /// A peer that is ahead reads what the late one sent epochs ago, and reports it.

@@ -212,15 +212,6 @@ fn a_technique_without_a_validation_split_is_refused() {
     }
 }
 
-#[test]
-fn asynchronous_peers_cannot_stop_together() {
-    let p2p = find("p2p").unwrap();
-    let settings = json!({"mode": "asynchronous", "early_stopping": {}});
-    let settings = serde_json::from_value(settings).unwrap();
-    let error = p2p.settings(Fidelity::Paper, &settings).unwrap_err();
-    assert_eq!(error.field(), "early_stopping");
-}
-
 /// Peers that evaluate a share of the validation split each find together what one finds on
 /// all of it, take the same decisions, and read (W − 1) splits less.
 #[tokio::test]

@@ -27,6 +27,10 @@ pub(crate) struct Rules {
     pub(crate) mode: Mode,
     pub(crate) compression: Compression,
     pub(crate) queue: PeerQueue,
+    /// Gradients of other peers with which a peer goes on; none: all.
+    pub(crate) threshold: Option<usize>,
+    /// Whether a peer's own gradient is part of the mean.
+    pub(crate) averages_own: bool,
     pub(crate) message_limit_bytes: Option<u64>,
     pub(crate) downloads_again: bool,
     pub(crate) poll: Duration,
@@ -51,6 +55,12 @@ impl Rules {
         } else {
             Ok((gradient, head + gradient))
         }
+    }
+
+    /// Whether every gradient is read once by every other peer. A peer's one queue may hold its
+    /// gradient of the epoch before, too.
+    pub(crate) fn reads_once(&self) -> bool {
+        self.queue == PeerQueue::PerEpoch && self.threshold.is_none() && !self.downloads_again
     }
 
     fn is_by_reference(&self, n: usize) -> Result<bool> {
@@ -117,7 +127,7 @@ impl Mailbox {
 
     /// Sends this peer's gradient of `epoch` and gives the mean with those of
     /// others, in rank order. The own one counts as it was sent, so that all
-    /// peers add up the same.
+    /// peers add up the same; alone it is the mean of itself, whatever the rules.
     pub(crate) async fn exchange(
         &mut self,
         world: &mut World,
@@ -132,11 +142,15 @@ impl Mailbox {
         let own = self.compressor.decompress(&message, self.n)?;
         world.enter(Stage::Put);
         self.publish(world, message, epoch).await?;
-        let gradients = match self.rules.mode {
-            Mode::Synchronous => self.collect(world, own, epoch).await?,
-            Mode::Asynchronous => self.poll_once(world, own, epoch).await?,
+        let mut found = match self.rules.mode {
+            Mode::Synchronous => self.collect(world, epoch).await?,
+            Mode::Asynchronous => self.poll_once(world, epoch).await?,
         };
+        if self.rules.averages_own || found.iter().all(Option::is_none) {
+            found[world.rank()] = Some(own);
+        }
         world.enter(Stage::Aggregate);
+        let gradients: Vec<Vector> = found.into_iter().flatten().collect();
         Vector::mean(&gradients)
     }
 
@@ -166,14 +180,17 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Polls all peers' queues until the gradients of all are there.
-    async fn collect(&self, world: &mut World, own: Vector, epoch: usize) -> Result<Vec<Vector>> {
+    /// Polls the other peers' queues until as many gradients are there as are waited for: those of
+    /// others, by rank.
+    async fn collect(&self, world: &mut World, epoch: usize) -> Result<Vec<Option<Vector>>> {
         let (rank, workers) = (world.rank(), world.workers());
         let mut known: Vec<Option<Vector>> = vec![None; workers];
-        known[rank] = Some(own);
+        let others = workers - 1;
+        let needed = self.rules.threshold.unwrap_or(others).min(others);
+        let is_over = |known: &[Option<Vector>]| known.iter().flatten().count() >= needed;
         let what = format!("the gradients of {workers} peers in epoch {epoch}");
         let waiting = world.waiting(what, self.rules.poll, self.rules.wait_limit);
-        while known.iter().any(Option::is_none) {
+        while !is_over(&known) {
             let wanted: Vec<usize> = (0..workers)
                 .filter(|peer| *peer != rank)
                 .filter(|peer| self.rules.downloads_again || known[*peer].is_none())
@@ -184,8 +201,7 @@ impl Mailbox {
                 let gradient = self.compressor.decompress(&message, self.n)?;
                 known[peer] = Some(gradient);
             }
-            let is_over = known.iter().all(Option::is_some);
-            if !is_over {
+            if !is_over(&known) {
                 world.enter(Stage::Wait);
                 world.pause(&waiting).await?;
             } else if self.rules.sleeps_after_last_look {
@@ -195,19 +211,17 @@ impl Mailbox {
         }
         world.enter(Stage::Put);
         self.clear(world, epoch).await?;
-        Ok(known.into_iter().flatten().collect())
+        Ok(known)
     }
 
-    /// Polls all peers' queues once, and notes the age of what they hold.
-    async fn poll_once(&self, world: &mut World, own: Vector, epoch: usize) -> Result<Vec<Vector>> {
+    /// Polls the other peers' queues once, and notes the age of what they hold: the gradients of
+    /// others, by rank.
+    async fn poll_once(&self, world: &mut World, epoch: usize) -> Result<Vec<Option<Vector>>> {
         let (rank, workers) = (world.rank(), world.workers());
         let others: Vec<usize> = (0..workers).filter(|peer| *peer != rank).collect();
-        let mut own = Some(own);
-        let (mut gradients, mut ages) = (Vec::new(), Vec::new());
+        let mut known: Vec<Option<Vector>> = vec![None; workers];
+        let mut ages = Vec::new();
         for (peer, message) in self.fetch(world, &others, epoch).await? {
-            if peer > rank {
-                gradients.extend(own.take());
-            }
             let Some(message) = message else { continue };
             let split = message.split_head(EPOCH_BYTES as usize);
             let (head, body) = split.ok_or_else(|| malformed("it has no epoch"))?;
@@ -217,13 +231,12 @@ impl Mailbox {
                 .fold(0, |sent, byte| sent << 8 | u64::from(*byte));
             ages.push((epoch as u64).saturating_sub(sent) as f64);
             world.enter(Stage::Serialise);
-            gradients.push(self.compressor.decompress(&body, self.n)?);
+            known[peer] = Some(self.compressor.decompress(&body, self.n)?);
         }
-        gradients.extend(own);
         if !ages.is_empty() {
             world.note_staleness(ages.iter().sum::<f64>() / ages.len() as f64);
         }
-        Ok(gradients)
+        Ok(known)
     }
 
     /// Reads the queues of `peers` without taking messages.

@@ -39,7 +39,7 @@ pub(crate) use self::mailbox::{BUCKET, Mailbox, Rules, object_key};
 pub use self::mailbox::{EPOCH_BYTES, KEY_BYTES};
 pub use self::validation::Validation;
 pub(crate) use self::validation::detect_convergence;
-use crate::{Alike, Result, Sizes, StoreUse};
+use crate::{Alike, Replicas, Result, SettingsError, Sizes, StepRecord, StoreUse, Symmetry};
 
 /// Whether peers wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +49,32 @@ pub enum Mode {
     Synchronous,
     /// Every peer averages its own with those that it finds, however old.
     Asynchronous,
+}
+
+impl Mode {
+    /// Asynchronous peers have nobody to pool results with.
+    pub(crate) fn validation(self, stated: Validation) -> Validation {
+        match self {
+            Self::Synchronous => stated,
+            Self::Asynchronous => Validation::Job,
+        }
+    }
+
+    /// Asynchronous peers read whatever lies in a peer's one queue.
+    pub(crate) fn queue(self, stated: PeerQueue) -> PeerQueue {
+        match self {
+            Self::Synchronous => stated,
+            Self::Asynchronous => PeerQueue::Latest,
+        }
+    }
+
+    /// Asynchronous peers wait nowhere.
+    pub(crate) fn barrier(self, stated: Barrier) -> Barrier {
+        match self {
+            Self::Synchronous => stated,
+            Self::Asynchronous => Barrier::None,
+        }
+    }
 }
 
 /// Queue that holds the gradient of a peer.
@@ -70,6 +96,57 @@ pub(crate) const ALIKE: Alike = Alike {
     stores: StoreUse::Apart,
     drawn: true,
 };
+
+/// Returns whether peers are alike: those that use what they find are not.
+pub(crate) fn symmetry(rules: &Rules) -> Symmetry {
+    let instead = match (rules.mode, rules.threshold) {
+        (Mode::Asynchronous, _) => "settings: {mode: synchronous}",
+        (_, Some(_)) => "settings: {threshold: null}",
+        _ => return Symmetry::Alike(ALIKE),
+    };
+    Symmetry::Unlike { instead }
+}
+
+/// Returns whether peers end with the same parameters, where they start from the same if
+/// `is_seeded`.
+pub(crate) fn replicas(rules: &Rules, is_seeded: bool) -> Replicas {
+    let reason = match (rules.mode, rules.queue) {
+        _ if !is_seeded => "every peer starts from parameters of its own",
+        (Mode::Asynchronous, _) => "every peer averages the gradients that it finds",
+        _ if rules.threshold.is_some() => "every peer averages the gradients that come first",
+        _ if !rules.averages_own => "every peer averages the gradients of the others",
+        (_, PeerQueue::Latest) => "a peer may read a gradient of the epoch before",
+        (_, PeerQueue::PerEpoch) => return Replicas::Identical,
+    };
+    Replicas::Differ { reason }
+}
+
+/// Refuses a threshold where no barrier keeps the gradients that a late peer still has to read.
+pub(crate) fn check_threshold(
+    system: &'static str,
+    rules: &Rules,
+    barrier: Barrier,
+) -> std::result::Result<(), SettingsError> {
+    let reason = match (rules.threshold, rules.mode) {
+        (None, _) => return Ok(()),
+        (_, Mode::Asynchronous) => "asynchronous peers wait for no gradient",
+        _ if barrier == Barrier::None => {
+            "peers that go on without all gradients wait in a barrier: set `barrier: at_least`"
+        }
+        _ => return Ok(()),
+    };
+    Err(SettingsError::Value {
+        system,
+        field: "threshold".into(),
+        reason: reason.into(),
+    })
+}
+
+/// Returns the number of messages that peers read from queues, as their steps record.
+pub(crate) fn received(steps: &[&StepRecord]) -> u64 {
+    let delivered = |step: &&StepRecord| step.traffic.exchange.queue.deliveries;
+    steps.iter().map(delivered).sum()
+}
 
 /// SGD at the learning rate of the source.
 pub(crate) fn sgd(learning_rate: f64) -> OptimizerSpec {

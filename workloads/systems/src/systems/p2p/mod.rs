@@ -74,9 +74,11 @@ pub use self::settings::Settings;
 use crate::contract::data::Shard;
 pub use crate::mechanics::compression::{Compression, Method, Norm};
 use crate::mechanics::monitor::Monitor;
-use crate::mechanics::p2p::{ALIKE, Gate, Mailbox, Rules, detect_convergence, sgd};
 pub use crate::mechanics::p2p::{
     Barrier, BarrierAt, EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue, SyncQueue, TOKEN_BYTES, Validation,
+};
+use crate::mechanics::p2p::{
+    Gate, Mailbox, Rules, check_threshold, detect_convergence, received, replicas, sgd, symmetry,
 };
 use crate::mechanics::replica::Replica;
 use crate::{
@@ -95,7 +97,9 @@ fn rules(settings: &Settings) -> Rules {
     Rules {
         mode: settings.mode,
         compression: settings.compression(),
-        queue: settings.queue(),
+        queue: settings.mode.queue(settings.peer_queue),
+        threshold: settings.threshold,
+        averages_own: settings.averages_own,
         message_limit_bytes: settings.message_limit_bytes,
         downloads_again: settings.downloads_again,
         poll: Duration::from_millis(settings.poll_ms),
@@ -108,7 +112,7 @@ fn rules(settings: &Settings) -> Rules {
 
 fn gate(settings: &Settings) -> Gate {
     Gate {
-        opens: settings.barrier(),
+        opens: settings.mode.barrier(settings.barrier),
         at: settings.barrier_at,
         queue: settings.sync_queue,
         before: Duration::from_millis(settings.barrier_before_ms),
@@ -116,12 +120,6 @@ fn gate(settings: &Settings) -> Gate {
         settle: Duration::from_millis(settings.barrier_settle_ms),
         wait_limit: settings.wait_limit_s.map(Duration::from_secs),
     }
-}
-
-/// Returns the number of messages that peers read from queues, as their steps record.
-pub(crate) fn received(steps: &[&StepRecord]) -> u64 {
-    let delivered = |step: &&StepRecord| step.traffic.exchange.queue.deliveries;
-    steps.iter().map(delivered).sum()
 }
 
 /// The mean gradient of a peer's mini-batches of `epoch`, all at the same
@@ -162,11 +160,13 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
     let job = world.task.job.clone();
     let mut replica = Replica::initial(world, settings.seeded_replicas).await?;
     let shard = Shard::fetch(world, DataLayout::Shards).await?;
-    let (mut mailbox, gate) = (Mailbox::new(world, rules(settings)), gate(settings));
+    let (rules, gate) = (rules(settings), gate(settings));
+    let empties = rules.mode == Mode::Synchronous && rules.queue == PeerQueue::Latest;
+    let mut mailbox = Mailbox::new(world, rules);
     let mut monitor = Monitor::new(&job);
     for epoch in 0..job.epochs {
         world.at(epoch, None);
-        if settings.mode == Mode::Synchronous && settings.queue() == PeerQueue::Latest {
+        if empties {
             mailbox.empty(world, epoch).await?;
         }
         let gradient = mean_gradient(world, &mut replica, &shard, epoch).await?;
@@ -175,7 +175,7 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
         world.enter(Stage::UpdateModel);
         replica.update(&mean)?;
         world.note_parameters(&replica.parameters);
-        let rule = settings.validation();
+        let rule = settings.mode.validation(settings.validation);
         detect_convergence(world, rule, &mut monitor, &mut replica, epoch).await?;
         gate.pass(world, BarrierAt::End, epoch).await?;
         world.end_step();
@@ -221,20 +221,8 @@ impl TrainingSystem for P2p {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
-        let techniques = [
-            ("early_stopping", settings.early_stopping.is_some()),
-            ("reduce_on_plateau", settings.reduce_on_plateau.is_some()),
-        ];
-        let used = techniques.into_iter().find(|(_, is_used)| *is_used);
-        if let (Mode::Asynchronous, Some((field, _))) = (settings.mode, used) {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: field.into(),
-                reason: "asynchronous peers do not wait for each other, so that they cannot stop or slow \
-                         down together; use mode: synchronous"
-                    .into(),
-            });
-        }
+        let rules = rules(settings);
+        check_threshold(NAME, &rules, gate(settings).opens)?;
         settings.compression().check(NAME)
     }
 
@@ -270,11 +258,11 @@ impl TrainingSystem for P2p {
         sizes: Sizes,
         steps: &[&StepRecord],
     ) -> Result<Traffic> {
-        // A peer's one queue may hold its gradient of the epoch before, too.
-        if settings.queue() == PeerQueue::PerEpoch && !settings.downloads_again {
+        let rules = rules(settings);
+        if rules.reads_once() {
             return self.traffic(job, settings, sizes);
         }
-        traffic::traffic(settings, &rules(settings), job, sizes, received(steps))
+        traffic::traffic(settings, &rules, job, sizes, received(steps))
     }
 
     /// Parameters, momentum, the sum and a mini-batch's gradient, the message,
@@ -283,28 +271,12 @@ impl TrainingSystem for P2p {
         job.workers + 6
     }
 
-    /// Asynchronous peers use what they find, which differs from peer to peer.
     fn symmetry(&self, settings: &Settings) -> Symmetry {
-        match settings.mode {
-            Mode::Synchronous => Symmetry::Alike(ALIKE),
-            Mode::Asynchronous => Symmetry::Unlike {
-                instead: "settings: {mode: synchronous}",
-            },
-        }
+        symmetry(&rules(settings))
     }
 
     fn replicas(&self, settings: &Settings) -> Replicas {
-        let differ = |reason| Replicas::Differ { reason };
-        match settings.mode {
-            _ if !settings.seeded_replicas => {
-                differ("every peer starts from parameters of its own")
-            }
-            Mode::Asynchronous => differ("every peer averages the gradients that it finds"),
-            Mode::Synchronous if settings.queue() == PeerQueue::Latest => {
-                differ("a peer may read a gradient of the epoch before")
-            }
-            Mode::Synchronous => Replicas::Identical,
-        }
+        replicas(&rules(settings), settings.seeded_replicas)
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {

@@ -29,6 +29,15 @@ pub struct Settings {
     pub top_k_fraction: f64,
     /// Queue of a peer's gradient. Asynchronous peers have one each.
     pub peer_queue: PeerQueue,
+    /// Gradients of other peers with which a peer goes on, as in the paper's section III-B3, which
+    /// does not give the number; null: all.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub threshold: Option<usize>,
+    /// Whether a peer's own gradient is part of its mean, as in the paper's Algorithm 1; section
+    /// III-B3 averages those received.
+    #[serde(default = "all_gradients")]
+    pub averages_own: bool,
     /// Bytes of the largest message that the broker takes; a larger gradient
     /// goes into the object store, and its key into the queue. Null sends all
     /// through the broker.
@@ -75,6 +84,10 @@ pub struct Settings {
     pub early_stopping: Option<EarlyStopping>,
 }
 
+fn all_gradients() -> bool {
+    true
+}
+
 impl Settings {
     /// The settings of a fidelity.
     pub fn new(fidelity: Fidelity) -> Self {
@@ -87,6 +100,8 @@ impl Settings {
             qsgd_bucket: None,
             top_k_fraction: 0.01,
             peer_queue: PeerQueue::PerEpoch,
+            threshold: None,
+            averages_own: true,
             message_limit_bytes: Some(100_000_000),
             downloads_again: false,
             poll_ms: 100,
@@ -141,30 +156,6 @@ impl Settings {
             norm: self.qsgd_norm,
             bucket: self.qsgd_bucket,
             fraction: self.top_k_fraction,
-        }
-    }
-
-    /// Asynchronous peers have nobody to pool results with.
-    pub(super) fn validation(&self) -> Validation {
-        match self.mode {
-            Mode::Synchronous => self.validation,
-            Mode::Asynchronous => Validation::Job,
-        }
-    }
-
-    /// Asynchronous peers read whatever lies in a peer's one queue.
-    pub(super) fn queue(&self) -> PeerQueue {
-        match self.mode {
-            Mode::Synchronous => self.peer_queue,
-            Mode::Asynchronous => PeerQueue::Latest,
-        }
-    }
-
-    /// Asynchronous peers wait nowhere.
-    pub(super) fn barrier(&self) -> Barrier {
-        match self.mode {
-            Mode::Synchronous => self.barrier,
-            Mode::Asynchronous => Barrier::None,
         }
     }
 }

@@ -53,11 +53,12 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 
 pub use self::settings::Settings;
 use crate::mechanics::p2p::{
-    ALIKE, BarrierAt, Gate, Mode, PeerQueue, Rules, SyncQueue, object_key, sgd,
+    BarrierAt, Gate, Mode, PeerQueue, Rules, SyncQueue, check_threshold, object_key, received,
+    replicas, sgd, symmetry,
 };
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
-    SettingsError, Sizes, State, Symmetry, TrainingSystem, World,
+    SettingsError, Sizes, State, StepRecord, Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "p2p_lambda";
@@ -72,9 +73,11 @@ pub struct P2pLambda;
 /// Rules of the exchange between peers.
 fn rules(settings: &Settings) -> Rules {
     Rules {
-        mode: Mode::Synchronous,
+        mode: settings.mode,
         compression: settings.compression(),
-        queue: settings.peer_queue,
+        queue: settings.mode.queue(settings.peer_queue),
+        threshold: settings.threshold,
+        averages_own: settings.averages_own,
         message_limit_bytes: settings.message_limit_bytes,
         downloads_again: false,
         poll: Duration::from_millis(settings.poll_ms),
@@ -82,13 +85,14 @@ fn rules(settings: &Settings) -> Rules {
         wait_limit: settings.wait_limit_s.map(Duration::from_secs),
         downloads_at_once: settings.downloads_at_once,
         // A peer that is an epoch ahead may have left a key that another still reads.
-        deletes_objects: settings.deletes_objects && settings.peer_queue == PeerQueue::PerEpoch,
+        deletes_objects: settings.deletes_objects
+            && settings.mode.queue(settings.peer_queue) == PeerQueue::PerEpoch,
     }
 }
 
 fn gate(settings: &Settings) -> Gate {
     Gate {
-        opens: settings.barrier,
+        opens: settings.mode.barrier(settings.barrier),
         at: BarrierAt::Update,
         queue: SyncQueue::PerEpoch,
         before: Duration::ZERO,
@@ -151,6 +155,7 @@ impl TrainingSystem for P2pLambda {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
+        check_threshold(NAME, &rules(settings), gate(settings).opens)?;
         settings.compression().check(NAME)
     }
 
@@ -186,8 +191,27 @@ impl TrainingSystem for P2pLambda {
         ]
     }
 
+    /// Traffic where every gradient is read once by every other peer.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(settings, job, sizes)
+        let once = (job.workers * (job.workers - 1) * job.epochs) as u64;
+        traffic::traffic(settings, job, sizes, once)
+    }
+
+    fn traffic_of(
+        &self,
+        job: &Job,
+        settings: &Settings,
+        sizes: Sizes,
+        steps: &[&StepRecord],
+    ) -> Result<Traffic> {
+        // Peers with a queue of the latest gradient read it once an epoch, whatever its age.
+        let rules = rules(settings);
+        if rules.mode == Mode::Synchronous && rules.threshold.is_none() {
+            return self.traffic(job, settings, sizes);
+        }
+        // Peers also take the keys of their functions.
+        let keys = (job.workers * job.batches_per_worker * job.epochs) as u64;
+        traffic::traffic(settings, job, sizes, received(steps).saturating_sub(keys))
     }
 
     /// A function holds its parameters, its gradient and the gradient as it is
@@ -207,19 +231,12 @@ impl TrainingSystem for P2pLambda {
         }
     }
 
-    fn symmetry(&self, _settings: &Settings) -> Symmetry {
-        Symmetry::Alike(ALIKE)
+    fn symmetry(&self, settings: &Settings) -> Symmetry {
+        symmetry(&rules(settings))
     }
 
     fn replicas(&self, settings: &Settings) -> Replicas {
-        let differ = |reason| Replicas::Differ { reason };
-        match settings.peer_queue {
-            _ if !settings.seeded_replicas => {
-                differ("every peer starts from parameters of its own")
-            }
-            PeerQueue::Latest => differ("a peer may read a gradient of the epoch before"),
-            PeerQueue::PerEpoch => Replicas::Identical,
-        }
+        replicas(&rules(settings), settings.seeded_replicas)
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {

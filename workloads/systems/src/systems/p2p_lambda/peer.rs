@@ -39,7 +39,7 @@ pub(super) async fn train(world: &mut World, settings: &Settings) -> Result<()> 
         if job.evaluates_after(epoch) {
             replica.statistics = statistics(world, settings).await?;
         }
-        let rule = settings.validation;
+        let rule = settings.mode.validation(settings.validation);
         detect_convergence(world, rule, &mut monitor, &mut replica, epoch).await?;
         world.end_step();
         if monitor.as_ref().is_some_and(|monitor| monitor.is_over) {

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::compression::{Compression, Method, Norm};
-use crate::mechanics::p2p::{Barrier, PeerQueue, Validation};
+use crate::mechanics::p2p::{Barrier, Mode, PeerQueue, Validation};
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{EarlyStopping, FanOut, Fidelity, ReduceOnPlateau};
 
@@ -12,6 +12,9 @@ use crate::{EarlyStopping, FanOut, Fidelity, ReduceOnPlateau};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
+    /// Whether peers wait for each other; the paper's Algorithm 1 has both.
+    #[serde(default = "synchronous")]
+    pub mode: Mode,
     /// Kind of state that starts the gradient functions: a branch for each in the
     /// paper (section IV-D) and in the published state machine.
     #[serde(default)]
@@ -39,8 +42,17 @@ pub struct Settings {
     /// The share of elements that top-k sends.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub top_k_fraction: f64,
-    /// Queue that holds the key of a peer's gradient.
+    /// Queue of a peer's gradient. Asynchronous peers have one each.
     pub peer_queue: PeerQueue,
+    /// Gradients of other peers with which a peer goes on, as in the paper's section III-B3, which
+    /// does not give the number; null: all.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub threshold: Option<usize>,
+    /// Whether a peer's own gradient is part of its mean, as in the paper's Algorithm 1; section
+    /// III-B3 averages those received.
+    #[serde(default = "all_gradients")]
+    pub averages_own: bool,
     /// Bytes of the largest message that the broker takes; a larger gradient
     /// goes into the object store, and its key into the queue. Null sends all
     /// through the broker, 0 none, as published.
@@ -50,7 +62,7 @@ pub struct Settings {
     /// Milliseconds between two polls of the other peers' queues, and of the barrier's.
     #[schemars(range(max = 3_600_000))]
     pub poll_ms: u64,
-    /// Barrier before the update; the published code has none.
+    /// Barrier before the update; the published code has none, nor have asynchronous peers.
     #[serde(default = "no_barrier")]
     pub barrier: Barrier,
     /// Whether a peer sleeps that long after the last poll, too, as published.
@@ -80,11 +92,20 @@ fn no_barrier() -> Barrier {
     Barrier::None
 }
 
+fn synchronous() -> Mode {
+    Mode::Synchronous
+}
+
+fn all_gradients() -> bool {
+    true
+}
+
 impl Settings {
     /// The settings of a fidelity.
     pub fn new(fidelity: Fidelity) -> Self {
         let published = Compression::published(Method::None);
         let paper = Self {
+            mode: Mode::Synchronous,
             fan_out: FanOut::Parallel,
             sends_weights: true,
             seeded_replicas: true,
@@ -96,6 +117,8 @@ impl Settings {
             qsgd_bucket: published.bucket,
             top_k_fraction: published.fraction,
             peer_queue: PeerQueue::PerEpoch,
+            threshold: None,
+            averages_own: true,
             message_limit_bytes: Some(100_000_000),
             poll_ms: 100,
             barrier: Barrier::AtLeast,
