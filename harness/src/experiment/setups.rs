@@ -191,18 +191,38 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_set_up_allows_each_of_its_values() {
-        let setup = |value: &str| SetUp {
+    fn setup(value: &str, of: &str) -> SetUp {
+        SetUp {
             name: "batch_sizes".into(),
             value: value.into(),
             unit: String::new(),
             place: "§1".into(),
-            of: "table1".into(),
+            of: of.into(),
             field: "batch_size".into(),
             reading: String::new(),
             followed: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_set_up_is_of_the_cells_with_all_values_of_a_bracket() {
+        let setup = setup("64", "figure2 table2[SPIRT; Mobile Net] table2[GPU]");
+        let is_of = |table: &str, at: &[&str]| {
+            let at: Vec<String> = at.iter().map(|value| (*value).to_owned()).collect();
+            setup.is_of(table, &at)
         };
+        for at in [&["Mobile Net", "SPIRT"][..], &["ResNet", "GPU"]] {
+            assert!(is_of("table2", at), "{at:?}");
+        }
+        for at in [&["Mobile Net", "MLLess"][..], &["ResNet", "SPIRT"], &[]] {
+            assert!(!is_of("table2", at), "{at:?}");
+        }
+        assert!(is_of("figure2", &[]) && !is_of("table1", &["GPU"]) && setup.is_of_some("table2"));
+    }
+
+    #[test]
+    fn a_set_up_allows_each_of_its_values() {
+        let setup = |value: &str| setup(value, "table1");
         assert!(allows(&setup("1024, 512"), "512"));
         assert!(allows(&setup("0.10"), "0.1"));
         assert!(!allows(&setup("1024, 512"), "51"));

@@ -67,7 +67,7 @@ pub struct SetUp {
     pub unit: String,
     /// Where the paper says it.
     pub place: String,
-    /// Tables that it is of, `TABLE[VALUE]` for the cells with that value; empty for all, or, of a reading, for none.
+    /// Tables that it is of, `TABLE[VALUE; VALUE]` for the cells with those values; empty for all, or, of a reading, for none.
     pub of: String,
     /// Field of experiments that follows it; empty for none.
     pub field: String,
@@ -94,10 +94,19 @@ pub enum Stance {
 }
 
 impl SetUp {
-    /// Returns whether it is of those cells of a table alone that have one of these values.
+    /// Returns whether it is of those cells of a table alone that have the values of one of its
+    /// brackets.
     pub fn is_of_cell(&self, table: &str, at: &[String]) -> bool {
-        at.iter()
-            .any(|value| self.of.contains(&format!("{table}[{value}]")))
+        let brackets = self.of.split(']');
+        let of_table = brackets.filter_map(|part| {
+            let (name, values) = part.trim_start().split_once('[')?;
+            // Tables without brackets may stand before it.
+            (name.rsplit(' ').next() == Some(table)).then_some(values)
+        });
+        let has = |value: &str| at.iter().any(|own| own == value.trim());
+        of_table
+            .into_iter()
+            .any(|values| values.split(';').all(has))
     }
 
     /// Returns whether it is of a table, or of those of its cells that have one of these values.
