@@ -67,9 +67,13 @@ impl Checker<'_> {
             Some(own) => (self.stored(fields, own)?, own.sizes()),
             None => {
                 let model = self.model(fields, &training)?;
-                (self.images(model).iter().product(), model.sizes)
+                let sizes = training
+                    .classes
+                    .map_or(model.sizes, |classes| model.with_classes(classes));
+                (self.images(model).iter().product(), sizes)
             }
         };
+        self.classes(fields, &training, own_model.is_some())?;
         self.memory(fields, &training)?;
         self.function_sizes(fields, system, &training)?;
         let instance_type = self.instance_type(fields, system, &training)?;
@@ -140,6 +144,7 @@ impl Checker<'_> {
             precision: device.precision,
             faults: training.faults,
             own_model: own_model.cloned(),
+            classes: training.classes,
             constants: self.constants(fields, constants)?,
             client: self.client(fields, training.client)?,
             tensor_store: self.tensor_store(fields, training.tensor_store)?,
@@ -237,6 +242,22 @@ impl Checker<'_> {
                 row.model
             ),
             "simulate it: --platform sim, without `real_compute`",
+        ))
+    }
+
+    /// Refuses a head of other classes where the model is trained, or described by its sizes.
+    fn classes(&self, fields: &Node, row: &Training, is_own: bool) -> Result<(), ExperimentError> {
+        let why = match row.classes {
+            None => return Ok(()),
+            Some(_) if is_own => "its `parameters` are stated here, its head among them",
+            Some(_) if !self.has_phantoms() => "a head of other classes exists as sizes alone",
+            Some(_) => return Ok(()),
+        };
+        Err(self.error(
+            fields,
+            "classes",
+            format!("`{}`: {why}", row.model),
+            "leave it out, or simulate a model of this program: --platform sim, without `real_compute`",
         ))
     }
 

@@ -134,6 +134,10 @@ pub struct Training {
     /// than its input, of as many channels or one, of no more classes.
     #[schemars(transform = names::models)]
     pub model: String,
+    /// Classes of the model's head, where they are not its own: sizes alone, so that the row can be simulated
+    /// only, without `real_compute`. Its step costs what the model's does.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub classes: Option<usize>,
     /// Data-parallel replicas (W). A row that may exchange more than 10¹⁸ bytes (W² · B · E gradients)
     /// is an error.
     #[schemars(range(min = 1, max = 100_000))]

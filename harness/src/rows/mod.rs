@@ -53,6 +53,10 @@ pub struct Row {
     /// that name: the row can be simulated only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_model: Option<OwnModel>,
+    /// Classes of its model's head, where they are not the model's own: the row can be simulated
+    /// only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<usize>,
     /// Constants of the platform profile that this row alone states otherwise,
     /// by their paths: the row can be simulated only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -166,9 +170,9 @@ impl Row {
             Some(model) => model.sizes(),
             // A checked row names a model of the table; the first stands in for the type's sake.
             None => {
-                find_model(&self.job.model)
-                    .unwrap_or(&epochcost_systems::models()[0])
-                    .sizes
+                let model = find_model(&self.job.model).unwrap_or(&epochcost_systems::models()[0]);
+                self.classes
+                    .map_or(model.sizes, |classes| model.with_classes(classes))
             }
         }
     }

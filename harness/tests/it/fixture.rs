@@ -86,6 +86,7 @@ pub fn row(system: &str) -> Row {
         precision: Default::default(),
         faults: Vec::new(),
         own_model: None,
+        classes: None,
         jobs: 1,
         constants: std::collections::BTreeMap::new(),
         client: None,

@@ -79,6 +79,7 @@ pub(super) fn row(job: &Job) -> Row {
         precision: Default::default(),
         faults: Vec::new(),
         own_model: None,
+        classes: None,
         jobs: 1,
         constants: BTreeMap::new(),
         client: None,

@@ -279,6 +279,28 @@ fn a_model_that_does_not_fit_the_images() {
     );
 }
 
+/// A head of other classes has sizes, and no code that trains it.
+#[test]
+fn a_head_of_other_classes_that_would_be_trained() {
+    refused_between_fields(
+        "model: mobilenet",
+        "model: mobilenet\nclasses: 1000",
+        &[
+            "bad.yaml:5:",
+            "classes",
+            "exists as sizes alone",
+            "--platform sim",
+        ],
+    );
+    let directory = with("model: mobilenet", "model: mobilenet\nclasses: 1000");
+    let arguments = ["check", "bad.yaml", "--platform", "sim", "--json"];
+    let output = epochcost(directory.path(), &arguments);
+    let checked: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    // W + 1 puts a step of as many parameters as torchvision's MobileNet with its own head.
+    let bytes = &checked[0]["rows"][0]["traffic"]["bytes_up"];
+    assert_eq!(bytes.as_u64().unwrap(), 5 * 3 * 2 * 4 * 4_231_976);
+}
+
 #[test]
 fn an_unsuitable_optimizer() {
     refused_between_fields(

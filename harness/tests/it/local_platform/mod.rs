@@ -79,6 +79,7 @@ fn plan(system: &str) -> TrialPlan {
         precision: Default::default(),
         faults: Vec::new(),
         own_model: None,
+        classes: None,
         jobs: 1,
         constants: std::collections::BTreeMap::new(),
         client: None,

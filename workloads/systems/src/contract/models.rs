@@ -1,6 +1,6 @@
 use std::sync::LazyLock;
 
-use epochcost_architectures::Model;
+use epochcost_architectures::{Layers, Model};
 
 /// What a model needs and weighs, computed from its layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +30,16 @@ impl ModelSizes {
             about: model.about,
             input: model.input,
             classes: model.classes,
-            sizes: crate::Sizes {
-                parameters: layers.parameters(),
-                statistics: layers.statistics(),
-            },
+            sizes: sizes(&layers),
             tensors: layers.trainable().len(),
         }
+    }
+
+    /// Returns its sizes with a head of so many classes.
+    pub fn with_classes(&self, classes: usize) -> crate::Sizes {
+        let mut models = epochcost_architectures::models().iter();
+        let model = models.find(|model| model.name == self.name);
+        model.map_or(self.sizes, |model| sizes(&(model.with_classes)(classes)))
     }
 
     /// Returns whether it can train on a dataset's images (channels, height, width) of so
@@ -48,6 +52,13 @@ impl ModelSizes {
         let [channels, height, width] = self.input;
         let fits = images[0] == channels || images[0] == 1;
         fits && images[1] <= height && images[2] <= width && classes <= self.classes
+    }
+}
+
+fn sizes(layers: &Layers) -> crate::Sizes {
+    crate::Sizes {
+        parameters: layers.parameters(),
+        statistics: layers.statistics(),
     }
 }
 
