@@ -8,10 +8,14 @@
 //! | λ-FL | leaves, which average groups of clients, and a root | a gradient |
 //! | LIFL | levels, each of which averages `fan_in` objects at a time, down to one | a gradient |
 //!
-//! 1. Every worker puts its update, in M shards.
-//! 2. Worker 0 lists until all updates are there, and calls the functions, level by level.
-//! 3. A function gets its inputs one after another, adds each, divides, and puts one object.
-//! 4. Every worker gets the last level's M objects.
+//! Of the paper the abstract alone was read here; "published code" is its code:
+//!
+//! 1. Every worker puts its update (published code), in M shards (abstract).
+//! 2. Worker 0 lists until all updates are there, and calls the functions, level by level (here;
+//!    published code: a driver calls).
+//! 3. A function gets its inputs one after another, adds each, divides, and puts one object
+//!    (abstract; published code).
+//! 4. Every worker gets the last level's M objects (here).
 //!
 //! The mean is that of clients: where the inputs of a function stand for different numbers of them, each
 //! is multiplied by its number first. Inputs are added in their order, so that a tree's mean has other bits

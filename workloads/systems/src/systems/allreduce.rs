@@ -1,12 +1,13 @@
 //! AllReduce over the object store: worker 0 reduces.
 //!
 //! `paper` follows the comparison paper (Barrak et al. 2025) with the mechanics
-//! of LambdaML (Jiang et al. 2021, §3.2): every worker puts its gradient,
-//! worker 0 lists until it has all of them, puts the mean, and everyone,
-//! worker 0 too, gets it.
+//! of LambdaML (Jiang et al. 2021, §3.2): every worker puts its gradient (2025, §2 ¶5, Table 1),
+//! worker 0 lists until it has all of them (LambdaML's published code), puts the aggregate
+//! (2025, §2 ¶5, Table 1), their mean (LambdaML's code), and everyone, worker 0 too (2025, §2 ¶5;
+//! Table 1: the others), gets it.
 //!
 //! `code` follows the comparison paper's published version: one gradient object
-//! a worker that is overwritten every step, a sum where the paper says mean,
+//! a worker that is overwritten every step, a sum where LambdaML takes the mean,
 //! worker 0 keeping its own result, no time limit, replicas that start from
 //! different parameters, and log objects rewritten inside the timed steps.
 //!

@@ -1,7 +1,7 @@
 //! The GPU baseline: instances that exchange gradients through the object store.
 //!
-//! `paper` follows Barrak et al. 2025, §3: W instances; each puts its gradient
-//! in a shared bucket, gets the others', averages and updates. Traffic per step:
+//! `paper` follows Barrak et al. 2025: W instances (§3.3 ¶3); each puts its gradient
+//! in a shared bucket, gets the others', averages and updates (§2 ¶6, Table 1). Traffic per step:
 //! W puts, W(W − 1) gets and W²·P bytes.
 //!
 //! `code` follows the published script: one process on one instance that plays

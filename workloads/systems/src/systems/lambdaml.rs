@@ -7,7 +7,7 @@
 //! once per epoch. Of the published S3 example, what cannot run at all is left
 //! out: it calls an upload that its storage lacks when it should checkpoint.
 //!
-//! The asynchronous variant keeps one object that all share. A worker takes a
+//! The asynchronous variant (published code) keeps one object that all share. A worker takes a
 //! local step, puts its parameters there, gets the object back at once and goes
 //! on with what it finds: its own, or what another put in between. The last
 //! writer wins; nothing is averaged, and nothing bounds how old a model is.

@@ -3,9 +3,10 @@
 //! 2023).
 //!
 //! One process on one instance keeps W replicas, each on a device of its own.
-//! A global batch of W·b samples is cut into W; every replica computes the
-//! gradient of its part at the same parameters, and all step with their mean.
-//! The all-reduce happens in memory: nothing is exchanged over a channel.
+//! A global batch of W·b samples is cut into W (§4.1 ¶1); every replica computes the
+//! gradient of its part at the same parameters, and all step with their mean (here; by §4.1 ¶1
+//! devices synchronise after each forward pass).
+//! The all-reduce happens in memory: nothing is exchanged over a channel (here).
 //! Batch-norm statistics are the replicas' own while they train, and their mean
 //! where the model is evaluated, as in TensorFlow.
 //!

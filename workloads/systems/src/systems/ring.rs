@@ -2,14 +2,16 @@
 //! all-reduce that moves the fewest bytes (Patarasuk and Yuan 2009, "Bandwidth optimal
 //! all-reduce algorithms for clusters of workstations"), as NCCL does between machines.
 //!
+//! Of the paper the abstract alone was read here; its steps are named without a section:
+//!
 //! 0. Once: every worker listens, leaves its address in the object store, and connects to
-//!    the next worker, the first for the last.
-//! 1. Compute the gradient of a mini-batch, and cut it into W chunks.
+//!    the next worker, the first for the last (here).
+//! 1. Compute the gradient of a mini-batch (here), and cut it into W chunks (the paper).
 //! 2. Reduce-scatter, W − 1 rounds: send a chunk to the next worker while the chunk before
 //!    comes from the worker before, and add the own one to it. Then every worker holds one
-//!    chunk of the sum.
-//! 3. All-gather, W − 1 rounds: send the finished chunk on, and take the one before.
-//! 4. Divide by W and step.
+//!    chunk of the sum (the paper).
+//! 3. All-gather, W − 1 rounds: send the finished chunk on, and take the one before (the paper).
+//! 4. Divide by W and step (here).
 //!
 //! Traffic per step and worker: 2(W − 1) messages each way, and all chunks but one, twice:
 //! 2(W − 1)/W · P bytes each way where W divides the number of parameters; over all workers,

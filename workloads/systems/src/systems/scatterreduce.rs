@@ -1,7 +1,9 @@
 //! ScatterReduce over the object store: worker r reduces chunk r.
 //!
 //! `paper` follows the comparison paper (Barrak et al. 2025) with the mechanics
-//! of LambdaML (Jiang et al. 2021, §3.2) on real chunks of the gradient vector.
+//! of LambdaML (Jiang et al. 2021, §3.2) on real chunks of the gradient vector: every worker keeps
+//! its own chunk and puts the others, adds up those of its chunk, puts the sum, gets the other
+//! sums and joins them (2025, §2 ¶4, Table 1); all divide by W (LambdaML's published code).
 //! `code` follows the comparison paper's published version: the same exchange
 //! and mean, with replicas that start from different parameters, overlapping
 //! shards, listings that stop at 1,000 keys, and log objects rewritten inside

@@ -1,18 +1,20 @@
 //! What P2P and P2P with Lambda share: peers that leave their gradients for
-//! each other, the traffic of that, and how they detect convergence.
+//! each other (Barrak et al. 2023, §III-B3), the traffic of that, and how they detect
+//! convergence (§III-B7).
 //!
 //! # Objects and keys
 //!
-//! - `{trial}_peer{rank}_{epoch}`; with `latest` `{trial}_peer{rank}`: the gradient of a peer, which
-//!   others peek at; with `latest` replaced by the next
-//! - `{trial}_sync_{epoch}`, or `{trial}_sync` if shared: a token of each peer, 4 bytes: its rank
-//!   (u32). Peers count them
+//! - `{trial}_peer{rank}_{epoch}` (here); with `latest` `{trial}_peer{rank}`: the gradient of a
+//!   peer, which others peek at (§III-B3 ¶2); with `latest` replaced by the next (§III-B3 ¶1)
+//! - `{trial}_sync_{epoch}` (here), or `{trial}_sync` if shared (§III-B6 ¶4): a token of each
+//!   peer, 4 bytes: its rank (u32). Peers count them (§III-B6 ¶4)
 //! - `{trial}_lambda_{rank}`: keys of the gradients of a peer's functions, taken by the peer
+//!   (published code)
 //!
-//! A message is the encoded gradient, or the key of an object that holds it, 48 bytes,
-//! `tensors2/{uuid}.pt`, if it is larger than `message_limit_bytes`. The
-//! uuid is drawn from the seed. Asynchronous peers prefix either with the epoch (u64). A gradient of n
-//! elements is sent as
+//! A message is the encoded gradient, or the key of an object that holds it (§III-B3 ¶5), 48 bytes,
+//! `tensors2/{uuid}.pt` (published code), if it is larger than `message_limit_bytes`. The
+//! uuid is drawn from the seed. Asynchronous peers prefix either with the epoch (u64) (here). A
+//! gradient of n elements is sent (QSGD: §III-B4) as
 //!
 //! | `compression` | bytes | |
 //! | --- | --- | --- |

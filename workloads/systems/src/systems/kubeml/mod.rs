@@ -2,19 +2,22 @@
 //! meet every K mini-batches, where a job merges their models (Petrescu et al.
 //! 2023, and its published code).
 //!
-//! 1. `job` has `init` store the initial model, a tensor per entry of the
-//!    state dictionary, and fetches it.
-//! 2. An epoch: the job calls N functions `train`, each with a contiguous part
-//!    of the documents. An interval of a function: fetch its documents, fetch
-//!    the reference model, take a local step with each mini-batch, store the
-//!    model; then it posts /next and waits, or after its last interval returns.
+//! With the paper's places:
+//!
+//! 1. `job` (§3.2 ¶4) has `init` store the initial model, a tensor per entry of the
+//!    state dictionary, and fetches it (published code; the store: §3.2 ¶4).
+//! 2. An epoch: the job calls N functions `train`, each with a part of the documents (§3.1 ¶2), a
+//!    contiguous one (published code). An interval of a function: fetch its documents (§3.2 ¶4),
+//!    fetch the reference model (§3.1 ¶2, §3.2 ¶4), take a local step with each mini-batch
+//!    (§3.2 ¶3), store the model (§3.2 ¶4); then it posts /next and waits, or after its last
+//!    interval returns (published code; synchronous: §3 ¶2).
 //! 3. Whenever all functions that have not returned have reported, the job
-//!    fetches their models, makes the reference their mean and lets those that
+//!    fetches their models, makes the reference their mean (§3.2 ¶3) and lets those that
 //!    wait go on. A function that has returned is no part of later merges of
-//!    the epoch.
-//! 4. Validation: N functions `validate`, each on a part of the test split.
+//!    the epoch (published code; §3.2 ¶3 averages the models of all).
+//! 4. Validation: N functions `validate`, each on a part of the test split (published code).
 //! 5. The scheduler decides how many functions the next epoch has, unless
-//!    parallelism is static.
+//!    parallelism is static (published code).
 //!
 //! `code` does what the published code does: momentum is cleared at every
 //! merge, a function that fails counts in the divisor of a merge with what it

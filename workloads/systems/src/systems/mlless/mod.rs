@@ -2,18 +2,21 @@
 //! updates, kept in step by a supervisor over a message queue
 //! (Sánchez-Artigas and Sarroca 2021; re-implemented by Barrak et al. 2025).
 //!
-//! A step of a `worker`:
+//! A step of a `worker`, with its place in the comparison paper (Barrak et al. 2025) or in the
+//! original's published code:
 //!
-//! 1. Fetch a mini-batch; compute its gradient.
-//! 2. Take a local optimizer step, so that the model changes at once.
-//! 3. Add the change to what was not sent yet; what of it is significant now is
-//!    the update.
-//! 4. If there is one, store it and announce it to all (U).
-//! 5. Report to the supervisor (I).
-//! 6. Wait until the announced updates are those that the supervisor names (C).
-//! 7. Fetch the peers' updates and add them.
+//! 1. Fetch a mini-batch; compute its gradient (§2 ¶3, Table 1).
+//! 2. Take a local optimizer step, so that the model changes at once (published code; §2 ¶3 updates
+//!    after step 7 alone).
+//! 3. Add the change to what was not sent yet (published code); what of it is significant now is
+//!    the update (§2 ¶3, Table 1; by entry: published code, by norm: §4.2 ¶2).
+//! 4. If there is one, store it and announce it to all (U) (§2 ¶3, Table 1).
+//! 5. Report to the supervisor (I) (§2 ¶3; without an update, too: published code).
+//! 6. Wait until the announced updates are those that the supervisor names (C) (§2 ¶3, Table 1).
+//! 7. Fetch the peers' updates (§2 ¶3, Table 1) and add them (published code; aggregated gradients:
+//!    §2 ¶3, Table 1).
 //!
-//! The `supervisor` sends C once it has heard I from all workers.
+//! The `supervisor` sends C (§2 ¶3) once it has heard I from all workers (published code).
 //!
 //! Under `paper` this runs as in the original, with the comparison paper's
 //! model, optimizer (Adam) and store (S3 instead of Redis). Under `code` it

@@ -2,22 +2,22 @@
 //! (Barrak et al. 2023, "Exploring the Impact of Serverless Computing on Peer
 //! To Peer Training Machine Learning", and its published code).
 //!
-//! An epoch of a `peer`:
+//! An epoch of a `peer`, with the paper's places:
 //!
 //! 1. Compute the gradients of all its mini-batches at the same parameters, and
-//!    average them.
-//! 2. Send: compress the mean and leave it in the peer's own queue. Where it is
-//!    larger than the broker takes, it goes into the object store, and its key
-//!    into the queue.
-//! 3. Receive: read the other peers' gradients without taking them. Synchronous
-//!    peers poll until they have all; asynchronous ones poll once and take
-//!    what they find, however old.
-//! 4. Average all in rank order.
+//!    average them (Algorithm 1, §III-B2).
+//! 2. Send: compress the mean (§III-B4) and leave it in the peer's own queue (Algorithm 1,
+//!    §III-B3 ¶1). Where it is larger than the broker takes, it goes into the object store, and
+//!    its key into the queue (§III-B3 ¶5).
+//! 3. Receive: read the other peers' gradients without taking them (§III-B3 ¶2). Synchronous
+//!    peers poll until they have all (Algorithm 1; up to a threshold: §III-B3 ¶4, `threshold`);
+//!    asynchronous ones take what they find, however old (§III-B6 ¶2, §V-D), and poll once (here).
+//! 4. Average all (Algorithm 1, §III-B5) in rank order (here).
 //! 5. Synchronous: leave a token in the synchronisation queue, and wait until it
-//!    holds as many as there are peers. So Algorithm 1; section III-B6 and the code wait
-//!    behind step 7 (`barrier_at: end`).
-//! 6. Take one optimizer step.
-//! 7. Detect convergence: every peer evaluates its model.
+//!    holds as many as there are peers (§III-B6 ¶4). At this place: Algorithm 1; §III-B6 ¶4 and
+//!    the code wait behind step 7 (`barrier_at: end`).
+//! 6. Take one optimizer step (Algorithm 1, §III-B5).
+//! 7. Detect convergence (Algorithm 1, §III-B7): every peer evaluates its model.
 //!
 //! So an epoch is one step on the mean of means, an effective batch of W·B·b.
 //! The paper's algorithm adds the gradient; its code subtracts it, as is done

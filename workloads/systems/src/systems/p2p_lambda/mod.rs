@@ -3,21 +3,22 @@
 //! Serverless Computing on Peer To Peer Training Machine Learning", and its
 //! published code).
 //!
-//! An epoch of a `peer`:
+//! An epoch of a `peer`, with the paper's places:
 //!
-//! 1. Put the parameters into the object store.
-//! 2. Start an execution of the state machine, and ask for its state every 2 s.
-//!    Its states: `expand_inputs` makes B inputs of the one; then B times
-//!    `compute_gradients` at the same time, each of which fetches its mini-batch
-//!    and the parameters, puts its gradient into the object store and sends the
-//!    key to the peer's queue.
-//! 3. Take all keys from the queue, fetch the gradients, average them in the
-//!    order of mini-batches.
-//! 4. Leave the mean in the peer's own queue or, where it is larger than the broker
-//!    takes, its key there and itself in the object store; read the other peers'
-//!    without taking them. Average in rank order.
-//! 5. Wait in the synchronisation queue until all peers have come this far.
-//! 6. Take one optimizer step; detect convergence.
+//! 1. Put the parameters into the object store (here).
+//! 2. Start an execution of the state machine (§III-A ¶6, §IV-D3), and ask for its state every 2 s
+//!    (published code). Its states: `expand_inputs` makes B inputs of the one (published code);
+//!    then B times `compute_gradients` at the same time (§III-C, §IV-D3), each of which fetches its
+//!    mini-batch (§IV-D1 ¶1) and the parameters (here), puts its gradient into the object store and
+//!    sends the key to the peer's queue (published code).
+//! 3. Take all keys from the queue, fetch the gradients (published code), average them
+//!    (Algorithm 1, §III-A ¶7) in the order of mini-batches (here).
+//! 4. Leave the mean in the peer's own queue (Algorithm 1, §III-A ¶7) or, where it is larger than
+//!    the broker takes, its key there and itself in the object store (§III-B3 ¶5); read the other
+//!    peers' without taking them (§III-B3 ¶2). Average (Algorithm 1, §III-B5) in rank order (here).
+//! 5. Wait in the synchronisation queue until all peers have come this far (Algorithm 1,
+//!    §III-B6 ¶4).
+//! 6. Take one optimizer step (Algorithm 1, §III-B5); detect convergence (Algorithm 1, §III-B7).
 //!
 //! # Published defects
 //!

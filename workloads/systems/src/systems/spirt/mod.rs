@@ -2,22 +2,25 @@
 //! tensor store that averages and updates where the tensors lie (Barrak et al.
 //! 2023, and its published functions).
 //!
-//! An epoch of a peer, one function a line (B + 7 invocations):
+//! An epoch of a peer, one function a line (B + 7 invocations), each with its place in the
+//! comparison paper (Barrak et al. 2025):
 //!
-//! 1. `authenticate`: reach the store of every peer.
-//! 2. `compute_gradients`, B in parallel: one mini-batch each, all at the same
-//!    parameters; the gradient goes into the peer's store.
-//! 3. `average_gradients`: the store averages the B gradients; then the
-//!    synchronisation queue, until all peers have come this far.
-//! 4. `check_heartbeat`: ping every peer; drop the batch gradients.
-//! 5. `aggregate_gradients`: fetch every peer's average, and store their mean,
-//!    taken in rank order.
-//! 6. `update_model`: the store takes one SGD step.
-//! 7. `check_convergence`: fetch the parameters; rank 0 evaluates.
-//! 8. `trigger_next`: start the next epoch's workflow.
+//! 1. `authenticate`: reach the store of every peer (published code).
+//! 2. `compute_gradients`, B in parallel: one mini-batch each (§2 ¶2, Table 1), all at the same
+//!    parameters (published code); the gradient goes into the peer's store (§2 ¶2, Table 1).
+//! 3. `average_gradients`: the store averages the B gradients (§2 ¶2, §4.2 ¶4, Table 1); then the
+//!    synchronisation queue, until all peers have come this far (§2 ¶2, §3.3 ¶2, Table 1).
+//! 4. `check_heartbeat`: ping every peer; drop the batch gradients (published code).
+//! 5. `aggregate_gradients`: fetch every peer's average, aggregate and store (§2 ¶2, Table 1): the
+//!    mean (intended in the published code), taken in rank order (here).
+//! 6. `update_model`: the store takes one step (§2 ¶2, §4.2 ¶4), of SGD (intended in the
+//!    published code).
+//! 7. `check_convergence`: fetch the parameters (published code; early stopping: §4.3 ¶2); rank 0
+//!    evaluates (here).
+//! 8. `trigger_next`: start the next epoch's workflow (published code; workflows: §3.3 ¶2).
 //!
-//! So an epoch is one step on the mean of means, an effective batch of W·B·b.
-//! Before the first, `init_peer` stores the initial parameters.
+//! So an epoch is one step on the mean of means, an effective batch of W·B·b (published code).
+//! Before the first, `init_peer` stores the initial parameters (published code).
 //!
 //! # Rounds per epoch
 //!
