@@ -200,11 +200,11 @@ fn run_worker(
     Some((output.status.code().unwrap(), printed(&output), trials))
 }
 
-fn is_invocation(request: &ProxiedRequest<'_>) -> bool {
+pub fn is_invocation(request: &ProxiedRequest<'_>) -> bool {
     request.path.ends_with("/invocations")
 }
 
-fn is_log_read(request: &ProxiedRequest<'_>) -> bool {
+pub fn is_log_read(request: &ProxiedRequest<'_>) -> bool {
     request.target.ends_with(".FilterLogEvents")
 }
 

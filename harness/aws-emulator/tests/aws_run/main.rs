@@ -10,6 +10,7 @@ use std::time::Duration;
 mod cloud;
 mod costs;
 mod faults;
+mod rehearsal;
 mod reproduction;
 
 use epochcost_servers::find;

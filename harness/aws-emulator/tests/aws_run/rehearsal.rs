@@ -1,0 +1,210 @@
+//! The papers' forms for AWS, made small: all rows and services of an item, with LeNet-5, small batches
+//! and few images, under throttles and late logs.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cloud::{Cloud, printed};
+use crate::faults::{Fate, ProxiedRequest, Rule, is_invocation, is_log_read, proxy};
+use crate::journaled;
+
+/// Directory of the shipped experiments.
+fn shipped() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
+}
+
+fn read(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Returns the items that have a form for AWS, `PAPER/ITEM`.
+fn items() -> Vec<String> {
+    let mut items = Vec::new();
+    for paper in ["cost-performance", "p2p", "kubeml"] {
+        for file in std::fs::read_dir(shipped().join(paper)).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|end| end == "yaml")
+                && read(&path)["forms"]["aws"]["set"].is_object()
+            {
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                items.push(format!("{paper}/{name}"));
+            }
+        }
+    }
+    items.sort();
+    items
+}
+
+/// What a rehearsal makes of the fields of a row, or of a sweep over them.
+fn shrink(fields: &mut Value) {
+    let Some(fields) = fields.as_object_mut() else {
+        return;
+    };
+    for (name, small) in [
+        ("batch_size", json!(4)),
+        ("batches_per_worker", json!(2)),
+        ("epochs", json!(2)),
+        ("model", json!("lenet5")),
+    ] {
+        if let Some(value) = fields.get_mut(name) {
+            *value = if value.is_array() {
+                json!([small])
+            } else {
+                small
+            };
+        }
+    }
+    // Late workers are tried elsewhere.
+    fields.remove("faults");
+}
+
+/// Writes an item into `folder`, small, without what it is compared with.
+fn write_small(item: &str, folder: &Path) {
+    let mut text = read(&shipped().join(format!("{item}.yaml")));
+    shrink(&mut text);
+    shrink(&mut text["sweep"]);
+    text["systems"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .for_each(shrink);
+    let dataset = json!({"name": "synthetic-mnist", "train": 512, "test": 20, "seed": 1});
+    let form = &mut text["forms"]["aws"];
+    let set = form["set"].as_object_mut().unwrap();
+    set.retain(|field, _| !field.starts_with("beside."));
+    set.insert("dataset".into(), dataset.clone());
+    set.insert("trials".into(), json!(1));
+    let mut form = form.clone();
+    form.as_object_mut().unwrap().remove("deviates");
+    let fields = text.as_object_mut().unwrap();
+    if fields["sweep"].is_null() {
+        fields.remove("sweep");
+    }
+    for field in [
+        "beside",
+        "statements",
+        "checks",
+        "findings",
+        "deviates",
+        "augment",
+    ] {
+        fields.remove(field);
+    }
+    fields.insert("forms".into(), json!({"aws": form}));
+    fields.insert("dataset".into(), dataset);
+    fields.insert("device".into(), json!({"kind": "cpu"}));
+    fields.insert("timeout_s".into(), json!(120));
+    let name = item.rsplit('/').next().unwrap();
+    std::fs::write(folder.join(format!("{name}.yaml")), text.to_string()).unwrap();
+}
+
+/// Rehearses items with one command, which is killed when the journals have each of these numbers of
+/// lines more, and given again.
+fn rehearse(items: &[String], kills: &[usize]) {
+    let Some(cloud) = Cloud::start_with_services() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let folder = directory.join("experiments/small");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(
+        folder.join("paper.yaml"),
+        "cite: the papers, small\ntables: {}\n",
+    )
+    .unwrap();
+    items.iter().for_each(|item| write_small(item, &folder));
+    // Now and then a request is refused, and a log comes late.
+    let count = AtomicUsize::new(0);
+    let rule: Rule = Arc::new(move |request: &ProxiedRequest<'_>| {
+        let number = count.fetch_add(1, Ordering::SeqCst);
+        match number % 23 {
+            5 if is_invocation(request) => Fate::Refused(429, "TooManyRequestsException"),
+            5 if is_log_read(request) => Fate::Refused(400, "ThrottlingException"),
+            9 | 10 if is_log_read(request) => Fate::Changed(|_| json!({ "events": [] })),
+            _ => Fate::Through,
+        }
+    });
+    let moto = proxy(&cloud.moto.url, rule.clone());
+    let own = proxy(&cloud.emulator.url, rule);
+    let out = directory.join("out");
+    let command = || {
+        let arguments = [
+            "reproduce",
+            "small",
+            "--platform",
+            "aws",
+            "--yes",
+            "--out",
+            "out",
+        ];
+        let mut command = cloud.command(&arguments);
+        command
+            .env("AWS_ENDPOINT_URL", &moto)
+            .env("AWS_ENDPOINT_URL_LAMBDA", &own)
+            .env("AWS_ENDPOINT_URL_SFN", &own)
+            .current_dir(directory);
+        command
+    };
+    let lines = || -> usize {
+        let runs = std::fs::read_dir(out.join("small")).into_iter().flatten();
+        runs.map(|run| journaled(&run.unwrap().path())).sum()
+    };
+    for more in kills {
+        let wanted = lines() + more;
+        let mut child = command()
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while lines() < wanted {
+            assert!(
+                child.try_wait().unwrap().is_none(),
+                "ended before {wanted} lines"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let output = command().output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    cloud.assert_empty();
+    let text = std::fs::read_to_string(out.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    let forms = summary["items"].as_array().unwrap().iter();
+    let forms = forms.filter(|item| item["id"].as_str().unwrap().ends_with(".aws"));
+    let states: Vec<(&Value, &Value)> = forms.map(|item| (&item["id"], &item["state"])).collect();
+    assert_eq!(states.len(), items.len(), "{states:?}");
+    assert!(
+        states.iter().all(|(_, state)| **state == "done"),
+        "{states:?}"
+    );
+}
+
+/// SPIRT, P2P with Lambda and the GPU baseline, killed twice.
+#[test]
+fn items_of_the_papers_go_on_after_kills() {
+    let items = [
+        "cost-performance/in-database",
+        "cost-performance/table1",
+        "p2p/text",
+    ];
+    rehearse(&items.map(str::to_owned), &[70, 150]);
+}
+
+#[test]
+#[ignore = "takes ten minutes: every item with a form for AWS"]
+fn every_item_of_the_papers_is_rehearsed() {
+    for item in items() {
+        let since = std::time::Instant::now();
+        rehearse(std::slice::from_ref(&item), &[]);
+        println!("{item}: {:.0} s", since.elapsed().as_secs_f64());
+    }
+}
