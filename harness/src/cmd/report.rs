@@ -191,6 +191,7 @@ fn record(
     let items = items?;
     Ok(Reproduction {
         schema_version: REPRODUCTION_VERSION,
+        visits: None,
         asked: Vec::new(),
         quick: false,
         platform: None,

@@ -36,6 +36,13 @@ pub struct Args {
     /// cost and costs at most.
     #[arg(long)]
     dry_run: bool,
+    /// Spread the trials of each item over so many days on a cloud: this visit runs what is due, one trial of
+    /// each row, and removes all that it made. The same command, from a timer, goes on.
+    #[arg(long, value_name = "N", requires = "platform", conflicts_with = "dry_run", value_parser = days)]
+    days: Option<f64>,
+    /// Wait for the visits that are left.
+    #[arg(long, requires = "days")]
+    wait: bool,
     /// What the items may cost together.
     #[command(flatten)]
     spending: Spending,
@@ -49,12 +56,27 @@ pub struct Args {
     directory: Option<PathBuf>,
 }
 
+fn days(text: &str) -> Result<f64, String> {
+    let days = text.parse().ok();
+    days.filter(|days| (0.0..=3660.0).contains(days))
+        .ok_or_else(|| "a number of days, 0 to 3660".to_owned())
+}
+
 /// Runs what is not recorded yet, and writes the page over all items.
 ///
 /// # Errors
 /// For a name that is none, where nothing is selected, and when results cannot
 /// be written. What goes wrong with an item is reported on the page.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
+    let is_cloud = args
+        .platform
+        .is_some_and(|platform| platform.site().is_cloud());
+    if args.days.is_some() && !is_cloud {
+        return Err(Error::Usage {
+            problem: "--days spreads trials over days where each costs money".to_owned(),
+            remedy: "leave it out, or name a cloud by --platform".to_owned(),
+        });
+    }
     let directory = args.directory.clone().unwrap_or_else(shipped::experiments);
     // Items are named like experiments, by their files as well.
     let items = args.items.iter().map(|item| {
@@ -69,6 +91,8 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         out: &args.out,
         fresh: args.fresh,
         dry_run: args.dry_run,
+        days: args.days,
+        wait: args.wait,
         consent: SpendingConsent {
             yes: args.spending.yes,
             max_usd: args.spending.max_usd,

@@ -121,7 +121,7 @@ async fn one(
         spent_in: None,
         prices: experiment.prices.clone(),
     };
-    match execute(experiment, destination, consent, output, stop).await {
+    match execute(experiment, destination, (consent, None), output, stop).await {
         Ended::Whole(directory, analysis) => {
             print_summary(&directory, &analysis, output);
             Ok(analysis.exit_status())

@@ -51,7 +51,7 @@ pub use manifest::{
 };
 pub use missing::INCOMPLETE;
 pub use output::{probe, probe_file, set_aside};
-pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction};
+pub use reproduction::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, Visits};
 pub use rows::{DIVERGED, EvaluationRow, InvocationRow, TrialId, TrialRow, steps};
 pub use simulation::{ComputeRecord, ComputeUsed, ConstantRecord, SimulationRecord};
 

@@ -30,8 +30,20 @@ pub struct Reproduction {
     pub platform: Option<String>,
     /// Number of items that there were to choose from.
     pub catalogue: usize,
+    /// When visits began that spread trials over days; none without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<Visits>,
     /// Every item that was asked for.
     pub items: Vec<Item>,
+}
+
+/// Visits that spread the trials of items evenly over days.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Visits {
+    /// Time of the first one, seconds since the Unix epoch.
+    pub began_s: f64,
+    /// Days over which they go.
+    pub days: f64,
 }
 
 /// A table or figure of a paper, and what became of it.

@@ -54,12 +54,13 @@ pub enum Ended {
     Failed(Option<RunDirectory>, Error),
 }
 
-/// Runs an experiment until it ends or a signal comes. Dropping the work stops
-/// every process that it started; the platform is torn down however it ended.
+/// Runs an experiment until it ends or a signal comes, of each row the trials below `until` if there
+/// is such a number. Dropping the work stops every process that it started; the platform is torn
+/// down however it ended.
 pub async fn execute(
     experiment: &Experiment,
     destination: Destination<'_>,
-    consent: SpendingConsent,
+    (consent, until): (SpendingConsent, Option<usize>),
     output: Output,
     stop: &mut Stop,
 ) -> Ended {
@@ -72,6 +73,7 @@ pub async fn execute(
         experiment,
         destination,
         consent,
+        until,
         output,
     };
     let ended = tokio::select! {
@@ -98,6 +100,8 @@ struct Work<'a> {
     experiment: &'a Experiment,
     destination: Destination<'a>,
     consent: SpendingConsent,
+    /// Number of the first trial that is not due yet, if there is one.
+    until: Option<usize>,
     output: Output,
 }
 
@@ -129,9 +133,14 @@ impl Work<'_> {
                 directory,
                 output,
             };
-            stage.run(experiment.trial_plans()).await?;
-            stage.add().await?;
-            draws::draw(experiment, directory, output).await?;
+            let mut plans = experiment.trial_plans();
+            let until = self.until.filter(|until| *until < experiment.trials);
+            plans.retain(|plan| until.is_none_or(|until| plan.trial < until));
+            stage.run(plans).await?;
+            if until.is_none() {
+                stage.add().await?;
+                draws::draw(experiment, directory, output).await?;
+            }
         }
         let analysis = analysis::summarise(directory)?;
         report::write(directory, &analysis)?;

@@ -67,7 +67,7 @@ fn moto() -> Option<Server> {
 
 /// Path of the program under test: `EPOCHCOST_BIN`, or `epochcost` beside the emulator.
 /// It must have been built with the feature `aws`.
-fn epochcost() -> PathBuf {
+pub fn epochcost() -> PathBuf {
     let beside =
         || Path::new(env!("CARGO_BIN_EXE_epochcost-aws-emulator")).with_file_name("epochcost");
     let program = std::env::var_os("EPOCHCOST_BIN").map_or_else(beside, PathBuf::from);
@@ -212,7 +212,12 @@ impl Cloud {
     }
 
     pub fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
-        let mut command = Command::new(epochcost());
+        self.command_of(&epochcost(), arguments)
+    }
+
+    /// Returns a command of another build of the program.
+    pub fn command_of(&self, program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .stdin(Stdio::null())

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::cloud::{Cloud, printed};
+use crate::cloud::{Cloud, epochcost, printed};
 use crate::faults::{Fate, ProxiedRequest, proxy};
 
 /// A paper of one table, whose two items are simulated, and have a form for AWS: one that costs
@@ -102,6 +102,79 @@ fn a_limit_is_that_of_all_items_and_what_was_paid_stays() {
     assert_eq!(trials(directory, "functions"), paid);
     assert_eq!(trials(directory, "instances").lines().count(), 2);
     is(&states(directory), ["done", "done"]);
+    cloud.assert_empty();
+}
+
+/// Trials are spread over days: a visit runs one trial of each row that is due, and leaves nothing in the
+/// account. Expired credentials and another build lose nothing and buy nothing twice.
+#[test]
+fn visits_run_what_is_due() {
+    let Some(cloud) = Cloud::start() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    paper(directory);
+    for name in ["functions", "instances"] {
+        let file = directory.join(format!("experiments/one/{name}.yaml"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replace("trials: 2", "trials: 4")).unwrap();
+    }
+    let ended = || ["functions", "instances"].map(|item| trials(directory, item).lines().count());
+    // The first trial is due at once, the second in months: a timer that calls again changes nothing.
+    for _ in 0..2 {
+        let (code, said) = reproduce(&cloud, directory, &["--days", "1000"]);
+        assert_eq!(code, 0, "{said}");
+        assert!(said.contains("the next trial is due on 20"), "{said}");
+        assert_eq!(ended(), [1, 1]);
+        assert!(
+            states(directory)
+                .iter()
+                .all(|(_, state)| state == "incomplete")
+        );
+        cloud.assert_empty();
+    }
+    // All are due, and a visit makes up for one.
+    let (code, said) = reproduce(&cloud, directory, &["--days", "0"]);
+    assert_eq!((code, ended()), (0, [2, 2]), "{said}");
+    // Credentials expire in the next.
+    let refuses = |request: &ProxiedRequest<'_>| {
+        if request.path.ends_with("/invocations") {
+            Fate::Refused(403, "ExpiredTokenException")
+        } else {
+            Fate::Through
+        }
+    };
+    let own = proxy(&cloud.emulator.url, std::sync::Arc::new(refuses));
+    let visit = [&REPRODUCE[..], &["--days", "0"]].concat();
+    let mut command = cloud.command(&visit);
+    command.env("AWS_ENDPOINT_URL_LAMBDA", &own);
+    let output = command.current_dir(directory).output().unwrap();
+    let said = printed(&output);
+    assert!(said.contains("aws sso login"), "{said}");
+    assert_ne!(output.status.code(), Some(0), "{said}");
+    assert_eq!(ended(), [2, 2]);
+    // Another build keeps what was paid for, and does not mix with it.
+    let other = directory.join("rebuilt");
+    let mut program = std::fs::read(epochcost()).unwrap();
+    program.push(b'\n');
+    std::fs::write(&other, program).unwrap();
+    std::fs::set_permissions(
+        &other,
+        std::fs::metadata(epochcost()).unwrap().permissions(),
+    )
+    .unwrap();
+    let mut command = cloud.command_of(&other, &visit);
+    let output = command.current_dir(directory).output().unwrap();
+    assert!(
+        printed(&output).contains("another build"),
+        "{}",
+        printed(&output)
+    );
+    assert_eq!(ended(), [2, 2]);
+    cloud.assert_empty();
+    // The first build goes on, and waits for its last visits.
+    let (code, said) = reproduce(&cloud, directory, &["--days", "0", "--wait"]);
+    assert_eq!((code, ended()), (0, [4, 4]), "{said}");
+    assert!(states(directory).iter().all(|(_, state)| state == "done"));
     cloud.assert_empty();
 }
 

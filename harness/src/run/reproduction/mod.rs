@@ -9,12 +9,17 @@ mod papers;
 mod run_state;
 
 mod task;
+mod visits;
 
 use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use self::catalogue::Catalogue;
 use self::run_state::{Binaries, RunState, put_aside};
 use self::task::{Task, one_line, with_form};
+use self::visits::Due;
 use super::execute::{Destination, Ended, execute};
 use super::signal::{Stop, stop_signal};
 use crate::analysis::overview::{AnalysedRun, Overview};
@@ -25,7 +30,7 @@ use crate::experiment::{Experiment, FormName, PlatformKind};
 use crate::platform::{PlatformError, SpendingConsent};
 use crate::report;
 use crate::results::{
-    Item, ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, probe,
+    Item, ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, Visits, probe,
 };
 use crate::ui::{Output, eprint_line};
 
@@ -44,6 +49,10 @@ pub struct Request<'a> {
     pub fresh: bool,
     /// Whether only what would be run is shown.
     pub dry_run: bool,
+    /// Days over which trials on a cloud are spread: each visit runs what is due by then.
+    pub days: Option<f64>,
+    /// Whether to wait for the visits that are left.
+    pub wait: bool,
     /// Consent to what items cost on a cloud, and the limit of all of them together.
     pub consent: SpendingConsent,
     /// Reason why the verdicts of this reproduction become the recorded ones, if they do.
@@ -52,12 +61,29 @@ pub struct Request<'a> {
     pub directory: &'a Path,
 }
 
-/// Runs what is not recorded yet, and writes the page over all items.
+/// Runs what is not recorded yet, and writes the page over all items; again at each time at which more is
+/// due, if asked to wait.
 ///
 /// # Errors
 /// For an unknown name, where nothing is selected, and when results cannot be
 /// written. Failures of an item are reported on the page.
 pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Error> {
+    loop {
+        let (exit, next) = visit(request, output).await?;
+        let Some(next) = next.filter(|_| request.wait && exit == Exit::Done) else {
+            return Ok(exit);
+        };
+        let wait = Timestamp::now().duration_until(next);
+        let wait = Duration::try_from(wait).unwrap_or_default();
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = &mut stop_signal()? => return Ok(Exit::Interrupted),
+        }
+    }
+}
+
+/// Runs what is not recorded yet and is due; returns when more is.
+async fn visit(request: &Request<'_>, output: Output) -> Result<(Exit, Option<Timestamp>), Error> {
     if request.accept.is_some() {
         accept::check(request)?;
     }
@@ -80,9 +106,10 @@ pub async fn reproduce(request: &Request<'_>, output: Output) -> Result<Exit, Er
         {
             let prices = request.consent.prices.clone();
             let prices = prices.map_or_else(PriceBook::shipped, Ok)?;
-            return on_cloud::show(&tasks, (platform, form), &prices, output);
+            let exit = on_cloud::show(&tasks, (platform, form), &prices, output)?;
+            return Ok((exit, None));
         }
-        return dry_run::show(&tasks, request, output);
+        return Ok((dry_run::show(&tasks, request, output)?, None));
     }
     probe(request.out)?;
     let mut work = Work::new(request, &catalogue, &tasks, output)?;
@@ -104,6 +131,8 @@ struct Work<'a> {
     /// Why nothing more is started: a signal, or an account that cannot be used any more.
     over: Option<String>,
     is_interrupted: bool,
+    /// When more is due, of what is not yet.
+    next: Option<Timestamp>,
     /// Whether something did not fit into the spending limit.
     is_at_limit: bool,
 }
@@ -130,7 +159,13 @@ impl<'a> Work<'a> {
                 &catalogue.ids(),
             )?);
         }
+        let began_s = earlier(request.out).and_then(|earlier| Some(earlier.visits?.began_s));
+        let visits = request.days.map(|days| Visits {
+            began_s: began_s.unwrap_or_else(|| Timestamp::now().as_duration().as_secs_f64()),
+            days,
+        });
         let record = Reproduction {
+            visits,
             schema_version: REPRODUCTION_VERSION,
             asked: request.items.to_vec(),
             quick: request.quick,
@@ -149,6 +184,7 @@ impl<'a> Work<'a> {
             stop: stop_signal()?,
             over: None,
             is_interrupted: false,
+            next: None,
             is_at_limit: false,
         })
     }
@@ -184,6 +220,13 @@ impl<'a> Work<'a> {
     ) -> Result<Outcome, Error> {
         let (path, output) = (self.request.out.join(&task.run), self.output);
         let is_kept = !self.request.fresh;
+        let until = match self.due(experiment, &task.run_state) {
+            Some(Due::Later(at)) if is_kept && self.over.is_none() => {
+                return self.later(place, &path, at);
+            }
+            Some(Due::Until(until)) => Some(until),
+            _ => None,
+        };
         let destination = match &task.run_state {
             RunState::Current { directory, .. } if is_kept && task.run_state.is_finished() => {
                 output.message(format_args!("{place}: done already"));
@@ -210,11 +253,26 @@ impl<'a> Work<'a> {
         };
         let consent = self.request.consent.clone();
         Ok(
-            match execute(experiment, destination, consent, output, &mut self.stop).await {
-                Ended::Whole(directory, analysis) => Outcome::done(AnalysedRun {
-                    directory: *directory,
-                    analysis: *analysis,
-                }),
+            match execute(
+                experiment,
+                destination,
+                (consent, until),
+                output,
+                &mut self.stop,
+            )
+            .await
+            {
+                Ended::Whole(directory, analysis) => {
+                    let progress = directory.progress()?;
+                    let run = AnalysedRun {
+                        directory: *directory,
+                        analysis: *analysis,
+                    };
+                    match self.left(experiment, progress) {
+                        Some(at) => Outcome::unfinished(self.waits_until(at), Some(run)),
+                        None => Outcome::done(run),
+                    }
+                }
                 Ended::Failed(directory, error) => {
                     let run = directory.as_ref().map(analysed).transpose()?;
                     let is_account = matches!(error, Error::Platform(PlatformError::Cloud(_)));
@@ -237,6 +295,47 @@ impl<'a> Work<'a> {
                 }
             },
         )
+    }
+
+    /// Returns what is due of an item, where its trials are spread over days.
+    fn due(&self, experiment: &Experiment, state: &RunState) -> Option<Due> {
+        let progress = match state {
+            RunState::Absent => (0, experiment.trials),
+            RunState::Current { ended, planned, .. } if ended < planned => (*ended, *planned),
+            _ => return None,
+        };
+        let visits = self
+            .record
+            .visits
+            .filter(|_| experiment.platform.site().is_cloud())?;
+        Some(visits.due(Timestamp::now(), experiment.trials, progress))
+    }
+
+    /// Returns when the next trial is due after a visit; none where all have ended, or the visit was cut
+    /// short.
+    fn left(&self, experiment: &Experiment, progress: (usize, usize)) -> Option<Timestamp> {
+        let visits = self.record.visits.filter(|_| progress.0 < progress.1)?;
+        match visits.due(Timestamp::now(), experiment.trials, progress) {
+            Due::Later(at) => Some(at),
+            Due::Until(_) => Some(Timestamp::now()),
+        }
+    }
+
+    /// Remembers the next time at which something is due; returns it as a reason.
+    fn waits_until(&mut self, at: Timestamp) -> String {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+        format!(
+            "the next trial is due on {}",
+            at.strftime("%Y-%m-%d at %H:%M UTC")
+        )
+    }
+
+    /// Leaves an item until its next trial is due.
+    fn later(&mut self, place: &str, path: &Path, at: Timestamp) -> Result<Outcome, Error> {
+        let why = self.waits_until(at);
+        self.output.message(format_args!("{place}: {why}"));
+        let run = RunDirectory::is_in(path).then(|| AnalysedRun::open(path));
+        Ok(Outcome::unfinished(why, run.transpose()?))
     }
 
     /// Returns the outcome of an item that was not run to its end, for the reason why nothing more is.
@@ -280,7 +379,7 @@ impl<'a> Work<'a> {
     }
 
     /// Writes the page over all items that are recorded.
-    fn end(mut self) -> Result<Exit, Error> {
+    fn end(mut self) -> Result<(Exit, Option<Timestamp>), Error> {
         self.open_earlier();
         let out = self.request.out;
         self.record.write(out)?;
@@ -304,19 +403,26 @@ impl<'a> Work<'a> {
                 remedy: "give the same command again to go on".to_owned(),
             });
         }
-        Ok(match overview.exit_status() {
+        let exit = match overview.exit_status() {
             Exit::Interrupted if self.is_at_limit && self.over.is_none() => Exit::SpendingLimit,
+            // What this visit was for is done.
+            Exit::Interrupted if self.next.is_some() && self.over.is_none() => Exit::Done,
             exit => exit,
-        })
+        };
+        Ok((exit, self.next))
     }
+}
+
+/// Returns what was recorded in `out` before; none where nothing was, or it cannot be read.
+fn earlier(out: &Path) -> Option<Reproduction> {
+    let out = Some(out).filter(|out| Reproduction::is_in(out))?;
+    Reproduction::read(out).ok()
 }
 
 /// Returns the items of `tasks`, and those that are recorded in `out` and are not
 /// run by this command, in the order of the catalogue.
 fn with_earlier(tasks: &[Task], out: &Path, catalogue: &Catalogue) -> Vec<Item> {
-    let earlier = Some(out).filter(|out| Reproduction::is_in(out));
-    let earlier = earlier.and_then(|out| Reproduction::read(out).ok());
-    let earlier = earlier.map_or_else(Vec::new, |earlier| earlier.items);
+    let earlier = earlier(out).map_or_else(Vec::new, |earlier| earlier.items);
     let recorded = |id: &str| {
         let mut items = earlier.iter();
         items.find(|item| item.id == id && item.run.is_some())

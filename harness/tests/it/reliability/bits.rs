@@ -124,6 +124,7 @@ fn every_changed_bit_of_a_run_is_refused_by_name() {
 fn every_changed_bit_of_a_reproduction_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let record = Reproduction {
+        visits: None,
         schema_version: REPRODUCTION_VERSION,
         asked: vec!["one/a".into()],
         quick: false,

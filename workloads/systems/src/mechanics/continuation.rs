@@ -9,7 +9,7 @@ use crate::mechanics::monitor::Monitor;
 use crate::mechanics::polling::Purpose;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{Iteration, LoopOptions};
-use crate::{Result, Stage, SystemError, World};
+use crate::{Outcome, Result, Stage, SystemError, Task, World};
 
 const CHECKPOINT_BUCKET: &str = "cp-model";
 const CHECKPOINT_POLL: Duration = Duration::from_millis(100);
@@ -57,6 +57,17 @@ pub(crate) async fn take_own(world: &World, at: Iteration) -> Result<Payload> {
     let checkpoint = found.ok_or_else(missing)?;
     objects.delete(CHECKPOINT_BUCKET, &[key]).await?;
     Ok(checkpoint)
+}
+
+/// Invokes the worker again, from `epoch` on.
+pub(crate) async fn go_on(world: &World, epoch: usize, batch: Option<usize>) -> Result<Outcome> {
+    let task = Task {
+        epoch,
+        batch,
+        ..world.task.clone()
+    };
+    world.invoke.forget(task).await?;
+    Ok(Outcome::Continued { epoch })
 }
 
 fn monitor_key(epoch: usize) -> String {

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::data::Shard;
 use crate::mechanics::continuation::{
-    Pace, follow_together, load_checkpoint, load_monitor, save_checkpoint, save_own, take_own,
+    Pace, follow_together, go_on, load_checkpoint, load_monitor, save_checkpoint, save_own,
+    take_own,
 };
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::published;
@@ -222,17 +223,6 @@ pub(crate) async fn train(
         return Ok(Outcome::Finished);
     }
     go_on(world, end, None).await
-}
-
-/// Re-invokes the worker.
-async fn go_on(world: &World, epoch: usize, batch: Option<usize>) -> Result<Outcome> {
-    let task = Task {
-        epoch,
-        batch,
-        ..world.task.clone()
-    };
-    world.invoke.forget(task).await?;
-    Ok(Outcome::Continued { epoch })
 }
 
 /// An epoch of one worker.

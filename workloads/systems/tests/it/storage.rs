@@ -6,7 +6,7 @@ use epochcost_systems::{Fidelity, Totals};
 use serde_json::{Map, Value, json};
 
 /// Every bucket that a system writes to.
-const BUCKETS: [&str; 11] = [
+const BUCKETS: [&str; 12] = [
     "client-updates",
     "means",
     "gradients",
@@ -18,6 +18,7 @@ const BUCKETS: [&str; 11] = [
     "p2p-statistics",
     "cnn-logs",
     "cp-model",
+    "mlless-left",
 ];
 
 async fn left(trial: &Trial) -> u64 {
@@ -49,6 +50,7 @@ async fn bytes_that_stay_are_those_of_the_objects_that_are_left() {
         ("lambdaml_scatterreduce", json!({})),
         ("lambdaml_async", json!({})),
         ("mlless", json!({})),
+        ("mlless", json!({"epochs_per_invocation": 1})),
         ("p2p", json!({})),
         ("p2p_lambda", json!({})),
         ("ring", json!({})),

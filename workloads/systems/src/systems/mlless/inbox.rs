@@ -1,10 +1,12 @@
 use std::collections::{BTreeMap, HashSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::message::Message;
 use crate::{Result, SystemError};
 
 /// Messages that came, by step.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Inbox {
     announced: BTreeMap<u64, Announced>,
     /// Updates that were announced and not taken yet, as announced: rank and step.
@@ -24,7 +26,7 @@ pub(super) struct Inbox {
 }
 
 /// Ranks whose update of a step was announced.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Announced {
     in_order: Vec<usize>,
     known: HashSet<usize>,

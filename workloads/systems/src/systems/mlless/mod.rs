@@ -262,9 +262,8 @@ impl TrainingSystem for MlLess {
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         match world.task.function.as_str() {
-            SUPERVISOR => supervisor::run(world, &settings).await?,
-            _ => worker::run(world, settings).await?,
+            SUPERVISOR => supervisor::run(world, &settings).await,
+            _ => worker::run(world, settings).await,
         }
-        Ok(Outcome::Finished)
     }
 }

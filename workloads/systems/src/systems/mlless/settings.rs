@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scale_in::ScaleIn;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-use crate::{EarlyStopping, Fidelity, ReduceOnPlateau};
+use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, Task};
 
 /// Values that workers send each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -125,6 +125,12 @@ pub struct Settings {
     #[serde(default)]
     #[schemars(range(max = 1_000_000))]
     pub slack: usize,
+    /// Epochs after which workers and supervisor each invoke themselves again, since no function runs for
+    /// more than 15 minutes; null: never. Without `slack`, `filter: norm`, and what ends training by its
+    /// course or removes workers.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub epochs_per_invocation: Option<usize>,
     /// Removal of workers after the knee of the loss, one per interval, as long as the predicted loss is
     /// not too far above that of all workers; null: all stay. With `exchange: updates`.
     #[serde(default)]
@@ -162,6 +168,7 @@ impl Settings {
                 rewrites_log: false,
                 transfers_at_once: 1,
                 slack: 0,
+                epochs_per_invocation: None,
                 scale_in: None,
                 stop_at_loss: None,
                 stop_after_s: None,
@@ -188,6 +195,12 @@ impl Settings {
                 ..Self::new(Fidelity::Paper)
             },
         }
+    }
+
+    /// The epoch at which the task's invocation ends.
+    pub(super) fn end(&self, task: &Task) -> usize {
+        let epochs = self.epochs_per_invocation.unwrap_or(task.job.epochs);
+        task.job.epochs.min(task.epoch + epochs.max(1))
     }
 
     /// Form of updates in the store: the encoding is one of what is filtered per parameter.
@@ -234,6 +247,12 @@ impl Settings {
             let reason =
                 "training ends in one way: leave out stop_at_loss and stop_after_s, or this";
             return Some(("early_stopping", reason.into()));
+        }
+        let is_held = self.slack > 0 || self.depends_on_course() || self.filter == Filter::Norm;
+        if self.epochs_per_invocation.is_some() && is_held {
+            let reason = "what an invocation hands over to the next is of workers in step: leave out slack, \
+                          filter: norm, scale_in, stop_at_loss and stop_after_s";
+            return Some(("epochs_per_invocation", reason.into()));
         }
         if self.slack > 0 {
             return self.slack_fault().map(|reason| ("slack", reason.into()));

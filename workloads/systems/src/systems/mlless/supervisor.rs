@@ -3,9 +3,9 @@ use std::collections::BTreeSet;
 use super::message::Message;
 use super::scale_in::Tuner;
 use super::{Settings, StopAtLoss, supervisor_queue, worker_queue};
-use crate::mechanics::continuation::load_monitor;
+use crate::mechanics::continuation::{go_on, load_monitor};
 use crate::mechanics::polling;
-use crate::{Result, Stage, SystemError, World};
+use crate::{Outcome, Result, Stage, SystemError, World};
 
 /// The next message of `queue`, however long it takes.
 pub(super) async fn next_message(world: &World, queue: &str) -> Result<Message> {
@@ -16,19 +16,22 @@ pub(super) async fn next_message(world: &World, queue: &str) -> Result<Message> 
 /// Binds the workers' queues, lets them start, and opens the barrier of each
 /// step once all workers that are left have reported. Before it opens a barrier it names
 /// the worker that leaves after the step, or that the step is the last.
-pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
+pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<Outcome> {
     let workers = world.workers();
     let (epochs, batches) = (world.task.job.epochs, world.task.job.batches_per_worker);
+    let (begin, end) = (world.task.epoch, settings.end(&world.task));
     let trial = world.task.job.trial.clone();
-    for rank in 0..workers {
-        world
-            .exchange
-            .queue
-            .bind(&trial, &worker_queue(&trial, rank))
-            .await?;
+    if begin == 0 {
+        for rank in 0..workers {
+            world
+                .exchange
+                .queue
+                .bind(&trial, &worker_queue(&trial, rank))
+                .await?;
+        }
+        let start = Message::Start.encode(workers);
+        world.exchange.queue.publish_fanout(&trial, start).await?;
     }
-    let start = Message::Start.encode(workers);
-    world.exchange.queue.publish_fanout(&trial, start).await?;
 
     let mut course = Course::new(world, settings);
     let mut alive: Vec<usize> = (0..workers).collect();
@@ -37,8 +40,8 @@ pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
         slack: settings.slack as u64,
         early: Vec::new(),
     };
-    let mut step = 0;
-    for epoch in 0..epochs {
+    let mut step = (begin * batches) as u64;
+    for epoch in begin..end {
         let (mut position, mut batch) = (0, 0);
         while position + alive.len() <= workers * batches {
             world.at(epoch, Some(batch));
@@ -66,16 +69,16 @@ pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<()> {
             publish(world, &Message::Barrier { step, senders }).await?;
             world.end_step();
             if is_last {
-                return Ok(());
+                return Ok(Outcome::Finished);
             }
             step += 1;
             batch += 1;
         }
         if settings.early_stopping.is_some() && load_monitor(world, epoch).await?.is_over {
-            return Ok(());
+            return Ok(Outcome::Finished);
         }
     }
-    Ok(())
+    go_on(world, end, None).await
 }
 
 async fn publish(world: &World, message: &Message) -> Result<()> {

@@ -116,6 +116,11 @@ impl Significance {
         }
     }
 
+    /// What was not sent yet; empty before the first step, and where everything is sent.
+    pub(super) fn unsent(&mut self) -> &mut Vec<f32> {
+        &mut self.accumulated
+    }
+
     /// Adds `change`, and takes out what is significant at `parameters`: the
     /// update, if there is one, and the share of entries in it. A phantom is
     /// sent whole, or in its `recorded` density where a trial is timed again.

@@ -11,14 +11,17 @@ use super::{
 };
 use crate::contract::arithmetic;
 use crate::contract::data;
-use crate::mechanics::continuation::follow_together;
+use crate::mechanics::continuation::{follow_together, go_on, load_monitor, save_own, take_own};
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::published;
 use crate::mechanics::replica::Replica;
+use crate::mechanics::synchronous::Iteration;
 use crate::mechanics::transfers::{at_once, in_turn};
-use crate::{Evaluate, Result, Stage, SystemError, Vector, World};
+use crate::{Evaluate, Outcome, Result, Stage, SystemError, Vector, World};
 
 const BUCKET: &str = "updates";
+/// State that an invocation leaves for the next.
+const LEFT_BUCKET: &str = "mlless-left";
 /// Mixed with the job's seed and the number of wraps to shuffle the mini-batch
 /// list: the originals' constant seed.
 const SHUFFLE_STREAM: u64 = 8;
@@ -29,6 +32,18 @@ fn update_key(trial: &str, rank: usize, step: u64) -> String {
 
 fn model_key(trial: &str, rank: usize) -> String {
     format!("{trial}_model_r_w{rank}")
+}
+
+/// Keys of what an invocation leaves for the one that begins at `epoch`.
+fn left_keys(rank: usize, epoch: usize) -> [String; 2] {
+    ["unsent", "inbox"].map(|what| format!("{what}_w{rank}_e{epoch}"))
+}
+
+fn damaged(key: &str, error: &serde_json::Error) -> SystemError {
+    SystemError::Malformed {
+        what: key.to_owned(),
+        reason: error.to_string(),
+    }
 }
 
 /// The order of all W·B mini-batches in an epoch: as they are at first,
@@ -43,16 +58,21 @@ fn minibatch_order(seed: u64, minibatches: usize, epoch: usize) -> Vec<u32> {
     }
 }
 
-/// Trains from the first epoch to the last.
-pub(super) async fn run(world: &mut World, settings: Settings) -> Result<()> {
+/// Trains from the task's epoch to the last, or to the one at which the next invocation goes on.
+pub(super) async fn run(world: &mut World, settings: Settings) -> Result<Outcome> {
     let job = &world.task.job;
     let (epochs, batches, seed) = (job.epochs, job.batches_per_worker, job.seed);
     let (workers, rank) = (world.workers(), world.rank());
+    let (begin, end) = (world.task.epoch, settings.end(&world.task));
     let mut worker = Worker::start(world, settings).await?;
     let mut monitor = Monitor::new(&world.task.job);
-    let (mut step, mut ended) = (0, 0);
+    if let (Some(monitor), Some(last)) = (&mut monitor, begin.checked_sub(1)) {
+        *monitor = load_monitor(world, last).await?;
+        worker.replica.obey(monitor);
+    }
+    let (mut step, mut ended) = ((begin * batches) as u64, begin);
     // Epochs, in which the workers that are left go through the list side by side.
-    'epochs: for epoch in 0..epochs {
+    'epochs: for epoch in begin..end {
         ended = epoch;
         let order = minibatch_order(seed, workers * batches, epoch);
         let (mut position, mut batch) = (0, 0);
@@ -68,7 +88,7 @@ pub(super) async fn run(world: &mut World, settings: Settings) -> Result<()> {
                 .await?;
             if worker.removes(world, step).await? == Some(rank) {
                 world.end_step();
-                return Ok(());
+                return Ok(Outcome::Finished);
             }
             // The end of an epoch, or of training.
             let is_finished = worker.inbox.is_last(step);
@@ -77,6 +97,12 @@ pub(super) async fn run(world: &mut World, settings: Settings) -> Result<()> {
                 let loss = worker.detect_convergence(world, epoch, is_last).await?;
                 let replica = &mut worker.replica;
                 follow_together(world, &mut monitor, replica, loss, epoch).await?;
+                let is_over = is_last || monitor.as_ref().is_some_and(|monitor| monitor.is_over);
+                if epoch + 1 == end && !is_over {
+                    worker.hand_over(world, end).await?;
+                    world.end_step();
+                    return go_on(world, end, None).await;
+                }
             }
             world.end_step();
             step += 1;
@@ -93,7 +119,7 @@ pub(super) async fn run(world: &mut World, settings: Settings) -> Result<()> {
         worker.average_models(world, step, ended).await?;
         world.end_step();
     }
-    Ok(())
+    Ok(Outcome::Finished)
 }
 
 fn beyond(rank: usize, workers: usize) -> SystemError {
@@ -121,33 +147,69 @@ struct Worker {
 }
 
 impl Worker {
-    /// Binds the queue, waits for the start message, and draws the parameters.
+    /// Draws the parameters, binds the queue and waits for the start message; after the first epoch takes
+    /// what the last invocation left.
     async fn start(world: &mut World, settings: Settings) -> Result<Self> {
         let trial = world.task.job.trial.clone();
-        let queue = worker_queue(&trial, world.rank());
         let replica = Replica::initial(world, settings.seeded_replicas).await?;
-        world.enter(Stage::Wait);
-        world.exchange.queue.bind(&trial, &queue).await?;
-        let mut inbox = Inbox::default();
-        loop {
-            match next_message(world, &queue).await? {
-                Message::Start => break,
-                early => inbox.sort(early)?,
-            }
-        }
-        let significance = Significance::new(&settings);
-        Ok(Self {
-            settings,
+        let mut worker = Self {
+            queue: worker_queue(&trial, world.rank()),
             trial,
-            queue,
             replica,
-            significance,
-            inbox,
+            significance: Significance::new(&settings),
+            settings,
+            inbox: Inbox::default(),
             alive: (0..world.workers()).collect(),
             evaluated: None,
             opened: 0,
             deleted: 0,
-        })
+        };
+        if world.task.epoch > 0 {
+            worker.take_over(world).await?;
+            return Ok(worker);
+        }
+        world.enter(Stage::Wait);
+        let queue = &world.exchange.queue;
+        queue.bind(&worker.trial, &worker.queue).await?;
+        loop {
+            match next_message(world, &worker.queue).await? {
+                Message::Start => return Ok(worker),
+                early => worker.inbox.sort(early)?,
+            }
+        }
+    }
+
+    /// Leaves what the next invocation, which begins at `epoch`, goes on with: the replica, what was not
+    /// sent, and the messages of workers that are ahead.
+    async fn hand_over(&mut self, world: &mut World, epoch: usize) -> Result<()> {
+        world.enter(Stage::Put);
+        save_own(world, &self.replica, Iteration { epoch, batch: 0 }).await?;
+        let [unsent, inbox] = left_keys(world.rank(), epoch);
+        let objects = &world.state.objects;
+        let body = Vector::Real(std::mem::take(self.significance.unsent())).encode();
+        objects.put(LEFT_BUCKET, &unsent, body).await?;
+        let text = serde_json::to_vec(&self.inbox).map_err(|error| damaged(&inbox, &error))?;
+        Ok(objects.put(LEFT_BUCKET, &inbox, text.into()).await?)
+    }
+
+    async fn take_over(&mut self, world: &mut World) -> Result<()> {
+        world.enter(Stage::Get);
+        let (rank, epoch) = (world.rank(), world.task.epoch);
+        let checkpoint = take_own(world, Iteration { epoch, batch: 0 }).await?;
+        self.replica.restore(&checkpoint)?;
+        let keys = left_keys(rank, epoch);
+        let [unsent, inbox] = &keys;
+        let objects = &world.state.objects;
+        let body = Vector::decode(&objects.expect(LEFT_BUCKET, unsent).await?)?;
+        *self.significance.unsent() = body.real().unwrap_or_default().to_vec();
+        let text = objects.expect(LEFT_BUCKET, inbox).await?;
+        let read = serde_json::from_slice(text.bytes()?);
+        self.inbox = read.map_err(|error| damaged(inbox, &error))?;
+        objects.delete(LEFT_BUCKET, &keys).await?;
+        // Every step of the epochs before is open, and the updates before the last are deleted.
+        self.opened = (epoch * world.task.job.batches_per_worker) as u64;
+        self.deleted = self.opened.saturating_sub(1);
+        Ok(())
     }
 
     async fn step(

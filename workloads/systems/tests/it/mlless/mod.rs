@@ -15,6 +15,7 @@ use epochcost_systems::{
 };
 use serde_json::{Map, Value, json};
 
+mod continued;
 mod exchange;
 mod slack;
 mod tuner;
