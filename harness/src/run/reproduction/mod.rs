@@ -237,7 +237,10 @@ impl<'a> Work<'a> {
             }
             _ if self.over.is_some() => return Ok(self.unfinished(None)),
             RunState::Stale { why, .. } if is_kept && experiment.platform.site().is_cloud() => {
-                return Ok(paid(AnalysedRun::open(&path)?, why));
+                let outcome = paid(AnalysedRun::open(&path)?, why);
+                let why = outcome.why.as_deref().unwrap_or_default();
+                output.message(format_args!("{place}: {why}"));
+                return Ok(outcome);
             }
             RunState::Current { ended, planned, .. } if is_kept => {
                 output.message(format_args!(
@@ -324,10 +327,7 @@ impl<'a> Work<'a> {
     /// Remembers the next time at which something is due; returns it as a reason.
     fn waits_until(&mut self, at: Timestamp) -> String {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
-        format!(
-            "the next trial is due on {}",
-            at.strftime("%Y-%m-%d at %H:%M UTC")
-        )
+        due(at)
     }
 
     /// Leaves an item until its next trial is due.
@@ -396,6 +396,9 @@ impl<'a> Work<'a> {
         let page = out.join("report.html");
         self.output
             .message(format_args!("report: {}", page.display()));
+        if let Some(why) = self.over.as_ref().filter(|_| !self.is_interrupted) {
+            eprint_line(format_args!("nothing more was started: {why}"));
+        }
         if self.is_interrupted {
             return Err(Error::Interrupted {
                 kept: overview.items.iter().map(|item| item.trials).sum(),
@@ -409,8 +412,21 @@ impl<'a> Work<'a> {
             Exit::Interrupted if self.next.is_some() && self.over.is_none() => Exit::Done,
             exit => exit,
         };
+        if let Some(next) = self.next {
+            let goes_on = "the same command goes on then";
+            self.output
+                .message(format_args!("{}; {goes_on}", due(next)));
+        }
         Ok((exit, self.next))
     }
+}
+
+/// Says when a trial is due.
+fn due(at: Timestamp) -> String {
+    format!(
+        "the next trial is due on {}",
+        at.strftime("%Y-%m-%d at %H:%M UTC")
+    )
 }
 
 /// Returns what was recorded in `out` before; none where nothing was, or it cannot be read.
