@@ -58,6 +58,7 @@ fn changed_by(path: &str) -> &str {
     let of_row = of_row.and_then(|(_, rest)| Some(rest.split_once('.')?.1));
     match of_row.unwrap_or(path) {
         "dataset" => "job.data",
+        "settings" => "job.settings",
         field => field,
     }
 }
