@@ -94,12 +94,15 @@ impl<'a> Census<'a> {
         census
     }
 
-    /// Returns the word on a printed figure.
+    /// Returns the word on a printed figure. Where a paper reads it in several ways, each a table of its
+    /// own, they agree or differ together, or it is open.
     pub fn figure(&self, cell: &str) -> VerdictKind {
-        self.kept(
-            cell,
-            word(self.figures.get(cell).map_or(&[], Vec::as_slice)),
-        )
+        let mut readings: BTreeMap<&str, Vec<&Observation<'_>>> = BTreeMap::new();
+        for one in self.figures.get(cell).into_iter().flatten() {
+            readings.entry(&one.verdict.claim).or_default().push(one);
+        }
+        let words = readings.into_values().map(|all| word(all.into_iter()));
+        self.kept(cell, standing::together(&words.collect::<Vec<_>>()))
     }
 
     /// Returns a word, open where it agrees and a recorded observation is missing.
@@ -133,7 +136,10 @@ impl<'a> Census<'a> {
     /// Returns the word on a statement, or on one reading of it.
     pub fn statement(&self, id: &str) -> Told {
         let instances = self.statements.get(id);
-        let words = instances.into_iter().flatten().map(|(_, all)| word(all));
+        let words = instances
+            .into_iter()
+            .flatten()
+            .map(|(_, all)| word(all.iter()));
         let words: Vec<VerdictKind> = words.collect();
         let count = |is_so: Kind| words.iter().filter(|word| is_so(**word)).count();
         Told {
@@ -220,8 +226,8 @@ fn subject(verdict: &Verdict) -> &str {
 }
 
 /// Returns the word on several observations of one thing.
-fn word(observations: &[Observation<'_>]) -> VerdictKind {
-    let words = observations.iter().map(|one| {
+fn word<'a>(observations: impl Iterator<Item = &'a Observation<'a>>) -> VerdictKind {
+    let words = observations.map(|one| {
         (
             one.standing,
             one.verdict.verdict,

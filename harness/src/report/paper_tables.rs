@@ -1,7 +1,7 @@
 //! Printed tables in their own shape, with what is observed in each cell: over all experiments, by one
 //! of them, and by wall clock and the whole bill.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::overview::report_of;
 use super::page::{Choice, Switch};
@@ -136,11 +136,25 @@ fn cell_of(
     let (class, sign) = class_and_sign(word);
     let mut sorted: Vec<&Observation<'_>> = observations.iter().collect();
     sorted.sort_by_key(|one| std::cmp::Reverse(one.standing));
+    // Where a paper reads the figure in several ways, each is a table of its own.
+    let claims: BTreeSet<&str> = observations.iter().map(|one| &*one.verdict.claim).collect();
+    let reading = |one: &Observation<'_>| {
+        let table = one
+            .verdict
+            .claim
+            .split(['.', '['])
+            .next()
+            .filter(|_| claims.len() > 1);
+        table.map_or(String::new(), |table| {
+            format!(", as {}", table.replace('_', " "))
+        })
+    };
     let links = sorted.iter().filter_map(|one| {
         let predicted = predictions::of(paper, one.item, &one.verdict.claim);
         let predicted = predicted.map_or("", |_| ", predicted");
+        let reading = reading(one);
         Some(Link {
-            text: format!("{} {}{predicted}", ratio(one)?, name(one.item)),
+            text: format!("{} {}{reading}{predicted}", ratio(one)?, name(one.item)),
             href: report_of(one.item),
         })
     });

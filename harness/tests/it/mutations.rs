@@ -1,7 +1,7 @@
 //! The recorded reproduction of the shipped papers, changed: what is lost, split or renamed never
 //! makes an open statement or figure agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use epochcost::analysis::census::Census;
@@ -99,6 +99,39 @@ fn a_recorded_claim_names_its_statement_or_cell() {
             );
         }
     }
+}
+
+/// Table I of the P2P paper is of a mini-batch by its heading, and of an epoch by the text.
+#[test]
+fn a_figure_read_in_several_ways_agrees_or_differs_in_all() {
+    let mut open = 0;
+    for (_, items) in papers() {
+        let census = Census::of(items.iter());
+        for (cell, all) in &census.figures {
+            let claims: BTreeSet<&str> = all.iter().map(|one| &*one.verdict.claim).collect();
+            if claims.len() < 2 {
+                continue;
+            }
+            let of_reading = |claim: &&str| {
+                let mut own = items.clone();
+                for item in &mut own {
+                    item.claims.retain(|judged| judged.verdict.claim == *claim);
+                }
+                Census::of(own.iter()).figure(cell)
+            };
+            let words: Vec<VerdictKind> = claims.iter().map(of_reading).collect();
+            let word = census.figure(cell);
+            let are = |is_so: fn(VerdictKind) -> bool| words.iter().all(|word| is_so(*word));
+            assert_eq!(word.agrees(), are(VerdictKind::agrees), "{cell}: {words:?}");
+            assert_eq!(
+                word.differs(),
+                are(VerdictKind::differs),
+                "{cell}: {words:?}"
+            );
+            open += usize::from(word == VerdictKind::Open);
+        }
+    }
+    assert!(open >= 4, "{open}");
 }
 
 #[test]
