@@ -38,7 +38,7 @@ pub struct Args {
     dry_run: bool,
     /// Spread the trials of each item over so many days on a cloud: this visit runs what is due, one trial of
     /// each row, and removes all that it made. The same command, from a timer, goes on.
-    #[arg(long, value_name = "N", requires = "platform", conflicts_with = "dry_run", value_parser = days)]
+    #[arg(long, value_name = "N", requires = "platform", conflicts_with_all = ["dry_run", "fresh"], value_parser = days)]
     days: Option<f64>,
     /// Wait for the visits that are left.
     #[arg(long, requires = "days")]

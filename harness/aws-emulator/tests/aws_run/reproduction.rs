@@ -6,7 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::cloud::{Cloud, epochcost, printed};
-use crate::faults::{Fate, ProxiedRequest, proxy};
+use crate::faults::{Fate, ProxiedRequest, is_invocation, proxy};
 
 /// A paper of one table, whose two items are simulated, and have a form for AWS: one that costs
 /// little, and one with instances.
@@ -52,6 +52,22 @@ const REPRODUCE: [&str; 7] = [
 
 fn reproduce(cloud: &Cloud, directory: &Path, more: &[&str]) -> (i32, String) {
     let output: Output = cloud.run(directory, &[&REPRODUCE[..], more].concat());
+    (output.status.code().unwrap(), printed(&output))
+}
+
+/// Gives a command whose credentials expire at the first invocation of a function.
+fn with_expired_credentials(cloud: &Cloud, directory: &Path, arguments: &[&str]) -> (i32, String) {
+    let refuses = |request: &ProxiedRequest<'_>| {
+        if is_invocation(request) {
+            Fate::Refused(403, "ExpiredTokenException")
+        } else {
+            Fate::Through
+        }
+    };
+    let own = proxy(&cloud.emulator.url, std::sync::Arc::new(refuses));
+    let mut command = cloud.command(arguments);
+    command.env("AWS_ENDPOINT_URL_LAMBDA", &own);
+    let output = command.current_dir(directory).output().unwrap();
     (output.status.code().unwrap(), printed(&output))
 }
 
@@ -136,21 +152,10 @@ fn visits_run_what_is_due() {
     let (code, said) = reproduce(&cloud, directory, &["--days", "0"]);
     assert_eq!((code, ended()), (0, [2, 2]), "{said}");
     // Credentials expire in the next.
-    let refuses = |request: &ProxiedRequest<'_>| {
-        if request.path.ends_with("/invocations") {
-            Fate::Refused(403, "ExpiredTokenException")
-        } else {
-            Fate::Through
-        }
-    };
-    let own = proxy(&cloud.emulator.url, std::sync::Arc::new(refuses));
     let visit = [&REPRODUCE[..], &["--days", "0"]].concat();
-    let mut command = cloud.command(&visit);
-    command.env("AWS_ENDPOINT_URL_LAMBDA", &own);
-    let output = command.current_dir(directory).output().unwrap();
-    let said = printed(&output);
+    let (code, said) = with_expired_credentials(&cloud, directory, &visit);
     assert!(said.contains("aws sso login"), "{said}");
-    assert_ne!(output.status.code(), Some(0), "{said}");
+    assert_ne!(code, 0, "{said}");
     assert_eq!(ended(), [2, 2]);
     // Another build keeps what was paid for, and does not mix with it.
     let other = directory.join("rebuilt");
@@ -185,22 +190,8 @@ fn expired_credentials_end_the_visit() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     paper(directory);
-    let refuses = |request: &ProxiedRequest<'_>| {
-        if request.path.ends_with("/invocations") {
-            Fate::Refused(403, "ExpiredTokenException")
-        } else {
-            Fate::Through
-        }
-    };
-    let own = proxy(&cloud.emulator.url, std::sync::Arc::new(refuses));
-    let mut command = cloud.command(&REPRODUCE);
-    let output = command
-        .env("AWS_ENDPOINT_URL_LAMBDA", &own)
-        .current_dir(directory)
-        .output()
-        .unwrap();
-    let said = printed(&output);
-    assert_ne!(output.status.code(), Some(0), "{said}");
+    let (code, said) = with_expired_credentials(&cloud, directory, &REPRODUCE);
+    assert_ne!(code, 0, "{said}");
     let summary = std::fs::read_to_string(directory.join("out/summary.json")).unwrap();
     assert!(summary.matches("aws sso login").count() >= 2, "{summary}");
     let found = states(directory);
