@@ -1,6 +1,7 @@
 //! Rows of an experiment on AWS: functions and instances of a trial, how often it invokes
 //! them, and how long it may take.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use epochcost_channels::Allowance;
@@ -13,6 +14,10 @@ pub const SERVICE_INSTANCE: &str = "t2.medium";
 /// Upper bound of the seconds around a trial's own time: its resources are created and
 /// boot, its log and metrics arrive, and its resources are removed.
 pub const AROUND_TRIAL_S: u64 = 1_200;
+
+/// Upper bound of the seconds for which a worker's instance outlives its trial's own time: it boots,
+/// and leaves its log. Services begin before it.
+pub const AROUND_WORKER_S: u64 = 540;
 
 /// Service of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,12 +46,12 @@ pub struct Training {
     pub job: Job,
     /// Memory size of every function, MB.
     pub memory_mb: u32,
-    /// Time limit of an invocation, seconds.
-    pub timeout_s: u64,
+    /// Limits of an invocation of a function that its forecast does not know.
+    pub limits: Limits,
+    /// Limits of an invocation that its forecast gives, by the function's name.
+    pub by_function: BTreeMap<String, Limits>,
     /// Time limit of a trial that its forecast gives, seconds.
     pub trial_s: Option<u64>,
-    /// Most requests of an invocation to the object store.
-    pub allowance: Allowance,
     /// Type of the workers' instances.
     pub instance_type: String,
     /// Number of trials.
@@ -63,6 +68,15 @@ pub struct Training {
     pub gets: u64,
     /// Number of objects of the dataset that a trial reads.
     pub data_gets: u64,
+}
+
+/// Limits of one invocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time limit, seconds.
+    pub timeout_s: u64,
+    /// Most requests to the object store.
+    pub allowance: Allowance,
 }
 
 /// Function with the maximum number of its invocations.
@@ -84,6 +98,14 @@ impl Training {
             what: format!("the row {}", self.row),
             reason: format!("there is no system {:?}", self.job.system),
         })
+    }
+
+    /// Returns the limits of an invocation of `function`.
+    pub fn limits(&self, function: &str) -> Limits {
+        self.by_function
+            .get(function)
+            .copied()
+            .unwrap_or(self.limits)
     }
 
     /// Returns the Lambda functions that a trial invokes.
@@ -180,15 +202,29 @@ impl Training {
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn instances(&self) -> Result<u64, SystemError> {
+        Ok(self.on_instances()?.values().sum())
+    }
+
+    /// Returns what runs on workers' instances, by the system's name of it, with their number.
+    ///
+    /// # Errors
+    /// When the settings are invalid for the system.
+    pub fn on_instances(&self) -> Result<BTreeMap<&'static str, u64>, SystemError> {
         let system = self.system()?;
         let on_instance = |function: &str| system.deployment().host_of(function) == Host::Instance;
-        Ok(match system.bind(&self.job)?.launch() {
+        let mut count = BTreeMap::new();
+        match system.bind(&self.job)?.launch() {
             Launch::Workers(workers) => {
-                workers.iter().filter(|(name, _)| on_instance(name)).count() as u64
+                for (name, _) in workers.into_iter().filter(|(name, _)| on_instance(name)) {
+                    *count.entry(name).or_default() += 1;
+                }
             }
-            Launch::Workflow { bootstrap } if on_instance(bootstrap) => self.job.workers as u64,
-            Launch::Workflow { .. } => 0,
-        })
+            Launch::Workflow { bootstrap } if on_instance(bootstrap) => {
+                count.insert(bootstrap, self.job.workers as u64);
+            }
+            Launch::Workflow { .. } => {}
+        }
+        Ok(count)
     }
 
     /// Returns the types of a trial's instances, with how many of each there are.
@@ -238,7 +274,7 @@ impl Training {
     /// When there is no such system.
     pub fn deadline_s(&self) -> Result<u64, SystemError> {
         let turns = self.job.epochs * self.system()?.deployment().functions.len().max(1) + 1;
-        let longest_s = self.timeout_s.saturating_mul(turns as u64);
+        let longest_s = self.limits.timeout_s.saturating_mul(turns as u64);
         Ok(self.trial_s.unwrap_or(longest_s))
     }
 }

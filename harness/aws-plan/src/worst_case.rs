@@ -3,11 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use epochcost_channels::Allowance;
 use epochcost_systems::SystemError;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::{AROUND_TRIAL_S, EndpointService, SERVICE_INSTANCE, Training, endpoints};
+use crate::{
+    AROUND_TRIAL_S, AROUND_WORKER_S, EndpointService, FunctionCalls, SERVICE_INSTANCE, Training,
+    endpoints,
+};
 
 /// Time for which everything that a run pays for outlives this program, s: its lease.
 pub const LEASE_S: u64 = 2_400;
@@ -17,6 +21,8 @@ pub const RENEWED_S: u64 = 600;
 pub const SWITCH_ROUNDS: usize = 3;
 /// Attempts of its calls that EC2 refuses.
 pub const SWITCH_RETRIES: usize = 4;
+/// Time in which the switch has ended a run whose lease is over, s: all its rounds.
+const SWITCH_S: u64 = 660;
 /// Transitions of an execution of the switch that is stopped while it waits.
 const WAITING_TRANSITIONS: u64 = 2;
 
@@ -135,10 +141,22 @@ pub fn lasts_s(rows: &[Training]) -> Result<u64, SystemError> {
     Ok(seconds)
 }
 
-/// Returns the days until objects are gone: they expire with the run, and S3 removes them within
+/// Returns the seconds for which a trial needs its objects, at most, whichever it is of these rows.
+///
+/// # Errors
+/// When there is no such system.
+pub fn object_s(rows: &[Training]) -> Result<u64, SystemError> {
+    let mut longest_s = 0;
+    for row in rows {
+        longest_s = longest_s.max(row.deadline_s()?.saturating_add(AROUND_TRIAL_S));
+    }
+    Ok(longest_s)
+}
+
+/// Returns the days until objects are gone: they expire with their trial, and S3 removes them within
 /// another day.
 fn object_days(rows: &[Training]) -> Result<f64, SystemError> {
-    Ok((lasts_s(rows)?.div_ceil(DAY_S) + 1) as f64)
+    Ok((object_s(rows)?.div_ceil(DAY_S) + 1) as f64)
 }
 
 /// As [`worst_case`], where objects are kept for so many days.
@@ -291,9 +309,19 @@ fn endpoint_bytes(
     let invocations: u64 = row.calls()?.iter().map(|called| called.at_most).sum();
     let polls = match row.transitions()? {
         0 => 0.0,
-        _ => row.instances()? as f64 * row.deadline_s()? as f64 * POLLS_PER_SECOND,
+        _ => {
+            let asked = polls_per_second(row, "status_poll_ms").unwrap_or(POLLS_PER_SECOND);
+            row.instances()? as f64 * row.deadline_s()? as f64 * asked
+        }
     };
     Ok((invocations as f64 + polls) * row.trials as f64 * 2.0 * TASK_BYTES)
+}
+
+/// Returns how often a setting has a worker poll; none without the setting.
+fn polls_per_second(row: &Training, setting: &str) -> Option<f64> {
+    let interval_ms = row.job.settings.get(setting);
+    let interval_ms = interval_ms.and_then(serde_json::Value::as_f64);
+    interval_ms.map(|ms| POLLS_PER_SECOND.min(1e3 / ms))
 }
 
 /// Polls of one waiting worker.
@@ -306,11 +334,7 @@ impl Polls {
     /// Returns how often a row's workers poll: as their settings say, and never more often than
     /// the service answers.
     fn of(row: &Training) -> Result<Self, SystemError> {
-        let per_second = |setting: &str| {
-            let interval_ms = row.job.settings.get(setting);
-            let interval_ms = interval_ms.and_then(serde_json::Value::as_f64);
-            interval_ms.map(|ms| POLLS_PER_SECOND.min(1e3 / ms))
-        };
+        let per_second = |setting: &str| polls_per_second(row, setting);
         if !row.system()?.deployment().polls_by_listing {
             let at_once = row.job.settings.get("transfers_at_once");
             let at_once = at_once.and_then(serde_json::Value::as_f64).unwrap_or(1.0);
@@ -326,6 +350,21 @@ impl Polls {
     }
 }
 
+/// Returns the seconds that functions of a trial run at most: every invocation until its time-out, and
+/// as many as run at once, twice as one may start the next, until nothing starts another: the trial's
+/// deadline, or where this program has died the end of the run's lease.
+fn function_s(row: &Training, calls: &[FunctionCalls]) -> Result<u64, SystemError> {
+    let (mut all_s, mut longest_s) = (0u64, 0);
+    for called in calls {
+        let timeout_s = row.limits(called.function).timeout_s;
+        all_s = all_s.saturating_add(called.at_most.saturating_mul(timeout_s));
+        longest_s = longest_s.max(timeout_s);
+    }
+    let around_s = AROUND_TRIAL_S.max(LEASE_S + SWITCH_S);
+    let trial_s = row.deadline_s()?.saturating_add(around_s + longest_s);
+    Ok(all_s.min(trial_s.saturating_mul(2 * row.functions_at_once()?)))
+}
+
 /// Adds the lines of a row.
 fn row_lines(
     row: &Training,
@@ -337,18 +376,24 @@ fn row_lines(
     let mut charge = |dimension: &str, what: &str, quantity: f64| {
         charge((&row.row, prices), lines, dimension, what, quantity)
     };
-    let invocations: u64 = row.calls()?.iter().map(|called| called.at_most).sum();
+    let calls = row.calls()?;
+    let invocations: u64 = calls.iter().map(|called| called.at_most).sum();
     let invocations = invocations as f64 * trials;
     let deadline_s = row.deadline_s()?;
-    let function_s = invocations * row.timeout_s as f64;
+    let function_s = function_s(row, &calls)? as f64 * trials;
     let instances = row.instances()?;
     // An instance whose trial nobody watches any more ends itself at this time.
-    let lived_s = (deadline_s + AROUND_TRIAL_S + ENDING_S).max(EC2_MINIMUM_S) as f64;
-    let instance_hours = instances as f64 * trials * lived_s / 3600.0;
+    let hours = |count: f64, around_s: u64| {
+        let lived_s = (deadline_s + around_s + ENDING_S).max(EC2_MINIMUM_S) as f64;
+        count * trials * lived_s / 3600.0
+    };
+    let hosts = row.service_hosts()? as f64;
+    let worker_hours = hours(instances as f64, AROUND_WORKER_S);
+    let host_hours = hours(hosts, AROUND_TRIAL_S);
     // Functions and state machines.
     charge(
         "lambda_gb_second",
-        "every invocation until its time-out",
+        "every invocation until its time-out, or that of its trial",
         function_s * f64::from(row.memory_mb) / 1024.0,
     )?;
     // Lambda's queue delivers at least once; a second delivery finds the claim of the first.
@@ -363,24 +408,22 @@ fn row_lines(
     charge(
         &format!("ec2/{}", row.instance_type),
         "workers until the trial's deadline",
-        instance_hours,
+        worker_hours,
     )?;
-    let hosts = row.service_hosts()? as f64;
     charge(
         &format!("ec2/{SERVICE_INSTANCE}"),
         "tensor stores and queue until the trial's deadline",
-        hosts * trials * lived_s / 3600.0,
+        host_hours,
     )?;
-    let all = instances as f64 + hosts;
     charge(
         "ipv4_address_hour",
         "public addresses of instances",
-        all * trials * lived_s / 3600.0,
+        worker_hours + host_hours,
     )?;
     charge(
         "ebs_gp3_gb_month",
         "root volumes of instances",
-        all * ROOT_GB * trials * lived_s / (MONTH_DAYS * 86_400.0),
+        (worker_hours + host_hours) * ROOT_GB / (MONTH_DAYS * 24.0),
     )?;
     // Objects. The closed form counts each gradient once; a repeated step doubles it.
     charge(
@@ -389,19 +432,26 @@ fn row_lines(
         (2 * row.puts + row.data_gets) as f64 * trials,
     )?;
     let waiting_s = function_s + instances as f64 * trials * deadline_s as f64;
-    let (polls, asking) = (Polls::of(row)?, invocations + instances as f64 * trials);
-    let at_most = |polled: f64, allowed: u64| polled.min(asking * allowed as f64);
+    let (polls, on_instances) = (Polls::of(row)?, row.on_instances()?);
+    let asking = calls.iter().map(|called| (called.function, called.at_most));
+    let asking: Vec<_> = asking.chain(on_instances).collect();
+    let at_most = |polled: f64, allowed: fn(&Allowance) -> u64| {
+        let allowed = |(function, times): &(&str, u64)| {
+            *times as f64 * allowed(&row.limits(function).allowance) as f64
+        };
+        polled.min(trials * asking.iter().map(allowed).sum::<f64>())
+    };
     charge(
         "s3_list",
         "buckets listed while workers wait",
-        at_most(waiting_s * polls.lists_per_second, row.allowance.lists),
+        at_most(waiting_s * polls.lists_per_second, |allowed| allowed.lists),
     )?;
     charge(
         "s3_get",
         "objects read, each twice, and polled for while workers wait",
         at_most(
             waiting_s * polls.reads_per_second + 2.0 * row.gets as f64 * trials,
-            row.allowance.reads,
+            |allowed| allowed.reads,
         ),
     )?;
     charge(
@@ -417,7 +467,7 @@ fn row_lines(
         (invocations + steps) * LOG_BYTES / GIB,
     )?;
     let functions = row.calls()?.len() * METRICS_OF_FUNCTION;
-    let metrics = functions as f64 + all * METRICS_OF_INSTANCE as f64;
+    let metrics = functions as f64 + (instances as f64 + hosts) * METRICS_OF_INSTANCE as f64;
     charge(
         "metric_read",
         "metrics read until they agree with the log",
@@ -433,11 +483,11 @@ const ROOT_GB: f64 = 75.0;
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use epochcost_channels::Allowance;
     use epochcost_systems::{Fidelity, testing};
     use serde_json::Map;
 
     use super::*;
+    use crate::Limits;
 
     struct Book;
 
@@ -470,12 +520,15 @@ mod tests {
             row: system.to_owned(),
             job: testing::job(system, Fidelity::Paper, 4, &Map::new()).unwrap(),
             memory_mb: 2048,
-            timeout_s: 900,
-            trial_s: None,
-            allowance: Allowance {
-                lists: u64::MAX,
-                reads: u64::MAX,
+            limits: Limits {
+                timeout_s: 900,
+                allowance: Allowance {
+                    lists: u64::MAX,
+                    reads: u64::MAX,
+                },
             },
+            by_function: BTreeMap::new(),
+            trial_s: None,
             instance_type: "g4dn.xlarge".into(),
             trials: 2,
             uses_tensor_store: system == "spirt",
@@ -548,7 +601,7 @@ mod tests {
     #[test]
     fn instances_are_paid_until_the_deadline_and_no_function_is() {
         let lines = worst_case(&[training("gpu_baseline")], &Book).unwrap();
-        let hours = (900.0 * 4.0 + 1200.0 + 120.0) / 3600.0;
+        let hours = (900.0 * 4.0 + 540.0 + 120.0) / 3600.0;
         is_close(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * 4.0 * hours);
         is_close(quantity(&lines, "ipv4_address_hour"), 2.0 * 4.0 * hours);
         assert_eq!(quantity(&lines, "lambda_gb_second"), 0.0);
@@ -635,7 +688,7 @@ mod tests {
     fn no_worker_asks_for_more_than_it_may() {
         let mut row = training("scatterreduce");
         row.job.settings["list_poll_ms"] = 0.into();
-        row.allowance = Allowance {
+        row.limits.allowance = Allowance {
             lists: 500,
             reads: 3,
         };
@@ -649,19 +702,20 @@ mod tests {
         );
     }
 
-    /// What a run of more than a day has stored stays until its end, and is paid for as long.
+    /// What a trial of more than a day has stored stays until its end, and is paid for as long; how many
+    /// trials there are is the same to it.
     #[test]
-    fn objects_stay_as_long_as_the_run() {
+    fn objects_stay_as_long_as_their_trial() {
         let mut row = training("scatterreduce");
         let kept = |row: &Training| {
             let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
             quantity(&lines, "s3_gb_month") / row.trials as f64
         };
-        row.trials = 1;
-        assert!(lasts_s(std::slice::from_ref(&row)).unwrap() < DAY_S);
+        row.trial_s = Some(DAY_S - AROUND_TRIAL_S);
         let short = kept(&row);
-        let trial_s = row.deadline_s().unwrap() + AROUND_TRIAL_S;
-        row.trials = 2 * DAY_S / trial_s + 1;
+        row.trials = 9;
+        is_close(kept(&row), short);
+        row.trial_s = Some(2 * DAY_S);
         is_close(kept(&row) / short, 4.0 / 2.0);
     }
 
@@ -688,6 +742,24 @@ mod tests {
         assert!(whole.values().all(|rest| rest.abs() < 1e-9), "{whole:?}");
     }
 
+    /// A workflow's states run one after another: beside many short ones its trial's deadline counts.
+    #[test]
+    fn functions_run_no_longer_than_their_trial() {
+        let mut row = training("spirt");
+        row.job.epochs = 1_000;
+        let gb_seconds = |row: &Training| {
+            let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
+            quantity(&lines, "lambda_gb_second")
+        };
+        row.trial_s = Some(100_000);
+        // Three mini-batches of each of four peers.
+        let trial_s = 100_000.0 + 2_400.0 + 660.0 + 900.0;
+        assert_eq!(gb_seconds(&row), 2.0 * 2.0 * 12.0 * trial_s * 2.0);
+        row.job.epochs = 3;
+        let invocations = 4.0 * (1.0 + 3.0 * (7.0 + 3.0));
+        assert_eq!(gb_seconds(&row), 2.0 * invocations * 900.0 * 2.0);
+    }
+
     /// Longer, larger, more: never cheaper.
     #[test]
     fn more_of_anything_costs_no_less() {
@@ -710,7 +782,7 @@ mod tests {
                 usd(row)
             };
             assert!(with(|row| row.trials = 3) > base, "{system}");
-            assert!(with(|row| row.timeout_s = 901) > base, "{system}");
+            assert!(with(|row| row.limits.timeout_s = 901) > base, "{system}");
             assert!(with(|row| row.memory_mb = 4096) >= base, "{system}");
             assert!(with(|row| row.job.epochs = 4) > base, "{system}");
             assert!(with(|row| row.puts = 11) > base, "{system}");

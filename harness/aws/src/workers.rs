@@ -1,10 +1,11 @@
 //! Workers on instances: each fetches the worker and its task at its start, and puts its
 //! log into the run's bucket at its end.
 
-use epochcost_aws_plan::Training;
+use epochcost_aws_plan::{AROUND_WORKER_S, Training};
 use epochcost_systems::{Device, Host, Launch};
 use jiff::Timestamp;
 
+use crate::deployment::allowance;
 use crate::names::{IMAGE, INSTANCES, MEMBERS, TrialIndex, code_bucket, objects_bucket};
 use crate::resource::{InstanceSpec, Spec};
 use crate::user_data::{Duty, script};
@@ -68,14 +69,17 @@ pub fn of_trial(
         Device::Cpu => IMAGE,
     };
     let now = Timestamp::now();
-    let expires = scope.ends_by(row, now).map_err(AwsError::of_row)?;
+    let expires = scope
+        .ends_by(row, AROUND_WORKER_S, now)
+        .map_err(AwsError::of_row)?;
     let mut specs = Vec::new();
-    for (_, rank) in launched(row)? {
+    for (function, rank) in launched(row)? {
+        let allowance = allowance(row, function).map_err(AwsError::of_row)?;
         let duty = Duty::Worker {
             worker: format!("s3://{code}/{WORKER_KEY}"),
             task: format!("s3://{objects}/{}", task_key(trial_index, rank)),
             log: format!("s3://{objects}/{}", log_key(trial_index, rank)),
-            environment: environment.to_vec(),
+            environment: environment.iter().cloned().chain([allowance]).collect(),
         };
         specs.push(Spec::Instance(InstanceSpec {
             name: instance_name(scope, row, trial_index, rank),

@@ -42,6 +42,8 @@ pub struct OnAccount {
     pub failing_draws: usize,
     /// US dollars at most, as a run announces them.
     pub at_most_usd: f64,
+    /// The same by dimension of the price book.
+    pub at_most_by: BTreeMap<String, f64>,
     /// US dollars at most of what all trials share and the dearest of them.
     pub trial_at_most_usd: f64,
 }
@@ -109,7 +111,10 @@ pub fn on_account(
         what: none.to_string(),
         remedy: "plan with a price book that has it: --prices FILE".to_owned(),
     };
-    let lines = bound(&used, prices).map_err(no_price)?;
+    let mut at_most_by = BTreeMap::new();
+    for line in bound(&used, prices).map_err(no_price)? {
+        *at_most_by.entry(line.dimension).or_default() += line.usd;
+    }
     let Shares {
         run,
         trials: of_rows,
@@ -127,7 +132,8 @@ pub fn on_account(
         seconds: Percentiles::of(seconds),
         usd: Percentiles::of(usd),
         failing_draws,
-        at_most_usd: lines.iter().map(|line| line.usd).sum(),
+        at_most_usd: at_most_by.values().sum(),
+        at_most_by,
         trial_at_most_usd: all(&run) + dearest_usd,
     })
 }

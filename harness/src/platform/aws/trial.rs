@@ -8,6 +8,7 @@ use epochcost_aws::deployment::{self, Package};
 use epochcost_aws::invoke;
 use epochcost_aws::resource::{Address, Kind, Spec};
 use epochcost_aws::{AwsError, Cause, objects, provision, remove, workers};
+use epochcost_aws_plan::AROUND_TRIAL_S;
 use epochcost_environment::worker as variable;
 use epochcost_systems::{DATASET_BUCKET, Host, Launch, dataset_objects};
 use jiff::Timestamp;
@@ -96,9 +97,6 @@ impl Trial<'_> {
             format!("s3://{}/{objects}", scope.region),
         );
         environment.insert(variable::SCOPE.to_owned(), self.scope());
-        let allowance = serde_json::to_string(&self.training.allowance)
-            .map_err(|error| PlatformError::Worker(format!("unwritable allowance: {error}")))?;
-        environment.insert(variable::ALLOWANCE.to_owned(), allowance);
         environment.extend(services.environment());
         if !self.row.faults.is_empty() {
             let faults = serde_json::to_string(&self.row.faults)
@@ -145,7 +143,11 @@ impl Trial<'_> {
     ) -> Result<(), PlatformError> {
         let ends = deployment::ends(&self.aws.scope, &self.training, self.place);
         self.aws.lease.begins(ends.map_err(unusable)?).await?;
-        let end = (self.aws.scope.ends_by(&self.training, Timestamp::now())).map_err(unusable)?;
+        let end = self
+            .aws
+            .scope
+            .ends_by(&self.training, AROUND_TRIAL_S, Timestamp::now())
+            .map_err(unusable)?;
         if let Some(rented) = self.spending()?.rented(self.aws.endpoints, end) {
             progress.rented(&rented);
         }
