@@ -10,7 +10,8 @@ pub use epochcost_channels::Allowance;
 pub use endpoint::{EndpointService, endpoints};
 pub use needs::{NEW_ACCOUNT_MEMORY_MB, Needs, Quota, vcpus};
 pub use training::{
-    AROUND_TRIAL_S, AROUND_WORKER_S, FunctionCalls, Limits, Role, SERVICE_INSTANCE, Training,
+    AROUND_TRIAL_S, AROUND_WORKER_S, FunctionCalls, Limits, MACHINE, Role, SERVICE_INSTANCE,
+    Training,
 };
 pub use worst_case::{
     LEASE_S, Line, METRICS_OF_FUNCTION, METRICS_OF_INSTANCE, Prices, RENEWED_S, SWITCH_RETRIES,

@@ -19,6 +19,9 @@ pub const AROUND_TRIAL_S: u64 = 1_200;
 /// and leaves its log. Services begin before it.
 pub const AROUND_WORKER_S: u64 = 540;
 
+/// What runs on the instance that has the local platform.
+pub const MACHINE: &str = "machine";
+
 /// Service of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -54,6 +57,10 @@ pub struct Training {
     pub trial_s: Option<u64>,
     /// Type of the workers' instances.
     pub instance_type: String,
+    /// Whether one instance runs the local platform in place of functions, workers and services.
+    pub one_machine: bool,
+    /// GPUs that its workers share; all, if none.
+    pub gpus: Option<u32>,
     /// Number of trials.
     pub trials: u64,
     /// Whether the exchange uses a tensor store.
@@ -116,6 +123,9 @@ impl Training {
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn calls(&self) -> Result<Vec<FunctionCalls>, SystemError> {
+        if self.one_machine {
+            return Ok(Vec::new());
+        }
         let system = self.system()?;
         let batches = self.job.batches_per_worker;
         let peer_epochs = (self.job.workers * self.job.epochs) as u64;
@@ -157,6 +167,9 @@ impl Training {
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn functions_at_once(&self) -> Result<u64, SystemError> {
+        if self.one_machine {
+            return Ok(0);
+        }
         let system = self.system()?;
         let bound = system.bind(&self.job)?;
         let workers = self.job.workers as u64;
@@ -189,12 +202,26 @@ impl Training {
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn transitions(&self) -> Result<u64, SystemError> {
+        if self.one_machine {
+            return Ok(0);
+        }
         let bound = self.system()?.bind(&self.job)?;
         let rounds = bound.rounds().max(1);
         let batches = self.job.batches_per_worker.div_ceil(rounds);
         let states = bound.states();
         let once: u64 = states.iter().map(|state| state.transitions(batches)).sum();
         Ok(once * (self.job.workers * self.job.epochs * rounds) as u64)
+    }
+
+    /// Returns the states of the workflow of an epoch; none without one.
+    ///
+    /// # Errors
+    /// When the settings are invalid for the system.
+    pub fn states(&self) -> Result<Vec<State>, SystemError> {
+        if self.one_machine {
+            return Ok(Vec::new());
+        }
+        Ok(self.system()?.bind(&self.job)?.states())
     }
 
     /// Returns the number of workers' instances.
@@ -210,6 +237,9 @@ impl Training {
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn on_instances(&self) -> Result<BTreeMap<&'static str, u64>, SystemError> {
+        if self.one_machine {
+            return Ok(BTreeMap::from([(MACHINE, 1)]));
+        }
         let system = self.system()?;
         let on_instance = |function: &str| system.deployment().host_of(function) == Host::Instance;
         let mut count = BTreeMap::new();
@@ -248,6 +278,9 @@ impl Training {
     /// When there is no such system.
     pub fn roles(&self) -> Result<Vec<Role>, SystemError> {
         let mut roles = Vec::new();
+        if self.one_machine {
+            return Ok(roles);
+        }
         if self.uses_tensor_store {
             let deployment = self.system()?.deployment();
             let hosts = deployment.tensor_store_hosts(self.job.workers);

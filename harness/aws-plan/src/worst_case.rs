@@ -272,7 +272,7 @@ fn network_lines(
         let trial_s = row.deadline_s()? + AROUND_TRIAL_S;
         run_s += trial_s * row.trials;
         bytes += endpoint_bytes(row, &services)?;
-        let machines = u64::from(!row.system()?.bind(&row.job)?.states().is_empty());
+        let machines = u64::from(row.transitions()? > 0);
         // The next epoch of a peer begins before the last one ends.
         let executions = 2 * row.job.workers as u64;
         let acting = switch_transitions(row.calls()?.len() as u64, machines, executions);
@@ -530,6 +530,8 @@ mod tests {
             by_function: BTreeMap::new(),
             trial_s: None,
             instance_type: "g4dn.xlarge".into(),
+            one_machine: false,
+            gpus: None,
             trials: 2,
             uses_tensor_store: system == "spirt",
             uses_queue: system == "spirt",
@@ -596,6 +598,24 @@ mod tests {
         assert_eq!(quantity(&lines, "vpc_endpoint_gb"), gb);
         assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 0.0);
         assert_eq!(quantity(&lines, "s3_gb_month"), 2.0 * 2.0 * 2.0 / 30.0);
+    }
+
+    /// The local platform on one instance needs nothing else, whatever the system has elsewhere.
+    #[test]
+    fn a_machine_is_all_that_a_row_on_it_needs() {
+        let mut row = training("spirt");
+        row.one_machine = true;
+        let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
+        let hours = (900.0 * (3.0 * 9.0 + 1.0) + 540.0 + 120.0) / 3600.0;
+        is_close(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * hours);
+        for none in [
+            "lambda_gb_second",
+            "ec2/t2.medium",
+            "vpc_endpoint_hour",
+            "vpc_endpoint_gb",
+        ] {
+            assert_eq!(quantity(&lines, none), 0.0, "{none}");
+        }
     }
 
     #[test]

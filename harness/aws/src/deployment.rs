@@ -115,7 +115,7 @@ pub fn shared(
 pub fn ends(scope: &Scope, row: &Training, trial_index: TrialIndex) -> Result<Ends, SystemError> {
     let system = row.job.system.as_str();
     let functions = row.calls()?;
-    let has_machine = !row.system()?.bind(&row.job)?.states().is_empty();
+    let has_machine = row.transitions()? > 0;
     let machine = state_machine_name(scope, system, trial_index);
     let machine = has_machine.then(|| scope.arn("states", &format!("stateMachine:{machine}")));
     Ok(Ends {
@@ -157,7 +157,7 @@ pub fn names(
     row: &Training,
     trial_index: TrialIndex,
 ) -> Result<String, SystemError> {
-    let (calls, states) = (row.calls()?, row.system()?.bind(&row.job)?.states());
+    let (calls, states) = (row.calls()?, row.states()?);
     let system = row.job.system.as_str();
     let name = |function: &'static str| {
         (
@@ -202,8 +202,8 @@ pub fn of_trial(
     trial_index: TrialIndex,
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
-    let (calls, bound) = (row.calls()?, row.system()?.bind(&row.job)?);
-    let (workflow, rounds) = (bound.states(), bound.rounds());
+    let (calls, workflow) = (row.calls()?, row.states()?);
+    let rounds = row.system()?.bind(&row.job)?.rounds();
     let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
     let name = |function: &str| function_name(scope, system, function, trial_index);
@@ -354,6 +354,8 @@ pub(crate) mod tests {
             by_function: BTreeMap::new(),
             trial_s: None,
             instance_type: "g4dn.xlarge".into(),
+            one_machine: false,
+            gpus: None,
             trials: 1,
             uses_tensor_store: system.name() == "spirt",
             uses_queue: system.name() == "spirt",

@@ -19,7 +19,7 @@ use super::{of_settings, simulation};
 use crate::cost::PriceBook;
 use crate::hash::sha256_hex;
 use crate::platform::Site;
-use crate::rows::{OwnModel, Row, Simulation, StatedConstant, TensorStoreChoice};
+use crate::rows::{OneMachine, OwnModel, Row, Simulation, StatedConstant, TensorStoreChoice};
 use crate::suggest::did_you_mean;
 use crate::yaml::schema;
 
@@ -39,8 +39,10 @@ pub struct Checker<'a> {
     pub simulation: Option<&'a Simulation>,
     /// Whether the channels are real servers.
     pub has_servers: bool,
-    /// Where trials run.
+    /// Where trials run: on a rented machine as on this one.
     pub site: Site,
+    /// The rented machine that runs them by the local platform, if one does.
+    pub one_machine: Option<OneMachine>,
 }
 
 /// A row with valid fields.
@@ -149,6 +151,7 @@ impl Checker<'_> {
             client: self.client(fields, training.client)?,
             tensor_store: self.tensor_store(fields, training.tensor_store)?,
             jobs: self.jobs(fields, training.jobs)?,
+            one_machine: self.one_machine,
             sandbox,
         };
         Ok(CheckedRow { row, impossible })

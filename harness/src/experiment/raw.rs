@@ -14,7 +14,7 @@ use super::names;
 use super::simulation::SimulationChoice;
 use crate::platform::PlatformKind;
 use crate::rows::sandbox::{Account, EPHEMERAL_STORAGE_MB};
-use crate::rows::{Fault, OwnModel, Precision, StatedConstant, TensorStoreChoice};
+use crate::rows::{Fault, OneMachine, OwnModel, Precision, StatedConstant, TensorStoreChoice};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;
@@ -60,6 +60,9 @@ pub struct Header {
     /// On `local`: what serves the channels.
     #[serde(default)]
     pub services: Services,
+    /// On `aws`: one rented `instance_type` runs the whole of each trial by the local platform, in place of
+    /// functions and services.
+    pub one_machine: Option<OneMachine>,
     /// Trial t of every row has a seed that is mixed from this and t.
     #[serde(default = "defaults::seed")]
     #[schemars(range(max = u64::MAX))]

@@ -66,6 +66,8 @@ pub fn training(usage: &RowUsage) -> Training {
         by_function: usage.most.iter().map(of_function).collect(),
         trial_s: None,
         instance_type: usage.row.instance_type.clone(),
+        one_machine: usage.row.one_machine.is_some(),
+        gpus: usage.row.one_machine.and_then(|machine| machine.gpus),
         trials: usage.trials as u64,
         uses_tensor_store: usage.uses_tensor_store,
         uses_queue: usage.uses_queue,

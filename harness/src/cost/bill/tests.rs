@@ -33,6 +33,7 @@ fn usage(invocations: &[Invocation]) -> Usage<'_> {
         queue_service: QueueService::RabbitMq,
         tensor_store_hosts: 1,
         jobs: 1,
+        one_machine: false,
         instance_type: "g4dn.xlarge",
         function_price: None,
         invocations: invocations.iter().collect(),

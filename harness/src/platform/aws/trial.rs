@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use super::context::Trial;
 use super::progress::{Start, WorkerProgress};
 use super::services::{self, Services, store_settings};
-use super::{Aws, executions, instances, metrics, unusable};
+use super::{Aws, executions, instances, machine, metrics, unusable};
 use crate::metering::TrialOutcome;
 use crate::platform::{PlatformError, Progress, TrialData};
 use crate::rows::{Precision, TrialPlan};
@@ -151,6 +151,28 @@ impl Trial<'_> {
         if let Some(rented) = self.spending()?.rented(self.aws.endpoints, end) {
             progress.rented(&rented);
         }
+        if self.training.one_machine {
+            machine::put(self, data).await?;
+        } else {
+            self.put_dataset(data).await?;
+        }
+        let (scope, settings) = (&self.aws.scope, store_settings(self.row));
+        let hosts =
+            epochcost_aws::services::of_trial(scope, &self.training, self.place, &settings)?;
+        let services = if hosts.is_empty() {
+            Services::default()
+        } else {
+            self.provision(&hosts, made).await?;
+            services::wait(self).await?
+        };
+        if !self.training.one_machine {
+            instances::put_tasks(self).await?;
+        }
+        self.provision_somewhere(self.specs(&services)?, made).await
+    }
+
+    /// Puts the dataset where the workers fetch it.
+    async fn put_dataset(&self, data: &TrialData) -> Result<(), PlatformError> {
         let layout = self
             .system
             .bind(self.job())
@@ -162,17 +184,7 @@ impl Trial<'_> {
             let key = format!("{}/{DATASET_BUCKET}/{key}", self.scope());
             objects::put(&self.aws.clients, &bucket, &key, object).await?;
         }
-        let (scope, settings) = (&self.aws.scope, store_settings(self.row));
-        let hosts =
-            epochcost_aws::services::of_trial(scope, &self.training, self.place, &settings)?;
-        let services = if hosts.is_empty() {
-            Services::default()
-        } else {
-            self.provision(&hosts, made).await?;
-            services::wait(self).await?
-        };
-        instances::put_tasks(self).await?;
-        self.provision_somewhere(self.specs(&services)?, made).await
+        Ok(())
     }
 
     /// Makes `specs`, with its instances in another availability zone where one has no capacity
@@ -240,6 +252,9 @@ impl Trial<'_> {
 
     /// Starts the work and follows it to its end.
     async fn work(&self, progress: &dyn Progress) -> Result<TrialOutcome, PlatformError> {
+        if self.training.one_machine {
+            return machine::work(self, progress).await;
+        }
         if self.system.deployment().worker_host() == Host::Instance {
             return instances::work(self, progress).await;
         }

@@ -81,6 +81,7 @@ fn plan(system: &str) -> TrialPlan {
         own_model: None,
         classes: None,
         jobs: 1,
+        one_machine: None,
         constants: std::collections::BTreeMap::new(),
         client: None,
         tensor_store: None,
