@@ -17,7 +17,7 @@ pub const AROUND_TRIAL_S: u64 = 1_200;
 
 /// Upper bound of the seconds for which a worker's instance outlives its trial's own time: it boots,
 /// and leaves its log. Services begin before it.
-pub const AROUND_WORKER_S: u64 = 540;
+pub const AROUND_WORKER_S: u64 = 480;
 
 /// What runs on the instance that has the local platform.
 pub const MACHINE: &str = "machine";

@@ -606,7 +606,7 @@ mod tests {
         let mut row = training("spirt");
         row.one_machine = true;
         let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
-        let hours = (900.0 * (3.0 * 9.0 + 1.0) + 540.0 + 120.0) / 3600.0;
+        let hours = (900.0 * (3.0 * 9.0 + 1.0) + 480.0 + 120.0) / 3600.0;
         is_close(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * hours);
         for none in [
             "lambda_gb_second",
@@ -621,7 +621,7 @@ mod tests {
     #[test]
     fn instances_are_paid_until_the_deadline_and_no_function_is() {
         let lines = worst_case(&[training("gpu_baseline")], &Book).unwrap();
-        let hours = (900.0 * 4.0 + 540.0 + 120.0) / 3600.0;
+        let hours = (900.0 * 4.0 + 480.0 + 120.0) / 3600.0;
         is_close(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * 4.0 * hours);
         is_close(quantity(&lines, "ipv4_address_hour"), 2.0 * 4.0 * hours);
         assert_eq!(quantity(&lines, "lambda_gb_second"), 0.0);

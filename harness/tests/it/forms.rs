@@ -203,7 +203,9 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
     };
     let plan = plan(&[
         "cost-performance",
+        "kubeml/figure3",
         "kubeml/figure4",
+        "kubeml/jobs",
         "p2p/models",
         "p2p/peers",
         "p2p/text",
@@ -253,8 +255,15 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
     assert_eq!(of("cost-performance/figure2")["new_account_rows"], 0);
     // Four peers with a function for each of 235 mini-batches.
     assert_eq!(of("p2p/text")["needs"]["concurrency"], 940);
-    let why = plan["left_out"]["kubeml/figure4.aws"].as_str().unwrap();
-    assert!(why.contains("share GPUs"), "{why}");
+    // One machine has functions, services and GPUs.
+    let kubeml = of("kubeml/figure4");
+    assert_eq!(kubeml["needs"]["concurrency"], 0);
+    assert_eq!(kubeml["instances"], serde_json::json!({"g4dn.12xlarge": 1}));
+    let only = |by: &str| by.starts_with("ec2/g4dn") || !by.starts_with("ec2/");
+    let mut charged = kubeml["at_most_by"].as_object().unwrap().keys();
+    assert!(charged.all(|by| only(by) && by != "lambda_gb_second"));
+    let why = plan["left_out"]["kubeml/jobs.aws"].as_str().unwrap();
+    assert!(why.contains("at once"), "{why}");
     assert!(plan["left_out"]["cost-performance/table2"].is_string());
     // More money buys no less, and never more than it is.
     let budgets = plan["budgets"].as_array().unwrap();

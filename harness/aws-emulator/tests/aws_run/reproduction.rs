@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
+use epochcost::results::Reproduction;
 use serde_json::Value;
 
 use crate::cloud::{Cloud, epochcost, printed};
@@ -123,12 +124,10 @@ fn a_limit_is_that_of_all_items_and_what_was_paid_stays() {
 
 /// Lets a day pass for the reproduction and for the account, which is charged nothing.
 fn a_day_passes(cloud: &Cloud, directory: &Path) {
-    let file = directory.join("out/summary.json");
-    let mut summary: Value =
-        serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-    let began_s = summary["visits"]["began_s"].as_f64().unwrap();
-    summary["visits"]["began_s"] = (began_s - 86_400.0).into();
-    std::fs::write(&file, summary.to_string()).unwrap();
+    let out = directory.join("out");
+    let mut record = Reproduction::read(&out).unwrap();
+    record.visits.as_mut().unwrap().began_s -= 86_400.0;
+    record.write(&out).unwrap();
     let before = cloud.account();
     cloud.skip(86_400);
     for part in ["charged", "rented", "running"] {

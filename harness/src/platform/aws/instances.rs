@@ -16,7 +16,7 @@ use crate::metering::{Invocation, TrialOutcome};
 use crate::platform::{PlatformError, Progress};
 
 /// Time limit from an instance's start until its worker runs, seconds.
-const BOOT_S: u64 = 420;
+const BOOT_S: u64 = 360;
 /// Polls of the bucket per check whether the instances are alive.
 const POLLS_PER_STATE_CHECK: u32 = 10;
 
