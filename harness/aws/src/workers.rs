@@ -11,7 +11,7 @@ use crate::resource::{InstanceSpec, Spec};
 use crate::user_data::{Duty, script};
 use crate::{AwsError, Scope};
 
-pub use crate::names::{PROGRAM_KEY, WORKER_KEY};
+pub use crate::names::{CUDA_WORKER_KEY, PROGRAM_KEY, WORKER_KEY};
 
 /// Amazon Linux 2023 with NVIDIA's driver (AWS Deep Learning AMIs).
 const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
@@ -73,10 +73,11 @@ pub fn of_trial(
     subnet: Option<&str>,
 ) -> Result<Vec<Spec>, AwsError> {
     let (code, objects) = (code_bucket(scope), objects_bucket(scope));
-    let image = match row.job.device {
-        Device::Cuda => GPU_IMAGE,
-        Device::Cpu => IMAGE,
+    let (image, worker) = match row.job.device {
+        Device::Cuda => (GPU_IMAGE, CUDA_WORKER_KEY),
+        Device::Cpu => (IMAGE, WORKER_KEY),
     };
+    let worker = format!("s3://{code}/{worker}");
     let now = Timestamp::now();
     let expires = scope
         .ends_by(row, AROUND_WORKER_S, now)
@@ -87,14 +88,15 @@ pub fn of_trial(
         let log = format!("s3://{objects}/{}", log_key(trial_index, rank));
         let duty = if row.one_machine {
             Duty::Machine {
-                programs: format!("s3://{code}"),
+                program: format!("s3://{code}/{PROGRAM_KEY}"),
+                worker: worker.clone(),
                 trial: format!("s3://{objects}/{}", machine_prefix(trial_index)),
                 log,
                 gpus: row.gpus,
             }
         } else {
             Duty::Worker {
-                worker: format!("s3://{code}/{WORKER_KEY}"),
+                worker: worker.clone(),
                 task: format!("s3://{objects}/{}", task_key(trial_index, rank)),
                 log,
                 environment: environment.iter().cloned().chain([allowance]).collect(),
@@ -113,4 +115,44 @@ pub fn of_trial(
         }));
     }
     Ok(specs)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::deployment::tests::{rows, scope};
+
+    /// Instances with GPUs get the worker for them, others and functions the small one; a machine runs
+    /// this program.
+    #[test]
+    fn an_instance_gets_the_worker_of_its_device() {
+        let mut row = rows()
+            .into_iter()
+            .find(|row| row.row == "gpu_baseline")
+            .unwrap();
+        let place = TrialIndex { row: 0, trial: 0 };
+        let scripts = |row: &Training| -> Vec<String> {
+            let specs = of_trial(&scope(), row, place, &[], None).unwrap();
+            let script = |spec| match spec {
+                Spec::Instance(instance) => instance.user_data,
+                other => panic!("{:?}", other.address()),
+            };
+            specs.into_iter().map(script).collect()
+        };
+        for (device, program) in [
+            (Device::Cpu, "/bootstrap' bootstrap"),
+            (Device::Cuda, "/bootstrap-cuda' bootstrap"),
+        ] {
+            (row.job.device, row.one_machine) = (device, false);
+            let each = scripts(&row);
+            assert_eq!(each.len(), row.job.workers);
+            assert!(each.iter().all(|one| one.contains(program)), "{each:?}");
+            row.one_machine = true;
+            let whole = scripts(&row);
+            assert_eq!(whole.len(), 1);
+            assert!(whole[0].contains(program) && whole[0].contains("/epochcost' epochcost"));
+        }
+    }
 }

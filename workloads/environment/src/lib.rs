@@ -67,6 +67,8 @@ pub mod user {
     /// Path of the worker binary; unset, the harness builds or finds one. Read by
     /// the harness.
     pub const WORKER: &str = "EPOCHCOST_WORKER";
+    /// Path of a worker with CUDA for rented GPUs; unset, the worker is on all. Read by the harness.
+    pub const CUDA_WORKER: &str = "EPOCHCOST_CUDA_WORKER";
     /// Path of the tensor store's Redis module. Read by the harness, for
     /// `services: real`.
     pub const TENSORDB: &str = "EPOCHCOST_TENSORDB";

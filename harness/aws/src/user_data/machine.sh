@@ -1,9 +1,8 @@
 # shellcheck shell=bash
 # Part of worker.sh: runs a trial on the local platform, and hands in what was recorded of it.
-for program in epochcost bootstrap; do
-    copy @PROGRAMS_URL@"/$program" "$program"
-    chmod +x "$program"
-done
+copy @PROGRAM_URL@ epochcost
+copy @WORKER_URL@ bootstrap
+chmod +x epochcost bootstrap
 for file in trial.json train.bin test.bin; do
     copy @TRIAL_URL@"/$file" "$file"
 done

@@ -68,8 +68,10 @@ pub enum Duty {
     },
     /// The local platform, which runs one trial.
     Machine {
-        /// `s3://` URL below which this program and the worker are.
-        programs: String,
+        /// `s3://` URL of this program.
+        program: String,
+        /// `s3://` URL of the worker binary.
+        worker: String,
         /// `s3://` URL below which the trial and its data are, and what was recorded will be.
         trial: String,
         /// `s3://` URL for its log, which it writes when it ends.
@@ -129,7 +131,8 @@ pub fn script(duty: &Duty, region: &str, expires: Timestamp) -> Result<String, A
             works(&fill(TASK, &values)?, log, region, &minutes)
         }
         Duty::Machine {
-            programs,
+            program,
+            worker,
             trial,
             log,
             gpus,
@@ -138,7 +141,8 @@ pub fn script(duty: &Duty, region: &str, expires: Timestamp) -> Result<String, A
             let visible =
                 visible.map(|visible| ("CUDA_VISIBLE_DEVICES".to_owned(), visible.join(",")));
             let values = [
-                ("PROGRAMS_URL", &*quoted(programs)?),
+                ("PROGRAM_URL", &*quoted(program)?),
+                ("WORKER_URL", &quoted(worker)?),
                 ("TRIAL_URL", &quoted(trial)?),
                 ("ENVIRONMENT", &exports(visible.as_slice())?),
             ];

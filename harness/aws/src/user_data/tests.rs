@@ -93,7 +93,8 @@ fn a_worker_runs_its_task_hands_in_its_log_and_ends_its_instance() {
 fn a_machine_runs_a_trial_and_hands_in_what_it_recorded() {
     for fails in [false, true] {
         let duty = Duty::Machine {
-            programs: "s3://code".into(),
+            program: "s3://code/epochcost".into(),
+            worker: "s3://code/bootstrap-cuda".into(),
             trial: "s3://objects/it's r0t0".into(),
             log: "s3://objects/log.txt".into(),
             gpus: Some(2),

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cmd::findings;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::experiment::{Experiment, Options};
+use crate::experiment::{Experiment, FormName, Options};
 use crate::platform::{Finding, PlatformKind, PlatformOptions};
 use crate::run::platform_findings;
 use crate::ui::Output;
@@ -48,8 +48,15 @@ async fn of_account(kind: PlatformKind, file: Option<&Path>) -> Result<Vec<Findi
         let platform = kind.open(PlatformOptions::default())?;
         return Ok(platform.doctor().await?);
     };
+    // What `reproduce` runs there, where the experiment has a form for it.
+    let whole = Experiment::load(file, &Options::default())?;
+    let form = FormName::of(kind).filter(|name| {
+        let form = whole.forms.get(*name);
+        form.is_some_and(|form| form.leave_out.is_none())
+    });
     let options = Options {
-        platform: Some(kind),
+        platform: form.is_none().then_some(kind),
+        form,
         ..Options::default()
     };
     platform_findings(&Experiment::load(file, &options)?).await

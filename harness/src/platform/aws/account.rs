@@ -4,18 +4,22 @@
 use async_trait::async_trait;
 use epochcost_aws::deployment::Training;
 use epochcost_aws::doctor::{Needs, check};
+use epochcost_aws::package;
 use epochcost_aws::planned::planned;
 use epochcost_aws::pricing::{PriceError, fetch_as_configured, queries};
 use epochcost_aws::resource::Found;
 use epochcost_aws::{
     Clients, RunFilter, RunId, Scope, caller_policy, monthly_usd, remove_all, survey,
 };
+use epochcost_systems::Device;
 use jiff::Timestamp;
 
 use super::prices::Book;
 use super::unusable;
+use crate::chain::chain;
 use crate::cost::{Price, PriceBook};
 use crate::platform::aws_plan::{bound, training};
+use crate::platform::local::worker::{self, Description, Worker};
 use crate::platform::{
     Cloud, Estimates, Finding, Leftover, NoWorstCase, PlannedResource, PlatformError,
     RefreshedPrices, Removal, Resource, RowUsage, Survey, SurveyFilter, WorstCase,
@@ -42,13 +46,64 @@ pub(super) async fn doctor(estimates: Option<&Estimates>) -> Result<Vec<Finding>
             Needs::of(&rows).map_err(unusable)?
         }
     };
+    let mut programs = Vec::new();
+    if let Some(estimates) = estimates {
+        programs = workers(&estimates.rows).await;
+    }
     let clients = Clients::load(None).await?;
     let checks = check(&clients, needs).await;
     let findings = checks.into_iter().map(|check| match check.found {
         Ok(found) => Finding::there(check.what, found),
         Err(found) => Finding::lacking(check.what, found, check.remedy),
     });
-    Ok(findings.collect())
+    Ok(findings.chain(programs).collect())
+}
+
+/// Returns whether the workers that rows need are there and fit: one for functions and CPUs, and where a
+/// row computes on GPUs, one with CUDA.
+async fn workers(rows: &[RowUsage]) -> Vec<Finding> {
+    let needs_gpus = rows.iter().any(|row| row.row.job.device == Device::Cuda);
+    let own = worker::find_and_describe().await.map(Some);
+    let mut findings = vec![of_worker("worker", &own)];
+    if needs_gpus {
+        let named = worker::for_rented_gpus().await;
+        let for_gpus = match &named {
+            Ok(None) => own,
+            _ => named,
+        };
+        let what = "worker for GPUs";
+        findings.push(match &for_gpus {
+            Ok(Some((_, about))) if !about.built_with_cuda => Finding::lacking(
+                what,
+                "it was built without CUDA",
+                "build one with it (docs/cuda.md), and name it in EPOCHCOST_CUDA_WORKER",
+            ),
+            found => of_worker(what, found),
+        });
+    }
+    findings
+}
+
+/// Returns whether a worker is there, and starts on AWS.
+fn of_worker(what: &str, found: &Result<Option<(Worker, Description)>, PlatformError>) -> Finding {
+    let remedy = "`just package-aws` builds one that starts on Amazon Linux 2023; name it in EPOCHCOST_WORKER";
+    let read = match found {
+        Ok(Some((worker, _))) => std::fs::read(worker.program()).map_err(|error| error.to_string()),
+        Ok(None) => Err("there is none".to_owned()),
+        Err(error) => Err(chain(error)),
+    };
+    let checked = read.and_then(|binary| {
+        let checked = package::check(&binary, true);
+        checked.map_err(|error| error.to_string())
+    });
+    match (checked, found) {
+        (Ok(binary), Ok(Some((worker, _)))) => {
+            let mb = binary.bytes / 1_000_000;
+            Finding::there(what, format!("{}, {mb} MB", worker.path.display()))
+        }
+        (Ok(_), _) => Finding::lacking(what, "there is none", remedy),
+        (Err(problem), _) => Finding::lacking(what, problem, remedy),
+    }
 }
 
 /// Returns a resource that was found, with what it costs per month.

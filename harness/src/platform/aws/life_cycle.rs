@@ -83,7 +83,7 @@ impl OnAws {
     async fn agree(
         &self,
         plans: &[TrialPlan],
-        worker: &Path,
+        workers: (&Path, Option<&Path>),
         consent: &SpendingConsent,
         output: Output,
     ) -> Result<ConsentedRun, PlatformError> {
@@ -110,7 +110,7 @@ impl OnAws {
             let mut answer = String::new();
             stdin().lock().read_line(&mut answer).ok().map(|_| answer)
         };
-        let programs = Programs::read(&trainings, worker, module.as_deref()).await?;
+        let programs = Programs::read(&trainings, workers, module.as_deref()).await?;
         ConsentedRun::ask(trainings, programs, &budget, answer).await
     }
 
@@ -167,7 +167,7 @@ const OTHER_PRICES: &str = "the price book lacks it; `epochcost aws prices refre
 fn without_cuda(row: &Row, has_cuda: bool) -> Option<String> {
     (row.job.device == Device::Cuda && !has_cuda).then(|| {
         "its device is a GPU, and the worker was built without CUDA: build one with it (docs/cuda.md) \
-         and name it in EPOCHCOST_WORKER, or compute on CPUs with `--set 'device={kind: cpu}'`"
+         and name it in EPOCHCOST_CUDA_WORKER, or compute on CPUs with `--set 'device={kind: cpu}'`"
             .to_owned()
     })
 }
@@ -201,7 +201,15 @@ impl Platform for OnAws {
         output: Output,
     ) -> Result<Prepared, PlatformError> {
         let (worker, description) = worker::find_and_describe().await?;
-        let consented = self.agree(plans, worker.program(), consent, output).await?;
+        let for_gpus = worker::for_rented_gpus().await?;
+        let has_cuda = for_gpus
+            .as_ref()
+            .map_or(description.built_with_cuda, |(_, on_gpus)| {
+                on_gpus.built_with_cuda
+            });
+        let for_gpus = for_gpus.as_ref().map(|(worker, _)| worker.program());
+        let workers = (worker.program(), for_gpus);
+        let consented = self.agree(plans, workers, consent, output).await?;
         let program = worker.program().to_owned();
         let rehearsed = consented.clients.is_rehearsal();
         self.worker = Some(worker);
@@ -210,7 +218,7 @@ impl Platform for OnAws {
             worker: Some(program),
             rehearsed,
             infeasible: (plans.iter())
-                .map(|plan| without_cuda(&plan.row, description.built_with_cuda))
+                .map(|plan| without_cuda(&plan.row, has_cuda))
                 .collect(),
             ..Prepared::default()
         })

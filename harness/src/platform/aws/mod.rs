@@ -21,6 +21,7 @@ mod trial;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use epochcost_aws::deployment::{self, Package, Training};
 use epochcost_aws::resource::{Architecture, Kind, ObjectSpec};
 use epochcost_aws::services::MODULE_KEY;
@@ -28,7 +29,7 @@ use epochcost_aws::{
     Approval, AwsError, Cause, Clients, Consent, Journal, RunId, Scope, SpendingLimit, package,
     provision, workers,
 };
-use epochcost_systems::SystemError;
+use epochcost_systems::{Device, SystemError};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 use tokio_util::task::AbortOnDropHandle;
@@ -89,6 +90,8 @@ struct ConsentedRun {
 struct Programs {
     /// The worker.
     worker: Vec<u8>,
+    /// The worker for GPUs, where it is another one.
+    cuda_worker: Option<Vec<u8>>,
     /// The processor that it was built for.
     architecture: Architecture,
     /// The tensor store's Redis module, where a row needs it.
@@ -105,11 +108,19 @@ impl Programs {
     /// [`PlatformError::Worker`] with the remedy; [`PlatformError::Io`].
     async fn read(
         rows: &[Training],
-        worker: &Path,
+        (worker, cuda_worker): (&Path, Option<&Path>),
         module: Option<&Path>,
     ) -> Result<Self, PlatformError> {
         let worker = read("the worker", worker).await?;
         let checked = package::check(&worker, has_instances(rows)?).map_err(unfit)?;
+        let cuda_worker = match cuda_worker {
+            Some(path) if rows.iter().any(on_gpus) => {
+                let worker = read("the worker for GPUs", path).await?;
+                package::check(&worker, true).map_err(unfit)?;
+                Some(worker)
+            }
+            _ => None,
+        };
         let module = match module {
             None => None,
             Some(module) => Some(read("the Redis module", module).await?),
@@ -126,6 +137,7 @@ impl Programs {
         }
         Ok(Self {
             worker,
+            cuda_worker,
             architecture: checked.architecture,
             module,
             own,
@@ -214,9 +226,17 @@ impl ConsentedRun {
             body: package.into(),
         }];
         if has_instances(&rows)? {
+            let worker = Bytes::from(programs.worker);
+            if rows.iter().any(on_gpus) {
+                let for_gpus = programs.cuda_worker.map(Bytes::from);
+                code.push(ObjectSpec {
+                    key: workers::CUDA_WORKER_KEY.to_owned(),
+                    body: for_gpus.unwrap_or_else(|| worker.clone()),
+                });
+            }
             code.push(ObjectSpec {
                 key: workers::WORKER_KEY.to_owned(),
-                body: programs.worker.into(),
+                body: worker,
             });
         }
         if let Some(own) = programs.own {
@@ -259,6 +279,11 @@ impl ConsentedRun {
             spent_usd: std::sync::Mutex::new(before_usd + shared_usd),
         })
     }
+}
+
+/// Returns whether workers of a row compute on GPUs.
+fn on_gpus(row: &Training) -> bool {
+    row.job.device == Device::Cuda
 }
 
 /// Returns whether workers of any row run on instances.

@@ -140,6 +140,20 @@ fn missing(program: &Path) -> PlatformError {
     ))
 }
 
+/// Finds the worker that `EPOCHCOST_CUDA_WORKER` names for rented GPUs, and asks it what it is.
+///
+/// # Errors
+/// [`PlatformError::Worker`] when it is unusable, or another version.
+pub async fn for_rented_gpus() -> Result<Option<(Worker, Description)>, PlatformError> {
+    let path = env::var_os(epochcost_environment::user::CUDA_WORKER);
+    let Some(path) = path.filter(|path| !path.is_empty()) else {
+        return Ok(None);
+    };
+    let worker = Worker::at(path.into())?;
+    let description = worker.describe().await?;
+    Ok(Some((worker, description)))
+}
+
 /// Finds or builds the worker on a thread that may block, and asks it what it is.
 ///
 /// # Errors
