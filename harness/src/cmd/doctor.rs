@@ -3,12 +3,12 @@
 use epochcost_datasets::{self as datasets, Origin};
 
 use crate::cmd::findings;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::data::default_directory;
-use crate::platform::{Finding, PlatformKind, PlatformOptions, cloud, platforms};
-use crate::results::Machine;
-use crate::ui::Output;
+use epochcost_experiment::data::default_directory;
+use epochcost_planner::error::Error;
+use epochcost_platform::{Finding, PlatformKind, PlatformOptions, cloud, platforms};
+use epochcost_record::Machine;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
 
 /// `doctor`.
 #[derive(Debug, clap::Args)]

@@ -7,9 +7,9 @@ use epochcost_datasets::{self as datasets, DatasetError, Origin, PublishedFile};
 use indicatif::ProgressBar;
 
 use crate::download::{self, DownloadError, Event, Patience, Request};
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::ui::{Output, bar};
+use epochcost_experiment::Experiment;
+use epochcost_planner::error::Error;
+use epochcost_spec::ui::{Output, bar};
 
 /// Downloads of data, and where from.
 #[derive(Debug, clap::Args)]

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::signal::stop_signal;
-use crate::error::Error;
-use crate::format::usd;
-use crate::platform::Platform;
-use crate::ui::Output;
+use epochcost_planner::error::Error;
+use epochcost_platform::Platform;
+use epochcost_spec::format::usd;
+use epochcost_spec::ui::Output;
 
 /// Removes everything that runs in `directory` created, and reports what is left.
 ///

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use crate::cmd::findings;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::{Experiment, Options};
-use crate::platform::{Finding, PlatformKind, PlatformOptions};
 use crate::run::platform_findings;
-use crate::ui::Output;
+use epochcost_experiment::{Experiment, Options};
+use epochcost_planner::error::Error;
+use epochcost_platform::{Finding, PlatformKind, PlatformOptions};
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
 
 /// Checks the accounts of clouds, for an experiment where one is named.
 ///

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::format::shell_word;
 use crate::schemas::{self, KINDS};
-use crate::shipped;
-use crate::ui::Output;
-use crate::yaml::named;
+use epochcost_planner::error::Error;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::format::shell_word;
+use epochcost_spec::shipped;
+use epochcost_spec::ui::Output;
+use epochcost_spec::yaml::named;
 
 /// What `--json` prints.
 #[derive(Serialize)]

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use super::Request;
 use super::catalogue::Entry;
 use super::run_state::{Binaries, RunState};
-use crate::chain::chain;
-use crate::error::Error;
-use crate::experiment::{Experiment, Form, FormName, Options, PlatformKind};
-use crate::platform::PlatformError;
-use crate::results::{Item, ItemState};
 use crate::run::execute::runnable;
+use epochcost_experiment::{Experiment, Form, FormName, Options, PlatformKind};
+use epochcost_planner::error::Error;
+use epochcost_platform::PlatformError;
+use epochcost_record::{Item, ItemState};
+use epochcost_spec::chain::chain;
 
 /// An item and what there is to do for it.
 pub(super) struct Task {
