@@ -1,6 +1,7 @@
 //! Rows of an experiment on AWS: functions and instances of a trial, how often it invokes
 //! them, and how long it may take.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use epochcost_channels::Allowance;
@@ -13,6 +14,13 @@ pub const SERVICE_INSTANCE: &str = "t2.medium";
 /// Upper bound of the seconds around a trial's own time: its resources are created and
 /// boot, its log and metrics arrive, and its resources are removed.
 pub const AROUND_TRIAL_S: u64 = 1_200;
+
+/// Upper bound of the seconds for which a worker's instance outlives its trial's own time: it boots,
+/// and leaves its log. Services begin before it.
+pub const AROUND_WORKER_S: u64 = 480;
+
+/// What runs on the instance that has the local platform.
+pub const MACHINE: &str = "machine";
 
 /// Service of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,14 +49,18 @@ pub struct Training {
     pub job: Job,
     /// Memory size of every function, MB.
     pub memory_mb: u32,
-    /// Time limit of an invocation, seconds.
-    pub timeout_s: u64,
+    /// Limits of an invocation of a function that its forecast does not know.
+    pub limits: Limits,
+    /// Limits of an invocation that its forecast gives, by the function's name.
+    pub by_function: BTreeMap<String, Limits>,
     /// Time limit of a trial that its forecast gives, seconds.
     pub trial_s: Option<u64>,
-    /// Most requests of an invocation to the object store.
-    pub allowance: Allowance,
     /// Type of the workers' instances.
     pub instance_type: String,
+    /// Whether one instance runs the local platform in place of functions, workers and services.
+    pub one_machine: bool,
+    /// GPUs that its workers share; all, if none.
+    pub gpus: Option<u32>,
     /// Number of trials.
     pub trials: u64,
     /// Whether the exchange uses a tensor store.
@@ -63,6 +75,15 @@ pub struct Training {
     pub gets: u64,
     /// Number of objects of the dataset that a trial reads.
     pub data_gets: u64,
+}
+
+/// Limits of one invocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time limit, seconds.
+    pub timeout_s: u64,
+    /// Most requests to the object store.
+    pub allowance: Allowance,
 }
 
 /// Function with the maximum number of its invocations.
@@ -86,6 +107,14 @@ impl Training {
         })
     }
 
+    /// Returns the limits of an invocation of `function`.
+    pub fn limits(&self, function: &str) -> Limits {
+        self.by_function
+            .get(function)
+            .copied()
+            .unwrap_or(self.limits)
+    }
+
     /// Returns the Lambda functions that a trial invokes.
     ///
     /// A worker invokes itself again at most once per epoch. A state machine is executed
@@ -94,6 +123,9 @@ impl Training {
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn calls(&self) -> Result<Vec<FunctionCalls>, SystemError> {
+        if self.one_machine {
+            return Ok(Vec::new());
+        }
         let system = self.system()?;
         let batches = self.job.batches_per_worker;
         let peer_epochs = (self.job.workers * self.job.epochs) as u64;
@@ -135,6 +167,9 @@ impl Training {
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn functions_at_once(&self) -> Result<u64, SystemError> {
+        if self.one_machine {
+            return Ok(0);
+        }
         let system = self.system()?;
         let bound = system.bind(&self.job)?;
         let workers = self.job.workers as u64;
@@ -167,6 +202,9 @@ impl Training {
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn transitions(&self) -> Result<u64, SystemError> {
+        if self.one_machine {
+            return Ok(0);
+        }
         let bound = self.system()?.bind(&self.job)?;
         let rounds = bound.rounds().max(1);
         let batches = self.job.batches_per_worker.div_ceil(rounds);
@@ -175,20 +213,48 @@ impl Training {
         Ok(once * (self.job.workers * self.job.epochs * rounds) as u64)
     }
 
+    /// Returns the states of the workflow of an epoch; none without one.
+    ///
+    /// # Errors
+    /// When the settings are invalid for the system.
+    pub fn states(&self) -> Result<Vec<State>, SystemError> {
+        if self.one_machine {
+            return Ok(Vec::new());
+        }
+        Ok(self.system()?.bind(&self.job)?.states())
+    }
+
     /// Returns the number of workers' instances.
     ///
     /// # Errors
     /// When the settings are invalid for the system.
     pub fn instances(&self) -> Result<u64, SystemError> {
+        Ok(self.on_instances()?.values().sum())
+    }
+
+    /// Returns what runs on workers' instances, by the system's name of it, with their number.
+    ///
+    /// # Errors
+    /// When the settings are invalid for the system.
+    pub fn on_instances(&self) -> Result<BTreeMap<&'static str, u64>, SystemError> {
+        if self.one_machine {
+            return Ok(BTreeMap::from([(MACHINE, 1)]));
+        }
         let system = self.system()?;
         let on_instance = |function: &str| system.deployment().host_of(function) == Host::Instance;
-        Ok(match system.bind(&self.job)?.launch() {
+        let mut count = BTreeMap::new();
+        match system.bind(&self.job)?.launch() {
             Launch::Workers(workers) => {
-                workers.iter().filter(|(name, _)| on_instance(name)).count() as u64
+                for (name, _) in workers.into_iter().filter(|(name, _)| on_instance(name)) {
+                    *count.entry(name).or_default() += 1;
+                }
             }
-            Launch::Workflow { bootstrap } if on_instance(bootstrap) => self.job.workers as u64,
-            Launch::Workflow { .. } => 0,
-        })
+            Launch::Workflow { bootstrap } if on_instance(bootstrap) => {
+                count.insert(bootstrap, self.job.workers as u64);
+            }
+            Launch::Workflow { .. } => {}
+        }
+        Ok(count)
     }
 
     /// Returns the types of a trial's instances, with how many of each there are.
@@ -212,6 +278,9 @@ impl Training {
     /// When there is no such system.
     pub fn roles(&self) -> Result<Vec<Role>, SystemError> {
         let mut roles = Vec::new();
+        if self.one_machine {
+            return Ok(roles);
+        }
         if self.uses_tensor_store {
             let deployment = self.system()?.deployment();
             let hosts = deployment.tensor_store_hosts(self.job.workers);
@@ -238,7 +307,7 @@ impl Training {
     /// When there is no such system.
     pub fn deadline_s(&self) -> Result<u64, SystemError> {
         let turns = self.job.epochs * self.system()?.deployment().functions.len().max(1) + 1;
-        let longest_s = self.timeout_s.saturating_mul(turns as u64);
+        let longest_s = self.limits.timeout_s.saturating_mul(turns as u64);
         Ok(self.trial_s.unwrap_or(longest_s))
     }
 }

@@ -3,11 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use epochcost_channels::Allowance;
 use epochcost_systems::SystemError;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::{AROUND_TRIAL_S, EndpointService, SERVICE_INSTANCE, Training, endpoints};
+use crate::{
+    AROUND_TRIAL_S, AROUND_WORKER_S, EndpointService, FunctionCalls, SERVICE_INSTANCE, Training,
+    endpoints,
+};
 
 /// Time for which everything that a run pays for outlives this program, s: its lease.
 pub const LEASE_S: u64 = 2_400;
@@ -17,6 +21,8 @@ pub const RENEWED_S: u64 = 600;
 pub const SWITCH_ROUNDS: usize = 3;
 /// Attempts of its calls that EC2 refuses.
 pub const SWITCH_RETRIES: usize = 4;
+/// Time in which the switch has ended a run whose lease is over, s: all its rounds.
+const SWITCH_S: u64 = 660;
 /// Transitions of an execution of the switch that is stopped while it waits.
 const WAITING_TRANSITIONS: u64 = 2;
 
@@ -135,10 +141,22 @@ pub fn lasts_s(rows: &[Training]) -> Result<u64, SystemError> {
     Ok(seconds)
 }
 
-/// Returns the days until objects are gone: they expire with the run, and S3 removes them within
+/// Returns the seconds for which a trial needs its objects, at most, whichever it is of these rows.
+///
+/// # Errors
+/// When there is no such system.
+pub fn object_s(rows: &[Training]) -> Result<u64, SystemError> {
+    let mut longest_s = 0;
+    for row in rows {
+        longest_s = longest_s.max(row.deadline_s()?.saturating_add(AROUND_TRIAL_S));
+    }
+    Ok(longest_s)
+}
+
+/// Returns the days until objects are gone: they expire with their trial, and S3 removes them within
 /// another day.
 fn object_days(rows: &[Training]) -> Result<f64, SystemError> {
-    Ok((lasts_s(rows)?.div_ceil(DAY_S) + 1) as f64)
+    Ok((object_s(rows)?.div_ceil(DAY_S) + 1) as f64)
 }
 
 /// As [`worst_case`], where objects are kept for so many days.
@@ -254,7 +272,7 @@ fn network_lines(
         let trial_s = row.deadline_s()? + AROUND_TRIAL_S;
         run_s += trial_s * row.trials;
         bytes += endpoint_bytes(row, &services)?;
-        let machines = u64::from(!row.system()?.bind(&row.job)?.states().is_empty());
+        let machines = u64::from(row.transitions()? > 0);
         // The next epoch of a peer begins before the last one ends.
         let executions = 2 * row.job.workers as u64;
         let acting = switch_transitions(row.calls()?.len() as u64, machines, executions);
@@ -291,9 +309,19 @@ fn endpoint_bytes(
     let invocations: u64 = row.calls()?.iter().map(|called| called.at_most).sum();
     let polls = match row.transitions()? {
         0 => 0.0,
-        _ => row.instances()? as f64 * row.deadline_s()? as f64 * POLLS_PER_SECOND,
+        _ => {
+            let asked = polls_per_second(row, "status_poll_ms").unwrap_or(POLLS_PER_SECOND);
+            row.instances()? as f64 * row.deadline_s()? as f64 * asked
+        }
     };
     Ok((invocations as f64 + polls) * row.trials as f64 * 2.0 * TASK_BYTES)
+}
+
+/// Returns how often a setting has a worker poll; none without the setting.
+fn polls_per_second(row: &Training, setting: &str) -> Option<f64> {
+    let interval_ms = row.job.settings.get(setting);
+    let interval_ms = interval_ms.and_then(serde_json::Value::as_f64);
+    interval_ms.map(|ms| POLLS_PER_SECOND.min(1e3 / ms))
 }
 
 /// Polls of one waiting worker.
@@ -306,11 +334,7 @@ impl Polls {
     /// Returns how often a row's workers poll: as their settings say, and never more often than
     /// the service answers.
     fn of(row: &Training) -> Result<Self, SystemError> {
-        let per_second = |setting: &str| {
-            let interval_ms = row.job.settings.get(setting);
-            let interval_ms = interval_ms.and_then(serde_json::Value::as_f64);
-            interval_ms.map(|ms| POLLS_PER_SECOND.min(1e3 / ms))
-        };
+        let per_second = |setting: &str| polls_per_second(row, setting);
         if !row.system()?.deployment().polls_by_listing {
             let at_once = row.job.settings.get("transfers_at_once");
             let at_once = at_once.and_then(serde_json::Value::as_f64).unwrap_or(1.0);
@@ -326,6 +350,21 @@ impl Polls {
     }
 }
 
+/// Returns the seconds that functions of a trial run at most: every invocation until its time-out, and
+/// as many as run at once, twice as one may start the next, until nothing starts another: the trial's
+/// deadline, or where this program has died the end of the run's lease.
+fn function_s(row: &Training, calls: &[FunctionCalls]) -> Result<u64, SystemError> {
+    let (mut all_s, mut longest_s) = (0u64, 0);
+    for called in calls {
+        let timeout_s = row.limits(called.function).timeout_s;
+        all_s = all_s.saturating_add(called.at_most.saturating_mul(timeout_s));
+        longest_s = longest_s.max(timeout_s);
+    }
+    let around_s = AROUND_TRIAL_S.max(LEASE_S + SWITCH_S);
+    let trial_s = row.deadline_s()?.saturating_add(around_s + longest_s);
+    Ok(all_s.min(trial_s.saturating_mul(2 * row.functions_at_once()?)))
+}
+
 /// Adds the lines of a row.
 fn row_lines(
     row: &Training,
@@ -337,18 +376,24 @@ fn row_lines(
     let mut charge = |dimension: &str, what: &str, quantity: f64| {
         charge((&row.row, prices), lines, dimension, what, quantity)
     };
-    let invocations: u64 = row.calls()?.iter().map(|called| called.at_most).sum();
+    let calls = row.calls()?;
+    let invocations: u64 = calls.iter().map(|called| called.at_most).sum();
     let invocations = invocations as f64 * trials;
     let deadline_s = row.deadline_s()?;
-    let function_s = invocations * row.timeout_s as f64;
+    let function_s = function_s(row, &calls)? as f64 * trials;
     let instances = row.instances()?;
     // An instance whose trial nobody watches any more ends itself at this time.
-    let lived_s = (deadline_s + AROUND_TRIAL_S + ENDING_S).max(EC2_MINIMUM_S) as f64;
-    let instance_hours = instances as f64 * trials * lived_s / 3600.0;
+    let hours = |count: f64, around_s: u64| {
+        let lived_s = (deadline_s + around_s + ENDING_S).max(EC2_MINIMUM_S) as f64;
+        count * trials * lived_s / 3600.0
+    };
+    let hosts = row.service_hosts()? as f64;
+    let worker_hours = hours(instances as f64, AROUND_WORKER_S);
+    let host_hours = hours(hosts, AROUND_TRIAL_S);
     // Functions and state machines.
     charge(
         "lambda_gb_second",
-        "every invocation until its time-out",
+        "every invocation until its time-out, or that of its trial",
         function_s * f64::from(row.memory_mb) / 1024.0,
     )?;
     // Lambda's queue delivers at least once; a second delivery finds the claim of the first.
@@ -363,24 +408,22 @@ fn row_lines(
     charge(
         &format!("ec2/{}", row.instance_type),
         "workers until the trial's deadline",
-        instance_hours,
+        worker_hours,
     )?;
-    let hosts = row.service_hosts()? as f64;
     charge(
         &format!("ec2/{SERVICE_INSTANCE}"),
         "tensor stores and queue until the trial's deadline",
-        hosts * trials * lived_s / 3600.0,
+        host_hours,
     )?;
-    let all = instances as f64 + hosts;
     charge(
         "ipv4_address_hour",
         "public addresses of instances",
-        all * trials * lived_s / 3600.0,
+        worker_hours + host_hours,
     )?;
     charge(
         "ebs_gp3_gb_month",
         "root volumes of instances",
-        all * ROOT_GB * trials * lived_s / (MONTH_DAYS * 86_400.0),
+        (worker_hours + host_hours) * ROOT_GB / (MONTH_DAYS * 24.0),
     )?;
     // Objects. The closed form counts each gradient once; a repeated step doubles it.
     charge(
@@ -389,19 +432,26 @@ fn row_lines(
         (2 * row.puts + row.data_gets) as f64 * trials,
     )?;
     let waiting_s = function_s + instances as f64 * trials * deadline_s as f64;
-    let (polls, asking) = (Polls::of(row)?, invocations + instances as f64 * trials);
-    let at_most = |polled: f64, allowed: u64| polled.min(asking * allowed as f64);
+    let (polls, on_instances) = (Polls::of(row)?, row.on_instances()?);
+    let asking = calls.iter().map(|called| (called.function, called.at_most));
+    let asking: Vec<_> = asking.chain(on_instances).collect();
+    let at_most = |polled: f64, allowed: fn(&Allowance) -> u64| {
+        let allowed = |(function, times): &(&str, u64)| {
+            *times as f64 * allowed(&row.limits(function).allowance) as f64
+        };
+        polled.min(trials * asking.iter().map(allowed).sum::<f64>())
+    };
     charge(
         "s3_list",
         "buckets listed while workers wait",
-        at_most(waiting_s * polls.lists_per_second, row.allowance.lists),
+        at_most(waiting_s * polls.lists_per_second, |allowed| allowed.lists),
     )?;
     charge(
         "s3_get",
         "objects read, each twice, and polled for while workers wait",
         at_most(
             waiting_s * polls.reads_per_second + 2.0 * row.gets as f64 * trials,
-            row.allowance.reads,
+            |allowed| allowed.reads,
         ),
     )?;
     charge(
@@ -417,7 +467,7 @@ fn row_lines(
         (invocations + steps) * LOG_BYTES / GIB,
     )?;
     let functions = row.calls()?.len() * METRICS_OF_FUNCTION;
-    let metrics = functions as f64 + all * METRICS_OF_INSTANCE as f64;
+    let metrics = functions as f64 + (instances as f64 + hosts) * METRICS_OF_INSTANCE as f64;
     charge(
         "metric_read",
         "metrics read until they agree with the log",
@@ -431,291 +481,4 @@ fn row_lines(
 const ROOT_GB: f64 = 75.0;
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use epochcost_channels::Allowance;
-    use epochcost_systems::{Fidelity, testing};
-    use serde_json::Map;
-
-    use super::*;
-
-    struct Book;
-
-    impl Prices for Book {
-        fn price(&self, dimension: &str) -> Result<(f64, String), String> {
-            let usd = match dimension {
-                "lambda_gb_second" => 0.0000166667,
-                "lambda_request" => 2e-7,
-                "state_transition" => 2.5e-5,
-                "ec2/t2.medium" => 0.0464,
-                "ec2/g4dn.xlarge" => 0.526,
-                "s3_put" => 5e-6,
-                "s3_get" => 4e-7,
-                "s3_list" => 5e-6,
-                "s3_gb_month" => 0.023,
-                "logs_gb" => 0.5,
-                "ebs_gp3_gb_month" => 0.08,
-                "metric_read" => 1e-5,
-                "vpc_endpoint_hour" | "vpc_endpoint_gb" => 0.01,
-                "ipv4_address_hour" => 0.005,
-                other => return Err(format!("no price for {other}")),
-            };
-            Ok((usd, "unit".to_owned()))
-        }
-    }
-
-    /// Four workers, three mini-batches, three epochs.
-    fn training(system: &str) -> Training {
-        Training {
-            row: system.to_owned(),
-            job: testing::job(system, Fidelity::Paper, 4, &Map::new()).unwrap(),
-            memory_mb: 2048,
-            timeout_s: 900,
-            trial_s: None,
-            allowance: Allowance {
-                lists: u64::MAX,
-                reads: u64::MAX,
-            },
-            instance_type: "g4dn.xlarge".into(),
-            trials: 2,
-            uses_tensor_store: system == "spirt",
-            uses_queue: system == "spirt",
-            puts: 10,
-            bytes_up: 1 << 30,
-            gets: 20,
-            data_gets: 5,
-        }
-    }
-
-    #[track_caller]
-    fn is_close(found: f64, expected: f64) {
-        assert!(
-            (found / expected - 1.0).abs() < 1e-12,
-            "{found} for {expected}"
-        );
-    }
-
-    fn quantity(lines: &[Line], dimension: &str) -> f64 {
-        let of = lines.iter().filter(|line| line.dimension == dimension);
-        of.map(|line| line.quantity).sum()
-    }
-
-    #[test]
-    fn a_workflow_costs_every_state_of_every_peer_to_its_time_out() {
-        let row = training("spirt");
-        let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
-        // 8 states, of which one invokes a function per mini-batch; one bootstrap per peer.
-        let invocations = 2.0 * 4.0 * (1.0 + 3.0 * (7.0 + 3.0));
-        assert_eq!(quantity(&lines, "lambda_request"), 2.0 * invocations);
-        assert_eq!(
-            quantity(&lines, "lambda_gb_second"),
-            invocations * 900.0 * 2.0
-        );
-        // Seven metrics of each of nine functions, one of each of five hosts.
-        assert_eq!(
-            quantity(&lines, "metric_read"),
-            2.0 * 13.0 * (9.0 * 7.0 + 5.0)
-        );
-        // A map is a transition itself.
-        let of_row: Vec<Line> = lines
-            .iter()
-            .filter(|l| !l.row.is_empty())
-            .cloned()
-            .collect();
-        assert_eq!(
-            quantity(&of_row, "state_transition"),
-            2.0 * 4.0 * 3.0 * 11.0
-        );
-        // The switch acts before the first trial and in each of two, with nine functions and at most
-        // eight executions of one machine; it is begun anew every ten minutes.
-        let of_all = quantity(&lines, "state_transition") - quantity(&of_row, "state_transition");
-        let acting = switch_transitions(0, 0, 0) + 2 * switch_transitions(9, 1, 8);
-        let renewals = 2 + 3600 / 600 + 2 * (2 + (900 * (3 * 9 + 1) + 1200 + 2700) / 600);
-        assert_eq!(of_all, (acting + 2 * renewals) as f64);
-        // One tensor store per peer and the queue, for as long as a trial may take.
-        let hours = (900.0 * (3.0 * 9.0 + 1.0) + 1200.0 + 120.0) / 3600.0;
-        is_close(quantity(&lines, "ec2/t2.medium"), 2.0 * 5.0 * hours);
-        is_close(quantity(&lines, "ipv4_address_hour"), 2.0 * 5.0 * hours);
-        // To Lambda and to Step Functions; S3's costs nothing.
-        let run = 2.0 * (900.0 * (3.0 * 9.0 + 1.0) + 1200.0) / 3600.0 + 1.0;
-        assert!((quantity(&lines, "vpc_endpoint_hour") - 2.0 * run).abs() < 1e-9);
-        let gb = invocations * 2.0 * 16_384.0 / 1e9;
-        assert_eq!(quantity(&lines, "vpc_endpoint_gb"), gb);
-        assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 0.0);
-        assert_eq!(quantity(&lines, "s3_gb_month"), 2.0 * 2.0 * 2.0 / 30.0);
-    }
-
-    #[test]
-    fn instances_are_paid_until_the_deadline_and_no_function_is() {
-        let lines = worst_case(&[training("gpu_baseline")], &Book).unwrap();
-        let hours = (900.0 * 4.0 + 1200.0 + 120.0) / 3600.0;
-        is_close(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * 4.0 * hours);
-        is_close(quantity(&lines, "ipv4_address_hour"), 2.0 * 4.0 * hours);
-        assert_eq!(quantity(&lines, "lambda_gb_second"), 0.0);
-        assert_eq!(quantity(&lines, "ec2/t2.medium"), 0.0);
-        assert_eq!(quantity(&lines, "vpc_endpoint_hour"), 0.0);
-    }
-
-    /// The network is the run's: other rows' time is paid for, too, once.
-    #[test]
-    fn endpoints_are_paid_for_as_long_as_the_run() {
-        let hours = |rows: &[Training]| {
-            let lines = worst_case(rows, &Book).unwrap();
-            let of_all = lines.iter().filter(|line| line.row.is_empty());
-            assert!(of_all.count() <= 3 + 3);
-            quantity(&lines, "vpc_endpoint_hour")
-        };
-        let (alone, other) = (training("spirt"), training("allreduce"));
-        assert_eq!(hours(std::slice::from_ref(&other)), 0.0);
-        let both = hours(&[alone.clone(), other.clone()]);
-        let more = 2.0 * 2.0 * (other.deadline_s().unwrap() + AROUND_TRIAL_S) as f64 / 3600.0;
-        assert!((both - hours(&[alone]) - more).abs() < 1e-9);
-    }
-
-    #[test]
-    fn what_has_no_price_is_an_error() {
-        let mut row = training("gpu_baseline");
-        row.instance_type = "p9.mega".into();
-        let error = worst_case(&[row], &Book).unwrap_err();
-        assert!(error.to_string().contains("ec2/p9.mega"));
-    }
-
-    /// A listing costs 12.5 times as much as a read.
-    #[test]
-    fn a_system_that_waits_by_listing_is_charged_for_listings() {
-        for (system, lists) in [
-            ("scatterreduce", true),
-            ("allreduce", true),
-            ("mlless", false),
-        ] {
-            let row = training(system);
-            let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
-            let of_row = lines.iter().filter(|line| !line.row.is_empty());
-            let listed = of_row.filter(|line| line.dimension == "s3_list").count() > 0;
-            assert_eq!(listed, lists, "{system}");
-        }
-    }
-
-    /// A worker that polls once per second lists a hundredth as often.
-    #[test]
-    fn slow_polls_cost_less() {
-        let mut row = training("scatterreduce");
-        let lists = |row: &Training| {
-            let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
-            quantity(&lines, "s3_list") - 3.0 * LOOKS
-        };
-        row.job.settings["list_poll_ms"] = 0.into();
-        let at_once = lists(&row);
-        row.job.settings["list_poll_ms"] = 1000.into();
-        assert!((at_once / lists(&row) - 100.0).abs() < 1e-9);
-    }
-
-    /// Each of the objects that are polled for at once is read at the pace of the setting.
-    #[test]
-    fn objects_are_polled_for_as_often_as_settings_say() {
-        let reads = |poll_ms: u64, at_once: u64| {
-            let mut row = training("gpu_baseline");
-            row.gets = 0;
-            row.job.settings["poll_ms"] = poll_ms.into();
-            row.job.settings["transfers_at_once"] = at_once.into();
-            let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
-            let of_row = lines.iter().filter(|line| !line.row.is_empty());
-            let of_row = of_row.filter(|line| line.dimension == "s3_get");
-            let waiting_s = 4.0 * 2.0 * row.deadline_s().unwrap() as f64;
-            of_row.map(|line| line.quantity).sum::<f64>() / waiting_s
-        };
-        is_close(reads(100, 1), 10.0);
-        is_close(reads(100, 3), 30.0);
-        is_close(reads(2_000, 1), 0.5);
-        is_close(reads(0, 1), POLLS_PER_SECOND);
-    }
-
-    /// A worker that may not list more often is not charged for more.
-    #[test]
-    fn no_worker_asks_for_more_than_it_may() {
-        let mut row = training("scatterreduce");
-        row.job.settings["list_poll_ms"] = 0.into();
-        row.allowance = Allowance {
-            lists: 500,
-            reads: 3,
-        };
-        let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
-        let invocations: u64 = row.calls().unwrap().iter().map(|call| call.at_most).sum();
-        let asking = (2 * invocations) as f64;
-        is_close(quantity(&lines, "s3_list"), asking * 500.0 + 3.0 * LOOKS);
-        is_close(
-            quantity(&lines, "s3_get"),
-            asking * 3.0 + 2.0 * BUCKETS * LOOKS,
-        );
-    }
-
-    /// What a run of more than a day has stored stays until its end, and is paid for as long.
-    #[test]
-    fn objects_stay_as_long_as_the_run() {
-        let mut row = training("scatterreduce");
-        let kept = |row: &Training| {
-            let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
-            quantity(&lines, "s3_gb_month") / row.trials as f64
-        };
-        row.trials = 1;
-        assert!(lasts_s(std::slice::from_ref(&row)).unwrap() < DAY_S);
-        let short = kept(&row);
-        let trial_s = row.deadline_s().unwrap() + AROUND_TRIAL_S;
-        row.trials = 2 * DAY_S / trial_s + 1;
-        is_close(kept(&row) / short, 4.0 / 2.0);
-    }
-
-    /// Trials that are started one by one cost at most what they cost together.
-    #[test]
-    fn shares_add_up() {
-        let mut rows = ["spirt", "allreduce", "gpu_baseline"].map(training);
-        for (trials, row) in (1..).zip(&mut rows) {
-            row.trials = trials;
-        }
-        let Shares { run, trials } = shares(&rows, &Book).unwrap();
-        let of_rows = rows.iter().zip(&trials).flat_map(|(row, share)| {
-            let usd =
-                |(dimension, usd): (&String, &f64)| (dimension.clone(), usd * row.trials as f64);
-            share.iter().map(usd).collect::<Vec<_>>()
-        });
-        let mut whole = run;
-        for (dimension, usd) in of_rows {
-            *whole.entry(dimension).or_default() += usd;
-        }
-        for line in worst_case(&rows, &Book).unwrap() {
-            *whole.get_mut(&line.dimension).unwrap() -= line.usd;
-        }
-        assert!(whole.values().all(|rest| rest.abs() < 1e-9), "{whole:?}");
-    }
-
-    /// Longer, larger, more: never cheaper.
-    #[test]
-    fn more_of_anything_costs_no_less() {
-        let usd = |row: Training| -> f64 {
-            let lines = worst_case(&[row], &Book).unwrap();
-            lines.iter().map(|line| line.usd).sum()
-        };
-        for system in [
-            "spirt",
-            "mlless",
-            "scatterreduce",
-            "allreduce",
-            "gpu_baseline",
-        ] {
-            let base = usd(training(system));
-            assert!(base > 0.0 && base.is_finite());
-            let with = |change: fn(&mut Training)| {
-                let mut row = training(system);
-                change(&mut row);
-                usd(row)
-            };
-            assert!(with(|row| row.trials = 3) > base, "{system}");
-            assert!(with(|row| row.timeout_s = 901) > base, "{system}");
-            assert!(with(|row| row.memory_mb = 4096) >= base, "{system}");
-            assert!(with(|row| row.job.epochs = 4) > base, "{system}");
-            assert!(with(|row| row.puts = 11) > base, "{system}");
-            assert!(with(|row| row.gets = 21) > base, "{system}");
-            assert!(with(|row| row.data_gets = 6) > base, "{system}");
-        }
-    }
-}
+mod tests;

@@ -99,6 +99,7 @@ mod tests {
     fn specs() -> Vec<Spec> {
         vec![Spec::Bucket(BucketSpec {
             name: "b".into(),
+            needed_s: None,
             objects: Vec::new(),
         })]
     }
@@ -140,6 +141,7 @@ mod tests {
         assert!(approval.covers(&specs()).is_ok());
         let another = [Spec::Bucket(BucketSpec {
             name: "c".into(),
+            needed_s: None,
             objects: Vec::new(),
         })];
         assert!(approval.covers(&another).is_err());

@@ -18,7 +18,7 @@ pub use crate::names::{
 };
 pub use crate::network::{ZONES, further_subnet, subnet};
 pub use epochcost_aws_plan::{
-    FunctionCalls, LEASE_S, RENEWED_S, Role, SERVICE_INSTANCE, Training, lasts_s,
+    FunctionCalls, LEASE_S, RENEWED_S, Role, SERVICE_INSTANCE, Training, lasts_s, object_s,
 };
 
 /// Retention of log lines, days: one of CloudWatch's values.
@@ -47,10 +47,12 @@ pub fn shared(
     let mut specs = vec![
         Spec::Bucket(BucketSpec {
             name: code_bucket(scope),
+            needed_s: None,
             objects: code,
         }),
         Spec::Bucket(BucketSpec {
             name: objects_bucket(scope),
+            needed_s: Some(object_s(rows)?),
             objects: Vec::new(),
         }),
     ];
@@ -113,7 +115,7 @@ pub fn shared(
 pub fn ends(scope: &Scope, row: &Training, trial_index: TrialIndex) -> Result<Ends, SystemError> {
     let system = row.job.system.as_str();
     let functions = row.calls()?;
-    let has_machine = !row.system()?.bind(&row.job)?.states().is_empty();
+    let has_machine = row.transitions()? > 0;
     let machine = state_machine_name(scope, system, trial_index);
     let machine = has_machine.then(|| scope.arn("states", &format!("stateMachine:{machine}")));
     Ok(Ends {
@@ -155,7 +157,7 @@ pub fn names(
     row: &Training,
     trial_index: TrialIndex,
 ) -> Result<String, SystemError> {
-    let (calls, states) = (row.calls()?, row.system()?.bind(&row.job)?.states());
+    let (calls, states) = (row.calls()?, row.states()?);
     let system = row.job.system.as_str();
     let name = |function: &'static str| {
         (
@@ -176,6 +178,19 @@ pub fn names(
     })
 }
 
+/// Returns the variable that has the most requests of an invocation of `function`.
+pub(crate) fn allowance(row: &Training, function: &str) -> Result<(String, String), SystemError> {
+    let allowance = row.limits(function).allowance;
+    let allowance = serde_json::to_string(&allowance).map_err(|error| SystemError::Malformed {
+        what: "the allowance".to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok((
+        epochcost_environment::worker::ALLOWANCE.to_owned(),
+        allowance,
+    ))
+}
+
 /// Returns the resources of one trial's functions: each function with its log group, and
 /// the state machine of a system that has one.
 ///
@@ -187,8 +202,8 @@ pub fn of_trial(
     trial_index: TrialIndex,
     package: &Package,
 ) -> Result<Vec<Spec>, SystemError> {
-    let (calls, bound) = (row.calls()?, row.system()?.bind(&row.job)?);
-    let (workflow, rounds) = (bound.states(), bound.rounds());
+    let (calls, workflow) = (row.calls()?, row.states()?);
+    let rounds = row.system()?.bind(&row.job)?.rounds();
     let network = network::of_functions(scope, row)?;
     let system = row.job.system.as_str();
     let name = |function: &str| function_name(scope, system, function, trial_index);
@@ -202,6 +217,7 @@ pub fn of_trial(
     // Functions, and the log group of each.
     let mut specs = Vec::new();
     for called in &calls {
+        let allowance = allowance(row, called.function)?;
         let name = name(called.function);
         specs.push(Spec::LogGroup(LogGroupSpec {
             name: log_group_name(&name),
@@ -211,12 +227,12 @@ pub fn of_trial(
             name,
             role: scope.run.name(FUNCTIONS),
             memory_mb: row.memory_mb,
-            timeout_s: u32::try_from(row.timeout_s).unwrap_or(u32::MAX),
+            timeout_s: u32::try_from(row.limits(called.function).timeout_s).unwrap_or(u32::MAX),
             storage_mb: package.storage_mb,
             architecture: package.architecture,
             code_bucket: code_bucket(scope),
             code_key: package.key.clone(),
-            environment: environment.clone(),
+            environment: environment.clone().into_iter().chain([allowance]).collect(),
             network: network.clone(),
         }));
     }
@@ -331,10 +347,15 @@ pub(crate) mod tests {
             row: system.name().to_owned(),
             job: job(system.name()),
             memory_mb: 2048,
-            timeout_s: 900,
+            limits: epochcost_aws_plan::Limits {
+                timeout_s: 900,
+                allowance: epochcost_aws_plan::Allowance { lists: 1, reads: 1 },
+            },
+            by_function: BTreeMap::new(),
             trial_s: None,
-            allowance: epochcost_aws_plan::Allowance { lists: 1, reads: 1 },
             instance_type: "g4dn.xlarge".into(),
+            one_machine: false,
+            gpus: None,
             trials: 1,
             uses_tensor_store: system.name() == "spirt",
             uses_queue: system.name() == "spirt",

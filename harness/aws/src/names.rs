@@ -24,6 +24,8 @@ const NETWORK: &str = "network";
 
 /// Key of the worker in the bucket of programs.
 pub const WORKER_KEY: &str = "bootstrap";
+/// Key of this program in the bucket of programs, for instances that run the local platform.
+pub const PROGRAM_KEY: &str = "epochcost";
 /// Key of the tensor store's module in the bucket of programs.
 pub const MODULE_KEY: &str = "tensor-store.so";
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use epochcost_aws_plan::{AROUND_TRIAL_S, Training};
+use epochcost_aws_plan::Training;
 use epochcost_systems::SystemError;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -120,13 +120,18 @@ mod as_text {
 
 impl Scope {
     /// Returns the time by which every instance of a row's trial that begins at `now` has ended,
-    /// whatever becomes of the program that started it: the trial's deadline, and what is
-    /// around it; the run's expiry if that is earlier.
+    /// whatever becomes of the program that started it: the trial's deadline, and `around_s` seconds;
+    /// the run's expiry if that is earlier.
     ///
     /// # Errors
     /// When there is no such system.
-    pub fn ends_by(&self, row: &Training, now: Timestamp) -> Result<Timestamp, SystemError> {
-        let seconds = i64::try_from(row.deadline_s()? + AROUND_TRIAL_S).unwrap_or(i64::MAX);
+    pub fn ends_by(
+        &self,
+        row: &Training,
+        around_s: u64,
+        now: Timestamp,
+    ) -> Result<Timestamp, SystemError> {
+        let seconds = i64::try_from(row.deadline_s()? + around_s).unwrap_or(i64::MAX);
         let end = Timestamp::from_second(now.as_second().saturating_add(seconds));
         Ok(end.map_or(self.expires, |end| end.min(self.expires)))
     }
@@ -286,20 +291,15 @@ mod tests {
     fn instances_end_with_their_trial() {
         let (now, scope) = (Timestamp::now(), scope());
         for row in rows() {
-            let end = scope.ends_by(&row, now).unwrap();
+            let end = scope.ends_by(&row, 1_200, now).unwrap();
             let lived = u64::try_from(end.as_second() - now.as_second()).unwrap();
-            assert_eq!(
-                lived,
-                row.deadline_s().unwrap() + AROUND_TRIAL_S,
-                "{}",
-                row.row
-            );
+            assert_eq!(lived, row.deadline_s().unwrap() + 1_200, "{}", row.row);
             assert!(end < scope.expires);
         }
         let over = Scope {
             expires: now,
             ..scope
         };
-        assert_eq!(over.ends_by(&rows()[0], now).unwrap(), now);
+        assert_eq!(over.ends_by(&rows()[0], 1_200, now).unwrap(), now);
     }
 }

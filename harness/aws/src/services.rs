@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use epochcost_aws_plan::{SERVICE_INSTANCE, Training};
+use epochcost_aws_plan::{AROUND_TRIAL_S, SERVICE_INSTANCE, Training};
 
 use crate::names::{self, IMAGE, INSTANCES, MEMBERS, TrialIndex, code_bucket, objects_bucket};
 use crate::resource::{InstanceSpec, Spec};
@@ -63,7 +63,9 @@ pub fn of_trial(
         malloc_conf: settings.malloc_conf.clone(),
     };
     let now = Timestamp::now();
-    let expires = scope.ends_by(row, now).map_err(AwsError::of_row)?;
+    let expires = scope
+        .ends_by(row, AROUND_TRIAL_S, now)
+        .map_err(AwsError::of_row)?;
     let mut specs = Vec::new();
     for role in row.roles().map_err(AwsError::of_row)? {
         let duty = Duty::Host {

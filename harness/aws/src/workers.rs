@@ -1,16 +1,17 @@
 //! Workers on instances: each fetches the worker and its task at its start, and puts its
 //! log into the run's bucket at its end.
 
-use epochcost_aws_plan::Training;
+use epochcost_aws_plan::{AROUND_WORKER_S, MACHINE, Training};
 use epochcost_systems::{Device, Host, Launch};
 use jiff::Timestamp;
 
+use crate::deployment::allowance;
 use crate::names::{IMAGE, INSTANCES, MEMBERS, TrialIndex, code_bucket, objects_bucket};
 use crate::resource::{InstanceSpec, Spec};
 use crate::user_data::{Duty, script};
 use crate::{AwsError, Scope};
 
-pub use crate::names::WORKER_KEY;
+pub use crate::names::{PROGRAM_KEY, WORKER_KEY};
 
 /// Amazon Linux 2023 with NVIDIA's driver (AWS Deep Learning AMIs).
 const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id";
@@ -20,6 +21,9 @@ const GPU_IMAGE: &str = "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-o
 /// # Errors
 /// When the row's settings are invalid for its system.
 pub fn launched(row: &Training) -> Result<Vec<(&'static str, usize)>, AwsError> {
+    if row.one_machine {
+        return Ok(vec![(MACHINE, 0)]);
+    }
     let system = row.system().map_err(AwsError::of_row)?;
     let launch = system.bind(&row.job).map_err(AwsError::of_row)?.launch();
     let Launch::Workers(workers) = launch else {
@@ -38,6 +42,12 @@ pub fn instance_name(
     rank: usize,
 ) -> String {
     trial_index.name(scope, &format!("{}-worker-{rank}", row.job.system))
+}
+
+/// Returns the prefix of what an instance with the local platform reads and hands in, in the bucket of
+/// objects.
+pub fn machine_prefix(trial_index: TrialIndex) -> String {
+    format!("{trial_index}/instances/{MACHINE}")
 }
 
 /// Returns the key of a worker's task in the bucket of objects.
@@ -68,14 +78,27 @@ pub fn of_trial(
         Device::Cpu => IMAGE,
     };
     let now = Timestamp::now();
-    let expires = scope.ends_by(row, now).map_err(AwsError::of_row)?;
+    let expires = scope
+        .ends_by(row, AROUND_WORKER_S, now)
+        .map_err(AwsError::of_row)?;
     let mut specs = Vec::new();
-    for (_, rank) in launched(row)? {
-        let duty = Duty::Worker {
-            worker: format!("s3://{code}/{WORKER_KEY}"),
-            task: format!("s3://{objects}/{}", task_key(trial_index, rank)),
-            log: format!("s3://{objects}/{}", log_key(trial_index, rank)),
-            environment: environment.to_vec(),
+    for (function, rank) in launched(row)? {
+        let allowance = allowance(row, function).map_err(AwsError::of_row)?;
+        let log = format!("s3://{objects}/{}", log_key(trial_index, rank));
+        let duty = if row.one_machine {
+            Duty::Machine {
+                programs: format!("s3://{code}"),
+                trial: format!("s3://{objects}/{}", machine_prefix(trial_index)),
+                log,
+                gpus: row.gpus,
+            }
+        } else {
+            Duty::Worker {
+                worker: format!("s3://{code}/{WORKER_KEY}"),
+                task: format!("s3://{objects}/{}", task_key(trial_index, rank)),
+                log,
+                environment: environment.iter().cloned().chain([allowance]).collect(),
+            }
         };
         specs.push(Spec::Instance(InstanceSpec {
             name: instance_name(scope, row, trial_index, rank),

@@ -22,7 +22,8 @@ impl Checker<'_> {
     /// Refuses sizes that Lambda does not offer.
     pub(super) fn memory(&self, fields: &Node, row: &Training) -> Result<(), ExperimentError> {
         // A simulation reports such a row as infeasible.
-        if self.simulation.is_none() && !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
+        let is_lambda = self.simulation.is_none() && self.one_machine.is_none();
+        if is_lambda && !LAMBDA_MEMORY_MB.contains(&row.memory_mb) {
             return Err(self.error(
                 fields,
                 "memory_mb",

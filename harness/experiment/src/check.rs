@@ -19,7 +19,9 @@ use super::{of_settings, simulation};
 use epochcost_platform::Site;
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::hash::sha256_hex;
-use epochcost_spec::rows::{OwnModel, Row, Simulation, StatedConstant, TensorStoreChoice};
+use epochcost_spec::rows::{
+    OneMachine, OwnModel, Row, Simulation, StatedConstant, TensorStoreChoice,
+};
 use epochcost_spec::suggest::did_you_mean;
 use epochcost_spec::yaml::schema;
 
@@ -39,8 +41,10 @@ pub struct Checker<'a> {
     pub simulation: Option<&'a Simulation>,
     /// Whether the channels are real servers.
     pub has_servers: bool,
-    /// Where trials run.
+    /// Where trials run: on a rented machine as on this one.
     pub site: Site,
+    /// The rented machine that runs them by the local platform, if one does.
+    pub one_machine: Option<OneMachine>,
 }
 
 /// A row with valid fields.
@@ -149,6 +153,7 @@ impl Checker<'_> {
             client: self.client(fields, training.client)?,
             tensor_store: self.tensor_store(fields, training.tensor_store)?,
             jobs: self.jobs(fields, training.jobs)?,
+            one_machine: self.one_machine,
             sandbox,
         };
         Ok(CheckedRow { row, impossible })

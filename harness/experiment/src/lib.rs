@@ -222,6 +222,9 @@ impl Experiment {
             data.refuse_described(&document)?;
         }
         own_models(&document, &header.models)?;
+        let one_machine = header
+            .one_machine
+            .filter(|_| header.platform.site().is_cloud());
         let checker = Checker {
             document: &document,
             prices: options.prices.as_ref(),
@@ -229,7 +232,12 @@ impl Experiment {
             seed: header.seed,
             models: &header.models,
             simulation: simulation.as_ref(),
-            site: header.platform.site(),
+            site: if one_machine.is_some() {
+                Site::ThisMachine
+            } else {
+                header.platform.site()
+            },
+            one_machine,
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
         let (rows, impossible) = rows(&checker, form, options.keeps_impossible)?;

@@ -14,7 +14,9 @@ use super::names;
 use super::simulation::SimulationChoice;
 use epochcost_platform::PlatformKind;
 use epochcost_spec::rows::sandbox::{Account, EPHEMERAL_STORAGE_MB};
-use epochcost_spec::rows::{Fault, OwnModel, Precision, StatedConstant, TensorStoreChoice};
+use epochcost_spec::rows::{
+    Fault, OneMachine, OwnModel, Precision, StatedConstant, TensorStoreChoice,
+};
 
 /// The file format that this program reads.
 pub const SCHEMA: u64 = 1;
@@ -60,6 +62,9 @@ pub struct Header {
     /// On `local`: what serves the channels.
     #[serde(default)]
     pub services: Services,
+    /// On `aws`: one rented `instance_type` runs the whole of each trial by the local platform, in place of
+    /// functions and services.
+    pub one_machine: Option<OneMachine>,
     /// Trial t of every row has a seed that is mixed from this and t.
     #[serde(default = "defaults::seed")]
     #[schemars(range(max = u64::MAX))]

@@ -1,12 +1,14 @@
 //! What rows need on AWS, and cost there at most: in every build, without an account.
 
-use epochcost_aws_plan::{Prices, Training, WorstCaseError, shares, worst_case};
+use epochcost_aws_plan::{Prices, WorstCaseError, shares, worst_case};
 use epochcost_channels::Allowance;
 
-use super::{CostLine, NoWorstCase, RowUsage};
+use super::{CostLine, Invoked, NoWorstCase, RowUsage};
 use epochcost_spec::cost::PriceBook;
 
-pub use epochcost_aws_plan::{NEW_ACCOUNT_MEMORY_MB, Needs, Quota, Share, Shares};
+pub use epochcost_aws_plan::{
+    Limits, NEW_ACCOUNT_MEMORY_MB, Needs, Quota, Share, Shares, Training,
+};
 
 /// Name of the platform, and of the forms of experiments for it.
 pub const NAME: &str = "aws";
@@ -27,7 +29,7 @@ const SLACK: f64 = 8.0;
 /// Shortest time limit of a function, seconds.
 const FUNCTION_S: u64 = 60;
 /// Shortest time limit of a trial, seconds.
-const TRIAL_S: u64 = 900;
+const TRIAL_S: u64 = 600;
 
 /// Least numbers of requests that an invocation may send: what it polls for may be some seconds late.
 const REQUESTS: Allowance = Allowance {
@@ -42,20 +44,30 @@ fn limit(forecast: f64, least: u64) -> u64 {
 
 /// Returns a row as AWS needs it: with the limits that follow from its forecast.
 pub fn training(usage: &RowUsage) -> Training {
+    let of_function = |(function, most): (&String, &Invoked)| {
+        let reads = most.requests.gets + most.requests.missed_gets;
+        let limits = Limits {
+            timeout_s: (usage.row.timeout_s).min(limit(most.seconds, FUNCTION_S)),
+            allowance: Allowance {
+                lists: limit(most.requests.lists as f64, REQUESTS.lists),
+                reads: limit(reads as f64, REQUESTS.reads),
+            },
+        };
+        (function.clone(), limits)
+    };
     let row = Training {
         row: usage.row.id.clone(),
         job: usage.row.job.clone(),
         memory_mb: usage.row.memory_mb,
-        timeout_s: usage.row.timeout_s,
-        trial_s: None,
-        allowance: Allowance {
-            lists: limit(usage.most_requests.lists as f64, REQUESTS.lists),
-            reads: limit(
-                (usage.most_requests.gets + usage.most_requests.missed_gets) as f64,
-                REQUESTS.reads,
-            ),
+        limits: Limits {
+            timeout_s: usage.row.timeout_s,
+            allowance: REQUESTS,
         },
+        by_function: usage.most.iter().map(of_function).collect(),
+        trial_s: None,
         instance_type: usage.row.instance_type.clone(),
+        one_machine: usage.row.one_machine.is_some(),
+        gpus: usage.row.one_machine.and_then(|machine| machine.gpus),
         trials: usage.trials as u64,
         uses_tensor_store: usage.uses_tensor_store,
         uses_queue: usage.uses_queue,
@@ -67,9 +79,7 @@ pub fn training(usage: &RowUsage) -> Training {
     // What the row itself allows is the most.
     let trial_s = row.deadline_s().unwrap_or(u64::MAX);
     let trial_s = trial_s.min(limit(usage.seconds, TRIAL_S));
-    let function_s = limit(usage.longest_function_s, FUNCTION_S);
     Training {
-        timeout_s: row.timeout_s.min(function_s),
         trial_s: Some(trial_s),
         ..row
     }

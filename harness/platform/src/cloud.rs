@@ -1,5 +1,7 @@
 //! What a platform on which trials cost money can do beside running them.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 pub use epochcost_aws_plan::Line as CostLine;
 use epochcost_channels::Traffic;
@@ -49,6 +51,15 @@ pub trait Cloud: Send + Sync {
     ) -> Result<RefreshedPrices, PlatformError>;
 }
 
+/// What an invocation takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Invoked {
+    /// Seconds that its function runs; 0 of what runs on an instance.
+    pub seconds: f64,
+    /// Requests to the object store, of each kind.
+    pub requests: Traffic,
+}
+
 /// Resources that a row will use, from a simulation of it.
 #[derive(Clone, Debug)]
 pub struct RowUsage {
@@ -68,10 +79,8 @@ pub struct RowUsage {
     pub gets: u64,
     /// Objects of the dataset that are read.
     pub data_gets: u64,
-    /// Most requests of an invocation to the object store, of each kind.
-    pub most_requests: Traffic,
-    /// Longest run of a function, seconds; 0 without functions.
-    pub longest_function_s: f64,
+    /// What an invocation takes at most, by the function's name.
+    pub most: BTreeMap<String, Invoked>,
     /// Seconds of a trial.
     pub seconds: f64,
 }

@@ -37,8 +37,8 @@ use std::path::Path;
 use async_trait::async_trait;
 
 pub use cloud::{
-    Cloud, CostLine, Estimates, Leftover, NoWorstCase, PlannedResource, RefreshedPrices, Removal,
-    Resource, RowUsage, Survey, SurveyFilter, WorstCase,
+    Cloud, CostLine, Estimates, Invoked, Leftover, NoWorstCase, PlannedResource, RefreshedPrices,
+    Removal, Resource, RowUsage, Survey, SurveyFilter, WorstCase,
 };
 pub use error::{CloudError, PlatformError};
 pub use factory::{Factory, Figures, PlatformOptions, Site};

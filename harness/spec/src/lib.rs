@@ -1,5 +1,5 @@
 //! What the crates of the harness speak of. It imports none of them but
-//! `epochcost-servers`.
+//! `epochcost-aws-plan` and `epochcost-servers`.
 //!
 //! | modules | what they are |
 //! | --- | --- |

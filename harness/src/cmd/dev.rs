@@ -2,6 +2,7 @@
 
 mod faults;
 mod new;
+mod trial;
 mod validate;
 
 use clap_complete::Shell;
@@ -29,6 +30,9 @@ pub enum Args {
     /// faults or a warning. What breaks a promise is shrunk to the fewest faults and printed as an
     /// experiment for `run`; the exit code is 3.
     Faults(faults::Args),
+    /// Run a trial that another machine handed over, as a rented one does.
+    #[command(hide = true)]
+    Trial(trial::Args),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -45,6 +49,7 @@ pub async fn run(args: &Args, mut program: clap::Command, output: Output) -> Res
         Args::Validate(args) => validate::run(args, output),
         Args::New(args) => new::run(args, output),
         Args::Faults(args) => faults::run(args, output).await,
+        Args::Trial(args) => Box::pin(trial::run(args)).await,
         Args::Completions { shell } => {
             // Into memory first: a reader that goes away (`| head`) is no error.
             let mut script = Vec::new();

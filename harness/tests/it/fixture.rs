@@ -88,6 +88,7 @@ pub fn row(system: &str) -> Row {
         own_model: None,
         classes: None,
         jobs: 1,
+        one_machine: None,
         constants: std::collections::BTreeMap::new(),
         client: None,
         tensor_store: None,

@@ -81,6 +81,8 @@ pub mod user {
     /// URL of a running S3-compatible server and its bucket. Read by the harness,
     /// for `services: real`.
     pub const REAL_S3: &str = "EPOCHCOST_REAL_S3";
+    /// Path of the `epochcost` that a rented machine runs; by default the one that runs. Read by the harness.
+    pub const PROGRAM: &str = "EPOCHCOST_PROGRAM";
     /// Seconds to wait for the last lines of a log on AWS; 120 without it. Read by
     /// the harness.
     pub const LOG_PATIENCE_S: &str = "EPOCHCOST_LOG_PATIENCE_S";

@@ -116,8 +116,8 @@ pub struct Simulated {
     pub totals: Totals,
     /// Every invocation that ended, in the order in which they ended.
     pub invocations: Vec<Invocation>,
-    /// Most requests of an invocation to the object store, of each kind.
-    pub most_requests: Traffic,
+    /// Most requests of an invocation of each function to the object store, of each kind.
+    pub most_requests: BTreeMap<String, Traffic>,
     /// State transitions of workflows.
     pub transitions: u64,
     /// Virtual seconds from the first start to the last end.

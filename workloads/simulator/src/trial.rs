@@ -183,7 +183,7 @@ pub fn simulate(
         records: kept,
         totals: std::mem::take(&mut locked(&trial.records.totals)),
         invocations: std::mem::take(&mut *locked(&trial.invocations)).into_list(),
-        most_requests: *locked(&trial.most_requests),
+        most_requests: std::mem::take(&mut *locked(&trial.most_requests)),
         transitions,
         wall_s,
         events: engine.acted(),

@@ -16,9 +16,9 @@ use crate::journaled;
 /// Time after which nothing is paid by the hour where the machine of a run has died: its lease, and
 /// a minute.
 const LEASE_ENDS_S: u64 = epochcost_aws_plan::LEASE_S + 60;
-/// Time after which instances end themselves: the shortest deadline of a trial, since its forecast is
-/// seconds, and 20 minutes.
-const INSTANCES_END_S: u64 = 900 + 1200;
+/// Time after which the last instances, the hosts, end themselves: the shortest deadline of a trial, since
+/// its forecast is seconds, and 20 minutes.
+const INSTANCES_END_S: u64 = 600 + 1200;
 /// Lines of the journal when a trial of SPIRT has all that it needs.
 const MADE: usize = 60;
 /// Time for which processes of this machine may go on after the emulated time is over.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
+use epochcost_record::Reproduction;
 use serde_json::Value;
 
 use crate::cloud::{Cloud, epochcost, printed};
@@ -121,10 +122,25 @@ fn a_limit_is_that_of_all_items_and_what_was_paid_stays() {
     cloud.assert_empty();
 }
 
-/// Trials are spread over days: a visit runs one trial of each row that is due, and leaves nothing in the
-/// account. Expired credentials and another build lose nothing and buy nothing twice.
+/// Lets a day pass for the reproduction and for the account, which is charged nothing.
+fn a_day_passes(cloud: &Cloud, directory: &Path) {
+    let out = directory.join("out");
+    let mut record = Reproduction::read(&out).unwrap();
+    record.visits.as_mut().unwrap().began_s -= 86_400.0;
+    record.write(&out).unwrap();
+    let before = cloud.account();
+    cloud.skip(86_400);
+    for part in ["charged", "rented", "running"] {
+        assert_eq!(cloud.account()[part], before[part], "{part}");
+    }
+    // The next visit reckons by real time.
+    cloud.rewind();
+}
+
+/// Seven trials of each row in seven days: a visit runs one, and leaves nothing in the account. Credentials
+/// that expire on the third day and another build on the fifth lose nothing and buy nothing twice.
 #[test]
-fn visits_run_what_is_due() {
+fn visits_of_seven_days_run_what_is_due() {
     let Some(cloud) = Cloud::start() else { return };
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
@@ -132,53 +148,52 @@ fn visits_run_what_is_due() {
     for name in ["functions", "instances"] {
         let file = directory.join(format!("experiments/one/{name}.yaml"));
         let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(&file, text.replace("trials: 2", "trials: 4")).unwrap();
+        std::fs::write(&file, text.replace("trials: 2", "trials: 7")).unwrap();
     }
     let ended = || ["functions", "instances"].map(|item| trials(directory, item).lines().count());
-    // The first trial is due at once, the second in months: a timer that calls again changes nothing.
-    for _ in 0..2 {
-        let (code, said) = reproduce(&cloud, directory, &["--days", "1000"]);
-        assert_eq!(code, 0, "{said}");
-        assert!(said.contains("the next trial is due on 20"), "{said}");
-        assert_eq!(ended(), [1, 1]);
-        assert!(
-            states(directory)
-                .iter()
-                .all(|(_, state)| state == "incomplete")
-        );
+    let visit = [&REPRODUCE[..], &["--days", "7"]].concat();
+    let visits = |trials: usize, says: &str| {
+        let (code, said) = reproduce(&cloud, directory, &["--days", "7"]);
+        assert_eq!((code, ended()), (0, [trials, trials]), "{said}");
+        assert!(said.contains(says), "{said}");
         cloud.assert_empty();
-    }
-    // All are due, and a visit makes up for one.
-    let (code, said) = reproduce(&cloud, directory, &["--days", "0"]);
-    assert_eq!((code, ended()), (0, [2, 2]), "{said}");
-    // Credentials expire in the next.
-    let visit = [&REPRODUCE[..], &["--days", "0"]].concat();
+    };
+    let is_due = "the next trial is due on 20";
+    // A timer that calls again on the same day changes nothing.
+    visits(1, is_due);
+    visits(1, is_due);
+    a_day_passes(&cloud, directory);
+    visits(2, is_due);
+    a_day_passes(&cloud, directory);
     let (code, said) = with_expired_credentials(&cloud, directory, &visit);
     assert!(said.contains("aws sso login"), "{said}");
     assert_ne!(code, 0, "{said}");
     assert_eq!(ended(), [2, 2]);
+    visits(3, is_due);
+    a_day_passes(&cloud, directory);
+    visits(4, is_due);
+    a_day_passes(&cloud, directory);
     // Another build keeps what was paid for, and does not mix with it.
     let other = directory.join("rebuilt");
     let mut program = std::fs::read(epochcost()).unwrap();
     program.push(b'\n');
     std::fs::write(&other, program).unwrap();
-    std::fs::set_permissions(
-        &other,
-        std::fs::metadata(epochcost()).unwrap().permissions(),
-    )
-    .unwrap();
+    let mode = std::fs::metadata(epochcost()).unwrap().permissions();
+    std::fs::set_permissions(&other, mode).unwrap();
     let mut command = cloud.command_of(&other, &visit);
-    let output = command.current_dir(directory).output().unwrap();
-    assert!(
-        printed(&output).contains("another build"),
-        "{}",
-        printed(&output)
-    );
-    assert_eq!(ended(), [2, 2]);
+    let said = printed(&command.current_dir(directory).output().unwrap());
+    assert!(said.contains("another build"), "{said}");
+    assert_eq!(ended(), [4, 4]);
     cloud.assert_empty();
-    // The first build goes on, and waits for its last visits.
-    let (code, said) = reproduce(&cloud, directory, &["--days", "0", "--wait"]);
-    assert_eq!((code, ended()), (0, [4, 4]), "{said}");
+    visits(5, is_due);
+    // Nobody comes on the sixth day: a visit makes up for one trial.
+    a_day_passes(&cloud, directory);
+    a_day_passes(&cloud, directory);
+    visits(6, "");
+    let incomplete = |(_, state): &(String, String)| state == "incomplete";
+    assert!(states(directory).iter().all(incomplete));
+    let (code, said) = reproduce(&cloud, directory, &["--days", "7", "--wait"]);
+    assert_eq!((code, ended()), (0, [7, 7]), "{said}");
     assert!(states(directory).iter().all(|(_, state)| state == "done"));
     cloud.assert_empty();
 }

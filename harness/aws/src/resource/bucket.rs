@@ -32,6 +32,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 pub struct BucketSpec {
     /// Name.
     pub name: String,
+    /// Seconds after which no object is needed any more; none of those that the run needs to its end.
+    pub needed_s: Option<u64>,
     /// Objects that the bucket is created with.
     pub objects: Vec<ObjectSpec>,
 }
@@ -87,8 +89,12 @@ pub(super) async fn ensure(
         .bucket(name)
         .public_access_block_configuration(closed);
     once_known(|| async { call!(&doing, closing.clone()) }).await?;
-    // Expiry of objects and of unfinished uploads, none before the run's.
-    let days = seconds_left(scope.expires)?.div_ceil(DAY_S);
+    // Expiry of objects and of unfinished uploads, none while it is needed.
+    let left_s = seconds_left(scope.expires)?;
+    let days = spec
+        .needed_s
+        .map_or(left_s, |needed_s| needed_s.min(left_s));
+    let days = days.div_ceil(DAY_S);
     let days = i32::try_from(days).unwrap_or(i32::MAX);
     let rule = LifecycleRule::builder()
         .id("expire")

@@ -66,10 +66,24 @@ pub enum Duty {
         /// secrets.
         environment: Vec<(String, String)>,
     },
+    /// The local platform, which runs one trial.
+    Machine {
+        /// `s3://` URL below which this program and the worker are.
+        programs: String,
+        /// `s3://` URL below which the trial and its data are, and what was recorded will be.
+        trial: String,
+        /// `s3://` URL for its log, which it writes when it ends.
+        log: String,
+        /// GPUs that its workers share; all, if none.
+        gpus: Option<u32>,
+    },
 }
 
-/// Templates; `@NAME@` stands for a value. `host.sh` contains one of the services.
+/// Templates; `@NAME@` stands for a value. `host.sh` contains one of the services, `worker.sh` one of the
+/// works.
 const WORKER: &str = include_str!("worker.sh");
+const TASK: &str = include_str!("task.sh");
+const MACHINE: &str = include_str!("machine.sh");
 const HOST: &str = include_str!("host.sh");
 const TENSOR_STORE: &str = include_str!("tensor_store.sh");
 const QUEUE: &str = include_str!("queue.sh");
@@ -106,19 +120,45 @@ pub fn script(duty: &Duty, region: &str, expires: Timestamp) -> Result<String, A
             task,
             log,
             environment,
-        } => fill(
-            WORKER,
-            &[
-                ("MINUTES", &minutes),
-                ("REGION", &quoted(region)?),
-                ("CLOCK_PREFIX", CLOCK_PREFIX),
-                ("LOG_URL", &quoted(log)?),
-                ("WORKER_URL", &quoted(worker)?),
+        } => {
+            let values = [
+                ("WORKER_URL", &*quoted(worker)?),
                 ("TASK_URL", &quoted(task)?),
                 ("ENVIRONMENT", &exports(environment)?),
-            ],
-        ),
+            ];
+            works(&fill(TASK, &values)?, log, region, &minutes)
+        }
+        Duty::Machine {
+            programs,
+            trial,
+            log,
+            gpus,
+        } => {
+            let visible = gpus.map(|gpus| (0..gpus).map(|gpu| gpu.to_string()).collect::<Vec<_>>());
+            let visible =
+                visible.map(|visible| ("CUDA_VISIBLE_DEVICES".to_owned(), visible.join(",")));
+            let values = [
+                ("PROGRAMS_URL", &*quoted(programs)?),
+                ("TRIAL_URL", &quoted(trial)?),
+                ("ENVIRONMENT", &exports(visible.as_slice())?),
+            ];
+            works(&fill(MACHINE, &values)?, log, region, &minutes)
+        }
     }
+}
+
+/// Returns the script of an instance that does `work`, hands in its log and ends.
+fn works(work: &str, log: &str, region: &str, minutes: &str) -> Result<String, AwsError> {
+    fill(
+        WORKER,
+        &[
+            ("MINUTES", minutes),
+            ("REGION", &quoted(region)?),
+            ("CLOCK_PREFIX", CLOCK_PREFIX),
+            ("LOG_URL", &quoted(log)?),
+            ("WORK", work.trim_end()),
+        ],
+    )
 }
 
 /// Returns the commands that start a service in the background, and its port.

@@ -43,7 +43,8 @@ fn stand_ins(directory: &Path) {
     let worker = "read task; echo \"$1 $task $GREETING\"; exit ${FAILS:-0}";
     let fetch = format!(
         "{}\ncase \"$5\" in\n bootstrap) printf '#!/bin/bash\\n%s\\n' '{worker}' > bootstrap;;\n \
-         task.json) echo '{{\"a\": 1}}' > task.json;;\n module.so) touch module.so;;\n s3:*) cp log.txt {}/log;;\nesac",
+         epochcost) printf '#!/bin/bash\\necho $* on $CUDA_VISIBLE_DEVICES; exit ${{FAILS:-0}}\\n' > epochcost;;\n \
+         trial.json|train.bin|test.bin) touch $5;;\n task.json) echo '{{\"a\": 1}}' > task.json;;\n module.so) touch module.so;;\n s3:*) cp log.txt {}/log;;\nesac",
         say("aws"),
         directory.display()
     );
@@ -84,6 +85,30 @@ fn a_worker_runs_its_task_hands_in_its_log_and_ends_its_instance() {
             calls.contains(&"aws s3 cp --quiet s3://code/it's here bootstrap"),
             "{calls:?}"
         );
+    }
+}
+
+/// The local platform leaves what it recorded before its log; without it, the log alone.
+#[test]
+fn a_machine_runs_a_trial_and_hands_in_what_it_recorded() {
+    for fails in [false, true] {
+        let duty = Duty::Machine {
+            programs: "s3://code".into(),
+            trial: "s3://objects/it's r0t0".into(),
+            log: "s3://objects/log.txt".into(),
+            gpus: Some(2),
+        };
+        let (calls, log) = run(&script(&duty, REGION, in_an_hour()).unwrap(), fails);
+        assert!(log.contains("\ndev trial . on 0,1\n"), "{log}");
+        let calls: Vec<&str> = calls.lines().collect();
+        let is_there = |call: &str| calls.contains(&call);
+        assert!(is_there("aws s3 cp --quiet s3://code/epochcost epochcost"));
+        assert!(is_there(
+            "aws s3 cp --quiet s3://objects/it's r0t0/train.bin train.bin"
+        ));
+        let sent = "aws s3 cp --quiet outcome.json s3://objects/it's r0t0/outcome.json";
+        assert_eq!(is_there(sent), !fails, "{calls:?}");
+        assert_eq!(calls.last(), Some(&"shutdown -h now"));
     }
 }
 

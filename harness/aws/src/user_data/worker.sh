@@ -27,12 +27,4 @@ finish() {
 }
 trap finish EXIT
 
-copy @WORKER_URL@ bootstrap
-copy @TASK_URL@ task.json
-chmod +x bootstrap
-@ENVIRONMENT@
-# The worker ends with its standard input: the pipe stays open for writing.
-mkfifo input
-exec 3<>input
-cat task.json >&3
-./bootstrap --instance <&3 >>log.txt 2>&1
+@WORK@

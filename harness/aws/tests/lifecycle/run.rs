@@ -28,6 +28,7 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
     let bucket = |what: &str, objects| {
         Spec::Bucket(BucketSpec {
             name: name(what),
+            needed_s: None,
             objects,
         })
     };

@@ -73,8 +73,7 @@ pub(super) fn usage(
             bytes_up: estimate.total(|traffic| traffic.bytes_up),
             gets: estimate.total(|traffic| traffic.gets),
             data_gets: estimate.dataset_traffic.gets,
-            most_requests: estimate.most_requests,
-            longest_function_s: estimate.longest_function_s,
+            most: estimate.most.clone(),
             seconds: estimate.seconds,
         });
     }

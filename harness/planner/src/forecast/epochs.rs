@@ -6,6 +6,7 @@ use epochcost_systems::Job;
 
 use super::estimate::{Estimate, Outcome, StageMeans, estimate_by, sizes_only};
 use crate::error::Error;
+use epochcost_platform::Invoked;
 use epochcost_platform::sim::{CLASSES_ABOVE, package_mb};
 use epochcost_spec::cost::{Bill, LineItem, PriceBook, even_gb_months};
 use epochcost_spec::rows::Row;
@@ -93,7 +94,7 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
         growth(less, more, n_more - n_less),
     );
     let repeats = (first - second).abs() <= REPEATS * second;
-    let is_long = more.longest_function_s > less.longest_function_s * (1.0 + REPEATS);
+    let is_long = more.longest_function_s() > less.longest_function_s() * (1.0 + REPEATS);
     let is_bigger = more.peak_memory_mb > less.peak_memory_mb;
     if !repeats || is_long || is_bigger {
         return None;
@@ -140,6 +141,20 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
         })
     };
     let bills = [bill(0)?, bill(1)?];
+    let most = more.most.iter().map(|(function, of_more)| {
+        let of_less = less.most.get(function).copied().unwrap_or_default();
+        let requests = of_less.requests.zip(of_more.requests, |less, more| {
+            line(less as f64, more as f64).round() as u64
+        });
+        (
+            function.clone(),
+            Invoked {
+                requests,
+                ..*of_more
+            },
+        )
+    });
+    let most = most.collect();
     Some(Estimate {
         seconds_per_epoch: mean(less.seconds_per_epoch, more.seconds_per_epoch),
         seconds,
@@ -158,7 +173,7 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
         dataset_traffic: traffic(|e| e.dataset_traffic),
         state_traffic: traffic(|e| e.state_traffic),
         kept_bytes,
-        most_requests: traffic(|e| e.most_requests),
+        most,
         carried_on_from_epochs: Some(n_more as usize),
         events: few.events + less.events + more.events,
         took: few.took + less.took + more.took,

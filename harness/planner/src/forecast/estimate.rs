@@ -1,5 +1,6 @@
 //! One setting in virtual time: its seconds, dollars, traffic and memory.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use epochcost_channels::Traffic;
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use epochcost_judge::analysis::{covered_s, machine_epochs, pace};
+use epochcost_platform::Invoked;
 use epochcost_platform::sim::{CLASSES_ABOVE, invocation, package_mb};
 use epochcost_record::ResultsError;
 use epochcost_spec::cost::instances::memory_mb;
@@ -93,18 +95,15 @@ pub(super) struct Estimate {
     /// Bytes of objects that are in the store at the end.
     #[serde(skip)]
     pub(super) kept_bytes: f64,
-    /// Most requests of an invocation to the object store, of each kind.
+    /// What an invocation takes at most, by the function's name.
     #[serde(skip)]
-    pub(super) most_requests: Traffic,
+    pub(super) most: BTreeMap<String, Invoked>,
     /// Whether anything went over a tensor store.
     #[serde(skip)]
     pub(super) uses_tensor_store: bool,
     /// Whether anything went over a queue.
     #[serde(skip)]
     pub(super) uses_queue: bool,
-    /// Longest run of a function, seconds; 0 without functions.
-    #[serde(skip)]
-    pub(super) longest_function_s: f64,
     /// Epochs of the simulations that it was carried on from; none of a whole training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) carried_on_from_epochs: Option<usize>,
@@ -119,6 +118,11 @@ impl Estimate {
     /// A count over all purposes.
     pub(super) fn total(&self, of: fn(&Traffic) -> u64) -> u64 {
         of(&self.traffic) + of(&self.dataset_traffic) + of(&self.state_traffic)
+    }
+
+    /// Returns the longest run of a function, seconds; 0 without functions.
+    pub(super) fn longest_function_s(&self) -> f64 {
+        (self.most.values()).fold(0.0, |longest, one| longest.max(one.seconds))
     }
 
     /// Returns the cost by one cost model at the stated values, US dollars.
@@ -282,7 +286,22 @@ fn figures(
     let totals = simulated.totals;
     let traffic = totals.traffic;
     let calls: Vec<Invocation> = simulated.invocations.into_iter().map(invocation).collect();
-    let functions = || calls.iter().filter(|call| call.host == Host::Function);
+    let of_requests = simulated.most_requests.into_iter();
+    let mut most: BTreeMap<String, Invoked> = of_requests
+        .map(|(function, requests)| {
+            (
+                function,
+                Invoked {
+                    seconds: 0.0,
+                    requests,
+                },
+            )
+        })
+        .collect();
+    for call in calls.iter().filter(|call| call.host == Host::Function) {
+        let of_function = most.entry(call.function.clone()).or_default();
+        of_function.seconds = of_function.seconds.max(call.duration_ms / 1e3);
+    }
     let usage = Usage {
         invocations: calls.iter().collect(),
         transitions: simulated.transitions,
@@ -311,15 +330,12 @@ fn figures(
         cost_full_usd,
         bills,
         kept_bytes: totals.kept.bytes,
-        most_requests: simulated.most_requests,
+        most,
         uses_tensor_store: moved(|channels| channels.tensors),
         uses_queue: moved(|channels| channels.queue),
         traffic: traffic.exchange.total(),
         dataset_traffic: traffic.dataset.total(),
         state_traffic: traffic.state.total(),
-        longest_function_s: functions()
-            .map(|call| call.duration_ms / 1e3)
-            .fold(0.0, f64::max),
         carried_on_from_epochs: None,
         events: simulated.events,
         took: Duration::ZERO,

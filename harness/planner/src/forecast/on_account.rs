@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::estimate::has_functions;
 use super::rows::{Candidate, PlannedRow};
 use super::uncertainty::{Percentiles, draws};
 use super::{Sampling, planned, usage};
@@ -14,7 +15,8 @@ use epochcost_platform::aws_plan::{
     NEW_ACCOUNT_MEMORY_MB, Needs, Share, Shares, bound, bounds, training,
 };
 use epochcost_platform::{NoWorstCase, RowUsage, simulator};
-use epochcost_spec::cost::PriceBook;
+use epochcost_spec::cost::{PriceBook, ec2};
+use epochcost_spec::rows::Row;
 use epochcost_spec::ui::Output;
 
 /// An experiment in its form for a cloud: figures are of all its trials.
@@ -42,6 +44,8 @@ pub struct OnAccount {
     pub failing_draws: usize,
     /// US dollars at most, as a run announces them.
     pub at_most_usd: f64,
+    /// The same by dimension of the price book.
+    pub at_most_by: BTreeMap<String, f64>,
     /// US dollars at most of what all trials share and the dearest of them.
     pub trial_at_most_usd: f64,
 }
@@ -92,6 +96,11 @@ pub fn on_account(
         .filter(|one| used.iter().any(|row| row.row.id == one.row.id))
         .collect();
     let Sampling { samples, seed } = sampling;
+    let machines = candidates.iter().map(|one| {
+        let row = used.iter().find(|row| row.row.id == one.row.id);
+        row.map_or(Ok(None), |row| Machine::of(&row.row, one, prices))
+    });
+    let machines = machines.collect::<Result<Vec<_>, Error>>()?;
     let drawn = draws(&candidates, stands, samples, seed, prices)?;
     let trials = simulated.trials as f64;
     let (mut seconds, mut usd) = (Vec::new(), Vec::new());
@@ -100,8 +109,14 @@ pub fn on_account(
         let Some(of_draw) = of_draw.collect::<Option<Vec<_>>>() else {
             continue;
         };
-        seconds.push(trials * of_draw.iter().map(|row| row.seconds).sum::<f64>());
-        usd.push(trials * of_draw.iter().map(|row| row.cost_full_usd).sum::<f64>());
+        let of_rows = of_draw.into_iter().zip(&machines);
+        let of_rows = of_rows.map(|(row, machine)| match machine {
+            Some(machine) => machine.takes(row.seconds),
+            None => (row.seconds, row.cost_full_usd),
+        });
+        let (of_seconds, of_usd): (Vec<f64>, Vec<f64>) = of_rows.unzip();
+        seconds.push(trials * of_seconds.iter().sum::<f64>());
+        usd.push(trials * of_usd.iter().sum::<f64>());
     }
     let failing_draws = samples as usize - usd.len();
     let of_account = Account::of(&used)?;
@@ -109,7 +124,10 @@ pub fn on_account(
         what: none.to_string(),
         remedy: "plan with a price book that has it: --prices FILE".to_owned(),
     };
-    let lines = bound(&used, prices).map_err(no_price)?;
+    let mut at_most_by = BTreeMap::new();
+    for line in bound(&used, prices).map_err(no_price)? {
+        *at_most_by.entry(line.dimension).or_default() += line.usd;
+    }
     let Shares {
         run,
         trials: of_rows,
@@ -127,9 +145,47 @@ pub fn on_account(
         seconds: Percentiles::of(seconds),
         usd: Percentiles::of(usd),
         failing_draws,
-        at_most_usd: lines.iter().map(|line| line.usd).sum(),
+        at_most_usd: at_most_by.values().sum(),
+        at_most_by,
         trial_at_most_usd: all(&run) + dearest_usd,
     })
+}
+
+/// The rented machine that runs a row's whole trials.
+struct Machine {
+    hour_usd: f64,
+    /// Seconds that it boots beside what the simulation has.
+    boot_s: f64,
+}
+
+impl Machine {
+    /// Returns the machine of `row`, which is `simulated`; none of rows that need none.
+    fn of(row: &Row, simulated: &Candidate, prices: &PriceBook) -> Result<Option<Self>, Error> {
+        if row.one_machine.is_none() {
+            return Ok(None);
+        }
+        let price = prices.price(&ec2(&row.instance_type));
+        let price = price.map_err(|none| Error::Lacks {
+            what: none.to_string(),
+            remedy: "plan with a price book that has it: --prices FILE".to_owned(),
+        })?;
+        // Instances boot in the simulation, too.
+        let boot_s = if has_functions(row) {
+            simulated.simulation.profile.instance.boot_s
+        } else {
+            0.0
+        };
+        Ok(Some(Self {
+            hour_usd: price.usd,
+            boot_s,
+        }))
+    }
+
+    /// Returns the seconds and US dollars of a trial of so many seconds.
+    fn takes(&self, seconds: f64) -> (f64, f64) {
+        let seconds = seconds + self.boot_s;
+        (seconds, seconds / 3600.0 * self.hour_usd)
+    }
 }
 
 /// Returns what the rows of a form use as a run computes it, and the rows that it refuses.

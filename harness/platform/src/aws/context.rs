@@ -38,6 +38,7 @@ pub(super) fn unix_s() -> f64 {
 /// A trial with its resource names.
 pub(super) struct Trial<'a> {
     pub(super) aws: &'a Aws,
+    pub(super) plan: &'a TrialPlan,
     pub(super) row: &'a Row,
     pub(super) system: &'static dyn System,
     pub(super) training: Training,
@@ -65,6 +66,7 @@ impl<'a> Trial<'a> {
             .ok_or_else(|| lost(format!("there is no system {:?}", row.job.system)))?;
         Ok(Self {
             aws,
+            plan,
             row,
             system,
             training: Training {

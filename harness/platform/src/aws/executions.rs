@@ -32,7 +32,7 @@ impl Machine {
         let bound = trial.system.bind(job).map_err(unusable)?;
         Ok(Self {
             name: deployment::state_machine_name(scope, &job.system, trial.place),
-            states: bound.states(),
+            states: trial.training.states().map_err(unusable)?,
             rounds: bound.rounds(),
         })
     }

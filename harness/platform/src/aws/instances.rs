@@ -16,7 +16,7 @@ use crate::{PlatformError, Progress};
 use epochcost_spec::metering::{Invocation, TrialOutcome};
 
 /// Time limit from an instance's start until its worker runs, seconds.
-const BOOT_S: u64 = 600;
+const BOOT_S: u64 = 360;
 /// Polls of the bucket per check whether the instances are alive.
 const POLLS_PER_STATE_CHECK: u32 = 10;
 
@@ -102,7 +102,7 @@ pub(super) async fn work(
 
 /// Returns the launch time of each worker's instance that EC2 reports, seconds since
 /// the Unix epoch.
-async fn boots(
+pub(super) async fn boots(
     trial: &Trial<'_>,
     launched: &[(&'static str, usize)],
 ) -> Result<BTreeMap<usize, f64>, PlatformError> {
@@ -119,10 +119,10 @@ fn name(trial: &Trial<'_>, rank: usize) -> String {
     workers::instance_name(&trial.aws.scope, &trial.training, trial.place, rank)
 }
 
-type Logs = BTreeMap<usize, Seen>;
+pub(super) type Logs = BTreeMap<usize, Seen>;
 
 /// Waits for the logs; returns them, and the reason if one of them is missing for good.
-async fn wait(
+pub(super) async fn wait(
     trial: &Trial<'_>,
     launched: &[(&'static str, usize)],
     tail: &mut LogTail,
@@ -199,7 +199,7 @@ fn duration_ms(seen: &Seen) -> f64 {
 }
 
 /// Returns a worker's process on its instance as an invocation; booting is its init.
-fn invocation(
+pub(super) fn invocation(
     trial: &Trial<'_>,
     function: &str,
     rank: usize,

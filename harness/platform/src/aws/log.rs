@@ -44,7 +44,7 @@ pub(super) struct Seen {
     /// Whether its sandbox was started for it.
     is_cold: bool,
     /// Last lines of its other output.
-    tail: Vec<String>,
+    pub(super) tail: Vec<String>,
 }
 
 impl Seen {

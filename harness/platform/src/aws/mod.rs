@@ -8,6 +8,7 @@ mod instances;
 mod lease;
 mod life_cycle;
 mod log;
+mod machine;
 mod metrics;
 mod outcome;
 mod prices;
@@ -92,6 +93,8 @@ struct Programs {
     architecture: Architecture,
     /// The tensor store's Redis module, where a row needs it.
     module: Option<Vec<u8>>,
+    /// This program, where an instance runs the local platform.
+    own: Option<Vec<u8>>,
 }
 
 impl Programs {
@@ -114,12 +117,32 @@ impl Programs {
         if let Some(module) = &module {
             package::check_library(module).map_err(unfit)?;
         }
+        let mut own = None;
+        if rows.iter().any(|row| row.one_machine) {
+            let program = own_program()?;
+            let program = read("this program", &program).await?;
+            package::check_program(&program).map_err(unfit)?;
+            own = Some(program);
+        }
         Ok(Self {
             worker,
             architecture: checked.architecture,
             module,
+            own,
         })
     }
+}
+
+/// Returns the program that an instance runs the local platform with: this one, or what `EPOCHCOST_PROGRAM`
+/// names.
+fn own_program() -> Result<PathBuf, PlatformError> {
+    if let Some(named) = std::env::var_os(epochcost_environment::user::PROGRAM) {
+        return Ok(named.into());
+    }
+    std::env::current_exe().map_err(|source| PlatformError::Io {
+        doing: "find this program".to_owned(),
+        source,
+    })
 }
 
 fn unfit(error: package::PackageError) -> PlatformError {
@@ -194,6 +217,12 @@ impl ConsentedRun {
             code.push(ObjectSpec {
                 key: workers::WORKER_KEY.to_owned(),
                 body: programs.worker.into(),
+            });
+        }
+        if let Some(own) = programs.own {
+            code.push(ObjectSpec {
+                key: workers::PROGRAM_KEY.to_owned(),
+                body: own.into(),
             });
         }
         if let Some(module) = programs.module {

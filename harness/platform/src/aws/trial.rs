@@ -8,6 +8,7 @@ use epochcost_aws::deployment::{self, Package};
 use epochcost_aws::invoke;
 use epochcost_aws::resource::{Address, Kind, Spec};
 use epochcost_aws::{AwsError, Cause, objects, provision, remove, workers};
+use epochcost_aws_plan::AROUND_TRIAL_S;
 use epochcost_environment::worker as variable;
 use epochcost_systems::{DATASET_BUCKET, Host, Launch, dataset_objects};
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use jiff::Timestamp;
 use super::context::Trial;
 use super::progress::{Start, WorkerProgress};
 use super::services::{self, Services, store_settings};
-use super::{Aws, executions, instances, metrics, unusable};
+use super::{Aws, executions, instances, machine, metrics, unusable};
 use crate::{PlatformError, Progress, TrialData};
 use epochcost_spec::metering::TrialOutcome;
 use epochcost_spec::rows::{Precision, TrialPlan};
@@ -96,9 +97,6 @@ impl Trial<'_> {
             format!("s3://{}/{objects}", scope.region),
         );
         environment.insert(variable::SCOPE.to_owned(), self.scope());
-        let allowance = serde_json::to_string(&self.training.allowance)
-            .map_err(|error| PlatformError::Worker(format!("unwritable allowance: {error}")))?;
-        environment.insert(variable::ALLOWANCE.to_owned(), allowance);
         environment.extend(services.environment());
         if !self.row.faults.is_empty() {
             let faults = serde_json::to_string(&self.row.faults)
@@ -145,10 +143,36 @@ impl Trial<'_> {
     ) -> Result<(), PlatformError> {
         let ends = deployment::ends(&self.aws.scope, &self.training, self.place);
         self.aws.lease.begins(ends.map_err(unusable)?).await?;
-        let end = (self.aws.scope.ends_by(&self.training, Timestamp::now())).map_err(unusable)?;
+        let end = self
+            .aws
+            .scope
+            .ends_by(&self.training, AROUND_TRIAL_S, Timestamp::now())
+            .map_err(unusable)?;
         if let Some(rented) = self.spending()?.rented(self.aws.endpoints, end) {
             progress.rented(&rented);
         }
+        if self.training.one_machine {
+            machine::put(self, data).await?;
+        } else {
+            self.put_dataset(data).await?;
+        }
+        let (scope, settings) = (&self.aws.scope, store_settings(self.row));
+        let hosts =
+            epochcost_aws::services::of_trial(scope, &self.training, self.place, &settings)?;
+        let services = if hosts.is_empty() {
+            Services::default()
+        } else {
+            self.provision(&hosts, made).await?;
+            services::wait(self).await?
+        };
+        if !self.training.one_machine {
+            instances::put_tasks(self).await?;
+        }
+        self.provision_somewhere(self.specs(&services)?, made).await
+    }
+
+    /// Puts the dataset where the workers fetch it.
+    async fn put_dataset(&self, data: &TrialData) -> Result<(), PlatformError> {
         let layout = self
             .system
             .bind(self.job())
@@ -160,17 +184,7 @@ impl Trial<'_> {
             let key = format!("{}/{DATASET_BUCKET}/{key}", self.scope());
             objects::put(&self.aws.clients, &bucket, &key, object).await?;
         }
-        let (scope, settings) = (&self.aws.scope, store_settings(self.row));
-        let hosts =
-            epochcost_aws::services::of_trial(scope, &self.training, self.place, &settings)?;
-        let services = if hosts.is_empty() {
-            Services::default()
-        } else {
-            self.provision(&hosts, made).await?;
-            services::wait(self).await?
-        };
-        instances::put_tasks(self).await?;
-        self.provision_somewhere(self.specs(&services)?, made).await
+        Ok(())
     }
 
     /// Makes `specs`, with its instances in another availability zone where one has no capacity
@@ -238,6 +252,9 @@ impl Trial<'_> {
 
     /// Starts the work and follows it to its end.
     async fn work(&self, progress: &dyn Progress) -> Result<TrialOutcome, PlatformError> {
+        if self.training.one_machine {
+            return machine::work(self, progress).await;
+        }
         if self.system.deployment().worker_host() == Host::Instance {
             return instances::work(self, progress).await;
         }

@@ -15,6 +15,7 @@ pub mod environment;
 mod function;
 mod gate;
 mod gpus;
+pub mod handed_over;
 mod host;
 pub mod http;
 mod instance;

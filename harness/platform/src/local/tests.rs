@@ -81,6 +81,7 @@ pub(super) fn row(job: &Job) -> Row {
         own_model: None,
         classes: None,
         jobs: 1,
+        one_machine: None,
         constants: BTreeMap::new(),
         client: None,
         tensor_store: None,

@@ -30,7 +30,7 @@ impl Occupied {
     /// where there is no other place.
     pub(super) fn line(&mut self, [from, to]: [[f64; 2]; 2]) {
         let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
-        let steps = (dx.hypot(dy) / 6.0).ceil().max(1.0) as usize;
+        let steps = ((dx * dx + dy * dy).sqrt() / 6.0).ceil().max(1.0) as usize;
         self.lines.extend((0..=steps).map(|step| {
             let share = step as f64 / steps as f64;
             let [x, y] = [from[0] + dx * share, from[1] + dy * share];

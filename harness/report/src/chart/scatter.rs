@@ -441,7 +441,7 @@ fn arrows<'a>(marks: &[&'a Mark]) -> Vec<(&'a Mark, &'a Mark)> {
 fn shortened(from: [f64; 2], to: [f64; 2]) -> [[f64; 2]; 2] {
     const GAP: f64 = 10.0;
     let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
-    let share = (GAP / dx.hypot(dy).max(1e-9)).min(0.5);
+    let share = (GAP / (dx * dx + dy * dy).sqrt().max(1e-9)).min(0.5);
     let [gx, gy] = [dx * share, dy * share];
     [[from[0] + gx, from[1] + gy], [to[0] - gx, to[1] - gy]]
 }

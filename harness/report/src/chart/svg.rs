@@ -144,7 +144,7 @@ impl Svg {
     pub(super) fn arrow(&mut self, [from, to]: [[f64; 2]; 2], class: &str) {
         const HEAD: f64 = 7.0;
         let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
-        let length = dx.hypot(dy);
+        let length = (dx * dx + dy * dy).sqrt();
         if length < 2.0 * HEAD {
             return;
         }

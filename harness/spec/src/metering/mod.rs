@@ -148,7 +148,8 @@ pub struct CloudWatchMetric {
 }
 
 /// Everything that a platform recorded of one trial.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TrialOutcome {
     /// Start of the first worker, seconds since the Unix epoch.
     pub started_s: f64,

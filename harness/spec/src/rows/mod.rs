@@ -72,6 +72,9 @@ pub struct Row {
     /// functions; figures are the first one's.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub jobs: usize,
+    /// The rented instance that runs the whole of a trial by the local platform; none of other rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_machine: Option<OneMachine>,
     /// What surrounds its worker processes on the local platform.
     #[serde(default, skip_serializing_if = "Sandbox::is_default")]
     pub sandbox: Sandbox,
@@ -85,6 +88,15 @@ pub fn one() -> usize {
 /// Returns whether a training runs alone.
 pub fn is_one(count: &usize) -> bool {
     *count == 1
+}
+
+/// A rented instance that runs the whole of a trial by the local platform.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OneMachine {
+    /// GPUs that its workers share; by default all.
+    #[schemars(range(min = 1, max = 16))]
+    pub gpus: Option<u32>,
 }
 
 /// How exact matrix products are; everything else is `f32`.
@@ -180,7 +192,8 @@ impl Row {
 }
 
 /// One repetition of a row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TrialPlan {
     /// The row it repeats, with the job's `trial` and `seed` set.
     pub row: Row,

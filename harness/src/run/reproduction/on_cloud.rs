@@ -161,6 +161,18 @@ impl Line {
         self.account.memory_mb.map_or(0, |[_, most]| most)
     }
 
+    /// Returns the most that it costs, and how many times the expected that is.
+    fn at_most(&self) -> String {
+        let at_most_usd = self.account.at_most_usd;
+        match self.account.usd {
+            Some(expected) if expected.p50 > 0.0 => {
+                let times = at_most_usd / expected.p50;
+                format!("{} ({times:.1})", usd(at_most_usd))
+            }
+            _ => usd(at_most_usd),
+        }
+    }
+
     fn cells(&self) -> [String; 11] {
         let account = &self.account;
         let unknown = || UNKNOWN.to_owned();
@@ -182,7 +194,7 @@ impl Line {
             instances.collect::<Vec<_>>().join(", "),
             account.seconds.map_or_else(unknown, |s| duration(s.p50)),
             account.usd.map_or_else(unknown, dollars),
-            usd(account.at_most_usd),
+            self.at_most(),
             account.new_account_rows.to_string(),
         ]
     }
@@ -246,7 +258,7 @@ impl Plan {
             "instances at once",
             "time",
             "expected $ (5 to 95 %)",
-            "at most $",
+            "at most $ (÷ expected)",
             "rows, new account",
         ];
         let rows: Vec<[String; 11]> = self.items.iter().map(Line::cells).collect();

@@ -19,6 +19,8 @@ use epochcost_systems::{
 };
 use serde_json::{Map, json};
 
+use crate::support::epochcost;
+
 mod surroundings;
 
 /// Bytes of an MNIST record.
@@ -81,6 +83,7 @@ fn plan(system: &str) -> TrialPlan {
         own_model: None,
         classes: None,
         jobs: 1,
+        one_machine: None,
         constants: std::collections::BTreeMap::new(),
         client: None,
         tensor_store: None,
@@ -127,6 +130,45 @@ impl Progress for Steps {
     fn steps(&self, done: u64) {
         self.0.store(done, Ordering::Relaxed);
     }
+}
+
+/// What another machine hands over in files is the trial that this one would have run itself.
+#[tokio::test]
+async fn a_trial_handed_over_gives_what_it_gives_here() {
+    let directory = tempfile::tempdir().unwrap();
+    let write =
+        |file: &str, text: &[u8]| std::fs::write(directory.path().join(file), text).unwrap();
+    let hand_over = || epochcost(directory.path(), &["dev", "trial", "."]);
+    let missing = hand_over();
+    assert_eq!(missing.status.code(), Some(1), "{missing:?}");
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("trial.json"));
+    let (plan, data) = (plan("allreduce"), data());
+    write("trial.json", &serde_json::to_vec(&plan).unwrap());
+    write("train.bin", &data.train);
+    write("test.bin", &data.test);
+    let output = hand_over();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let outcome = std::fs::read(directory.path().join("outcome.json")).unwrap();
+    let there: TrialOutcome = serde_json::from_slice(&outcome).unwrap();
+    assert_eq!(there.failure, None);
+    let here = run(&plan).await;
+    let digests = |outcome: &TrialOutcome| {
+        let steps = step_records(outcome).into_iter();
+        let mut digests: Vec<_> = steps
+            .map(|step| {
+                (
+                    step.rank,
+                    step.epoch,
+                    step.batch,
+                    step.parameters_digest.clone(),
+                )
+            })
+            .collect();
+        digests.sort();
+        digests
+    };
+    assert_eq!(digests(&there), digests(&here));
+    assert!(!digests(&here).is_empty());
 }
 
 async fn run(plan: &TrialPlan) -> TrialOutcome {

@@ -6,6 +6,7 @@ mod lambda;
 mod pool;
 mod start;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -51,7 +52,7 @@ pub(crate) struct Trial {
     pub(crate) records: Arc<Records>,
     pub(crate) invocations: Mutex<Calls>,
     /// Most requests of an invocation to the object store, of each kind.
-    pub(crate) most_requests: Arc<Mutex<Traffic>>,
+    pub(crate) most_requests: Arc<Mutex<BTreeMap<String, Traffic>>>,
     pub(crate) serial: AtomicU64,
     /// Injected faults.
     pub(crate) faults: Vec<Fault>,
@@ -184,7 +185,8 @@ impl Trial {
             // Arithmetic after the last request takes time, too.
             world.clock.sleep(Duration::ZERO).await;
             let mut most = locked(&most_requests);
-            *most = most.zip(world.object_requests(), u64::max);
+            let of_function = most.entry(world.task.function.clone()).or_default();
+            *of_function = of_function.zip(world.object_requests(), u64::max);
             outcome
         };
         let Some(death) = death else {

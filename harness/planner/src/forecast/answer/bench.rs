@@ -351,7 +351,7 @@ impl Bench<'_> {
                 kept_usd_per_s: kept_usd / estimate.seconds.max(f64::MIN_POSITIVE),
                 machine_s,
                 epochs_s: estimate.seconds_per_epoch * epochs as f64,
-                longest_s: estimate.longest_function_s,
+                longest_s: estimate.longest_function_s(),
                 events: estimate.events as f64,
             },
             machines,

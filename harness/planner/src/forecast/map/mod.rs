@@ -342,7 +342,7 @@ impl Map {
         let distance = |cell: &Cell| {
             let across = (cell.parameters / mark.parameters).log10();
             let up = (cell.flops_per_sample / mark.flops_per_sample).log10();
-            across.hypot(up)
+            (across * across + up * up).sqrt()
         };
         let cells = self.cells.iter();
         cells.min_by(|a, b| distance(a).total_cmp(&distance(b)))

@@ -224,7 +224,7 @@ fn dots(map: &Map, left: f64, bottom: f64) -> Vec<Option<(f64, f64)>> {
         let up = place(&map.operations, mark.flops_per_sample);
         let dot = across.zip(up).map(|(across, up)| {
             let (mut x, y) = (left + (across + 0.5) * SIDE, bottom - (up + 0.5) * SIDE);
-            let near = |x: f64, dot: &(f64, f64)| (x - dot.0).hypot(y - dot.1) < 2.0 * DOT + 1.0;
+            let near = |x: f64, dot: &(f64, f64)| between((x, y), *dot) < 2.0 * DOT + 1.0;
             while dots.iter().flatten().any(|dot| near(x, dot)) {
                 x += 1.0;
             }
@@ -238,10 +238,15 @@ fn dots(map: &Map, left: f64, bottom: f64) -> Vec<Option<(f64, f64)>> {
 /// A rectangle: left, top, width and height.
 pub(super) type Area = (f64, f64, f64, f64);
 
+pub(super) fn between(one: (f64, f64), other: (f64, f64)) -> f64 {
+    let (x, y) = (one.0 - other.0, one.1 - other.1);
+    (x * x + y * y).sqrt()
+}
+
 /// Returns whether a dot and a rectangle touch.
 pub(super) fn touches(dot: (f64, f64), (x, y, width, height): Area) -> bool {
     let nearest = (dot.0.clamp(x, x + width), dot.1.clamp(y, y + height));
-    (dot.0 - nearest.0).hypot(dot.1 - nearest.1) < DOT + 1.0
+    between(dot, nearest) < DOT + 1.0
 }
 
 /// Writes the name of each region's place into one of its cells, the nearest to its middle in which
@@ -285,7 +290,7 @@ fn labels(
                 area.0 - (SIDE - width) / 2.0,
                 area.1 - (SIDE - height) / 2.0,
             );
-            (corner.0 - middle.0).hypot(corner.1 - middle.1)
+            between(corner, middle)
         };
         let is_free = |area: &Area| !dots.iter().flatten().any(|dot| touches(*dot, *area));
         let free = areas.filter(is_free);

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use super::svg::between;
 use super::*;
 use crate::forecast::places::sites;
 
@@ -225,7 +226,7 @@ fn names_and_dots_lie_apart() {
             assert!(!names[index + 1..].iter().any(overlaps), "{name:?}");
         }
         for (index, dot) in dots.iter().enumerate() {
-            let apart = |other: &(f64, f64)| (dot.0 - other.0).hypot(dot.1 - other.1) >= 14.0;
+            let apart = |other: &(f64, f64)| between(*dot, *other) >= 14.0;
             assert!(dots[index + 1..].iter().all(apart), "{dot:?}");
         }
     }

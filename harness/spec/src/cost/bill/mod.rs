@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use epochcost_aws_plan::MACHINE;
 use epochcost_channels::Traffic;
 use epochcost_systems::{Host, PaperAccount, Polls, PurposeTraffic, QueueService, Waits, find};
 use serde::{Deserialize, Serialize};
@@ -104,6 +105,8 @@ pub struct Usage<'a> {
     pub jobs: usize,
     /// The instance type of workers that run on instances.
     pub instance_type: &'a str,
+    /// Whether one of them ran everything, and is all that is charged for.
+    pub one_machine: bool,
     /// What a second of a function is charged by, where it is not Lambda's
     /// memory and requests: a dimension of the price book.
     pub function_price: Option<&'a str>,
@@ -138,6 +141,7 @@ impl<'a> Usage<'a> {
                 .map_or(1, |of| of.tensor_store_hosts(job.workers)),
             jobs: row.jobs,
             instance_type: &row.instance_type,
+            one_machine: row.one_machine.is_some(),
             function_price,
             invocations: Vec::new(),
             transitions: 0,
@@ -146,6 +150,27 @@ impl<'a> Usage<'a> {
             pace: None,
             wall_s: 0.0,
             stored_byte_s: 0.0,
+        }
+    }
+
+    /// Returns what of it is charged for: all, or the machine that ran everything.
+    fn charged(&self) -> Self {
+        if !self.one_machine {
+            return self.clone();
+        }
+        let is_machine = |call: &&&Invocation| call.function == MACHINE;
+        Self {
+            invocations: self
+                .invocations
+                .iter()
+                .filter(is_machine)
+                .copied()
+                .collect(),
+            transitions: 0,
+            traffic: PurposeTraffic::default(),
+            waits: Waits::default(),
+            stored_byte_s: 0.0,
+            ..self.clone()
         }
     }
 }
@@ -247,6 +272,7 @@ impl Ledger<'_> {
 /// # Errors
 /// When the book has no price for the instance type.
 pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError> {
+    let usage = &usage.charged();
     let mut ledger = Ledger {
         book,
         items: Vec::new(),
@@ -281,6 +307,7 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
 /// # Errors
 /// When the book has no price for the instance type.
 pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError> {
+    let usage = &usage.charged();
     let mut ledger = Ledger {
         book,
         items: Vec::new(),
@@ -322,6 +349,10 @@ pub fn dimensions(row: &Row, function_price: Option<&str>) -> Vec<String> {
     let Some(system) = find(&row.job.system) else {
         return Vec::new();
     };
+    if row.one_machine.is_some() {
+        let machine = [&*ec2(&row.instance_type), ADDRESS, VOLUME];
+        return machine.map(str::to_owned).into();
+    }
     let deployment = system.deployment();
     let account = deployment.paper_account;
     let (functions, instances) = match account {

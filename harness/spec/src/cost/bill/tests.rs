@@ -33,6 +33,7 @@ fn usage(invocations: &[Invocation]) -> Usage<'_> {
         queue_service: QueueService::RabbitMq,
         tensor_store_hosts: 1,
         jobs: 1,
+        one_machine: false,
         instance_type: "g4dn.xlarge",
         function_price: None,
         invocations: invocations.iter().collect(),
@@ -188,6 +189,41 @@ fn sqs_is_paid_by_the_request_and_databases_by_the_host() {
     usage.traffic.exchange.queue.bytes_down = 3 * 49_153;
     let bill = full(&usage, &book).unwrap();
     assert_eq!(bill.items[0].quantity, 4.0 + 3.0 * 3.0 + 6.0);
+}
+
+/// Whatever ran on a rented machine, its hours, its address and its volume are all that is charged for.
+#[test]
+fn a_machine_that_runs_everything_is_all_that_is_charged_for() {
+    let book = PriceBook::shipped().unwrap();
+    let machine = Invocation {
+        function: MACHINE.to_owned(),
+        ..call(Host::Instance, 60e3, 90_000, None)
+    };
+    let calls = [
+        call(Host::Function, 900.0, 1000, Some(16_384)),
+        call(Host::Instance, 50e3, 50_000, None),
+        machine,
+    ];
+    let mut usage = usage(&calls);
+    usage.traffic.exchange.objects.puts = 1_000_000;
+    usage.stored_byte_s = 1e18;
+    let everything = full(&usage, &book).unwrap().total_usd();
+    usage.one_machine = true;
+    let bill = full(&usage, &book).unwrap();
+    let hours: Vec<(&str, f64)> = (bill.items.iter())
+        .map(|item| (item.dimension.as_str(), item.quantity))
+        .collect();
+    assert_eq!(
+        hours[..2],
+        [
+            ("ec2/g4dn.xlarge", 90.0 / 3600.0),
+            ("ipv4_address_hour", 90.0 / 3600.0)
+        ]
+    );
+    assert_eq!(bill.items.len(), 3);
+    assert!(everything > 5.0 && bill.total_usd() < 0.02);
+    let usd = paper(&usage, &book).unwrap().total_usd();
+    assert!((usd - 60.0 * 0.526 / 3600.0).abs() < 1e-9);
 }
 
 /// An instance of EC2 has a public address and a volume; a machine elsewhere has them in its price.

@@ -182,7 +182,7 @@ fn confused(parameters: &mut [Parameter], rows: &[Row], lines: &[Option<Linear>]
     let column = |index: usize| -> Vec<f64> {
         let known = lines.iter().zip(rows).filter_map(|(line, _)| line.as_ref());
         known
-            .map(|line| line.slopes[index] / MODEL.hypot(line.noise))
+            .map(|line| line.slopes[index] / (MODEL * MODEL + line.noise * line.noise).sqrt())
             .collect()
     };
     let columns: Vec<Vec<f64>> = (0..parameters.len()).map(column).collect();
