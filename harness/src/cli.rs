@@ -6,14 +6,14 @@ mod moved;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use epochcost_planner::error::Error;
+use epochcost_spec::chain::chain;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::{Output, eprint_line, fit_to, output_failure};
 
 use self::help::with_help;
 use self::moved::moved;
-use crate::chain::chain;
 use crate::cmd;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::ui::{Output, eprint_line, fit_to, output_failure};
 
 /// When does serverless training pay? Runs training systems side by side and
 /// reports time, cost, communication and accuracy.

@@ -11,10 +11,10 @@ use std::sync::Mutex;
 use std::thread::{self, Builder};
 use std::time::Duration;
 
-use epochcost::exit::Exit;
-use epochcost::platform::local;
 use epochcost::run::{survive_file_limit, watch};
-use epochcost::ui::eprint_line;
+use epochcost_platform::local;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::eprint_line;
 use rustix::io::Errno;
 use tokio::runtime::{self, Runtime};
 

@@ -2,8 +2,12 @@
 
 use serde_json::Value;
 
-use crate::yaml::schema::of;
-use crate::{cost, experiment, forecast, profiles, published};
+use epochcost_experiment as experiment;
+use epochcost_planner::forecast;
+use epochcost_spec::cost;
+use epochcost_spec::profiles;
+use epochcost_spec::published;
+use epochcost_spec::yaml::schema::of;
 
 /// A kind of file.
 pub struct Kind {

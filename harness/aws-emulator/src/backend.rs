@@ -2,9 +2,9 @@
 
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use bytes::Bytes;
-use epochcost::platform::local::InvocationLines;
 use epochcost_channels::ChannelError;
 use epochcost_channels::client::plain_http;
+use epochcost_platform::local::InvocationLines;
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 

@@ -28,7 +28,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
-use epochcost::platform::local::http::{self, Server};
+use epochcost_platform::local::http::{self, Server};
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use ciborium::tag::Required;
-use epochcost::metering::report_line::{Report, Status};
+use epochcost_spec::metering::report_line::{Report, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::api::region;

@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, Error as ClapError};
 
-use crate::error::Error;
+use epochcost_planner::error::Error;
 
 /// What was called so, and what does it now.
 const MOVED: [(&str, &str); 12] = [

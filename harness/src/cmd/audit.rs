@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use clap::builder::{PathBufValueParser, PossibleValue, TypedValueParser};
 use serde::Serialize;
 
-use crate::audit::{self, AUDIT_VERSION, AuditError, Finding, Mark, Outcome};
-use crate::chain::chain;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::report;
-use crate::results::{SchemaVersion, probe_file};
-use crate::ui::Output;
+use epochcost_judge::audit::{self, AUDIT_VERSION, AuditError, Finding, Mark, Outcome};
+use epochcost_planner::error::Error;
+use epochcost_record::{SchemaVersion, probe_file};
+use epochcost_report as report;
+use epochcost_spec::chain::chain;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
 
 /// `audit`.
 #[derive(Debug, clap::Args)]

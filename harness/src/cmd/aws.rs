@@ -6,9 +6,9 @@ mod prices;
 
 use std::path::PathBuf;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::ui::Output;
+use epochcost_planner::error::Error;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
 
 /// `aws`.
 #[derive(Debug, clap::Subcommand)]

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use epochcost_experiment::{Experiment, describe, expanded, yaml_files};
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::{price_book, priced};
+use epochcost_spec::exit::Exit;
+use epochcost_spec::shipped;
+use epochcost_spec::ui::{Output, eprint_line};
+
 use super::{Fetch, Selection};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::{Experiment, describe, expanded, yaml_files};
-use crate::forecast::{price_book, priced};
-use crate::shipped;
-use crate::ui::{Output, eprint_line};
 
 /// `check`.
 #[derive(Debug, clap::Args)]
@@ -35,7 +36,10 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let mut experiments = Vec::new();
     let mut note = |error: Error| {
         if let Some(earlier) = failed.replace(error) {
-            eprint_line(format_args!("error: {}", crate::chain::chain(&earlier)));
+            eprint_line(format_args!(
+                "error: {}",
+                epochcost_spec::chain::chain(&earlier)
+            ));
         }
     };
     for (file, is_named) in &files(&args.selection.experiments)? {

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::analysis::comparison::{Change, Comparison, MetricComparison, RowComparison};
-use crate::analysis::{self, Analysis};
-use crate::claims::Metric;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::format::{self, wrapped};
-use crate::report::{self, Words};
-use crate::results::{RunDirectory, SchemaVersion, probe_file};
-use crate::ui::{Output, table};
+use epochcost_judge::analysis::comparison::{Change, Comparison, MetricComparison, RowComparison};
+use epochcost_judge::analysis::{self, Analysis};
+use epochcost_planner::error::Error;
+use epochcost_record::{RunDirectory, SchemaVersion, probe_file};
+use epochcost_report::{self as report, Words};
+use epochcost_spec::claims::Metric;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::format::{self, wrapped};
+use epochcost_spec::ui::{Output, table};
 
 /// The version of what `compare --json` prints.
 const COMPARE_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };

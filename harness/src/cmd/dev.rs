@@ -7,9 +7,9 @@ mod validate;
 
 use clap_complete::Shell;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::ui::{Output, print_bytes};
+use epochcost_planner::error::Error;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::{Output, print_bytes};
 
 /// `dev`.
 #[derive(Debug, clap::Subcommand)]

@@ -1,14 +1,14 @@
 //! `doctor`: what this machine can do, and what to do about the rest.
 
 use epochcost_datasets::{self as datasets, Origin};
+use epochcost_experiment::data::default_directory;
+use epochcost_planner::error::Error;
+use epochcost_platform::{Finding, PlatformKind, PlatformOptions, cloud, platforms};
+use epochcost_record::Machine;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
 
 use crate::cmd::findings;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::data::default_directory;
-use crate::platform::{Finding, PlatformKind, PlatformOptions, cloud, platforms};
-use crate::results::Machine;
-use crate::ui::Output;
 
 /// `doctor`.
 #[derive(Debug, clap::Args)]

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use epochcost_datasets::{self as datasets, DatasetError, Origin, PublishedFile};
+use epochcost_experiment::Experiment;
+use epochcost_planner::error::Error;
+use epochcost_spec::ui::{Output, bar};
 use indicatif::ProgressBar;
 
 use crate::download::{self, DownloadError, Event, Patience, Request};
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::ui::{Output, bar};
 
 /// Downloads of data, and where from.
 #[derive(Debug, clap::Args)]

@@ -1,8 +1,8 @@
 //! What was found of a machine or an account, as a table with remedies.
 
-use crate::format::wrapped;
-use crate::platform::Finding;
-use crate::ui::{Output, table};
+use epochcost_platform::Finding;
+use epochcost_spec::format::wrapped;
+use epochcost_spec::ui::{Output, table};
 
 /// Prints findings, and what to do about those that are lacking.
 pub fn show(findings: &[Finding], output: Output) {

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use epochcost_datasets::{DATASETS, Origin};
+use epochcost_experiment::{Experiment, Options, of_settings, yaml_files};
+use epochcost_planner::error::Error;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::format::{count, wrapped};
+use epochcost_spec::shipped;
+use epochcost_spec::suggest::did_you_mean;
+use epochcost_spec::ui::{Output, table};
+use epochcost_spec::yaml::schema::{Field, fields};
 use epochcost_systems::{Fidelity, Host, models, systems};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::{Experiment, Options, of_settings, yaml_files};
-use crate::format::{count, wrapped};
 use crate::schemas::KINDS;
-use crate::shipped;
-use crate::suggest::did_you_mean;
-use crate::ui::{Output, table};
-use crate::yaml::schema::{Field, fields};
 
 /// `list`.
 #[derive(Debug, clap::Args)]
@@ -368,7 +368,7 @@ fn experiment_line(file: PathBuf) -> ExperimentLine {
             name: None,
             description: None,
             rows: None,
-            error: Some(crate::chain::chain(&error)),
+            error: Some(epochcost_spec::chain::chain(&error)),
         },
     }
 }

@@ -5,17 +5,17 @@ mod map;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use clap::builder::TypedValueParser;
+use epochcost_experiment::PlatformKind;
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::{self, Goal, LimitSearch, Request, Sampling, Work};
+use epochcost_record::probe_file;
+use epochcost_report as report;
+use epochcost_spec::cost::CostModel;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
 
-use crate::cost::CostModel;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::PlatformKind;
-use crate::forecast::{self, Goal, LimitSearch, Request, Sampling, Work};
-use crate::report;
-use crate::results::probe_file;
-use crate::ui::Output;
+use super::selection::{named, platform};
 
 /// A year: an instant so far ahead can be represented.
 const LONGEST_SEARCH_S: f64 = 365.0 * 86_400.0;
@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME|FILE")]
     compute: Vec<String>,
     /// Cost model of the frontier and the cheapest memory.
-    #[arg(long, value_enum, default_value = "full")]
+    #[arg(long, value_parser = account(), default_value = "full")]
     account: CostModel,
     /// Find the memory size of the least dollars for each row's functions.
     #[arg(long)]
@@ -110,7 +110,7 @@ pub struct Args {
     trials: Option<usize>,
     /// Platform to plan for. `aws` lists every resource that it would
     /// make, and the most that it can cost.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = platform())]
     platform: Option<PlatformKind>,
     /// Also write the plan as a page.
     #[arg(long, value_name = "FILE")]
@@ -120,14 +120,8 @@ pub struct Args {
     prices: Option<PathBuf>,
 }
 
-impl ValueEnum for CostModel {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Paper, Self::Full]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.as_str()))
-    }
+fn account() -> impl TypedValueParser<Value = CostModel> {
+    named(&[CostModel::Paper, CostModel::Full], CostModel::as_str)
 }
 
 impl Args {

@@ -8,14 +8,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use epochcost_planner::error::Error;
+use epochcost_planner::profiling::{
+    self, Plan, Request, SamplesPerStep, ScriptPlan, ScriptRequest,
+};
+use epochcost_record::Machine;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::{Output, eprint_line};
 use epochcost_systems::Device;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::profiling::{self, Plan, Request, SamplesPerStep, ScriptPlan, ScriptRequest};
-use crate::results::Machine;
 use crate::run::stop_signal;
-use crate::ui::{Output, eprint_line};
 
 /// Batch sizes of this program's models, unless others are named.
 const BATCHES: [usize; 3] = [8, 32, 128];

@@ -4,15 +4,15 @@ mod appendix;
 
 use std::path::{Path, PathBuf};
 
-use crate::analysis::overview::{AnalysedRun, Overview};
-use crate::analysis::summary::Summary;
-use crate::chain::chain;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::forecast::price_book;
-use crate::report;
-use crate::results::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, RunDirectory, probe};
-use crate::ui::Output;
+use epochcost_judge::analysis::overview::{AnalysedRun, Overview};
+use epochcost_judge::analysis::summary::Summary;
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::price_book;
+use epochcost_record::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, RunDirectory, probe};
+use epochcost_report as report;
+use epochcost_spec::chain::chain;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
 
 /// `report`.
 #[derive(Debug, clap::Args)]

@@ -3,14 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
+use epochcost_experiment::PlatformKind;
+use epochcost_planner::error::Error;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::shipped;
+use epochcost_spec::ui::Output;
+
 use super::Spending;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::PlatformKind;
+use super::selection::platform;
 use crate::run::SpendingConsent;
 use crate::run::reproduction::{Request, reproduce};
-use crate::shipped;
-use crate::ui::Output;
 
 /// `reproduce`.
 #[derive(Debug, clap::Args)]
@@ -24,7 +26,7 @@ pub struct Args {
     quick: bool,
     /// Only items that run on this platform, or have a form for it. An item's claims are written for
     /// its platform; `run --platform` runs one elsewhere.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = platform())]
     platform: Option<PlatformKind>,
     /// Directory of the runs and the page over them.
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]

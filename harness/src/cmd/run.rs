@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use epochcost_experiment::{Experiment, Options, describe, expanded};
+use epochcost_judge::analysis::{self, Analysis};
+use epochcost_planner::error::Error;
+use epochcost_record::{RunDirectory, probe};
+use epochcost_report as report;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::format::shell_word;
+use epochcost_spec::ui::Output;
+
 use super::{Fetch, Selection, Spending};
-use crate::analysis::{self, Analysis};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::{Experiment, Options, describe, expanded};
-use crate::format::shell_word;
-use crate::report;
-use crate::results::{RunDirectory, probe};
 use crate::run::{Destination, Ended, SpendingConsent, Stop, execute, runnable, stop_signal};
-use crate::ui::Output;
 
 /// `run`.
 #[derive(Debug, clap::Args)]

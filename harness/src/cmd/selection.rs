@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::experiment::{Options, PlatformKind, Services};
+use epochcost_experiment::{Options, PlatformKind, Services};
 
 /// Experiments, and what is laid over them.
 #[derive(Debug, clap::Args)]
@@ -20,10 +20,10 @@ pub struct Selection {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = repetitions)]
     pub trials: Option<usize>,
     /// Platform to run on.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = platform())]
     pub platform: Option<PlatformKind>,
     /// What serves the channels of the local platform.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = services())]
     pub services: Option<Services>,
 }
 
@@ -45,22 +45,23 @@ impl Selection {
     }
 }
 
-impl ValueEnum for PlatformKind {
-    fn value_variants<'a>() -> &'a [Self] {
-        Self::all()
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(self.as_str().into())
-    }
+/// Returns the parser of an option that takes the name of one of `values`.
+pub(super) fn named<T: Copy + Send + Sync + 'static>(
+    values: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(values.iter().map(|value| name(*value)));
+    names.try_map(move |given| {
+        let value = values.iter().find(|value| name(**value) == given);
+        value.copied().ok_or("no such name")
+    })
 }
 
-impl ValueEnum for Services {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Embedded, Self::Real]
-    }
+/// Returns the parser of a platform's name.
+pub(super) fn platform() -> impl TypedValueParser<Value = PlatformKind> {
+    named(PlatformKind::all(), PlatformKind::as_str)
+}
 
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(self.as_str().into())
-    }
+fn services() -> impl TypedValueParser<Value = Services> {
+    named(&[Services::Embedded, Services::Real], Services::as_str)
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::cost::PriceBook;
-use crate::error::Error;
-use crate::forecast::price_book;
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::price_book;
+use epochcost_spec::cost::PriceBook;
 
 /// Consent, limit and prices.
 #[derive(Debug, clap::Args)]

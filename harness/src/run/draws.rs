@@ -6,24 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use epochcost_experiment::Experiment;
+use epochcost_judge::analysis::agreement::{self, Figure};
+use epochcost_judge::analysis::{TrialAnalysis, pace};
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::parallel;
+use epochcost_platform::sim::{self, Sim};
+use epochcost_record::{
+    DrawnFigure, PlannedRow, ResultsError, RowDraws, RunDirectory, TrialId, TrialRow, steps,
+};
 use epochcost_simulator::Recorded;
+use epochcost_spec::claims::Claim;
+use epochcost_spec::cost::{Pace, PriceBook};
+use epochcost_spec::metering::{Invocation, TrialOutcome};
+use epochcost_spec::rows::{TrialPlan, draw_seed};
+use epochcost_spec::ui::Output;
 use indicatif::ProgressBar;
 
 use super::progress::DrawProgress;
-use crate::analysis::agreement::{self, Figure};
-use crate::analysis::{TrialAnalysis, pace};
-use crate::claims::Claim;
-use crate::cost::{Pace, PriceBook};
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::forecast::parallel;
-use crate::metering::{Invocation, TrialOutcome};
-use crate::platform::sim::{self, Sim};
-use crate::results::{
-    DrawnFigure, PlannedRow, ResultsError, RowDraws, RunDirectory, TrialId, TrialRow, steps,
-};
-use crate::rows::{TrialPlan, draw_seed};
-use crate::ui::Output;
 
 /// Largest relative difference between a trial and the same trial timed again: what
 /// writing and reading a number may change.

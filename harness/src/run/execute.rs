@@ -3,6 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use epochcost_experiment::Experiment;
+use epochcost_judge::analysis::{self, Analysis};
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::priced;
+use epochcost_platform::{Finding, Platform, SpendingConsent};
+use epochcost_record::{
+    ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId, command_line,
+};
+use epochcost_report as report;
+use epochcost_spec::metering::TrialOutcome;
+use epochcost_spec::rows::TrialPlan;
+use epochcost_spec::ui::Output;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::Semaphore;
 
@@ -11,18 +23,6 @@ use super::prepared::{Opened, Prepared, open};
 use super::progress::{Following, TrialProgress};
 use super::signal::Stop;
 use super::tear_down::tear_down;
-use crate::analysis::{self, Analysis};
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::forecast::priced;
-use crate::metering::TrialOutcome;
-use crate::platform::{Finding, Platform, SpendingConsent};
-use crate::report;
-use crate::results::{
-    ComputeUsed, NewRun, PlannedRow, RunDirectory, SimulationRecord, TrialId, command_line,
-};
-use crate::rows::TrialPlan;
-use crate::ui::Output;
 
 /// Directory of a run.
 #[derive(Clone, Copy, Debug)]

@@ -12,4 +12,4 @@ mod tear_down;
 pub use execute::{Destination, Ended, execute, platform_findings, runnable, simulation_record};
 pub use signal::{Stop, stop_signal, survive_file_limit, watch};
 
-pub use crate::platform::SpendingConsent;
+pub use epochcost_platform::SpendingConsent;

@@ -6,14 +6,16 @@ use epochcost_datasets::{
     Dataset, MANIFEST_FILE, Manifest as DatasetManifest, ManifestFile, Origin,
 };
 
-use crate::cost::PriceBook;
-use crate::error::Error;
-use crate::experiment::{Experiment, Services};
-use crate::forecast;
-use crate::format::usd;
-use crate::platform::{self, Estimates, Platform, PlatformOptions, SpendingConsent, TrialData};
-use crate::results::{DatasetRecord, FileHash, Limit, Server};
-use crate::ui::Output;
+use epochcost_experiment::{Experiment, Services};
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast;
+use epochcost_platform::{
+    self as platform, Estimates, Platform, PlatformOptions, SpendingConsent, TrialData,
+};
+use epochcost_record::{DatasetRecord, FileHash, Limit, Server};
+use epochcost_spec::cost::PriceBook;
+use epochcost_spec::format::usd;
+use epochcost_spec::ui::Output;
 
 /// Data of a run, and the prepared platform's description for results.
 pub(super) struct Prepared {

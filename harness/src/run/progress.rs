@@ -6,10 +6,10 @@ use std::time::Duration;
 use epochcost_systems::Record;
 use indicatif::ProgressBar;
 
-use crate::metering::TrialOutcome;
-use crate::platform::{Figures, Progress};
-use crate::rows::{FEW_STEPS, TrialPlan};
-use crate::ui::{Output, bar, tick};
+use epochcost_platform::{Figures, Progress};
+use epochcost_spec::metering::TrialOutcome;
+use epochcost_spec::rows::{FEW_STEPS, TrialPlan};
+use epochcost_spec::ui::{Output, bar, tick};
 
 /// Progress of all trials of a run.
 pub struct Following {

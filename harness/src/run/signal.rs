@@ -13,8 +13,8 @@ use rustix::process::Signal as Number;
 use tokio::runtime::{self, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::error::Error;
-use crate::ui::eprint_line;
+use epochcost_planner::error::Error;
+use epochcost_spec::ui::eprint_line;
 
 /// Makes a write beyond the limit on the size of files fail, where the kernel would end the program.
 pub fn survive_file_limit() {

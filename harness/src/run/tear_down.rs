@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use epochcost_planner::error::Error;
+use epochcost_platform::Platform;
+use epochcost_spec::format::usd;
+use epochcost_spec::ui::Output;
+
 use super::signal::stop_signal;
-use crate::error::Error;
-use crate::format::usd;
-use crate::platform::Platform;
-use crate::ui::Output;
 
 /// Removes everything that runs in `directory` created, and reports what is left.
 ///

@@ -3,10 +3,10 @@
 use std::fs;
 use std::iter::repeat_n;
 
-use epochcost::analysis::TrialAnalysis;
-use epochcost::claims::Metric;
-use epochcost::metering::Invocation;
-use epochcost::results::{RunDirectory, TrialRow};
+use epochcost_judge::analysis::TrialAnalysis;
+use epochcost_record::{RunDirectory, TrialRow};
+use epochcost_spec::claims::Metric;
+use epochcost_spec::metering::Invocation;
 use epochcost_systems::{StepRecord, find};
 
 use crate::support::epochcost;

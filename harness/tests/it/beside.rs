@@ -650,8 +650,8 @@ fn remarks_of_the_folder_are_shown_with_their_verdicts() {
 /// recorded verdict is on a claim of its experiment.
 #[test]
 fn every_observed_cell_of_the_papers_has_a_row() {
-    use epochcost::audit;
-    use epochcost::experiment::{Experiment, Options, yaml_files};
+    use epochcost_experiment::{Experiment, Options, yaml_files};
+    use epochcost_judge::audit;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
     let mut beside = std::collections::BTreeSet::new();
     for file in yaml_files(&root).unwrap() {

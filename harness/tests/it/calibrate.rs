@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use epochcost::results::{NewRun, RunDirectory};
 use epochcost_channels::Traffic;
+use epochcost_record::{NewRun, RunDirectory};
 use epochcost_systems::Record;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::support::program;
 
-use epochcost::results::RunDirectory;
+use epochcost_record::RunDirectory;
 use serde_json::Value;
 use tempfile::TempDir;
 

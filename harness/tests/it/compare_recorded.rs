@@ -2,12 +2,12 @@
 //! `data/recorded_trials.csv`. Nothing is measured here.
 use std::collections::BTreeMap;
 
-use epochcost::analysis::comparison::{
+use epochcost_judge::analysis::comparison::{
     Change, Comparison, Guard, Repeats, RowFigures, Rules, Value,
 };
-use epochcost::claims::Metric;
-use epochcost::claims::ratio::independent;
 use epochcost_kernels::hash;
+use epochcost_spec::claims::Metric;
+use epochcost_spec::claims::ratio::independent;
 
 const RULES: Rules = Rules {
     threshold: 0.05,

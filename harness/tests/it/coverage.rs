@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::experiment::{Experiment, Options};
+use epochcost_experiment::{Experiment, Options};
 use epochcost_systems::{Fidelity, find};
 use serde_json::Map;
 
@@ -140,7 +140,7 @@ fn every_system_takes_early_stopping() {
 /// A statement of a paper is a formula, or says why it is none; an experiment that it names is there.
 #[test]
 fn every_conclusion_of_the_papers_is_audited_or_run() {
-    for paper in epochcost::audit::read(&[], None).unwrap() {
+    for paper in epochcost_judge::audit::read(&[], None).unwrap() {
         for statement in &paper.statements {
             let why = statement.why.as_deref().unwrap_or_default();
             let is_told = statement.formula.is_some() || !why.is_empty();

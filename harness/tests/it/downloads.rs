@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use epochcost::download::{DownloadError, Event, Patience, Request, fetch};
-use epochcost::hash::sha256_hex;
 use epochcost_datasets::{Checksum, Download, Packing, PublishedFile};
+use epochcost_spec::hash::sha256_hex;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

@@ -7,8 +7,8 @@ use std::process::Output;
 
 use crate::support::program;
 
-use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
-use epochcost::results::{RowDraws, RunDirectory};
+use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use epochcost_record::{RowDraws, RunDirectory};
 use serde_json::Value;
 
 /// Two exchanges whose order depends on S3's latency, and one claim on each side.
@@ -207,7 +207,7 @@ fn an_interrupted_run_draws_what_is_missing() {
     // Without its draws, a ranking is not decided by one trial.
     fs::remove_file(&file).unwrap();
     let directory = RunDirectory::open(&run).unwrap();
-    let analysis = epochcost::analysis::summarise(&directory).unwrap();
+    let analysis = epochcost_judge::analysis::summarise(&directory).unwrap();
     let verdict = &analysis.summary.verdicts[1];
     assert_eq!(verdict.verdict.as_str(), "open");
     assert!(verdict.reason.contains("no draws"), "{}", verdict.reason);

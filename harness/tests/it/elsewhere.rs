@@ -8,9 +8,9 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use epochcost::cost::PriceBook;
-use epochcost::platform::local::worker::WORKER_VARIABLE;
-use epochcost::results::{NewRun, RunDirectory};
+use epochcost_platform::local::worker::WORKER_VARIABLE;
+use epochcost_record::{NewRun, RunDirectory};
+use epochcost_spec::cost::PriceBook;
 use epochcost_testing::or_skip;
 
 use crate::fixture;

@@ -2,9 +2,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use epochcost::claims::own::{OverRows, Place};
-use epochcost::experiment::{Experiment, Options, yaml_files};
-use epochcost::rows::Row;
+use epochcost_experiment::{Experiment, Options, yaml_files};
+use epochcost_spec::claims::own::{OverRows, Place};
+use epochcost_spec::rows::Row;
 use epochcost_systems::Device;
 
 fn shipped() -> Vec<PathBuf> {
@@ -16,7 +16,7 @@ fn shipped() -> Vec<PathBuf> {
 
 fn load(file: &Path) -> Experiment {
     Experiment::load(file, &Options::default())
-        .unwrap_or_else(|error| panic!("{}", epochcost::error::Error::from(error)))
+        .unwrap_or_else(|error| panic!("{}", epochcost_planner::error::Error::from(error)))
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use epochcost::claims::Claim;
-use epochcost::hash::sha256_hex;
-use epochcost::metering::{Invocation, TrialOutcome};
-use epochcost::results::{DatasetRecord, FileHash, Limit, NewRun, PlannedRow, RunDirectory};
-use epochcost::rows::{Row, TrialPlan};
+use epochcost_record::{DatasetRecord, FileHash, Limit, NewRun, PlannedRow, RunDirectory};
+use epochcost_spec::claims::Claim;
+use epochcost_spec::hash::sha256_hex;
+use epochcost_spec::metering::{Invocation, TrialOutcome};
+use epochcost_spec::rows::{Row, TrialPlan};
 use epochcost_systems::{
     DataPlan, Device, Evaluate, Evaluation, Fidelity, Host, Job, PurposeTraffic, Record, Sizes,
     StageSeconds, StepRecord, find, find_model,

@@ -8,7 +8,7 @@ use std::process::Output;
 
 use crate::support::program;
 
-use epochcost::results::SCHEMA_VERSION;
+use epochcost_record::SCHEMA_VERSION;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

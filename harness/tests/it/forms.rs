@@ -2,12 +2,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use epochcost::cost::PriceBook;
-use epochcost::experiment::{Experiment, Form, FormName, Options, yaml_files};
-use epochcost::platform::aws_plan::{Limits, Training, bound, training};
-use epochcost::platform::{Figures, Invoked, RowUsage, simulator};
-use epochcost::rows::Row;
 use epochcost_channels::{Allowance, Traffic};
+use epochcost_experiment::{Experiment, Form, FormName, Options, yaml_files};
+use epochcost_platform::aws_plan::{Limits, Training, bound, training};
+use epochcost_platform::{Figures, Invoked, RowUsage, simulator};
+use epochcost_spec::cost::PriceBook;
+use epochcost_spec::rows::Row;
 use serde_json::Value;
 
 use crate::support::epochcost;

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::experiment::{Experiment, Options};
+use epochcost_experiment::{Experiment, Options};
 use epochcost_systems::Job;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
 fn jobs(file: &str) -> Vec<Job> {
     let file = root().join("experiments/cost-performance").join(file);
     let experiment = Experiment::load(&file, &Options::default())
-        .unwrap_or_else(|error| panic!("{}", epochcost::error::Error::from(error)));
+        .unwrap_or_else(|error| panic!("{}", epochcost_planner::error::Error::from(error)));
     experiment.rows.into_iter().map(|row| row.job).collect()
 }
 

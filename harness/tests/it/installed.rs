@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use epochcost::platform::local::worker::find_or_build;
-use epochcost::shipped;
+use epochcost_platform::local::worker::find_or_build;
+use epochcost_spec::shipped;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::program;
 
-use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 
 /// Two trials; the second waits for a worker that is ten minutes late.
 const EXPERIMENT: &str = "\

@@ -22,7 +22,6 @@ mod excluded;
 mod experiments;
 mod findings;
 mod fixture;
-mod floors;
 mod formats;
 mod forms;
 mod further_trials;

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fs};
 
-use epochcost::experiment::document::Document;
-use epochcost::experiment::{Experiment, Options, yaml_files};
-use epochcost::forecast::{check_place, price_book, priced, validate};
-use epochcost::metering::log;
-use epochcost::metering::report_line::Report;
-use epochcost::platform::simulator;
-use epochcost::{audit, profiles};
+use epochcost_experiment::document::Document;
+use epochcost_experiment::{Experiment, Options, yaml_files};
+use epochcost_judge::audit;
+use epochcost_planner::forecast::{check_place, price_book, priced, validate};
+use epochcost_platform::simulator;
+use epochcost_spec::metering::log;
+use epochcost_spec::metering::report_line::Report;
+use epochcost_spec::profiles;
 use epochcost_testing::mangled::{Drawn, mangled};
 
 /// Longest that a file may be read.
@@ -33,7 +34,7 @@ fn experiment(path: &Path) {
     let document = Document::read(path);
     if let Ok(read) = document.and_then(|document| Experiment::from_document(document, &options)) {
         drop(priced(&read, None));
-        drop(epochcost::experiment::describe(&read));
+        drop(epochcost_experiment::describe(&read));
     }
 }
 

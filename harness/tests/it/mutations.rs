@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use epochcost::analysis::census::Census;
-use epochcost::analysis::items::{ItemOverview, JudgedClaim};
-use epochcost::analysis::overview::Overview;
-use epochcost::audit;
-use epochcost::claims::Lost;
-use epochcost::claims::VerdictKind;
-use epochcost::published::Paper;
+use epochcost_judge::analysis::census::Census;
+use epochcost_judge::analysis::items::{ItemOverview, JudgedClaim};
+use epochcost_judge::analysis::overview::Overview;
+use epochcost_judge::audit;
+use epochcost_spec::claims::Lost;
+use epochcost_spec::claims::VerdictKind;
+use epochcost_spec::published::Paper;
 
 type Words = BTreeMap<String, VerdictKind>;
 
@@ -228,7 +228,7 @@ fn renaming_a_statement_makes_nothing_agree() {
 /// What is not run here keeps the record's word: an item that is left out makes nothing agree.
 #[test]
 fn an_item_that_is_not_run_makes_nothing_agree() {
-    use epochcost::analysis::items::{How, JudgedClaim};
+    use epochcost_judge::analysis::items::{How, JudgedClaim};
     for (_, items) in papers() {
         let before = words(&items);
         for index in 0..items.len() {

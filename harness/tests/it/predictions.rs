@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use epochcost::audit;
-use epochcost::experiment::{Experiment, Options};
+use epochcost_experiment::{Experiment, Options};
+use epochcost_judge::audit;
 use serde_json::Value;
 
 const RECORD: &str = "results/records/reproduction/summary.json";
@@ -54,7 +54,7 @@ fn records() -> Vec<(String, BTreeSet<(String, String)>)> {
     commits(RECORD).into_iter().filter_map(of).collect()
 }
 
-fn papers() -> Vec<epochcost::published::Paper> {
+fn papers() -> Vec<epochcost_spec::published::Paper> {
     let folders: Vec<_> = (audit::names().into_iter())
         .map(|name| root().join("experiments").join(name))
         .collect();

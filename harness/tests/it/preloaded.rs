@@ -7,8 +7,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
-use epochcost::results::RunDirectory;
+use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use epochcost_record::RunDirectory;
 use epochcost_testing::or_skip;
 
 use crate::support::{epochcost, program};

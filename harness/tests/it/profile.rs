@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::program;
 
-use epochcost::platform::local::worker;
+use epochcost_platform::local::worker;
 use epochcost_simulator::profile::{ComputeOrigin, ComputeProfile};
 use epochcost_systems::Device;
 use serde_json::json;

@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::experiment::yaml_files;
+use epochcost_experiment::yaml_files;
 use serde_json::Value;
 
 use crate::support::epochcost;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::analysis::answer::told;
-use epochcost::analysis::summary::Summary;
+use epochcost_judge::analysis::answer::told;
+use epochcost_judge::analysis::summary::Summary;
 use serde_json::Value;
 
 use crate::support::epochcost;
@@ -193,7 +193,10 @@ fn documents_pages_and_output_use_the_words_of_the_field() {
             .filter(|path| path.is_file())
     };
     let mut code = Vec::new();
-    sources(&root().join("harness/src"), &mut code);
+    sources(&root().join("harness"), &mut code);
+    // Names of AWS's resources have other readers.
+    let aws = root().join("harness/aws");
+    code.retain(|path| path.iter().any(|part| part == "src") && !path.starts_with(&aws));
     let files = folder("docs").chain(folder("templates")).chain(code);
     for file in files.chain([
         root().join("README.md"),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::fixture;
 use crate::support::program;
 
-use epochcost::analysis;
+use epochcost_judge::analysis;
 use serde_json::Value;
 
 /// Sizes only, and small: a trial takes milliseconds. AllReduce puts W + 1
@@ -285,7 +285,7 @@ fn quick_reduces_and_leaves_out_and_takes_the_whole_where_it_is() {
 /// A form for another platform is an item of its own beside the experiment.
 #[test]
 fn a_form_for_a_platform_stands_beside_the_experiment() {
-    if epochcost::platform::cloud().is_ok() {
+    if epochcost_platform::cloud().is_ok() {
         return; // It would run.
     }
     let form = "evaluate: never\nforms: {aws: {set: {platform: aws, model: mobilenet, \

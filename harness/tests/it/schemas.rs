@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use boon::{Compiler, SchemaIndex, Schemas};
-use epochcost::experiment::{Document, of_settings};
 use epochcost::schemas::{KINDS, text};
+use epochcost_experiment::{Document, of_settings};
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -110,7 +110,7 @@ fn every_number_has_both_bounds_and_every_text_list_and_map_a_length() {
 fn every_field_says_what_it_means() {
     let mut silent = Vec::new();
     for kind in &KINDS {
-        let fields = epochcost::yaml::schema::fields(&(kind.schema)());
+        let fields = epochcost_spec::yaml::schema::fields(&(kind.schema)());
         assert!(fields.len() > 3, "{}", kind.name);
         let without = fields.into_iter().filter(|field| field.about.is_empty());
         silent.extend(without.map(|field| format!("{}: {}", kind.name, field.path)));

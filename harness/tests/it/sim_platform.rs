@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use crate::support::program;
 
-use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
-use epochcost::results::{RunDirectory, SCHEMA_VERSION};
+use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use epochcost_record::{RunDirectory, SCHEMA_VERSION};
 use serde_json::{Value, json as object};
 
 /// Five systems with a model that no build has, on data that is not there.

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use epochcost::metering::report_line::Report;
-use epochcost::platform::local::{
+use epochcost_platform::local::{
     FunctionConfig, FunctionLimits, InvocationLines, LocalFunction, LogSink,
 };
+use epochcost_spec::metering::report_line::Report;
 use epochcost_systems::{Outcome, Task};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use epochcost::results::RunDirectory;
+use epochcost_record::RunDirectory;
 use epochcost_servers::find;
 use epochcost_systems::Host;
 use epochcost_testing::{or_skip, watch};

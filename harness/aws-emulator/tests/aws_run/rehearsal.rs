@@ -101,7 +101,7 @@ fn write_small(item: &str, rows: Rows, folder: &Path) {
     let mut dataset = json!({"name": "synthetic-mnist", "train": 512, "test": 20, "seed": 1});
     // Early stopping follows what is held out.
     if !text["dataset"]["validation"].is_null() {
-        dataset["validation"] = json!(0.1);
+        (dataset["validation"], dataset["train"]) = (json!(0.1), json!(640));
     }
     let form = &mut text["forms"]["aws"];
     let set = form["set"].as_object_mut().unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use epochcost::results::Reproduction;
+use epochcost_record::Reproduction;
 use serde_json::Value;
 
 use crate::cloud::{Cloud, epochcost, printed};

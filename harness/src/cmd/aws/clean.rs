@@ -4,11 +4,11 @@ use std::io::{BufRead, IsTerminal, stdin};
 
 use serde::Serialize;
 
-use crate::cost::PriceBook;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::platform::{Removal, Resource, SurveyFilter, cloud};
-use crate::ui::{Output, eprint_line, table};
+use epochcost_planner::error::Error;
+use epochcost_platform::{Removal, Resource, SurveyFilter, cloud};
+use epochcost_spec::cost::PriceBook;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::{Output, eprint_line, table};
 
 /// `aws clean`.
 #[derive(Debug, clap::Args)]

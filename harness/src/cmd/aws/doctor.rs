@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use epochcost_experiment::{Experiment, FormName, Options};
+use epochcost_planner::error::Error;
+use epochcost_platform::{Finding, PlatformKind, PlatformOptions};
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
+
 use crate::cmd::findings;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::{Experiment, FormName, Options};
-use crate::platform::{Finding, PlatformKind, PlatformOptions};
 use crate::run::platform_findings;
-use crate::ui::Output;
 
 /// Checks the accounts of clouds, for an experiment where one is named.
 ///

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::cost::{Price, PriceBook};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::ui::{Output, table};
+use epochcost_planner::error::Error;
+use epochcost_spec::cost::{Price, PriceBook};
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::{Output, table};
 
 /// `aws prices`.
 #[derive(Debug, clap::Args)]

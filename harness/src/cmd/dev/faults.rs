@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::document::Node;
-use crate::experiment::{Experiment, Options, named, rows_alone};
-use crate::platform::simulator;
+use epochcost_experiment::document::Node;
+use epochcost_experiment::{Experiment, Options, named, rows_alone};
+use epochcost_planner::error::Error;
+use epochcost_platform::simulator;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
+
 use crate::run::faults::Search;
-use crate::ui::Output;
 
 /// `dev faults`.
 #[derive(Debug, clap::Args)]

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::ui::Output;
+use epochcost_planner::error::Error;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
 
 /// The example system of `docs/adding-a-system.md`.
 const EXAMPLE: &str = include_str!(concat!(env!("OUT_DIR"), "/example_system.rs"));

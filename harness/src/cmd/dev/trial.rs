@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::platform::Progress;
-use crate::platform::local::handed_over;
+use epochcost_planner::error::Error;
+use epochcost_platform::Progress;
+use epochcost_platform::local::handed_over;
+use epochcost_spec::exit::Exit;
 
 /// Options of `dev trial`.
 #[derive(Debug, clap::Args)]

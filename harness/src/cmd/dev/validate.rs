@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::validation_files;
-use crate::forecast::is_run;
-use crate::forecast::validate::{self, Form, Request};
-use crate::profiles::misses;
-use crate::shipped;
-use crate::suggest::did_you_mean;
-use crate::ui::Output;
+use epochcost_experiment::validation_files;
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::is_run;
+use epochcost_planner::forecast::validate::{self, Form, Request};
+use epochcost_spec::exit::Exit;
+use epochcost_spec::profiles::misses;
+use epochcost_spec::shipped;
+use epochcost_spec::suggest::did_you_mean;
+use epochcost_spec::ui::Output;
 
 /// Directory of validations, in that of experiments.
 const VALIDATION: &str = "validation";
@@ -89,7 +89,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         let judges = with_judges.then(|| directory.join(JUDGES));
         for directory in [Some(directory), judges].into_iter().flatten() {
             let found = validation_files(&directory).map_err(|error| Error::Usage {
-                problem: crate::chain::chain(&error),
+                problem: epochcost_spec::chain::chain(&error),
                 remedy: "run it at the root of a checkout, or name files".to_owned(),
             })?;
             files.extend(found);

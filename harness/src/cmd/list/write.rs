@@ -4,15 +4,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use epochcost_planner::error::Error;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::format::shell_word;
+use epochcost_spec::shipped;
+use epochcost_spec::ui::Output;
+use epochcost_spec::yaml::named;
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::format::shell_word;
 use crate::schemas::{self, KINDS};
-use crate::shipped;
-use crate::ui::Output;
-use crate::yaml::named;
 
 /// What `--json` prints.
 #[derive(Serialize)]

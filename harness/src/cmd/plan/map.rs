@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::forecast::{Goal, MapRequest, map, shifts};
-use crate::results::probe_file;
-use crate::ui::Output;
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::{Goal, MapRequest, map, shifts};
+use epochcost_record::probe_file;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::Output;
 
 /// `plan map`.
 #[derive(Debug, clap::Args)]

@@ -6,14 +6,14 @@ use clap::ValueEnum;
 use epochcost_simulator::ProbeClient;
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::forecast::recorded_steps;
-use crate::forecast::validate::{Calibration, calibrate};
-use crate::profiles;
-use crate::profiling::costs_table;
-use crate::results::{probe_file, write_whole};
-use crate::ui::Output;
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::recorded_steps;
+use epochcost_planner::forecast::validate::{Calibration, calibrate};
+use epochcost_planner::profiling::costs_table;
+use epochcost_record::{probe_file, write_whole};
+use epochcost_spec::exit::Exit;
+use epochcost_spec::profiles;
+use epochcost_spec::ui::Output;
 
 /// `profile calibrate`.
 #[derive(Debug, clap::Args)]

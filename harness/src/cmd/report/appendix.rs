@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::analysis::overview::Overview;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::report;
-use crate::results::{probe, write_whole};
-use crate::suggest::did_you_mean;
-use crate::ui::Output;
+use epochcost_judge::analysis::overview::Overview;
+use epochcost_planner::error::Error;
+use epochcost_record::{probe, write_whole};
+use epochcost_report as report;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::suggest::did_you_mean;
+use epochcost_spec::ui::Output;
 
 /// Summary of the recorded reproduction, from the repository's root.
 const RECORD: &str = "results/records/reproduction/summary.json";

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use epochcost_channels::Traffic;
+use epochcost_record::{TrialRow, steps};
+use epochcost_spec::metering::TrialOutcome;
+use epochcost_spec::rows::{Fault, TrialPlan};
 use epochcost_systems::StepRecord;
 
 use super::schedule::{is_small, stops};
-use crate::metering::TrialOutcome;
-use crate::results::{TrialRow, steps};
-use crate::rows::{Fault, TrialPlan};
 
 /// What is known of a trial.
 #[derive(Clone, Debug, PartialEq)]

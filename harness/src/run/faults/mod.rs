@@ -9,17 +9,18 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use serde::Serialize;
 
-pub use judge::Observed;
+use epochcost_experiment::Experiment;
+use epochcost_planner::error::Error;
+use epochcost_platform::{Platform, Progress, SpendingConsent, TrialData};
+use epochcost_spec::chain::chain;
+use epochcost_spec::rows::{Fault, TrialPlan};
+use epochcost_spec::ui::Output;
+use epochcost_spec::yaml::document::Value;
 use schedule::Possible;
 
 use super::prepared::{Prepared, open};
-use crate::chain::chain;
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::platform::{Platform, Progress, SpendingConsent, TrialData};
-use crate::rows::{Fault, TrialPlan};
-use crate::ui::Output;
-use crate::yaml::document::Value;
+
+pub use judge::Observed;
 
 /// Longest that a trial in virtual time may take on this machine's clock.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use epochcost_kernels::hash;
 use epochcost_systems::{Breakdown, BrokenServer, Host, Job, Server, Stage, find};
 
-use crate::experiment::is_idle;
-use crate::rows::{Fault, FaultKind, TrialPlan};
+use epochcost_experiment::is_idle;
+use epochcost_spec::rows::{Fault, FaultKind, TrialPlan};
 
 /// Most faults of a schedule.
 const MOST: usize = 4;

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use epochcost_judge::analysis::items::ItemOverview;
+use epochcost_judge::analysis::overview::Overview;
+use epochcost_planner::error::Error;
+use epochcost_record::{ItemState, Reproduction, write_whole};
+use epochcost_spec::chain::chain;
+use epochcost_spec::claims::VerdictKind;
+use epochcost_spec::published::{PublishedError, RECORDED, Recorded, Table};
+use epochcost_spec::shipped;
 use jiff::Zoned;
 
 use super::Request;
-use crate::analysis::items::ItemOverview;
-use crate::analysis::overview::Overview;
-use crate::chain::chain;
-use crate::claims::VerdictKind;
-use crate::error::Error;
-use crate::published::{PublishedError, RECORDED, Recorded, Table};
-use crate::results::{ItemState, Reproduction, write_whole};
-use crate::shipped;
 
 /// Refuses what cannot be recorded.
 ///

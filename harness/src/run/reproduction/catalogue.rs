@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::analysis::overview::is_named;
-use crate::error::Error;
-use crate::experiment::yaml_files;
-use crate::shipped;
-use crate::suggest::{listed, nearest};
+use epochcost_experiment::yaml_files;
+use epochcost_judge::analysis::overview::is_named;
+use epochcost_planner::error::Error;
+use epochcost_spec::shipped;
+use epochcost_spec::suggest::{listed, nearest};
 
 /// Directory beside the papers' that contains published values, no experiments.
 const PUBLISHED: &str = "published";

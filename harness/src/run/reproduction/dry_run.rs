@@ -1,19 +1,19 @@
 //! Plan of a reproduction: its actions, and the estimated training time.
 
+use epochcost_experiment::Experiment;
+use epochcost_planner::error::Error;
+use epochcost_record::TrialId;
 use epochcost_simulator::profile::ComputeProfile;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::profiles;
+use epochcost_spec::rows::TrialPlan;
+use epochcost_spec::ui::{Output, table};
 use epochcost_systems::{Device, Evaluate};
 use serde::Serialize;
 
 use super::Request;
 use super::run_state::RunState;
 use super::task::Task;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::Experiment;
-use crate::profiles;
-use crate::results::TrialId;
-use crate::rows::TrialPlan;
-use crate::ui::{Output, table};
 
 /// Compute profile from which training times are estimated.
 const PROFILE: &str = "laptop";

@@ -9,30 +9,29 @@ mod papers;
 mod run_state;
 
 mod task;
-mod visits;
 
 use std::path::Path;
 use std::time::Duration;
 
+use epochcost_experiment::{Experiment, FormName, PlatformKind};
+use epochcost_judge::analysis::overview::{AnalysedRun, Overview};
+use epochcost_planner::error::Error;
+use epochcost_platform::{PlatformError, SpendingConsent};
+use epochcost_record::{
+    Due, Item, ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, Visits,
+    probe,
+};
+use epochcost_report as report;
+use epochcost_spec::cost::PriceBook;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::{Output, eprint_line};
 use jiff::Timestamp;
 
 use self::catalogue::Catalogue;
 use self::run_state::{Binaries, RunState, put_aside};
 use self::task::{Task, one_line, with_form};
-use self::visits::Due;
 use super::execute::{Destination, Ended, execute};
 use super::signal::{Stop, stop_signal};
-use crate::analysis::overview::{AnalysedRun, Overview};
-use crate::cost::PriceBook;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::{Experiment, FormName, PlatformKind};
-use crate::platform::{PlatformError, SpendingConsent};
-use crate::report;
-use crate::results::{
-    Item, ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, Visits, probe,
-};
-use crate::ui::{Output, eprint_line};
 
 /// Items to reproduce, and options.
 #[derive(Clone, Debug)]

@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use epochcost_experiment::{FormName, PlatformKind};
+use epochcost_planner::error::Error;
+use epochcost_planner::forecast::{OnAccount, Percentiles, Sampling, on_account, parallel};
+use epochcost_platform::aws_plan::{NEW_ACCOUNT_MEMORY_MB, Quota};
+use epochcost_spec::claims::{Claim, ClaimKind};
+use epochcost_spec::cost::PriceBook;
+use epochcost_spec::exit::Exit;
+use epochcost_spec::format::{UNKNOWN, duration, number, usd, wrapped};
+use epochcost_spec::ui::{Output, table};
 use serde::Serialize;
 
 use super::task::Task;
-use crate::claims::{Claim, ClaimKind};
-use crate::cost::PriceBook;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::experiment::{FormName, PlatformKind};
-use crate::forecast::{OnAccount, Percentiles, Sampling, on_account, parallel};
-use crate::format::{UNKNOWN, duration, number, usd, wrapped};
-use crate::platform::aws_plan::{NEW_ACCOUNT_MEMORY_MB, Quota};
-use crate::ui::{Output, table};
 
 /// Draws of constants and times of steps, for the range of dollars.
 const SAMPLING: Sampling = Sampling {

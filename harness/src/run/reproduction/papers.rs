@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use epochcost_experiment::{FormName, deviations as deviations_of};
+use epochcost_judge::analysis::overview::{AnalysedRun, Overview, is_named};
+use epochcost_judge::audit::AuditError;
+use epochcost_planner::error::Error;
+use epochcost_record::Item;
+use epochcost_report::{self as report, Deviations, Rows};
+use epochcost_spec::chain::chain;
+use epochcost_spec::cost::PriceBook;
+use epochcost_spec::published::{PAPER, Paper};
+use epochcost_spec::shipped;
+
 use super::task::with_form;
-use crate::analysis::overview::{AnalysedRun, Overview, is_named};
-use crate::audit::AuditError;
-use crate::chain::chain;
-use crate::cost::PriceBook;
-use crate::error::Error;
-use crate::experiment::{FormName, deviations as deviations_of};
-use crate::published::{PAPER, Paper};
-use crate::report::{self, Deviations, Rows};
-use crate::results::Item;
-use crate::shipped;
 
 /// Returns an item for each experiment that has recorded verdicts and no file, of the papers that
 /// are asked for as a whole.

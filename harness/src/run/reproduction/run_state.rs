@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use epochcost_experiment::Experiment;
+use epochcost_judge::analysis;
+use epochcost_planner::error::Error;
+use epochcost_platform::PlatformError;
+use epochcost_platform::local::worker::{Worker, find_or_build};
+use epochcost_record::{Build, Makings, ResultsError, RunDirectory, set_aside};
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
-use crate::analysis;
-use crate::error::Error;
-use crate::experiment::Experiment;
-use crate::platform::PlatformError;
-use crate::platform::local::worker::{Worker, find_or_build};
-use crate::results::{Build, Makings, ResultsError, RunDirectory, set_aside};
 use crate::run::draws;
 use crate::run::execute::simulation_record;
 

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
+use epochcost_experiment::{Experiment, Form, FormName, Options, PlatformKind};
+use epochcost_planner::error::Error;
+use epochcost_platform::PlatformError;
+use epochcost_record::{Item, ItemState};
+use epochcost_spec::chain::chain;
+
 use super::Request;
 use super::catalogue::Entry;
 use super::run_state::{Binaries, RunState};
-use crate::chain::chain;
-use crate::error::Error;
-use crate::experiment::{Experiment, Form, FormName, Options, PlatformKind};
-use crate::platform::PlatformError;
-use crate::results::{Item, ItemState};
 use crate::run::execute::runnable;
 
 /// An item and what there is to do for it.

@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 
 use crate::support::program;
 
-use epochcost::{analysis, report};
+use epochcost_judge::analysis;
+use epochcost_report as report;
 use serde_json::Value;
 
 use crate::fixture;

@@ -8,12 +8,12 @@ mod scene;
 
 use std::{env, fs};
 
-use epochcost::experiment::{Experiment, Options, document::Document};
-use epochcost::platform::simulator;
-use epochcost::results::{RunDirectory, TrialRow};
-use epochcost::rows::{Fault, FaultKind};
 use epochcost::run::faults::{Observed, Search};
-use epochcost::ui::Output;
+use epochcost_experiment::{Experiment, Options, document::Document};
+use epochcost_platform::simulator;
+use epochcost_record::{RunDirectory, TrialRow};
+use epochcost_spec::rows::{Fault, FaultKind};
+use epochcost_spec::ui::Output;
 use epochcost_systems::{Breakdown, systems};
 
 use self::scene::{Scene, declared_s};

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
 
-use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 
 use crate::support;
 

@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use epochcost::metering::TrialOutcome;
-use epochcost::platform::local::{Local, Worker, worker};
-use epochcost::platform::{PlatformError, Progress, TrialData};
-use epochcost::rows::{Fault, FaultKind, Row, TrialPlan};
 use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
+use epochcost_platform::local::{Local, Worker, worker};
+use epochcost_platform::{PlatformError, Progress, TrialData};
+use epochcost_spec::metering::TrialOutcome;
+use epochcost_spec::rows::{Fault, FaultKind, Row, TrialPlan};
 use epochcost_systems::{
     DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, Stage, StepRecord, find, find_model,
 };
@@ -308,7 +308,7 @@ async fn spirt_runs_to_its_end_and_keeps_sandboxes_warm() {
         .iter()
         .filter(|invocation| !invocation.cold)
     {
-        let cold = |other: &&epochcost::metering::Invocation| {
+        let cold = |other: &&epochcost_spec::metering::Invocation| {
             other.cold && other.sandbox == invocation.sandbox
         };
         let first = outcome.invocations.iter().find(cold).unwrap();
@@ -377,7 +377,7 @@ async fn a_crash_fails_the_trial_and_names_the_worker() {
             "{why}"
         );
         assert!(why.contains("injected fault: crash"), "{why}");
-        let dead = |invocation: &&epochcost::metering::Invocation| invocation.error.is_some();
+        let dead = |invocation: &&epochcost_spec::metering::Invocation| invocation.error.is_some();
         let dead = outcome.invocations.iter().find(dead).unwrap();
         assert_eq!(dead.rank, 1);
     }
@@ -457,7 +457,7 @@ async fn a_function_that_takes_too_long_is_ended() {
     plan.row.timeout_s = 3;
     let (why, outcome) = failure(&plan).await;
     assert!(why.contains("Task timed out after 3.00 seconds"), "{why}");
-    let late = |invocation: &&epochcost::metering::Invocation| invocation.error.is_some();
+    let late = |invocation: &&epochcost_spec::metering::Invocation| invocation.error.is_some();
     assert_eq!(
         outcome.invocations.iter().find(late).unwrap().duration_ms,
         3_000.0

@@ -1,7 +1,7 @@
 //! The account that functions are invoked in, their network and environment.
 
-use epochcost::rows::sandbox::Network;
 use epochcost_channels::{LatencyMs, NetworkShape};
+use epochcost_spec::rows::sandbox::Network;
 
 use super::*;
 

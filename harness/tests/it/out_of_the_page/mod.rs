@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use epochcost::{analysis, report};
+use epochcost_judge::analysis;
+use epochcost_report as report;
 use serde_json::Value;
 
 use crate::fixture;
@@ -16,7 +17,7 @@ mod figures;
 mod outside;
 mod pages;
 
-fn written(directory: &Path, claims: &str) -> epochcost::results::RunDirectory {
+fn written(directory: &Path, claims: &str) -> epochcost_record::RunDirectory {
     let run = fixture::finished(directory, claims);
     report::write(&run, &analysis::summarise(&run).unwrap()).unwrap();
     run

@@ -7,7 +7,7 @@ mod processes;
 mod scene;
 mod secrets;
 
-use epochcost::results::RunDirectory;
+use epochcost_record::RunDirectory;
 use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings};
 
 use self::processes::{descendants, is_gone, kill, listening, named, stop, until};

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::program;
 
-use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
-use epochcost::platform::local::{Programs, requirements};
+use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use epochcost_platform::local::{Programs, requirements};
 use epochcost_servers::Redis;
 use epochcost_testing::{or_skip, watch};
 

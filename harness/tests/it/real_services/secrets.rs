@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use epochcost::results::RunDirectory;
+use epochcost_record::RunDirectory;
 use epochcost_servers::{Redis, RedisSettings};
 
 use super::scene::{Scene, is_ready, module};

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use epochcost::analysis::overview::AnalysedRun;
-use epochcost::claims::Metric;
-use epochcost::results::{
+use epochcost_judge::analysis::overview::AnalysedRun;
+use epochcost_record::{
     DrawnFigure, REPRODUCTION_VERSION, Reproduction, ResultsError, RowDraws, RunDirectory,
 };
+use epochcost_spec::claims::Metric;
 
 use super::{Scene, errors, kept_files, refused};
 use crate::fixture;

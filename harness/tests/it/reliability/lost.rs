@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use epochcost::results::RunDirectory;
+use epochcost_record::RunDirectory;
 
 use super::{Scene, errors, kept_files, refused};
 use crate::fixture;

@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::{Scene, errors};
 use crate::fixture;
 
-use epochcost::claims::Metric;
-use epochcost::metering::TrialOutcome;
-use epochcost::results::RunDirectory;
+use epochcost_record::RunDirectory;
+use epochcost_spec::claims::Metric;
+use epochcost_spec::metering::TrialOutcome;
 use epochcost_systems::{Evaluation, Record};
 use tempfile::TempDir;
 
@@ -121,8 +121,8 @@ fn functions_that_were_called_again_are_counted() {
             run.append_trial(&plan, &outcome).unwrap();
         }
     }
-    let analysis = epochcost::analysis::summarise(&run).unwrap();
-    epochcost::report::write(&run, &analysis).unwrap();
+    let analysis = epochcost_judge::analysis::summarise(&run).unwrap();
+    epochcost_report::write(&run, &analysis).unwrap();
     let counts = |row: usize| {
         let row = &analysis.summary.rows[row];
         (row.retries, row.retried_trials, row.outcomes())
@@ -177,7 +177,7 @@ fn what_is_missing_of_a_good_trial_is_a_warning() {
         "{warnings:?}"
     );
     // A terminal shows the first two of all.
-    let summary = epochcost::analysis::summarise(&run).unwrap();
+    let summary = epochcost_judge::analysis::summarise(&run).unwrap();
     let first: Vec<&str> = (summary.warnings().iter().map(|one| one.text.as_str())).collect();
     assert!(
         first.len() > 2
@@ -225,7 +225,7 @@ fn a_record_that_cannot_be_is_a_failed_trial() {
         .map(|trial| trial.failure.is_some())
         .collect();
     assert_eq!(failures, [true, true, true, true, false]);
-    assert!(epochcost::analysis::summarise(&run).is_ok());
+    assert!(epochcost_judge::analysis::summarise(&run).is_ok());
 }
 
 /// The mean of a loss is over all mini-batches and all trials, or there is none.
@@ -250,7 +250,7 @@ fn training_that_diverges_has_no_loss_and_takes_that_of_its_row() {
             });
         }
     });
-    let analysis = epochcost::analysis::summarise(&run).unwrap();
+    let analysis = epochcost_judge::analysis::summarise(&run).unwrap();
     let row = analysis
         .rows
         .iter()
@@ -264,7 +264,7 @@ fn training_that_diverges_has_no_loss_and_takes_that_of_its_row() {
     assert_eq!(row.estimate(Metric::TrainLoss).mean, None);
     let drawn = row.by_epoch(|epoch| epoch.train_loss);
     assert_eq!(drawn.len(), 1, "{drawn:?}");
-    epochcost::report::write(&run, &analysis).unwrap();
+    epochcost_report::write(&run, &analysis).unwrap();
     let page = fs::read_to_string(directory.path().join("report.md")).unwrap();
     assert!(page.contains("| diverged |"), "{page}");
 }
@@ -298,7 +298,7 @@ fn replicas_that_differ_are_told_apart() {
         assert_eq!((rank, evaluation.correct), (0, 380));
     };
     let (_directory, run) = run_of("allreduce", 1, better);
-    let analysis = epochcost::analysis::summarise(&run).unwrap();
+    let analysis = epochcost_judge::analysis::summarise(&run).unwrap();
     let row = analysis
         .rows
         .iter()

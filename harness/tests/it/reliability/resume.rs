@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Write;
 
-use epochcost::platform::local::worker::{WORKER_VARIABLE, find_or_build};
+use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 
 use super::{Scene, errors, kept_files, refused};
 use crate::support::program;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use epochcost::results::{ResultsError, RunDirectory};
+use epochcost_record::{ResultsError, RunDirectory};
 use epochcost_systems::Record;
 
 use crate::fixture;

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epochcost::analysis::{self, Analysis, TrialAnalysis};
-use epochcost::claims::{Metric, VerdictKind};
-use epochcost::exit::Exit;
-use epochcost::report;
-use epochcost::results::RunDirectory;
+use epochcost_judge::analysis::{self, Analysis, TrialAnalysis};
+use epochcost_record::RunDirectory;
+use epochcost_report as report;
+use epochcost_spec::claims::{Metric, VerdictKind};
+use epochcost_spec::exit::Exit;
 use epochcost_systems::{Host, Record, StageSeconds};
 
 use crate::fixture;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use epochcost::claims::Metric;
-use epochcost::report;
-use epochcost::results::{RunDirectory, TrialId};
+use epochcost_record::{RunDirectory, TrialId};
+use epochcost_report as report;
+use epochcost_spec::claims::Metric;
 
 use super::analysed;
 use crate::fixture;
@@ -73,7 +73,7 @@ fn the_page_stands_alone_and_escapes_what_it_shows() {
     let (_, script) = page.split_once("<script>").unwrap();
     let (script, rest) = script.split_once("</script>").unwrap();
     assert!(!rest.contains("<script"));
-    let hash = BASE64_STANDARD.encode(epochcost::hash::sha256(script.as_bytes()));
+    let hash = BASE64_STANDARD.encode(epochcost_spec::hash::sha256(script.as_bytes()));
     assert!(page.contains(&format!("script-src 'sha256-{hash}'")));
     for (size, class) in [(860, "for-wide"), (350, "for-narrow")] {
         let head = format!("<svg viewBox='0 0 {size} ");
@@ -249,7 +249,7 @@ fn seconds_and_dollars_of_a_line_have_one_basis() {
         (
             words.map(str::to_owned).collect::<Vec<_>>(),
             first(&twin, "| system |"),
-            epochcost::format::number(per_epoch),
+            epochcost_spec::format::number(per_epoch),
             first(&terminal, "GPU baseline"),
         )
     };

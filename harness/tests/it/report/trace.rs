@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use epochcost::results::RunDirectory;
+use epochcost_record::RunDirectory;
 use epochcost_systems::{Record, StageSeconds};
 
 use super::analysed;

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use epochcost::claims::VerdictKind;
-use epochcost::exit::Exit;
-use epochcost::report;
-use epochcost::results::RunDirectory;
+use epochcost_record::RunDirectory;
+use epochcost_report as report;
+use epochcost_spec::claims::VerdictKind;
+use epochcost_spec::exit::Exit;
 
 use super::analysed;
 use crate::fixture;

@@ -1,10 +1,11 @@
 //! What is metered in virtual time equals the systems' closed forms.
 
-use crate::support::*;
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::{Evaluate, Fidelity, find};
 use serde_json::json;
+
+use crate::support::*;
 
 /// An ideal platform on which requests take a while.
 fn slow_requests() -> Profile<f64> {

@@ -5,9 +5,10 @@
 
 use std::sync::LazyLock;
 
-use crate::support::*;
 use epochcost_simulator::profile::{Constant, Profile};
 use serde_json::json;
+
+use crate::support::*;
 
 /// Parameters with a head of ten classes.
 const RESNET50: usize = 23_520_842;

@@ -1,9 +1,10 @@
 //! Peers that begin together and read from the same server one after another.
 
-use crate::support::*;
 use epochcost_simulator::profile::Profile;
 use epochcost_systems::{Fidelity, find};
 use serde_json::{Map, Value, json};
+
+use crate::support::*;
 
 const PARAMETERS: usize = 1_000_000;
 

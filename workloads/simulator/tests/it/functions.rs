@@ -1,10 +1,11 @@
 //! Functions in virtual time: cold starts, limits, what a step costs.
 
-use crate::support::*;
 use epochcost_simulator::profile::{Constant, Profile};
 use epochcost_simulator::{Limit, Options, Simulated, Simulation, refused, simulate};
 use epochcost_systems::Device;
 use serde_json::json;
+
+use crate::support::*;
 
 fn limited(simulation: Simulation) -> Simulation {
     Simulation {

@@ -1,10 +1,11 @@
 //! Functions that share GPUs: epoch times, use and memory from the stated curve.
 
-use crate::support::*;
 use epochcost_simulator::profile::{GpuModel, Profile};
 use epochcost_simulator::{Limit, Options, Simulated, Simulation, simulate};
 use epochcost_systems::{ChannelTraffic, Record};
 use serde_json::json;
+
+use crate::support::*;
 
 const BATCHES: usize = 5;
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::support::*;
 use async_trait::async_trait;
 use bytes::Bytes;
 use epochcost_simulator::profile::Profile;
@@ -11,6 +10,8 @@ use epochcost_systems::{
     Batch, Compute, Evaluate, Evaluation, GradientOutput, Record, Result, Sizes, StepRecord, Vector,
 };
 use serde_json::{Value, json};
+
+use crate::support::*;
 
 const PARAMETERS: usize = 1_000;
 

@@ -1,11 +1,12 @@
 //! What workers record of their waits: the polls that found nothing, and their time.
 
-use crate::support::*;
 use epochcost_channels::Traffic;
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, simulate};
 use epochcost_systems::{Polls, PurposeTraffic, Record, Waits};
 use serde_json::{Value, json};
+
+use crate::support::*;
 
 const LATENCY_S: f64 = 0.02;
 

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
+use epochcost_planner::error::Error;
+use epochcost_platform::cloud;
+use epochcost_record::probe_file;
+use epochcost_spec::cost::{Price, PriceBook};
+use epochcost_spec::exit::Exit;
+use epochcost_spec::ui::{Output, table};
+use epochcost_spec::yaml::named;
+
 use super::RefreshArgs;
-use crate::cost::{Price, PriceBook};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::platform::cloud;
-use crate::results::probe_file;
-use crate::ui::{Output, table};
-use crate::yaml::named;
 
 /// Writes a price book from the Pricing API, and shows what differs.
 ///

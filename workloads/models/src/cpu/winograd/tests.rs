@@ -1,11 +1,12 @@
 //! Against sums in `f64`, beside the direct kernels.
 
+use epochcost_kernels::hash::{mix, unit_f32};
+
 use super::super::geometry::Geometry;
 use super::super::input::Input;
 use super::super::{dense, dense_images, dense_weight};
 use super::*;
 use crate::ops::Window;
-use epochcost_kernels::hash::{mix, unit_f32};
 
 fn random(seed: u64, length: usize) -> Vec<f32> {
     (0..length as u64)

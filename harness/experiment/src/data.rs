@@ -1,0 +1,268 @@
+//! The data of an experiment: what it is, and getting it from disk.
+
+use std::path::{Path, PathBuf};
+
+use epochcost_datasets::{self as datasets, Dataset, DatasetInfo, Generate, Origin as Source};
+use epochcost_spec::chain::chain;
+use epochcost_spec::suggest::did_you_mean;
+use serde::Serialize;
+
+use super::document::{Document, Node, Origin};
+use super::error::ExperimentError;
+use super::raw::DatasetChoice;
+
+/// Directory of the datasets unless an experiment names another one.
+pub const DATA_DIRECTORY: &str = "data";
+
+/// Name of described data that the experiment does not name.
+const DESCRIBED: &str = "described";
+
+/// The data that an experiment trains on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Data {
+    /// The dataset's name.
+    pub name: String,
+    /// Bytes of one stored sample, where the data are described and exist as sizes only.
+    pub bytes_per_sample: Option<usize>,
+    /// Directory of the files.
+    pub directory: PathBuf,
+    /// What to generate; none of a published set.
+    pub generate: Option<Generate>,
+    /// Samples that are trained on: the first of the training split.
+    pub train: usize,
+    /// Samples at the end of the training split that are held out. 0: none.
+    pub validation: usize,
+    /// Test samples.
+    pub test: usize,
+    /// Position of the data in the experiment.
+    #[serde(skip)]
+    origin: Origin,
+}
+
+impl Data {
+    /// Checks what an experiment states about its data; nothing is read yet.
+    pub(super) fn check(
+        document: &Document,
+        choice: DatasetChoice,
+    ) -> Result<Self, ExperimentError> {
+        let node = document.root.get("dataset").unwrap_or(&document.root);
+        if choice.samples.is_some() || choice.bytes_per_sample.is_some() {
+            return Self::described(document, node, choice);
+        }
+        let Some(name) = &choice.name else {
+            return Err(document.error(
+                node.origin.clone(),
+                "missing field `name`",
+                "name a dataset, or describe yours: `dataset: {samples: 50000, test: 0, \
+                 bytes_per_sample: 3073}`",
+            ));
+        };
+        let info = datasets::find(name).map_err(|_| {
+            let known: Vec<&str> = datasets::DATASETS.iter().map(|info| info.name).collect();
+            let remedy = did_you_mean(name, &known);
+            document.error(
+                node.origin_of("name"),
+                format!("unknown dataset `{name}`"),
+                format!("{remedy}; describe others: `samples`, `test` and `bytes_per_sample`"),
+            )
+        })?;
+        let generate = generate(document, node, info, &choice)?;
+        let (train, test) = match (info.origin, generate) {
+            (_, Some(spec)) => (spec.train, spec.test),
+            (Source::Published { train, test, .. }, _) => (train, test),
+            (Source::Generated { default }, None) => (default.train, default.test),
+        };
+        let validation = held_out(document, node, info, train, choice.validation)?;
+        let train = train - validation;
+        let origin = match &choice.directory {
+            Some(_) => node.origin_of("directory"),
+            None => node.origin_of("name"),
+        };
+        let directory = choice
+            .directory
+            .map_or_else(|| default_directory(info.name, generate), PathBuf::from);
+        Ok(Self {
+            name: info.name.to_owned(),
+            bytes_per_sample: None,
+            directory,
+            generate,
+            train,
+            validation,
+            test,
+            origin,
+        })
+    }
+
+    /// Checks data of which only sizes are stated.
+    fn described(
+        document: &Document,
+        node: &Node,
+        choice: DatasetChoice,
+    ) -> Result<Self, ExperimentError> {
+        let (Some(train), Some(bytes)) = (choice.samples, choice.bytes_per_sample) else {
+            return Err(document.error(
+                node.origin.clone(),
+                "data that are described need `samples` and `bytes_per_sample`",
+                "give both: `dataset: {samples: 50000, test: 0, bytes_per_sample: 3073}`",
+            ));
+        };
+        let test = choice.test.unwrap_or(0);
+        let of_files = [
+            ("train", choice.train.is_some()),
+            ("seed", choice.seed.is_some()),
+            ("validation", choice.validation.is_some()),
+            ("directory", choice.directory.is_some()),
+        ];
+        if let Some((field, _)) = of_files.into_iter().find(|(_, given)| *given) {
+            return Err(document.error(
+                node.origin_of(field),
+                format!("`{field}` is of data in files, and these are described"),
+                format!("remove `{field}`, or name a dataset instead of `samples`"),
+            ));
+        }
+        Ok(Self {
+            name: choice.name.unwrap_or_else(|| DESCRIBED.to_owned()),
+            bytes_per_sample: Some(bytes),
+            directory: PathBuf::new(),
+            generate: None,
+            train,
+            validation: 0,
+            test,
+            origin: node.origin_of("samples"),
+        })
+    }
+
+    /// Refuses described data where records are read.
+    ///
+    /// # Errors
+    /// When the data are described.
+    pub(super) fn refuse_described(&self, document: &Document) -> Result<(), ExperimentError> {
+        match self.bytes_per_sample {
+            None => Ok(()),
+            Some(_) => Err(document.error(
+                self.origin.clone(),
+                "the data are described here, and there are no files of them",
+                "simulate it: --platform sim, without `real_compute`; or name a dataset",
+            )),
+        }
+    }
+
+    /// Checks that a published set is there: every file, with its size. A
+    /// generated one may still be missing, since a run makes it.
+    ///
+    /// # Errors
+    /// Names the file.
+    pub fn inspect(&self, document: &Document) -> Result<(), ExperimentError> {
+        if self.generate.is_some() && !self.directory.exists() {
+            return Ok(());
+        }
+        let found = datasets::inspect(&self.name, &self.directory);
+        found
+            .map(drop)
+            .map_err(|error| self.error(document, &error))
+    }
+
+    /// Makes a generated set where it is missing, then reads and checks all of it.
+    ///
+    /// # Errors
+    /// Names the file that is missing, truncated or corrupted.
+    pub fn open(&self, document: &Document) -> Result<Dataset, ExperimentError> {
+        if let Some(spec) = self.generate {
+            datasets::ensure(&self.name, &self.directory, spec)
+                .map_err(|error| self.error(document, &error))?;
+        }
+        datasets::open(&self.name, &self.directory).map_err(|error| self.error(document, &error))
+    }
+
+    fn error(&self, document: &Document, error: &datasets::DatasetError) -> ExperimentError {
+        let text = chain(error);
+        // Each message of the datasets crate ends in what to do, after a semicolon.
+        let (problem, remedy) = match text.rsplit_once("; ") {
+            Some((problem, remedy)) => (problem.to_owned(), remedy.to_owned()),
+            None if matches!(error, datasets::DatasetError::Write { .. }) => (
+                text,
+                "name a directory that can be written to: `--set dataset.directory=DIR`".to_owned(),
+            ),
+            None => (
+                text,
+                format!("check the directory {}", self.directory.display()),
+            ),
+        };
+        document.error(self.origin.clone(), problem, remedy)
+    }
+}
+
+/// Returns the number of samples at the end of the training split that the experiment
+/// holds out.
+fn held_out(
+    document: &Document,
+    node: &Node,
+    info: &DatasetInfo,
+    train: usize,
+    share: Option<f64>,
+) -> Result<usize, ExperimentError> {
+    let Some(share) = share else {
+        return Ok(0);
+    };
+    let samples = (train as f64 * share).round() as usize;
+    let classes = usize::from(info.classes);
+    if share > 0.0 && share < 1.0 && samples >= classes && train - samples >= classes {
+        return Ok(samples);
+    }
+    Err(document.error(
+        node.origin_of("validation"),
+        format!("a share of {share} of {train} training samples cannot be a validation split"),
+        format!("give a share between 0 and 1 that leaves {classes} samples or more on each side"),
+    ))
+}
+
+fn generate(
+    document: &Document,
+    node: &Node,
+    info: &DatasetInfo,
+    choice: &DatasetChoice,
+) -> Result<Option<Generate>, ExperimentError> {
+    match info.origin {
+        Source::Generated { default } => {
+            let spec = Generate {
+                train: choice.train.unwrap_or(default.train),
+                test: choice.test.unwrap_or(default.test),
+                seed: choice.seed.unwrap_or(default.seed),
+            };
+            for (field, samples) in [("train", spec.train), ("test", spec.test)] {
+                if samples < usize::from(info.classes) {
+                    return Err(document.error(
+                        node.origin_of(field),
+                        format!("{samples} samples cannot hold every class"),
+                        format!("give {} or more", info.classes),
+                    ));
+                }
+            }
+            Ok(Some(spec))
+        }
+        Source::Published { .. } => {
+            let given = [
+                ("train", choice.train.is_some()),
+                ("test", choice.test.is_some()),
+                ("seed", choice.seed.is_some()),
+            ];
+            match given.iter().find(|(_, given)| *given) {
+                None => Ok(None),
+                Some((field, _)) => Err(document.error(
+                    node.origin_of(field),
+                    format!("{} is a published dataset: its size is fixed", info.name),
+                    format!("remove `{field}`, or name `synthetic-{}`", info.name),
+                )),
+            }
+        }
+    }
+}
+
+/// `data/<name>`; of a generated set, one directory for each specification.
+pub fn default_directory(name: &str, generate: Option<Generate>) -> PathBuf {
+    let leaf = match generate {
+        None => name.to_owned(),
+        Some(Generate { train, test, seed }) => format!("{name}-{train}-{test}-{seed}"),
+    };
+    Path::new(DATA_DIRECTORY).join(leaf)
+}

@@ -1,0 +1,214 @@
+//! Rows: each system's entry over the common fields, once for every
+//! combination of swept values.
+
+use epochcost_spec::suggest::did_you_mean;
+use epochcost_spec::yaml::overrides::{assign, system_entry};
+
+use super::begun;
+use super::document::{Document, Entry, Node, Origin, Value, join};
+use super::error::ExperimentError;
+use super::schema;
+
+/// More rows than anybody means to run.
+const MOST_ROWS: usize = 10_000;
+
+/// A row before it is checked: its fields in one map, and the swept values
+/// that distinguish it from its siblings.
+#[derive(Debug)]
+pub struct RawRow {
+    /// The fields of a row.
+    pub fields: Node,
+    /// Dotted paths and values, in the order of the sweep.
+    pub swept: Vec<(String, String)>,
+}
+
+/// One swept field.
+struct Axis<'a> {
+    path: &'a str,
+    origin: &'a Origin,
+    values: &'a [Node],
+}
+
+/// Every row of the document, systems outermost, the last swept field fastest.
+///
+/// # Errors
+/// When there is no system, or the sweep is not one of lists over known fields.
+pub fn expand(document: &Document) -> Result<Vec<RawRow>, ExperimentError> {
+    let root = &document.root;
+    let axes = axes(document)?;
+    let combinations = combinations(document, &axes)?;
+    let mut rows = Vec::new();
+    for entry in systems(document)? {
+        let entry = system_entry(entry);
+        if !matches!(entry.value, Value::Map(_)) {
+            return Err(document.error(
+                entry.origin,
+                "wrong type: a system is named here",
+                "give a system's name, or a map with a field `system`",
+            ));
+        }
+        refuse_both(document, &entry, &axes)?;
+        for combination in &combinations {
+            let mut fields = Node {
+                value: Value::Map(Vec::new()),
+                origin: entry.origin.clone(),
+            };
+            for field in schema::common_fields() {
+                if let Some(common) = root.entries().iter().find(|entry| entry.key == field) {
+                    fields.insert(common.clone());
+                }
+            }
+            entry
+                .entries()
+                .iter()
+                .cloned()
+                .for_each(|own| fields.insert(own));
+            let mut swept = Vec::new();
+            for (axis, value) in axes.iter().zip(combination) {
+                let segments: Vec<&str> = axis.path.split('.').collect();
+                assign(&mut fields, &segments, value).map_err(|(problem, remedy)| {
+                    document.error(value.origin.clone(), problem, remedy)
+                })?;
+                swept.push((axis.path.to_owned(), text(value)));
+            }
+            begun::complete(document, &mut fields)?;
+            rows.push(RawRow { fields, swept });
+        }
+    }
+    Ok(rows)
+}
+
+fn systems(document: &Document) -> Result<&[Node], ExperimentError> {
+    let remedy = "list the training systems to run: `systems: [spirt, allreduce]`; only where every \
+                  claim says `not_run` there may be none";
+    match document.root.get("systems") {
+        Some(Node {
+            value: Value::List(items),
+            ..
+        }) if !items.is_empty() => Ok(items),
+        Some(node) => Err(document.error(
+            node.origin.clone(),
+            "not a list with at least one system",
+            remedy,
+        )),
+        None => Err(document.error(
+            document.root.origin_of("systems"),
+            "missing field `systems`",
+            remedy,
+        )),
+    }
+}
+
+fn axes(document: &Document) -> Result<Vec<Axis<'_>>, ExperimentError> {
+    let Some(sweep) = document.root.get("sweep") else {
+        return Ok(Vec::new());
+    };
+    if !matches!(sweep.value, Value::Map(_)) {
+        return Err(document.error(
+            sweep.origin.clone(),
+            "wrong type: not a map",
+            "give fields and lists of their values: `sweep: {workers: [1, 2, 4]}`",
+        ));
+    }
+    sweep
+        .entries()
+        .iter()
+        .map(|entry| axis(document, entry))
+        .collect()
+}
+
+fn axis<'a>(document: &Document, entry: &'a Entry) -> Result<Axis<'a>, ExperimentError> {
+    let field = entry.key.split('.').next().unwrap_or_default();
+    if !schema::swept_fields().any(|known| known == field) {
+        let origin = Origin {
+            place: entry.place.clone(),
+            path: join("sweep", &entry.key),
+        };
+        let known: Vec<&str> = schema::common_fields().collect();
+        return Err(document.error(
+            origin,
+            format!("unknown field `{field}` to sweep"),
+            did_you_mean(field, &known),
+        ));
+    }
+    match &entry.node.value {
+        Value::List(values) if !values.is_empty() => Ok(Axis {
+            path: &entry.key,
+            origin: &entry.node.origin,
+            values,
+        }),
+        _ => Err(document.error(
+            entry.node.origin.clone(),
+            "wrong type: not a list with at least one value",
+            format!("give the values to sweep over: `{}: [1, 2]`", entry.key),
+        )),
+    }
+}
+
+fn combinations<'a>(
+    document: &Document,
+    axes: &[Axis<'a>],
+) -> Result<Vec<Vec<&'a Node>>, ExperimentError> {
+    let mut combinations: Vec<Vec<&Node>> = vec![Vec::new()];
+    for axis in axes {
+        if combinations.len() * axis.values.len() > MOST_ROWS {
+            return Err(document.error(
+                axis.origin.clone(),
+                format!("the sweep has more than {MOST_ROWS} combinations"),
+                "sweep over fewer values",
+            ));
+        }
+        combinations = combinations
+            .iter()
+            .flat_map(|shorter| {
+                axis.values.iter().map(|value| {
+                    let mut longer = shorter.clone();
+                    longer.push(value);
+                    longer
+                })
+            })
+            .collect();
+    }
+    Ok(combinations)
+}
+
+/// A value of one system's own would be swept away without a word.
+fn refuse_both(
+    document: &Document,
+    entry: &Node,
+    axes: &[Axis<'_>],
+) -> Result<(), ExperimentError> {
+    for axis in axes {
+        let own = axis
+            .path
+            .split('.')
+            .try_fold(entry, |node, segment| node.get(segment));
+        if let Some(own) = own {
+            return Err(document.error(
+                own.origin.clone(),
+                format!("`{}` is set for this system and swept as well", axis.path),
+                "remove one of the two",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A value in a row's name.
+fn text(node: &Node) -> String {
+    match &node.value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Unsigned(value) => value.to_string(),
+        Value::Signed(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::Text(value) => value.clone(),
+        Value::List(items) => items.iter().map(text).collect::<Vec<_>>().join("-"),
+        Value::Map(entries) => {
+            let pairs = entries
+                .iter()
+                .map(|entry| format!("{}-{}", entry.key, text(&entry.node)));
+            pairs.collect::<Vec<_>>().join("-")
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Conditions under which two runs' figures are of the same thing.
+
+use epochcost_platform::{Site, site_of};
+use epochcost_record::{Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord};
+use epochcost_spec::rows::sandbox::Network;
+use serde_json::Value;
+
+use super::{Guard, Repeats};
+use crate::analysis::Analysis;
+
+/// Share by which the memory of one machine, as its kernel reports it, may
+/// differ.
+const SAME_MEMORY: f64 = 0.02;
+
+/// A load beyond this share of its CPUs makes a machine busy.
+const BUSY: f64 = 0.5;
+
+/// Returns how trials of both runs repeat; where they differ, as the less exact
+/// ones do.
+pub(super) fn repeats(before: &Manifest, after: &Manifest) -> Repeats {
+    let of = |manifest: &Manifest| match &manifest.simulation {
+        None => Repeats::Measured,
+        Some(simulation) if simulation.sample => Repeats::Sampled,
+        Some(_) => Repeats::Exactly,
+    };
+    match (of(before), of(after)) {
+        (one, other) if one == other => one,
+        _ => Repeats::Measured,
+    }
+}
+
+/// Returns everything that differs between the runs beside their figures.
+pub(super) fn guard(
+    before: (&RunDirectory, &Analysis),
+    after: (&RunDirectory, &Analysis),
+) -> Guard {
+    let runs = [before.0, after.0];
+    Guard {
+        timed: timed(runs),
+        timed_rows: shaped(before.1, after.1),
+        learned: learned(runs),
+        notes: notes(runs),
+        settings: settings(before.1, after.1),
+    }
+}
+
+/// Returns why times are not of the same thing.
+fn timed(runs: [&RunDirectory; 2]) -> Option<String> {
+    let [before, after] = runs.map(RunDirectory::manifest);
+    if before.platform != after.platform {
+        return Some(format!(
+            "the first run is {}, the second {}: such times are never compared",
+            described(&before.platform),
+            described(&after.platform)
+        ));
+    }
+    if before.epochcost.profile != after.epochcost.profile {
+        return Some(format!(
+            "the first run's build is {}, the second's {}",
+            before.epochcost.profile, after.epochcost.profile
+        ));
+    }
+    match (&before.simulation, &after.simulation) {
+        (Some(before), Some(after)) => simulated(before, after),
+        _ if is_this_machine(&before.platform) => machines(runs.map(RunDirectory::machine)),
+        _ => None,
+    }
+}
+
+fn described(platform: &str) -> String {
+    match site_of(platform) {
+        Some(Site::ThisMachine) => format!("measured on this kind of machine ({platform})"),
+        Some(Site::VirtualTime) => format!("simulated ({platform})"),
+        Some(Site::Cloud(title)) => format!("measured on {title} ({platform})"),
+        None => platform.to_owned(),
+    }
+}
+
+fn is_this_machine(platform: &str) -> bool {
+    site_of(platform) == Some(Site::ThisMachine)
+}
+
+/// Returns why two simulations do not stand on the same machine.
+fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<String> {
+    if before.profile != after.profile {
+        return Some(format!(
+            "the first run stands on the profile {}, the second on {}",
+            before.profile, after.profile
+        ));
+    }
+    let changed: Vec<&str> = before
+        .constants
+        .iter()
+        .filter(|constant| {
+            let same = after
+                .constants
+                .iter()
+                .find(|other| other.path == constant.path);
+            same.is_none_or(|other| other.value != constant.value)
+        })
+        .map(|constant| constant.path.as_str())
+        .collect();
+    if !changed.is_empty() {
+        return Some(format!("constants differ: {}", changed.join(", ")));
+    }
+    if before.compute != after.compute {
+        return Some("they stand on different compute times".to_owned());
+    }
+    (before.sample != after.sample)
+        .then(|| "one samples the ranges of its constants, the other does not".to_owned())
+}
+
+/// Returns why two local runs were not on the same machine, as far as the
+/// records show.
+fn machines([before, after]: [&Machine; 2]) -> Option<String> {
+    let gpus_differ = before.gpus != after.gpus;
+    let quotas_differ = before.cpu_quota != after.cpu_quota;
+    if before.cpu != after.cpu || before.cores != after.cores || quotas_differ || gpus_differ {
+        let described_as = |machine: &Machine| {
+            let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
+            let gpus = if gpus_differ {
+                format!(" and GPUs [{}]", machine.gpus.join(", "))
+            } else {
+                String::new()
+            };
+            let quota = match machine.cpu_quota {
+                Some(cpus) => format!(" in a container of {cpus} CPUs"),
+                None => String::new(),
+            };
+            format!("{cpu} with {} CPUs{quota}{gpus}", machine.cores)
+        };
+        return Some(format!(
+            "other machines: {} and {}",
+            described_as(before),
+            described_as(after)
+        ));
+    }
+    if let (Some(memory), Some(other)) = (before.memory_bytes, after.memory_bytes)
+        && (memory as f64 / other as f64 - 1.0).abs() > SAME_MEMORY
+    {
+        return Some(format!(
+            "other machines: {memory} and {other} bytes of memory"
+        ));
+    }
+    // A limit that one of the two programs did not know yet proves nothing.
+    let differs = before.limits.iter().any(|limit| {
+        let other = after.limits.iter().find(|other| other.what == limit.what);
+        other.is_some_and(|other| other.enforced != limit.enforced)
+    });
+    differs.then(|| {
+        "limits of functions were enforced in one run and not in the other; `epochcost doctor` \
+         reports why"
+            .to_owned()
+    })
+}
+
+/// Returns rows whose network is another: nothing that is timed is of the same
+/// thing.
+fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
+    let described_as = |network: Option<&Network>| match network {
+        None => "left as it is".to_owned(),
+        Some(network) => format!("shaped to {network}"),
+    };
+    let pairs = before.rows.iter().filter_map(|row| {
+        let (id, one) = (&row.planned.row.id, &row.planned.row.sandbox.network);
+        let other = after
+            .rows
+            .iter()
+            .find(|other| other.planned.row.id == *id)?;
+        let other = &other.planned.row.sandbox.network;
+        (one != other).then(|| {
+            let [one, other] = [one, other].map(|network| described_as(network.as_ref()));
+            let why = format!("the first run's network is {one}, the second's {other}");
+            (id.clone(), why)
+        })
+    });
+    pairs.collect()
+}
+
+/// Returns why losses and accuracies are not of the same data.
+fn learned(runs: [&RunDirectory; 2]) -> Option<String> {
+    let [before, after] = runs.map(|run| &run.manifest().datasets);
+    (before != after).then(|| "they were trained on different files".to_owned())
+}
+
+/// Notes for readers.
+fn notes(runs: [&RunDirectory; 2]) -> Vec<String> {
+    let [before, after] = runs.map(RunDirectory::manifest);
+    let mut notes = Vec::new();
+    if before.worker_sha256 != after.worker_sha256 {
+        notes.push("the worker is another binary".to_owned());
+    }
+    if before.epochcost.sha256 != after.epochcost.sha256 {
+        notes.push("the harness is another binary".to_owned());
+    }
+    if before.services != after.services {
+        notes.push(format!(
+            "the first ran on {} services, the second on {} ones",
+            before.services, after.services
+        ));
+    } else if runs[0].machine().servers != runs[1].machine().servers {
+        notes.push("the servers are of other versions or settings".to_owned());
+    }
+    let [first, second] = runs.map(RunDirectory::prices);
+    if first.text() != second.text() {
+        notes.push(format!(
+            "costs are at the prices of each run's day, {} and {}",
+            first.date(),
+            second.date()
+        ));
+    }
+    if is_this_machine(&before.platform) && is_this_machine(&after.platform) {
+        notes.extend(busy(runs));
+    }
+    notes
+}
+
+fn busy(runs: [&RunDirectory; 2]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let [before, after] = runs.map(RunDirectory::machine);
+    if before.kernel != after.kernel {
+        notes.push("the kernel is another one".to_owned());
+    }
+    for (which, machine) in [("first", before), ("second", after)] {
+        let cores = machine.cores as f64;
+        if let Some(load) = machine.load_average.filter(|load| *load > BUSY * cores) {
+            notes.push(format!(
+                "the machine was busy when the {which} run began (load {load:.2} on {cores} \
+                 CPUs): repeat it on a quiet one before believing a difference of times"
+            ));
+        }
+    }
+    notes
+}
+
+/// Returns, for each row that both runs have, the settings that differ.
+fn settings(before: &Analysis, after: &Analysis) -> Vec<(String, Vec<String>)> {
+    let mut settings = Vec::new();
+    for row in &before.rows {
+        let id = &row.planned.row.id;
+        let other = after.rows.iter().find(|other| other.planned.row.id == *id);
+        let Some(other) = other else { continue };
+        let mut found = Vec::new();
+        let values = [comparable(&row.planned), comparable(&other.planned)];
+        differences("", &values[0], &values[1], &mut found);
+        if !found.is_empty() {
+            settings.push((id.clone(), found));
+        }
+    }
+    settings
+}
+
+/// Returns a row without what differs in every run.
+fn comparable(planned: &PlannedRow) -> Value {
+    let mut value = serde_json::to_value(&planned.row).unwrap_or(Value::Null);
+    if let Some(job) = value.get_mut("job").and_then(Value::as_object_mut) {
+        job.remove("trial");
+        job.remove("seed");
+    }
+    value
+}
+
+/// Every path at which two values differ: `job.batch_size: 32 -> 16`.
+fn differences(path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(one), Value::Object(other)) => {
+            let keys = one
+                .keys()
+                .chain(other.keys().filter(|key| !one.contains_key(*key)));
+            for key in keys {
+                let path = match path {
+                    "" => key.clone(),
+                    path => format!("{path}.{key}"),
+                };
+                let of = |map: &serde_json::Map<String, Value>| {
+                    map.get(key).cloned().unwrap_or(Value::Null)
+                };
+                differences(&path, &of(one), &of(other), found);
+            }
+        }
+        (before, after) if before != after => {
+            found.push(format!("{path}: {before} -> {after}"));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use epochcost_record::Limit;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn differences_name_their_path() {
+        let before = json!({"a": 1, "b": {"c": 2, "d": [1]}});
+        let after = json!({"a": 1, "b": {"c": 3, "d": [1], "e": true}});
+        let mut found = Vec::new();
+        differences("", &before, &after, &mut found);
+        assert_eq!(found, ["b.c: 2 -> 3", "b.e: null -> true"]);
+    }
+
+    fn machine() -> Machine {
+        Machine {
+            cpu: Some("A".into()),
+            cores: 2,
+            cpu_quota: None,
+            memory_bytes: Some(1_000_000_000),
+            gpus: Vec::new(),
+            kernel: Some("6.1".into()),
+            load_average: Some(0.1),
+            limits: Vec::new(),
+            servers: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn one_machine_may_lose_a_little_memory_to_its_kernel() {
+        let other = |change: fn(&mut Machine)| {
+            let mut other = machine();
+            change(&mut other);
+            machines([&machine(), &other])
+        };
+        assert_eq!(
+            other(|machine| machine.memory_bytes = Some(995_000_000)),
+            None
+        );
+        assert_eq!(other(|machine| machine.kernel = None), None);
+        assert!(other(|machine| machine.memory_bytes = Some(2_000_000_000)).is_some());
+        assert!(other(|machine| machine.cores = 4).is_some_and(|why| why.contains("4 CPUs")));
+        assert!(other(|machine| machine.cpu = None).is_some());
+        assert!(
+            other(|machine| machine.cpu_quota = Some(1.5))
+                .is_some_and(|why| why.contains("container of 1.5 CPUs"))
+        );
+        assert!(
+            other(|machine| machine.gpus = vec!["T4".into()])
+                .is_some_and(|why| why.contains("[T4]"))
+        );
+    }
+
+    #[test]
+    fn limits_of_functions_must_hold_in_both_runs_or_in_neither() {
+        let with = |limits: &[(&str, bool)]| Machine {
+            limits: limits
+                .iter()
+                .map(|(what, enforced)| Limit {
+                    what: (*what).to_owned(),
+                    enforced: *enforced,
+                    how: "somehow".to_owned(),
+                })
+                .collect(),
+            ..machine()
+        };
+        let held = with(&[("cpu", true), ("memory", true)]);
+        let newer = with(&[("cpu", true), ("memory", true), ("storage", true)]);
+        let not_held = with(&[("cpu", false), ("memory", true)]);
+        assert_eq!(machines([&held, &newer]), None);
+        assert_eq!(machines([&newer, &held]), None);
+        assert!(machines([&held, &not_held]).is_some_and(|why| why.contains("doctor")));
+    }
+}

@@ -1,0 +1,408 @@
+//! One metric of one row: same, less, more, or undecided.
+
+use epochcost_spec::claims::Metric;
+use epochcost_spec::claims::ratio::{self, Ratio};
+
+use super::{Change, MetricComparison, Repeats, Rules, Value};
+
+/// Most trials that are advised.
+const MOST_ADVISED: f64 = 1000.0;
+
+/// The conclusion from two sets of figures.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Judgement {
+    /// Decided without an interval.
+    Known {
+        change: Change,
+        interval: Option<[f64; 2]>,
+        reason: String,
+    },
+    /// Decided by the interval of the ratio.
+    ByInterval,
+}
+
+impl Judgement {
+    /// Decides what can be decided without the ratio's interval. `not_alike`:
+    /// why times are not of the same thing, and why losses and accuracies are
+    /// not.
+    pub(super) fn of(
+        metric: Metric,
+        values: [&[Value]; 2],
+        not_alike: [Option<&str>; 2],
+        rules: Rules,
+    ) -> Self {
+        let belongs_to_machine = metric.is_timed() || metric == Metric::PeakMemoryMb;
+        let [timed, learned] = not_alike;
+        if belongs_to_machine && let Some(why) = timed {
+            return Self::known(Change::NotComparable, why);
+        }
+        if metric.is_learned()
+            && let Some(why) = learned
+        {
+            return Self::known(Change::NotComparable, why);
+        }
+        if let Some(place) = values.iter().position(|values| values.is_empty()) {
+            let run = ["first", "second"][place];
+            return Self::known(
+                Change::Undecided,
+                &format!("no trial of the {run} run has it"),
+            );
+        }
+        let exact = match (rules.repeats, belongs_to_machine) {
+            (_, false) => exactly(metric, values),
+            (Repeats::Measured, true) => None,
+            (Repeats::Exactly, true) => Some(simulated(metric, values, rules)),
+            (Repeats::Sampled, true) => Some(sampled(values, rules)),
+        };
+        exact.unwrap_or_else(|| by_interval(values))
+    }
+
+    fn known(change: Change, reason: &str) -> Self {
+        Self::Known {
+            change,
+            interval: None,
+            reason: reason.to_owned(),
+        }
+    }
+
+    pub(super) fn needs_interval(&self) -> bool {
+        *self == Self::ByInterval
+    }
+
+    /// The comparison, with an interval of that confidence where one is needed.
+    pub(super) fn decided(
+        self,
+        metric: Metric,
+        values: [&[Value]; 2],
+        rules: Rules,
+        confidence: f64,
+    ) -> MetricComparison {
+        let [before, after] = values.map(mean);
+        let ratio = before.zip(after).map(|(before, after)| after / before);
+        // The change, by the interval where it is not known without.
+        let (change, interval, reason) = match self {
+            Self::Known {
+                change,
+                interval,
+                reason,
+            } => (change, interval, reason),
+            Self::ByInterval => {
+                let [first, second] = values.map(numbers);
+                match ratio::independent(&first, &second, resolution(metric), confidence) {
+                    Some(ratio) => by_ratio(ratio, values.map(<[_]>::len), rules),
+                    None => {
+                        let reason = "a mean of 0 has no ratio".to_owned();
+                        (Change::Undecided, None, reason)
+                    }
+                }
+            }
+        };
+        MetricComparison {
+            metric,
+            unit: metric.unit(),
+            before,
+            after,
+            trials: values.map(<[_]>::len),
+            ratio: ratio.filter(|ratio| ratio.is_finite()),
+            interval,
+            change,
+            word: change.word(metric),
+            reason,
+        }
+    }
+}
+
+/// Returns the step in which a metric is recorded.
+fn resolution(metric: Metric) -> f64 {
+    match metric {
+        Metric::PeakMemoryMb => 1.0,
+        _ => 0.0,
+    }
+}
+
+/// Compares figures that do not vary by chance: counts, and what is learned
+/// from one seed.
+fn exactly(metric: Metric, values: [&[Value]; 2]) -> Option<Judgement> {
+    let pairs = paired(values);
+    if !pairs.is_empty() && pairs.iter().all(|(before, after)| before == after) {
+        let reason = "equal in every trial of the same seed";
+        return Some(Judgement::known(Change::Same, reason));
+    }
+    let [Some(before), Some(after)] = values.map(constant) else {
+        return None;
+    };
+    if metric.is_learned() {
+        None
+    } else {
+        Some(Judgement::known(
+            direction(before, after),
+            "the same in every trial of a run: a difference is no chance",
+        ))
+    }
+}
+
+/// Compares simulations with the constants as stated, which have no noise.
+fn simulated(metric: Metric, values: [&[Value]; 2], rules: Rules) -> Judgement {
+    let (Some(before), Some(after)) = (mean(values[0]), mean(values[1])) else {
+        return Judgement::ByInterval;
+    };
+    if before == after {
+        return Judgement::known(Change::Same, "equal in both simulations");
+    }
+    let is_timed = metric.is_timed();
+    if is_timed && (after / before).ln().abs() <= rules.threshold.ln_1p() {
+        let reason = "a simulation has no noise: different, by less than the threshold";
+        return Judgement::known(Change::Same, reason);
+    }
+    Judgement::known(direction(before, after), "a simulation has no noise")
+}
+
+/// Compares draws of one seed, which share their constants: their ratios show
+/// how the change depends on these.
+fn sampled(values: [&[Value]; 2], rules: Rules) -> Judgement {
+    let pairs = paired(values);
+    let of_draws = ratio::of_draws(&pairs);
+    let (Some(value), Some(interval)) = (of_draws.mean, of_draws.ci95) else {
+        let reason = "fewer than two draws of the same seed: give both runs the same seed and \
+                      more --trials";
+        return Judgement::known(Change::Undecided, reason);
+    };
+    let ratio = Ratio { value, interval };
+    let change = classified(ratio, rules);
+    let reason = match change {
+        Change::Undecided => "it depends on constants, within the ranges that their sources give",
+        _ => "the same whatever the constants are, within their ranges",
+    };
+    Judgement::Known {
+        change,
+        interval: Some(interval),
+        reason: reason.to_owned(),
+    }
+}
+
+/// Compares repeated measurements, if both runs have any.
+fn by_interval(values: [&[Value]; 2]) -> Judgement {
+    let one = values.iter().position(|values| values.len() < 2);
+    let Some(place) = one else {
+        return Judgement::ByInterval;
+    };
+    let run = ["first", "second"][place];
+    let reason =
+        format!("one trial in the {run} run has no interval: run both with --trials 5 or more");
+    Judgement::known(Change::Undecided, &reason)
+}
+
+/// Returns the conclusion from the interval of a ratio.
+fn by_ratio(ratio: Ratio, trials: [usize; 2], rules: Rules) -> (Change, Option<[f64; 2]>, String) {
+    let change = classified(ratio, rules);
+    let threshold = rules.threshold * 100.0;
+    let reason = match change {
+        Change::Same => format!("the whole interval lies within {threshold} %"),
+        Change::Undecided => advice(ratio, trials, rules),
+        _ => format!("the whole interval lies beyond {threshold} %"),
+    };
+    (change, Some(ratio.interval), reason)
+}
+
+fn classified(ratio: Ratio, rules: Rules) -> Change {
+    let ([low, high], most) = (ratio.interval, 1.0 + rules.threshold);
+    if low > most {
+        Change::More
+    } else if high < 1.0 / most {
+        Change::Less
+    } else if low >= 1.0 / most && high <= most {
+        Change::Same
+    } else {
+        Change::Undecided
+    }
+}
+
+/// Returns how many trials would decide if they vary as these do: an interval's
+/// width goes with one over the root of their number.
+fn advice(ratio: Ratio, trials: [usize; 2], rules: Rules) -> String {
+    let half = (ratio.interval[1] / ratio.interval[0]).ln() / 2.0;
+    let room = (ratio.value.ln().abs() - rules.threshold.ln_1p()).abs();
+    let fewest = trials[0].min(trials[1]) as f64;
+    let enough = (fewest * (half / room).powi(2)).ceil();
+    if enough.is_finite() && enough <= MOST_ADVISED {
+        format!("the interval is too wide: --trials {enough} might decide")
+    } else {
+        "too close to the threshold for any reasonable number of trials".to_owned()
+    }
+}
+
+/// Returns pairs of figures of trials that did the same work: those of one
+/// seed.
+fn paired([before, after]: [&[Value]; 2]) -> Vec<(f64, f64)> {
+    let of = |seed| after.iter().find(|value| value.seed == seed);
+    let pairs = before
+        .iter()
+        .filter_map(|value| Some((of(value.seed)?.value, value.value)));
+    pairs.collect()
+}
+
+/// Returns the one value that all trials have.
+fn constant(values: &[Value]) -> Option<f64> {
+    let first = values.first()?.value;
+    values
+        .iter()
+        .all(|value| value.value == first)
+        .then_some(first)
+}
+
+fn direction(before: f64, after: f64) -> Change {
+    match after.total_cmp(&before) {
+        std::cmp::Ordering::Less => Change::Less,
+        std::cmp::Ordering::Equal => Change::Same,
+        std::cmp::Ordering::Greater => Change::More,
+    }
+}
+
+fn numbers(values: &[Value]) -> Vec<f64> {
+    values.iter().map(|value| value.value).collect()
+}
+
+fn mean(values: &[Value]) -> Option<f64> {
+    let sum: f64 = values.iter().map(|value| value.value).sum();
+    Some(sum / values.len() as f64).filter(|mean| mean.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEASURED: Rules = Rules {
+        threshold: 0.05,
+        repeats: Repeats::Measured,
+    };
+
+    fn values(numbers: &[f64]) -> Vec<Value> {
+        let numbered = numbers.iter().zip(0..);
+        numbered
+            .map(|(value, seed)| Value {
+                seed,
+                value: *value,
+            })
+            .collect()
+    }
+
+    fn compared(metric: Metric, before: &[f64], after: &[f64], rules: Rules) -> MetricComparison {
+        let (before, after) = (values(before), values(after));
+        let both = [before.as_slice(), after.as_slice()];
+        Judgement::of(metric, both, [None; 2], rules).decided(metric, both, rules, 0.95)
+    }
+
+    fn word(metric: Metric, before: &[f64], after: &[f64]) -> &'static str {
+        compared(metric, before, after, MEASURED).word
+    }
+
+    #[test]
+    fn times_are_judged_by_their_interval() {
+        let quiet = [1.00, 1.01, 0.99, 1.00, 1.01];
+        let time = Metric::SecondsPerEpoch;
+        assert_eq!(word(time, &quiet, &quiet.map(|t| 1.2 * t)), "slower");
+        assert_eq!(word(time, &quiet, &quiet.map(|t| t / 1.2)), "faster");
+        assert_eq!(word(time, &quiet, &quiet.map(|t| 1.01 * t)), "same");
+        let cost = Metric::CostPaperUsd;
+        assert_eq!(word(cost, &quiet, &quiet.map(|t| 1.2 * t)), "costlier");
+        let noisy = [0.7, 1.4, 1.0, 0.8, 1.3];
+        let undecided = compared(time, &noisy, &noisy.map(|t| 1.2 * t), MEASURED);
+        assert_eq!(undecided.word, "undecided");
+        assert!(
+            undecided.reason.contains("--trials"),
+            "{}",
+            undecided.reason
+        );
+    }
+
+    #[test]
+    fn one_trial_decides_no_time() {
+        let one = compared(Metric::SecondsPerEpoch, &[1.0], &[9.0, 9.0], MEASURED);
+        assert_eq!(one.word, "undecided");
+        assert!(one.reason.contains("first run") && one.reason.contains("--trials 5"));
+    }
+
+    #[test]
+    fn counts_are_compared_exactly() {
+        assert_eq!(word(Metric::Bytes, &[100.0], &[100.0]), "same");
+        assert_eq!(word(Metric::Bytes, &[100.0], &[101.0]), "more");
+        assert_eq!(word(Metric::Puts, &[7.0, 7.0], &[6.0, 6.0]), "less");
+        // A filter's traffic varies with the seed, and is the same for one seed.
+        assert_eq!(word(Metric::Bytes, &[90.0, 110.0], &[90.0, 110.0]), "same");
+        assert_eq!(
+            word(Metric::Bytes, &[90.0, 110.0], &[91.0, 110.0]),
+            "undecided"
+        );
+    }
+
+    #[test]
+    fn learning_is_compared_by_seed_and_then_by_interval() {
+        assert_eq!(word(Metric::Accuracy, &[0.8, 0.9], &[0.8, 0.9]), "same");
+        assert_eq!(word(Metric::Accuracy, &[0.8], &[0.9]), "undecided");
+        let (good, bad) = ([0.80, 0.81, 0.79, 0.80], [0.40, 0.41, 0.39, 0.40]);
+        assert_eq!(word(Metric::Accuracy, &good, &bad), "lower");
+        assert_eq!(word(Metric::Accuracy, &[0.0, 0.0], &good), "undecided");
+    }
+
+    #[test]
+    fn simulations_have_no_noise() {
+        let exactly = Rules {
+            repeats: Repeats::Exactly,
+            ..MEASURED
+        };
+        let word =
+            |before, after| compared(Metric::SecondsPerEpoch, &[before], &[after], exactly).word;
+        assert_eq!(word(1.0, 1.0), "same");
+        assert_eq!(word(1.0, 1.04), "same");
+        assert_eq!(word(1.0, 1.06), "slower");
+    }
+
+    #[test]
+    fn draws_of_one_seed_are_compared_with_each_other() {
+        let sampled = Rules {
+            repeats: Repeats::Sampled,
+            ..MEASURED
+        };
+        let draws = [1.0, 5.0, 0.2, 3.0];
+        let time = Metric::SecondsPerEpoch;
+        let slower = compared(time, &draws, &draws.map(|t| 1.2 * t), sampled);
+        assert_eq!(slower.word, "slower");
+        let depends = compared(time, &draws, &[1.2, 4.0, 0.1, 9.0], sampled);
+        assert_eq!(depends.word, "undecided");
+        assert!(depends.reason.contains("constants"));
+    }
+
+    #[test]
+    fn what_one_run_lacks_is_undecided() {
+        let lacking = compared(Metric::Accuracy, &[0.5], &[], MEASURED);
+        assert_eq!((lacking.word, lacking.after), ("undecided", None));
+        assert!(lacking.reason.contains("second"));
+    }
+
+    #[test]
+    fn other_machines_have_other_times() {
+        let v = values(&[1.0, 1.0]);
+        let not_alike = [Some("another machine"), None];
+        let judged = |metric| Judgement::of(metric, [&v, &v], not_alike, MEASURED);
+        for metric in [
+            Metric::SecondsPerEpoch,
+            Metric::CostFullUsd,
+            Metric::PeakMemoryMb,
+        ] {
+            assert!(matches!(
+                judged(metric),
+                Judgement::Known {
+                    change: Change::NotComparable,
+                    ..
+                }
+            ));
+        }
+        assert!(matches!(
+            judged(Metric::Bytes),
+            Judgement::Known {
+                change: Change::Same,
+                ..
+            }
+        ));
+    }
+}

@@ -1,0 +1,89 @@
+//! Rankings by test accuracy: a lead of a few images decides nothing.
+
+use epochcost_spec::claims::{Estimate, VerdictKind};
+
+use super::RowAnalysis;
+use super::trial::{TrialAnalysis, stated};
+
+/// Test images by which a system must lead, at least, to be called more accurate.
+const LEAST_IMAGES: f64 = 10.0;
+
+/// Returns the test images by which a row leads another.
+pub(super) fn between(leader: &RowAnalysis, other: &RowAnalysis) -> Estimate {
+    Estimate::of(&leads(leader, other))
+}
+
+/// Returns the images by which `leader` leads in each trial that both have.
+fn leads(leader: &RowAnalysis, other: &RowAnalysis) -> Vec<f64> {
+    let trials = leader.succeeded().filter_map(|trial| {
+        let mut others = other.succeeded();
+        let same = others.find(|own| own.trial.id.trial == trial.trial.id.trial)?;
+        Some(correct(trial)? - correct(same)?)
+    });
+    trials.collect()
+}
+
+/// Returns the test images that the model of the last evaluation classifies correctly.
+fn correct(trial: &TrialAnalysis) -> Option<f64> {
+    let (_, last) = stated(&trial.trial.evaluations).pop_last()?;
+    Some(last.evaluation.correct as f64)
+}
+
+/// Judges a lead: it is confirmed where it is more than [`LEAST_IMAGES`] images and the whole
+/// interval is above zero, and refuted where the whole interval is at most [`LEAST_IMAGES`].
+pub(super) fn decide(lead: Estimate) -> (VerdictKind, String) {
+    let Some(mean) = lead.mean else {
+        return (
+            VerdictKind::NotRun,
+            "the two have no trial in common".into(),
+        );
+    };
+    let Some([low, high]) = lead.ci95 else {
+        let reason = format!("a lead of {mean:.0} images in one trial, without an interval");
+        return (VerdictKind::Open, reason);
+    };
+    let found = format!(
+        "a lead of {mean:.1} test images, 95 % interval {low:.1} to {high:.1}, {} trials",
+        lead.n
+    );
+    if mean > LEAST_IMAGES && low > 0.0 {
+        return (VerdictKind::Agrees, found);
+    }
+    if high <= LEAST_IMAGES {
+        return (VerdictKind::Differs, found);
+    }
+    let reason = format!("{found}: more than {LEAST_IMAGES} and an interval above 0 would decide");
+    (VerdictKind::Open, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(leads: &[f64]) -> VerdictKind {
+        decide(Estimate::of(leads)).0
+    }
+
+    #[test]
+    fn a_lead_decides_above_ten_images_and_zero() {
+        assert_eq!(
+            verdict(&[20.0, 24.0, 22.0, 25.0, 19.0]),
+            VerdictKind::Agrees
+        );
+        // Ten images or fewer, however sure.
+        assert_eq!(verdict(&[6.0, 7.0, 6.0, 7.0, 6.0]), VerdictKind::Differs);
+        // More than ten, and an interval that reaches below zero.
+        assert_eq!(
+            verdict(&[60.0, -40.0, 55.0, -30.0, 50.0]),
+            VerdictKind::Open
+        );
+        // The other leads; the two are the same bits.
+        assert_eq!(
+            verdict(&[-30.0, -33.0, -29.0, -31.0, -30.0]),
+            VerdictKind::Differs
+        );
+        assert_eq!(verdict(&[0.0; 5]), VerdictKind::Differs);
+        assert_eq!(verdict(&[500.0]), VerdictKind::Open);
+        assert_eq!(verdict(&[]), VerdictKind::NotRun);
+    }
+}

@@ -1,0 +1,382 @@
+//! The rules by which an observed value becomes a verdict, whatever it was read
+//! from.
+
+use epochcost_simulator::profile::FittedTo;
+use epochcost_spec::claims::{Claim, ClaimKind, Metric, VerdictKind, paper_of};
+
+use super::agreement::Figure;
+
+/// Reason for which one training decides no ranking by learning.
+pub(super) const ONE_SEED: &str =
+    "one seed: how far training differs from seed to seed is not known";
+
+/// What decides a verdict beside the claim and the observed values.
+#[derive(Clone, Debug, Default)]
+pub struct Circumstances {
+    /// Whether servers that stand in for the platform's answered.
+    pub rehearsed: bool,
+    /// Dataset that was trained on, if it is a generated one.
+    pub generated: Option<String>,
+    /// The one machine that times belong to, if they are of no cloud.
+    pub machine: Option<String>,
+    /// Whether the figures are of a simulation.
+    pub simulated: bool,
+    /// What the figures of a simulation rest on.
+    pub fits: Vec<Fit>,
+    /// Whether one of the rows was trained with one seed only.
+    pub is_one_seed: bool,
+}
+
+/// A number of a simulation that was fitted to published figures.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The constant's path, or the compute profile.
+    pub what: String,
+    /// The figures; none if it is not recorded which.
+    pub to: Option<FittedTo>,
+    /// Figures that rest on it.
+    pub rests: Rests,
+}
+
+/// Figures that rest on a number of a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rests {
+    /// Times, and what is computed from them.
+    Times,
+    /// Times of workers, which fetch data and keep state beside the exchange:
+    /// all but those of functions that average or update alone.
+    WorkerTimes,
+    /// Times of workers that compute gradients, and peak memory.
+    Computing,
+}
+
+/// What a claim's figure rests on.
+enum Basis {
+    /// Nothing of the claim's paper.
+    Independent,
+    /// The published figure itself, or one that it follows from.
+    Itself(String),
+    /// Other figures of the same paper.
+    SamePaper(String),
+}
+
+/// Returns the verdict on `claim` and its reason, where the observed values of `figures` tell so
+/// much. `claims` are those of the run, among them those that a consequence follows from.
+pub fn decide(
+    claim: &Claim,
+    claims: &[Claim],
+    figures: &[Figure],
+    (kind, reason): (VerdictKind, String),
+    at: &Circumstances,
+) -> (VerdictKind, String) {
+    if let Some(why) = incomparable(claim, figures, at) {
+        let there = match (claim.printed.is_some(), kind) {
+            (true, _) => "",
+            (_, kind) if kind.agrees() => "; there it is as published",
+            (_, kind) if kind.differs() => "; there it is not as published",
+            _ => "; there it is open",
+        };
+        let there = if claim.kind.is_of_paper() { there } else { "" };
+        return (VerdictKind::Open, format!("{why}{there}"));
+    }
+    let kind = kind.for_kind(claim.kind);
+    if let Some(why) = claim
+        .cannot_fail
+        .as_ref()
+        .filter(|_| at.simulated && kind.agrees())
+    {
+        let reason = format!("no simulation says otherwise: {why}; {reason}");
+        return (VerdictKind::ByConstruction, reason);
+    }
+    match basis(claim, claims, figures, at) {
+        Basis::Itself(what) => (VerdictKind::ByConstruction, format!("{what}; {reason}")),
+        Basis::SamePaper(what) if kind.agrees() => {
+            (VerdictKind::ByConstruction, format!("{what}; {reason}"))
+        }
+        _ => (kind, reason),
+    }
+}
+
+/// Returns why the observed figures are not ones that the published can be compared
+/// with, whatever they are, if they are not.
+pub fn incomparable(claim: &Claim, figures: &[Figure], at: &Circumstances) -> Option<String> {
+    let has = |is_so: fn(Metric) -> bool| figures.iter().any(|(metric, _)| is_so(*metric));
+    let is_of_paper = claim.kind.is_of_paper();
+    if let Some(why) = &claim.not_comparable {
+        return Some(why.clone());
+    }
+    if at.rehearsed && claim.kind != ClaimKind::Check {
+        return Some("a rehearsal, which says nothing of the platform".to_owned());
+    }
+    if let Some(dataset) = at.generated.as_ref().filter(|_| is_of_paper)
+        && has(Metric::is_learned)
+    {
+        return Some(format!(
+            "trained on {dataset}, a generated set: not comparable with what is published for the \
+             original data"
+        ));
+    }
+    // Another processor's rounding can turn what one seed says.
+    if figures.len() > 1 && has(|metric| metric == Metric::TimeToAccuracy) && at.is_one_seed {
+        return Some(ONE_SEED.into());
+    }
+    let machine = at.machine.as_ref()?;
+    if figures.len() > 1 && has(Metric::is_share_of_processor) {
+        return Some(format!(
+            "a use of the processor of {machine}, which depends on what else it computes"
+        ));
+    }
+    let metrics = figures.iter().map(|(metric, _)| *metric);
+    let mut memories = metrics.filter(|metric| metric.is_memory_of_stage());
+    let first = memories.next();
+    if is_of_paper && first.is_some() && memories.any(|metric| Some(metric) != first) {
+        return Some(format!(
+            "memory behind stages on {machine}, whose allocator keeps what earlier ones freed"
+        ));
+    }
+    // A printed figure, or one that a statement names.
+    let is_one = claim.printed.is_some() || (is_of_paper && figures.len() == 1);
+    let metric = claim.metric.filter(|_| is_one)?;
+    if !metric.is_of_machine() {
+        return None;
+    }
+    let what = match metric.unit() {
+        "USD" => "a cost computed from seconds",
+        "MB" => "memory of the programs",
+        "%" => "a use of the processor",
+        _ => "a time",
+    };
+    Some(format!(
+        "{what} of {machine}: not comparable with one published for AWS"
+    ))
+}
+
+/// Returns what the claim's figures rest on; claims that no paper makes are not
+/// counted as a paper's, and rest on what they say.
+fn basis(claim: &Claim, claims: &[Claim], figures: &[Figure], at: &Circumstances) -> Basis {
+    if !claim.kind.is_of_paper() {
+        return Basis::Independent;
+    }
+    let rests = |fit: &&Fit| {
+        figures.iter().any(|(metric, _)| match fit.rests {
+            Rests::Times => metric.is_timed(),
+            Rests::WorkerTimes => metric.is_timed() && metric.stands_on_compute(),
+            Rests::Computing => metric.stands_on_compute(),
+        })
+    };
+    // The claim's own cell, and those that it follows from.
+    let bases = claims
+        .iter()
+        .filter(|other| claim.of.contains(&other.claim));
+    let cells: Vec<String> = (std::iter::once(claim).chain(bases))
+        .filter_map(|claim| Some(claim.printed.as_ref()?.cell.to_string()))
+        .collect();
+    let mut same_paper = None;
+    for fit in at.fits.iter().filter(rests) {
+        let Some(to) = &fit.to else {
+            return Basis::Itself(format!("computed from published durations ({})", fit.what));
+        };
+        if cells.iter().any(|cell| to.cells.contains(cell)) {
+            return Basis::Itself(format!("{} is fitted to it ({})", fit.what, to.source));
+        }
+        if claim.paper() == Some(paper_of(&to.source)) {
+            same_paper.get_or_insert_with(|| {
+                format!(
+                    "{} is fitted to other figures of the same paper ({})",
+                    fit.what, to.source
+                )
+            });
+        }
+    }
+    same_paper.map_or(Basis::Independent, Basis::SamePaper)
+}
+
+#[cfg(test)]
+mod tests {
+    use epochcost_spec::claims::ClaimKind;
+
+    use super::*;
+
+    fn claim(kind: ClaimKind) -> Claim {
+        Claim {
+            claim: "c".into(),
+            kind,
+            metric: Some(Metric::TimeToAccuracy),
+            source: Some("A et al. 2020, Table 1".into()),
+            ..Claim::default()
+        }
+    }
+
+    fn decided(kind: ClaimKind, figures: &[Figure], at: &Circumstances) -> (VerdictKind, String) {
+        let all = (VerdictKind::Agrees, "every draw agrees".to_owned());
+        decide(&claim(kind), &[], figures, all, at)
+    }
+
+    /// What servers say that stand in for a platform's is no observation of it.
+    #[test]
+    fn a_rehearsal_decides_nothing() {
+        let both = [(Metric::SecondsPerEpoch, None); 2];
+        let verdict = |kind, rehearsed| {
+            let at = Circumstances {
+                rehearsed,
+                ..Circumstances::default()
+            };
+            decided(kind, &both, &at).0
+        };
+        assert_eq!(verdict(ClaimKind::Own, true), VerdictKind::Open);
+        assert_eq!(verdict(ClaimKind::Own, false), VerdictKind::Holds);
+        // The program is the same.
+        assert_eq!(verdict(ClaimKind::Check, true), VerdictKind::Holds);
+    }
+
+    /// One seed says nothing of the next, which another processor's rounding amounts to.
+    #[test]
+    fn a_comparison_by_the_time_to_an_accuracy_takes_two_seeds() {
+        let both = [(Metric::TimeToAccuracy, Some(0.8)); 2];
+        let verdict = |is_one_seed| {
+            let at = Circumstances {
+                is_one_seed,
+                ..Circumstances::default()
+            };
+            decided(ClaimKind::Own, &both, &at).0
+        };
+        assert_eq!(verdict(true), VerdictKind::Open);
+        assert_eq!(verdict(false), VerdictKind::Holds);
+    }
+
+    /// What a stage gets of a processor is decided by whatever else it computes.
+    #[test]
+    fn a_comparison_of_uses_of_the_processor_decides_nothing_on_one_machine() {
+        let names = ["compute_gradients_cpu_percent", "put_cpu_percent"];
+        let both = names.map(|name| (Metric::named(name).unwrap(), None));
+        let here = Circumstances {
+            machine: Some("this machine".into()),
+            ..Circumstances::default()
+        };
+        let (kind, reason) = decided(ClaimKind::Published, &both, &here);
+        assert_eq!(kind, VerdictKind::Open);
+        assert!(reason.ends_with("there it is as published"), "{reason}");
+        let (elsewhere, _) = decided(ClaimKind::Published, &both, &Circumstances::default());
+        assert_eq!(elsewhere, VerdictKind::Agrees);
+    }
+
+    /// The worker's allocator keeps what was freed, so that later stages have more behind them.
+    #[test]
+    fn memory_behind_stages_of_one_machine_orders_no_stages() {
+        let here = Circumstances {
+            machine: Some("this machine".into()),
+            ..Circumstances::default()
+        };
+        let of = |names: [&str; 2]| names.map(|name| (Metric::named(name).unwrap(), None));
+        let stages = of(["compute_gradients_memory_mb", "put_memory_mb"]);
+        let models = of(["put_memory_mb", "put_memory_mb"]);
+        for (figures, at, word) in [
+            (&stages, &here, VerdictKind::Open),
+            (&models, &here, VerdictKind::Agrees),
+            (&stages, &Circumstances::default(), VerdictKind::Agrees),
+        ] {
+            let (kind, reason) = decided(ClaimKind::Published, figures, at);
+            assert_eq!(kind, word, "{figures:?}: {reason}");
+        }
+        assert_eq!(
+            decided(ClaimKind::Own, &stages, &here).0,
+            VerdictKind::Holds
+        );
+    }
+
+    /// A sentence that gives a figure is as little comparable as a table that prints it.
+    #[test]
+    fn a_figure_that_a_sentence_gives_is_not_compared_with_one_machine_s() {
+        let here = Circumstances {
+            machine: Some("this machine".into()),
+            ..Circumstances::default()
+        };
+        let sentence = |kind| Claim {
+            metric: Some(Metric::PeakMemoryMb),
+            formula: Some("peak_memory_mb[a] = 4000".into()),
+            ..claim(kind)
+        };
+        let told = |kind| {
+            let agrees = (VerdictKind::Agrees, String::new());
+            let memory = [(Metric::PeakMemoryMb, None)];
+            decide(&sentence(kind), &[], &memory, agrees, &here).0
+        };
+        assert_eq!(told(ClaimKind::Published), VerdictKind::Open);
+        assert_eq!(told(ClaimKind::Own), VerdictKind::Holds);
+    }
+
+    /// What follows from the model itself confirms nothing, and a run may still refute it.
+    #[test]
+    fn what_no_simulation_can_refute_is_by_construction_there_alone() {
+        let told = |simulated, kind| {
+            let claim = Claim {
+                cannot_fail: Some("bytes are the protocol's".into()),
+                ..claim(ClaimKind::Published)
+            };
+            let at = Circumstances {
+                simulated,
+                ..Circumstances::default()
+            };
+            let time = [(Metric::SecondsPerEpoch, None)];
+            decide(&claim, &[], &time, (kind, String::new()), &at).0
+        };
+        assert_eq!(told(true, VerdictKind::Agrees), VerdictKind::ByConstruction);
+        assert_eq!(told(false, VerdictKind::Agrees), VerdictKind::Agrees);
+        assert_eq!(told(true, VerdictKind::Differs), VerdictKind::Differs);
+    }
+
+    /// Constants that are fitted to a paper confirm nothing of it, drawn or not; they may refute it.
+    #[test]
+    fn what_is_fitted_to_a_paper_never_agrees_with_it() {
+        let fit = |source: &str| Circumstances {
+            fits: vec![Fit {
+                what: "constant".into(),
+                to: Some(FittedTo {
+                    source: source.into(),
+                    cells: Vec::new(),
+                }),
+                rests: Rests::Times,
+            }],
+            ..Circumstances::default()
+        };
+        let time = [(Metric::SecondsPerEpoch, None)];
+        let with = |source: &str, kind| {
+            let told = (kind, String::new());
+            decide(&claim(ClaimKind::Published), &[], &time, told, &fit(source)).0
+        };
+        for kind in [VerdictKind::Agrees, VerdictKind::RatherAgrees] {
+            assert_eq!(with("A et al. 2020, §2", kind), VerdictKind::ByConstruction);
+            assert_eq!(with("B et al. 2021, §2", kind), kind);
+        }
+        for kind in [
+            VerdictKind::Open,
+            VerdictKind::RatherDiffers,
+            VerdictKind::Differs,
+        ] {
+            assert_eq!(with("A et al. 2020, §2", kind), kind);
+        }
+        // Counts rest on no time.
+        let told = (VerdictKind::Agrees, String::new());
+        let at = fit("A et al. 2020, §2");
+        let counts = decide(
+            &claim(ClaimKind::Published),
+            &[],
+            &[(Metric::Puts, None)],
+            told,
+            &at,
+        );
+        assert_eq!(counts.0, VerdictKind::Agrees);
+    }
+
+    #[test]
+    fn figures_of_another_kind_are_open_whatever_they_are() {
+        let mut other = claim(ClaimKind::Published);
+        other.not_comparable = Some("memory of another program".into());
+        for kind in VerdictKind::ALL {
+            let told = (kind, String::new());
+            let (verdict, reason) = decide(&other, &[], &[], told, &Circumstances::default());
+            assert_eq!(verdict, VerdictKind::Open);
+            assert!(reason.starts_with("memory of another program"), "{reason}");
+        }
+    }
+}

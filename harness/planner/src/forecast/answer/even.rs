@@ -1,0 +1,328 @@
+//! Break-evens: where functions and instances cost the same.
+
+use epochcost_spec::format::{count, usd};
+use epochcost_spec::rows::OwnModel;
+use serde::Serialize;
+
+use super::bench::Point;
+use super::{Choice, Searched};
+use crate::error::Error;
+use crate::forecast::parallel;
+use crate::forecast::places::Draw;
+
+/// Hours of a month of 30 days, for which an instance may be kept.
+const MONTH_H: f64 = 720.0;
+
+/// Factors of a quantity between which a break-even is searched for.
+const FACTORS: [f64; 9] = [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4];
+
+/// Relative distance of a break-even within which neither host is said to be cheaper.
+const TIE: f64 = 0.1;
+
+/// Bisections of a factor of ten.
+const BISECTIONS: u32 = 7;
+
+/// A quantity that would change the answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct BreakEven {
+    /// Name of the quantity: `runs_per_month`, `trainable_parameters`, `samples`.
+    pub(super) quantity: &'static str,
+    /// Its value now; null of runs.
+    pub(super) now: Option<f64>,
+    /// The nearest value at which the other one becomes cheaper; null if none was found in four
+    /// orders of magnitude either way.
+    pub(super) at: Option<f64>,
+    /// Which host is cheaper below that value; null without one.
+    pub(super) cheaper_below: Option<&'static str>,
+    /// The break-even in words.
+    pub(super) text: String,
+}
+
+/// Returns the break-evens between the best on functions and the best on instances, by the dollars
+/// that are shown of them.
+///
+/// # Errors
+/// When a row is none of a known system, or something has no price.
+pub(super) fn break_evens(
+    searched: &Searched<'_>,
+    functions: Option<&Choice>,
+    instances: Option<&Choice>,
+) -> Result<Vec<BreakEven>, Error> {
+    let (Some(functions), Some(instances)) = (functions, instances) else {
+        return Ok(Vec::new());
+    };
+    let pair = [functions, instances];
+    let mut found: Vec<BreakEven> = runs(searched, functions, instances).into_iter().collect();
+    let job = &searched.points[instances.index].row.job;
+    if let Some(own) = &searched.points[functions.index].row.own_model {
+        let now = own.parameters as f64;
+        let at = crossing(searched, pair, with_parameters)?;
+        found.push(of("trainable_parameters", "trainable parameters", now, at));
+    }
+    let now = crate::forecast::work::samples(job) as f64;
+    let at = crossing(searched, pair, with_samples)?;
+    found.push(of("samples", "samples", now, at));
+    Ok(found)
+}
+
+/// Returns the runs per month from which on an instance that is kept costs no more than
+/// functions that are paid by the run.
+fn runs(searched: &Searched<'_>, functions: &Choice, instances: &Choice) -> Option<BreakEven> {
+    let (run, kept) = (functions.price, instances.price);
+    let point = &searched.points[instances.index];
+    let site = searched.site(point);
+    let machines = match point.row.job.workers {
+        _ if super::alone::is_one_machine(&point.row) => 1.0,
+        workers => workers as f64,
+    };
+    let month_usd = MONTH_H * machines * site.hourly_usd(searched.bench.prices)?;
+    let at = month_usd / run.usd;
+    let most = MONTH_H * 3600.0 / kept.seconds;
+    // More runs than fit into the month would need another instance.
+    let text = if at > most {
+        format!(
+            "keeping an instance all month ({}) never pays: it would need {} runs and has time for \
+             {}",
+            usd(month_usd),
+            about(at),
+            about(most)
+        )
+    } else {
+        format!(
+            "if an instance ran all month ({}), functions would be cheaper below about {} runs per \
+             month",
+            usd(month_usd),
+            about(at)
+        )
+    };
+    Some(BreakEven {
+        quantity: "runs_per_month",
+        now: None,
+        at: Some(at),
+        cheaper_below: Some("function"),
+        text,
+    })
+}
+
+/// Returns a quantity with two significant digits.
+fn about(value: f64) -> String {
+    let scale = 10f64.powf(value.abs().max(f64::MIN_POSITIVE).log10().floor() - 1.0);
+    count((value / scale).round() * scale)
+}
+
+/// Returns a break-even in words.
+fn of(quantity: &'static str, name: &str, now: f64, at: Crossing) -> BreakEven {
+    let (value, below, text) = match at {
+        Crossing::At {
+            factor,
+            functions_now,
+            is_possible,
+        } => {
+            let value = now * factor;
+            let (cheaper, other) = hosts(!functions_now);
+            let side = if factor < 1.0 { "below" } else { "above" };
+            let tie = if (factor - 1.0).abs() < TIE {
+                ": a tie"
+            } else {
+                ""
+            };
+            let why = if is_possible {
+                String::new()
+            } else {
+                format!(", where {other} are not possible")
+            };
+            let text = format!(
+                "paid by the run, {cheaper} become cheaper {side} about {} {name} ({} now{tie}){why}",
+                about(value),
+                about(now)
+            );
+            let functions_below = functions_now == (factor >= 1.0);
+            let below = if functions_below {
+                "function"
+            } else {
+                "instance"
+            };
+            (Some(value), Some(below), text)
+        }
+        Crossing::Never {
+            functions_now,
+            tried: [least, most],
+        } => {
+            let (other, _) = hosts(!functions_now);
+            let text = format!(
+                "{other} are not cheaper at any number of {name} that was tried, factors of ten from \
+                 {} to {} ({} now)",
+                about(now * least),
+                about(now * most),
+                about(now)
+            );
+            (None, None, text)
+        }
+    };
+    BreakEven {
+        quantity,
+        now: Some(now),
+        at: value,
+        cheaper_below: below,
+        text,
+    }
+}
+
+/// Returns the words for functions and for instances, in the other order if not `functions_first`.
+fn hosts(functions_first: bool) -> (&'static str, &'static str) {
+    if functions_first {
+        ("functions", "instances")
+    } else {
+        ("instances", "functions")
+    }
+}
+
+/// Where another of two settings becomes cheaper, as a factor of a quantity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Crossing {
+    At {
+        factor: f64,
+        /// Whether functions are cheaper at the quantity as it is.
+        functions_now: bool,
+        /// Whether the other setting, which is cheaper now, is possible there.
+        is_possible: bool,
+    },
+    Never {
+        functions_now: bool,
+        /// Least and largest factor at which the two were compared.
+        tried: [f64; 2],
+    },
+}
+
+/// The dollars of two settings by a factor of a quantity.
+struct Pair<'a, V> {
+    searched: &'a Searched<'a>,
+    points: [usize; 2],
+    vary: V,
+    /// Dollars of each setting over those of its shortest simulations.
+    scales: [f64; 2],
+}
+
+impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
+    fn new(searched: &'a Searched<'a>, choices: [&Choice; 2], vary: V) -> Result<Self, Error> {
+        let mut pair = Self {
+            searched,
+            points: choices.map(|choice| choice.index),
+            vary,
+            scales: [1.0; 2],
+        };
+        let rough = pair.usd(&[1.0])?;
+        for ((scale, choice), rough) in pair.scales.iter_mut().zip(choices).zip(&rough) {
+            if let Some(rough) = rough.filter(|rough| rough.is_finite()) {
+                *scale = choice.price.usd / rough.max(f64::MIN_POSITIVE);
+            }
+        }
+        Ok(pair)
+    }
+
+    /// Returns the dollars of both settings at each factor, one setting after the other: infinite
+    /// where one is impossible, none where it cannot be varied so far.
+    fn usd(&self, factors: &[f64]) -> Result<Vec<Option<f64>>, Error> {
+        let tasks: Vec<(f64, usize)> = (factors.iter())
+            .flat_map(|factor| [(*factor, 0), (*factor, 1)])
+            .collect();
+        let found = parallel::map(&tasks, |(factor, which)| -> Result<Option<f64>, Error> {
+            let point = &self.searched.points[self.points[*which]];
+            let Some(point) = (self.vary)(point, *factor) else {
+                return Ok(None);
+            };
+            let found = self.searched.bench.rough(&point, Draw(None))?;
+            Ok(Some(found.map_or(f64::INFINITY, |figures| {
+                figures.price.usd * self.scales[*which]
+            })))
+        });
+        found.into_iter().collect()
+    }
+
+    /// Returns the dollars on functions and on instances at each factor where one of them is
+    /// possible.
+    fn compared(&self, factors: &[f64]) -> Result<Vec<Option<[f64; 2]>>, Error> {
+        let usd = self.usd(factors)?;
+        let pairs = usd.chunks(2).map(|pair| match pair {
+            [Some(a), Some(b)] if a.is_finite() || b.is_finite() => Some([*a, *b]),
+            _ => None,
+        });
+        Ok(pairs.collect())
+    }
+}
+
+/// Finds the crossing that is nearest to the quantity as it is.
+fn crossing(
+    searched: &Searched<'_>,
+    choices: [&Choice; 2],
+    vary: impl Fn(&Point, f64) -> Option<Point> + Sync,
+) -> Result<Crossing, Error> {
+    let pair = Pair::new(searched, choices, vary)?;
+    let [functions, instances] = choices.map(|choice| choice.price.usd);
+    let functions_now = functions < instances;
+    let changes = |usd: Option<[f64; 2]>| usd.filter(|[f, i]| (f < i) != functions_now);
+    // Outwards from the quantity as it is, up to the first change on either side.
+    let middle = FACTORS.len() / 2;
+    let mut tried = [1.0; 2];
+    for distance in 1..=middle {
+        let (below, above) = (middle - distance, middle + distance);
+        let found = pair.compared(&[FACTORS[below], FACTORS[above]])?;
+        for ((inner, outer), usd) in [(below + 1, below), (above - 1, above)]
+            .into_iter()
+            .zip(found)
+        {
+            let Some(mut changed) = changes(usd) else {
+                if usd.is_some() {
+                    tried[usize::from(outer > middle)] = FACTORS[outer];
+                }
+                continue;
+            };
+            let (mut near, mut far) = (FACTORS[inner], FACTORS[outer]);
+            for _ in 0..BISECTIONS {
+                let factor = (near * far).sqrt();
+                match changes(pair.compared(&[factor])?[0]) {
+                    Some(usd) => (far, changed) = (factor, usd),
+                    None => near = factor,
+                }
+            }
+            return Ok(Crossing::At {
+                factor: (near * far).sqrt(),
+                functions_now,
+                is_possible: changed.iter().all(|usd| usd.is_finite()),
+            });
+        }
+    }
+    Ok(Crossing::Never {
+        functions_now,
+        tried,
+    })
+}
+
+/// Returns a point whose model exchanges so many times as many scalars, at the same
+/// operations per sample: adapters in place of a whole model, say.
+fn with_parameters(point: &Point, factor: f64) -> Option<Point> {
+    let mut point = point.clone();
+    let own = point.row.own_model.as_mut()?;
+    let parameters = (own.parameters as f64 * factor).round().max(1.0);
+    *own = OwnModel {
+        parameters: parameters as usize,
+        ..own.clone()
+    };
+    Some(point)
+}
+
+/// Returns a point that trains so many times as many mini-batches; none with fewer than one.
+fn with_samples(point: &Point, factor: f64) -> Option<Point> {
+    let mut point = point.clone();
+    let job = &mut point.row.job;
+    let batches = (job.batches_per_worker as f64 * factor).round();
+    if batches < 1.0 {
+        return None;
+    }
+    let share = batches / job.batches_per_worker as f64;
+    job.batches_per_worker = batches as usize;
+    let used = crate::forecast::work::samples(job) / job.epochs.max(1);
+    let samples = (job.data.train_samples as f64 * share).ceil() as usize;
+    job.data.train_samples = samples.max(used);
+    Some(point)
+}

@@ -1,0 +1,490 @@
+//! Where to train: the setting that meets a goal best, of all systems, numbers of
+//! workers, memory sizes, fidelities and places.
+//!
+//! Settings are simulated with few mini-batches, which are carried on to the whole, in the
+//! order of bounds that none of them can be better than: what is worse by its bound than the
+//! best that is known needs no simulation. The best is drawn over all ranges, and left out if too
+//! few draws keep the goal; then it is simulated whole until one of them stays the best.
+
+mod bench;
+mod bounds;
+mod carried;
+mod decide;
+mod even;
+mod goal;
+mod page;
+mod part;
+mod points;
+mod question;
+mod ranges;
+mod search;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use epochcost_experiment::Experiment;
+use epochcost_spec::cost::{self, PriceBook};
+use epochcost_spec::rows::Simulation;
+use epochcost_systems::Host;
+use serde::Serialize;
+
+use self::bench::Counted;
+use self::decide::{Decision, Depth, FEW, FIRST, Ground, MANY, decide};
+use self::even::BreakEven;
+use self::goal::Price;
+use self::question::Question;
+use self::ranges::{Chance, Draws};
+use super::activity::Activity;
+use super::places::{self, Draw, Site};
+use super::uncertainty::Percentiles;
+use super::{Request, alone, frontier, misses, parallel, work};
+use crate::error::Error;
+
+pub(super) use self::bench::{Bench, Point};
+pub use self::goal::{Goal, read_seconds};
+pub(super) use self::points::points;
+pub(super) use self::search::Searched;
+pub(super) use self::text::describe;
+
+/// Settings of the frontier that are shown at most.
+const MOST_SHOWN: usize = 12;
+
+/// Settings that are drawn many times where none keeps the goal.
+const MOST_LIKELY: usize = 6;
+
+/// Where to train, and what would change that.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    /// What was asked for.
+    goal: Goal,
+    /// What is trained, and who said so.
+    question: Question,
+    /// Samples that are trained.
+    samples: usize,
+    /// Settings that were searched.
+    searched: usize,
+    /// Settings among them that were simulated, or are impossible by their sizes. Bounds of time
+    /// and dollars rule out the others.
+    simulated: usize,
+    /// Settings among the simulated ones that are possible.
+    possible: usize,
+    /// The best that keeps the goal in 95 % of the draws; null if nothing does.
+    answer: Option<Choice>,
+    /// The setting that keeps the goal in the most draws, where none keeps it in 95 %.
+    likeliest: Option<Choice>,
+    /// The best of the frontier that keeps the goal, where it is ahead of the answer and takes fewer
+    /// optimizer steps than the experiment.
+    fewer_steps: Option<Choice>,
+    /// The best of another system, host or place.
+    runner_up: Option<Choice>,
+    /// The plain alternative: one GPU alone.
+    plain: Option<Choice>,
+    /// The best on functions, and the best on instances.
+    functions: Option<Choice>,
+    instances: Option<Choice>,
+    /// What is nearest, where nothing keeps the goal.
+    nearest: Vec<Choice>,
+    /// What would change the answer.
+    break_evens: Vec<BreakEven>,
+    /// Settings that nothing is both faster and cheaper than.
+    frontier: Vec<Choice>,
+    /// The question and the answer in sentences.
+    sentences: Vec<String>,
+}
+
+/// One setting with its figures.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Choice {
+    /// The setting in words.
+    what: String,
+    system: String,
+    fidelity: epochcost_systems::Fidelity,
+    workers: usize,
+    /// Memory of its functions; null on instances.
+    memory_mb: Option<u32>,
+    place: String,
+    /// Mini-batches of a worker in an epoch.
+    batches_per_worker: usize,
+    /// Optimizer steps per epoch: fewer, larger ones may learn less.
+    steps_per_epoch: usize,
+    /// Medians of its draws; at the stated values if it was not drawn.
+    #[serde(flatten)]
+    price: Price,
+    /// Prices of its place that were assumed.
+    assumed_prices: Vec<AssumedPrice>,
+    /// Whether its peak memory was compared with that of its machines.
+    is_memory_checked: bool,
+    /// Whether the whole was simulated; otherwise it is carried on from its first steps.
+    is_whole: bool,
+    /// Percentiles over draws of all ranges; null if it was not drawn.
+    seconds_range: Option<Percentiles>,
+    usd_range: Option<Percentiles>,
+    /// Draws that keep the goal; null if it was not drawn.
+    chance: Option<Chance>,
+    /// Whether it keeps the goal and ties with the answer.
+    is_tie: bool,
+    /// Position among the points.
+    #[serde(skip)]
+    index: usize,
+}
+
+/// A price that no page was read for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct AssumedPrice {
+    /// What is charged for, by a name that bills use.
+    dimension: String,
+    /// Day on which it was assumed.
+    date: String,
+}
+
+impl AssumedPrice {
+    fn of(price: &places::PlacePrice) -> Self {
+        Self {
+            dimension: price.dimension.clone(),
+            date: price.date.clone(),
+        }
+    }
+}
+
+/// Returns where to train an experiment's model under a goal.
+///
+/// # Errors
+/// When the experiment trains several models, a place cannot be used, or something has no
+/// price.
+pub(super) fn answer(
+    request: &Request<'_>,
+    goal: Goal,
+    experiment: &Experiment,
+    stands: &Simulation,
+    prices: &PriceBook,
+    activity: &Activity,
+) -> Result<Answer, Error> {
+    let places::Laid { sites, left_out } = places::laid(request.places, stands)?;
+    if !left_out.is_empty() {
+        activity.say(format_args!("places left out: {}", left_out.join("; ")));
+    }
+    let points = points::points(experiment, &sites)?;
+    priced(&points, &sites, prices)?;
+    activity.now(format_args!(
+        "searching {} settings at {} places",
+        points.len(),
+        sites.len()
+    ));
+    let bench = Bench::new(&sites, stands, prices, request.account);
+    let mut searched = Searched::of(&bench, points);
+    if let Some(sampling) = request.sampling {
+        searched.draws = Draws::new(sampling.seed);
+    }
+    let question = Question::of(experiment, goal);
+    Answer::of(
+        &mut searched,
+        goal,
+        question,
+        request.any_steps,
+        Effort::new(activity),
+    )
+}
+
+/// Refuses points that bills cannot be made of, before any is simulated.
+///
+/// # Errors
+/// Names the place and every price that is missing there.
+pub(in crate::forecast) fn priced(
+    points: &[Point],
+    sites: &[Site],
+    prices: &PriceBook,
+) -> Result<(), Error> {
+    for (index, site) in sites.iter().enumerate() {
+        let book = site.prices(prices, Draw(None));
+        let function_price = site.profile(Draw(None)).function_price;
+        let here = points.iter().filter(|point| point.site == index);
+        let mut seen = BTreeSet::new();
+        let one_of_each = here.filter(|point| seen.insert(&point.row.job.system));
+        let needed =
+            one_of_each.flat_map(|point| cost::dimensions(&point.row, function_price.as_deref()));
+        book.prices_all(needed).map_err(|error| Error::Usage {
+            problem: format!("failed to price the place {}: {error}", site.place.name),
+            remedy: "or add it to the `prices` of the place".to_owned(),
+        })?;
+    }
+    Ok(())
+}
+
+/// What the parts of a search took, for `-v`.
+struct Effort<'a> {
+    activity: &'a Activity,
+    began: Instant,
+    counted: Counted,
+}
+
+impl<'a> Effort<'a> {
+    fn new(activity: &'a Activity) -> Self {
+        Self {
+            activity,
+            began: Instant::now(),
+            counted: Counted::default(),
+        }
+    }
+
+    /// Prints what the part that ends here took.
+    fn end(&mut self, part: &str, searched: &Searched<'_>) {
+        let counted = searched.bench.counted();
+        self.activity.detail(format_args!(
+            "search, {part}: {} simulations, {} events, {:.2} s",
+            counted.simulations - self.counted.simulations,
+            counted.events - self.counted.events,
+            self.began.elapsed().as_secs_f64()
+        ));
+        (self.began, self.counted) = (Instant::now(), counted);
+    }
+}
+
+impl Answer {
+    fn of(
+        searched: &mut Searched<'_>,
+        goal: Goal,
+        question: Question,
+        any_steps: bool,
+        mut effort: Effort<'_>,
+    ) -> Result<Self, Error> {
+        let own_steps = question.steps_per_epoch;
+        let fits =
+            searched.fits(|point| any_steps || work::steps_per_epoch(&point.row.job) >= own_steps);
+        let Decision { best, risky } = decide(searched, goal, &fits, Depth::Answer)?;
+        effort.end("the best", searched);
+        let any = Goal {
+            deadline_s: goal.deadline_s.map(|_| f64::INFINITY),
+            budget_usd: goal.budget_usd.map(|_| f64::INFINITY),
+        };
+        let (nearest, likeliest) = match best {
+            Some(_) => (Vec::new(), None),
+            None => {
+                let nearest = searched.nearest(goal, &fits)?;
+                let likeliest = searched.likeliest(goal, &risky, &nearest)?;
+                (nearest, likeliest)
+            }
+        };
+        // The alternatives; the plain one and the two hosts whether they keep the goal or not.
+        let runner_up = match best {
+            None => None,
+            Some(best) => {
+                let used = searched.points[best].clone();
+                let others = searched.fits(|point| !searched.is_like(&used, point));
+                decide(searched, goal, &both(&others, &fits), Depth::Other)?.best
+            }
+        };
+        let kind = |searched: &mut Searched<'_>, wanted: Wanted| {
+            let of_kind = searched.fits(|point| wanted.takes(searched, point));
+            let own = both(&of_kind, &fits);
+            if let Some(best) = decide(searched, goal, &own, Depth::Other)?.best {
+                return Ok(Some(best));
+            }
+            match searched.whole_best(any, &own)? {
+                Some(best) => Ok(Some(best)),
+                None => searched.whole_best(any, &of_kind),
+            }
+        };
+        let plain = kind(searched, Wanted::Plain)?;
+        let functions = kind(searched, Wanted::On(Host::Function))?;
+        let instances = kind(searched, Wanted::On(Host::Instance))?;
+        effort.end("the best of each kind", searched);
+        // The frontier, and how far all of it holds.
+        let shown = searched.frontier()?;
+        effort.end("frontier", searched);
+        let named = [best, likeliest, runner_up, plain, functions, instances];
+        let mut drawn: Vec<usize> = named.into_iter().flatten().collect();
+        drawn.extend(shown.iter().chain(&nearest));
+        drawn.sort_unstable();
+        drawn.dedup();
+        searched.draw(&drawn, FEW)?;
+        let fewer_steps = searched.ahead(goal, best, &shown, &fits);
+        effort.end("draws", searched);
+        let choice = |index: usize| {
+            let choice = searched.choice(index)?;
+            Some(searched.mark(choice, best, goal))
+        };
+        let (functions, instances) = (functions.and_then(choice), instances.and_then(choice));
+        let break_evens = even::break_evens(searched, functions.as_ref(), instances.as_ref())?;
+        effort.end("break-evens", searched);
+        let mut answer = Self {
+            goal,
+            question,
+            samples: (searched.points.iter().map(|p| work::samples(&p.row.job)))
+                .min()
+                .unwrap_or(0),
+            searched: searched.points.len(),
+            simulated: (searched.found.iter())
+                .filter(|found| found.is_some())
+                .count(),
+            possible: (0..searched.points.len())
+                .filter(|index| searched.figures(*index).is_some())
+                .count(),
+            answer: best.and_then(choice),
+            likeliest: likeliest.and_then(choice),
+            fewer_steps: fewer_steps.and_then(choice),
+            runner_up: runner_up.and_then(choice),
+            plain: plain.and_then(choice),
+            functions,
+            instances,
+            nearest: nearest.into_iter().filter_map(choice).collect(),
+            break_evens,
+            frontier: shown.into_iter().filter_map(choice).collect(),
+            sentences: Vec::new(),
+        };
+        answer.sentences = text::sentences(&answer);
+        Ok(answer)
+    }
+
+    /// Returns what the profiles under the answer's places miss by.
+    pub(super) fn misses(&self, stands: &Simulation, sites: &[Site]) -> Vec<String> {
+        let shown: Vec<&str> = self.shown().map(|choice| choice.place.as_str()).collect();
+        let is_shown = |site: &&Site| shown.contains(&site.place.name.as_str());
+        misses::sentences(stands, sites.iter().filter(is_shown))
+    }
+
+    /// Returns whether no setting keeps the goal.
+    pub(super) fn is_unmet(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    /// Returns every setting that is shown.
+    fn shown(&self) -> impl Iterator<Item = &Choice> {
+        let named = [
+            &self.answer,
+            &self.likeliest,
+            &self.fewer_steps,
+            &self.runner_up,
+        ];
+        let others = [&self.plain, &self.functions, &self.instances];
+        let named = named.into_iter().chain(others).flatten();
+        named.chain(&self.nearest).chain(&self.frontier)
+    }
+
+    /// Returns the answer for people: its sentences, and the frontier.
+    pub(super) fn text(&self) -> String {
+        text::of(self)
+    }
+}
+
+/// A kind of setting whose best one is named.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Plain,
+    On(Host),
+}
+
+impl Wanted {
+    fn takes(self, searched: &Searched<'_>, point: &Point) -> bool {
+        match self {
+            Self::Plain => searched.is_plain(point),
+            Self::On(host) => searched.host(point) == host,
+        }
+    }
+}
+
+/// Returns the settings that both lists mark.
+fn both(a: &[bool], b: &[bool]) -> Vec<bool> {
+    a.iter().zip(b).map(|(a, b)| *a && *b).collect()
+}
+
+impl Searched<'_> {
+    /// Returns whether two points differ only in what is tuned: workers, memory, fidelity; one
+    /// function alone is the same whatever its system.
+    fn is_like(&self, a: &Point, b: &Point) -> bool {
+        let same_system = a.row.job.system == b.row.job.system;
+        let both_alone = [a, b]
+            .iter()
+            .all(|point| alone::is_one_function(&point.row));
+        a.site == b.site && (same_system || both_alone)
+    }
+
+    /// Returns the best of some settings that keep a goal, if it is ahead of another one and none
+    /// of those that `fits` marks.
+    fn ahead(
+        &self,
+        goal: Goal,
+        of: Option<usize>,
+        shown: &[usize],
+        fits: &[bool],
+    ) -> Option<usize> {
+        let price = |index: usize| self.figures(index).map(|figures| figures.price);
+        let kept = shown
+            .iter()
+            .copied()
+            .filter(|index| self.is_kept(goal, *index));
+        let ranked = kept.filter_map(|index| Some((price(index)?, index)));
+        let best = ranked.min_by(|(a, i), (b, j)| goal.order(*a, *b).then(i.cmp(j)));
+        let is_ahead = |own: Price| {
+            let other = of.and_then(price);
+            other.is_none_or(|other| goal.order(own, other).is_lt())
+        };
+        best.filter(|(own, index)| !fits[*index] && is_ahead(*own))
+            .map(|(_, index)| index)
+    }
+
+    /// Returns what is nearest to a goal that nothing meets: the cheapest in time and the
+    /// fastest in the budget, or the fastest and the cheapest of all.
+    fn nearest(&mut self, goal: Goal, fits: &[bool]) -> Result<Vec<usize>, Error> {
+        let cheapest = |deadline_s| Goal {
+            deadline_s: Some(deadline_s),
+            budget_usd: None,
+        };
+        let fastest = |budget_usd| Goal {
+            deadline_s: None,
+            budget_usd: Some(budget_usd),
+        };
+        let without = f64::INFINITY;
+        let in_time = self.best(cheapest(goal.deadline_s.unwrap_or(without)), fits)?;
+        let in_budget = self.best(fastest(goal.budget_usd.unwrap_or(without)), fits)?;
+        let mut nearest: Vec<usize> = [in_time, in_budget].into_iter().flatten().collect();
+        if nearest.is_empty() {
+            nearest.extend(self.best(fastest(without), fits)?);
+            nearest.extend(self.best(cheapest(without), fits)?);
+        }
+        nearest.dedup();
+        Ok(nearest)
+    }
+
+    /// Returns the setting that keeps a goal in the most draws, of those that are within it at
+    /// the stated values and of the nearest others; none if no draw of them does. Of many, those
+    /// are drawn further that kept the goal in most of their first draws.
+    fn likeliest(
+        &mut self,
+        goal: Goal,
+        risky: &[usize],
+        nearest: &[usize],
+    ) -> Result<Option<usize>, Error> {
+        let mut open: Vec<usize> = risky.iter().chain(nearest).copied().collect();
+        open.sort_unstable();
+        open.dedup();
+        for (count, most) in [(FIRST, MOST_LIKELY), (MANY, 1)] {
+            self.draw(&open, count)?;
+            let kept = |index: &usize| {
+                let mut drawn = self.drawn_so_far(*index);
+                drawn.truncate(count);
+                decide::kept(goal, &drawn)
+            };
+            let mut ranked: Vec<(usize, usize)> =
+                open.iter().map(|index| (kept(index), *index)).collect();
+            ranked.sort_by(|(a, i), (b, j)| {
+                let prices = self.figures(*i).zip(self.figures(*j));
+                let order = prices.map(|(a, b)| goal.order(a.price, b.price));
+                b.cmp(a).then(order.unwrap_or(std::cmp::Ordering::Equal))
+            });
+            ranked.truncate(most);
+            if count == MANY {
+                ranked.retain(|(kept, _)| *kept > 0);
+            }
+            open = ranked.into_iter().map(|(_, index)| index).collect();
+        }
+        let likeliest = open.first().copied();
+        if let Some(likeliest) = likeliest {
+            Ground::settle(self, likeliest)?;
+        }
+        Ok(likeliest)
+    }
+}

@@ -1,0 +1,102 @@
+//! The question that an answer is about: what is trained, who said so, and the goal.
+
+use epochcost_experiment::Experiment;
+use epochcost_experiment::document::{Node, Place};
+use epochcost_spec::format::count;
+use epochcost_spec::rows::Row;
+use serde::Serialize;
+
+use super::goal::Goal;
+use crate::forecast::{alone, work};
+
+/// What is to be trained, and within what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Question {
+    /// Name of the experiment.
+    pub(super) experiment: String,
+    /// Samples of an epoch.
+    pub(super) samples: usize,
+    /// Where the samples were stated: the experiment file, or an option.
+    pub(super) samples_from: String,
+    /// Passes over the samples.
+    pub(super) epochs: usize,
+    /// Where the epochs were stated.
+    pub(super) epochs_from: String,
+    /// Optimizer steps per epoch of the experiment's own rows.
+    pub(super) steps_per_epoch: usize,
+    /// The question as a sentence.
+    pub(super) text: String,
+}
+
+impl Question {
+    /// Returns the question that an experiment and a goal ask.
+    pub(super) fn of(experiment: &Experiment, goal: Goal) -> Self {
+        let root = &experiment.document.root;
+        let most = experiment.rows.iter().max_by_key(|row| samples(row));
+        let epochs = most.map_or(1, |row| row.job.epochs.max(1));
+        let trained = most.map_or(0, |row| samples(row) / epochs);
+        // Workers leave out what is no whole mini-batch of each.
+        let stated = ["samples", "batches_per_worker"];
+        let stated = stated.into_iter().find_map(|field| root.get(field));
+        let (samples, samples_from) = match stated {
+            Some(node) => (trained, source(Some(node))),
+            None => {
+                let dataset = root.get("dataset");
+                let node = dataset.and_then(|node| node.get("samples").or(node.get("train")));
+                (experiment.data.train, source(node.or(dataset)))
+            }
+        };
+        let epochs_from = source(root.get("epochs"));
+        let plural = if epochs == 1 { "" } else { "s" };
+        let of_samples = count(samples as f64);
+        let amount = if samples_from == epochs_from {
+            format!("{of_samples} samples x {epochs} epoch{plural} (from {samples_from})")
+        } else {
+            format!(
+                "{of_samples} samples (from {samples_from}) x {epochs} epoch{plural} (from \
+                 {epochs_from})"
+            )
+        };
+        Self {
+            experiment: experiment.name.clone(),
+            samples,
+            samples_from,
+            epochs,
+            epochs_from,
+            steps_per_epoch: own_steps(&experiment.rows),
+            text: format!(
+                "Question: train {}, {amount}, {}.",
+                experiment.name,
+                goal.text()
+            ),
+        }
+    }
+}
+
+fn samples(row: &Row) -> usize {
+    work::samples(&row.job)
+}
+
+/// Returns where a value was stated.
+fn source(node: Option<&Node>) -> String {
+    match node.map(|node| &node.origin.place) {
+        Some(Place::Option(option)) => option.clone(),
+        _ => "the experiment file".to_owned(),
+    }
+}
+
+/// Returns the optimizer steps per epoch of the rows with the most workers. The alternative of
+/// one instance alone, which plans add, does not count.
+fn own_steps(rows: &[Row]) -> usize {
+    let own = |row: &&Row| !alone::is_alone(row);
+    let workers = rows.iter().filter(own).map(|row| row.job.workers).max();
+    let counted = |row: &&Row| match workers {
+        Some(workers) => own(row) && row.job.workers == workers,
+        None => true,
+    };
+    let steps = rows.iter().filter(counted);
+    steps
+        .map(|row| work::steps_per_epoch(&row.job))
+        .max()
+        .unwrap_or(0)
+}

@@ -1,0 +1,148 @@
+//! What a forecast comes to, in sentences.
+
+use std::collections::BTreeSet;
+
+use epochcost_judge::analysis::titles::model_title;
+use epochcost_spec::cost::CostModel;
+use epochcost_spec::cost::instances::gpus;
+use epochcost_spec::format::{number, usd};
+
+use super::{Contender, is_alone, seconds, why_not};
+use crate::forecast::Forecast;
+
+/// Models that are spoken of one by one; more are counted.
+const NAMED: usize = 3;
+
+impl Forecast {
+    /// Returns what the forecast comes to: where to train under the goal; without one, what
+    /// is fastest, what is cheapest beside one instance alone, and what is not possible.
+    pub fn sentences(&self) -> Vec<String> {
+        if let Some(answer) = &self.answer {
+            return answer.sentences().to_vec();
+        }
+        let models = self.models();
+        let several = models.len() > 1;
+        let of = |sentence: fn(&Self, &str) -> Option<String>| {
+            let found = models.iter().take(NAMED).filter_map(|model| {
+                let sentence = sentence(self, model)?;
+                Some(if several {
+                    format!("{}: {sentence}", model_title(model))
+                } else {
+                    sentence
+                })
+            });
+            found.collect::<Vec<_>>().join("; ")
+        };
+        let rest = match models.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            rest => format!("; {rest} more models below"),
+        };
+        let lines = [
+            ("Fastest", of(Self::fastest)),
+            ("Cheapest", of(Self::cheapest)),
+        ];
+        let lines = lines.into_iter().filter(|(_, text)| !text.is_empty());
+        let mut sentences: Vec<String> = lines
+            .map(|(word, text)| format!("{word} (simulated): {text}{rest}."))
+            .collect();
+        sentences.push(self.possible());
+        let on_cpu = self.rows.iter().filter(|row| row.cpu_for_gpu);
+        sentences.extend(on_cpu.map(|row| {
+            format!(
+                "{} is left out: no compute profile knows {} on a GPU, and a CPU's speed is not \
+                 its.",
+                row.name,
+                model_title(&row.model)
+            )
+        }));
+        let types = self
+            .rows
+            .iter()
+            .filter_map(|row| row.instance_type.as_deref());
+        let types = types.filter(|name| gpus(name) > 0);
+        let families: BTreeSet<&str> = types.filter_map(|name| name.split('.').next()).collect();
+        if families.len() > 1 {
+            let families: Vec<&str> = families.into_iter().collect();
+            sentences.push(format!(
+                "{} differ in price alone: each computes as the compute profile's GPU. `--deadline` \
+                 compares their hardware.",
+                families.join(" and ")
+            ));
+        }
+        sentences
+    }
+
+    fn fastest(&self, model: &str) -> Option<String> {
+        let mut order = self.contenders(model);
+        order.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let (best, rest) = order.split_first()?;
+        let time = |one: &Contender<'_>| seconds(one.seconds);
+        let next = rest.first().map_or_else(String::new, |next| {
+            format!("; next: {}, {}", next.row.name, time(next))
+        });
+        let basis = self.basis();
+        Some(format!("{}, {}{basis}{next}", best.row.name, time(best)))
+    }
+
+    fn cheapest(&self, model: &str) -> Option<String> {
+        let mut order = self.contenders(model);
+        order.sort_by(|a, b| a.usd.total_cmp(&b.usd));
+        let (best, rest) = order.split_first()?;
+        let account = match self.account {
+            CostModel::Full => "with everything billed",
+            CostModel::Paper => "by the paper's cost model",
+        };
+        let mut text = format!(
+            "{}, {}{} {account}",
+            best.row.name,
+            usd(best.usd),
+            self.basis()
+        );
+        let plain = order.iter().find(|one| is_alone(one.row));
+        match plain {
+            Some(plain) if plain.row.id == best.row.id => {
+                text.push_str(", which is the plain alternative");
+                if let Some(next) = rest.first() {
+                    let factor = number(next.usd / best.usd);
+                    text.push_str(&format!(
+                        "; next: {}, {factor} times as much",
+                        next.row.name
+                    ));
+                }
+            }
+            Some(plain) => text.push_str(&format!(
+                "; one instance alone costs {} times as much ({}) and takes {}",
+                number(plain.usd / best.usd),
+                usd(plain.usd),
+                seconds(plain.seconds)
+            )),
+            None => {
+                if let Some(next) = rest.first() {
+                    text.push_str(&format!("; next: {}, {}", next.row.name, usd(next.usd)));
+                }
+            }
+        }
+        Some(text)
+    }
+
+    /// Returns how many rows are possible, and what keeps the first of the others from it.
+    fn possible(&self) -> String {
+        let all = self.rows.len();
+        let mut others = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((row, why_not(row)?)));
+        let Some((row, why)) = others.next() else {
+            return format!("All {all} rows are possible.");
+        };
+        let more = others.count();
+        let named = match more {
+            0 => row.name.clone(),
+            more => format!("{} and {more} more", row.name),
+        };
+        let why = why.trim_end_matches('.');
+        let verb = if more == 0 { "is" } else { "are" };
+        let count = more + 1;
+        format!("Of {all} rows {count} {verb} not possible ({named}: {why}).")
+    }
+}

@@ -1,0 +1,295 @@
+//! What the ranges of a platform profile's constants make of a plan.
+
+use std::collections::BTreeMap;
+
+use epochcost_kernels::hash;
+use epochcost_simulator::Simulation;
+use epochcost_spec::claims::ratio::percentile;
+use epochcost_spec::cost::PriceBook;
+use epochcost_spec::rows;
+use serde::Serialize;
+
+use super::epochs::estimate;
+use super::estimate::{Estimate, Outcome};
+use super::parallel;
+use super::rows::{Candidate, PlannedRow};
+use crate::error::Error;
+
+/// Intervals over samples of the constants' ranges.
+#[derive(Debug, Serialize)]
+pub(super) struct Uncertainty {
+    /// How often each row was simulated.
+    pub(super) samples: u32,
+    /// What the samples were drawn from.
+    pub(super) seed: u64,
+    /// Paths of the constants that have a range.
+    pub(super) ranged: Vec<String>,
+    /// One for each row.
+    pub(super) rows: Vec<Interval>,
+}
+
+/// A row over all samples.
+#[derive(Debug, Serialize)]
+pub(super) struct Interval {
+    /// The row.
+    pub(super) id: String,
+    /// Samples in which it is feasible; percentiles are over these.
+    pub(super) feasible_samples: usize,
+    /// How many samples are not, by limit, or `failed`.
+    pub(super) infeasible_samples: BTreeMap<&'static str, usize>,
+    /// Percentiles of each of [`FIGURES`] by name; none where no sample has it.
+    #[serde(flatten)]
+    figures: BTreeMap<&'static str, Option<Percentiles>>,
+}
+
+/// A figure of an estimate; none where a row has no such stage.
+type Figure = fn(&mut Estimate) -> Option<&mut f64>;
+
+/// Figures that have a range.
+const FIGURES: [(&str, Figure); 9] = [
+    ("seconds_per_epoch", |e| Some(&mut e.seconds_per_epoch)),
+    ("seconds", |e| Some(&mut e.seconds)),
+    ("fetch_dataset", |e| e.stage_seconds.fetch_dataset.as_mut()),
+    ("compute_gradients", |e| {
+        e.stage_seconds.compute_gradients.as_mut()
+    }),
+    ("synchronise", |e| e.stage_seconds.synchronise.as_mut()),
+    ("update_model", |e| e.stage_seconds.update_model.as_mut()),
+    ("detect_convergence", |e| {
+        e.stage_seconds.detect_convergence.as_mut()
+    }),
+    ("cost_paper_usd", |e| Some(&mut e.cost_paper_usd)),
+    ("cost_full_usd", |e| Some(&mut e.cost_full_usd)),
+];
+
+/// The values below which 5, 50 and 95 % of the samples lie.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Percentiles {
+    /// 5th percentile.
+    pub p5: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+}
+
+impl Percentiles {
+    /// Returns the percentiles of `values`; `None` without values.
+    pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        (!values.is_empty()).then(|| Self {
+            p5: percentile(&values, 0.05),
+            p50: percentile(&values, 0.5),
+            p95: percentile(&values, 0.95),
+        })
+    }
+
+    /// Returns the 5th and 95th percentile in words.
+    pub fn ends(self, text: fn(f64) -> String) -> String {
+        format!("{} to {}", text(self.p5), text(self.p95))
+    }
+}
+
+/// Simulates every row on `samples` draws about the stated values of the profile's constants.
+/// All rows stand on the same draws, so that they can be compared draw by draw.
+///
+/// # Errors
+/// When a row is none of a known system, or something has no price.
+pub(super) fn uncertainty(
+    candidates: &[Candidate],
+    simulation: &rows::Simulation,
+    samples: u32,
+    seed: u64,
+    prices: &PriceBook,
+) -> Result<Uncertainty, Error> {
+    let profile = &simulation.profile;
+    let drawn = draws(candidates, simulation, samples, seed, prices)?;
+    let rows = candidates.iter().zip(drawn);
+    Ok(Uncertainty {
+        samples,
+        seed,
+        ranged: (profile.constants().into_iter())
+            .filter(|(_, constant)| constant.range().0 < constant.range().1)
+            .map(|(path, _)| path)
+            .collect(),
+        rows: rows
+            .map(|(candidate, drawn)| Interval::new(candidate.row.id.clone(), drawn))
+            .collect(),
+    })
+}
+
+/// Simulates every row on the same draws of the constants and of the steps' times; returns the outcomes
+/// of each row, in the order of the draws.
+///
+/// # Errors
+/// When a row is none of a known system, or something has no price.
+pub(super) fn draws(
+    candidates: &[Candidate],
+    simulation: &rows::Simulation,
+    samples: u32,
+    seed: u64,
+    prices: &PriceBook,
+) -> Result<Vec<Vec<Outcome<Estimate>>>, Error> {
+    let tasks: Vec<_> = (candidates.iter())
+        .flat_map(|candidate| (0..samples).map(move |sample| (candidate, sample)))
+        .collect();
+    let ended = parallel::map(&tasks, |(candidate, sample)| {
+        // With the row's client, and the constants that it states.
+        let profile = simulation.profile_of(&candidate.row);
+        let sampled = Simulation {
+            profile: profile.sampled(hash::mix(seed, u64::from(*sample))),
+            cost: candidate
+                .simulation
+                .cost
+                .sampled(hash::mix(seed, u64::from(*sample))),
+            ..candidate.simulation.clone()
+        };
+        estimate(&candidate.row, &sampled, prices)
+    });
+    let mut ended = ended.into_iter();
+    let of_row = |_| ended.by_ref().take(samples as usize).collect();
+    candidates.iter().map(of_row).collect()
+}
+
+impl Uncertainty {
+    /// Puts the medians of the samples in the place of each row's figures at the stated values.
+    pub(super) fn centre(&self, rows: &mut [PlannedRow]) {
+        for interval in &self.rows {
+            let row = rows.iter_mut().find(|row| row.id == interval.id);
+            let Some(estimate) = row.and_then(|row| row.estimate.as_mut()) else {
+                continue;
+            };
+            for (name, figure) in FIGURES {
+                if let (Some(range), Some(stated)) = (interval.of_figure(name), figure(estimate)) {
+                    *stated = range.p50;
+                }
+            }
+        }
+    }
+
+    /// Returns what the figures of rows are, as a sentence.
+    pub(super) fn note(&self) -> String {
+        format!(
+            "Seconds and dollars are medians of {} draws of seed {}; traffic, memory and the lines of bills stand at \
+             the stated values",
+            self.samples, self.seed
+        )
+    }
+}
+
+impl Interval {
+    fn new(id: String, outcomes: Vec<Outcome<Estimate>>) -> Self {
+        let mut feasible = Vec::with_capacity(outcomes.len());
+        let mut infeasible_samples = BTreeMap::new();
+        for outcome in outcomes {
+            let why = match outcome {
+                Outcome::Feasible(estimate) => {
+                    feasible.push(estimate);
+                    continue;
+                }
+                Outcome::Infeasible(infeasible) => infeasible.limit.as_str(),
+                Outcome::Failed(_) => "failed",
+            };
+            *infeasible_samples.entry(why).or_insert(0) += 1;
+        }
+        let figures = FIGURES.into_iter().map(|(name, figure)| {
+            let values = feasible.iter_mut().filter_map(|e| figure(e).copied());
+            (name, Percentiles::of(values.collect()))
+        });
+        Self {
+            id,
+            figures: figures.collect(),
+            feasible_samples: feasible.len(),
+            infeasible_samples,
+        }
+    }
+
+    /// Returns the percentiles of one of [`FIGURES`].
+    pub(super) fn of_figure(&self, name: &str) -> Option<Percentiles> {
+        self.figures.get(name).copied().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+
+    use epochcost_experiment::{Experiment, Options};
+    use epochcost_platform::simulator;
+    use epochcost_simulator::profile::Profile;
+
+    use super::*;
+    use crate::forecast::rows::candidates;
+
+    /// Draws are about the stated constants: with single events drawn at these, as in draws, the median of a
+    /// figure lies in its range, though at their means it does not where workers wait for each other.
+    #[test]
+    fn draws_are_about_the_stated_constants() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/fidelity.yaml");
+        let options = Options {
+            platform: Some(simulator()),
+            ..Options::default()
+        };
+        let experiment = Experiment::load(&file, &options).unwrap();
+        let mut stands = experiment.simulation.clone().unwrap();
+        // Ranges of steps are wider than those of all else.
+        let costs = stands.compute.iter_mut().flat_map(|of| &mut of.models);
+        costs.for_each(|cost| cost.carried = None);
+        let prices = PriceBook::shipped().unwrap();
+        let rows = candidates(&experiment, &stands).unwrap().into_iter();
+        let rows: Vec<Candidate> = rows.filter_map(Result::ok).collect();
+        let found = uncertainty(&rows, &stands, 40, 42, &prices).unwrap();
+        let (mut all, mut at_their_means) = (0, 0);
+        for (row, ranges) in rows.iter().zip(&found.rows) {
+            let at = |draws: Option<u64>| {
+                let simulation = row.simulation.clone();
+                let profile = Profile {
+                    draws,
+                    ..simulation.profile
+                };
+                let simulation = Simulation {
+                    profile,
+                    ..simulation
+                };
+                let estimated = estimate(&row.row, &simulation, &prices).unwrap();
+                estimated.feasible().unwrap()
+            };
+            let mut stated = at(None);
+            let mut drawn: Vec<Estimate> = (0..9).map(|repetition| at(Some(repetition))).collect();
+            for (name, figure) in FIGURES {
+                let Some((range, stated)) = ranges.of_figure(name).zip(figure(&mut stated)) else {
+                    continue;
+                };
+                let values = drawn.iter_mut().filter_map(|drawn| figure(drawn).copied());
+                let median = Percentiles::of(values.collect()).unwrap().p50;
+                // The mean of a spread is 1 within some tenths of a percent.
+                let is_inside =
+                    |figure: f64| figure >= 0.99 * range.p5 && figure <= 1.01 * range.p95;
+                assert!(
+                    is_inside(median),
+                    "{} {name}: {median} {range:?}",
+                    ranges.id
+                );
+                all += 1;
+                at_their_means += usize::from(is_inside(*stated));
+            }
+        }
+        assert!(
+            all > 100 && at_their_means < all - 10,
+            "{at_their_means} of {all}"
+        );
+    }
+
+    #[test]
+    fn percentiles_interpolate_between_neighbours() {
+        let of = |values: &[f64]| Percentiles::of(values.to_vec());
+        let expected = |p5, p50, p95| Some(Percentiles { p5, p50, p95 });
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[3.0]), expected(3.0, 3.0, 3.0));
+        assert_eq!(of(&[4.0, 2.0]), expected(2.1, 3.0, 3.9));
+        let hundred: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+        assert_eq!(of(&hundred), expected(5.0, 50.0, 95.0));
+    }
+}

@@ -1,0 +1,216 @@
+//! Functions of a real worker, called one by one.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use epochcost_spec::metering::Invocation;
+use epochcost_spec::rows::{Fault, FaultKind, Row};
+use epochcost_systems::{
+    DataPlan, Device, Evaluate, Fidelity, FollowUps, Functions, Job, Task, find, requests,
+};
+use serde_json::{Map, json};
+
+use super::account::{Admission, Caller};
+use super::clock::TrialClock;
+use super::collector::Collector;
+use super::gate::Gates;
+use super::host::Host;
+use super::lambda::{FunctionSpec, Lambda};
+use super::limits::Limits;
+use super::runtime_api::RuntimeApi;
+use super::services::{Provider, Services};
+use super::{control, worker};
+use crate::TrialData;
+
+const RECORD_BYTES: usize = 785;
+const BATCHES: usize = 4;
+const BATCH_SIZE: usize = 2;
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One peer of SPIRT, whose functions are called by hand.
+struct Peer {
+    job: Job,
+    lambda: Lambda,
+    collector: Arc<Collector>,
+    _services: Services,
+    _control: (control::ControlApi, FollowUps),
+}
+
+pub(super) fn job() -> Job {
+    let system = find("spirt").unwrap();
+    Job {
+        trial: "sandboxes".into(),
+        system: "spirt".into(),
+        fidelity: Fidelity::Paper,
+        settings: system.settings(Fidelity::Paper, &Map::new()).unwrap(),
+        model: "lenet5".into(),
+        data: DataPlan {
+            dataset: "synthetic-mnist".into(),
+            record_bytes: RECORD_BYTES,
+            train_samples: BATCHES * BATCH_SIZE,
+            validation_samples: 0,
+            test_samples: 1,
+            augment: false,
+        },
+        workers: 1,
+        batch_size: BATCH_SIZE,
+        batches_per_worker: BATCHES,
+        last_batch: None,
+        epochs: 1,
+        seed: 3,
+        optimizer: serde_json::from_value(json!({"sgd": {"learning_rate": 0.05}})).unwrap(),
+        evaluate: Evaluate::Never,
+        device: Device::Cpu,
+        attack: None,
+    }
+}
+
+pub(super) fn row(job: &Job) -> Row {
+    Row {
+        id: "sandboxes".into(),
+        job: job.clone(),
+        memory_mb: 512,
+        function_memory_mb: Default::default(),
+        timeout_s: TIMEOUT.as_secs(),
+        instance_type: "g4dn.xlarge".into(),
+        cpu_fallback: false,
+        precision: Default::default(),
+        faults: Vec::new(),
+        own_model: None,
+        classes: None,
+        jobs: 1,
+        one_machine: None,
+        constants: BTreeMap::new(),
+        client: None,
+        tensor_store: None,
+        sandbox: Default::default(),
+    }
+}
+
+impl Peer {
+    async fn start(faults: &[Fault], environment: &[(&str, &str)]) -> Self {
+        let job = job();
+        let data = TrialData {
+            train: vec![1; BATCHES * BATCH_SIZE * RECORD_BYTES].into(),
+            test: vec![1; RECORD_BYTES].into(),
+            record_bytes: RECORD_BYTES,
+        };
+        let layout = find("spirt").unwrap().bind(&job).unwrap().data_layout();
+        let row = row(&job);
+        let services = Provider::Embedded.start(&row, layout, &data).await;
+        let services = services.unwrap();
+        let (requests, follow_ups) = requests();
+        let gates = Gates::before(&mut [], &[]).await.unwrap();
+        let control = control::serve(requests, Arc::new(gates)).await.unwrap();
+        let mut common = services.environment(0);
+        common.push(("EPOCHCOST_CONTROL".into(), control.endpoint()));
+        let faults = serde_json::to_string(faults).unwrap();
+        common.push(("EPOCHCOST_FAULTS".into(), faults));
+        let collector = Arc::new(Collector::default());
+        let host = Arc::new(Host {
+            root: None,
+            program: worker::find_or_build().unwrap().path,
+            environment: common,
+            limits: Arc::new(Limits::detect()),
+            collector: collector.clone(),
+            clock: TrialClock::start(),
+            logs: None,
+            ends: Default::default(),
+        });
+        let own = environment.iter().copied().collect::<BTreeMap<_, _>>();
+        let spec = FunctionSpec {
+            function_memory_mb: BTreeMap::new(),
+            memory_mb: 512,
+            timeout: TIMEOUT,
+            storage_mb: 512,
+            environment: own
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        };
+        let api = RuntimeApi::start().await.unwrap();
+        let account = Admission::new(Default::default());
+        Self {
+            job,
+            lambda: Lambda::new(host, api, spec, account, Caller::Workflow),
+            collector,
+            _services: services,
+            _control: (control, follow_ups),
+        }
+    }
+
+    /// Calls a function; what is known of the invocation.
+    async fn call(&self, function: &str, batch: Option<usize>) -> Invocation {
+        let task = Task {
+            job: self.job.clone(),
+            function: function.into(),
+            rank: 0,
+            epoch: 0,
+            batch,
+            round: 0,
+        };
+        let result = self.lambda.invoke(task).await;
+        let (_, mut invocations, unreadable) = self.collector.take();
+        assert_eq!((invocations.len(), unreadable), (1, None));
+        let invocation = invocations.remove(0);
+        assert_eq!(invocation.error.is_some(), result.is_err());
+        invocation
+    }
+}
+
+/// A gradient of batch 3 ends well; those of the others do not.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_sandbox_died_the_next_call_is_cold() {
+    let ends = [
+        (FaultKind::OutOfMemory, "Runtime.OutOfMemory"),
+        (
+            FaultKind::Crash,
+            "Runtime.ExitError: Runtime exited with error: exit status 1",
+        ),
+        (
+            FaultKind::StragglerMs(600_000),
+            "Task timed out after 2.00 seconds",
+        ),
+    ];
+    let faults: Vec<Fault> = (0..)
+        .zip(ends)
+        .map(|(batch, (kind, _))| Fault::at_gradient(0, 0, batch, kind))
+        .collect();
+    let peer = Peer::start(&faults, &[]).await;
+    assert_eq!(peer.call("init_peer", None).await.error, None);
+    let mut before = peer.call("compute_gradients", Some(3)).await;
+    assert!(before.error.is_none() && before.cold, "{before:?}");
+    for (batch, (_, words)) in ends.iter().enumerate() {
+        let died = peer.call("compute_gradients", Some(batch)).await;
+        let why = died.error.as_deref().unwrap();
+        assert!(why.contains(words), "no {words:?} in {why}");
+        // It died in the warm sandbox that served the call before.
+        assert!(!died.cold && died.sandbox == before.sandbox, "{died:?}");
+        assert!(died.billed_ms <= 2_000, "{died:?}");
+        before = peer.call("compute_gradients", Some(3)).await;
+        assert!(before.error.is_none() && before.cold, "{before:?}");
+        assert_ne!(before.sandbox, died.sandbox);
+    }
+    let warm = peer.call("compute_gradients", Some(3)).await;
+    assert!(!warm.cold && warm.sandbox == before.sandbox);
+}
+
+/// An error that a function returns leaves its sandbox alive.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_an_error_the_sandbox_serves_on() {
+    let fault = Fault::at_gradient(0, 0, 0, FaultKind::Error);
+    let peer = Peer::start(&[fault], &[("RUST_LOG", "off")]).await;
+    assert_eq!(peer.call("init_peer", None).await.error, None);
+    let failed = peer.call("compute_gradients", Some(0)).await;
+    assert!(
+        failed
+            .error
+            .as_deref()
+            .unwrap()
+            .contains("injected fault: error")
+    );
+    let next = peer.call("compute_gradients", Some(3)).await;
+    assert!(next.error.is_none() && !next.cold && next.sandbox == failed.sandbox);
+}

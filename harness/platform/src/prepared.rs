@@ -1,0 +1,55 @@
+//! Consent to a run's cost, and the description of a prepared platform for results.
+
+use std::path::PathBuf;
+
+use epochcost_spec::cost::PriceBook;
+
+/// Spending limit of a run, whether the user has agreed to its cost already, and its prices.
+#[derive(Clone, Debug, Default)]
+pub struct SpendingConsent {
+    /// Whether the user agreed beforehand (`--yes`).
+    pub yes: bool,
+    /// Spending limit, US dollars (`--max-usd`).
+    pub max_usd: Option<f64>,
+    /// Directory of the runs that the limit is for; the run alone, if none.
+    pub spent_in: Option<PathBuf>,
+    /// Prices (`--prices`); the shipped ones, if none.
+    pub prices: Option<PriceBook>,
+}
+
+/// A platform that is ready, as results describe it.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    /// Path to hash the worker binary by, where trials start one.
+    pub worker: Option<PathBuf>,
+    /// Limits of functions, and how they are enforced.
+    pub limits: Vec<Limit>,
+    /// Servers that trials use.
+    pub servers: Vec<Server>,
+    /// Whether servers that stand in for the platform's answer.
+    pub rehearsed: bool,
+    /// Limits that make rows impossible; one entry per plan.
+    pub infeasible: Vec<Option<String>>,
+}
+
+/// A limit of functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Name of the limit.
+    pub what: String,
+    /// Whether it is enforced.
+    pub enforced: bool,
+    /// Mechanism that enforces it, or the reason when it is not enforced.
+    pub how: String,
+}
+
+/// A server that trials use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Name of the program.
+    pub name: String,
+    /// Version that it reported; none where it was not asked.
+    pub version: Option<String>,
+    /// Settings that it was started with.
+    pub settings: String,
+}

@@ -1,0 +1,241 @@
+//! Activity of a trial: its invocations, worker by worker, each with its steps.
+//! Timelines and traces are drawn from this.
+
+use std::collections::BTreeMap;
+
+use epochcost_systems::StepRecord;
+
+use epochcost_spec::metering::Invocation;
+
+/// One worker or peer of a trial, or several that are alike.
+#[derive(Debug)]
+pub(super) struct Worker<'a> {
+    rank: usize,
+    /// Workers that are alike, those of the ranks up to its own.
+    pub alike: u64,
+    /// Calls that do not overlap; a worker whose functions run in parallel has several.
+    pub lanes: Vec<Vec<Call<'a>>>,
+}
+
+/// One invocation or instance with the steps that it took, by start.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub invocation: &'a Invocation,
+    pub steps: Vec<&'a StepRecord>,
+}
+
+impl Worker<'_> {
+    /// Returns its name: its rank, or those for which it stands.
+    pub(super) fn name(&self) -> String {
+        name(self.rank, self.alike)
+    }
+}
+
+/// Returns the name of the last of so many workers that are alike.
+fn name(rank: usize, alike: u64) -> String {
+    match alike {
+        1 => format!("worker {rank}"),
+        _ => format!(
+            "workers {} to {rank}",
+            (rank as u64 + 1).saturating_sub(alike)
+        ),
+    }
+}
+
+impl Call<'_> {
+    /// Returns the name of its worker, or of those for which it stands.
+    pub(super) fn worker(&self) -> String {
+        name(self.invocation.rank, self.invocation.alike)
+    }
+
+    /// Returns the seconds of init before the invocation's start; 0 where warm
+    /// or unknown.
+    pub(super) fn init_s(&self) -> f64 {
+        self.invocation.init_ms.unwrap_or(0.0) / 1e3
+    }
+
+    /// Returns the time at which its sandbox, or else it itself, began to
+    /// start.
+    pub(super) fn began_s(&self) -> f64 {
+        self.invocation.started_s - self.init_s()
+    }
+}
+
+/// Returns a trial's workers by rank, and how many steps belong to no
+/// invocation that was recorded.
+pub(super) fn workers<'a>(
+    invocations: &'a [Invocation],
+    steps: &'a [StepRecord],
+) -> (Vec<Worker<'a>>, usize) {
+    let mut calls: Vec<Call<'a>> = invocations
+        .iter()
+        .map(|invocation| Call {
+            invocation,
+            steps: Vec::new(),
+        })
+        .collect();
+    calls.sort_by(|a, b| {
+        let start = a.invocation.started_s.total_cmp(&b.invocation.started_s);
+        start.then_with(|| a.invocation.request_id.cmp(&b.invocation.request_id))
+    });
+    let orphans = assign(&mut calls, steps);
+    let mut ranks: BTreeMap<usize, Vec<Call<'a>>> = BTreeMap::new();
+    for call in calls {
+        ranks.entry(call.invocation.rank).or_default().push(call);
+    }
+    let workers = ranks.into_iter().map(|(rank, calls)| Worker {
+        rank,
+        alike: (calls.iter().map(|call| call.invocation.alike).max()).unwrap_or(1),
+        lanes: lanes(calls),
+    });
+    (workers.collect(), orphans)
+}
+
+/// What calls a step can belong to: those of one function, worker and mini-batch.
+type Key<'a> = (&'a str, usize, Option<usize>);
+
+/// Gives each step to the last call of its kind that began before it. Clocks
+/// of two processes may differ by a little.
+fn assign<'a>(calls: &mut [Call<'a>], steps: &'a [StepRecord]) -> usize {
+    const CLOCKS_S: f64 = 0.05;
+    let mut places: BTreeMap<Key<'_>, Vec<usize>> = BTreeMap::new();
+    for (place, call) in calls.iter().enumerate() {
+        let invocation = call.invocation;
+        let key = (
+            invocation.function.as_str(),
+            invocation.rank,
+            invocation.batch,
+        );
+        places.entry(key).or_default().push(place);
+    }
+    let mut orphans = 0;
+    for step in steps {
+        let of = |batch| places.get(&(step.function.as_str(), step.rank, batch));
+        let Some(places) = of(step.batch).or_else(|| of(None)) else {
+            orphans += 1;
+            continue;
+        };
+        let began = |place: &usize| calls[*place].invocation.started_s <= step.started_s + CLOCKS_S;
+        let place = places[places.partition_point(began).saturating_sub(1)];
+        calls[place].steps.push(step);
+    }
+    for call in calls {
+        call.steps
+            .sort_by(|a, b| a.started_s.total_cmp(&b.started_s));
+    }
+    orphans
+}
+
+/// Spreads a worker's calls over as few lanes as they need.
+fn lanes(calls: Vec<Call<'_>>) -> Vec<Vec<Call<'_>>> {
+    let mut lanes: Vec<Vec<Call<'_>>> = Vec::new();
+    for call in calls {
+        let free = lanes.iter_mut().find(|lane| {
+            let last = lane.last().map(|last| last.invocation.ended_s);
+            last.is_none_or(|ended| ended <= call.began_s())
+        });
+        match free {
+            Some(lane) => lane.push(call),
+            None => lanes.push(vec![call]),
+        }
+    }
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use epochcost_systems::{Host, PurposeTraffic, StageSeconds};
+
+    use super::*;
+
+    fn call(id: &str, batch: Option<usize>, started_s: f64, ended_s: f64) -> Invocation {
+        Invocation {
+            request_id: id.into(),
+            host: Host::Function,
+            function: "f".into(),
+            rank: 0,
+            alike: 1,
+            epoch: 0,
+            batch,
+            sandbox: id.into(),
+            started_s,
+            ended_s,
+            cold: true,
+            init_ms: Some(500.0),
+            duration_ms: (ended_s - started_s) * 1e3,
+            billed_ms: 1,
+            memory_mb: None,
+            peak_memory_mb: None,
+            cpu_ms: None,
+            error: None,
+        }
+    }
+
+    fn step(batch: Option<usize>, started_s: f64) -> StepRecord {
+        StepRecord {
+            function: "f".into(),
+            rank: 0,
+            alike: 1,
+            epoch: 0,
+            batch,
+            started_s,
+            seconds: StageSeconds::default(),
+            traffic: PurposeTraffic::default(),
+            stored: Default::default(),
+            loss: None,
+            update_density: None,
+            staleness: None,
+            waits: epochcost_systems::Waits::default(),
+            usage: Default::default(),
+            parameters_digest: None,
+        }
+    }
+
+    #[test]
+    fn parallel_calls_take_lanes_of_their_own() {
+        let calls = [
+            call("a", Some(0), 1.0, 2.0),
+            call("b", Some(1), 1.2, 3.0),
+            call("c", None, 2.5, 4.0),
+        ];
+        let steps = [step(Some(1), 1.3), step(Some(0), 1.1), step(None, 2.6)];
+        let (workers, orphans) = workers(&calls, &steps);
+        let ids: Vec<Vec<&str>> = workers[0]
+            .lanes
+            .iter()
+            .map(|lane| {
+                lane.iter()
+                    .map(|call| call.invocation.request_id.as_str())
+                    .collect()
+            })
+            .collect();
+        assert_eq!(ids, [vec!["a", "c"], vec!["b"]]);
+        assert_eq!(orphans, 0);
+        assert!(
+            workers[0]
+                .lanes
+                .iter()
+                .flatten()
+                .all(|call| call.steps.len() == 1)
+        );
+    }
+
+    #[test]
+    fn a_step_belongs_to_the_last_call_that_began_before_it() {
+        let calls = [call("a", None, 1.0, 9.0), call("b", None, 10.0, 19.0)];
+        let mut elsewhere = step(None, 1.0);
+        elsewhere.rank = 7;
+        let steps = [
+            step(Some(3), 12.0),
+            step(Some(2), 5.0),
+            step(None, 0.99),
+            elsewhere,
+        ];
+        let (workers, orphans) = workers(&calls, &steps);
+        let counts: Vec<usize> = workers[0].lanes[0]
+            .iter()
+            .map(|call| call.steps.len())
+            .collect();
+        assert_eq!((counts, orphans), (vec![2, 1], 1));
+    }
+}

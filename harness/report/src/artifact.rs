@@ -1,0 +1,269 @@
+//! An appendix for artefact evaluation, filled in from a recorded reproduction: the
+//! sections that EuroSys and SOSP ask for in 2026, in Markdown and LaTeX.
+
+use std::collections::BTreeSet;
+
+use epochcost_judge::analysis::items::{ItemOverview, JudgedClaim};
+use epochcost_judge::analysis::overview::Overview;
+use epochcost_record::ItemState;
+use epochcost_spec::claims::{ClaimKind, VerdictKind};
+use epochcost_spec::format;
+
+use super::export::latex_text;
+use super::markdown_cell;
+use super::table::{Cell, Table};
+
+/// An appendix in both forms.
+#[derive(Clone, Debug)]
+pub struct Appendix {
+    /// For readers of the repository.
+    pub markdown: String,
+    /// For the paper: sections of an appendix, without a preamble.
+    pub latex: String,
+    /// Number of claims.
+    pub claims: usize,
+}
+
+/// What the sections need of the document that they stand in.
+const PACKAGES: &str =
+    "% Needs \\usepackage[T1]{fontenc} and \\usepackage{array,booktabs,longtable}.\n\n";
+
+/// A part of the appendix.
+enum Part {
+    Section(&'static str),
+    Subsection(&'static str),
+    Text(String),
+    Code(String),
+    Table(Table),
+}
+
+/// Returns the appendix on the items of `papers`, or of all.
+pub fn appendix(record: &Overview, papers: &[String]) -> Appendix {
+    let is_asked = |item: &&ItemOverview| papers.is_empty() || papers.contains(&item.paper);
+    let items: Vec<&ItemOverview> = record.items.iter().filter(is_asked).collect();
+    let claims = claims(&items);
+    let parts = parts(&items, &claims, &record.items);
+    Appendix {
+        markdown: parts.iter().map(markdown).collect(),
+        latex: std::iter::once(PACKAGES.to_owned())
+            .chain(parts.iter().map(latex))
+            .collect(),
+        claims: claims.len(),
+    }
+}
+
+/// A major claim: a statement of a paper, with the first item that tests it.
+struct MajorClaim<'a> {
+    item: usize,
+    claim: &'a JudgedClaim,
+}
+
+/// Returns the conclusions of the papers, each once.
+fn claims<'a>(items: &[&'a ItemOverview]) -> Vec<MajorClaim<'a>> {
+    let mut known: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut claims = Vec::new();
+    for (place, item) in items.iter().enumerate() {
+        for claim in &item.claims {
+            let verdict = &claim.verdict;
+            let is_conclusion = verdict.kind == ClaimKind::Published && verdict.ranking;
+            if is_conclusion && known.insert((item.id.as_str(), verdict.claim.as_str())) {
+                claims.push(MajorClaim { item: place, claim });
+            }
+        }
+    }
+    claims
+}
+
+fn parts(items: &[&ItemOverview], claims: &[MajorClaim<'_>], all: &[ItemOverview]) -> Vec<Part> {
+    let mut parts = vec![
+        Part::Section("Abstract"),
+        Part::Text(format!(
+            "epochcost runs the training systems of the compared papers side by side, measured on \
+             one machine or simulated in virtual time, and compares every published figure and \
+             conclusion with what it observes. This appendix covers {} experiments with {} major \
+             claims.",
+            items.len(),
+            claims.len()
+        )),
+        Part::Section("Description and requirements"),
+        Part::Subsection("How to access"),
+        Part::Text(
+            "The artefact is one source repository under MIT or Apache-2.0; CITATION.cff and \
+             .zenodo.json describe it. It has no archived identifier yet: add the DOI of the archive \
+             here."
+                .into(),
+        ),
+        Part::Subsection("Hardware dependencies"),
+        Part::Text(
+            "Two CPU cores, 4 GB of memory and 6 GB of disk. No GPU and no cloud account.".into(),
+        ),
+        Part::Subsection("Software dependencies"),
+        Part::Text(
+            "Linux and Rust 1.95 or newer. Items on real services also need redis-server, \
+             rabbitmq-server and libclang-dev; without them these items are \"cannot run here\"."
+                .into(),
+        ),
+        Part::Subsection("Benchmarks"),
+        Part::Text(
+            "Images are generated on first use; nothing is downloaded. Published values are in \
+             experiments/published, quoted by file, line and column."
+                .into(),
+        ),
+        Part::Section("Set-up"),
+        Part::Code("cargo build --release\ncargo run --release -- run experiments/smoke.yaml".into()),
+        Part::Text(
+            "The second command is the minimal working example: every system once, then \
+             results/RUN/report.html."
+                .into(),
+        ),
+        Part::Section("Evaluation workflow"),
+        Part::Subsection("Major claims"),
+    ];
+    parts.push(Part::Table(claims_table(claims)));
+    parts.push(Part::Subsection("Experiments"));
+    parts.push(Part::Text(
+        "Each experiment is one command, safe to repeat: what is recorded already is not run again. \
+         Human time is under a minute each. Minutes are those of the recorded reproduction on two \
+         cores, without the build; the disk is what the results take. `--dry-run` estimates the \
+         time of training before anything runs. The expected result is the number of verdicts of each kind, from the \
+         recorded reproduction."
+            .into(),
+    ));
+    parts.push(Part::Table(items_table(items, all)));
+    parts.push(Part::Code(
+        "epochcost reproduce                  # all, and one page over all of them".into(),
+    ));
+    parts.push(Part::Section("Notes on reusability"));
+    parts.push(Part::Text(
+        "docs/adding-a-system.md adds a training system, experiments/own-model.yaml describes a \
+         model in numbers, and `--set` changes most settings without a file."
+            .into(),
+    ));
+    parts
+}
+
+fn claims_table(claims: &[MajorClaim<'_>]) -> Table {
+    let columns = [
+        "claim:",
+        "statement:",
+        "source:",
+        "proven by:",
+        "expected verdict:",
+    ];
+    let mut table = Table::new(
+        "Major claims, with the experiment that tests each",
+        &columns,
+    );
+    for (place, major) in claims.iter().enumerate() {
+        let verdict = &major.claim.verdict;
+        table.row(vec![
+            Cell::text(format!("C{}", place + 1)),
+            Cell::text(&verdict.claim),
+            Cell::text(verdict.source.clone().unwrap_or_default()),
+            Cell::text(format!("E{}", major.item + 1)),
+            Cell::text(verdict.verdict.as_str()),
+        ]);
+    }
+    table
+}
+
+fn items_table(items: &[&ItemOverview], all: &[ItemOverview]) -> Table {
+    let columns = [
+        "experiment:",
+        "command:",
+        "platform:",
+        "minutes:",
+        "disk:",
+        "expected verdicts:",
+    ];
+    let mut table = Table::new("Experiments", &columns);
+    for (place, item) in items.iter().enumerate() {
+        let minutes = seconds(item, all).map(|seconds| seconds / 60.0);
+        table.row(vec![
+            Cell::text(format!("E{}", place + 1)),
+            Cell::text(format!("epochcost reproduce {}", item.id)),
+            Cell::text(item.platform.clone().unwrap_or_default()),
+            Cell::text(minutes.map_or_else(|| format::UNKNOWN.into(), within)),
+            Cell::of(item.bytes.map(|bytes| bytes as f64), format::bytes),
+            Cell::text(expected(item)),
+        ]);
+    }
+    table
+}
+
+/// No item takes as long: a longer gap lies between two reproductions, seconds.
+const LONGEST_S: f64 = 4.0 * 3600.0;
+
+/// Returns minutes as people plan with them.
+fn within(minutes: f64) -> String {
+    if minutes < 1.0 {
+        "under 1".to_owned()
+    } else {
+        format!("{:.0}", minutes.ceil())
+    }
+}
+
+/// Returns how long an item took in the recorded reproduction: from its start to that of
+/// the next, which ran after it. Not known of the last.
+fn seconds(item: &ItemOverview, all: &[ItemOverview]) -> Option<f64> {
+    let start = begun(item)?;
+    let later = all.iter().filter_map(begun);
+    // Items that begin in the same second took less than one.
+    let ties = all
+        .iter()
+        .filter(|other| begun(other) == Some(start))
+        .count();
+    let is_last_of_ties = all.iter().rfind(|other| begun(other) == Some(start));
+    if ties > 1 && is_last_of_ties.is_some_and(|last| last.id != item.id) {
+        return Some(0.0);
+    }
+    let next = later.filter(|other| *other > start).min()?;
+    // What is reused was recorded on another day.
+    Some((next - start) as f64).filter(|seconds| *seconds < LONGEST_S)
+}
+
+/// Returns when an item's run began, by its id (`2026-11-22T18-45-57Z-NAME`), seconds.
+fn begun(item: &ItemOverview) -> Option<i64> {
+    let id = item.run_id.as_deref()?.get(..20)?;
+    let (day, time) = id.split_once('T')?;
+    let text = format!("{day}T{}", time.replace('-', ":"));
+    let at: jiff::Timestamp = text.parse().ok()?;
+    Some(at.as_second())
+}
+
+/// Returns the verdicts of an item by kind, as recorded.
+fn expected(item: &ItemOverview) -> String {
+    if item.state != ItemState::Done {
+        return item.state.as_str().to_owned();
+    }
+    let count = |kind: VerdictKind| {
+        let claims = item.claims.iter();
+        claims.filter(|claim| claim.verdict.verdict == kind).count()
+    };
+    let kinds = VerdictKind::ALL.map(|kind| (count(kind), kind.as_str()));
+    let kinds = kinds.iter().filter(|(count, _)| *count > 0);
+    let kinds: Vec<String> = kinds
+        .map(|(count, kind)| format!("{count} {kind}"))
+        .collect();
+    kinds.join(", ")
+}
+
+fn markdown(part: &Part) -> String {
+    match part {
+        Part::Section(title) => format!("## {title}\n\n"),
+        Part::Subsection(title) => format!("### {title}\n\n"),
+        Part::Text(text) => format!("{}\n\n", markdown_cell(text)),
+        Part::Code(code) => format!("```\n{code}\n```\n\n"),
+        Part::Table(table) => format!("{}\n", table.markdown()),
+    }
+}
+
+fn latex(part: &Part) -> String {
+    match part {
+        Part::Section(title) => format!("\\section{{{title}}}\n\n"),
+        Part::Subsection(title) => format!("\\subsection{{{title}}}\n\n"),
+        Part::Text(text) => format!("{}\n\n", latex_text(text)),
+        Part::Code(code) => format!("\\begin{{verbatim}}\n{code}\n\\end{{verbatim}}\n\n"),
+        Part::Table(table) => format!("{}\n", table.long_latex()),
+    }
+}

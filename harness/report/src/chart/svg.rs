@@ -1,0 +1,347 @@
+//! An SVG image under construction. Every text is escaped here.
+
+use std::fmt::Write;
+
+use epochcost_judge::analysis::names::ON_CPU;
+use epochcost_spec::ui::visible;
+
+use super::text::text_width;
+use super::{Look, Size};
+
+/// What a chart is to those who cannot see it, and to links.
+#[derive(Clone, Copy)]
+pub struct About<'a> {
+    /// Unique in the page.
+    pub id: &'a str,
+    /// Title of the chart.
+    pub title: &'a str,
+    /// Figures in a sentence.
+    pub desc: &'a str,
+}
+
+/// An image of the charts' width, or of its own.
+pub(super) struct Svg {
+    pub height: f64,
+    width: f64,
+    head: String,
+    body: String,
+    /// Whether a row has the mark [`ON_CPU`].
+    is_marked: bool,
+}
+
+impl Svg {
+    pub(super) fn new(size: Size, about: About<'_>) -> Self {
+        let [id, title, desc] = [about.id, about.title, about.desc].map(escape);
+        let (id, class) = (format!("{id}{}", size.suffix()), size.class());
+        let head = format!(
+            "class='chart {class}' role='img' aria-labelledby='{id}-title {id}-desc'>\n\
+             <title id='{id}-title'>{title}</title>\n<desc id='{id}-desc'>{desc}</desc>"
+        );
+        Self {
+            height: 0.0,
+            width: size.width(),
+            head,
+            body: String::new(),
+            is_marked: false,
+        }
+    }
+
+    /// Returns a small image inside a cell of a table.
+    pub(super) fn small([width, height]: [f64; 2], class: &str, title: &str) -> Self {
+        let title = escape(title);
+        Self {
+            height,
+            width,
+            head: format!(
+                "class='{class}' width='{width}' height='{height}' role='img'>\
+                 <title>{title}</title>"
+            ),
+            body: String::new(),
+            is_marked: false,
+        }
+    }
+
+    fn add(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _ = self.body.write_fmt(element);
+        self.body.push('\n');
+    }
+
+    /// Opens a group of what belongs to one row, which the page's filter finds
+    /// by its system.
+    pub(super) fn open(&mut self, name: &str, system: &str) {
+        self.is_marked |= name.contains(ON_CPU);
+        let (name, system) = (escape(name), escape(system));
+        self.add(format_args!(
+            "<g data-name='{name}' data-system='{system}'>"
+        ));
+    }
+
+    /// Draws the mark of a series; `data` are the exact figures behind it, by name.
+    pub(super) fn mark(
+        &mut self,
+        look: Look,
+        (at, radius): ([f64; 2], f64),
+        class: &str,
+        data: &[(&str, f64)],
+        title: &str,
+    ) {
+        let (data, title, d) = (attributes(data), escape(title), look.outline(at, radius));
+        self.add(format_args!(
+            "<path d='{d}' class='point {class}'{data}><title>{title}</title></path>"
+        ));
+    }
+
+    /// Closes a group.
+    pub(super) fn close(&mut self) {
+        self.body.push_str("</g>\n");
+    }
+
+    /// Draws a rectangle; `data` are the exact figures behind the shape, by
+    /// name.
+    pub(super) fn rect(
+        &mut self,
+        [x, y, width, height]: [f64; 4],
+        class: &str,
+        data: &[(&str, f64)],
+        title: &str,
+    ) {
+        let (data, title) = (attributes(data), escape(title));
+        self.add(format_args!(
+            "<rect x='{x:.1}' y='{y:.1}' width='{width:.1}' height='{height:.1}' \
+             class='{class}'{data}><title>{title}</title></rect>"
+        ));
+    }
+
+    /// Draws a coloured square without a figure behind it.
+    pub(super) fn key(&mut self, [x, y]: [f64; 2], side: f64, class: &str) {
+        self.add(format_args!(
+            "<rect x='{x:.1}' y='{y:.1}' width='{side}' height='{side}' class='key {class}'/>"
+        ));
+    }
+
+    pub(super) fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
+        self.add(format_args!(
+            "<line x1='{x1:.1}' y1='{y1:.1}' x2='{x2:.1}' y2='{y2:.1}' class='{class}'/>"
+        ));
+    }
+
+    /// Draws a path through points.
+    pub(super) fn path(&mut self, points: &[[f64; 2]], class: &str) {
+        self.shape(&through(points), class);
+    }
+
+    /// Draws a closed path through points.
+    pub(super) fn polygon(&mut self, points: &[[f64; 2]], class: &str) {
+        self.shape(&format!("{}z", through(points)), class);
+    }
+
+    /// Draws a path of commands.
+    pub(super) fn shape(&mut self, d: &str, class: &str) {
+        self.add(format_args!("<path d='{d}' class='{class}'/>"));
+    }
+
+    /// Draws a line that ends in an arrow's head.
+    pub(super) fn arrow(&mut self, [from, to]: [[f64; 2]; 2], class: &str) {
+        const HEAD: f64 = 7.0;
+        let [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+        let length = (dx * dx + dy * dy).sqrt();
+        if length < 2.0 * HEAD {
+            return;
+        }
+        let [ux, uy] = [dx / length, dy / length];
+        let neck = [to[0] - HEAD * ux, to[1] - HEAD * uy];
+        let [wx, wy] = [-uy * HEAD * 0.5, ux * HEAD * 0.5];
+        self.line([from[0], from[1], neck[0], neck[1]], class);
+        let head = [
+            to,
+            [neck[0] + wx, neck[1] + wy],
+            [neck[0] - wx, neck[1] - wy],
+        ];
+        self.polygon(&head, &format!("{class} head"));
+    }
+
+    /// Draws text; `anchor` is `start`, `middle` or `end`. Text that would leave the
+    /// image is moved inside.
+    pub(super) fn text(&mut self, [x, y]: [f64; 2], anchor: &str, class: &str, text: &str) {
+        let width = text_width(text);
+        let left = match anchor {
+            "start" => x,
+            "middle" => x - width / 2.0,
+            _ => x - width,
+        };
+        let most = (self.width - width - 1.0).max(0.0);
+        let x = x + left.clamp(0.0, most) - left;
+        let text = escape(text);
+        self.add(format_args!(
+            "<text x='{x:.1}' y='{y:.1}' text-anchor='{anchor}' class='{class}'>{text}</text>"
+        ));
+    }
+
+    /// Draws signs with names, in as many lines as they need; `sign` draws one into
+    /// a box of 14 pixels. Returns the height used.
+    pub(super) fn legend<T>(
+        &mut self,
+        [left, top]: [f64; 2],
+        entries: &[(T, String)],
+        sign: impl Fn(&mut Self, &T, [f64; 2]),
+    ) -> f64 {
+        const SIGN: f64 = 20.0;
+        const GAP: f64 = 18.0;
+        const LINE: f64 = 20.0;
+        if entries.is_empty() {
+            return 0.0;
+        }
+        let (mut x, mut y) = (left, top);
+        for (what, name) in entries {
+            let width = SIGN + text_width(name);
+            if x > left && x + width > self.width - 4.0 {
+                (x, y) = (left, y + LINE);
+            }
+            sign(self, what, [x, y]);
+            let room = self.width - 4.0 - x - SIGN;
+            self.text([x + SIGN, y + 10.5], "start", "t", &shortened(name, room));
+            x += width + GAP;
+        }
+        y + LINE - top
+    }
+
+    /// Returns the image, with the meaning of the mark where a row has it.
+    pub(super) fn finish(mut self) -> String {
+        if self.is_marked {
+            let means = "† computed on a CPU in place of its GPU";
+            self.text([4.0, self.height + 14.0], "start", "t m", means);
+            self.height += 20.0;
+        }
+        format!(
+            "<svg viewBox='0 0 {} {:.0}' {}\n{}</svg>",
+            self.width, self.height, self.head, self.body
+        )
+    }
+}
+
+/// Returns a text that is no wider than `room`: its middle gives way to an ellipsis.
+pub(super) fn shortened(text: &str, room: f64) -> String {
+    if text_width(text) <= room {
+        return text.to_owned();
+    }
+    let letters: Vec<char> = text.chars().collect();
+    let with = |kept: usize| {
+        let tail = kept / 2;
+        let [head, tail] = [&letters[..kept - tail], &letters[letters.len() - tail..]]
+            .map(|part| part.iter().collect::<String>());
+        format!("{}…{}", head.trim_end(), tail.trim_start())
+    };
+    let fits = |short: &String| text_width(short) <= room;
+    let mut shorter = (0..letters.len()).rev().map(with);
+    shorter.find(fits).unwrap_or_else(|| "…".to_owned())
+}
+
+fn through(points: &[[f64; 2]]) -> String {
+    let mut d = String::new();
+    for (i, [x, y]) in points.iter().enumerate() {
+        let command = if i == 0 { 'M' } else { 'L' };
+        let _ = write!(d, "{command}{x:.1} {y:.1}");
+    }
+    d
+}
+
+fn attributes(data: &[(&str, f64)]) -> String {
+    data.iter()
+        .map(|(name, value)| format!(" data-{name}='{value}'"))
+        .collect()
+}
+
+/// Escapes text for an element or an attribute.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_names_stays_text() {
+        let about = About {
+            id: "c",
+            title: "a'b",
+            desc: "<b>",
+        };
+        let mut svg = Svg::new(Size::Wide, about);
+        svg.open("<i>", "'");
+        svg.text(
+            [0.0, 0.0],
+            "start",
+            "t",
+            "<script>alert('&\u{1b}')</script>",
+        );
+        svg.close();
+        let text = svg.finish();
+        assert!(
+            !text.contains("<script>") && text.contains("&lt;script&gt;alert(&#39;&amp;[U+001B]"),
+            "{text}"
+        );
+        assert!(
+            text.contains("<title id='c-title'>a&#39;b</title>"),
+            "{text}"
+        );
+        assert!(
+            text.contains("data-name='&lt;i&gt;' data-system='&#39;'"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn text_gives_way_to_its_room() {
+        assert_eq!(shortened("SPIRT", 100.0), "SPIRT");
+        let short = shortened("LambdaML ScatterReduce", 80.0);
+        assert!(short.contains('…') && text_width(&short) <= 80.0, "{short}");
+        assert_eq!(shortened("SPIRT", 0.0), "…");
+        // Names of a sweep begin alike: what tells them apart is at their ends.
+        let names = [4, 12, 24].map(|w| format!("median-in-store-model-mobilenet-workers-{w}"));
+        let short = names.map(|name| shortened(&name, 180.0));
+        assert!(short[0] != short[1] && short[1] != short[2], "{short:?}");
+        assert!(
+            short.iter().all(|name| name.starts_with("median")),
+            "{short:?}"
+        );
+    }
+
+    #[test]
+    fn text_stays_inside_its_image() {
+        let about = About {
+            id: "c",
+            title: "",
+            desc: "",
+        };
+        let mut svg = Svg::new(Size::Narrow, about);
+        svg.text([348.0, 10.0], "middle", "t", "10,000 s");
+        let moved = 350.0 - 1.0 - text_width("10,000 s") / 2.0;
+        assert!(svg.finish().contains(&format!("x='{moved:.1}'")));
+    }
+
+    #[test]
+    fn an_arrow_between_near_points_is_left_out() {
+        let about = About {
+            id: "c",
+            title: "",
+            desc: "",
+        };
+        let mut svg = Svg::new(Size::Wide, about);
+        svg.arrow([[0.0, 0.0], [3.0, 0.0]], "arrow");
+        svg.arrow([[0.0, 0.0], [30.0, 0.0]], "arrow");
+        assert_eq!(svg.finish().matches("<path").count(), 1);
+    }
+}

@@ -1,0 +1,181 @@
+//! Stacked bars: where time, money and bytes go.
+
+use epochcost_spec::claims::Metric;
+use epochcost_spec::format;
+
+use super::{Chart, Labelled, STAGES, every_size};
+use crate::chart::{Bar, Bars, Segment, bars};
+use crate::tables::mean_items;
+
+/// Families of price dimensions, by the beginning of their names.
+const COSTS: [(&str, &[&str]); 8] = [
+    ("function time", &["lambda_gb_second", "serverless_gpu"]),
+    ("function requests", &["lambda_request"]),
+    ("state transitions", &["state_transition"]),
+    (
+        "object requests",
+        &["s3_put", "s3_list", "s3_get", "s3_delete"],
+    ),
+    ("object storage", &["s3_gb_month"]),
+    ("queue", &["sqs_request", "broker/"]),
+    ("databases", &["ec2/t2.medium"]),
+    ("instances", &["ec2/"]),
+];
+
+/// Names of the families of price dimensions, in their order.
+pub const COST_NAMES: [&str; COSTS.len()] = {
+    let mut names = [""; COSTS.len()];
+    let mut place = 0;
+    while place < names.len() {
+        names[place] = COSTS[place].0;
+        place += 1;
+    }
+    names
+};
+
+/// Returns the dollars of each family; what belongs to none is of instances.
+pub fn cost_parts<'a>(items: impl Iterator<Item = (&'a str, f64)>) -> [f64; COSTS.len()] {
+    let mut sums = [0.0; COSTS.len()];
+    for (dimension, usd) in items {
+        let family = COSTS
+            .iter()
+            .position(|(_, prefixes)| prefixes.iter().any(|prefix| dimension.starts_with(prefix)));
+        sums[family.unwrap_or(COSTS.len() - 1)] += usd;
+    }
+    sums
+}
+
+/// Draws seconds by stage.
+pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
+    let bar = |labelled: &Labelled<'_>| {
+        let row = labelled.row;
+        let seconds = STAGES.iter().map(|(_, parts)| {
+            row.stage(|seconds| parts.iter().map(|(_, part)| part(seconds)).sum())
+        });
+        bar(
+            labelled,
+            seconds,
+            row.estimate(Metric::SecondsPerEpoch).mean,
+        )
+    };
+    let drawn = Bars {
+        id: "stages-chart",
+        label: "Seconds by stage, per worker and epoch",
+        legend: STAGES.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        bars: rows.iter().map(bar).collect(),
+        tick_name: Some("wall seconds of an epoch"),
+        format: format::seconds,
+    };
+    let svg = every_size(|size| bars(&drawn, size))?;
+    let caption = "Mean seconds per worker and epoch, summed over its functions. Functions that \
+                   run in parallel (SPIRT's gradients) each count, so that the sum may pass the \
+                   wall time; cold starts between functions count in the wall time only."
+        .into();
+    Some(Chart::of_all(
+        "stages",
+        "Where the time goes",
+        caption,
+        drawn.data("seconds per worker and epoch"),
+        svg,
+    ))
+}
+
+/// Draws dollars by what is charged for.
+pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
+    let bar = |labelled: &Labelled<'_>| {
+        let items = mean_items(labelled.row, |trial| &trial.full);
+        let sums = cost_parts(items.iter().map(|item| (item.dimension.as_str(), item.usd)));
+        let sums = sums.into_iter().map(|usd| (usd > 0.0).then_some(usd));
+        bar(
+            labelled,
+            sums,
+            labelled.row.estimate(Metric::CostPaperUsd).mean,
+        )
+    };
+    let drawn = Bars {
+        id: "costs-chart",
+        label: "Cost of a trial by line item",
+        legend: COST_NAMES.map(str::to_owned).into(),
+        bars: rows.iter().map(bar).collect(),
+        tick_name: Some("cost by the paper's cost model"),
+        format: format::usd,
+    };
+    let svg = every_size(|size| bars(&drawn, size))?;
+    let caption =
+        "The cost of one trial by the full cost model. Short runs pay most for what is charged by the \
+                   minute or hour: databases, brokers and instances (at least 60 s each)."
+            .into();
+    Some(Chart::of_all(
+        "costs",
+        "Where the money goes",
+        caption,
+        drawn.data("USD per trial"),
+        svg,
+    ))
+}
+
+/// Draws bytes per worker, by direction.
+pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
+    let bar = |labelled: &Labelled<'_>| {
+        let workers = labelled.row.planned.row.job.workers as f64;
+        let bytes = |metric| {
+            labelled
+                .row
+                .estimate(metric)
+                .mean
+                .map(|bytes| bytes / workers)
+        };
+        let parts = [bytes(Metric::BytesUp), bytes(Metric::BytesDown)];
+        bar(labelled, parts.into_iter(), None)
+    };
+    let drawn = Bars {
+        id: "bytes-chart",
+        label: "Bytes of the exchange, per worker and trial",
+        legend: vec!["sent".into(), "received".into()],
+        bars: rows.iter().map(bar).collect(),
+        tick_name: None,
+        format: format::bytes,
+    };
+    let svg = every_size(|size| bars(&drawn, size))?;
+    let caption = "Payload bytes of the exchange, per worker over all epochs of a trial; data and \
+                   checkpoints are kept apart."
+        .into();
+    Some(Chart::of_all(
+        "bytes",
+        "Bytes per worker",
+        caption,
+        drawn.data("bytes per worker and trial"),
+        svg,
+    ))
+}
+
+/// Returns a row's bar of the parts that are known.
+fn bar(
+    labelled: &Labelled<'_>,
+    parts: impl Iterator<Item = Option<f64>>,
+    tick: Option<f64>,
+) -> Bar {
+    let segment = |(series, value): (usize, Option<f64>)| {
+        Some(Segment {
+            series,
+            value: value?,
+        })
+    };
+    Bar {
+        name: labelled.name.to_owned(),
+        system: labelled.system.clone(),
+        segments: parts.enumerate().filter_map(segment).collect(),
+        tick,
+    }
+}
+
+/// Keeps the style's colours and the charts' in step.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_colours_for_every_series() {
+        assert!(STAGES.len().max(COSTS.len()) <= crate::chart::COLOURS);
+    }
+}

@@ -1,0 +1,381 @@
+//! Sweeps: a metric against the field that varies, one line per system, with the
+//! places where two systems change their order.
+
+use epochcost_judge::analysis::titles::model_title;
+use epochcost_spec::claims::{Claim, Metric};
+use epochcost_spec::format;
+
+use super::{Chart, Labelled, every_size, variant_of};
+use crate::chart::{Axis, Crossing, End, Line, Lines, lines, looks};
+use crate::provenance::Provenance;
+
+/// Values of a field from which on it is a sweep.
+const LEAST_VALUES: usize = 3;
+
+/// Lines of a chart: more cannot be told apart.
+const MOST_LINES: usize = 24;
+
+/// Factor over which an axis is logarithmic.
+const FAR: f64 = 8.0;
+
+/// A field of a row that a sweep varies.
+struct Field {
+    name: &'static str,
+    of: fn(&Labelled<'_>) -> f64,
+    /// How a line's name gives its value.
+    text: fn(&Labelled<'_>) -> String,
+    format: fn(f64) -> String,
+}
+
+const FIELDS: [Field; 4] = [
+    Field {
+        name: "parameters of the model",
+        of: |row| row.row.planned.row.sizes().parameters as f64,
+        text: |row| model_title(&row.row.planned.row.job.model),
+        format: millions,
+    },
+    Field {
+        name: "workers",
+        of: |row| row.row.planned.row.job.workers as f64,
+        text: |row| format!("W={}", row.row.planned.row.job.workers),
+        format: format::count,
+    },
+    Field {
+        name: "samples of a batch",
+        of: |row| row.row.planned.row.job.batch_size as f64,
+        text: |row| format!("b={}", row.row.planned.row.job.batch_size),
+        format: format::count,
+    },
+    Field {
+        name: "memory of a function, MB",
+        of: |row| f64::from(row.row.planned.row.memory_mb),
+        text: |row| format::megabytes(row.row.planned.row.memory_mb.into()),
+        format: format::count,
+    },
+];
+
+fn millions(value: f64) -> String {
+    if value < 1e6 {
+        format::count(value)
+    } else {
+        format!("{} M", format::number(value / 1e6))
+    }
+}
+
+/// A line with what it holds besides the swept field and the system.
+struct Series<'a> {
+    rest: String,
+    variant: String,
+    rows: Vec<&'a Labelled<'a>>,
+}
+
+/// Returns charts of the metric that the claims compare, and of cost, against the
+/// field with most values; nothing where no field has three for one system.
+pub(super) fn sweeps(
+    rows: &[Labelled<'_>],
+    claims: &[Claim],
+    provenance: Provenance,
+) -> Vec<Chart> {
+    let best = FIELDS
+        .iter()
+        .map(|field| (field, series(rows, field)))
+        .max_by_key(|(field, series)| (longest(field, series), std::cmp::Reverse(series.len())));
+    let Some((field, series)) = best else {
+        return Vec::new();
+    };
+    if longest(field, &series) < LEAST_VALUES || series.len() > MOST_LINES {
+        return Vec::new();
+    }
+    let is_simulated = provenance == Provenance::Simulated;
+    let simulated = if is_simulated { "simulated " } else { "" };
+    let (metric, name) = match claimed(claims) {
+        Metric::Synchronise => (Metric::Synchronise, "seconds of synchronising per epoch"),
+        _ => (Metric::SecondsPerEpoch, "seconds per epoch"),
+    };
+    let time = chart(&Sweep {
+        id: "sweep-time",
+        title: format!("Time against {}", field.name),
+        y: format!("{simulated}{name}"),
+        format: format::seconds,
+        value: &|row| row.row.estimate(metric).mean,
+        field,
+        series: &series,
+        is_simulated,
+    });
+    let cost = chart(&Sweep {
+        id: "sweep-cost",
+        title: format!("Cost against {}", field.name),
+        y: "cost of an epoch with everything billed, USD".to_owned(),
+        format: format::usd,
+        value: &|row| {
+            let usd = row.row.estimate(Metric::CostFullUsd).mean?;
+            Some(usd / row.row.planned.row.job.epochs as f64)
+        },
+        field,
+        series: &series,
+        is_simulated,
+    });
+    time.into_iter().chain(cost).collect()
+}
+
+/// Returns the metric of time that most claims compare rows by.
+fn claimed(claims: &[Claim]) -> Metric {
+    let of = |metric: Metric| {
+        let is_compared = |claim: &&Claim| claim.formula.is_some();
+        let compared = claims.iter().filter(is_compared);
+        compared
+            .filter(|claim| claim.metric == Some(metric))
+            .count()
+    };
+    if of(Metric::Synchronise) > of(Metric::SecondsPerEpoch) {
+        Metric::Synchronise
+    } else {
+        Metric::SecondsPerEpoch
+    }
+}
+
+/// Returns rows that differ in the field alone, together.
+fn series<'a>(rows: &'a [Labelled<'a>], field: &Field) -> Vec<Series<'a>> {
+    let mut series: Vec<Series<'a>> = Vec::new();
+    for row in rows.iter().filter(|row| row.row.succeeded().count() > 0) {
+        let others = FIELDS.iter().filter(|other| other.name != field.name);
+        let rest = others
+            .map(|other| (other.text)(row))
+            .collect::<Vec<_>>()
+            .join(" · ");
+        let variant = variant(row);
+        let found = series
+            .iter_mut()
+            .find(|known| known.rest == rest && known.variant == variant);
+        match found {
+            Some(known) => known.rows.push(row),
+            None => series.push(Series {
+                rest,
+                variant,
+                rows: vec![row],
+            }),
+        }
+    }
+    for line in &mut series {
+        line.rows
+            .sort_by(|a, b| (field.of)(a).total_cmp(&(field.of)(b)));
+    }
+    series
+}
+
+/// Returns the system with what an entry of it is set to: its rows' id without what a
+/// sweep appends.
+fn variant(row: &Labelled<'_>) -> String {
+    let planned = &row.row.planned.row;
+    let settings = serde_json::to_string(&planned.job.settings).unwrap_or_default();
+    format!(
+        "{} {} {settings}",
+        planned.job.system,
+        planned.job.fidelity.as_str()
+    )
+}
+
+fn longest(field: &Field, series: &[Series<'_>]) -> usize {
+    let values = |line: &Series<'_>| {
+        let mut values: Vec<f64> = line.rows.iter().map(|row| (field.of)(row)).collect();
+        values.dedup();
+        // Two rows of one value are no sweep of this field.
+        if values.len() == line.rows.len() {
+            values.len()
+        } else {
+            0
+        }
+    };
+    series.iter().map(values).max().unwrap_or(0)
+}
+
+/// A chart to draw.
+struct Sweep<'a> {
+    id: &'a str,
+    title: String,
+    y: String,
+    format: fn(f64) -> String,
+    value: &'a dyn Fn(&Labelled<'_>) -> Option<f64>,
+    field: &'a Field,
+    series: &'a [Series<'a>],
+    is_simulated: bool,
+}
+
+fn chart(sweep: &Sweep<'_>) -> Option<Chart> {
+    let points = |line: &Series<'_>| -> Vec<[f64; 2]> {
+        let rows = line.rows.iter();
+        rows.filter_map(|row| Some([(sweep.field.of)(row), (sweep.value)(row)?]))
+            .collect()
+    };
+    let firsts: Vec<(&Series<'_>, &Labelled<'_>)> = (sweep.series.iter())
+        .filter_map(|line| Some((line, *line.rows.first()?)))
+        .collect();
+    let names: Vec<String> = (firsts.iter())
+        .map(|(line, first)| name(sweep, line, first))
+        .collect();
+    let looks = looks(
+        (firsts.iter().zip(&names))
+            .map(|((_, first), name)| (first.system.as_str(), variant_of(name))),
+    );
+    let all: Vec<Line> = (firsts.iter().zip(&names).zip(looks))
+        .map(|(((line, first), name), look)| Line {
+            name: name.clone(),
+            system: first.system.clone(),
+            look,
+            points: points(line),
+            end: End::Complete,
+        })
+        .collect();
+    if all.iter().all(|line| line.points.len() < 2) {
+        return None;
+    }
+    let crossings = crossings(sweep, &all);
+    let spread = |axis: usize| {
+        let values = all
+            .iter()
+            .flat_map(|line| &line.points)
+            .map(|point| point[axis]);
+        let (low, high) = values.fold((f64::INFINITY, 0.0), |(low, high), value| {
+            (f64::min(low, value), f64::max(high, value))
+        });
+        low > 0.0 && high / low > FAR
+    };
+    let (x_log, y_log) = (spread(0), spread(1));
+    let caption = caption(&crossings);
+    let drawn = Lines {
+        id: &format!("{}-chart", sweep.id),
+        label: &sweep.title,
+        x: Axis {
+            name: sweep.field.name,
+            format: sweep.field.format,
+            whole: false,
+            log: x_log,
+            most: None,
+        },
+        y: Axis {
+            name: &sweep.y,
+            format: sweep.format,
+            whole: false,
+            log: y_log,
+            most: None,
+        },
+        lines: all,
+        target: None,
+        crossings,
+    };
+    let svg = every_size(|size| lines(&drawn, size))?;
+    // The finding is the title; seconds of this machine find none.
+    let title = match drawn.crossings.as_slice() {
+        [one] if sweep.is_simulated => {
+            let crossing = one.title.replace(" at about ", " cross at about ");
+            format!("{}: {crossing}", sweep.title)
+        }
+        _ => sweep.title.clone(),
+    };
+    let chart = Chart::of_all(sweep.id, &title, caption, drawn.data(), svg);
+    Some(Chart {
+        name: sweep.title.clone(),
+        ..chart
+    })
+}
+
+/// Returns the line's name: the system's, and what distinguishes lines of it.
+fn name(sweep: &Sweep<'_>, line: &Series<'_>, first: &Labelled<'_>) -> String {
+    let mut name = first.system.clone();
+    let others = FIELDS.iter().filter(|other| other.name != sweep.field.name);
+    for other in others {
+        let text = (other.text)(first);
+        let mut lines = sweep.series.iter().filter_map(|line| line.rows.first());
+        if lines.any(|other_first| (other.text)(other_first) != text) {
+            name.push_str(&format!(" · {text}"));
+        }
+    }
+    // Entries of one system that differ in their settings are named by their rows.
+    let same = |other: &&Series<'_>| {
+        other.rest == line.rest
+            && other
+                .rows
+                .first()
+                .is_some_and(|row| row.system == first.system)
+    };
+    if sweep.series.iter().filter(same).count() > 1 {
+        first.name.to_owned()
+    } else {
+        name
+    }
+}
+
+fn caption(crossings: &[Crossing]) -> String {
+    let mut caption = "One line per system; every point is a row of the table.".to_owned();
+    if !crossings.is_empty() {
+        let places: Vec<&str> = crossings
+            .iter()
+            .map(|crossing| crossing.title.as_str())
+            .collect();
+        caption.push_str(&format!(
+            " Rings mark where two systems change their order, between two rows: {}.",
+            places.join("; ")
+        ));
+    }
+    caption
+}
+
+/// Returns where lines of different systems and otherwise equal rows cross.
+fn crossings(sweep: &Sweep<'_>, lines: &[Line]) -> Vec<Crossing> {
+    let mut found = Vec::new();
+    for (i, (a, of_a)) in lines.iter().zip(sweep.series).enumerate() {
+        for (b, of_b) in lines.iter().zip(sweep.series).skip(i + 1) {
+            if of_a.rest != of_b.rest || a.system == b.system {
+                continue;
+            }
+            for at in crossing(&a.points, &b.points) {
+                let x = (sweep.field.format)(at[0]);
+                let (a, b) = (&a.name, &b.name);
+                found.push(Crossing {
+                    at,
+                    title: format!("{a} and {b} at about {x}"),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Returns where two lines cross, straight on logarithmic axes between points that
+/// both have.
+fn crossing(a: &[[f64; 2]], b: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    let common: Vec<[f64; 3]> = a
+        .iter()
+        .filter_map(|[x, y]| {
+            let other = b.iter().find(|[other, _]| other == x)?;
+            (*x > 0.0 && *y > 0.0 && other[1] > 0.0).then_some([*x, *y, other[1]])
+        })
+        .collect();
+    let pairs = common.windows(2);
+    pairs
+        .filter_map(|pair| {
+            let [[x0, a0, b0], [x1, a1, b1]] = [pair[0], pair[1]];
+            let (from, to) = ((a0 / b0).ln(), (a1 / b1).ln());
+            let share = from / (from - to);
+            (from * to < 0.0).then(|| [x0 * (x1 / x0).powf(share), a0 * (a1 / a0).powf(share)])
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crossing_lies_between_the_points_that_change_their_order() {
+        let a = [[1.0, 1.0], [10.0, 10.0], [100.0, 100.0]];
+        let b = [[1.0, 2.0], [10.0, 5.0], [100.0, 12.5]];
+        let found = crossing(&a, &b);
+        assert_eq!(found.len(), 1);
+        let [x, y] = found[0];
+        // Both lines are straight: y = x, and y = 2 x^log10(2.5).
+        assert!((y - x).abs() < 1e-9 * x, "{found:?}");
+        assert!((2.0 * x.powf(2.5f64.log10()) - y).abs() < 1e-9, "{found:?}");
+        assert!(crossing(&a, &a).is_empty());
+    }
+}

@@ -1,0 +1,185 @@
+//! The run as a Workflow Run RO-Crate: what was run, with which program, and which files came
+//! of it, in the vocabulary of research repositories.
+
+use epochcost_record::{Manifest, RunDirectory};
+use epochcost_spec::format;
+use epochcost_spec::hash::sha256_of;
+use serde_json::{Value, json};
+
+use super::downloads::present;
+
+/// File that makes a directory an RO-Crate.
+pub(super) const FILE: &str = "ro-crate-metadata.json";
+/// The workflow: the experiment as it was resolved.
+const WORKFLOW: &str = "experiment.yaml";
+
+/// Profiles that the crate follows: address, name and version.
+const PROFILES: [(&str, &str, &str); 3] = [
+    (
+        "https://w3id.org/ro/wfrun/process/0.5",
+        "Process Run Crate",
+        "0.5",
+    ),
+    (
+        "https://w3id.org/ro/wfrun/workflow/0.5",
+        "Workflow Run Crate",
+        "0.5",
+    ),
+    (
+        "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
+        "Workflow RO-Crate",
+        "1.0",
+    ),
+];
+
+/// Files that are known before the run; the others are its results.
+const INPUTS: [&str; 4] = ["prices.yaml", "plan.json", "claims.json", WORKFLOW];
+
+/// Returns the content of `ro-crate-metadata.json`.
+pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
+    let manifest = run.manifest();
+    let mut files = present(run);
+    files.push((
+        "report.html",
+        "figures, verdicts and their origin, for people",
+    ));
+    let id = |name: &str| match name {
+        "events" => "events/".to_owned(),
+        file => file.to_owned(),
+    };
+    let references = |names: &[&str]| -> Vec<Value> {
+        names.iter().map(|name| json!({"@id": id(name)})).collect()
+    };
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let (inputs, results): (Vec<&str>, Vec<&str>) = names
+        .iter()
+        .copied()
+        .partition(|name| INPUTS.contains(name));
+    let inputs: Vec<&str> = inputs
+        .into_iter()
+        .filter(|name| *name != WORKFLOW)
+        .collect();
+    // The crate and its root.
+    let mut graph = vec![
+        json!({
+            "@id": FILE, "@type": "CreativeWork", "about": {"@id": "./"},
+            "conformsTo": [{"@id": "https://w3id.org/ro/crate/1.1"}, {"@id": PROFILES[2].0}],
+        }),
+        json!({
+            "@id": "./", "@type": "Dataset",
+            "name": manifest.run_id,
+            "description": description(manifest),
+            "datePublished": manifest.created,
+            "license": {"@id": "#licence"},
+            "conformsTo": PROFILES.map(|(address, ..)| json!({"@id": address})),
+            "hasPart": references(&names),
+            "mainEntity": {"@id": WORKFLOW},
+            "mentions": {"@id": "#run"},
+        }),
+        json!({
+            "@id": "#licence", "@type": "CreativeWork", "name": "not stated",
+            "description": "Whoever publishes the results of this run states their licence here.",
+        }),
+    ];
+    let profile = |(address, name, version): (&str, &str, &str)| json!({"@id": address, "@type": "CreativeWork", "name": name, "version": version});
+    graph.extend(PROFILES.map(profile));
+    // What was run, and with what.
+    let mut objects = references(&inputs);
+    objects.extend(
+        manifest
+            .datasets
+            .iter()
+            .map(|set| json!({"@id": format!("#data-{}", set.name)})),
+    );
+    let mut action = json!({
+        "@id": "#run", "@type": "CreateAction",
+        "name": format::shell_words(&manifest.command),
+        "description": description(manifest),
+        "startTime": with_offset(&manifest.created),
+        "actionStatus": "http://schema.org/CompletedActionStatus",
+        "instrument": {"@id": WORKFLOW},
+        "object": objects,
+        "result": references(&results),
+    });
+    if let Some(ended) = ended(run) {
+        action["endTime"] = ended.into();
+    }
+    graph.push(action);
+    graph.push(json!({
+        "@id": "#epochcost", "@type": ["ComputerLanguage", "SoftwareApplication"],
+        "name": "epochcost", "version": manifest.epochcost.version,
+        "identifier": manifest.epochcost.sha256,
+    }));
+    graph.extend(manifest.datasets.iter().map(|set| {
+        let origin = if set.generated {
+            "generated"
+        } else {
+            "published"
+        };
+        json!({
+            "@id": format!("#data-{}", set.name), "@type": "CreativeWork", "name": set.name,
+            "description": format!("{origin} data; manifest.json has the checksum of every file"),
+        })
+    }));
+    // The files.
+    graph.extend(files.iter().map(|(name, what)| match *name {
+        WORKFLOW => json!({
+            "@id": WORKFLOW, "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+            "name": manifest.experiment, "description": what,
+            "encodingFormat": format_of(name),
+            "version": sha256_of(&run.path().join(name)).ok(),
+            "programmingLanguage": {"@id": "#epochcost"},
+        }),
+        "events" => json!({"@id": id(name), "@type": "Dataset", "name": name, "description": what}),
+        _ => json!({
+            "@id": name, "@type": "File", "name": name, "description": what,
+            "encodingFormat": format_of(name),
+        }),
+    }));
+    json!({
+        "@context": [
+            "https://w3id.org/ro/crate/1.1/context",
+            "https://w3id.org/ro/terms/workflow-run/context",
+        ],
+        "@graph": graph,
+    })
+}
+
+/// Returns when the last trial ended; nothing where trials ran in virtual time.
+fn ended(run: &RunDirectory) -> Option<String> {
+    let is_virtual = run.manifest().simulation.is_some();
+    let trials = run.trials().ok().filter(|_| !is_virtual)?;
+    let ends = trials.iter().map(|trial| trial.started_s + trial.wall_s);
+    let last = ends.max_by(f64::total_cmp)?;
+    let at = jiff::Timestamp::from_second(last.ceil() as i64).ok()?;
+    Some(with_offset(&at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()))
+}
+
+/// Returns a time in UTC with its offset in digits, as the profile wants it.
+fn with_offset(time: &str) -> String {
+    match time.strip_suffix('Z') {
+        Some(time) => format!("{time}+00:00"),
+        None => time.to_owned(),
+    }
+}
+
+fn description(manifest: &Manifest) -> String {
+    format!(
+        "Run of the experiment {} on the platform {} by epochcost {}",
+        manifest.experiment, manifest.platform, manifest.epochcost.version
+    )
+}
+
+/// Returns the media type of a file, by its extension.
+fn format_of(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("json") => "application/json",
+        Some("jsonl") => "application/jsonl",
+        Some("yaml") => "application/yaml",
+        Some("xml") => "application/xml",
+        Some("tsv") => "text/tab-separated-values",
+        Some("md") => "text/markdown",
+        Some("html") => "text/html",
+        _ => "application/octet-stream",
+    }
+}

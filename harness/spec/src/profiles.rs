@@ -1,0 +1,202 @@
+//! Platform and compute profiles: those shipped with this program, and files.
+
+pub mod hardware;
+pub mod misses;
+
+use std::path::Path;
+
+use epochcost_simulator::profile::{ComputeProfile, Constant, FunctionDevice, Profile};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::shipped as files;
+use crate::suggest::did_you_mean;
+use crate::yaml::{self, Fault};
+
+/// The platform profile of everything that names none: that of the smaller errors on measurements
+/// that it was not fitted to.
+pub const DEFAULT: &str = "aws-us-east-1-2024";
+
+/// A platform profile as a file has it.
+pub type PlatformFile = Profile<Constant>;
+
+/// A compute profile as a file has it.
+pub type ComputeFile = ComputeProfile;
+
+/// Names and texts of profiles in a directory.
+macro_rules! profiles_in {
+    ($directory:literal: $($name:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("../../profiles/", $directory, $name, ".yaml")))),+]
+    };
+}
+
+/// The platform profiles of this program, by name.
+const PLATFORMS: [(&str, &str); 4] =
+    profiles_in!("": "aws-us-east-1", "aws-us-east-1-2024", "laptop", "serverless-gpu");
+
+/// The compute profiles of this program, by name.
+const COMPUTE: [(&str, &str); 7] = profiles_in!("compute/": "epochcost-vcpu", "laptop",
+    "published-cost-performance", "published-p2p-instance", "published-p2p-lambda", "pytorch-vcpu", "stated-flops");
+
+/// Why a profile cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}; {remedy}")]
+pub struct ProfileError {
+    /// What is wrong, and where.
+    pub problem: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// Returns the name or path of a profile that a file names, as [`platform`] and [`compute`] take
+/// it: paths are relative to the file's directory, or else to the current one.
+pub fn beside(file: &Path, name: &str) -> String {
+    let path = Path::new(name);
+    let beside = file.parent().map(|directory| directory.join(path));
+    match beside {
+        Some(beside) if is_path(name) && path.is_relative() && beside.is_file() => {
+            beside.display().to_string()
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// Returns whether a name is that of a file; others are those of shipped profiles.
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '.'])
+}
+
+/// The platform profile of that name, or in that file.
+///
+/// # Errors
+/// When there is none, or its numbers make no sense.
+pub fn platform(name: &str) -> Result<Profile<Constant>, ProfileError> {
+    find(name, &PLATFORMS, "platform", Profile::faults)
+}
+
+/// Returns the shipped platform profile of that name; `None` without one.
+pub fn shipped_platform(name: &str) -> Option<Profile<Constant>> {
+    PLATFORMS.iter().find(|(known, _)| *known == name)?;
+    platform(name).ok()
+}
+
+/// The compute profile of that name, or in that file.
+///
+/// # Errors
+/// As [`platform`].
+pub fn compute(name: &str) -> Result<ComputeProfile, ProfileError> {
+    find(name, &COMPUTE, "compute", ComputeProfile::faults)
+}
+
+/// The names of the shipped platform and compute profiles.
+pub fn shipped() -> (Vec<&'static str>, Vec<&'static str>) {
+    let names = |shipped: &'static [(&'static str, &'static str)]| {
+        shipped.iter().map(|(name, _)| *name).collect()
+    };
+    (names(&PLATFORMS), names(&COMPUTE))
+}
+
+/// Texts of the places that this program brings along.
+pub const PLACES: &[&str] = include!(concat!(env!("OUT_DIR"), "/places.rs"));
+
+/// Returns a field of one line of a place's text.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = text.lines();
+    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+/// Returns the shipped platform profiles whose functions have a GPU, each with the places there:
+/// `serverless-gpu (cloud-run-l4)`.
+pub fn with_gpu_functions() -> String {
+    let platforms = shipped().0.into_iter().filter_map(shipped_platform);
+    let with_gpu = platforms.filter(|own| own.function_device == FunctionDevice::Cuda);
+    let named = with_gpu.map(|own| {
+        let there = |text: &&&str| field(text, "profile") == Some(own.name.as_str());
+        let places = PLACES.iter().filter(there);
+        let places: Vec<&str> = places.filter_map(|text| field(text, "name")).collect();
+        format!("{} ({})", own.name, places.join(", "))
+    });
+    named.collect::<Vec<_>>().join(" or ")
+}
+
+fn find<T: DeserializeOwned + JsonSchema>(
+    name: &str,
+    shipped: &[(&str, &str)],
+    kind: &str,
+    faults: fn(&T) -> Vec<(String, String)>,
+) -> Result<T, ProfileError> {
+    if let Some((_, text)) = shipped.iter().find(|(known, _)| *known == name) {
+        return parse(name, text, faults);
+    }
+    if !is_path(name) {
+        let known: Vec<&str> = shipped.iter().map(|(known, _)| *known).collect();
+        return Err(ProfileError {
+            problem: format!("there is no {kind} profile `{name}`"),
+            remedy: format!(
+                "{}, or name a file (./{name}.yaml)",
+                did_you_mean(name, &known)
+            ),
+        });
+    }
+    let text = files::read_to_string(Path::new(name)).map_err(|error| ProfileError {
+        problem: format!("failed to read the {kind} profile {name}: {error}"),
+        remedy: "give the path of a profile: in an experiment, from the directory of its file or \
+                 from the current one"
+            .into(),
+    })?;
+    parse(name, &text, faults)
+}
+
+fn parse<T: DeserializeOwned + JsonSchema>(
+    name: &str,
+    text: &str,
+    faults: fn(&T) -> Vec<(String, String)>,
+) -> Result<T, ProfileError> {
+    let read = yaml::read(name, text, |profile: &mut T| {
+        match faults(profile).into_iter().next() {
+            None => Ok(()),
+            Some((path, problem)) => Err(Fault {
+                path,
+                problem,
+                remedy: "correct it there; docs/PROFILES.md describes the format".to_owned(),
+            }),
+        }
+    });
+    read.map_err(|(problem, remedy)| ProfileError { problem, remedy })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_shipped_profile_can_be_used_and_has_its_name() {
+        let (platforms, computes) = shipped();
+        for name in platforms {
+            assert_eq!(platform(name).unwrap().name, name);
+        }
+        for name in computes {
+            assert_eq!(compute(name).unwrap().name, name);
+        }
+    }
+
+    #[test]
+    fn a_path_is_relative_to_the_file_that_names_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::write(at("mine.yaml"), "").unwrap();
+        let plan = directory.path().join("plan.yaml");
+        assert_eq!(beside(&plan, "./mine.yaml"), at("./mine.yaml"));
+        assert_eq!(beside(&plan, "mine.yaml"), at("mine.yaml"));
+        for other in ["laptop", "other.yaml", "results/mine.yaml", "/mine.yaml"] {
+            assert_eq!(beside(&plan, other), other);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_right_is_suggested() {
+        let error = platform("aws-us-east").unwrap_err();
+        assert!(error.remedy.contains("aws-us-east-1"), "{error}");
+    }
+}

@@ -1,0 +1,252 @@
+//! Files that this program brings along: experiments with their published tables and
+//! validations, and the profiles, places and prices that users begin their own from.
+//!
+//! A path that begins with [`ROOT`] names one of them. What reads experiments, and the files
+//! beside experiments, reads through this module, so that both kinds of path work.
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// Start of the path of a file that this program brings along.
+pub const ROOT: &str = "shipped:";
+/// Directory of experiments, on disk and among the shipped files.
+const EXPERIMENTS: &str = "experiments";
+/// Extension of experiment files.
+const EXTENSION: &str = ".yaml";
+
+/// Names and contents, in the order of names within a directory.
+const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// Returns name and content of every file.
+pub fn files() -> &'static [(&'static str, &'static str)] {
+    FILES
+}
+
+/// Returns the name of a shipped file or directory, `..` resolved; `None` for a path on disk.
+fn name(path: &Path) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.to_str()?.strip_prefix(ROOT)?.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Returns whether a path names a shipped file or directory.
+pub fn is_shipped(path: &Path) -> bool {
+    name(path).is_some()
+}
+
+/// Returns the content of a shipped file.
+fn content(name: &str) -> Option<&'static str> {
+    let file = FILES.iter().find(|(known, _)| *known == name)?;
+    Some(file.1)
+}
+
+/// Most bytes of a file that a user names.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Reads a file.
+///
+/// # Errors
+/// When it cannot be read or has more than 64 MiB; a shipped file when there is none of that name.
+pub fn read(path: &Path) -> io::Result<Cow<'static, [u8]>> {
+    match name(path) {
+        None => {
+            let mut bytes = Vec::new();
+            let file = std::fs::File::open(path)?;
+            if file.take(MOST_BYTES + 1).read_to_end(&mut bytes)? as u64 > MOST_BYTES {
+                return Err(io::Error::new(
+                    io::ErrorKind::FileTooLarge,
+                    "more than 64 MiB",
+                ));
+            }
+            Ok(Cow::Owned(bytes))
+        }
+        Some(name) => content(&name)
+            .map(|text| Cow::Borrowed(text.as_bytes()))
+            .ok_or_else(|| io::ErrorKind::NotFound.into()),
+    }
+}
+
+/// Reads a text file.
+///
+/// # Errors
+/// As [`read`], and when it is not UTF-8.
+pub fn read_to_string(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path)?.into_owned())
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Returns whether there is a file.
+pub fn is_file(path: &Path) -> bool {
+    match name(path) {
+        None => path.is_file(),
+        Some(name) => content(&name).is_some(),
+    }
+}
+
+/// Returns whether there is a directory.
+pub fn is_directory(path: &Path) -> bool {
+    match name(path) {
+        None => path.is_dir(),
+        Some(name) => below(&name).next().is_some(),
+    }
+}
+
+/// Returns the shipped files below a shipped directory, with their paths.
+pub fn paths_below(directory: &Path) -> Vec<PathBuf> {
+    let Some(directory) = name(directory) else {
+        return Vec::new();
+    };
+    below(&directory)
+        .map(|file| PathBuf::from(format!("{ROOT}{file}")))
+        .collect()
+}
+
+fn below(directory: &str) -> impl Iterator<Item = &'static str> {
+    let start = format!("{}/", directory.trim_end_matches('/'));
+    let names = FILES.iter().map(|(name, _)| *name);
+    names.filter(move |name| name.starts_with(&start))
+}
+
+/// Returns the directory of experiments: `experiments` in the current directory, or else the
+/// shipped one.
+pub fn experiments() -> PathBuf {
+    let here = PathBuf::from(EXPERIMENTS);
+    if here.is_dir() {
+        here
+    } else {
+        shipped_experiments()
+    }
+}
+
+/// Returns the directory of the shipped experiments.
+pub fn shipped_experiments() -> PathBuf {
+    PathBuf::from(format!("{ROOT}{EXPERIMENTS}"))
+}
+
+/// Returns the file of an experiment that a user named: the file of that path, if there is
+/// one; else the experiment of that name (`smoke`, `cost-performance/table2`) in the directory
+/// `experiments`; else the shipped one; else the path as it is.
+pub fn experiment(named: &Path) -> PathBuf {
+    let is_plain = named
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    let is_there = named.exists() && !named.is_dir();
+    if is_there || !is_plain {
+        return named.to_owned();
+    }
+    let candidates = id(named).map(|id| {
+        let file = format!("{EXPERIMENTS}/{id}{EXTENSION}");
+        let shipped = format!("{ROOT}{file}");
+        [PathBuf::from(file), PathBuf::from(shipped)]
+    });
+    let mut candidates = candidates.into_iter().flatten();
+    let found = candidates.find(|candidate| is_file(candidate));
+    found.unwrap_or_else(|| named.to_owned())
+}
+
+/// Returns the directory of experiments that a user named: that of its path, if there is one;
+/// else the shipped one of that name (`experiments`, `cost-performance`).
+pub fn directory(named: &Path) -> Option<PathBuf> {
+    if named.is_dir() {
+        return Some(named.to_owned());
+    }
+    let shipped = if named == Path::new(EXPERIMENTS) {
+        shipped_experiments()
+    } else {
+        shipped_experiments().join(id(named)?)
+    };
+    is_directory(&shipped).then_some(shipped)
+}
+
+/// Returns the name of an experiment: its path below `experiments`, without extension.
+pub fn id(named: &Path) -> Option<&str> {
+    let name = named.to_str()?;
+    let name = name.strip_prefix(ROOT).unwrap_or(name);
+    let name = name.strip_prefix("experiments/").unwrap_or(name);
+    Some(name.strip_suffix(EXTENSION).unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_shipped_file_is_the_one_in_the_source() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for (name, content) in files() {
+            let above = if name.starts_with("experiments/") {
+                "../.."
+            } else {
+                ".."
+            };
+            let on_disk = std::fs::read_to_string(source.join(above).join(name)).unwrap();
+            assert_eq!(*content, on_disk, "{name}");
+            let path = PathBuf::from(format!("{ROOT}{name}"));
+            assert_eq!(read_to_string(&path).unwrap(), on_disk);
+            assert!(
+                is_file(&path) && is_directory(path.parent().unwrap()),
+                "{name}"
+            );
+        }
+        assert!(files().len() > 90, "{}", files().len());
+    }
+
+    #[test]
+    fn names_are_paths_below_the_directory() {
+        let shipped = PathBuf::from("shipped:experiments/smoke.yaml");
+        // Tests of this crate run in its directory, which has no experiments.
+        for named in [
+            "smoke",
+            "smoke.yaml",
+            "experiments/smoke.yaml",
+            "shipped:experiments/smoke.yaml",
+        ] {
+            assert_eq!(experiment(Path::new(named)), shipped, "{named}");
+        }
+        let table = experiment(Path::new("cost-performance/table2"));
+        assert_eq!(
+            table,
+            Path::new("shipped:experiments/cost-performance/table2.yaml")
+        );
+        for missing in [
+            "smok",
+            "./smoke",
+            "/smoke.yaml",
+            "cost-performance",
+            "Cargo.toml",
+        ] {
+            assert_eq!(experiment(Path::new(missing)), Path::new(missing));
+        }
+    }
+
+    #[test]
+    fn directories_are_told_from_files_and_from_nothing() {
+        let at = |name: &str| PathBuf::from(format!("{ROOT}{name}"));
+        assert!(is_directory(&at("experiments")) && !is_file(&at("experiments")));
+        assert!(!is_directory(&at("experiment")) && !is_directory(&at("experiments/smoke.yaml")));
+        assert!(read(&at("experiments/none.yaml")).is_err());
+        let around = at("experiments/validation/../smoke.yaml");
+        assert_eq!(
+            read(&around).unwrap(),
+            read(&at("experiments/smoke.yaml")).unwrap()
+        );
+        let below = paths_below(&at("experiments/validation"));
+        assert!(below.contains(&at("experiments/validation/data/exchanges.csv")));
+        assert!(
+            below
+                .iter()
+                .all(|path| path.starts_with(at("experiments/validation")))
+        );
+    }
+}
