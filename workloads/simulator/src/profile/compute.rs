@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::constant::{Constant, FittedTo, is_date};
 
-/// Bytes of vectors per second that a T4 reads and writes in its memory: 69 % of the 320 GB/s of its
-/// data sheet (Jia et al. 2019, arXiv 1903.07486, table of measured bandwidths; from memory, to be
-/// checked there).
+/// Bytes of vectors per second that a T4 reads and writes in its memory: assumed, 69 % of the 320 GB/s of
+/// its data sheet. NVIDIA's `bandwidthTest` copied 239.6 GB/s on one (github.com/router-gao/cuda-demo,
+/// `cuda-samples/02-cuda-bandwidth.md`, read 2026-11-29).
 pub const GPU_VECTOR_BYTES_PER_S: f64 = 2.2e11;
 
 /// The origin of a compute profile's numbers.
