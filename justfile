@@ -55,9 +55,9 @@ test-package BINARIES:
 # Worker and Redis module that start on Amazon Linux 2023 (glibc 2.34) and on anything with glibc 2.28, wherever they are built: pip install cargo-zigbuild ziglang first. Name them in EPOCHCOST_WORKER and EPOCHCOST_TENSORDB.
 package-aws:
     rustup target add x86_64-unknown-linux-gnu
-    cargo zigbuild --release --bin bootstrap --target x86_64-unknown-linux-gnu.2.28
+    cargo zigbuild --release --bin bootstrap --bin epochcost --target x86_64-unknown-linux-gnu.2.28
     cargo zigbuild --release -p epochcost-tensordb --target x86_64-unknown-linux-gnu.2.28
-    ls target/x86_64-unknown-linux-gnu/release/bootstrap target/x86_64-unknown-linux-gnu/release/libepochcost_tensordb.so
+    ls target/x86_64-unknown-linux-gnu/release/bootstrap target/x86_64-unknown-linux-gnu/release/epochcost target/x86_64-unknown-linux-gnu/release/libepochcost_tensordb.so
 
 # AWS against an emulated account (moto, and the emulator in harness/aws-emulator): pip install 'moto[server,all]' and apt-get install redis-server rabbitmq-server libclang-dev first. Builds EC2's client, which takes 8 GB of memory.
 test-aws *ARGS:
