@@ -84,6 +84,8 @@ pub struct RowUsage {
     pub most: BTreeMap<String, Invoked>,
     /// Seconds of a trial.
     pub seconds: f64,
+    /// US dollars of a trial, by the cost model `full`.
+    pub usd: f64,
 }
 
 /// Resources that all rows of an experiment will use, and their prices.

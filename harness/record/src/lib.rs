@@ -379,6 +379,17 @@ impl RunDirectory {
         self.write(name, &pretty(&self.file(name), value)?)
     }
 
+    /// Writes JSON into a file of the directory, if it is not there yet.
+    ///
+    /// # Errors
+    /// As of [`Self::write`].
+    pub fn keep_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ResultsError> {
+        if self.file(name).is_file() {
+            return Ok(());
+        }
+        self.write_json(name, value)
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

@@ -95,6 +95,9 @@ pub async fn execute(
     }
 }
 
+/// File with what was expected of a run that costs money, written before its first trial.
+const FORECAST: &str = "forecast.json";
+
 /// One experiment on its way through a platform's life cycle.
 struct Work<'a> {
     experiment: &'a Experiment,
@@ -121,6 +124,9 @@ impl Work<'_> {
             None => directory,
         });
         output.message(format_args!("results go to {}", directory.path().display()));
+        if let Some(forecast) = opened.forecast() {
+            directory.keep_json(FORECAST, &forecast)?;
+        }
         if !experiment.rows.is_empty() {
             let platform = opened.platform.as_mut();
             // Leftovers of an earlier run that was cut off are removed first.

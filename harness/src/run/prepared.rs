@@ -16,6 +16,7 @@ use epochcost_record::{DatasetRecord, FileHash, Limit, Server};
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::format::usd;
 use epochcost_spec::ui::Output;
+use serde::Serialize;
 
 /// Data of a run, and the prepared platform's description for results.
 pub(super) struct Prepared {
@@ -58,6 +59,40 @@ pub(super) fn open(experiment: &Experiment, prices: Option<&PriceBook>) -> Resul
         platform,
         estimates,
     })
+}
+
+/// Forecast of a run that costs money: trials of each row, at the stated values.
+#[derive(Serialize)]
+pub(super) struct Forecast<'a> {
+    region: &'a str,
+    /// Day of the prices.
+    prices: String,
+    rows: Vec<ForecastRow<'a>>,
+}
+
+#[derive(Serialize)]
+struct ForecastRow<'a> {
+    id: &'a str,
+    seconds: f64,
+    /// US dollars by the cost model `full`.
+    usd: f64,
+}
+
+impl Opened {
+    /// Returns what a trial of each row is expected to take; none where trials cost nothing.
+    pub(super) fn forecast(&self) -> Option<Forecast<'_>> {
+        let Estimates { rows, prices } = self.estimates.as_ref()?;
+        let rows = rows.iter().map(|used| ForecastRow {
+            id: &used.row.id,
+            seconds: used.seconds,
+            usd: used.usd,
+        });
+        Some(Forecast {
+            region: prices.region(),
+            prices: prices.date().to_string(),
+            rows: rows.collect(),
+        })
+    }
 }
 
 /// Simulates the rows to estimate what they will use; prints nothing.

@@ -298,6 +298,7 @@ fn usage() -> RowUsage {
         data_gets: 2,
         most: BTreeMap::new(),
         seconds: 0.0,
+        usd: 0.0,
     }
 }
 

@@ -357,9 +357,14 @@ fn the_first_run_costs_little_and_its_worst_case_is_near() {
     assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
     cloud.assert_empty();
     is_bound(&cloud, &bound, "aws-first");
+    let forecast = std::fs::read_to_string(Path::new(&out).join("forecast.json")).unwrap();
+    let forecast: Value = serde_json::from_str(&forecast).unwrap();
+    let row = &forecast["rows"][0];
+    let expected_usd = row["usd"].as_f64().unwrap();
+    assert!(expected_usd > 0.0 && row["seconds"].as_f64().unwrap() > 0.0);
     let used_usd = charged_usd(&cloud, &bound);
     println!("worst case {worst_usd:.5} USD, used {used_usd:.5} USD");
-    assert!(worst_usd < 0.05, "{worst_usd}");
+    assert!(expected_usd < worst_usd && worst_usd < 0.05, "{worst_usd}");
     let (transitions, usd) = bound["state_transition"];
     let without_usd = worst_usd - transitions * usd;
     assert!(

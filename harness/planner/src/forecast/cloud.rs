@@ -76,6 +76,7 @@ pub(super) fn usage(
             data_gets: estimate.dataset_traffic.gets,
             most: estimate.most.clone(),
             seconds: estimate.seconds,
+            usd: estimate.cost_full_usd,
         });
     }
     used

@@ -44,6 +44,7 @@ use self::answer::Answer;
 use self::estimate::has_functions;
 use self::limits::Boundary;
 use self::memory::Cheapest;
+use self::on_account::Machine;
 use self::recorded::RecordedRun;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
@@ -399,10 +400,20 @@ pub fn usage(
     let Some(stands) = &simulated.simulation else {
         return Err(Error::NothingSelected("no simulation".into()));
     };
-    let (_, rows) = planned(&simulated, stands, prices)?;
+    let (candidates, rows) = planned(&simulated, stands, prices)?;
     // What is announced and what expires cover the trials that undecided claims may add.
     let (platform, trials) = (experiment.platform, experiment.most_trials);
-    Ok(cloud::usage(platform, experiment, &rows, trials, output))
+    let mut used = cloud::usage(platform, experiment, &rows, trials, output);
+    for row in &mut used {
+        let simulated = candidates.iter().find(|one| one.row.id == row.row.id);
+        if let Some(simulated) = simulated
+            && let Some(machine) = Machine::of(&row.row, simulated, prices)?
+        {
+            // Its boot is paid for; the trial's limits begin behind it.
+            (_, row.usd) = machine.takes(row.seconds);
+        }
+    }
+    Ok(used)
 }
 
 /// How fast simulations went, on one core each.

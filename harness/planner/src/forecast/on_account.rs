@@ -152,7 +152,7 @@ pub fn on_account(
 }
 
 /// The rented machine that runs a row's whole trials.
-struct Machine {
+pub(super) struct Machine {
     hour_usd: f64,
     /// Seconds that it boots beside what the simulation has.
     boot_s: f64,
@@ -160,7 +160,11 @@ struct Machine {
 
 impl Machine {
     /// Returns the machine of `row`, which is `simulated`; none of rows that need none.
-    fn of(row: &Row, simulated: &Candidate, prices: &PriceBook) -> Result<Option<Self>, Error> {
+    pub(super) fn of(
+        row: &Row,
+        simulated: &Candidate,
+        prices: &PriceBook,
+    ) -> Result<Option<Self>, Error> {
         if row.one_machine.is_none() {
             return Ok(None);
         }
@@ -182,7 +186,7 @@ impl Machine {
     }
 
     /// Returns the seconds and US dollars of a trial of so many seconds.
-    fn takes(&self, seconds: f64) -> (f64, f64) {
+    pub(super) fn takes(&self, seconds: f64) -> (f64, f64) {
         let seconds = seconds + self.boot_s;
         (seconds, seconds / 3600.0 * self.hour_usd)
     }
