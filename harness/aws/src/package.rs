@@ -58,15 +58,7 @@ pub enum PackageError {
     Archive(String),
 }
 
-/// Checks this program for an instance that runs the local platform.
-///
-/// # Errors
-/// The reason why it does not start there.
-pub fn check_program(program: &[u8]) -> Result<(), PackageError> {
-    check_library(program)
-}
-
-/// Checks a shared library for an instance with Amazon Linux 2023 and an x86-64
+/// Checks a shared library, or a program, for an instance with Amazon Linux 2023 and an x86-64
 /// processor.
 ///
 /// # Errors

@@ -132,7 +132,7 @@ impl Programs {
         if rows.iter().any(|row| row.one_machine) {
             let program = own_program()?;
             let program = read("this program", &program).await?;
-            package::check_program(&program).map_err(unfit)?;
+            package::check_library(&program).map_err(unfit)?;
             own = Some(program);
         }
         Ok(Self {
