@@ -1,12 +1,158 @@
-//! The program under test.
+//! The program under test, in a directory of its own.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
 
 /// A command that runs the program.
 pub fn program() -> Command {
     epochcost_testing::watch();
     Command::new(env!("CARGO_BIN_EXE_epochcost"))
+}
+
+/// A directory of a test, in which the program runs.
+pub struct Scene(TempDir);
+
+impl Scene {
+    pub fn empty() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// With one file.
+    pub fn of(name: &str, text: &str) -> Self {
+        Self::empty().with(name, text)
+    }
+
+    /// With one file more; its folders are made.
+    pub fn with(self, name: &str, text: &str) -> Self {
+        self.write(name, text);
+        self
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let file = self.file(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    /// Replaces a text that the file must have.
+    #[track_caller]
+    pub fn edit(&self, name: &str, before: &str, after: &str) {
+        let text = self.read(name);
+        assert!(text.contains(before), "{before} in {name}");
+        self.write(name, &text.replace(before, after));
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.file(name).exists()
+    }
+
+    /// The program with arguments, parted by spaces outside of single quotes.
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = program();
+        let parts = arguments.split('\'').enumerate();
+        for (place, part) in parts {
+            if place % 2 == 1 {
+                command.arg(part);
+            } else {
+                command.args(part.split_whitespace());
+            }
+        }
+        command.current_dir(self.path());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, arguments: &str) -> Ended {
+        self.end(&mut self.command(arguments))
+    }
+
+    /// Runs a command to its end.
+    pub fn end(&self, command: &mut Command) -> Ended {
+        Ended {
+            output: command.output().unwrap(),
+            directory: self.path().to_owned(),
+        }
+    }
+
+    /// What a command prints that must succeed.
+    #[track_caller]
+    pub fn text(&self, arguments: &str) -> String {
+        self.run(arguments).ends(0).text()
+    }
+
+    /// The same, as JSON.
+    #[track_caller]
+    pub fn json(&self, arguments: &str) -> Value {
+        self.run(arguments).ends(0).json()
+    }
+}
+
+/// A program that has ended.
+pub struct Ended {
+    pub output: Output,
+    directory: PathBuf,
+}
+
+impl Ended {
+    /// Fails on another exit code.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        let ended = self.output.status.code();
+        assert_eq!(ended, Some(code), "{}{}", self.text(), self.message());
+        self
+    }
+
+    /// Fails unless standard output or error hold every word.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Self {
+        holds(&(self.text() + &self.message()), words);
+        self
+    }
+
+    /// Standard output.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    /// Standard error.
+    pub fn message(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.output.stdout).unwrap()
+    }
+
+    /// Exit code, standard output and error for a snapshot: the same in every directory.
+    pub fn shown(&self) -> String {
+        let directory = self.directory.display().to_string();
+        let shown = format!(
+            "exit {}\n{}{}",
+            self.output.status,
+            self.text(),
+            self.message()
+        );
+        shown
+            .replace("exit exit status: ", "exit ")
+            .replace(&directory, "DIRECTORY")
+    }
 }
 
 /// Runs the program in `directory` to its end.
@@ -16,4 +162,18 @@ pub fn epochcost(directory: &Path, arguments: &[&str]) -> Output {
         .current_dir(directory)
         .output()
         .unwrap()
+}
+
+/// Fails unless the text holds every word.
+#[track_caller]
+pub fn holds(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in:\n{text}");
+    }
+}
+
+/// The items of a list in JSON.
+#[track_caller]
+pub fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value[field].as_array().unwrap()
 }
