@@ -13,6 +13,11 @@ pub fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_epochcost"))
 }
 
+/// The checkout.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
 /// A directory of a test, in which the program runs.
 pub struct Scene(TempDir);
 
@@ -50,6 +55,12 @@ impl Scene {
         fs::read_to_string(self.file(name)).unwrap()
     }
 
+    /// A file of JSON.
+    #[track_caller]
+    pub fn value(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).unwrap()
+    }
+
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -80,6 +91,13 @@ impl Scene {
     /// Runs the program to its end.
     pub fn run(&self, arguments: &str) -> Ended {
         self.end(&mut self.command(arguments))
+    }
+
+    /// Runs a shell's line, in which the program is `$0`.
+    pub fn shell(&self, line: &str) -> Ended {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).arg(program().get_program());
+        self.end(shell.current_dir(self.path()))
     }
 
     /// Runs a command to its end.
