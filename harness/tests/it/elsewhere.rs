@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use epochcost_spec::cost::PriceBook;
 use epochcost_testing::or_skip;
 
 use crate::fixture;
-use crate::support::{epochcost, program};
+use crate::support::{Ended, Scene, holds, program, root};
 
 /// Three kinds of systems with sizes alone: on functions, in workflows, on instances.
 const SIZES: &str = "\
@@ -44,47 +43,44 @@ epochs: 1
 systems: [spirt]
 ";
 
-fn scene(experiment: &str) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("sizes.yaml"), experiment).unwrap();
-    directory
+fn sizes() -> Scene {
+    Scene::of("sizes.yaml", SIZES)
 }
 
-fn errors(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+/// The wide system with one mini-batch.
+fn narrow() -> Scene {
+    Scene::of("sizes.yaml", &WIDE.replace("24\n", "1\n"))
 }
 
-#[track_caller]
-fn ends_with(code: i32, output: &Output, words: &[&str]) {
-    let message = errors(output);
-    assert_eq!(output.status.code(), Some(code), "{message}");
-    for word in words {
-        assert!(message.contains(word), "no {word:?} in:\n{message}");
-    }
-}
-
-/// Runs a shell's line with the program as `$0`.
-fn shell(directory: &Path, line: &str) -> Output {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", line]).arg(program().get_program());
-    shell.current_dir(directory).output().unwrap()
+/// Runs a shell's line in namespaces of its own, in which the program is `$0`; none where this user
+/// may not make them, or the line ends with 99.
+pub fn unshared(scene: &Scene, namespaces: &str, line: &str) -> Option<Ended> {
+    let mut unshare = Command::new("unshare");
+    unshare.args(namespaces.split(' ')).args(["sh", "-c", line]);
+    unshare
+        .arg(program().get_program())
+        .current_dir(scene.path());
+    let ended = scene.end(&mut unshare);
+    let is_made = ended.output.status.code() != Some(99) && !ended.message().contains("unshare");
+    or_skip(
+        is_made
+            .then_some(ended)
+            .ok_or("this user may not make namespaces, or mount"),
+    )
 }
 
 /// The program as process 1 of a namespace, as in a container: the kernel ends it on no signal
 /// that it does not handle. It is blocked, as it reads a pipe that nothing writes to.
 #[test]
 fn a_signal_ends_process_1() {
-    let directory = scene(SIZES);
-    let pipe = Command::new("mkfifo")
-        .arg(directory.path().join("pipe.yaml"))
-        .status();
-    assert!(pipe.unwrap().success());
+    let scene = sizes();
+    scene.shell("mkfifo pipe.yaml").ends(0);
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
         let mut unshare = Command::new("unshare");
         unshare.args(["--map-root-user", "--pid", "--fork", "--kill-child"]);
         unshare.arg(program().get_program());
         let unshare = unshare.args(["plan", "pipe.yaml"]);
-        let unshare = unshare.current_dir(directory.path()).stderr(Stdio::piped());
+        let unshare = unshare.current_dir(scene.path()).stderr(Stdio::piped());
         let mut container = unshare.spawn().unwrap();
         let children = format!("/proc/{0}/task/{0}/children", container.id());
         let ended = loop {
@@ -99,177 +95,135 @@ fn a_signal_ends_process_1() {
             sleep(Duration::from_millis(20));
         };
         let output = container.wait_with_output().unwrap();
-        if errors(&output).contains("unshare") {
+        let message = String::from_utf8_lossy(&output.stderr);
+        if message.contains("unshare") {
             or_skip::<()>(Err("this user may not make namespaces of processes"));
             return;
         }
-        assert_eq!(ended.code(), Some(code), "{signal}: {}", errors(&output));
+        assert_eq!(ended.code(), Some(code), "{signal}: {message}");
     }
 }
 
 /// The soft limit is raised to the hard one, which then must do.
 #[test]
 fn handles_are_counted_before_a_run() {
-    let directory = scene(WIDE);
-    let soft = shell(
-        directory.path(),
-        "ulimit -Sn 256; exec \"$0\" run sizes.yaml --dry-run",
-    );
-    ends_with(0, &soft, &[]);
-    let hard = shell(
-        directory.path(),
-        "ulimit -n 1024; exec \"$0\" run sizes.yaml --out run",
-    );
+    let scene = Scene::of("sizes.yaml", WIDE);
+    let soft = scene.shell("ulimit -Sn 256; exec \"$0\" run sizes.yaml --dry-run");
+    soft.ends(0);
+    let hard = scene.shell("ulimit -n 1024; exec \"$0\" run sizes.yaml --out run");
     // Eight peers of SPIRT with 2 mini-batches had 1,240 files open; these have 24.
-    ends_with(5, &hard, &["248 processes", "2480 to", "1024", "ulimit -n"]);
-    assert!(!directory.path().join("run").exists());
+    let words = ["248 processes", "2480 to", "1024", "ulimit -n"];
+    hard.ends(5).says(&words);
+    assert!(!scene.has("run"));
 }
 
 #[test]
 fn a_machine_without_loopback_is_named() {
-    let directory = scene(&WIDE.replace("24\n", "1\n"));
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--map-root-user", "--net"]);
-    unshare.arg(program().get_program());
-    let output = unshare.args(["run", "sizes.yaml"]);
-    let output = output.current_dir(directory.path()).output().unwrap();
-    if errors(&output).contains("unshare") {
-        or_skip::<()>(Err("this user may not make network namespaces"));
-        return;
+    let line = "exec \"$0\" run sizes.yaml";
+    if let Some(ended) = unshared(&narrow(), "--map-root-user --net", line) {
+        let words = ["127.0.0.1", "loopback", "--platform sim"];
+        ended.ends(5).says(&words);
     }
-    ends_with(5, &output, &["127.0.0.1", "loopback", "--platform sim"]);
 }
 
 #[test]
 fn a_worker_that_is_none_names_its_variable() {
-    let directory = scene(&WIDE.replace("24\n", "1\n"));
-    fs::write(directory.path().join("closed"), "").unwrap();
+    let scene = narrow().with("closed", "");
+    let run = |named: &str| {
+        let mut run = scene.command("run sizes.yaml");
+        scene.end(run.env(WORKER_VARIABLE, named))
+    };
     for named in ["nonsense", ".", "closed", "sizes.yaml"] {
-        let output = program()
-            .args(["run", "sizes.yaml"])
-            .current_dir(directory.path())
-            .env(WORKER_VARIABLE, named)
-            .output()
-            .unwrap();
-        ends_with(5, &output, &[WORKER_VARIABLE, named, "unset"]);
+        run(named).ends(5).says(&[WORKER_VARIABLE, named, "unset"]);
     }
     // An empty one is none.
-    let mut run = program();
-    let run = run.args(["run", "sizes.yaml"]).env(WORKER_VARIABLE, "");
-    ends_with(0, &run.current_dir(directory.path()).output().unwrap(), &[]);
+    run("").ends(0);
 }
 
 /// Where nothing can be mounted, sandboxes have directories in `TMPDIR`.
 #[test]
 fn a_directory_for_temporary_files_that_is_not_there_is_named() {
-    let directory = scene(&WIDE.replace("24\n", "1\n"));
-    let mut unshare = Command::new("unshare");
+    let scene = narrow();
+    let line = "TMPDIR=/nonexistent \"$0\" run sizes.yaml --out run";
     // Two namespaces without a user that may mount.
-    unshare.args(["--user", "sh", "-c", "exec \"$0\" run sizes.yaml --out run"]);
-    unshare
-        .arg(program().get_program())
-        .env("TMPDIR", "/nonexistent");
-    let output = unshare.current_dir(directory.path()).output().unwrap();
-    if errors(&output).contains("unshare") {
-        or_skip::<()>(Err("this user may not make namespaces"));
-        return;
+    if let Some(ended) = unshared(&scene, "--user", line) {
+        ended.ends(5).says(&["/nonexistent", "set TMPDIR"]);
+        assert!(!scene.has("run/trials.jsonl"));
     }
-    ends_with(5, &output, &["/nonexistent", "set TMPDIR"]);
-    assert!(!directory.path().join("run/trials.jsonl").exists());
 }
 
 #[test]
 fn what_is_not_utf_8_is_no_panic() {
-    let directory = scene(SIZES);
+    let scene = sizes();
     let name = OsString::from_vec(b"r\xff".to_vec());
-    let mut run = program();
-    let run = run.args(["run", "sizes.yaml", "--out"]).arg(&name);
-    let output = run.current_dir(directory.path()).output().unwrap();
-    ends_with(0, &output, &[]);
-    let mut report = program();
-    let report = report.arg("report").arg(&name).env("NAME", &name);
-    let output = report.current_dir(directory.path()).output().unwrap();
-    ends_with(0, &output, &[]);
+    let mut run = scene.command("run sizes.yaml --out");
+    scene.end(run.arg(&name)).ends(0);
+    let mut report = scene.command("report");
+    scene.end(report.arg(&name).env("NAME", &name)).ends(0);
 }
 
 /// A finished run on a file system that has become read-only.
 #[test]
 fn a_read_only_run_is_drawn_elsewhere() {
-    let directory = scene(SIZES);
-    let output = epochcost(directory.path(), &["run", "sizes.yaml", "--out", "run"]);
-    ends_with(0, &output, &[]);
+    let scene = sizes();
+    scene.text("run sizes.yaml --out run");
     let script = "mount --bind run run && mount -o remount,bind,ro run || exit 99\n\
                   \"$0\" report run --figures figures || exit 1\n\
                   \"$0\" report run --out page || exit 2\n\
                   \"$0\" report run --json > report.json || exit 3\n\
                   \"$0\" report run; exit $((40 + $?))";
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--map-root-user", "--mount", "sh", "-c", script]);
-    unshare.arg(program().get_program());
-    let output = unshare.current_dir(directory.path()).output().unwrap();
-    if output.status.code() == Some(99) || errors(&output).contains("unshare") {
-        or_skip::<()>(Err("this user may not mount"));
+    let Some(ended) = unshared(&scene, "--map-root-user --mount", script) else {
         return;
-    }
-    ends_with(42, &output, &["was not written", "Read-only", "--figures"]);
-    assert!(directory.path().join("figures/bytes.svg").exists());
-    assert!(directory.path().join("page/report.html").exists());
-    let json = fs::read(directory.path().join("report.json")).unwrap();
-    assert!(serde_json::from_slice::<serde_json::Value>(&json).is_ok());
+    };
+    let words = ["was not written", "Read-only", "--figures"];
+    ended.ends(42).says(&words);
+    assert!(scene.has("figures/bytes.svg") && scene.has("page/report.html"));
+    scene.value("report.json");
 }
 
 /// What is asked for is checked before the work.
 #[test]
 fn a_page_that_cannot_be_written_is_named_first() {
-    let directory = scene(SIZES);
-    fs::write(directory.path().join("file"), "").unwrap();
+    let scene = sizes().with("file", "");
     for verb in [
-        &["plan", "sizes.yaml", "--html"][..],
-        &["audit", "--html"],
-        &["compare", "none", "none", "--html"],
-        &["plan", "map", "--out"],
+        "plan sizes.yaml --html",
+        "audit --html",
+        "compare none none --html",
+        "plan map --out",
     ] {
         for place in ["file/page.html", "."] {
-            let output = epochcost(directory.path(), &[verb, &[place]].concat());
-            ends_with(2, &output, &["failed to write", "help: "]);
-            assert!(output.stdout.is_empty(), "{verb:?}");
+            let ended = scene.run(&format!("{verb} {place}")).ends(2);
+            let ended = ended.says(&["failed to write", "help: "]);
+            assert_eq!(ended.text(), "", "{verb}");
         }
     }
 }
 
 #[test]
 fn data_that_cannot_be_written_name_their_directory() {
-    let directory = scene(&WIDE.replace("24\n", "1\n"));
-    let set = ["--set", "dataset.directory=/proc/none/set"];
-    let output = epochcost(
-        directory.path(),
-        &[&["run", "sizes.yaml"][..], &set].concat(),
-    );
-    ends_with(2, &output, &["/proc/none", "--set dataset.directory=DIR"]);
+    let ended = narrow().run("run sizes.yaml --set dataset.directory=/proc/none/set");
+    let words = ["/proc/none", "--set dataset.directory=DIR"];
+    ended.ends(2).says(&words);
 }
 
 /// A directory of another user, whatever verb writes there.
 #[test]
 fn a_place_of_another_user_is_a_usage_error() {
-    let directory = tempfile::tempdir().unwrap();
-    let script =
-        "mkdir closed && mount -t tmpfs none closed && mount -o remount,ro closed || exit 99\n";
+    let scene = Scene::empty();
     for line in [
         "run smoke --set dataset.directory=closed/set",
         "check smoke --set 'dataset={name: mnist, directory: closed/set}' --fetch",
         "list --write closed/set",
     ] {
-        let mut unshare = Command::new("unshare");
-        let script = format!("{script}\"$0\" {line}");
-        unshare.args(["--map-root-user", "--mount", "sh", "-c", &script]);
-        unshare.arg(program().get_program());
-        let output = unshare.current_dir(directory.path()).output().unwrap();
-        let _ = fs::remove_dir(directory.path().join("closed"));
-        if output.status.code() == Some(99) || errors(&output).contains("unshare") {
-            or_skip::<()>(Err("this user may not mount"));
+        let script = format!(
+            "mkdir -p closed && mount -t tmpfs none closed && mount -o remount,ro closed || exit 99\n\
+             \"$0\" {line}"
+        );
+        let Some(ended) = unshared(&scene, "--map-root-user --mount", &script) else {
             return;
-        }
-        ends_with(2, &output, &["failed to write", "Read-only", "help: "]);
+        };
+        let words = ["failed to write", "Read-only", "help: "];
+        ended.ends(2).says(&words);
     }
 }
 
@@ -277,19 +231,18 @@ fn a_place_of_another_user_is_a_usage_error() {
 #[test]
 fn long_names_are_shortened_or_refused() {
     let long = "x".repeat(300);
+    let (before, _) = SIZES.split_once("systems: ").unwrap();
     let systems = format!("[{{system: spirt, name: {long}a}}, {{system: spirt, name: {long}b}}]");
-    let two = SIZES.split_once("systems: ").unwrap().0.to_owned() + "systems: ";
-    let directory = scene(&format!("{two}{systems}\n"));
-    let output = epochcost(directory.path(), &["run", "sizes.yaml", "--out", "run"]);
-    ends_with(0, &output, &[]);
-    let files = fs::read_dir(directory.path().join("run/events")).unwrap();
+    let scene = Scene::of("sizes.yaml", &format!("{before}systems: {systems}\n"));
+    scene.text("run sizes.yaml --out run");
+    let files = fs::read_dir(scene.file("run/events")).unwrap();
     assert_eq!(files.count(), 2);
-    let figures = ["report", "run", "--figures", "figures"];
-    ends_with(0, &epochcost(directory.path(), &figures), &[]);
+    scene.text("report run --figures figures");
 
-    let named = SIZES.replace("name: sizes", &format!("name: {}", "n".repeat(101)));
-    let output = epochcost(scene(&named).path(), &["check", "sizes.yaml"]);
-    ends_with(2, &output, &["101 characters", "100 or fewer"]);
+    let named = format!("name: {}", "n".repeat(101));
+    scene.write("sizes.yaml", &SIZES.replace("name: sizes", &named));
+    let words = ["101 characters", "100 or fewer"];
+    scene.run("check sizes.yaml").ends(2).says(&words);
 }
 
 /// Returns the text of a price book without the entry of a dimension.
@@ -304,11 +257,8 @@ fn without(book: &PriceBook, dimension: &str) -> String {
 /// Every dimension that a bill of these systems names is looked up before anything is simulated.
 #[test]
 fn prices_are_looked_up_before_the_first_trial() {
-    let directory = scene(SIZES);
-    let path = directory.path();
-    let plan = epochcost(path, &["plan", "sizes.yaml", "--json"]);
-    ends_with(0, &plan, &[]);
-    let plan = String::from_utf8(plan.stdout).unwrap();
+    let scene = sizes();
+    let plan = scene.text("plan sizes.yaml --json");
     let shipped = PriceBook::shipped().unwrap();
     let named = |name: &str| plan.contains(&format!("\"dimension\": \"{name}\""));
     let charged: Vec<&str> = (shipped.prices().iter())
@@ -317,12 +267,11 @@ fn prices_are_looked_up_before_the_first_trial() {
         .collect();
     assert!(charged.len() > 8, "{charged:?}");
     for name in charged {
-        fs::write(path.join("book.yaml"), without(&shipped, name)).unwrap();
-        for verb in [&["run", "--dry-run"][..], &["run"], &["check"]] {
-            let options = ["sizes.yaml", "--prices", "book.yaml"];
-            let output = epochcost(path, &[verb, &options].concat());
-            ends_with(2, &output, &[name, "price book"]);
-            assert!(!path.join("results").exists());
+        scene.write("book.yaml", &without(&shipped, name));
+        for verb in ["run --dry-run", "run", "check"] {
+            let ended = scene.run(&format!("{verb} sizes.yaml --prices book.yaml"));
+            ended.ends(2).says(&[name, "price book"]);
+            assert!(!scene.has("results"));
         }
     }
 }
@@ -337,59 +286,48 @@ fn services_that_no_row_uses_need_no_price() {
         ("[scatterreduce]", "broker/mq.m5.large"),
         ("[gpu_baseline]", "lambda_gb_second"),
     ] {
-        let (before, _) = SIZES.split_once("systems: ").unwrap();
-        let directory = scene(&format!("{before}systems: {systems}\n"));
-        let book = directory.path().join("book.yaml");
-        fs::write(book, without(&shipped, unused)).unwrap();
-        let run = ["run", "sizes.yaml", "--prices", "book.yaml", "--out", "run"];
-        ends_with(0, &epochcost(directory.path(), &run), &[]);
+        let scene = sizes().with("book.yaml", &without(&shipped, unused));
+        scene.text(&format!(
+            "run sizes.yaml --set systems={systems} --prices book.yaml"
+        ));
     }
 }
 
 #[test]
 fn prices_of_places_are_looked_up_before_the_search() {
-    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/places/modal-t4.yaml");
-    let text = fs::read_to_string(place).unwrap();
+    let text = fs::read_to_string(root().join("harness/places/modal-t4.yaml")).unwrap();
     let (unpriced, _) = text.split_once("prices:").unwrap();
     let sizes = SIZES.replace("spirt, mlless, p2p, p2p_lambda, scatterreduce, ", "");
-    let directory = scene(&sizes);
-    let file = directory.path().join("place.yaml");
-    fs::write(file, format!("{unpriced}prices: []\n")).unwrap();
-    for verb in [
-        &["plan", "sizes.yaml", "--deadline", "2h"][..],
-        &["plan", "map"],
-    ] {
-        let options = [verb, &["-v", "--place", "./place.yaml"]].concat();
-        let output = epochcost(directory.path(), &options);
-        ends_with(2, &output, &["place modal-t4", "ec2/modal-t4", "help: "]);
-        assert!(!errors(&output).contains("search"), "{}", errors(&output));
+    let scene = Scene::of("sizes.yaml", &sizes);
+    scene.write("place.yaml", &format!("{unpriced}prices: []\n"));
+    for verb in ["plan sizes.yaml --deadline 2h", "plan map"] {
+        let ended = scene
+            .run(&format!("{verb} -v --place ./place.yaml"))
+            .ends(2);
+        let ended = ended.says(&["place modal-t4", "ec2/modal-t4", "help: "]);
+        assert!(!ended.message().contains("search"), "{}", ended.message());
     }
 }
 
 /// A run of an earlier version, whose book lacks a price that its bills need.
 #[test]
 fn another_book_prices_a_run_whose_own_lacks_a_price() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path();
+    let scene = Scene::empty();
     let shipped = PriceBook::shipped().unwrap();
     let lacking = without(&shipped, "s3_get");
-    let run = RunDirectory::create(
-        Some(&path.join("run")),
-        NewRun {
-            prices: Some(PriceBook::parse("lacking.yaml", &lacking).unwrap()),
-            ..fixture::new_run("[]", 1)
-        },
-    )
-    .unwrap();
+    let new = NewRun {
+        prices: Some(PriceBook::parse("lacking.yaml", &lacking).unwrap()),
+        ..fixture::new_run("[]", 1)
+    };
+    let run = RunDirectory::create(Some(&scene.file("run")), new).unwrap();
     let plan = fixture::plan("spirt", 0);
-    run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
-        .unwrap();
+    let outcome = fixture::outcome(&plan, 1.0);
+    run.append_trial(&plan, &outcome).unwrap();
     drop(run);
-    fs::write(path.join("book.yaml"), shipped.text()).unwrap();
-    let output = epochcost(path, &["report", "run"]);
-    ends_with(2, &output, &["s3_get", "report run --prices FILE"]);
-    let output = epochcost(path, &["report", "run", "--prices", "book.yaml"]);
-    ends_with(0, &output, &[]);
-    let page = fs::read_to_string(path.join("run/report.md")).unwrap();
-    assert!(page.contains("not by the one of the run"), "{page}");
+    scene.write("book.yaml", shipped.text());
+    let words = ["s3_get", "report run --prices FILE"];
+    scene.run("report run").ends(2).says(&words);
+    scene.text("report run --prices book.yaml");
+    let page = scene.read("run/report.md");
+    holds(&page, &["not by the one of the run"]);
 }
