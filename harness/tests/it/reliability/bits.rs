@@ -10,8 +10,9 @@ use epochcost_record::{
 };
 use epochcost_spec::claims::Metric;
 
-use super::{Scene, errors, kept_files, refused};
+use super::{RESUME, finished, kept_files};
 use crate::fixture;
+use crate::support::holds;
 
 /// Changed bits of the whole test, in all files together.
 const FLIPS: usize = 440;
@@ -36,13 +37,18 @@ impl Random {
     }
 }
 
+/// Changes a bit of a file's content.
+fn flip_bit(file: &Path, bit: usize, before: &[u8]) {
+    let mut changed = before.to_vec();
+    changed[bit / 8] ^= 1 << (bit % 8);
+    fs::write(file, changed).unwrap();
+}
+
 /// Changes one bit of a file, and returns which, and the file's content before.
 fn flip(file: &Path, random: &mut Random) -> (usize, Vec<u8>) {
     let before = fs::read(file).unwrap();
     let bit = random.below(8 * before.len());
-    let mut changed = before.clone();
-    changed[bit / 8] ^= 1 << (bit % 8);
-    fs::write(file, changed).unwrap();
+    flip_bit(file, bit, &before);
     (bit, before)
 }
 
@@ -68,9 +74,9 @@ fn drawn() -> RowDraws {
 /// Invocations and draws of another run of the same experiment changed its costs.
 #[test]
 fn lines_of_another_run_are_refused() {
-    let run_of = |slower: f64, claims: &str| {
+    let run_of = |slower: f64| {
         let directory = tempfile::tempdir().unwrap();
-        let new = fixture::new_run(claims, 1);
+        let new = fixture::new_run("[]", 1);
         let run = RunDirectory::create(Some(directory.path()), new).unwrap();
         for system in fixture::SYSTEMS {
             let plan = fixture::plan(system, 0);
@@ -79,19 +85,15 @@ fn lines_of_another_run_are_refused() {
         }
         directory
     };
-    let (one, other) = (run_of(1.0, "[]"), run_of(1.5, "[]"));
+    let (one, other) = (run_of(1.0), run_of(1.5));
     let file = one.path().join("invocations.jsonl");
     assert!(figures(one.path()).is_ok());
     fs::copy(other.path().join("invocations.jsonl"), &file).unwrap();
     let Err(error) = figures(one.path()) else {
         panic!("invocations of another run went unseen");
     };
-    let message = error.to_string();
     let said = "in invocations.jsonl are of another run";
-    assert!(
-        message.contains("trials.jsonl, line 1") && message.contains(said),
-        "{message}"
-    );
+    holds(&error.to_string(), &["trials.jsonl, line 1", said]);
 }
 
 #[test]
@@ -135,33 +137,29 @@ fn every_changed_bit_of_a_reproduction_is_refused() {
     record.write(directory.path()).unwrap();
     assert_eq!(Reproduction::read(directory.path()).unwrap(), record);
     let file = directory.path().join("reproduction.json");
-    for bit in 0..8 * fs::read(&file).unwrap().len() {
-        let before = fs::read(&file).unwrap();
-        let mut changed = before.clone();
-        changed[bit / 8] ^= 1 << (bit % 8);
-        fs::write(&file, changed).unwrap();
+    let before = fs::read(&file).unwrap();
+    for bit in 0..8 * before.len() {
+        flip_bit(&file, bit, &before);
         let error = Reproduction::read(directory.path()).unwrap_err();
-        assert!(error.to_string().contains("reproduction.json"), "{error}");
-        fs::write(&file, before).unwrap();
+        holds(&error.to_string(), &["reproduction.json"]);
     }
 }
 
 /// Verbs that read a run end with exit code 2, and so does going on with it.
 #[test]
 fn every_verb_refuses_a_changed_bit() {
-    let scene = Scene::finished();
+    let scene = finished();
     let mut random = Random::new();
-    for file in kept_files(&scene.run()) {
+    for file in kept_files(&scene.file("run")) {
         let (bit, before) = flip(&file, &mut random);
         let name = file.file_name().unwrap().to_str().unwrap();
         // The end of a line that is gone looks like one that was never written.
         let is_cut = bit / 8 == before.len() - 1 && name.ends_with(".jsonl");
-        refused(&scene.report(), &[name]);
+        scene.run("report run").ends(2).says(&[name]);
         if !is_cut {
-            refused(&scene.resume(), &[name]);
+            scene.run(RESUME).ends(2).says(&[name]);
         }
         fs::write(&file, before).unwrap();
     }
-    let output = scene.report();
-    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    scene.run("report run").ends(0);
 }

@@ -4,25 +4,25 @@ use std::fs;
 
 use epochcost_record::RunDirectory;
 
-use super::{Scene, errors, kept_files, refused};
+use super::{finished, kept_files};
 use crate::fixture;
+use crate::support::{Scene, holds};
 
 #[test]
 fn a_missing_file_is_named_with_exit_code_2() {
-    let scene = Scene::finished();
-    for file in kept_files(&scene.run()) {
+    let scene = finished();
+    for file in kept_files(&scene.file("run")) {
         let before = fs::read(&file).unwrap();
         fs::remove_file(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
-        let output = scene.report();
-        if name == "trials.jsonl" {
+        let ended = scene.run("report run");
+        match name {
             // A run whose first trial has not ended has none: no row has figures.
-            let message = errors(&output);
-            assert_ne!(output.status.code(), Some(1), "{message}");
-        } else if name == "invocations.jsonl" {
-            refused(&output, &["trials.jsonl, line 1", name]);
-        } else {
-            refused(&output, &[name]);
+            "trials.jsonl" => {
+                assert_ne!(ended.output.status.code(), Some(1), "{}", ended.message())
+            }
+            "invocations.jsonl" => drop(ended.ends(2).says(&["trials.jsonl, line 1", name])),
+            _ => drop(ended.ends(2).says(&[name])),
         }
         fs::write(&file, before).unwrap();
     }
@@ -30,7 +30,7 @@ fn a_missing_file_is_named_with_exit_code_2() {
 
 #[test]
 fn figures_that_cannot_be_are_refused() {
-    let scene = Scene::finished();
+    let scene = finished();
     for (name, before, after, said) in [
         (
             "invocations.jsonl",
@@ -45,31 +45,30 @@ fn figures_that_cannot_be_are_refused() {
             "took 99",
         ),
     ] {
-        let file = scene.file(name);
-        let whole = fs::read_to_string(&file).unwrap();
-        fs::write(&file, whole.replacen(before, after, 1)).unwrap();
-        fixture::reseal(&scene.run());
-        refused(&scene.report(), &[&format!("{name}, line 1"), said]);
-        fs::write(file, whole).unwrap();
+        let file = format!("run/{name}");
+        let whole = scene.read(&file);
+        scene.write(&file, &whole.replacen(before, after, 1));
+        fixture::reseal(&scene.file("run"));
+        let words = [&format!("{name}, line 1"), said];
+        scene.run("report run").ends(2).says(&words);
+        scene.write(&file, &whole);
     }
 }
 
 #[test]
 fn more_correct_samples_than_there_are_are_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    drop(fixture::finished(directory.path(), "[]"));
-    let file = directory.path().join("trials.jsonl");
-    let whole = fs::read_to_string(&file).unwrap();
+    let scene = Scene::empty();
+    drop(fixture::finished(scene.path(), "[]"));
+    let whole = scene.read("trials.jsonl");
     let wrong = whole.replacen("\"correct\":", "\"correct\":9999999", 1);
     assert_ne!(wrong, whole);
-    fs::write(&file, wrong).unwrap();
-    fixture::reseal(directory.path());
-    let Err(error) = RunDirectory::open_whole(directory.path()) else {
+    scene.write("trials.jsonl", &wrong);
+    fixture::reseal(scene.path());
+    let Err(error) = RunDirectory::open_whole(scene.path()) else {
         panic!("it was read");
     };
-    let said = error.to_string();
-    assert!(
-        said.contains("trials.jsonl, line") && said.contains("samples correct"),
-        "{said}"
+    holds(
+        &error.to_string(),
+        &["trials.jsonl, line", "samples correct"],
     );
 }

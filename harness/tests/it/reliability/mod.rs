@@ -10,9 +10,8 @@ mod resume;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
-use crate::support::{epochcost, program};
+use crate::support::Scene;
 
 /// Five systems and two trials, simulated with sizes alone: no data, no worker.
 const SIZES: &str = "\
@@ -30,69 +29,26 @@ trials: 2
 systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
 ";
 
-/// A directory with an experiment, and a finished run of it in `run`.
-struct Scene(tempfile::TempDir);
+const RUN: &str = "run sizes.yaml --out run";
+const RESUME: &str = "run sizes.yaml --out run --resume";
 
-impl Scene {
-    fn new(experiment: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("sizes.yaml"), experiment).unwrap();
-        Self(directory)
-    }
-
-    /// A finished run.
-    fn finished() -> Self {
-        let scene = Self::new(SIZES);
-        let output = scene.epochcost(&["run", "sizes.yaml", "--out", "run"]);
-        assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
-        scene
-    }
-
-    fn epochcost(&self, arguments: &[&str]) -> Output {
-        epochcost(self.0.path(), arguments)
-    }
-
-    fn resume(&self) -> Output {
-        self.epochcost(&["run", "sizes.yaml", "--out", "run", "--resume"])
-    }
-
-    fn report(&self) -> Output {
-        self.epochcost(&["report", "run"])
-    }
-
-    /// Resumes with a limit on the size of files, in blocks of 512 or 1,024 bytes.
-    fn resume_with_limit(&self, blocks: usize) -> Output {
-        let epochcost = program();
-        let mut shell = std::process::Command::new("sh");
-        let script = format!("ulimit -f {blocks}; exec \"$0\" run sizes.yaml --out run --resume");
-        shell.args(["-c", &script]).arg(epochcost.get_program());
-        shell.current_dir(self.0.path()).output().unwrap()
-    }
-
-    fn run(&self) -> PathBuf {
-        self.0.path().join("run")
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.run().join(name)
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.file(name)).unwrap()
-    }
+fn sizes() -> Scene {
+    Scene::of("sizes.yaml", SIZES)
 }
 
-fn errors(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+/// With a finished run in `run`.
+fn finished() -> Scene {
+    let scene = sizes();
+    scene.text(RUN);
+    scene
 }
 
 /// Files that a run keeps: all but those that a report computes.
 fn kept_files(run: &Path) -> Vec<PathBuf> {
     let files = |directory: PathBuf| {
         let entries = fs::read_dir(directory).unwrap().flatten();
-        entries
-            .map(|entry| entry.path())
-            .filter(|path| path.is_file())
+        let paths = entries.map(|entry| entry.path());
+        paths.filter(|path| path.is_file())
     };
     let computed = [
         "epochs.tsv",
@@ -110,14 +66,4 @@ fn kept_files(run: &Path) -> Vec<PathBuf> {
     found.retain(|path| computed.iter().all(|name| !path.ends_with(name)));
     found.sort();
     found
-}
-
-/// Fails unless the program ended with exit code 2 and says these words.
-#[track_caller]
-fn refused(output: &Output, words: &[&str]) {
-    let message = errors(output);
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    for word in words {
-        assert!(message.contains(word), "no {word:?} in:\n{message}");
-    }
 }

@@ -3,97 +3,80 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 
 use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 
-use super::{Scene, errors, kept_files, refused};
-use crate::support::program;
+use super::{RESUME, RUN, finished, kept_files};
+use crate::support::{Scene, program};
 
 /// A limit on the size of files ends a run while it writes, with words: what was there before is
 /// there afterwards, byte for byte, and nothing else.
 #[test]
 fn trials_survive_an_end_while_they_are_rewritten() {
+    let files = ["run/trials.jsonl", "run/invocations.jsonl"];
     for cut in ["", "{\"id\":{\"row\":\"cut"] {
-        let scene = Scene::finished();
-        let files = ["trials.jsonl", "invocations.jsonl"];
-        let before = files.map(|name| scene.read(name));
-        let mut trials = fs::OpenOptions::new();
-        let mut trials = trials
-            .append(true)
-            .open(scene.file("trials.jsonl"))
-            .unwrap();
-        trials.write_all(cut.as_bytes()).unwrap();
-        let output = scene.resume_with_limit(1);
-        assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
-        assert!(
-            errors(&output).contains("`ulimit -f`"),
-            "{}",
-            errors(&output)
-        );
-        let left = fs::read_dir(scene.run()).unwrap().flatten();
-        let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
-        let is_partial = |name: &std::ffi::OsString| name.to_string_lossy().contains(".partial");
-        assert!(!left.iter().any(is_partial), "{left:?}");
-        for (name, before) in files.iter().zip(&before) {
-            assert!(scene.read(name).starts_with(before.as_str()), "{name}");
+        let scene = finished();
+        let read = || files.map(|name| scene.read(name));
+        let before = read();
+        scene.write(files[0], &(before[0].clone() + cut));
+        // In blocks of 512 or 1,024 bytes.
+        let ended = scene.shell(&format!("ulimit -f 1; exec \"$0\" {RESUME}"));
+        ended.ends(1).says(&["`ulimit -f`"]);
+        let left = fs::read_dir(scene.file("run")).unwrap().flatten();
+        let mut left = left.map(|entry| entry.file_name().into_string().unwrap());
+        assert_eq!(left.find(|name| name.contains(".partial")), None);
+        for (now, before) in read().iter().zip(&before) {
+            assert!(now.starts_with(before), "{now}");
         }
         // With room for its files, the run goes on where it was, and leaves nothing else.
-        let output = scene.resume();
-        assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
-        assert_eq!(files.map(|name| scene.read(name)), before);
-        let names = kept_files(&scene.run());
-        let names = names.iter().map(|path| path.to_str().unwrap());
-        assert!(
-            names.clone().all(|name| !name.contains(".partial")),
-            "{names:?}"
-        );
+        scene.text(RESUME);
+        assert_eq!(read(), before);
+        let names = kept_files(&scene.file("run"));
+        let mut names = names.iter().map(|path| path.to_str().unwrap());
+        assert_eq!(names.find(|name| name.contains(".partial")), None);
     }
 }
 
 #[test]
 fn lines_that_a_report_refuses_are_not_gone_on_with() {
-    let scene = Scene::finished();
-    let whole = scene.read("invocations.jsonl");
-    let lines: Vec<&str> = whole.lines().collect();
+    let scene = finished();
+    let file = "run/invocations.jsonl";
+    let whole = scene.read(file);
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
     let (last, others) = lines.split_last().unwrap();
-    let joined = |lines: &[&str]| {
-        lines
-            .iter()
-            .map(|line| format!("{line}\n"))
-            .collect::<String>()
-    };
-    let mutants = [
-        joined(others),
+    for mutant in [
+        others.concat(),
         String::new(),
-        joined(&lines[..lines.len() / 2]),
+        lines[..lines.len() / 2].concat(),
         whole[..whole.len() - 20].to_owned(),
-        whole.clone() + last + "\n",
-        joined(&lines[1..]),
-    ];
-    for (place, mutant) in mutants.iter().enumerate() {
-        fs::write(scene.file("invocations.jsonl"), mutant).unwrap();
-        refused(&scene.report(), &[]);
-        refused(&scene.resume(), &["trials.jsonl, line"]);
-        assert_eq!(&scene.read("invocations.jsonl"), mutant, "mutant {place}");
+        whole.clone() + last,
+        lines[1..].concat(),
+    ] {
+        scene.write(file, &mutant);
+        scene.run("report run").ends(2);
+        scene.run(RESUME).ends(2).says(&["trials.jsonl, line"]);
+        assert_eq!(scene.read(file), mutant);
     }
-    fs::write(scene.file("invocations.jsonl"), &whole).unwrap();
-    assert_eq!(scene.resume().status.code(), Some(0));
+    scene.write(file, &whole);
+    scene.text(RESUME);
+}
+
+/// Adds a byte to a program.
+fn change(file: &Path) {
+    let mut file = fs::OpenOptions::new().append(true).open(file).unwrap();
+    file.write_all(b"x").unwrap();
 }
 
 #[test]
 fn another_build_of_epochcost_does_not_go_on() {
-    let scene = Scene::finished();
-    let other = scene.0.path().join("epochcost2");
+    let scene = finished();
+    let other = scene.file("epochcost2");
     fs::copy(program().get_program(), &other).unwrap();
-    let mut file = fs::OpenOptions::new().append(true).open(&other).unwrap();
-    file.write_all(b"x").unwrap();
-    drop(file);
-    let output = std::process::Command::new(other)
-        .args(["run", "sizes.yaml", "--out", "run", "--resume"])
-        .current_dir(scene.0.path())
-        .output()
-        .unwrap();
-    refused(&output, &["epochcost (SHA-256", "start a new run"]);
+    change(&other);
+    let ended = scene.shell(&format!("./epochcost2 {RESUME}"));
+    let words = ["epochcost (SHA-256", "start a new run"];
+    ended.ends(2).says(&words);
 }
 
 /// LeNet-5 on this machine.
@@ -112,25 +95,13 @@ systems: [allreduce]
 
 #[test]
 fn another_build_of_the_worker_does_not_go_on() {
-    let scene = Scene::new(TINY);
-    let worker = scene.0.path().join("bootstrap");
+    let scene = Scene::of("sizes.yaml", TINY);
+    let worker = scene.file("bootstrap");
     fs::copy(find_or_build().unwrap().path, &worker).unwrap();
-    let run = |arguments: &[&str]| {
-        let mut command = program();
-        command
-            .args(["run", "sizes.yaml", "--out", "run"])
-            .args(arguments);
-        let command = command.current_dir(scene.0.path());
-        command.env(WORKER_VARIABLE, &worker).output().unwrap()
-    };
-    let output = run(&[]);
-    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
-    assert_eq!(run(&["--resume"]).status.code(), Some(0));
-    let mut file = fs::OpenOptions::new().append(true).open(&worker).unwrap();
-    file.write_all(b"x").unwrap();
-    drop(file);
-    refused(
-        &run(&["--resume"]),
-        &["the worker (SHA-256", "start a new run"],
-    );
+    let run = |arguments| scene.end(scene.command(arguments).env(WORKER_VARIABLE, &worker));
+    run(RUN).ends(0);
+    run(RESUME).ends(0);
+    change(&worker);
+    let words = ["the worker (SHA-256", "start a new run"];
+    run(RESUME).ends(2).says(&words);
 }
