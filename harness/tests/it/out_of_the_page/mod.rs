@@ -3,21 +3,24 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use epochcost_judge::analysis;
+use epochcost_record::RunDirectory;
 use epochcost_report as report;
 use serde_json::Value;
 
 use crate::fixture;
-use crate::support::program;
+use crate::support::{Scene, holds, items, root};
 
 mod appendix;
 mod figures;
 mod outside;
 mod pages;
 
-fn written(directory: &Path, claims: &str) -> epochcost_record::RunDirectory {
+/// What is recorded of the last reproduction.
+const RECORD: &str = "results/records/reproduction/summary.json";
+
+fn written(directory: &Path, claims: &str) -> RunDirectory {
     let run = fixture::finished(directory, claims);
     report::write(&run, &analysis::summarise(&run).unwrap()).unwrap();
     run
@@ -33,11 +36,8 @@ fn is_well_formed(xml: &str) -> bool {
         if tag.starts_with(['!', '?']) || tag.ends_with('/') {
             continue;
         }
-        let name = tag
-            .trim_start_matches('/')
-            .split_whitespace()
-            .next()
-            .unwrap();
+        let mut words = tag.trim_start_matches('/').split_whitespace();
+        let name = words.next().unwrap();
         if !tag.starts_with('/') {
             open.push(name);
         } else if open.pop() != Some(name) {

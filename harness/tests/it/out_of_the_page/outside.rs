@@ -1,5 +1,8 @@
 //! Programs of the machine that draw, typeset or show what was written.
 
+use std::io::{ErrorKind, Write};
+use std::process::Command;
+
 use super::*;
 
 /// A document of LaTeX that takes the appendix in.
@@ -15,18 +18,17 @@ const PAPER: &str = r"\documentclass{article}
 fn typeset(directory: &Path, file: &str) -> Option<String> {
     let mut latex = Command::new("pdflatex");
     latex.args(["-interaction=nonstopmode", "-halt-on-error", file]);
-    let ended = match latex.current_dir(directory).output() {
-        Ok(ended) => ended,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let what = "no pdflatex; to run it: apt-get install texlive-latex-recommended";
-            let _ = std::io::Write::write_all(
-                &mut std::io::stderr(),
-                format!("SKIPPED {file}: {what}\n").as_bytes(),
-            );
-            return None;
-        }
-        Err(error) => panic!("{error}"),
-    };
+    let ended = latex.current_dir(directory).output();
+    if ended
+        .as_ref()
+        .is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    {
+        let what = "no pdflatex; to run it: apt-get install texlive-latex-recommended";
+        // Not `eprintln`, which libtest shows of tests that fail alone.
+        let _ = writeln!(std::io::stderr(), "SKIPPED {file}: {what}");
+        return None;
+    }
+    let ended = ended.unwrap();
     let said = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(ended.status.success(), "{said}");
     Some(said)
@@ -34,36 +36,22 @@ fn typeset(directory: &Path, file: &str) -> Option<String> {
 
 #[test]
 fn tables_and_appendix_are_typeset_where_there_is_latex() {
-    let directory = tempfile::tempdir().unwrap();
-    let (run, out) = (directory.path().join("run"), directory.path().join("out"));
-    written(&run, fixture::CLAIMS);
-    let figures = program()
-        .arg("report")
-        .arg(&run)
-        .arg("--figures")
-        .arg(&out)
-        .output()
-        .unwrap();
-    assert_eq!(figures.status.code(), Some(3));
-    let record = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .join("results/records/reproduction/summary.json");
-    let appendix = program()
-        .args(["report", "appendix"])
-        .arg("--record")
-        .arg(&record)
-        .arg("--out")
-        .arg(&out)
-        .output()
-        .unwrap();
-    assert!(appendix.status.success());
-    fs::write(out.join("paper.tex"), PAPER).unwrap();
+    let scene = Scene::empty();
+    written(&scene.file("run"), fixture::CLAIMS);
+    scene.run("report run --figures out").ends(3);
+    let record = root().join(RECORD);
+    scene.text(&format!(
+        "report appendix --record {} --out out",
+        record.display()
+    ));
+    scene.write("out/paper.tex", PAPER);
     // A paper in two columns with every table, which is not told how wide they may be.
-    let tables = fs::read_to_string(out.join("tables.tex")).unwrap();
+    let tables = scene.read("out/tables.tex");
     let tables = tables.replace("{article}", "[twocolumn]{article}");
     let columns = tables.replace("\\end{document}", "\\input{appendix}\n\\end{document}");
-    assert!(columns.contains("[twocolumn]") && columns.contains("{appendix}"));
-    fs::write(out.join("columns.tex"), columns).unwrap();
+    holds(&columns, &["[twocolumn]", "{appendix}"]);
+    scene.write("out/columns.tex", &columns);
+    let out = scene.file("out");
     if typeset(&out, "columns.tex").is_none() {
         return;
     }

@@ -4,55 +4,18 @@ use super::*;
 
 #[test]
 fn a_comparison_is_a_page_with_the_figures_of_its_json() {
-    let directory = tempfile::tempdir().unwrap();
-    let simulated = |name: &str, memory_mb: &str| {
-        let out = directory.path().join(name);
-        let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/mobilenet.yaml");
-        let ended = program()
-            .arg("run")
-            .arg(all)
-            .args(["--platform", "sim", "--set", "systems=[spirt, allreduce]"])
-            .args(["--set", memory_mb, "--out"])
-            .arg(&out)
-            .output()
-            .unwrap();
-        assert!(
-            ended.status.success(),
-            "{}",
-            String::from_utf8_lossy(&ended.stderr)
-        );
-        out
-    };
-    let (before, after) = (
-        simulated("before", "memory_mb=2048"),
-        simulated("after", "memory_mb=1024"),
-    );
-    let page = directory.path().join("compare.html");
-    let output = program()
-        .arg("compare")
-        .args([&before, &after])
-        .arg("--html")
-        .arg(&page)
-        .arg("--json")
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let compared: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let text = fs::read_to_string(&page).unwrap();
-    for sentence in compared["answer"].as_array().unwrap() {
-        let sentence = sentence
-            .as_str()
-            .unwrap()
-            .split(['&', '<', '>', '"', '\''])
-            .next()
-            .unwrap();
-        assert!(text.contains(sentence), "{sentence}");
+    let scene = Scene::empty();
+    let all = experiment("mobilenet");
+    for (name, memory_mb) in [("before", 2048), ("after", 1024)] {
+        scene.text(&format!(
+            "run {all} --platform sim --set 'systems=[spirt, allreduce]' \
+             --set memory_mb={memory_mb} --out {name}"
+        ));
     }
-    let rows = compared["comparison"]["rows"].as_array().unwrap();
+    let compared = scene.json("compare before after --html page.html --json");
+    let text = scene.read("page.html");
+    holds_texts(&text, items(&compared, "answer"));
+    let rows = items(&compared["comparison"], "rows");
     let tables = text.matches("<table class=\"sortable\"").count();
     assert_eq!(
         tables,
@@ -60,46 +23,39 @@ fn a_comparison_is_a_page_with_the_figures_of_its_json() {
         "that of both runs, and one of each row"
     );
     // Metrics that are the same are named, all others have a line.
-    let metrics = rows
-        .iter()
-        .flat_map(|row| row["metrics"].as_array().unwrap());
+    let metrics = rows.iter().flat_map(|row| items(row, "metrics"));
     let changed = metrics.filter(|metric| metric["change"] != "same").count();
     assert!(changed > 2 * 2, "{changed}");
     assert_eq!(text.matches("<span class=\"badge ").count(), changed);
     // Of a run and itself nothing has changed, and no table is empty.
-    let mut same = program();
-    same.arg("compare").args([&before, &before]);
-    let same = same.arg("--html").arg(&page).output().unwrap();
-    assert!(same.status.success(), "{same:?}");
-    let text = fs::read_to_string(&page).unwrap();
+    scene.text("compare before before --html page.html");
+    let text = scene.read("page.html");
     let mut tables = text.split("<tbody>").skip(1);
     assert!(tables.all(|table| table.trim_start().starts_with("<tr")));
 }
 
-/// Text as pages escape it.
-fn escaped(text: &str) -> String {
-    let text = text
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    text.replace('"', "&quot;").replace('\'', "&#39;")
+/// A shipped experiment.
+fn experiment(name: &str) -> String {
+    let file = root().join(format!("experiments/{name}.yaml"));
+    file.display().to_string()
+}
+
+/// The page has these texts, as pages escape them.
+#[track_caller]
+fn holds_texts(page: &str, texts: &[Value]) {
+    for text in texts {
+        let text = text.as_str().unwrap().replace('&', "&amp;");
+        let text = text.replace('<', "&lt;").replace('>', "&gt;");
+        let text = text.replace('"', "&quot;").replace('\'', "&#39;");
+        assert!(page.contains(&text), "{text}");
+    }
 }
 
 /// Runs a verb with `--html` and `--json`; what it printed, and its page.
-fn page_of(arguments: &[&str]) -> (Value, String) {
-    let directory = tempfile::tempdir().unwrap();
-    let page = directory.path().join("page.html");
-    let output = program()
-        .args(arguments)
-        .arg("--json")
-        .arg("--html")
-        .arg(&page)
-        .output()
-        .unwrap();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{message}");
-    let printed = serde_json::from_slice(&output.stdout).unwrap();
-    (printed, fs::read_to_string(&page).unwrap())
+fn page_of(arguments: &str) -> (Value, String) {
+    let scene = Scene::empty();
+    let printed = scene.json(&format!("{arguments} --json --html page.html"));
+    (printed, scene.read("page.html"))
 }
 
 /// The page has a figure, but for the last digit, which a reader of JSON may round otherwise.
@@ -130,17 +86,14 @@ fn stands_alone(page: &str) {
 
 #[test]
 fn a_plan_is_a_page_with_the_figures_of_its_json() {
-    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/mobilenet.yaml");
-    let all = all.to_str().unwrap();
-    let (plan, page) = page_of(&["plan", all, "--set", "memory_mb=512"]);
+    let all = experiment("mobilenet");
+    let (plan, page) = page_of(&format!("plan {all} --set memory_mb=512"));
     stands_alone(&page);
-    let rows = plan["rows"].as_array().unwrap();
+    let rows = items(&plan, "rows");
     let mut possible = 0;
     for row in rows {
-        assert!(page.contains(&format!(
-            "<th scope=\"row\">{}</th>",
-            row["id"].as_str().unwrap()
-        )));
+        let id = row["id"].as_str().unwrap();
+        holds(&page, &[&format!("<th scope=\"row\">{id}</th>")]);
         let estimate = &row["estimate"];
         if estimate.is_null() {
             continue;
@@ -165,74 +118,43 @@ fn a_plan_is_a_page_with_the_figures_of_its_json() {
     };
     let (_, answer) = page.split_once("<div class=\"answer\"").unwrap();
     let (answer, _) = answer.split_once("</div>").unwrap();
-    assert!(
-        answer.contains(&format!("Fastest (simulated): {}, ", least("seconds"))),
-        "{answer}"
-    );
-    assert!(
-        answer.contains(&format!(
-            "Cheapest (simulated): {}, ",
-            least("cost_full_usd")
-        )),
-        "{answer}"
-    );
+    for (title, field) in [("Fastest", "seconds"), ("Cheapest", "cost_full_usd")] {
+        let said = format!("{title} (simulated): {}, ", least(field));
+        holds(answer, &[&said]);
+    }
     let impossible = rows.len() - possible;
     let said = match impossible {
         0 => format!("All {possible} rows are possible."),
         1 => format!("Of {} rows 1 is not possible", rows.len()),
         count => format!("Of {} rows {count} are not possible", rows.len()),
     };
-    assert!(answer.contains(&said), "{said}: {answer}");
-    assert_eq!(
-        page.matches("<tr class=\"infeasible\">").count(),
-        impossible
-    );
+    holds(answer, &[&said]);
+    let marked = page.matches("<tr class=\"infeasible\">").count();
+    assert_eq!(marked, impossible);
 }
 
 #[test]
 fn a_plan_with_a_goal_begins_with_where_to_train() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/own-model.yaml");
-    let own = own.to_str().unwrap();
-    let goal = [
-        "--deadline",
-        "1h",
-        "--place",
-        "lambda-x86",
-        "--samples",
-        "2000",
-    ];
-    let (plan, page) = page_of(&[&["plan", own], &goal[..]].concat());
+    let own = experiment("own-model");
+    let goal = "--deadline 1h --place lambda-x86 --samples 2000";
+    let (plan, page) = page_of(&format!("plan {own} {goal}"));
     stands_alone(&page);
-    for sentence in plan["answer"]["sentences"].as_array().unwrap() {
-        assert!(
-            page.contains(&escaped(sentence.as_str().unwrap())),
-            "{sentence}"
-        );
-    }
-    for choice in plan["answer"]["frontier"].as_array().unwrap() {
-        assert!(
-            page.contains(&escaped(choice["what"].as_str().unwrap())),
-            "{choice}"
-        );
+    let answer = &plan["answer"];
+    holds_texts(&page, items(answer, "sentences"));
+    for choice in items(answer, "frontier") {
+        holds_texts(&page, std::slice::from_ref(&choice["what"]));
     }
 }
 
 #[test]
 fn an_audit_is_a_page_with_every_finding() {
-    let (audited, page) = page_of(&["audit"]);
+    let (audited, page) = page_of("audit");
     stands_alone(&page);
-    let findings = audited["findings"].as_array().unwrap();
+    let findings = items(&audited, "findings");
     let rows = page.matches("<th scope=\"row\">").count();
     assert_eq!(rows, findings.len());
-    for sentence in audited["answer"].as_array().unwrap() {
-        assert!(
-            page.contains(&escaped(sentence.as_str().unwrap())),
-            "{sentence}"
-        );
-    }
+    holds_texts(&page, items(&audited, "answer"));
     for finding in findings {
-        for note in finding["notes"].as_array().unwrap() {
-            assert!(page.contains(&escaped(note.as_str().unwrap())), "{note}");
-        }
+        holds_texts(&page, items(finding, "notes"));
     }
 }

@@ -6,6 +6,7 @@ use epochcost_record::{ResultsError, RunDirectory};
 use epochcost_systems::Record;
 
 use crate::fixture;
+use crate::support::holds;
 
 #[test]
 fn a_run_that_was_cut_off_goes_on() {
@@ -30,24 +31,13 @@ fn a_run_that_was_cut_off_goes_on() {
     assert!(matches!(busy, ResultsError::InUse { .. }), "{busy}");
     drop(run);
     let opened = RunDirectory::open(path).unwrap();
-    assert!(
-        opened.warnings()[0].contains("trials.jsonl"),
-        "{:?}",
-        opened.warnings()
-    );
+    holds(&opened.warnings()[0], &["trials.jsonl"]);
     let run = RunDirectory::resume(path, &fixture::new_run("[]", 2)).unwrap();
     let finished = run.finished_trials().unwrap();
-    assert_eq!(finished.len(), 1);
-    assert!(
-        finished
-            .iter()
-            .all(|id| (id.row.as_str(), id.trial) == ("spirt-paper", 0))
-    );
-    assert_eq!(
-        run.invocations().unwrap().len(),
-        4,
-        "an unfinished trial's are dropped"
-    );
+    let finished: Vec<_> = finished.iter().map(|id| (&*id.row, id.trial)).collect();
+    assert_eq!(finished, [("spirt-paper", 0)]);
+    let calls = run.invocations().unwrap().len();
+    assert_eq!(calls, 4, "an unfinished trial's are dropped");
     let plan = fixture::plan("spirt", 1);
     run.append_trial(&plan, &fixture::outcome(&plan, 1.0))
         .unwrap();
@@ -73,18 +63,14 @@ fn steps_survive_their_file() {
         step.traffic.state.queue.polls = u64::MAX;
     }
     let row = run.append_trial(&plan, &outcome).unwrap();
-    let written: Vec<_> = outcome
+    let written = outcome
         .records
         .into_iter()
-        .filter_map(|record| {
-            if let Record::Step(step) = record {
-                Some(*step)
-            } else {
-                None
-            }
-        })
-        .collect();
-    assert_eq!(run.steps(&row).unwrap(), written);
+        .filter_map(|record| match record {
+            Record::Step(step) => Some(*step),
+            _ => None,
+        });
+    assert_eq!(run.steps(&row).unwrap(), written.collect::<Vec<_>>());
     let names: Vec<_> = fs::read_dir(run.path().join("events")).unwrap().collect();
     assert_eq!(names.len(), 1, "no temporary file stays behind");
 }
@@ -119,8 +105,5 @@ fn a_run_directory_that_is_deleted_in_mid_run_is_said_to_be() {
     fs::remove_dir_all(&path).unwrap();
     let failed = run.append_trial(&plan, &fixture::outcome(&plan, 1.0));
     let message = failed.unwrap_err().to_string();
-    assert!(
-        message.contains("deleted or moved while it was in use"),
-        "{message}"
-    );
+    holds(&message, &["deleted or moved while it was in use"]);
 }

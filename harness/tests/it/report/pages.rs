@@ -1,7 +1,6 @@
 //! The page, its Markdown twin and the table of the terminal.
 
 use std::fs;
-use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -9,13 +8,13 @@ use epochcost_record::{RunDirectory, TrialId};
 use epochcost_report as report;
 use epochcost_spec::claims::Metric;
 
-use super::analysed;
+use super::{Reported, analysed};
 use crate::fixture;
+use crate::support::holds;
 
 #[test]
 fn the_report_is_a_pure_function_of_the_directory() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), fixture::CLAIMS);
+    let reported = Reported::of(fixture::CLAIMS);
     let files = [
         "summary.json",
         "cost.json",
@@ -24,29 +23,22 @@ fn the_report_is_a_pure_function_of_the_directory() {
         "report.html",
         "report.md",
     ];
-    let read = || files.map(|name| fs::read(run.path().join(name)).unwrap());
-    analysed(&run);
+    let read = || files.map(|name| reported.read(name));
     let first = read();
     for name in files {
-        fs::remove_file(run.path().join(name)).unwrap();
+        fs::remove_file(reported.scene.file(name)).unwrap();
     }
-    analysed(&RunDirectory::open(run.path()).unwrap());
+    analysed(&RunDirectory::open(reported.scene.path()).unwrap());
     assert!(first == read());
 }
 
 #[test]
 fn epochs_of_failed_trials_are_marked() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 1)).unwrap();
-    for system in fixture::SYSTEMS {
-        let plan = fixture::plan(system, 0);
-        let mut outcome = fixture::outcome(&plan, 1.0);
+    let reported = Reported::with("[]", &fixture::SYSTEMS, |outcome, system| {
         outcome.failure = (system == "mlless").then(|| "a worker died".into());
-        run.append_trial(&plan, &outcome).unwrap();
-    }
-    analysed(&run);
-    let trials = run.trials().unwrap();
-    let table = fs::read_to_string(run.path().join("epochs.tsv")).unwrap();
+    });
+    let trials = reported.run.trials().unwrap();
+    let table = reported.read("epochs.tsv");
     let mut marked = 0;
     for line in table.lines().skip(1) {
         let cells: Vec<&str> = line.split('\t').collect();
@@ -61,29 +53,27 @@ fn epochs_of_failed_trials_are_marked() {
 
 #[test]
 fn the_page_stands_alone_and_escapes_what_it_shows() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), fixture::CLAIMS);
-    analysed(&run);
-    let page = fs::read_to_string(run.path().join("report.html")).unwrap();
+    let reported = Reported::of(fixture::CLAIMS);
+    let page = reported.read("report.html");
     for foreign in ["src=", "<link", "@import", "url(", "http://", "https://"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    assert!(page.contains("at &lt;epoch 1 | batch 2&gt;"));
+    let listed = "local durations at list prices";
+    holds(&page, &["at &lt;epoch 1 | batch 2&gt;", listed]);
     // Its policy names the one script by its hash, and lets no other run.
     let (_, script) = page.split_once("<script>").unwrap();
     let (script, rest) = script.split_once("</script>").unwrap();
     assert!(!rest.contains("<script"));
     let hash = BASE64_STANDARD.encode(epochcost_spec::hash::sha256(script.as_bytes()));
-    assert!(page.contains(&format!("script-src 'sha256-{hash}'")));
+    holds(&page, &[&format!("script-src 'sha256-{hash}'")]);
     for (size, class) in [(860, "for-wide"), (350, "for-narrow")] {
         let head = format!("<svg viewBox='0 0 {size} ");
         let charts = page.lines().filter(|line| line.contains(&head));
         let charts = charts.filter(|line| line.contains(class)).count();
         assert_eq!(charts, 7 + 5, "seven of all rows, and a timeline of each");
     }
-    assert!(page.contains("local durations at list prices"));
-    let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
-    assert!(markdown.contains(r"at &lt;epoch 1 \| batch 2&gt;"));
+    let escaped = r"at &lt;epoch 1 \| batch 2&gt;";
+    holds(&reported.read("report.md"), &[escaped]);
 }
 
 /// A link in a claim or a description stays text: nothing in a report leads anywhere.
@@ -91,39 +81,24 @@ fn the_page_stands_alone_and_escapes_what_it_shows() {
 fn links_in_texts_stay_text() {
     let link = "[x](javascript:alert(1)) <a href='javascript:alert(1)'> <javascript:alert(1)>";
     let claims = fixture::CLAIMS.replacen("every system learns something", link, 1);
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), &claims);
-    analysed(&run);
+    let reported = Reported::of(&claims);
     for name in ["report.md", "report.html"] {
-        let page = fs::read_to_string(run.path().join(name)).unwrap();
+        let page = reported.read(name);
         assert!(page.contains("javascript:alert(1)"), "the text is there");
         assert!(!page.contains("<a href='javascript") && !page.contains("<javascript"));
     }
-    let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
-    assert!(markdown.contains(r"\[x\](javascript:alert(1))"), "no link");
-    assert_eq!(
-        markdown.matches("](javascript").count(),
-        markdown.matches(r"\](javascript").count()
-    );
+    let markdown = reported.read("report.md");
+    holds(&markdown, &[r"\[x\](javascript:alert(1))"]);
+    let count = |link: &str| markdown.matches(link).count();
+    assert_eq!(count("](javascript"), count(r"\](javascript"));
 }
 
-/// Set `UPDATE_GOLDEN=1` to accept what changed.
 #[test]
 fn the_markdown_twin_reads_as_before() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), fixture::CLAIMS);
-    let analysis = analysed(&run);
-    let markdown = fs::read_to_string(run.path().join("report.md")).unwrap();
-    let found = format!(
-        "{}\n{}\n",
-        redacted(&markdown, &analysis.summary.run_id),
-        report::terminal_table(&analysis, None)
-    );
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/report/golden.snap");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&golden, &found).unwrap();
-    }
-    assert_eq!(found, fs::read_to_string(&golden).unwrap());
+    let reported = Reported::of(fixture::CLAIMS);
+    let id = &reported.analysis.summary.run_id;
+    let markdown = redacted(&reported.read("report.md"), id);
+    insta::assert_snapshot!(format!("{markdown}\n{}", reported.terminal()));
 }
 
 /// Without what depends on the day and the machine.
@@ -139,14 +114,13 @@ fn redacted(markdown: &str, run_id: &str) -> String {
 /// figures; a machine reads it in `summary.json`. Seconds of this machine name no winner.
 #[test]
 fn a_run_on_this_machine_begins_with_what_was_learned_and_names_no_winner() {
-    let directory = tempfile::tempdir().unwrap();
     let check = r#"[{"kind": "check", "claim": "replicas agree", "metric": "replicas_identical", "formula": "replicas_identical = 1"},
       {"kind": "check", "claim": "traffic is that of its closed form", "metric": "traffic_matches", "formula": "traffic_matches = 1"},"#;
     let claims = fixture::CLAIMS.replacen('[', check, 1);
-    let run = fixture::finished(directory.path(), &claims);
-    let analysis = analysed(&run);
+    let reported = Reported::of(&claims);
+    let sentences = reported.analysis.summary.answer.sentences();
     assert_eq!(
-        analysis.summary.answer.sentences(),
+        sentences,
         [
             "5 of 5 systems passed 30 % test accuracy (62.5 to 78.1 %).",
             "Checks: replicas are bit-identical in 5 of 5, metered traffic equals its closed form in 5 of 5.",
@@ -155,17 +129,18 @@ fn a_run_on_this_machine_begins_with_what_was_learned_and_names_no_winner() {
             "The one conclusion tested here holds. Of 3 published figures tested here, 0 agree and 3 are undecided.",
         ]
     );
-    let read = |name: &str| fs::read_to_string(run.path().join(name)).unwrap();
-    let (page, twin) = (read("report.html"), read("report.md"));
-    let terminal = report::terminal_table(&analysis, None);
-    let learned = analysis.summary.answer.sentences()[0];
-    for text in [&page, &twin, &terminal, &read("junit.xml")] {
-        assert!(text.contains(learned), "{text}");
+    let [page, twin, junit] =
+        ["report.html", "report.md", "junit.xml"].map(|name| reported.read(name));
+    let terminal = reported.terminal();
+    let learned = sentences[0];
+    for text in [&page, &twin, &terminal, &junit] {
+        holds(text, &[learned]);
         for winner in ["Fastest", "Cheapest", "Pareto", "Down and left is better"] {
             assert!(!text.contains(winner), "{winner}");
         }
     }
-    assert!(page.contains("<h2 id=\"time-cost\">Time against cost on this machine: no ranking"));
+    let title = "<h2 id=\"time-cost\">Time against cost on this machine: no ranking";
+    holds(&page, &[title]);
     assert!(terminal.starts_with(learned));
     // The answer, then the table, then all else.
     let place = |text: &str, part: &str| text.find(part).unwrap_or_else(|| panic!("{part}"));
@@ -179,7 +154,7 @@ fn a_run_on_this_machine_begins_with_what_was_learned_and_names_no_winner() {
     let order = order.map(|part| place(&page, part));
     assert!(order.is_sorted(), "{order:?}");
     assert!(place(&twin, learned) < place(&twin, "## Summary"));
-    let summary: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
+    let summary = reported.scene.value("summary.json");
     assert_eq!(summary["answer"]["findings"][0], learned);
     assert_eq!(summary["answer"]["fastest"], "");
     assert_eq!(summary["target_accuracy"], 0.3);
@@ -190,15 +165,11 @@ fn a_run_on_this_machine_begins_with_what_was_learned_and_names_no_winner() {
 
 #[test]
 fn systems_that_did_not_learn_are_named() {
-    let directory = tempfile::tempdir().unwrap();
-    let claims = fixture::CLAIMS.replacen(
-        "0.3, \"formula\": \"accuracy >= 0.3",
-        "0.7, \"formula\": \"accuracy >= 0.7",
-        1,
-    );
-    let run = fixture::finished(directory.path(), &claims);
+    let [before, after] =
+        [0.3, 0.7].map(|target| format!("{target}, \"formula\": \"accuracy >= {target}"));
+    let reported = Reported::of(&fixture::CLAIMS.replacen(&before, &after, 1));
     assert_eq!(
-        analysed(&run).summary.answer.sentences()[0],
+        reported.analysis.summary.answer.sentences()[0],
         "3 of 5 systems passed 70 % test accuracy (70.3 to 78.1 %) (not SPIRT: 62.5 %, MLLess: 66.4 %)."
     );
 }
@@ -206,20 +177,16 @@ fn systems_that_did_not_learn_are_named() {
 /// Six steps teach nothing: an accuracy of chance is no result, and stands on no first screen.
 #[test]
 fn a_run_of_a_few_steps_compares_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), "[]");
-    let analysis = analysed(&run);
+    let reported = Reported::of("[]");
     let first = "5 of 5 systems ran; the run is too short to compare.";
-    assert_eq!(analysis.summary.answer.sentences()[0], first);
-    let terminal = report::terminal_table(&analysis, None);
-    let page = fs::read_to_string(run.path().join("report.html")).unwrap();
+    assert_eq!(reported.analysis.summary.answer.sentences()[0], first);
+    let page = reported.read("report.html");
     let (_, table) = page.split_once("id=\"table-summary\"").unwrap();
     let (table, _) = table.split_once("</table>").unwrap();
-    for text in [terminal.as_str(), table] {
-        assert!(
-            !text.contains("accuracy") && !text.contains("62.5 %"),
-            "{text}"
-        );
+    for text in [&*reported.terminal(), table] {
+        for word in ["accuracy", "62.5 %"] {
+            assert!(!text.contains(word), "{text}");
+        }
     }
 }
 
@@ -227,99 +194,70 @@ fn a_run_of_a_few_steps_compares_nothing() {
 #[test]
 fn seconds_and_dollars_of_a_line_have_one_basis() {
     let heading = |claims: &str| {
-        let directory = tempfile::tempdir().unwrap();
-        let run = fixture::finished(directory.path(), claims);
-        let analysis = analysed(&run);
-        let terminal = report::terminal_table(&analysis, None);
-        let twin = fs::read_to_string(run.path().join("report.md")).unwrap();
+        let reported = Reported::of(claims);
+        let terminal = reported.terminal();
         let first = |text: &str, begin: &str| {
             let mut lines = text.lines();
-            lines
-                .find(|line| line.starts_with(begin))
-                .unwrap()
-                .to_owned()
+            let line = lines.find(|line| line.starts_with(begin));
+            line.unwrap().to_owned()
         };
         let words = first(&terminal, "system ");
-        let words = words
-            .split("  ")
-            .map(str::trim)
-            .filter(|word| !word.is_empty());
-        let row = &analysis.summary.rows[4];
+        let words = words.split("  ").map(str::trim);
+        let words = words.filter(|word| !word.is_empty());
+        let row = &reported.analysis.summary.rows[4];
         let per_epoch = row.mean(Metric::CostFullUsd).unwrap() / row.epochs as f64;
         (
             words.map(str::to_owned).collect::<Vec<_>>(),
-            first(&twin, "| system |"),
+            first(&reported.read("report.md"), "| system |"),
             epochcost_spec::format::number(per_epoch),
             first(&terminal, "GPU baseline"),
         )
     };
     let (words, twin, per_epoch, line) = heading("[]");
-    assert_eq!(
-        words[..4],
-        ["system", "s/epoch", "cost/epoch", "paper's cost/epoch"]
-    );
-    assert!(
-        twin.contains("| seconds per epoch | cost per epoch |"),
-        "{twin}"
-    );
-    assert!(
-        line.contains(&format!("{per_epoch} ‡")),
-        "{line}: {per_epoch}"
-    );
+    let columns = ["system", "s/epoch", "cost/epoch", "paper's cost/epoch"];
+    assert_eq!(words[..4], columns);
+    holds(&twin, &["| seconds per epoch | cost per epoch |"]);
+    holds(&line, &[&format!("{per_epoch} ‡")]);
     let (words, twin, _, _) = heading(fixture::CLAIMS);
-    assert_eq!(
-        words[..4],
-        [
-            "system",
-            "s to 30 %",
-            "cost to 30 %",
-            "paper's cost to 30 %"
-        ]
-    );
+    let to_target = [
+        "system",
+        "s to 30 %",
+        "cost to 30 %",
+        "paper's cost to 30 %",
+    ];
+    assert_eq!(words[..4], to_target);
     assert_eq!(words[4..6], ["total s", "total cost"]);
-    assert!(
-        !words.iter().any(|word| word.contains("epoch")),
-        "{words:?}"
-    );
-    assert!(
-        twin.contains("| seconds to 30 % | cost to 30 % |"),
-        "{twin}"
-    );
-    assert!(twin.contains("| total seconds | total cost |"), "{twin}");
+    let is_of_epoch = |word: &String| word.contains("epoch");
+    assert!(!words.iter().any(is_of_epoch), "{words:?}");
+    let to_target = "| seconds to 30 % | cost to 30 % |";
+    holds(&twin, &[to_target, "| total seconds | total cost |"]);
 }
 
 /// A row that stands for a GPU and was computed on a CPU is marked wherever it stands.
 #[test]
 fn a_cpu_in_a_gpus_place_is_marked_where_it_stands() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), fixture::CLAIMS);
-    let analysis = analysed(&run);
-    let out = directory.path().join("figures");
+    let reported = Reported::of(fixture::CLAIMS);
+    let out = reported.scene.file("figures");
     fs::create_dir(&out).unwrap();
-    report::write_figures(&run, &analysis, &out).unwrap();
-    let read = |name: &str| fs::read_to_string(name).unwrap();
-    let of_run = |name: &str| fs::read_to_string(run.path().join(name)).unwrap();
+    report::write_figures(&reported.run, &reported.analysis, &out).unwrap();
     let means = "computed on a CPU in place of its GPU";
     for text in [
-        of_run("report.html"),
-        of_run("report.md"),
-        report::terminal_table(&analysis, None),
-        read(out.join("time-cost.svg").to_str().unwrap()),
-        read(out.join("table-summary.md").to_str().unwrap()),
+        reported.read("report.html"),
+        reported.read("report.md"),
+        reported.terminal(),
+        reported.read("figures/time-cost.svg"),
+        reported.read("figures/table-summary.md"),
     ] {
-        assert!(
-            text.contains("GPU baseline †") && text.contains(&format!("† {means}")),
-            "{text}"
-        );
+        holds(&text, &["GPU baseline †", &format!("† {means}")]);
         assert!(!text.contains("SPIRT †"));
     }
-    let csv = read(out.join("table-summary.csv").to_str().unwrap());
+    let csv = reported.read("figures/table-summary.csv");
     let line = |system: &str| csv.lines().find(|line| line.starts_with(system)).unwrap();
     assert!(csv.lines().next().unwrap().ends_with(",note") && !csv.contains('†'));
     assert!(line("GPU baseline,").contains(means) && !line("AllReduce,").contains(means));
-    let latex = read(out.join("table-summary.tex").to_str().unwrap());
-    assert!(latex.contains("GPU baseline \\dag{} &"), "{latex}");
-    assert!(latex.contains(&format!("\\dag{{}} {means}")), "{latex}");
+    let latex = reported.read("figures/table-summary.tex");
+    let note = format!("\\dag{{}} {means}");
+    holds(&latex, &["GPU baseline \\dag{} &", &note]);
 }
 
 /// A worker says in a warning that it fell back; one with a GPU has none.
@@ -347,24 +285,18 @@ fn a_row_on_a_gpu_has_no_mark_unless_its_worker_fell_back() {
 
 #[test]
 fn a_table_fits_the_terminal() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), "[]");
-    let analysis = analysed(&run);
+    let reported = Reported::of("[]");
     let widest = |text: &str| {
         let table = text.lines().skip_while(|line| !line.starts_with("system"));
         let table = table.take(1 + fixture::SYSTEMS.len());
         table.map(|line| line.chars().count()).max().unwrap()
     };
-    let whole = report::terminal_table(&analysis, None);
+    let whole = reported.terminal();
     assert!(widest(&whole) > 90 && !whole.contains("--wide"));
     for width in [90, 80, 60] {
-        let text = report::terminal_table(&analysis, Some(width));
+        let text = report::terminal_table(&reported.analysis, Some(width));
         assert!(widest(&text) <= width, "{width}: {text}");
-        assert!(
-            text.contains("s/epoch") && text.contains("cost/epoch"),
-            "{text}"
-        );
-        assert!(text.contains("--wide also shows"), "{text}");
+        holds(&text, &["s/epoch", "cost/epoch", "--wide also shows"]);
     }
 }
 
@@ -373,10 +305,8 @@ fn a_page_of_hundreds_of_verdicts_stays_small() {
     let claim = r#"{"kind": "published", "claim": "every system learns something, and this says so at some length",
         "metric": "accuracy", "formula": "accuracy >= 0.55", "source": "a paper, a table"}"#;
     let claims = format!("[{}]", [claim; 80].join(","));
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), &claims);
-    let analysis = analysed(&run);
-    assert_eq!(analysis.summary.verdicts.len(), 400);
-    let size = fs::metadata(run.path().join("report.html")).unwrap().len();
+    let reported = Reported::of(&claims);
+    assert_eq!(reported.analysis.summary.verdicts.len(), 400);
+    let size = reported.read("report.html").len();
     assert!(size < 1_000_000, "{size} bytes");
 }

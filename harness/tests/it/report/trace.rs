@@ -1,37 +1,29 @@
 //! The trace of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
-use epochcost_record::RunDirectory;
 use epochcost_systems::{Record, StageSeconds};
+use serde_json::Value;
 
-use super::analysed;
-use crate::fixture;
+use super::Reported;
+use crate::support::items;
 
-fn trace(run: &RunDirectory) -> Vec<serde_json::Value> {
-    let text = fs::read_to_string(run.path().join("trace.json")).unwrap();
-    let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
+fn trace(reported: &Reported) -> Vec<Value> {
+    let trace = reported.scene.value("trace.json");
     assert_eq!(trace["displayTimeUnit"], "ms");
-    trace["traceEvents"].as_array().unwrap().clone()
+    items(&trace, "traceEvents").to_vec()
 }
 
 /// The fields that the Trace Event Format requires of slices ("X") and of
 /// names ("M"), and that slices of a thread nest.
 #[test]
 fn the_trace_is_one_that_viewers_open() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = fixture::finished(directory.path(), "[]");
-    analysed(&run);
     let mut open: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
     let mut categories = BTreeSet::new();
     let mut processes = BTreeSet::new();
-    for event in trace(&run) {
+    for event in trace(&Reported::of("[]")) {
         assert!(event["name"].is_string(), "{event}");
-        let thread = (
-            event["pid"].as_u64().unwrap(),
-            event["tid"].as_u64().unwrap(),
-        );
+        let [process, thread] = ["pid", "tid"].map(|field| event[field].as_u64().unwrap());
         if event["ph"] == "M" {
             let names = [
                 "process_name",
@@ -44,38 +36,26 @@ fn the_trace_is_one_that_viewers_open() {
             continue;
         }
         assert_eq!(event["ph"], "X");
-        processes.insert(thread.0);
+        processes.insert(process);
         categories.insert(event["cat"].as_str().unwrap().to_owned());
-        let (from, duration) = (
-            event["ts"].as_f64().unwrap(),
-            event["dur"].as_f64().unwrap(),
-        );
+        let [from, duration] = ["ts", "dur"].map(|field| event[field].as_f64().unwrap());
         assert!(from >= 0.0 && duration >= 0.0, "{event}");
-        let stack = open.entry(thread).or_default();
+        let stack = open.entry((process, thread)).or_default();
         while stack.last().is_some_and(|end| *end <= from) {
             stack.pop();
         }
-        assert!(
-            stack.last().is_none_or(|end| from + duration <= end + 1e-3),
-            "{event}"
-        );
+        let nests = stack.last().is_none_or(|end| from + duration <= end + 1e-3);
+        assert!(nests, "{event}");
         stack.push(from + duration);
     }
     let known = ["init", "invocation", "stage", "step", "synchronise"];
     assert!(categories.iter().eq(known.iter()), "{categories:?}");
-    assert_eq!(
-        processes.len(),
-        5 * 4,
-        "one a worker of a trial of each row"
-    );
+    // One a worker of a trial of each row.
+    assert_eq!(processes.len(), 5 * 4);
 }
 
 #[test]
 fn a_trace_of_many_steps_is_cut_and_says_so() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = RunDirectory::create(Some(directory.path()), fixture::new_run("[]", 1)).unwrap();
-    let plan = fixture::plan("allreduce", 0);
-    let mut outcome = fixture::outcome(&plan, 1.0);
     let short = |(i, record): (usize, &Record)| {
         let mut record = record.clone();
         if let Record::Step(step) = &mut record {
@@ -89,19 +69,14 @@ fn a_trace_of_many_steps_is_cut_and_says_so() {
         }
         record
     };
-    let records = outcome.records.iter().cycle().take(12_000).enumerate();
-    outcome.records = records.map(short).collect();
-    run.append_trial(&plan, &outcome).unwrap();
-    analysed(&run);
-    let slices = trace(&run)
-        .iter()
-        .filter(|event| event["ph"] == "X")
-        .count();
-    assert_eq!(slices, 40_000);
-    let text = fs::read_to_string(run.path().join("trace.json")).unwrap();
-    assert!(
-        text.contains("\"left_out\":[\"allreduce-paper trial 0: "),
-        "{}",
-        &text[..900]
-    );
+    let reported = Reported::with("[]", &["allreduce"], |outcome, _| {
+        let records = outcome.records.iter().cycle().take(12_000).enumerate();
+        outcome.records = records.map(short).collect();
+    });
+    let events = trace(&reported);
+    let slices = events.iter().filter(|event| event["ph"] == "X");
+    assert_eq!(slices.count(), 40_000);
+    let text = reported.read("trace.json");
+    let left_out = "\"left_out\":[\"allreduce-paper trial 0: ";
+    assert!(text.contains(left_out), "{}", &text[..900]);
 }
