@@ -1,15 +1,11 @@
 //! Runs of the platform `sim` by the program itself, from the file to the
 //! summary and the report.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-use crate::support::program;
-
 use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost_record::{RunDirectory, SCHEMA_VERSION};
-use serde_json::{Value, json as object};
+use serde_json::{Value, json};
+
+use crate::support::{Ended, Scene, holds, items};
 
 /// Five systems with a model that no build has, on data that is not there.
 const SIZES: &str = "\
@@ -63,58 +59,37 @@ systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
 simulation: {real_compute: true, compute: [stated-flops]}
 ";
 
-struct Scene(tempfile::TempDir);
-
-impl Scene {
-    fn new(experiment: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("experiment.yaml"), experiment).unwrap();
-        Self(directory)
-    }
-
-    fn command(&self, out: &str, arguments: &[&str]) -> Command {
-        let mut command = program();
-        command
-            .args(["run", "experiment.yaml", "--out", out])
-            .args(arguments)
-            .current_dir(self.0.path());
-        command
-    }
-
-    /// Runs into the directory `out`, with that exit code.
-    fn run(&self, out: &str, arguments: &[&str], code: i32) -> (PathBuf, Output) {
-        let output = self.command(out, arguments).output().unwrap();
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{printed}");
-        (self.0.path().join(out), output)
-    }
+fn scene(experiment: &str) -> Scene {
+    Scene::of("experiment.yaml", experiment)
 }
 
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+/// Runs into the directory `out`.
+fn run(scene: &Scene, out: &str, options: &str) -> Ended {
+    scene.run(&format!("run experiment.yaml --out {out} {options}"))
+}
+
+fn summary(scene: &Scene, out: &str) -> Value {
+    scene.value(&format!("{out}/summary.json"))
 }
 
 /// The summary without what may differ.
-fn comparable(run: &Path) -> String {
-    let mut summary = json(&run.join("summary.json"));
+fn comparable(scene: &Scene, out: &str) -> String {
+    let mut summary = summary(scene, out);
     summary.as_object_mut().unwrap().remove("run_id").unwrap();
     serde_json::to_string_pretty(&summary).unwrap()
 }
 
 #[test]
 fn one_seed_gives_the_same_bytes() {
-    let scene = Scene::new(SIZES);
-    let sampled = [
-        "--trials",
-        "3",
-        "--set",
-        "simulation={compute: [], sample: true}",
-    ];
-    let (first, _) = scene.run("first", &sampled, 0);
-    let (second, _) = scene.run("second", &sampled, 0);
-    assert_eq!(comparable(&first), comparable(&second));
+    let scene = scene(SIZES);
+    let sampled = "--trials 3 --set 'simulation={compute: [], sample: true}'";
+    for out in ["first", "second"] {
+        run(&scene, out, sampled).ends(0);
+    }
+    let first = comparable(&scene, "first");
+    assert_eq!(first, comparable(&scene, "second"));
     // Virtual time has no date of its end.
-    let described = fs::read_to_string(first.join("ro-crate-metadata.json")).unwrap();
+    let described = scene.read("first/ro-crate-metadata.json");
     assert!(!described.contains("null"), "{described}");
     let files = [
         "trials.jsonl",
@@ -124,86 +99,70 @@ fn one_seed_gives_the_same_bytes() {
         "cost.json",
     ];
     for name in files {
-        let read = |run: &Path| fs::read(run.join(name)).unwrap();
-        assert!(read(&first) == read(&second), "{name} differs");
+        let [first, second] = ["first", "second"].map(|run| scene.read(&format!("{run}/{name}")));
+        assert!(first == second, "{name} differs");
     }
-    let [first_run, second_run] = [&first, &second].map(|run| RunDirectory::open(run).unwrap());
+    let [first_run, second_run] =
+        ["first", "second"].map(|run| RunDirectory::open(&scene.file(run)).unwrap());
     let trials = first_run.trials().unwrap();
     assert_eq!(trials.len(), 5 * 3);
     for trial in &trials {
         let steps = first_run.steps(trial).unwrap();
         assert!(!steps.is_empty());
         assert!(steps == second_run.steps(trial).unwrap(), "{}", trial.id);
-        let earliest = steps
-            .iter()
-            .map(|step| step.started_s)
-            .fold(f64::MAX, f64::min);
-        assert!(
-            (0.0..600.0).contains(&earliest),
-            "virtual time starts at zero"
-        );
+        // Virtual time starts at zero.
+        let earliest = steps.iter().map(|step| step.started_s);
+        let earliest = earliest.fold(f64::MAX, f64::min);
+        assert!((0.0..600.0).contains(&earliest), "{earliest}");
     }
-    let other_seed = [&sampled[..], &["--set", "seed=43"]].concat();
-    let (other, _) = scene.run("other", &other_seed, 0);
-    assert_ne!(
-        comparable(&first),
-        comparable(&other),
-        "samples follow the seed"
-    );
+    // Samples follow the seed.
+    run(&scene, "other", &format!("{sampled} --set seed=43")).ends(0);
+    assert_ne!(first, comparable(&scene, "other"));
 }
 
 #[test]
 fn samples_have_an_interval_and_repetitions_have_none_to_speak_of() {
-    let scene = Scene::new(SIZES);
-    let seconds = |out: &str, choice: &str| {
-        let choice = format!("simulation={{compute: [], {choice}}}");
-        let (run, _) = scene.run(out, &["--trials", "3", "--set", &choice], 0);
-        json(&run.join("summary.json"))["rows"][3]["figures"]["seconds_per_epoch"].clone()
+    let scene = scene(SIZES);
+    let width = |sample: bool| {
+        let simulation = format!("simulation={{compute: [], sample: {sample}}}");
+        let out = sample.to_string();
+        run(&scene, &out, &format!("--trials 3 --set '{simulation}'")).ends(0);
+        let row = &summary(&scene, &out)["rows"][3];
+        let ends = &row["figures"]["seconds_per_epoch"]["ci95"];
+        ends[1].as_f64().unwrap() - ends[0].as_f64().unwrap()
     };
-    let same = seconds("same", "sample: false");
-    let width = |estimate: &Value| {
-        estimate["ci95"][1].as_f64().unwrap() - estimate["ci95"][0].as_f64().unwrap()
-    };
-    assert!(width(&same).abs() < 1e-9, "{same}");
-    let sampled = seconds("sampled", "sample: true");
-    assert!(width(&sampled) > 0.0, "{sampled}");
+    let (same, sampled) = (width(false), width(true));
+    assert!(same.abs() < 1e-9, "{same}");
+    assert!(sampled > 0.0, "{sampled}");
 }
 
 #[test]
 fn impossible_rows_are_results() {
     let findings = "findings:\n  - {says: c, formula: \"puts[small] >= 1\"}\n\
                     \x20 - {says: d, formula: \"puts[published] >= puts[many]\"}\n";
-    let scene = Scene::new(&format!("{CLAIMED}{findings}"));
-    let (run, output) = scene.run("run", &[], 3);
-    let table = String::from_utf8(output.stdout).unwrap();
-    let summary = json(&run.join("summary.json"));
-    let rows = summary["rows"].as_array().unwrap();
+    let scene = scene(&format!("{CLAIMED}{findings}"));
+    let table = run(&scene, "run", "").ends(3).text();
+    let summary = summary(&scene, "run");
+    let rows = items(&summary, "rows");
     for (row, limit) in [(&rows[1], "memory"), (&rows[2], "concurrency")] {
         let why = row["infeasible"].as_str().unwrap();
-        assert!(why.contains(limit), "{why}");
-        assert!(table.contains(why), "{table}");
-        for file in ["report.html", "report.md"] {
-            assert!(
-                fs::read_to_string(run.join(file)).unwrap().contains(why),
-                "{file}"
-            );
+        holds(why, &[limit]);
+        let pages = ["run/report.html", "run/report.md"].map(|name| scene.read(name));
+        for text in pages.iter().chain([&table]) {
+            holds(text, &[why]);
         }
-        assert_eq!(
-            (&row["trials"], &row["failed_trials"]),
-            (&0.into(), &0.into())
-        );
-        assert_eq!(row["figures"], object!({}), "{row}");
+        let trials = (&row["trials"], &row["failed_trials"]);
+        assert_eq!(trials, (&0.into(), &0.into()));
+        assert_eq!(row["figures"], json!({}), "{row}");
         let traffic = row["traffic"].as_object().unwrap();
         assert!(traffic.values().all(Value::is_null), "never 0");
     }
     assert!(rows[0]["infeasible"].is_null());
-    let words: Vec<&Value> = summary["verdicts"].as_array().unwrap().iter().collect();
-    assert_eq!(words[0]["verdict"], "infeasible");
-    assert_eq!(
-        words[1]["verdict"], "infeasible",
-        "a divisor that cannot be run"
-    );
-    scene.run("without-limits", &["--set", "simulation.limits=false"], 3);
+    // The second has a divisor that cannot be run.
+    for verdict in 0..2 {
+        assert_eq!(summary["verdicts"][verdict]["verdict"], "infeasible");
+    }
+    run(&scene, "unlimited", "--set simulation.limits=false").ends(3);
 }
 
 #[test]
@@ -215,70 +174,51 @@ findings:
 ";
     // The profile whose S3 is fitted to the paper.
     let fitted = CLAIMED.replace("simulation:\n", "simulation:\n  profile: aws-us-east-1\n");
-    let scene = Scene::new(&format!("{fitted}{claims}"));
     let paper = "cite: Barrak et al. 2025\ntables:\n  t:\n    place: Table 2\n    file: t.csv\n    keys: [system]\n    \
                  columns:\n      seconds: {unit: s, metric: seconds_per_epoch}\n      \
                  puts: {unit: count, metric: puts}\n";
-    let write = |name: &str, text: &str| fs::write(scene.0.path().join(name), text).unwrap();
-    write("paper.yaml", paper);
-    write("t.csv", "system,seconds,puts\npublished,29,10\n");
-    let words = |run: &Path| -> Vec<String> {
-        let summary = json(&run.join("summary.json"));
-        let verdicts = summary["verdicts"].as_array().unwrap().iter();
-        verdicts
-            .map(|verdict| verdict["verdict"].as_str().unwrap().to_owned())
-            .collect()
-    };
+    let scene = scene(&format!("{fitted}{claims}"))
+        .with("paper.yaml", paper)
+        .with("t.csv", "system,seconds,puts\npublished,29,10\n");
     let put_in = "by_construction";
     // The paper prints what is observed.
-    let equal = |out: &str, options: &[&str]| {
-        let (first, _) = scene.run(&format!("{out}-first"), options, 0);
-        let observed = json(&first.join("summary.json"))["verdicts"][1]["observed"].clone();
-        write(
-            "t.csv",
-            &format!("system,seconds,puts\npublished,{observed},10\n"),
-        );
-        scene.run(out, options, 0).0
+    let equal = |out: &str, options: &str| {
+        let first = format!("{out}-first");
+        run(&scene, &first, options).ends(0);
+        let observed = &summary(&scene, &first)["verdicts"][1]["observed"];
+        let table = format!("system,seconds,puts\npublished,{observed},10\n");
+        scene.write("t.csv", &table);
+        run(&scene, out, options).ends(0);
+        let summary = summary(&scene, out);
+        let verdicts = items(&summary, "verdicts").iter();
+        let words = verdicts.map(|verdict| verdict["verdict"].as_str().unwrap().to_owned());
+        words.collect::<Vec<_>>()
     };
-    let run = equal("run", &[]);
-    assert_eq!(words(&run), ["agrees", put_in, "holds"]);
-    let compute = json(&run.join("plan.json"))[0]["compute"].clone();
+    assert_eq!(equal("run", ""), ["agrees", put_in, "holds"]);
+    let compute = &scene.value("run/plan.json")[0]["compute"];
     assert_eq!(compute["profile"], "published-cost-performance");
     assert_eq!(compute["origin"], "published");
     // Constants of the profile are fitted to the same paper, these are not.
-    let assumed = "simulation.constants={object_store.service.request_latency_s: {value: 0.05, \
-                   assumed: a test}, object_store.service.stream_bytes_per_s: {value: 8e7, \
-                   assumed: a test}}";
-    let stated = [
-        "--set",
-        "simulation.compute=[stated-flops]",
-        "--set",
-        assumed,
-    ];
-    assert_eq!(
-        words(&equal("fitted", &stated[..2])),
-        ["agrees", put_in, "holds"]
-    );
+    let stated = "--set simulation.compute=[stated-flops]";
+    let assumed = "--set 'simulation.constants={object_store.service.request_latency_s: \
+                   {value: 0.05, assumed: a test}, object_store.service.stream_bytes_per_s: \
+                   {value: 8e7, assumed: a test}}'";
+    assert_eq!(equal("fitted", stated), ["agrees", put_in, "holds"]);
     // Stated rates are drawn, four times wider than what was put in.
-    assert_eq!(
-        words(&equal("stated", &stated)),
-        ["agrees", "rather_agrees", "holds"]
-    );
+    let both = format!("{stated} {assumed}");
+    assert_eq!(equal("stated", &both), ["agrees", "rather_agrees", "holds"]);
 }
 
 #[test]
 fn a_simulated_run_says_what_it_stands_on() {
-    let scene = Scene::new(CLAIMED);
-    let (run, output) = scene.run("run", &[], 0);
-    let table = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        table.contains("Every figure is simulated. Profile aws-us-east-1-2024 (compiled client):"),
-        "{table}"
-    );
-    let manifest = json(&run.join("manifest.json"));
+    let scene = scene(CLAIMED);
+    let ended = run(&scene, "run", "").ends(0);
+    let stands = "Every figure is simulated. Profile aws-us-east-1-2024 (compiled client):";
+    holds(&ended.text(), &[stands]);
+    let manifest = scene.value("run/manifest.json");
     assert_eq!(manifest["schema_version"]["minor"], SCHEMA_VERSION.minor);
     let record = &manifest["simulation"];
-    let constants = record["constants"].as_array().unwrap();
+    let constants = items(record, "constants");
     let stated = constants
         .iter()
         .filter(|constant| constant["stated"] == true);
@@ -287,44 +227,39 @@ fn a_simulated_run_says_what_it_stands_on() {
     assert_eq!(stated[0]["path"], "object_store.service.request_latency_s");
     assert_eq!(stated[0]["value"], 0.05);
     assert_eq!(record["compute"][0]["costs"][0]["model"], "mobilenet");
-    let page = fs::read_to_string(run.join("report.html")).unwrap();
-    let twin = fs::read_to_string(run.join("report.md")).unwrap();
+    let [page, twin] = ["run/report.html", "run/report.md"].map(|name| scene.read(name));
+    let simulated = "Every figure here is simulated";
     for text in [&page, &twin] {
-        assert!(text.contains("Every figure here is simulated"));
-        assert!(text.contains("Sources of the simulation"));
-        assert!(text.contains("stated by the experiment"));
+        holds(
+            text,
+            &[
+                simulated,
+                "Sources of the simulation",
+                "stated by the experiment",
+            ],
+        );
         assert!(!text.contains("1970"));
     }
     for constant in constants {
-        assert!(
-            page.contains(constant["path"].as_str().unwrap()),
-            "{constant}"
-        );
+        holds(&page, &[constant["path"].as_str().unwrap()]);
     }
-    assert!(page.contains(r#"class="simulated""#));
-    let warned = String::from_utf8(output.stderr).unwrap();
+    holds(&page, &[r#"class="simulated""#]);
+    let warned = ended.message();
     assert!(!warned.contains("the machine was busy"), "{warned}");
 }
 
 /// The very code that trains on this machine trains in virtual time.
 #[test]
 fn training_in_virtual_time_gives_the_losses_of_real_time() {
-    let scene = Scene::new(TRAINED);
+    let scene = scene(TRAINED);
     let worker = find_or_build().unwrap().path.canonicalize().unwrap();
-    let rows = |platform: &str| {
-        let mut command = scene.command(platform, &["--platform", platform]);
-        let output = command.env(WORKER_VARIABLE, &worker).output().unwrap();
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{printed}");
-        json(&scene.0.path().join(platform).join("summary.json"))["rows"].clone()
-    };
-    let (local, simulated) = (rows("local"), rows("sim"));
-    for (real, virtual_) in local
-        .as_array()
-        .unwrap()
-        .iter()
-        .zip(simulated.as_array().unwrap())
-    {
+    let [local, simulated] = ["local", "sim"].map(|platform| {
+        let arguments = format!("run experiment.yaml --out {platform} --platform {platform}");
+        let mut command = scene.command(&arguments);
+        scene.end(command.env(WORKER_VARIABLE, &worker)).ends(0);
+        summary(&scene, platform)
+    });
+    for (real, virtual_) in items(&local, "rows").iter().zip(items(&simulated, "rows")) {
         assert_eq!(real["id"], virtual_["id"]);
         for figure in [
             "/figures/train_loss/mean",
@@ -333,7 +268,7 @@ fn training_in_virtual_time_gives_the_losses_of_real_time() {
             "/closed_form",
         ] {
             let [a, b] = [real, virtual_].map(|row| row.pointer(figure));
-            assert_eq!(a, b, "{} of {}", figure, real["id"]);
+            assert_eq!(a, b, "{figure} of {}", real["id"]);
             let is_known = a.is_some_and(|value| !value.is_null());
             assert!(is_known, "{figure} of {}", real["id"]);
         }
@@ -348,17 +283,12 @@ fn a_precision_is_named_wherever_its_row_is() {
         "systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]\n",
         "fidelity: tuned\ndevice: {kind: cuda}\nsystems: [gpu_baseline]\nsweep: {device.precision: [fp32, bf16]}\n",
     );
-    let scene = Scene::new(&swept);
-    let (run, output) = scene.run("out", &[], 0);
-    let summary = json(&run.join("summary.json"));
-    let precisions: Vec<_> = (0..2)
-        .map(|row| &summary["rows"][row]["precision"])
-        .collect();
+    let scene = scene(&swept);
+    let ended = run(&scene, "out", "").ends(0);
+    let summary = summary(&scene, "out");
+    let precisions = [0, 1].map(|row| &summary["rows"][row]["precision"]);
     assert_eq!(precisions, [&Value::Null, &"bf16".into()]);
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("tuned, bf16"), "{printed}");
-    let warned = String::from_utf8_lossy(&output.stderr);
-    assert!(warned.contains("changes no simulated time"), "{warned}");
-    let page = fs::read_to_string(run.join("report.md")).unwrap();
-    assert!(page.contains("tuned, bf16"), "{page}");
+    holds(&ended.text(), &["tuned, bf16"]);
+    holds(&ended.message(), &["changes no simulated time"]);
+    holds(&scene.read("out/report.md"), &["tuned, bf16"]);
 }
