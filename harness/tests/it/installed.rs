@@ -1,177 +1,133 @@
 //! The program without its source: in an empty directory, with nothing on the path.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use epochcost_platform::local::worker::find_or_build;
 use epochcost_spec::shipped;
-use serde_json::Value;
-use tempfile::TempDir;
+use serde_json::json;
+
+use crate::support::{Ended, Scene, holds, root};
 
 /// An installation, and an empty directory to work in.
 struct Installed {
-    directory: TempDir,
+    bin: Scene,
+    work: Scene,
 }
 
 impl Installed {
     /// `bin/epochcost` alone.
     fn new() -> Self {
         epochcost_testing::watch();
-        let directory = tempfile::tempdir().unwrap();
-        let own = Self { directory };
-        fs::create_dir(own.path("bin")).unwrap();
-        fs::create_dir(own.path("work")).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_epochcost"), own.path("bin/epochcost")).unwrap();
-        own
+        let (bin, work) = (Scene::empty(), Scene::empty());
+        fs::create_dir(bin.file("bin")).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_epochcost"), bin.file("bin/epochcost")).unwrap();
+        Self { bin, work }
     }
 
     /// With the worker where packages put it.
     fn with_worker() -> Self {
         let own = Self::new();
-        fs::create_dir_all(own.path("libexec/epochcost")).unwrap();
+        let directory = own.bin.file("libexec/epochcost");
+        fs::create_dir_all(&directory).unwrap();
         let worker = find_or_build().unwrap();
-        fs::copy(worker.path, own.path("libexec/epochcost/bootstrap")).unwrap();
+        fs::copy(worker.path, directory.join("bootstrap")).unwrap();
         own
     }
 
-    fn path(&self, below: &str) -> PathBuf {
-        self.directory.path().join(below)
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(self.path("bin/epochcost"))
-            .args(arguments)
-            .current_dir(self.path("work"))
-            .env_clear()
-            .env("PATH", self.path("work"))
-            .output()
-            .unwrap()
+    fn run(&self, arguments: &str) -> Ended {
+        let known = self.work.command(arguments);
+        let mut command = Command::new(self.bin.file("bin/epochcost"));
+        command.args(known.get_args()).current_dir(self.work.path());
+        command.env_clear().env("PATH", self.work.path());
+        self.work.end(&mut command)
     }
 
     /// Standard output of a command that ends well.
     #[track_caller]
-    fn ends_well(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
-        String::from_utf8(output.stdout).unwrap()
+    fn text(&self, arguments: &str) -> String {
+        self.run(arguments).ends(0).text()
     }
 
-    /// Standard error of a command that ends with this code.
+    /// Of which file a run says that it is of.
     #[track_caller]
-    fn ends_with(&self, code: i32, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {error}");
-        error
-    }
-
-    fn manifest(&self, run: &str) -> Value {
-        let text = fs::read(self.path("work").join(run).join("manifest.json")).unwrap();
-        serde_json::from_slice(&text).unwrap()
+    fn file_of_run(&self, out: &str) -> String {
+        self.text(&format!("run smoke --platform sim --out {out}"));
+        let manifest = self.work.value(&format!("{out}/manifest.json"));
+        manifest["experiment_file"].as_str().unwrap().to_owned()
     }
 }
 
 #[test]
 fn shipped_experiments_are_found_by_their_names() {
     let installed = Installed::new();
-    let listed = installed.ends_well(&["list", "experiments"]);
-    for name in [
-        "smoke ",
-        "own-model ",
-        "cost-performance/table2 ",
-        "p2p/table1 ",
-    ] {
-        assert!(listed.contains(&format!("\n{name}")), "{name}: {listed}");
+    let listed = installed.text("list experiments");
+    let names = [
+        "smoke",
+        "own-model",
+        "cost-performance/table2",
+        "p2p/table1",
+    ];
+    for name in names {
+        holds(&listed, &[&format!("\n{name} ")]);
     }
     assert!(!listed.contains("not valid"), "{listed}");
-    for named in [
-        "smoke",
-        "smoke.yaml",
-        "experiments/smoke.yaml",
-        "cost-performance/table2",
-    ] {
-        assert!(
-            installed.ends_well(&["check", named]).contains("rows"),
-            "{named}"
-        );
+    for named in ["smoke", "smoke.yaml", "experiments/smoke.yaml", names[2]] {
+        holds(&installed.text(&format!("check {named}")), &["rows"]);
     }
     // What lies beside experiments is found as well.
-    let dry = installed.ends_well(&["reproduce", "--dry-run"]);
-    assert!(dry.contains("kubeml/figure3"), "{dry}");
+    let dry = installed.text("reproduce --dry-run");
+    holds(&dry, &["kubeml/figure3"]);
     // The simulator against public measurements: all of them are validated apart.
-    installed.ends_well(&["dev", "validate", "s3-put-clients"]);
+    installed.text("dev validate s3-put-clients");
 }
 
 #[test]
 fn a_run_records_whether_its_experiment_is_a_shipped_one() {
     let installed = Installed::new();
-    installed.ends_well(&["run", "smoke", "--platform", "sim", "--out", "one"]);
-    let manifest = installed.manifest("one");
-    assert_eq!(
-        manifest["experiment_file"],
-        "shipped:experiments/smoke.yaml"
-    );
-
+    let shipped_file = "shipped:experiments/smoke.yaml";
+    assert_eq!(installed.file_of_run("one"), shipped_file);
     // A file of that name counts more, and so does one in `experiments`.
-    let (_, smoke) = shipped::files()
-        .iter()
-        .find(|(name, _)| *name == "experiments/smoke.yaml")
-        .unwrap();
-    let work = installed.path("work");
-    fs::create_dir(work.join("experiments")).unwrap();
-    fs::write(work.join("experiments/smoke.yaml"), smoke).unwrap();
-    installed.ends_well(&["run", "smoke", "--platform", "sim", "--out", "two"]);
-    assert_eq!(
-        installed.manifest("two")["experiment_file"],
-        "experiments/smoke.yaml"
-    );
-    fs::write(work.join("smoke"), smoke).unwrap();
-    installed.ends_well(&["run", "smoke", "--platform", "sim", "--out", "three"]);
-    assert_eq!(installed.manifest("three")["experiment_file"], "smoke");
+    let mut files = shipped::files().iter();
+    let smoke = files.find(|(name, _)| *name == "experiments/smoke.yaml");
+    let (file, text) = smoke.unwrap();
+    installed.work.write(file, text);
+    assert_eq!(installed.file_of_run("two"), *file);
+    installed.work.write("smoke", text);
+    assert_eq!(installed.file_of_run("three"), "smoke");
 }
 
 #[test]
 fn a_missing_worker_is_named_with_what_to_do() {
     let installed = Installed::new();
-    let error = installed.ends_with(5, &["run", "smoke"]);
-    for words in [
+    let ended = installed.run("run smoke").ends(5);
+    let words = [
         "bin",
         "libexec/epochcost",
         "EPOCHCOST_WORKER",
         "--platform sim",
-    ] {
-        assert!(error.contains(words), "{words}: {error}");
-    }
+    ];
+    let error = ended.says(&words).message();
     assert!(!error.contains("cargo"), "{error}");
 }
 
 #[test]
 fn the_worker_of_an_installation_trains() {
     let installed = Installed::with_worker();
-    let run = [
-        "run",
-        "mobilenet",
-        "--set",
-        "systems=[allreduce, spirt]",
-        "--out",
-        "one",
-    ];
-    installed.ends_well(&run);
-    assert!(installed.path("work/one/report.html").is_file());
-    let found = installed.run(&["doctor"]);
-    let found = String::from_utf8_lossy(&found.stdout).into_owned();
-    assert!(found.contains("libexec/epochcost/bootstrap"), "{found}");
+    installed.text("run mobilenet --set 'systems=[allreduce, spirt]' --out one");
+    assert!(installed.work.file("one/report.html").is_file());
+    let found = installed.run("doctor").text();
+    holds(&found, &["libexec/epochcost/bootstrap"]);
 }
 
 #[test]
 fn init_writes_everything_and_overwrites_nothing() {
     let installed = Installed::new();
-    installed.ends_well(&["list", "--write", "mine"]);
-    let mine = installed.path("work/mine");
+    installed.text("list --write mine");
+    let work = &installed.work;
+    let mine = work.file("mine");
     for (name, text) in shipped::files() {
-        let written = fs::read_to_string(mine.join(name)).unwrap();
+        let written = work.read(&format!("mine/{name}"));
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
         let (mut written, mut text) = (lines(&written), lines(text));
         // Each names its schema from where it is.
@@ -184,46 +140,40 @@ fn init_writes_everything_and_overwrites_nothing() {
     }
     // Again, and with a file that is missing.
     fs::remove_file(mine.join("experiments/learn.yaml")).unwrap();
-    let json = installed.ends_well(&["list", "--write", "mine", "--json"]);
-    let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        json["written"],
-        serde_json::json!(["mine/experiments/learn.yaml"])
-    );
+    let listed = installed.run("list --write mine --json").ends(0).json();
+    assert_eq!(listed["written"], json!(["mine/experiments/learn.yaml"]));
     // With a changed file.
-    fs::write(mine.join("experiments/smoke.yaml"), "mine").unwrap();
+    work.write("mine/experiments/smoke.yaml", "mine");
     fs::remove_file(mine.join("experiments/learn.yaml")).unwrap();
-    let error = installed.ends_with(2, &["list", "--write", "mine"]);
-    assert!(error.contains("mine/experiments/smoke.yaml"), "{error}");
-    assert_eq!(
-        fs::read(mine.join("experiments/smoke.yaml")).unwrap(),
-        b"mine"
-    );
-    assert!(!mine.join("experiments/learn.yaml").exists());
+    let ended = installed.run("list --write mine");
+    ended.ends(2).says(&["mine/experiments/smoke.yaml"]);
+    assert_eq!(work.read("mine/experiments/smoke.yaml"), "mine");
+    assert!(!work.has("mine/experiments/learn.yaml"));
     // Its lines can be copied, whatever the directory's name.
-    let message = installed.ends_with(0, &["list", "--write", "a b;c"]);
-    assert!(message.contains("cd 'a b;c' && "), "{message}");
+    let ended = installed.run("list --write 'a b;c'");
+    ended.ends(0).says(&["cd 'a b;c' && "]);
     // In the way: a file that should be a directory.
-    fs::write(installed.path("work/file"), "").unwrap();
-    let error = installed.ends_with(2, &["list", "--write", "file"]);
-    assert!(error.contains("file/experiments"), "{error}");
+    work.write("file", "");
+    let ended = installed.run("list --write file");
+    ended.ends(2).says(&["file/experiments"]);
 }
 
+const REGISTRY: &str = "workloads/systems/src/systems/registry.rs";
+const MODULES: &str = "workloads/systems/src/systems/mod.rs";
+
 /// A copy of the files that a new system changes.
-fn checkout() -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for file in [
-        "workloads/systems/src/systems/mod.rs",
-        "workloads/systems/src/systems/registry.rs",
-        "experiments/smoke.yaml",
-        "experiments/mobilenet.yaml",
-    ] {
-        let copy = directory.path().join(file);
-        fs::create_dir_all(copy.parent().unwrap()).unwrap();
-        fs::copy(root.join(file), copy).unwrap();
+fn checkout() -> Scene {
+    let scene = Scene::empty();
+    for experiment in ["experiments/smoke.yaml", "experiments/mobilenet.yaml"] {
+        scene.write(experiment, &read(experiment));
     }
-    directory
+    scene
+        .with(REGISTRY, &read(REGISTRY))
+        .with(MODULES, &read(MODULES))
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(root().join(file)).unwrap()
 }
 
 /// What the tests of the systems compile is the document's example; this is that example
@@ -231,49 +181,45 @@ fn checkout() -> TempDir {
 #[test]
 fn a_new_system_is_the_documents_example() {
     let (installed, checkout) = (Installed::new(), checkout());
-    let root = checkout.path().to_str().unwrap();
-    let read = |file: &str| fs::read_to_string(checkout.path().join(file)).unwrap();
-    let before = read("workloads/systems/src/systems/registry.rs");
-    installed.ends_well(&["dev", "new", "system", "pair_mean", "--checkout", root]);
+    let new = |name: &str| {
+        let root = checkout.path().display();
+        installed.run(&format!("dev new system {name} --checkout {root}"))
+    };
+    new("pair_mean").ends(0);
 
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/adding-a-system.md");
-    let document = fs::read_to_string(document).unwrap();
-    let own = read("workloads/systems/src/systems/pair_mean.rs")
+    let document = read("docs/adding-a-system.md");
+    let own = checkout.read("workloads/systems/src/systems/pair_mean.rs");
+    let own = own
         .replace("pair-mean", "gossip")
-        .replace("pair_mean", "gossip")
-        .replace("PairMean", "Gossip");
+        .replace("pair_mean", "gossip");
+    let own = own.replace("PairMean", "Gossip");
     let (file, _) = own.split_once("\n#[cfg(test)]").unwrap();
-    assert!(document.contains(file));
-    let experiment = read("experiments/pair_mean.yaml").replace("pair_mean", "gossip");
-    assert!(document.contains(&experiment));
-
-    let registry = read("workloads/systems/src/systems/registry.rs");
-    let line = "        &super::pair_mean::PairMean,\n";
-    assert_eq!(registry.replace(line, ""), before);
-    assert!(registry.contains(&format!("{line}    ]\n")), "{registry}");
-    let modules = read("workloads/systems/src/systems/mod.rs");
-    assert!(
-        modules
-            .contains("pub mod p2p_lambda;\npub(crate) mod pair_mean;\npub(crate) mod registry;")
+    let experiment = checkout.read("experiments/pair_mean.yaml");
+    holds(
+        &document,
+        &[file, &experiment.replace("pair_mean", "gossip")],
     );
+
+    let registry = checkout.read(REGISTRY);
+    let line = "        &super::pair_mean::PairMean,\n";
+    assert_eq!(registry.replace(line, ""), read(REGISTRY));
+    holds(&registry, &[&format!("{line}    ]\n")]);
+    let place = "pub mod p2p_lambda;\npub(crate) mod pair_mean;\npub(crate) mod registry;";
+    holds(&checkout.read(MODULES), &[place]);
     for (first, last) in [("smoke", "ring"), ("mobilenet", "lifl")] {
-        let list = read(&format!("experiments/{first}.yaml"));
-        let end = format!("\n  - {last}\n  - pair_mean\n");
-        assert!(list.contains(&end), "{first}");
+        let list = checkout.read(&format!("experiments/{first}.yaml"));
+        holds(&list, &[&format!("\n  - {last}\n  - pair_mean\n")]);
     }
 
     // A second time, elsewhere, and under names that cannot be.
-    let error = installed.ends_with(
-        2,
-        &["dev", "new", "system", "pair_mean", "--checkout", root],
-    );
-    assert!(error.contains("pair_mean.rs is there already"), "{error}");
-    let error = installed.ends_with(2, &["dev", "new", "system", "other"]);
+    new("pair_mean")
+        .ends(2)
+        .says(&["pair_mean.rs is there already"]);
+    let elsewhere = installed.run("dev new system other").ends(2);
+    let error = elsewhere.says(&["--checkout"]).message();
     assert!(
         error.contains("registry.rs") || error.contains("mod.rs"),
         "{error}"
     );
-    assert!(error.contains("--checkout"), "{error}");
-    let error = installed.ends_with(2, &["dev", "new", "system", "spirt", "--checkout", root]);
-    assert!(error.contains("a system already"), "{error}");
+    new("spirt").ends(2).says(&["a system already"]);
 }

@@ -12,14 +12,14 @@ use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
 use epochcost_platform::local::{Local, Worker, worker};
 use epochcost_platform::{PlatformError, Progress, TrialData};
-use epochcost_spec::metering::TrialOutcome;
+use epochcost_spec::metering::{Invocation, TrialOutcome};
 use epochcost_spec::rows::{Fault, FaultKind, Row, TrialPlan};
 use epochcost_systems::{
     DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, Stage, StepRecord, find, find_model,
 };
 use serde_json::{Map, json};
 
-use crate::support::epochcost;
+use crate::support::{Scene, holds};
 
 mod surroundings;
 
@@ -135,37 +135,21 @@ impl Progress for Steps {
 /// What another machine hands over in files is the trial that this one would have run itself.
 #[tokio::test]
 async fn a_trial_handed_over_gives_what_it_gives_here() {
-    let directory = tempfile::tempdir().unwrap();
-    let write =
-        |file: &str, text: &[u8]| std::fs::write(directory.path().join(file), text).unwrap();
-    let hand_over = || epochcost(directory.path(), &["dev", "trial", "."]);
-    let missing = hand_over();
-    assert_eq!(missing.status.code(), Some(1), "{missing:?}");
-    assert!(String::from_utf8_lossy(&missing.stderr).contains("trial.json"));
+    let scene = Scene::empty();
+    let missing = scene.run("dev trial .");
+    missing.ends(1).says(&["trial.json"]);
     let (plan, data) = (plan("allreduce"), data());
-    write("trial.json", &serde_json::to_vec(&plan).unwrap());
-    write("train.bin", &data.train);
-    write("test.bin", &data.test);
-    let output = hand_over();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let outcome = std::fs::read(directory.path().join("outcome.json")).unwrap();
-    let there: TrialOutcome = serde_json::from_slice(&outcome).unwrap();
+    scene.write("trial.json", &serde_json::to_string(&plan).unwrap());
+    std::fs::write(scene.file("train.bin"), &data.train).unwrap();
+    std::fs::write(scene.file("test.bin"), &data.test).unwrap();
+    scene.text("dev trial .");
+    let there: TrialOutcome = serde_json::from_str(&scene.read("outcome.json")).unwrap();
     assert_eq!(there.failure, None);
     let here = run(&plan).await;
-    let digests = |outcome: &TrialOutcome| {
-        let steps = step_records(outcome).into_iter();
-        let mut digests: Vec<_> = steps
-            .map(|step| {
-                (
-                    step.rank,
-                    step.epoch,
-                    step.batch,
-                    step.parameters_digest.clone(),
-                )
-            })
-            .collect();
-        digests.sort();
-        digests
+    // A reader of JSON may round the last digit of a loss otherwise.
+    let digests = |outcome: &TrialOutcome| -> BTreeMap<_, _> {
+        let course = course(outcome).into_iter();
+        course.map(|(place, (_, digest))| (place, digest)).collect()
     };
     assert_eq!(digests(&there), digests(&here));
     assert!(!digests(&here).is_empty());
@@ -182,43 +166,29 @@ async fn run(plan: &TrialPlan) -> TrialOutcome {
     outcome
 }
 
-async fn success(plan: &TrialPlan) -> TrialOutcome {
+/// A trial that fails with these words.
+async fn failure(plan: &TrialPlan, words: &[&str]) -> TrialOutcome {
     let outcome = run(plan).await;
-    assert_eq!(outcome.failure, None);
+    holds(outcome.failure.as_ref().unwrap(), words);
     outcome
-}
-
-async fn failure(plan: &TrialPlan) -> (String, TrialOutcome) {
-    let outcome = run(plan).await;
-    (
-        outcome.failure.clone().expect("the fault fails the trial"),
-        outcome,
-    )
 }
 
 fn step_records(outcome: &TrialOutcome) -> Vec<&StepRecord> {
-    outcome
-        .records
-        .iter()
-        .filter_map(|record| match record {
-            Record::Step(step) => Some(step.as_ref()),
-            _ => None,
-        })
-        .collect()
+    let steps = outcome.records.iter().filter_map(|record| match record {
+        Record::Step(step) => Some(step.as_ref()),
+        _ => None,
+    });
+    steps.collect()
 }
 
 /// Losses and digests by place, without times.
 fn course(outcome: &TrialOutcome) -> BTreeMap<String, (Option<f64>, Option<String>)> {
-    step_records(outcome)
-        .into_iter()
-        .map(|step| {
-            let place = format!(
-                "{} {} {} {:?}",
-                step.function, step.rank, step.epoch, step.batch
-            );
-            (place, (step.loss, step.parameters_digest.clone()))
-        })
-        .collect()
+    let course = step_records(outcome).into_iter().map(|step| {
+        let (function, rank, epoch) = (&step.function, step.rank, step.epoch);
+        let place = format!("{function} {rank} {epoch} {:?}", step.batch);
+        (place, (step.loss, step.parameters_digest.clone()))
+    });
+    course.collect()
 }
 
 fn exchanged(outcome: &TrialOutcome) -> Traffic {
@@ -232,22 +202,15 @@ fn exchanged(outcome: &TrialOutcome) -> Traffic {
 fn assert_succeeds(plan: &TrialPlan, outcome: &TrialOutcome) {
     assert_eq!(outcome.failure, None);
     let system = find(&plan.row.job.system).unwrap();
-    let expected = system
-        .bind(&plan.row.job)
-        .unwrap()
-        .traffic(plan.sizes)
-        .unwrap();
-    assert_eq!(exchanged(outcome), expected.untimed());
+    let expected = system.bind(&plan.row.job).unwrap().traffic(plan.sizes);
+    assert_eq!(exchanged(outcome), expected.unwrap().untimed());
     let evaluated = outcome.records.iter().any(|record| match record {
         Record::Evaluated { evaluation, .. } => evaluation.samples == 8,
         _ => false,
     });
     assert!(evaluated);
-    let ids: HashSet<&str> = outcome
-        .invocations
-        .iter()
-        .map(|invocation| invocation.request_id.as_str())
-        .collect();
+    let ids = outcome.invocations.iter().map(|call| &call.request_id);
+    let ids: HashSet<_> = ids.collect();
     assert_eq!(ids.len(), outcome.invocations.len());
     for invocation in &outcome.invocations {
         assert_eq!(invocation.error, None);
@@ -258,10 +221,8 @@ fn assert_succeeds(plan: &TrialPlan, outcome: &TrialOutcome) {
             assert_eq!(invocation.memory_mb, Some(1_769));
             let billed = (invocation.duration_ms + invocation.init_ms.unwrap_or(0.0)).ceil();
             // The REPORT line rounds both to hundredths of a millisecond.
-            assert!(
-                (billed - invocation.billed_ms as f64).abs() <= 1.0,
-                "{invocation:?}"
-            );
+            let rounded = (billed - invocation.billed_ms as f64).abs();
+            assert!(rounded <= 1.0, "{invocation:?}");
         }
     }
 }
@@ -271,10 +232,8 @@ fn digests(outcome: &TrialOutcome) -> BTreeMap<(usize, Option<usize>), BTreeSet<
     let mut digests = BTreeMap::<_, BTreeSet<_>>::new();
     for step in step_records(outcome) {
         if let Some(digest) = &step.parameters_digest {
-            digests
-                .entry((step.epoch, step.batch))
-                .or_default()
-                .insert(digest.clone());
+            let replicas = digests.entry((step.epoch, step.batch)).or_default();
+            replicas.insert(digest.clone());
         }
     }
     digests
@@ -296,23 +255,14 @@ async fn spirt_runs_to_its_end_and_keeps_sandboxes_warm() {
     let outcome = run(&plan).await;
     assert_succeeds(&plan, &outcome);
     assert!(outcome.transitions > 0);
-    let gradients: Vec<_> = outcome
-        .invocations
-        .iter()
-        .filter(|invocation| invocation.batch.is_some())
-        .collect();
-    assert_eq!(gradients.len(), WORKERS * BATCHES * EPOCHS);
-    assert!(gradients.iter().any(|invocation| !invocation.cold));
-    for invocation in outcome
-        .invocations
-        .iter()
-        .filter(|invocation| !invocation.cold)
-    {
-        let cold = |other: &&epochcost_spec::metering::Invocation| {
-            other.cold && other.sandbox == invocation.sandbox
-        };
-        let first = outcome.invocations.iter().find(cold).unwrap();
-        assert!(first.ended_s <= invocation.started_s && first.function == invocation.function);
+    let calls = outcome.invocations.iter();
+    let gradients = calls.clone().filter(|call| call.batch.is_some());
+    assert_eq!(gradients.clone().count(), WORKERS * BATCHES * EPOCHS);
+    assert!(gradients.clone().any(|call| !call.cold));
+    for call in calls.clone().filter(|call| !call.cold) {
+        let is_first = |other: &&Invocation| other.cold && other.sandbox == call.sandbox;
+        let first = calls.clone().find(is_first).unwrap();
+        assert!(first.ended_s <= call.started_s && first.function == call.function);
     }
 }
 
@@ -325,7 +275,7 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
         assert!(local.check_device(&plan.row).is_ok());
         plan.row.job.device = Device::Cuda;
         if let Err(error) = local.check_device(&plan.row) {
-            assert!(error.to_string().contains("the device cuda"), "{error}");
+            holds(&error.to_string(), &["the device cuda"]);
         }
         plan.row.cpu_fallback = true;
         assert!(local.check_device(&plan.row).is_ok());
@@ -344,8 +294,8 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
         }
         match local.run_trial(&plan, &data(), &Steps::default()).await {
             Err(PlatformError::Lacks { what, remedy }) => {
-                assert!(what.contains("cuda") && what.contains("CUDA"), "{what}");
-                assert!(remedy.contains("EPOCHCOST_WORKER"), "{remedy}");
+                holds(&what, &["cuda", "CUDA"]);
+                holds(&remedy, &["EPOCHCOST_WORKER"]);
             }
             Ok(outcome) => {
                 assert_succeeds(&plan, &outcome);
@@ -356,10 +306,8 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
         plan.row.cpu_fallback = true;
         let outcome = run(&plan).await;
         assert_succeeds(&plan, &outcome);
-        let of_workers = outcome
-            .invocations
-            .iter()
-            .filter(|call| function.is_none_or(|function| call.function == function));
+        let is_worker = |call: &&Invocation| function.is_none_or(|name| call.function == name);
+        let of_workers = outcome.invocations.iter().filter(is_worker);
         let hosts: Vec<Host> = of_workers.map(|call| call.host).collect();
         assert!(!hosts.is_empty() && hosts.iter().all(|one| *one == host));
         let warned = |record: &Record| matches!(record, Record::Warning { text, .. } if text.contains("CPU"));
@@ -367,31 +315,23 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
     }
 }
 
+/// The invocation that ended with an error.
+fn failed(outcome: &TrialOutcome) -> &Invocation {
+    let mut calls = outcome.invocations.iter();
+    calls.find(|call| call.error.is_some()).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_fails_the_trial_and_names_the_worker() {
     for system in ["allreduce", "spirt", "scatterreduce", "mlless"] {
-        let (why, outcome) = failure(&with_fault(system, FaultKind::Crash)).await;
-        assert!(why.contains("worker 1"), "{why}");
-        assert!(
-            why.contains("Runtime.ExitError") && why.contains("exit status 1"),
-            "{why}"
-        );
-        assert!(why.contains("injected fault: crash"), "{why}");
-        let dead = |invocation: &&epochcost_spec::metering::Invocation| invocation.error.is_some();
-        let dead = outcome.invocations.iter().find(dead).unwrap();
-        assert_eq!(dead.rank, 1);
+        let plan = with_fault(system, FaultKind::Crash);
+        let ended = ["Runtime.ExitError", "exit status 1"];
+        let words = ["worker 1", ended[0], ended[1], "injected fault: crash"];
+        let outcome = failure(&plan, &words).await;
+        assert_eq!(failed(&outcome).rank, 1);
     }
-    let (why, outcome) = failure(&with_fault("gpu_baseline", FaultKind::Crash)).await;
-    assert!(
-        why.contains("worker 1") && why.contains("exit status 1"),
-        "{why}"
-    );
-    assert!(
-        outcome
-            .invocations
-            .iter()
-            .any(|invocation| invocation.error.is_some())
-    );
+    let plan = with_fault("gpu_baseline", FaultKind::Crash);
+    failed(&failure(&plan, &["worker 1", "exit status 1"]).await);
 }
 
 /// A trial with a fault before a stage of a mini-batch's step.
@@ -405,9 +345,7 @@ fn with_stage_fault(system: &str, stage: Stage, kind: FaultKind) -> TrialPlan {
 async fn a_crash_before_a_stage_fails_the_trial_and_is_recorded() {
     for stage in [Stage::Put, Stage::UpdateModel] {
         let plan = with_stage_fault("allreduce", stage, FaultKind::Crash);
-        let (why, outcome) = failure(&plan).await;
-        assert!(why.contains("worker 1"), "{stage:?}: {why}");
-        assert!(why.contains("injected fault: crash"), "{stage:?}: {why}");
+        let outcome = failure(&plan, &["worker 1", "injected fault: crash"]).await;
         assert_eq!(outcome.faults(1), [1], "{stage:?}");
     }
 }
@@ -416,8 +354,7 @@ async fn a_crash_before_a_stage_fails_the_trial_and_is_recorded() {
 async fn a_worker_that_hangs_is_ended_by_the_time_out() {
     let mut plan = with_stage_fault("allreduce", Stage::Put, FaultKind::Hang);
     plan.row.timeout_s = 3;
-    let (why, outcome) = failure(&plan).await;
-    assert!(why.contains("timed out"), "{why}");
+    let outcome = failure(&plan, &["timed out"]).await;
     assert_eq!(outcome.faults(1), [1]);
 }
 
@@ -425,18 +362,16 @@ async fn a_worker_that_hangs_is_ended_by_the_time_out() {
 async fn a_fault_of_another_function_does_not_happen() {
     let mut plan = with_stage_fault("spirt", Stage::Put, FaultKind::Crash);
     plan.row.faults[0].function = Some("update_model".into());
-    let outcome = success(&plan).await;
+    let outcome = run(&plan).await;
+    assert_eq!(outcome.failure, None);
     assert_eq!(outcome.faults(1), [0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_fails_the_trial_with_its_text() {
     for system in ["allreduce", "gpu_baseline"] {
-        let (why, _) = failure(&with_fault(system, FaultKind::Error)).await;
-        assert!(
-            why.contains("worker 1") && why.contains("injected fault: error"),
-            "{why}"
-        );
+        let plan = with_fault(system, FaultKind::Error);
+        failure(&plan, &["worker 1", "injected fault: error"]).await;
     }
 }
 
@@ -444,24 +379,15 @@ async fn an_error_fails_the_trial_with_its_text() {
 async fn a_function_that_takes_too_much_memory_is_ended() {
     let mut plan = with_fault("allreduce", FaultKind::OutOfMemory);
     plan.row.memory_mb = 512;
-    let (why, _) = failure(&plan).await;
-    assert!(
-        why.contains("worker 1") && why.contains("Runtime.OutOfMemory"),
-        "{why}"
-    );
+    failure(&plan, &["worker 1", "Runtime.OutOfMemory"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_that_takes_too_long_is_ended() {
     let mut plan = with_fault("allreduce", FaultKind::StragglerMs(600_000));
     plan.row.timeout_s = 3;
-    let (why, outcome) = failure(&plan).await;
-    assert!(why.contains("Task timed out after 3.00 seconds"), "{why}");
-    let late = |invocation: &&epochcost_spec::metering::Invocation| invocation.error.is_some();
-    assert_eq!(
-        outcome.invocations.iter().find(late).unwrap().duration_ms,
-        3_000.0
-    );
+    let outcome = failure(&plan, &["Task timed out after 3.00 seconds"]).await;
+    assert_eq!(failed(&outcome).duration_ms, 3_000.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -480,17 +406,7 @@ async fn a_cancelled_trial_leaves_no_process() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_harness_leaves_no_process() {
     let (_dir, copy) = copied();
-    let mut harness = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "local_platform::waits_to_be_killed",
-            "--ignored",
-            "--nocapture",
-        ])
-        .env(worker::WORKER_VARIABLE, &copy.path)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut harness = harness(&copy).spawn().unwrap();
     for system in ["functions", "instances"] {
         until(|| running(&copy.path) == 2 * WORKERS).await;
         assert!(harness.try_wait().unwrap().is_none(), "{system}");
@@ -502,7 +418,16 @@ async fn a_killed_harness_leaves_no_process() {
     drop(Local::with_worker(copy).await.unwrap());
 }
 
-/// The harness of [`a_killed_harness_leaves_no_process`].
+/// Runs [`waits_to_be_killed`] with a worker.
+fn harness(worker: &Worker) -> Command {
+    let mut harness = Command::new(std::env::current_exe().unwrap());
+    harness.args(["--exact", "local_platform::waits_to_be_killed"]);
+    harness.args(["--ignored", "--nocapture"]);
+    harness.env(worker::WORKER_VARIABLE, &worker.path);
+    harness.stdout(Stdio::null());
+    harness
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "is run by another test, which kills it"]
 async fn waits_to_be_killed() {
@@ -543,9 +468,8 @@ fn running(program: &Path) -> usize {
 fn environments(program: &Path) -> Vec<String> {
     let read = |process: PathBuf| std::fs::read(process.join("environ")).ok();
     let found = processes(program).filter_map(read);
-    found
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .collect()
+    let texts = found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    texts.collect()
 }
 
 async fn until(condition: impl Fn() -> bool) {

@@ -19,11 +19,7 @@ async fn a_workflow_tries_again_what_was_throttled() {
     let throttles = outcome.throttles.unwrap();
     assert!(throttles > 0);
     assert_eq!(outcome.transitions, unlimited.transitions + throttles);
-    let told = outcome
-        .warnings
-        .iter()
-        .any(|text| text.contains("throttled"));
-    assert!(told, "{:?}", outcome.warnings);
+    holds(&outcome.warnings.concat(), &["throttled"]);
 }
 
 /// The published state machine has no `Retry`.
@@ -31,13 +27,10 @@ async fn a_workflow_tries_again_what_was_throttled() {
 async fn a_workflow_without_retry_fails_when_it_is_throttled() {
     let mut plan = plan("spirt");
     plan.row.job.fidelity = Fidelity::Code;
-    plan.row.job.settings = find("spirt")
-        .unwrap()
-        .settings(Fidelity::Code, &Map::new())
-        .unwrap();
+    let settings = find("spirt").unwrap().settings(Fidelity::Code, &Map::new());
+    plan.row.job.settings = settings.unwrap();
     plan.row.sandbox.account.concurrency_limit = WORKERS as u32;
-    let (why, outcome) = failure(&plan).await;
-    assert!(why.contains("TooManyRequestsException"), "{why}");
+    let outcome = failure(&plan, &["TooManyRequestsException"]).await;
     assert!(outcome.throttles > Some(0));
 }
 
@@ -47,12 +40,8 @@ async fn a_trial_that_throttling_keeps_from_its_end_says_so() {
     let mut plan = plan("allreduce");
     plan.row.timeout_s = 3;
     plan.row.sandbox.account.concurrency_limit = 1;
-    let (why, outcome) = failure(&plan).await;
-    assert!(why.contains("Task timed out"), "{why}");
-    assert!(
-        why.contains("were throttled by the account's limits"),
-        "{why}"
-    );
+    let throttled = "were throttled by the account's limits";
+    let outcome = failure(&plan, &["Task timed out", throttled]).await;
     assert!(outcome.throttles > Some(0));
 }
 
@@ -80,17 +69,11 @@ async fn a_shaped_network_costs_time_and_changes_nothing_else() {
         let objects = step.traffic.exchange.objects;
         let bytes_s = objects.bytes_up as f64 / 12_500_000.0;
         let least_s = objects.puts as f64 * LATENCY_MS / 1e3 + bytes_s;
-        assert!(
-            step.seconds.put >= least_s,
-            "{} < {least_s}",
-            step.seconds.put
-        );
+        assert!(step.seconds.put >= least_s, "{step:?}: {least_s}");
     }
-    let told = shaped
-        .warnings
-        .iter()
-        .any(|text| text.contains("the network was shaped") && text.contains("100 Mbit/s"));
-    assert!(told, "{:?}", shaped.warnings);
+    let mut told = shaped.warnings.iter();
+    let told = told.find(|text| text.contains("the network was shaped"));
+    holds(told.unwrap(), &["100 Mbit/s"]);
 }
 
 /// What the harness was started with reaches no worker; what Lambda sets does.
@@ -98,35 +81,19 @@ async fn a_shaped_network_costs_time_and_changes_nothing_else() {
 async fn a_workers_environment_is_lambdas_and_no_more() {
     const CANARY: &str = "a-secret-of-the-user";
     let (_dir, copy) = copied();
-    let mut harness = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "local_platform::waits_to_be_killed",
-            "--ignored",
-            "--nocapture",
-        ])
-        .env(worker::WORKER_VARIABLE, &copy.path)
-        .envs(
-            ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "HTTPS_PROXY"]
-                .map(|name| (name, CANARY)),
-        )
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let names = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "HTTPS_PROXY"];
+    let given = names.map(|name| (name, CANARY));
+    let mut harness = harness(&copy).envs(given).spawn().unwrap();
     until(|| environments(&copy.path).len() == 2 * WORKERS).await;
     let found = environments(&copy.path);
     harness.kill().unwrap();
     harness.wait().unwrap();
-    assert!(
-        found
-            .iter()
-            .all(|environment| !environment.contains(CANARY))
-    );
+    assert!(!found.concat().contains(CANARY));
     let is_function = |environment: &&String| environment.contains("AWS_LAMBDA_RUNTIME_API=");
     let functions: Vec<&String> = found.iter().filter(is_function).collect();
     assert_eq!(functions.len(), WORKERS);
     for environment in functions {
-        for set in [
+        let set = [
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=1769\0",
             "AWS_LAMBDA_FUNCTION_NAME=",
             "AWS_LAMBDA_FUNCTION_VERSION=$LATEST\0",
@@ -137,9 +104,8 @@ async fn a_workers_environment_is_lambdas_and_no_more() {
             "LAMBDA_TASK_ROOT=/",
             "_HANDLER=bootstrap\0",
             "TZ=:UTC\0",
-        ] {
-            assert!(environment.contains(set), "no {set:?} in {environment:?}");
-        }
+        ];
+        holds(environment, &set);
         assert!(!environment.contains("AWS_EXECUTION_ENV"));
     }
     until(|| running(&copy.path) == 0).await;
