@@ -1,20 +1,13 @@
 //! `epochcost doctor`: what it finds, and what it measures. No test here depends
 //! on how much CPU time a sandbox got: that is what the verb itself is for.
 
-use crate::support::program;
-
 use serde_json::Value;
 
-fn doctor(arguments: &[&str]) -> Vec<Value> {
-    let output = program()
-        .arg("doctor")
-        .args(arguments)
-        .arg("--json")
-        .output()
-        .unwrap();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{message}");
-    serde_json::from_slice(&output.stdout).unwrap()
+use crate::support::Scene;
+
+fn doctor(options: &str) -> Vec<Value> {
+    let found = Scene::empty().json(&format!("doctor --json {options}"));
+    serde_json::from_value(found).unwrap()
 }
 
 fn named<'a>(findings: &'a [Value], what: &str) -> &'a Value {
@@ -24,26 +17,20 @@ fn named<'a>(findings: &'a [Value], what: &str) -> &'a Value {
 
 #[test]
 fn it_says_how_functions_are_held_to_their_size() {
-    let findings = doctor(&[]);
-    for what in [
-        "CPU share of functions",
-        "memory limit of functions",
-        "size of /tmp",
-    ] {
+    let findings = doctor("");
+    let limits = ["CPU share of functions", "memory limit of functions"];
+    for what in [limits[0], limits[1], "size of /tmp"] {
         let finding = named(&findings, what);
         // What is lacking has a remedy, and what is there has none.
-        assert_eq!(
-            finding["ok"] == true,
-            finding["remedy"].is_null(),
-            "{finding}"
-        );
+        let is_lacking = finding["ok"] != true;
+        assert_eq!(is_lacking, !finding["remedy"].is_null(), "{finding}");
         assert!(finding.get("measured").is_none());
     }
 }
 
 #[test]
 fn memory_and_storage_are_seen_to_end() {
-    let findings = doctor(&["--measure"]);
+    let findings = doctor("--measure");
     let memory = named(&findings, "measured: memory of 256 MB");
     assert_eq!(memory["ok"], true, "{memory}");
     assert!(memory["measured"].as_f64().unwrap() >= 256.0, "{memory}");

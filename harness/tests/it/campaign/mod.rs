@@ -17,6 +17,7 @@ use epochcost_spec::ui::Output;
 use epochcost_systems::{Breakdown, systems};
 
 use self::scene::{Scene, declared_s};
+use crate::support::holds;
 
 /// Faults in one run, each between two trials without.
 const FAULTS_PER_RUN: usize = 26;
@@ -100,25 +101,13 @@ fn schedules_in_virtual_time_break_no_promise() {
     let seed = number("CAMPAIGN_SEED", 20);
     let count = number("CAMPAIGN_SCHEDULES", 8 * rows().len());
     let scene = Scene::new();
-    fs::write(scene.path("campaign.yaml"), experiment("sim")).unwrap();
-    let [seed, count] = [seed, count].map(|number| number.to_string());
-    let arguments = [
-        "dev",
-        "faults",
-        "campaign.yaml",
-        "--seed",
-        &seed,
-        "--schedules",
-        &count,
-    ];
-    eprintln!("{}", arguments.join(" "));
-    let output = scene.command(&arguments).output().unwrap();
-    let found = String::from_utf8_lossy(&output.stdout);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{found}");
-    assert!(
-        said.contains(&format!("seed {seed}: {count} schedules")),
-        "{said}"
+    scene.directory.write("campaign.yaml", &experiment("sim"));
+    let faults = format!("dev faults campaign.yaml --seed {seed} --schedules {count}");
+    eprintln!("{faults}");
+    let ended = scene.directory.end(&mut scene.command(&faults)).ends(0);
+    holds(
+        &ended.message(),
+        &[&format!("seed {seed}: {count} schedules")],
     );
 }
 
@@ -190,10 +179,7 @@ fn broken_promises_are_seen_and_their_schedules_can_be_run() {
             seen.trial.faults = vec![times];
             change(&mut seen);
             let found = seen.broken(std::slice::from_ref(fault), whole);
-            assert!(
-                found.as_ref().is_some_and(|found| found.contains(says)),
-                "{says}: {found:?}"
-            );
+            holds(&found.unwrap(), &[says]);
         }
         let mut told = whole.clone();
         told.trial.faults = vec![0];
@@ -209,11 +195,8 @@ fn broken_promises_are_seen_and_their_schedules_can_be_run() {
         let text = search.replay("kubeml", crash).unwrap();
         let document = Document::parse(&scene.path("campaign.yaml"), text).unwrap();
         let again = Experiment::from_document(document, &Options::default()).unwrap();
-        assert_eq!(again.rows.len(), 1);
-        assert_eq!(
-            (again.rows[0].id.as_str(), &again.rows[0].faults),
-            ("kubeml", &crash.to_vec())
-        );
+        let rows = again.rows.iter().map(|row| (&*row.id, &*row.faults));
+        assert_eq!(rows.collect::<Vec<_>>(), [("kubeml", crash)]);
     });
 }
 
@@ -261,23 +244,15 @@ fn campaign(search: &Search, cases: &[(String, Vec<Fault>)]) -> Vec<String> {
         // Some are of this machine, whatever happens.
         whole.trial.warnings.clone_from(&neighbour.trial.warnings);
         let mut found: Vec<String> = faulty.broken(faults, &whole).into_iter().collect();
-        found.extend(
-            neighbour
-                .broken(&[], &whole)
-                .map(|broken| format!("its neighbour: {broken}")),
-        );
-        if faulty.trial.wall_s > declared_s("local", 2, MOST_FUNCTIONS) {
-            found.push(format!(
-                "{} s are past the declared time",
-                faulty.trial.wall_s
-            ));
+        let beside = neighbour.broken(&[], &whole);
+        found.extend(beside.map(|broken| format!("its neighbour: {broken}")));
+        let took_s = faulty.trial.wall_s;
+        if took_s > declared_s("local", 2, MOST_FUNCTIONS) {
+            found.push(format!("{took_s} s are past the declared time"));
         }
         let why = faulty.trial.failure.as_deref().unwrap_or("it completed");
-        wrong.extend(
-            found
-                .iter()
-                .map(|found| format!("{row}, {}: {found} ({why})", faults[0])),
-        );
+        let found = found.iter();
+        wrong.extend(found.map(|found| format!("{row}, {}: {found} ({why})", faults[0])));
     }
     let code = if all.iter().any(|trial| trial.failure.is_some()) {
         3

@@ -43,7 +43,7 @@ pub fn experiment(platform: &str, entries: &str) -> String {
 
 /// Everything of one run.
 pub struct Scene {
-    directory: tempfile::TempDir,
+    pub directory: support::Scene,
     worker: PathBuf,
 }
 
@@ -59,27 +59,25 @@ impl Scene {
     /// A directory with a worker of its own, by which its processes are known, and a
     /// directory of its own for temporary files.
     pub fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        fs::create_dir(directory.path().join("tmp")).unwrap();
-        let worker = directory.path().join("bootstrap");
+        let directory = support::Scene::empty();
+        fs::create_dir(directory.file("tmp")).unwrap();
+        let worker = directory.file("bootstrap");
         fs::copy(find_or_build().unwrap().path, &worker).unwrap();
         let worker = worker.canonicalize().unwrap();
         Self { directory, worker }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.directory.file(name)
     }
 
     /// Runs `rows` into the directory `run`; says what is left after it.
     pub fn run(&self, platform: &str, rows: &str) -> (Output, Option<String>) {
-        fs::write(self.path("campaign.yaml"), experiment(platform, rows)).unwrap();
-        let child = self
-            .command(&["run", "campaign.yaml", "--out", "run"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        self.directory
+            .write("campaign.yaml", &experiment(platform, rows));
+        let mut run = self.command("run campaign.yaml --out run");
+        let run = run.stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = run.spawn().unwrap();
         let harness = child.id();
         let output = child.wait_with_output().unwrap();
         (output, self.left(harness))
@@ -87,16 +85,13 @@ impl Scene {
 
     /// Reports again on the directory `run`.
     pub fn report(&self) -> Output {
-        self.command(&["report", "run"]).output().unwrap()
+        self.command("report run").output().unwrap()
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = support::program();
-        command
-            .args(arguments)
-            .current_dir(self.directory.path())
-            .env("TMPDIR", self.path("tmp"))
-            .env(WORKER_VARIABLE, &self.worker);
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = self.directory.command(arguments);
+        command.env("TMPDIR", self.path("tmp"));
+        command.env(WORKER_VARIABLE, &self.worker);
         command
     }
 
@@ -128,9 +123,8 @@ impl Scene {
         let tmp = tmp.as_os_str().as_bytes();
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let is_own = |process: &Path| {
-            let runs_worker =
-                fs::read_link(process.join("exe")).is_ok_and(|program| program == self.worker);
-            runs_worker || has_in_environment(process, tmp)
+            let program = fs::read_link(process.join("exe"));
+            program.is_ok_and(|own| own == self.worker) || has_in_environment(process, tmp)
         };
         processes.filter(|entry| is_own(&entry.path())).count()
     }
@@ -148,10 +142,9 @@ fn has_in_environment(process: &Path, text: &[u8]) -> bool {
 fn groups(directory: &Path, prefix: &str) -> usize {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    below
-        .map(|entry| {
-            let is_own = entry.file_name().to_string_lossy().starts_with(prefix);
-            usize::from(is_own) + groups(&entry.path(), prefix)
-        })
-        .sum()
+    let counts = below.map(|entry| {
+        let is_own = entry.file_name().to_string_lossy().starts_with(prefix);
+        usize::from(is_own) + groups(&entry.path(), prefix)
+    });
+    counts.sum()
 }

@@ -6,17 +6,14 @@ mod text;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 use epochcost::cli::Cli;
 use epochcost_testing::watch_for;
-use tempfile::TempDir;
 
-use self::text::{Command, commands, root};
-use crate::support::epochcost;
+use self::text::{Command, commands};
+use crate::support::{Scene, root};
 
 /// Commands that are parsed, whose experiments are found, and that are not run, by a part of
 /// their text, with the reason. The first that fits counts.
@@ -74,11 +71,8 @@ fn why_not_run(command: &Command) -> Option<&'static str> {
 }
 
 fn is_ours(command: &Command) -> bool {
-    let verb = command
-        .words
-        .get(1)
-        .filter(|_| command.words[0] == "epochcost");
-    verb.is_some_and(|verb| !is_placeholder(verb))
+    let verb = command.words.get(1);
+    command.words[0] == "epochcost" && verb.is_some_and(|verb| !is_placeholder(verb))
 }
 
 /// Returns whether a text only stands for something: `DIR`, `results/<run>`, `RUN…`.
@@ -96,10 +90,8 @@ fn every_command_is_one() {
     let ours = commands.iter().filter(|command| is_ours(command));
     assert!(ours.clone().count() > 80, "{}", ours.count());
     for command in ours {
-        let parsed = Cli::try_parse_from(&command.words);
-        let error = match parsed {
-            Ok(_) => continue,
-            Err(error) => error,
+        let Err(error) = Cli::try_parse_from(&command.words) else {
+            continue;
         };
         let is_help = error.kind() == ErrorKind::DisplayHelp;
         // A verb that a text only names has no arguments.
@@ -115,10 +107,8 @@ fn every_command_is_one() {
     }
     for (part, _) in NOT_RUN {
         let mut texts = commands.iter().map(Command::text);
-        assert!(
-            texts.any(|text| text.contains(part)),
-            "no command has {part}"
-        );
+        let is_there = texts.any(|text| text.contains(part));
+        assert!(is_there, "no command has {part}");
     }
 }
 
@@ -202,40 +192,28 @@ fn cheap(command: &Command) -> Option<Vec<String>> {
         };
     }
     let is_run = |word: &str| word.starts_with("results/");
-    let unknown = words
-        .iter()
-        .any(|word| is_placeholder(word) && !is_run(word));
-    (!unknown).then_some(words)
-}
-
-#[track_caller]
-fn ends_well(directory: &Path, arguments: &[&str], place: &str) {
-    let output = epochcost(directory, arguments);
-    let message = String::from_utf8_lossy(&output.stderr);
-    let code = output.status.code();
-    assert_eq!(code, Some(0), "{place}: {}: {message}", arguments.join(" "));
+    let is_unknown = |word: &String| is_placeholder(word) && !is_run(word);
+    (!words.iter().any(is_unknown)).then_some(words)
 }
 
 /// A directory with the runs that commands name; in a checkout, with the experiments and the
 /// record, too.
-fn directory(is_checkout: bool) -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path();
-    let few = "--platform sim --set systems=[allreduce] --set findings=[] --out results/RUN";
-    let arguments: Vec<&str> = ["run", "smoke"].into_iter().chain(few.split(' ')).collect();
-    ends_well(path, &arguments, "the run that others read");
+fn scene(is_checkout: bool) -> Scene {
+    let scene = Scene::empty();
+    let few = "--platform sim --set systems=[allreduce] --set findings=[]";
+    scene.text(&format!("run smoke {few} --out results/RUN"));
     for name in ["BEFORE", "AFTER", "ONE", "TWO"] {
-        let mut copy = process::Command::new("cp");
-        copy.args(["-r", "RUN", name])
-            .current_dir(path.join("results"));
-        assert!(copy.status().unwrap().success());
+        scene
+            .shell(&format!("cp -r results/RUN results/{name}"))
+            .ends(0);
     }
     if is_checkout {
         let root = root().canonicalize().unwrap();
-        symlink(root.join("experiments"), path.join("experiments")).unwrap();
-        symlink(root.join("results/records"), path.join("results/records")).unwrap();
+        for below in ["experiments", "results/records"] {
+            symlink(root.join(below), scene.file(below)).unwrap();
+        }
     }
-    directory
+    scene
 }
 
 #[test]
@@ -243,12 +221,24 @@ fn commands_work_in_an_empty_directory_and_in_a_checkout() {
     watch_for(600);
     let commands = commands();
     for is_checkout in [false, true] {
-        let directory = directory(is_checkout);
+        let scene = scene(is_checkout);
+        let ends_well = |words: &[String], place: &str| {
+            let ended = scene.end(scene.command("").args(words));
+            let code = ended.output.status.code();
+            assert_eq!(
+                code,
+                Some(0),
+                "{place}: {}: {}",
+                words.join(" "),
+                ended.message()
+            );
+        };
         let mut done = BTreeSet::new();
         for command in commands.iter().filter(|command| is_ours(command)) {
             for name in experiments(command) {
-                if done.insert(vec!["check".to_owned(), name.clone()]) {
-                    ends_well(directory.path(), &["check", &name], &command.place);
+                let check = vec!["check".to_owned(), name];
+                if done.insert(check.clone()) {
+                    ends_well(&check, &command.place);
                 }
             }
             // The appendix is written from the record of a checkout.
@@ -266,9 +256,8 @@ fn commands_work_in_an_empty_directory_and_in_a_checkout() {
             let Some(words) = cheap(command).filter(|words| done.insert(words.clone())) else {
                 continue;
             };
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            ends_well(directory.path(), &words, &command.place);
-            let _ = fs::remove_dir_all(directory.path().join("results/new"));
+            ends_well(&words, &command.place);
+            let _ = fs::remove_dir_all(scene.file("results/new"));
         }
         let checked = done.iter().filter(|words| words[0] == "check").count();
         assert!(done.len() > 20 && checked > 7, "{done:?}");

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::support::program;
+use crate::support::{Scene, root};
 
 /// A command line, and the file that it stands in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,19 +34,13 @@ const PROGRAMS: [&str; 9] = [
     "rustup",
 ];
 
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 /// Returns every command, each once for a place.
 pub fn commands() -> BTreeSet<Command> {
     let mut found = BTreeSet::new();
     let mut add = |place: &str, line: &str| {
         let words = words(line);
-        if words
-            .first()
-            .is_some_and(|word| PROGRAMS.contains(&word.as_str()))
-        {
+        let program = words.first();
+        if program.is_some_and(|word| PROGRAMS.contains(&word.as_str())) {
             let place = place.to_owned();
             found.insert(Command { words, place });
         }
@@ -57,10 +51,8 @@ pub fn commands() -> BTreeSet<Command> {
     }
     for file in files(&root().join("experiments"), "yaml") {
         let text = fs::read_to_string(root().join("experiments").join(&file)).unwrap();
-        let comments = text
-            .lines()
-            .filter_map(|line| line.trim_start().strip_prefix('#'));
-        let comments: Vec<&str> = comments.collect();
+        let lines = text.lines().map(str::trim_start);
+        let comments: Vec<&str> = lines.filter_map(|line| line.strip_prefix('#')).collect();
         comments.iter().for_each(|line| add(&file, line));
         spans(&comments.join("\n"), &mut |span| add(&file, span));
     }
@@ -68,24 +60,18 @@ pub fn commands() -> BTreeSet<Command> {
     for line in recipes.lines().filter(|line| line.starts_with("    ")) {
         add("justfile", &line.replace("{{ARGS}}", ""));
     }
-    let verbs = shown(&["--help"]);
+    let shown = |arguments: &str| Scene::empty().text(arguments);
+    let verbs = shown("--help");
     let verbs = verbs.lines().filter_map(|line| line.strip_prefix("  "));
     for verb in verbs.filter_map(|line| line.split(' ').next()) {
         if verb.starts_with(|c: char| c.is_ascii_lowercase()) && verb != "help" {
-            let help = shown(&[verb, "--help"]);
+            let help = shown(&format!("{verb} --help"));
             let (_, examples) = help.split_once("Examples:").unwrap_or_default();
-            examples
-                .lines()
-                .for_each(|line| add(&format!("help of {verb}"), line));
+            let place = format!("help of {verb}");
+            examples.lines().for_each(|line| add(&place, line));
         }
     }
     found
-}
-
-fn shown(arguments: &[&str]) -> String {
-    let output = program().args(arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Returns the documents of a checkout, without those that record what was once run.
@@ -164,11 +150,8 @@ fn words(line: &str) -> Vec<String> {
     words.drain(..variables);
     let is_ours = words.starts_with(&["cargo", "run"].map(str::to_owned))
         && !words.contains(&"-p".to_owned());
-    if let Some(dashes) = words
-        .iter()
-        .position(|word| word == "--")
-        .filter(|_| is_ours)
-    {
+    let dashes = words.iter().position(|word| word == "--");
+    if let Some(dashes) = dashes.filter(|_| is_ours) {
         words.splice(..=dashes, ["epochcost".to_owned()]);
     }
     words
