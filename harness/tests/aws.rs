@@ -21,8 +21,8 @@ memory_mb: 3008
 systems: [spirt, mlless, scatterreduce, allreduce, gpu_baseline]
 ";
 
-/// Runs the program with no configuration of AWS except for `environment`.
-fn epochcost(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+/// Runs the program with no configuration of AWS. Arguments are parted by spaces.
+fn epochcost(directory: &Path, arguments: &str) -> Output {
     epochcost_testing::watch();
     let mut command = Command::new(env!("CARGO_BIN_EXE_epochcost"));
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
@@ -30,12 +30,11 @@ fn epochcost(directory: &Path, arguments: &[&str], environment: &[(&str, &str)])
         command.env_remove(name);
     }
     command
-        .args(arguments)
+        .args(arguments.split(' '))
         .current_dir(directory)
         .env("HOME", directory)
         // No request to the metadata of an instance that this may run on.
         .env("AWS_EC2_METADATA_DISABLED", "true")
-        .envs(environment.iter().copied())
         .output()
         .unwrap()
 }
@@ -47,35 +46,34 @@ fn directory() -> tempfile::TempDir {
 }
 
 #[track_caller]
-fn refused(arguments: &[&str], exit: i32, says: &str) {
+fn refused(arguments: &str, exit: i32, says: &str) {
     let directory = directory();
-    let output = epochcost(directory.path(), arguments, &[]);
+    let output = epochcost(directory.path(), arguments);
     let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {message}");
-    assert!(message.contains(says), "{arguments:?}: {message}");
+    assert_eq!(output.status.code(), Some(exit), "{arguments}: {message}");
+    assert!(message.contains(says), "{arguments}: {message}");
     let left = std::fs::read_dir(directory.path()).unwrap().count();
-    assert_eq!(left, 1, "{arguments:?} wrote something");
+    assert_eq!(left, 1, "{arguments} wrote something");
 }
 
 /// A setting that AWS does not support is refused before anything happens.
 #[cfg(feature = "aws")]
 #[test]
 fn a_run_that_shapes_the_network_is_refused_before_anything_happens() {
-    let shaped = ["--set", "network={bandwidth_mbit_s: 10}"];
-    let arguments = [&["run", "x.yaml", "--yes"][..], &shaped].concat();
-    refused(&arguments, 5, "shapes the network");
+    let shaped = "run x.yaml --yes --set network.bandwidth_mbit_s=10";
+    refused(shaped, 5, "shapes the network");
 }
 
 #[cfg(not(feature = "aws"))]
 #[test]
 fn a_build_without_the_clients_says_how_to_get_one_with_them() {
     for arguments in [
-        &["run", "x.yaml"][..],
-        &["aws", "clean", "--dry-run"],
-        &["aws", "clean", "--yes"],
-        &["aws", "doctor"],
-        &["aws", "prices", "refresh", "--out", "book.yaml"],
-        &["plan", "x.yaml", "--platform", "aws"],
+        "run x.yaml",
+        "aws clean --dry-run",
+        "aws clean --yes",
+        "aws doctor",
+        "aws prices refresh --out book.yaml",
+        "plan x.yaml --platform aws",
     ] {
         refused(arguments, 5, "--features aws");
     }
@@ -87,14 +85,10 @@ mod with_clients {
 
     use super::*;
 
-    fn plan(arguments: &[&str]) -> Value {
+    fn plan(options: &str) -> Value {
         let directory = directory();
-        let arguments = [
-            &["plan", "x.yaml", "--json", "--platform", "aws"],
-            arguments,
-        ]
-        .concat();
-        let output = epochcost(directory.path(), &arguments, &[]);
+        let arguments = format!("plan x.yaml --json --platform aws{options}");
+        let output = epochcost(directory.path(), &arguments);
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{message}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap()["aws"].clone()
@@ -107,17 +101,15 @@ mod with_clients {
     /// A plan needs neither an account nor a network, and is no less than any estimate.
     #[test]
     fn a_plan_lists_what_would_be_made_and_bounds_what_it_costs() {
-        let plan = plan(&[]);
+        let plan = plan("");
         let lines = plan["worst_case"].as_array().unwrap();
         let sum: f64 = lines.iter().map(|line| line["usd"].as_f64().unwrap()).sum();
         assert!((usd(&plan) - sum).abs() < 1e-9 && sum > 0.0);
         for line in lines {
             let (quantity, each) = (line["quantity"].as_f64(), line["unit_usd"].as_f64());
             let product = quantity.unwrap() * each.unwrap();
-            assert!(
-                (line["usd"].as_f64().unwrap() - product).abs() < 1e-12,
-                "{line}"
-            );
+            let usd = line["usd"].as_f64().unwrap();
+            assert!((usd - product).abs() < 1e-12, "{line}");
         }
         let resources = plan["resources"].as_array().unwrap();
         let count = |kind: &str| -> u64 {
@@ -138,7 +130,7 @@ mod with_clients {
 
     #[test]
     fn more_trials_cost_more() {
-        let (one, two) = (plan(&["--trials", "1"]), plan(&["--trials", "2"]));
+        let (one, two) = (plan(" --trials 1"), plan(" --trials 2"));
         let of_rows = |plan: &Value| -> f64 {
             let lines = plan["worst_case"].as_array().unwrap().iter();
             let lines = lines.filter(|line| line["row"] != "");
@@ -148,7 +140,7 @@ mod with_clients {
         // The network's first and last hour is paid for once.
         assert!(usd(&two) < 2.0 * usd(&one) && usd(&two) > 2.0 * of_rows(&one));
         // Those that an undecided claim may add are in the bound.
-        let adds = plan(&["--trials", "1", "--set", "most_trials=2"]);
+        let adds = plan(" --trials 1 --set most_trials=2");
         assert_eq!(usd(&adds), usd(&two));
     }
 
@@ -159,15 +151,8 @@ mod with_clients {
         let shipped = include_str!("../prices/us-east-1-2026-11-21.yaml");
         let without = shipped.replace("ec2/g4dn.xlarge", "ec2/g9.mega");
         std::fs::write(directory.path().join("book.yaml"), without).unwrap();
-        let arguments = [
-            "plan",
-            "x.yaml",
-            "--platform",
-            "aws",
-            "--prices",
-            "book.yaml",
-        ];
-        let output = epochcost(directory.path(), &arguments, &[]);
+        let arguments = "plan x.yaml --platform aws --prices book.yaml";
+        let output = epochcost(directory.path(), arguments);
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{text}");
         let named = "infeasible: failed to find a price for ec2/g4dn.xlarge";
@@ -176,21 +161,13 @@ mod with_clients {
 
     #[test]
     fn without_credentials_or_a_region_the_error_names_the_remedy() {
-        refused(&["aws", "clean", "--dry-run"], 2, "AWS_REGION");
-        refused(
-            &["aws", "clean", "--dry-run", "--region", "eu-west-1"],
-            5,
-            "aws sso login",
-        );
-        refused(
-            &["aws", "prices", "refresh", "--out", "book.yaml"],
-            5,
-            "aws sso login",
-        );
-        refused(
-            &["aws", "clean", "--run", "nonsense", "--region", "x"],
-            2,
-            "twelve",
-        );
+        for (arguments, exit, says) in [
+            ("aws clean --dry-run", 2, "AWS_REGION"),
+            ("aws clean --dry-run --region eu-west-1", 5, "aws sso login"),
+            ("aws prices refresh --out book.yaml", 5, "aws sso login"),
+            ("aws clean --run nonsense --region x", 2, "twelve"),
+        ] {
+            refused(arguments, exit, says);
+        }
     }
 }

@@ -8,9 +8,7 @@ use epochcost_experiment::{Experiment, Options};
 use epochcost_systems::{Fidelity, find};
 use serde_json::Map;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+use crate::support::root;
 
 /// A line of the tables.
 struct Line {
@@ -24,14 +22,11 @@ fn lines() -> Vec<Line> {
     let text = fs::read_to_string(root().join("docs/coverage.md")).unwrap();
     let mut lines = Vec::new();
     for line in text.lines().filter(|line| line.starts_with("| ")) {
-        let cells: Vec<String> = line
-            .trim_matches('|')
-            .split('|')
-            .map(|cell| cell.trim().to_owned())
-            .collect();
-        let [what, setting, experiments, why]: [String; 4] = cells
-            .try_into()
-            .unwrap_or_else(|_| panic!("not four columns: {line}"));
+        let cells = line.trim_matches('|').split('|');
+        let cells: Vec<String> = cells.map(|cell| cell.trim().to_owned()).collect();
+        let Ok([what, setting, experiments, why]) = <[String; 4]>::try_from(cells) else {
+            panic!("not four columns: {line}");
+        };
         if setting == "setting" || setting.starts_with("---") {
             continue;
         }
@@ -59,55 +54,37 @@ fn load(file: &Path) -> Experiment {
 
 #[test]
 fn every_line_has_an_experiment_or_a_reason() {
-    for Line {
-        what,
-        experiments,
-        why,
-        ..
-    } in lines()
-    {
-        let files = links(&experiments);
+    for line in lines() {
+        let (what, why) = (line.what, line.why);
+        let files = links(&line.experiments);
         for file in &files {
             assert!(file.is_file(), "{what}: there is no {}", file.display());
         }
         let is_reason = why.strip_prefix("no: ").is_some_and(|why| why.len() > 20);
-        assert!(
-            files.is_empty() == is_reason,
-            "{what}: an experiment, or `no: ` and the reason"
-        );
+        let is_either = files.is_empty() == is_reason;
+        assert!(is_either, "{what}: an experiment, or `no: ` and the reason");
     }
 }
 
 #[test]
 fn every_setting_is_one_of_its_system_and_an_experiment_runs_that() {
     let mut named = BTreeSet::new();
-    for Line {
-        what,
-        setting,
-        experiments,
-        ..
-    } in lines()
-    {
-        let Some(path) = setting
-            .strip_prefix('`')
-            .and_then(|rest| rest.strip_suffix('`'))
-        else {
+    for line in lines() {
+        let (what, setting) = (line.what, line.setting);
+        let path = setting.strip_prefix('`');
+        let Some(path) = path.and_then(|rest| rest.strip_suffix('`')) else {
             assert!(setting.is_empty(), "{what}: {setting}");
             continue;
         };
         let (system, field) = path.split_once('.').unwrap();
         let found = find(system).unwrap_or_else(|| panic!("{what}: no system {system}"));
         let settings = found.settings(Fidelity::Paper, &Map::new()).unwrap();
-        assert!(
-            settings.get(field).is_some(),
-            "{what}: {system} has no setting {field}"
-        );
+        let is_setting = settings.get(field).is_some();
+        assert!(is_setting, "{what}: {system} has no setting {field}");
         named.insert(system.to_owned());
         let runs = |file: &PathBuf| load(file).rows.iter().any(|row| row.job.system == system);
-        assert!(
-            links(&experiments).iter().any(runs),
-            "{what}: no experiment runs {system}"
-        );
+        let is_run = links(&line.experiments).iter().any(runs);
+        assert!(is_run, "{what}: no experiment runs {system}");
     }
     for system in [
         "spirt",
@@ -128,11 +105,8 @@ fn every_system_takes_early_stopping() {
     for system in epochcost_systems::systems() {
         let settings = system.settings(Fidelity::Paper, &Map::new()).unwrap();
         for field in ["early_stopping", "reduce_on_plateau"] {
-            assert!(
-                settings.get(field).is_some(),
-                "{} has no {field}",
-                system.name()
-            );
+            let is_setting = settings.get(field).is_some();
+            assert!(is_setting, "{} has no {field}", system.name());
         }
     }
 }

@@ -14,7 +14,7 @@ use epochcost_spec::hash::sha256_hex;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::support::program;
+use crate::support::{Scene, holds};
 
 /// What a server does with a request.
 #[derive(Clone, Debug)]
@@ -140,11 +140,8 @@ impl Set {
             size_bytes: content.len() as u64,
             checksum: Checksum::Sha256(Box::leak(sha256_hex(content).into_boxed_str())),
         };
-        let files: Vec<PublishedFile> = ["one", "two"]
-            .into_iter()
-            .zip(&contents)
-            .map(file)
-            .collect();
+        let files = ["one", "two"].into_iter().zip(&contents);
+        let files: Vec<PublishedFile> = files.map(file).collect();
         Self {
             contents,
             files: files.leak(),
@@ -175,13 +172,11 @@ impl Set {
     }
 
     fn request(&self, directory: &Path, servers: &[&Server]) -> Request {
-        let mirrors = servers
-            .iter()
-            .map(|server| format!("{}/sets/", server.address));
+        let address = |server: &&Server| format!("{}/sets/", server.address);
         Request {
             downloads: self.downloads,
             files: self.files,
-            mirrors: mirrors.collect(),
+            mirrors: servers.iter().map(address).collect(),
             directory: directory.to_owned(),
             patience: Patience {
                 attempts: 2,
@@ -193,16 +188,11 @@ impl Set {
 
     fn assert_in(&self, directory: &Path) {
         for (name, content) in ["one", "two"].into_iter().zip(&self.contents) {
-            assert!(
-                fs::read(directory.join(name)).unwrap() == *content,
-                "{name}"
-            );
+            let found = fs::read(directory.join(name)).unwrap();
+            assert!(found == *content, "{name}");
         }
-        assert_eq!(
-            fs::read_dir(directory).unwrap().count(),
-            2,
-            "nothing else is left"
-        );
+        let count = fs::read_dir(directory).unwrap().count();
+        assert_eq!(count, 2, "nothing else is left");
     }
 }
 
@@ -236,10 +226,7 @@ fn a_cut_download_goes_on_and_a_wrong_one_is_asked_of_the_next_mirror() {
     result.unwrap();
     set.assert_in(directory.path());
     assert_eq!(failures.len(), 1, "{failures:?}");
-    assert!(
-        failures[0].contains("SHA-256") && failures[0].contains("two"),
-        "{failures:?}"
-    );
+    holds(&failures[0], &["SHA-256", "two"]);
     assert_eq!(first.ranges(), [None]);
     let ranges = [None, Some(cut as u64), Some((cut + again) as u64)];
     assert_eq!(second.ranges(), ranges);
@@ -283,83 +270,46 @@ fn every_mirror_that_failed_is_named_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
     let (result, _) = fetched(&set.request(directory.path(), &[&gone, &silent]));
     let message = result.unwrap_err().to_string();
-    assert!(
-        message.contains(&gone.address) && message.contains("404"),
-        "{message}"
-    );
-    assert!(message.contains(&silent.address), "{message}");
+    holds(&message, &[&gone.address, "404", &silent.address]);
     // What is not there is not asked for twice; what was cut is.
     assert_eq!((gone.seen().len(), silent.seen().len()), (1, 2));
 }
 
 #[test]
 fn without_a_network_it_says_what_to_do() {
-    let directory = tempfile::tempdir().unwrap();
+    let scene = Scene::empty();
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = format!("http://{}", free.local_addr().unwrap());
     drop(free);
     let gone = Server::start(vec![Answer::Status("404 Not Found")]);
+    let files = ["cifar-10-binary.tar.gz", "data_batch_5.bin"];
+    let not_found = ["404", "train-images-idx3-ubyte"];
     for (model, name, address, words) in [
-        (
-            "mobilenet",
-            "cifar10",
-            &closed,
-            ["cifar-10-binary.tar.gz", "data_batch_5.bin"],
-        ),
-        (
-            "lenet5",
-            "mnist",
-            &gone.address,
-            ["404", "train-images-idx3-ubyte"],
-        ),
+        ("mobilenet", "cifar10", &closed, files),
+        ("lenet5", "mnist", &gone.address, not_found),
     ] {
-        let output = program()
-            .args(["check", "smoke", "--fetch", "--from", address])
-            .args(["--set", &format!("model={model}")])
-            .args(["--set", &format!("dataset={{name: {name}}}")])
-            .current_dir(directory.path())
-            .env("NO_PROXY", "*")
-            .output()
-            .unwrap();
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(5), "{message}");
-        for word in words
-            .into_iter()
-            .chain(["HTTPS_PROXY", "--from", "unpacked"])
-        {
-            assert!(message.contains(word), "{word}: {message}");
-        }
+        let mut command = scene.command(&format!(
+            "check smoke --fetch --from {address} --set model={model} --set 'dataset={{name: {name}}}'"
+        ));
+        let ended = scene.end(command.env("NO_PROXY", "*")).ends(5);
+        ended
+            .says(&words)
+            .says(&["HTTPS_PROXY", "--from", "unpacked"]);
     }
-    let output = program()
-        .args(["check", "smoke", "--fetch", "--from", "ftp://x"])
-        .current_dir(directory.path())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    scene.run("check smoke --fetch --from ftp://x").ends(2);
 }
 
 #[test]
 fn the_proxy_of_the_environment_is_asked() {
-    let directory = tempfile::tempdir().unwrap();
+    let scene = Scene::empty();
     let proxy = Server::start(vec![Answer::Status("404 Not Found")]);
-    let output = program()
-        .args([
-            "check",
-            "smoke",
-            "--set",
-            "dataset={name: mnist}",
-            "--fetch",
-            "--from",
-            "http://mirror.invalid/sets/",
-        ])
-        .current_dir(directory.path())
-        .env_remove("NO_PROXY")
-        .env_remove("no_proxy")
-        .env("HTTP_PROXY", &proxy.address)
-        .env("http_proxy", &proxy.address)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(5));
+    let mut command = scene.command(
+        "check smoke --set 'dataset={name: mnist}' --fetch --from http://mirror.invalid/sets/",
+    );
+    command.env_remove("NO_PROXY").env_remove("no_proxy");
+    command.env("HTTP_PROXY", &proxy.address);
+    command.env("http_proxy", &proxy.address);
+    scene.end(&mut command).ends(5);
     let asked = "GET http://mirror.invalid/sets/train-images-idx3-ubyte.gz HTTP/1.1";
     assert_eq!(proxy.seen()[0].0, asked);
 }

@@ -7,11 +7,16 @@ use epochcost_spec::claims::own::{OverRows, Place};
 use epochcost_spec::rows::Row;
 use epochcost_systems::Device;
 
+use crate::support::{Scene, holds, root};
+
 fn shipped() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
-    let files = yaml_files(&directory).unwrap();
+    let files = yaml_files(&root().join("experiments")).unwrap();
     assert!(!files.is_empty());
     files
+}
+
+fn named(name: &str) -> Experiment {
+    load(&root().join(format!("experiments/{name}.yaml")))
 }
 
 fn load(file: &Path) -> Experiment {
@@ -31,13 +36,9 @@ fn every_shipped_experiment_is_valid_and_named_like_its_file() {
 /// Every system is compared with itself on the other device.
 #[test]
 fn the_run_on_a_gpu_compares_every_system() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
-    let experiment = load(&directory.join("cuda.yaml"));
+    let experiment = named("cuda");
     let rows: Vec<&Row> = experiment.rows.iter().collect();
-    let formula = experiment
-        .claims
-        .first()
-        .and_then(|claim| claim.formula.as_deref());
+    let formula = experiment.claims[0].formula.as_deref();
     let places = OverRows::new(formula.unwrap(), &rows).unwrap().places;
     for system in epochcost_systems::systems() {
         let of_system = rows.iter().filter(|row| row.job.system == system.name());
@@ -47,24 +48,17 @@ fn the_run_on_a_gpu_compares_every_system() {
         assert_eq!(devices, [Device::Cpu, Device::Cuda], "{}", system.name());
         let ids: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         let compared = |place: &Place| place.rows().into_iter().collect::<BTreeSet<_>>() == ids;
-        assert_eq!(
-            places.iter().filter(|place| compared(place)).count(),
-            1,
-            "{ids:?}"
-        );
+        let count = places.iter().filter(|place| compared(place)).count();
+        assert_eq!(count, 1, "{ids:?}");
     }
 }
 
 /// MobileNet's run has every system at one size; the smoke run all but those that only aggregate otherwise.
 #[test]
 fn the_first_runs_have_every_system() {
-    let known: Vec<&str> = epochcost_systems::systems()
-        .iter()
-        .map(|system| system.name())
-        .collect();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
-    let [smoke, mobilenet] =
-        ["smoke", "mobilenet"].map(|name| load(&directory.join(format!("{name}.yaml"))));
+    let known = epochcost_systems::systems().iter();
+    let known: Vec<&str> = known.map(|system| system.name()).collect();
+    let [smoke, mobilenet] = ["smoke", "mobilenet"].map(named);
     for experiment in [&smoke, &mobilenet] {
         let rows = experiment.rows.iter();
         let systems: Vec<&str> = rows.map(|row| row.job.system.as_str()).collect();
@@ -91,18 +85,17 @@ fn the_first_runs_have_every_system() {
 
 #[test]
 fn the_last_epoch_is_evaluated_too() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("some.yaml");
+    let scene = Scene::empty();
     let text = "schema: 1\nname: some\nplatform: sim\ndataset: {name: cifar10}\nmodel: mobilenet\nworkers: 4\n\
                 batch_size: 8\nepochs: 8\nevaluate: {every: N}\nsystems: [allreduce]\n";
     let with = |every: &str| {
-        std::fs::write(&file, text.replace('N', every)).unwrap();
-        Experiment::load(&file, &Options::default())
+        scene.write("some.yaml", &text.replace('N', every));
+        Experiment::load(&scene.file("some.yaml"), &Options::default())
     };
     let experiment = with("3").unwrap();
     let job = &experiment.rows[0].job;
     let evaluated: Vec<usize> = (0..8).filter(|epoch| job.evaluates_after(*epoch)).collect();
     assert_eq!(evaluated, [2, 5, 7]);
     let refused = with("0").unwrap_err().to_string();
-    assert!(refused.contains("a whole number of 1 or more"), "{refused}");
+    holds(&refused, &["a whole number of 1 or more"]);
 }

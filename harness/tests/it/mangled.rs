@@ -19,6 +19,8 @@ use epochcost_spec::metering::report_line::Report;
 use epochcost_spec::profiles;
 use epochcost_testing::mangled::{Drawn, mangled};
 
+use crate::support::root;
+
 /// Longest that a file may be read.
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -68,13 +70,12 @@ fn measured(path: &Path) {
 
 /// Every shipped file, and a log, with its reader.
 fn files() -> Vec<(PathBuf, Reader)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root();
     let of = |folder: &str, extension: &str| -> Vec<PathBuf> {
         let entries = fs::read_dir(root.join(folder)).unwrap().flatten();
-        let paths = entries.map(|entry| entry.path());
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|own| own == extension));
         paths
-            .filter(|path| path.extension().is_some_and(|own| own == extension))
-            .collect()
     };
     let mut files: Vec<(PathBuf, Reader)> = Vec::new();
     let mut add = |paths: Vec<PathBuf>, reader: Reader| {
@@ -134,11 +135,8 @@ fn beside_others(path: &Path, directory: &Path) -> PathBuf {
 fn changed_files_are_read_or_refused() {
     let number =
         |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().unwrap());
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_secs();
-    let first = number("MANGLED_SEED", now);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let first = number("MANGLED_SEED", now.as_secs());
     let count = number("MANGLED", 300);
     eprintln!("MANGLED_SEED={first}");
     epochcost_testing::watch();
@@ -150,11 +148,8 @@ fn changed_files_are_read_or_refused() {
         let (path, reader) = &files[drawn.below(files.len())];
         let directory = tempfile::tempdir().unwrap();
         let own = beside_others(path, directory.path());
-        fs::write(
-            &own,
-            mangled(&fs::read_to_string(path).unwrap(), &mut drawn),
-        )
-        .unwrap();
+        let text = fs::read_to_string(path).unwrap();
+        fs::write(&own, mangled(&text, &mut drawn)).unwrap();
         let began = Instant::now();
         let ended = catch_unwind(AssertUnwindSafe(|| reader(&own)));
         let took = began.elapsed();

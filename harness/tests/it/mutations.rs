@@ -2,58 +2,46 @@
 //! makes an open statement or figure agree.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use epochcost_judge::analysis::census::Census;
-use epochcost_judge::analysis::items::{ItemOverview, JudgedClaim};
+use epochcost_judge::analysis::items::{How, ItemOverview, JudgedClaim};
 use epochcost_judge::analysis::overview::Overview;
 use epochcost_judge::audit;
-use epochcost_spec::claims::Lost;
-use epochcost_spec::claims::VerdictKind;
+use epochcost_spec::claims::{Lost, VerdictKind};
 use epochcost_spec::published::Paper;
 
-type Words = BTreeMap<String, VerdictKind>;
+use crate::support::root;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+type Words = BTreeMap<String, VerdictKind>;
 
 /// The papers, each with what was observed of it.
 fn papers() -> Vec<(Paper, Vec<ItemOverview>)> {
     let record = root().join("results/records/reproduction/summary.json");
-    let overview: Overview =
-        serde_json::from_str(&std::fs::read_to_string(record).unwrap()).unwrap();
-    let folders: Vec<_> = (audit::names().into_iter())
+    let record = std::fs::read_to_string(record).unwrap();
+    let overview: Overview = serde_json::from_str(&record).unwrap();
+    let names = audit::names().into_iter();
+    let folders: Vec<_> = names
         .map(|name| root().join("experiments").join(name))
         .collect();
     let of = |paper: Paper| {
-        let own = overview
-            .items
-            .iter()
-            .filter(|item| item.paper == paper.name);
+        let all = overview.items.iter();
+        let own = all.filter(|item| item.paper == paper.name);
         let mut own: Vec<ItemOverview> = own.cloned().collect();
         for item in &mut own {
             item.claims.retain(|claim| claim.verdict.kind.is_of_paper());
         }
         (paper, own)
     };
-    audit::read(&folders, None)
-        .unwrap()
-        .into_iter()
-        .map(of)
-        .collect()
+    let papers = audit::read(&folders, None).unwrap();
+    papers.into_iter().map(of).collect()
 }
 
 fn words(items: &[ItemOverview]) -> Words {
     let census = Census::of(items.iter());
-    let statements = census
-        .statements
-        .keys()
-        .map(|id| ((*id).to_owned(), census.readings(id).word));
-    let figures = census
-        .figures
-        .keys()
-        .map(|cell| (cell.clone(), census.figure(cell)));
+    let statements = census.statements.keys();
+    let statements = statements.map(|id| ((*id).to_owned(), census.readings(id).word));
+    let figures = census.figures.keys();
+    let figures = figures.map(|cell| (cell.clone(), census.figure(cell)));
     statements.chain(figures).collect()
 }
 
@@ -63,15 +51,20 @@ fn lost(paper: &Paper, claim: &JudgedClaim) -> Lost {
     Lost { claim, of }
 }
 
+/// Fails if something was open and agrees now.
+#[track_caller]
+fn none_turned(before: &Words, after: &[ItemOverview], what: &str) {
+    assert_eq!(turned(before, &words(after)), [""; 0], "{what}");
+}
+
 /// What was open and agrees now.
 fn turned(before: &Words, after: &Words) -> Vec<String> {
     let is_turned = |(of, word): &(&String, &VerdictKind)| {
         word.agrees() && before.get(*of).is_some_and(|before| !before.agrees())
     };
     let turned = after.iter().filter(is_turned);
-    turned
-        .map(|(of, word)| format!("{of}: {}, then {word}", before[of]))
-        .collect()
+    let told = turned.map(|(of, word)| format!("{of}: {}, then {word}", before[of]));
+    told.collect()
 }
 
 /// Every claim is found again by its name alone.
@@ -79,24 +72,12 @@ fn turned(before: &Words, after: &Words) -> Vec<String> {
 fn a_recorded_claim_names_its_statement_or_cell() {
     for (paper, items) in papers() {
         for claim in items.iter().flat_map(|item| &item.claims) {
-            let of = claim.verdict.cell.as_ref().map_or_else(
-                || {
-                    claim
-                        .verdict
-                        .statement
-                        .rsplit(": ")
-                        .next()
-                        .unwrap()
-                        .to_owned()
-                },
-                ToString::to_string,
-            );
-            assert_eq!(
-                paper.subject(&claim.verdict.claim),
-                Some(of),
-                "{}",
-                claim.verdict.claim
-            );
+            let verdict = &claim.verdict;
+            let of = match &verdict.cell {
+                Some(cell) => cell.to_string(),
+                None => verdict.statement.rsplit(": ").next().unwrap().to_owned(),
+            };
+            assert_eq!(paper.subject(&verdict.claim), Some(of), "{}", verdict.claim);
         }
     }
 }
@@ -123,11 +104,8 @@ fn a_figure_read_in_several_ways_agrees_or_differs_in_all() {
             let word = census.figure(cell);
             let are = |is_so: fn(VerdictKind) -> bool| words.iter().all(|word| is_so(*word));
             assert_eq!(word.agrees(), are(VerdictKind::agrees), "{cell}: {words:?}");
-            assert_eq!(
-                word.differs(),
-                are(VerdictKind::differs),
-                "{cell}: {words:?}"
-            );
+            let all_differ = are(VerdictKind::differs);
+            assert_eq!(word.differs(), all_differ, "{cell}: {words:?}");
             open += usize::from(word == VerdictKind::Open);
         }
     }
@@ -139,17 +117,13 @@ fn losing_an_observation_makes_nothing_agree() {
     let mut forgotten = 0;
     for (paper, mut items) in papers() {
         let before = words(&items);
-        assert_eq!(turned(&before, &before), Vec::<String>::new());
+        none_turned(&before, &items, "as it was");
         for item in 0..items.len() {
             for claim in 0..items[item].claims.len() {
                 let taken = items[item].claims.remove(claim);
                 forgotten += turned(&before, &words(&items)).len();
                 items[item].lost = vec![lost(&paper, &taken)];
-                assert_eq!(
-                    turned(&before, &words(&items)),
-                    Vec::<String>::new(),
-                    "{taken:?}"
-                );
+                none_turned(&before, &items, &taken.verdict.claim);
                 items[item].lost.clear();
                 items[item].claims.insert(claim, taken);
             }
@@ -167,36 +141,21 @@ fn splitting_an_experiment_makes_nothing_agree() {
         for (index, item) in items.iter().enumerate() {
             for both in 0..3 {
                 let mut split = items.clone();
-                let lost = item
-                    .claims
-                    .iter()
-                    .map(|claim| lost(&paper, claim))
-                    .collect();
-                let (mut one, mut two) = (item.clone(), item.clone());
-                one.id.push_str("-1");
-                two.id.push_str("-2");
-                let mut place = 0;
-                one.claims.retain(|_| {
-                    place += 1;
-                    place % 3 == both
-                });
-                let mut place = 0;
-                two.claims.retain(|_| {
-                    place += 1;
-                    place % 3 == (both + 1) % 3
-                });
-                split[index] = ItemOverview {
-                    claims: Vec::new(),
-                    lost,
-                    ..item.clone()
+                let part = |name: &str, third: usize| {
+                    let mut part = item.clone();
+                    part.id.push_str(name);
+                    let mut place = 0;
+                    part.claims.retain(|_| {
+                        place += 1;
+                        place % 3 == third
+                    });
+                    part
                 };
-                split.extend([one, two]);
-                assert_eq!(
-                    turned(&before, &words(&split)),
-                    Vec::<String>::new(),
-                    "{}",
-                    item.id
-                );
+                let claims = item.claims.iter();
+                split[index].lost = claims.map(|claim| lost(&paper, claim)).collect();
+                split[index].claims.clear();
+                split.extend([part("-1", both), part("-2", (both + 1) % 3)]);
+                none_turned(&before, &split, &item.id);
             }
         }
     }
@@ -211,15 +170,9 @@ fn renaming_a_statement_makes_nothing_agree() {
             for (place, claim) in item.claims.iter().enumerate() {
                 let mut renamed = items.clone();
                 renamed[index].lost = vec![lost(&paper, claim)];
-                renamed[index].claims[place]
-                    .verdict
-                    .claim
-                    .push_str(", in other words");
-                assert_eq!(
-                    turned(&before, &words(&renamed)),
-                    Vec::<String>::new(),
-                    "{claim:?}"
-                );
+                let verdict = &mut renamed[index].claims[place].verdict;
+                verdict.claim.push_str(", in other words");
+                none_turned(&before, &renamed, &claim.verdict.claim);
             }
         }
     }
@@ -228,7 +181,6 @@ fn renaming_a_statement_makes_nothing_agree() {
 /// What is not run here keeps the record's word: an item that is left out makes nothing agree.
 #[test]
 fn an_item_that_is_not_run_makes_nothing_agree() {
-    use epochcost_judge::analysis::items::{How, JudgedClaim};
     for (_, items) in papers() {
         let before = words(&items);
         for index in 0..items.len() {
@@ -238,7 +190,7 @@ fn an_item_that_is_not_run_makes_nothing_agree() {
                 claim.recorded = Some(claim.verdict.verdict);
                 claim.how = How::NotRun;
             }
-            assert_eq!(turned(&before, &words(&left_out)), Vec::<String>::new());
+            none_turned(&before, &left_out, "left out");
         }
     }
 }

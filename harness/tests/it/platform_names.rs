@@ -1,48 +1,34 @@
 //! The registry alone knows platforms by their names: elsewhere in the harness
 //! no source compares a name, and no feature chooses code.
 
-use std::path::{Path, PathBuf};
-
 use epochcost_platform::platforms;
+
+use crate::support::{files_of, root};
 
 /// The only files in which the feature chooses code: declaration and stand-in of
 /// the platform.
 const SEAM: [&str; 2] = ["platform/src/lib.rs", "platform/src/registry.rs"];
 
-/// Every source below `directory`, with its path from there.
-fn sources(directory: &Path) -> Vec<(String, String)> {
-    let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
-    while let Some(below) = open.pop() {
-        for entry in std::fs::read_dir(directory.join(&below)).unwrap() {
-            let entry = entry.unwrap();
-            let path = below.join(entry.file_name());
-            if entry.file_type().unwrap().is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = std::fs::read_to_string(directory.join(&path)).unwrap();
-                found.push((path.to_str().unwrap().to_owned(), text));
-            }
-        }
-    }
-    found
-}
-
+/// Sources of the harness but of AWS and the servers, with their paths in it.
 fn harness() -> Vec<(String, String)> {
-    let mut found = sources(Path::new(env!("CARGO_MANIFEST_DIR")));
-    found.retain(|(path, _)| {
-        let is_source = path.split('/').any(|part| part == "src");
-        is_source && !["aws", "servers"].iter().any(|own| path.starts_with(own))
+    let harness = root().join("harness");
+    let is_source = |path: &str| path.split('/').any(|part| part == "src");
+    let is_own = |path: &str| ["aws", "servers"].iter().any(|own| path.starts_with(own));
+    let files = files_of(&harness, "rs").into_iter().map(|file| {
+        let path = file.strip_prefix(&harness).unwrap().to_str().unwrap();
+        (path.to_owned(), std::fs::read_to_string(&file).unwrap())
     });
-    found
+    let sources = files.filter(|(path, _)| is_source(path) && !is_own(path));
+    sources.collect()
 }
 
 /// Lines of code, each with its number, that hold one of `words`.
 fn lines_with(text: &str, words: &[String]) -> Vec<String> {
     let lines = text.lines().enumerate();
     let code = lines.filter(|(_, line)| !line.trim_start().starts_with("//"));
-    code.filter(|(_, line)| words.iter().any(|word| line.contains(word)))
-        .map(|(at, line)| format!("{}: {}", at + 1, line.trim()))
-        .collect()
+    let found = code.filter(|(_, line)| words.iter().any(|word| line.contains(word)));
+    let found = found.map(|(at, line)| format!("{}: {}", at + 1, line.trim()));
+    found.collect()
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost_record::RunDirectory;
 use epochcost_testing::or_skip;
 
-use crate::support::{epochcost, program};
+use crate::support::Scene;
 
 /// Adds a file's nanoseconds to the system's time, and refuses locks.
 const LIBRARY: &str = r#"
@@ -79,41 +78,31 @@ systems: [allreduce]
 ";
 
 /// A directory with an experiment and the library. Sandboxes have a `/tmp` of their own.
-fn scene(experiment: &str) -> Option<(tempfile::TempDir, PathBuf)> {
-    let directory = or_skip(tempfile::tempdir_in("/var/tmp"))?;
-    let [file, source, library] = ["a.yaml", "a.c", "a.so"].map(|name| directory.path().join(name));
-    fs::write(file, experiment).unwrap();
-    fs::write(&source, LIBRARY).unwrap();
-    let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-o"]);
-    let compiled = compiler.args([&library, &source]).output();
-    let compiled = or_skip(compiled.map_err(|error| format!("cc: {error}")))?;
-    assert!(compiled.status.success(), "{compiled:?}");
-    Some((directory, library))
+fn scene(experiment: &str) -> Option<Scene> {
+    let scene = Scene(or_skip(tempfile::tempdir_in("/var/tmp"))?);
+    scene.write("a.yaml", experiment);
+    scene.write("a.c", LIBRARY);
+    let compiled = scene.shell("cc -shared -fPIC -o a.so a.c");
+    let is_there = compiled.output.status.code() != Some(127);
+    or_skip(is_there.then_some(()).ok_or("there is no cc"))?;
+    compiled.ends(0);
+    Some(scene)
 }
 
-fn run(directory: &Path, library: &Path) -> Command {
-    let mut run = program();
-    run.args(["run", "a.yaml", "--out", "run"]);
-    run.current_dir(directory).env("LD_PRELOAD", library);
+fn run(scene: &Scene) -> Command {
+    let mut run = scene.command("run a.yaml --out run");
+    run.env("LD_PRELOAD", scene.file("a.so"));
     run
-}
-
-#[track_caller]
-fn ends_well(output: &Output) -> String {
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{message}");
-    message
 }
 
 /// The clocks of the harness and of its workers are set back by an hour in the second trial.
 #[test]
 fn a_clock_that_is_set_during_a_run_changes_no_figure() {
-    let Some((directory, library)) = scene(TRAINED) else {
+    let Some(scene) = scene(TRAINED) else {
         return;
     };
-    let [clock, worker, script] =
-        ["clock", "bootstrap", "worker"].map(|name| directory.path().join(name));
+    let [clock, worker, script, library] =
+        ["clock", "bootstrap", "worker", "a.so"].map(|name| scene.file(name));
     fs::write(&clock, 0_i64.to_ne_bytes()).unwrap();
     fs::copy(find_or_build().unwrap().path, &worker).unwrap();
     // Workers have an environment of their own.
@@ -121,29 +110,30 @@ fn a_clock_that_is_set_during_a_run_changes_no_figure() {
     let text = format!(
         "#!/bin/sh\nexport TEST_CLOCK={at} LD_PRELOAD={preloaded}\nexec {started} \"$@\"\n"
     );
-    fs::write(&script, text).unwrap();
+    scene.write("worker", &text);
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let set = |seconds: i64| {
         let file: File = OpenOptions::new().write(true).open(&clock).unwrap();
         let ahead = (seconds * 1_000_000_000).to_ne_bytes();
         file.write_all_at(&ahead, 0).unwrap();
     };
-    let mut command = run(directory.path(), &library);
-    let command = command
+    let mut command = run(&scene);
+    command
         .env("TEST_CLOCK", &clock)
         .env(WORKER_VARIABLE, &script);
     let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    let trials = directory.path().join("run/trials.jsonl");
+    let trials = scene.file("run/trials.jsonl");
     while fs::read_to_string(&trials).map_or(0, |text| text.lines().count()) == 0 {
         sleep(Duration::from_millis(20));
     }
     // The second trial has begun by then, and has not ended.
     sleep(Duration::from_secs(1));
     set(-3_600);
-    ends_well(&child.wait_with_output().unwrap());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 
-    let run = RunDirectory::open_whole(&directory.path().join("run")).unwrap();
+    let run = RunDirectory::open_whole(&scene.file("run")).unwrap();
     let trials = run.trials().unwrap();
     assert_eq!(trials.len(), 3);
     // An hour would be in any duration of which one end was read before, and one after.
@@ -152,10 +142,8 @@ fn a_clock_that_is_set_during_a_run_changes_no_figure() {
         assert!(is_short(trial.wall_s), "{}: {} s", trial.id, trial.wall_s);
         for step in run.steps(trial).unwrap() {
             let since = step.started_s - trial.started_s;
-            assert!(
-                is_short(since) && is_short(step.seconds.total()),
-                "{step:?}"
-            );
+            let are_short = is_short(since) && is_short(step.seconds.total());
+            assert!(are_short, "{step:?}");
         }
     }
     let warning = "moved back by 3600";
@@ -163,18 +151,13 @@ fn a_clock_that_is_set_during_a_run_changes_no_figure() {
     for call in run.invocations().unwrap() {
         assert!(is_short(call.invocation.duration_ms / 1e3), "{call:?}");
     }
-    ends_well(&epochcost(directory.path(), &["report", "run"]));
+    scene.text("report run");
 }
 
 #[test]
 fn a_file_system_without_locks_is_warned_of() {
-    let Some((directory, library)) = scene(SIMULATED) else {
-        return;
-    };
-    let mut command = run(directory.path(), &library);
-    let output = command.env("TEST_NO_LOCKS", "1").output().unwrap();
-    let message = ends_well(&output);
-    for words in ["cannot be locked", "--out on a local disk"] {
-        assert!(message.contains(words), "{message}");
+    if let Some(scene) = scene(SIMULATED) {
+        let ended = scene.end(run(&scene).env("TEST_NO_LOCKS", "1")).ends(0);
+        ended.says(&["cannot be locked", "--out on a local disk"]);
     }
 }

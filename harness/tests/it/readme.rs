@@ -1,20 +1,16 @@
 //! README's answer: the findings of its record, which is what a simulation gives today.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use epochcost_judge::analysis::answer::told;
 use epochcost_judge::analysis::summary::Summary;
 use serde_json::Value;
 
-use crate::support::epochcost;
+use crate::support::{Scene, files_of, items, root};
 
 const RECORD: &str = "results/records/2026-11-29-answer.json";
 const EXPERIMENT: &str = "experiments/cost-performance/answer.yaml";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
 
 fn record() -> Value {
     serde_json::from_str(&fs::read_to_string(root().join(RECORD)).unwrap()).unwrap()
@@ -25,17 +21,11 @@ fn answer() -> String {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let (_, section) = readme.split_once("## The answer so far\n").unwrap();
     let (section, _) = section.split_once("\n![").unwrap();
-    let mut text = String::new();
-    for (place, part) in section.split("](").enumerate() {
-        let shown = if place == 0 {
-            part
-        } else {
-            part.split_once(')').unwrap().1
-        };
-        text.push_str(shown);
-        text.push(' ');
-    }
-    text
+    let mut parts = section.split("](");
+    let first = parts.next().unwrap().to_owned() + " ";
+    parts.fold(first, |text, part| {
+        text + part.split_once(')').unwrap().1 + " "
+    })
 }
 
 /// Parameters, in millions, of the largest model that the map's first panel places on functions.
@@ -50,10 +40,8 @@ fn largest_model_cheapest_on_functions() -> String {
             "G" => 1e3,
             _ => return None,
         };
-        Some((
-            amount.parse::<f64>().ok()? * scale,
-            rest.contains(" on lambda"),
-        ))
+        let amount: f64 = amount.parse().ok()?;
+        Some((amount * scale, rest.contains(" on lambda")))
     });
     let cheapest: Vec<(f64, bool)> = cells.take(81).collect();
     assert_eq!(cheapest.len(), 81);
@@ -82,10 +70,8 @@ fn the_answer_is_the_findings_of_its_record() {
         .map(|text| text.trim_matches('.'))
         .filter(|text| !text.is_empty());
     for number in numbers {
-        assert!(
-            known.iter().any(|figure| figure == number),
-            "{number} is in no record"
-        );
+        let is_known = known.iter().any(|figure| figure == number);
+        assert!(is_known, "{number} is in no record");
     }
     let words = answer.split_whitespace().count();
     assert!(words <= 100, "{words} words");
@@ -93,28 +79,20 @@ fn the_answer_is_the_findings_of_its_record() {
 
 #[test]
 fn the_record_of_the_answer_is_what_a_simulation_gives() {
-    let directory = tempfile::tempdir().unwrap();
-    let experiment = root().join(EXPERIMENT);
-    let experiment = experiment.to_str().unwrap();
+    let scene = Scene::empty();
+    let experiment = root().join(EXPERIMENT).display().to_string();
     // Without claims nothing is drawn. Rows of 50 epochs are held to the line through 1 and 4, below.
     let few = "--set findings=[] --set sweep.epochs=[1,4] --out run";
-    let arguments: Vec<&str> = ["run", experiment]
-        .into_iter()
-        .chain(few.split(' '))
-        .collect();
-    let output = epochcost(directory.path(), &arguments);
-    assert!(output.status.success(), "{output:?}");
-    let summary = fs::read_to_string(directory.path().join("run/summary.json")).unwrap();
-    let fresh: Value = serde_json::from_str(&summary).unwrap();
-    let recorded = record();
-    let fresh = fresh["rows"].as_array().unwrap();
-    assert_eq!(
-        fresh.len(),
-        2 * recorded["rows"].as_array().unwrap().len() / 3
-    );
+    scene.text(&format!("run {experiment} {few}"));
+    let (fresh, recorded) = (scene.value("run/summary.json"), record());
+    let (fresh, recorded) = (items(&fresh, "rows"), items(&recorded, "rows"));
+    assert_eq!(fresh.len(), 2 * recorded.len() / 3);
+    let row = |id: &str| {
+        let mut rows = recorded.iter();
+        rows.find(|row| row["id"] == id).unwrap()
+    };
     for now in fresh {
-        let mut rows = recorded["rows"].as_array().unwrap().iter();
-        let row = rows.find(|row| row["id"] == now["id"]).unwrap();
+        let row = row(now["id"].as_str().unwrap());
         for name in ["seconds_per_epoch", "cost_paper_usd", "cost_full_usd"] {
             let value = |row: &Value| row["figures"][name]["mean"].as_f64().unwrap();
             let (before, after) = (value(row), value(now));
@@ -128,12 +106,10 @@ fn the_record_of_the_answer_is_what_a_simulation_gives() {
     }
     // The line through 1 and 4 epochs, which the findings draw, leads to 50.
     let cost = |id: &str, epochs: u32| {
-        let id = format!("{id}{epochs}");
-        let mut rows = recorded["rows"].as_array().unwrap().iter();
-        let row = rows.find(|row| row["id"] == id.as_str()).unwrap();
+        let row = row(&format!("{id}{epochs}"));
         row["figures"]["cost_full_usd"]["mean"].as_f64().unwrap()
     };
-    for row in recorded["rows"].as_array().unwrap() {
+    for row in recorded {
         if let Some(id) = row["id"].as_str().unwrap().strip_suffix("50") {
             let line = cost(id, 1) + 49.0 * (cost(id, 4) - cost(id, 1)) / 3.0;
             assert!((line / cost(id, 50) - 1.0).abs() < 0.02, "{id}: {line}");
@@ -160,19 +136,6 @@ const WORDS: [(&str, &str); 15] = [
     ("beyond the axis", "off the scale"),
 ];
 
-/// Files of Rust below a folder, without tests.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
-            found.push(path);
-        }
-    }
-}
-
 /// What a file says: of Rust, the texts in quotation marks; names that were given up stay aliases.
 fn said(file: &Path, line: &str) -> String {
     if file.extension().is_none_or(|end| end != "rs") {
@@ -188,25 +151,23 @@ fn said(file: &Path, line: &str) -> String {
 fn documents_pages_and_output_use_the_words_of_the_field() {
     let folder = |name: &str| {
         let entries = fs::read_dir(root().join(name)).unwrap();
-        entries
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.is_file())
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.is_file())
     };
-    let mut code = Vec::new();
-    sources(&root().join("harness"), &mut code);
+    let mut code = files_of(&root().join("harness"), "rs");
     // Names of AWS's resources have other readers.
     let aws = root().join("harness/aws");
-    code.retain(|path| path.iter().any(|part| part == "src") && !path.starts_with(&aws));
+    code.retain(|path| {
+        let is_source = path.iter().any(|part| part == "src") && !path.starts_with(&aws);
+        is_source && !path.to_str().unwrap().ends_with("tests.rs")
+    });
     let files = folder("docs").chain(folder("templates")).chain(code);
-    for file in files.chain([
-        root().join("README.md"),
-        root().join("experiments/README.md"),
-    ]) {
+    let readmes = ["README.md", "experiments/README.md"].map(|file| root().join(file));
+    for file in files.chain(readmes) {
         let text = fs::read_to_string(&file).unwrap();
         for (word, better) in WORDS {
-            let line = text
-                .lines()
-                .position(|line| said(&file, line).contains(word));
+            let mut lines = text.lines();
+            let line = lines.position(|line| said(&file, line).contains(word));
             let at = line.map(|line| line + 1);
             assert_eq!(at, None, "{}: `{word}`: say `{better}`", file.display());
         }

@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use epochcost::schemas::{KINDS, text};
 use epochcost_experiment::{Document, of_settings};
 use serde_json::Value;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+use crate::support::{files_of, root};
 
 /// Compiled schemas, by kind.
 pub(crate) struct Validator {
@@ -34,11 +32,11 @@ impl Validator {
 
     /// Why a text is not of a kind; `None` if it is.
     pub(crate) fn refusal(&self, kind: &str, yaml: &str) -> Option<String> {
-        let document = Document::parse(Path::new("a.yaml"), yaml.to_owned());
-        let value = match document {
-            Ok(document) => serde_json::to_value(&document.root).unwrap(),
+        let document = match Document::parse(Path::new("a.yaml"), yaml.to_owned()) {
+            Ok(document) => document,
             Err(error) => return Some(error.to_string()),
         };
+        let value = serde_json::to_value(&document.root).unwrap();
         let checked = self.schemas.validate(&value, self.indices[kind]);
         checked.err().map(|error| error.to_string())
     }
@@ -118,17 +116,6 @@ fn every_field_says_what_it_means() {
     assert!(silent.is_empty(), "{silent:#?}");
 }
 
-fn yaml_files(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            yaml_files(&path, found);
-        } else if path.extension().is_some_and(|own| own == "yaml") {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn every_shipped_file_names_its_schema_and_is_valid_by_it() {
     let mut files = Vec::new();
@@ -139,13 +126,11 @@ fn every_shipped_file_names_its_schema_and_is_valid_by_it() {
         "harness/prices",
         "harness/profiles",
     ] {
-        yaml_files(&root().join(directory), &mut files);
+        files.extend(files_of(&root().join(directory), "yaml"));
     }
     assert!(files.len() > 100, "{}", files.len());
-    let (validator, mut wrong) = (
-        Validator::of(&KINDS.each_ref().map(|kind| kind.name)),
-        Vec::new(),
-    );
+    let validator = Validator::of(&KINDS.each_ref().map(|kind| kind.name));
+    let mut wrong = Vec::new();
     let schemas = root().join("docs/schemas").canonicalize().unwrap();
     for file in files {
         let text = fs::read_to_string(&file).unwrap();

@@ -18,8 +18,22 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// Every file below a directory with that extension.
+pub fn files_of(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_of(&path, extension));
+        } else if path.extension().is_some_and(|own| own == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
 /// A directory of a test, in which the program runs.
-pub struct Scene(TempDir);
+pub struct Scene(pub TempDir);
 
 impl Scene {
     pub fn empty() -> Self {

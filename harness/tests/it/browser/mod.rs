@@ -16,7 +16,8 @@ use self::pages::{
     audited, comparison, kept, many, measured, overview, planned, shipped, simulated, table2,
 };
 use self::probes::{BEYOND, CONTRAST, COVERED, EMPTY, OVERFLOWING, SHOWN};
-use serde_json::json;
+use crate::support::items;
+use serde_json::{Value, json};
 
 #[test]
 fn pages_fit_every_window_ask_for_nothing_and_complain_of_nothing() {
@@ -94,10 +95,8 @@ fn without_a_script_everything_is_there_and_nothing_pretends_to_work() {
     for page in [measured(), simulated()] {
         for width in [390, 1400] {
             browser.resize(width, 1000);
-            browser.call(
-                "Emulation.setScriptExecutionDisabled",
-                json!({"value": true}),
-            );
+            let disabled = "Emulation.setScriptExecutionDisabled";
+            browser.call(disabled, json!({"value": true}));
             browser.open(&page.url);
             let metrics = browser.call("Page.getLayoutMetrics", json!({}));
             assert_eq!(metrics["cssContentSize"]["width"], width);
@@ -109,22 +108,13 @@ fn without_a_script_everything_is_there_and_nothing_pretends_to_work() {
                 let found = browser.call("DOM.querySelectorAll", query);
                 found["nodeIds"].as_array().unwrap().len()
             };
-            let verdicts = page.summary["verdicts"].as_array().unwrap().len();
+            let verdicts = items(&page.summary, "verdicts").len();
             assert_eq!(count("#table-summary tbody tr"), page.rows().len());
             assert_eq!(count("#table-verdicts tbody tr"), verdicts);
-            assert_eq!(
-                count("[hidden]:not(#view)"),
-                0,
-                "nothing is hidden but the empty bar"
-            );
-            assert_eq!(
-                (count("button"), count("select"), count("#view[hidden]")),
-                (0, 0, 1)
-            );
-            browser.call(
-                "Emulation.setScriptExecutionDisabled",
-                json!({"value": false}),
-            );
+            // Nothing is hidden but the empty bar.
+            let parts = ["[hidden]:not(#view)", "button", "select", "#view[hidden]"];
+            assert_eq!(parts.map(count), [0, 0, 0, 1]);
+            browser.call(disabled, json!({"value": false}));
             assert_eq!(browser.complaints(&page.url), [""; 0]);
         }
     }
@@ -155,12 +145,12 @@ fn tables_sort_by_mouse_and_by_keyboard() {
     let page = measured();
     browser.resize(1600, 1000);
     browser.open(&page.url);
-    let mut by_cost: Vec<Option<f64>> = page
+    let costs = page
         .rows()
         .iter()
-        .map(|row| row["figures"]["cost_full_usd"]["mean"].as_f64())
-        .map(without_last_digits)
-        .collect();
+        .map(|row| &row["figures"]["cost_full_usd"]);
+    let costs = costs.map(|cost| without_last_digits(cost["mean"].as_f64()));
+    let mut by_cost: Vec<Option<f64>> = costs.collect();
     let unsorted = by_cost.clone();
     by_cost.sort_by(|a, b| a.unwrap().total_cmp(&b.unwrap()));
     assert_ne!(by_cost, unsorted);
@@ -186,10 +176,8 @@ fn tables_sort_by_mouse_and_by_keyboard() {
         browser.click("#table-trials thead th:nth-child(10) button");
         let accuracies = column(&mut browser, "table-trials", 9);
         let (last, known) = accuracies.split_last().unwrap();
-        assert!(
-            last.is_none() && known.iter().all(Option::is_some),
-            "{accuracies:?}"
-        );
+        let is_last = last.is_none() && known.iter().all(Option::is_some);
+        assert!(is_last, "{accuracies:?}");
     }
 
     // What belongs together stays together.
@@ -217,17 +205,12 @@ fn a_view_can_be_chosen_and_linked_to() {
     );
     browser.click("#table-verdicts thead th:nth-child(5) button");
     let shown = browser.value(SHOWN);
+    let verdicts = items(&page.summary, "verdicts").len();
     assert_eq!(
         shown[0],
         json!(["open ScatterReduce", "open ScatterReduce"])
     );
-    assert_eq!(
-        shown[1],
-        format!(
-            "2 of {} verdicts shown",
-            page.summary["verdicts"].as_array().unwrap().len()
-        )
-    );
+    assert_eq!(shown[1], format!("2 of {verdicts} verdicts shown"));
     let others = "document.querySelectorAll('svg g.dim[data-system=\"SPIRT\"]').length > 2 && \
                   document.querySelectorAll('svg g.dim[data-system=\"ScatterReduce\"]').length === 0";
     assert_eq!(browser.value(others), true);
@@ -250,10 +233,7 @@ fn a_view_can_be_chosen_and_linked_to() {
     assert_eq!(browser.value(SHOWN), shown);
     browser.click("#view button:not([data-choice])");
     let all = browser.value(SHOWN);
-    assert_eq!(
-        all[0].as_array().unwrap().len(),
-        page.summary["verdicts"].as_array().unwrap().len()
-    );
+    assert_eq!(all[0].as_array().unwrap().len(), verdicts);
 
     // Nothing in a fragment can break the page.
     for fragment in [
@@ -346,14 +326,14 @@ fn everything_has_a_name_and_the_keyboard_gets_everywhere() {
             "columnheader",
             "rowheader",
         ] {
-            let of_role = || {
-                nodes
-                    .iter()
-                    .filter(|node| node["role"]["value"] == role && node["ignored"] == false)
-            };
-            assert!(!is_of_a_run || of_role().count() > 0, "there is no {role}");
-            let nameless =
-                of_role().find(|node| node["name"]["value"].as_str().is_none_or(str::is_empty));
+            let is_of = |node: &&Value| node["role"]["value"] == role && node["ignored"] == false;
+            let mut of_role = nodes.iter().filter(is_of).peekable();
+            assert!(
+                !is_of_a_run || of_role.peek().is_some(),
+                "there is no {role}"
+            );
+            let name = |node: &Value| node["name"]["value"].as_str().map(str::to_owned);
+            let nameless = of_role.find(|node| name(node).is_none_or(|name| name.is_empty()));
             assert!(nameless.is_none(), "a nameless {role}: {nameless:?}");
         }
         let charts = browser.value(
@@ -370,11 +350,8 @@ fn everything_has_a_name_and_the_keyboard_gets_everywhere() {
 
         browser.press("Tab");
         let first = browser.value("[document.activeElement.getAttribute('href'), document.activeElement.getBoundingClientRect().top >= 0]");
-        assert_eq!(
-            first,
-            json!(["#summary", true]),
-            "the first stop skips what is repeated"
-        );
+        // The first stop skips what is repeated.
+        assert_eq!(first, json!(["#summary", true]));
         let mut stops = BTreeSet::new();
         for _ in 0..60 {
             browser.press("Tab");
@@ -403,18 +380,10 @@ fn a_page_prints() {
          document.querySelector('#table-costs').getBoundingClientRect().height > 50, \
          document.documentElement.scrollWidth <= innerWidth]",
     );
-    assert_eq!(
-        seen,
-        json!(["none", "none", "rgb(255, 255, 255)", true, true])
-    );
+    let printed = json!(["none", "none", "rgb(255, 255, 255)", true, true]);
+    assert_eq!(seen, printed);
     browser.picture(&kept("measured-print.png"));
-    let pdf = browser.call(
-        "Page.printToPDF",
-        json!({"preferCSSPageSize": true, "printBackground": true}),
-    );
-    assert!(
-        pdf["data"]
-            .as_str()
-            .is_some_and(|data| data.starts_with("JVBERi0"))
-    );
+    let how = json!({"preferCSSPageSize": true, "printBackground": true});
+    let pdf = browser.call("Page.printToPDF", how);
+    assert!(pdf["data"].as_str().unwrap().starts_with("JVBERi0"));
 }

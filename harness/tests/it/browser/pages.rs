@@ -4,13 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::support::program;
-
 use epochcost_judge::analysis;
 use epochcost_report as report;
 use serde_json::Value;
 
 use crate::fixture;
+use crate::support::{Scene, items, root};
 
 /// Two models, so that names are long; claims that agree, differ, and are open.
 const SIMULATED: &str = "\
@@ -58,7 +57,7 @@ impl Page {
 
     /// The rows of the summary.
     pub fn rows(&self) -> &[Value] {
-        self.summary["rows"].as_array().unwrap()
+        items(&self.summary, "rows")
     }
 
     /// For messages and pictures.
@@ -74,12 +73,18 @@ pub fn kept(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// One that is not there yet.
+fn emptied(name: &str) -> PathBuf {
+    let directory = kept(name);
+    let _ = fs::remove_dir_all(&directory);
+    directory
+}
+
 /// Five systems, two trials, a failure, verdicts of every kind.
 pub fn measured() -> &'static Page {
     static PAGE: OnceLock<Page> = OnceLock::new();
     PAGE.get_or_init(|| {
-        let directory = kept("measured");
-        let _ = fs::remove_dir_all(&directory);
+        let directory = emptied("measured");
         let run = fixture::finished(&directory, fixture::CLAIMS);
         report::write(&run, &analysis::summarise(&run).unwrap()).unwrap();
         Page::of(directory)
@@ -104,27 +109,14 @@ pub fn simulated() -> &'static Page {
         ] {
             fs::write(experiment.with_file_name(name), text).unwrap();
         }
-        simulate("simulated", &experiment)
+        simulate("simulated", &experiment, "")
     })
 }
 
-fn simulate(name: &str, experiment: &Path) -> Page {
-    simulate_with(name, experiment, &[])
-}
-
-fn simulate_with(name: &str, experiment: &Path, options: &[&str]) -> Page {
-    let directory = kept(name);
-    let _ = fs::remove_dir_all(&directory);
-    let output = program()
-        .arg("run")
-        .arg(experiment)
-        .args(options)
-        .arg("--out")
-        .arg(&directory)
-        .output()
-        .unwrap();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{message}");
+fn simulate(name: &str, experiment: &Path, options: &str) -> Page {
+    let directory = emptied(name);
+    let (file, out) = (experiment.display(), directory.display());
+    Scene::empty().text(&format!("run {file} {options} --out {out}"));
     Page::of(directory)
 }
 
@@ -132,10 +124,8 @@ fn simulate_with(name: &str, experiment: &Path, options: &[&str]) -> Page {
 pub fn table2() -> &'static Page {
     static PAGE: OnceLock<Page> = OnceLock::new();
     PAGE.get_or_init(|| {
-        simulate(
-            "table2",
-            &experiments().join("cost-performance/table2.yaml"),
-        )
+        let table2 = root().join("experiments/cost-performance/table2.yaml");
+        simulate("table2", &table2, "")
     })
 }
 
@@ -146,30 +136,23 @@ pub fn shipped() -> &'static [Page] {
     static PAGES: OnceLock<Vec<Page>> = OnceLock::new();
     PAGES.get_or_init(|| {
         // Draws decide rankings, and no chart shows them.
-        let sweep = [
-            "--set",
-            "findings=[]",
-            "--set",
-            "beside=[]",
-            "--set",
-            "statements=[]",
+        let sweep = "--set findings=[] --set beside=[] --set statements=[]";
+        let files = [
+            ("smoke", "--platform sim"),
+            ("own-model", ""),
+            ("cost-performance/crossing", sweep),
+            ("cost-performance/in-database", sweep),
+            ("cost-performance/table1", sweep),
+            ("kubeml/figure4", sweep),
+            ("p2p/table1", sweep),
+            ("robustness/cost", sweep),
         ];
-        let files: [(&str, &[&str]); 8] = [
-            ("smoke", &["--platform", "sim"]),
-            ("own-model", &[]),
-            ("cost-performance/crossing", &sweep),
-            ("cost-performance/in-database", &sweep),
-            ("cost-performance/table1", &sweep),
-            ("kubeml/figure4", &sweep),
-            ("p2p/table1", &sweep),
-            ("robustness/cost", &sweep),
-        ];
-        let page = |(file, options): &(&str, &[&str])| {
-            let experiment = experiments().join(format!("{file}.yaml"));
+        let page = |(file, options): (&str, &str)| {
+            let experiment = root().join(format!("experiments/{file}.yaml"));
             let name = format!("shipped-{}", file.replace('/', "-"));
-            simulate_with(&name, &experiment, options)
+            simulate(&name, &experiment, options)
         };
-        files.iter().map(page).collect()
+        files.map(page).into()
     })
 }
 
@@ -222,26 +205,19 @@ pub fn many() -> &'static Page {
         let experiment = kept("many-systems.yaml");
         fs::create_dir_all(kept("")).unwrap();
         fs::write(&experiment, MANY).unwrap();
-        simulate("many-systems", &experiment)
+        simulate("many-systems", &experiment, "")
     })
 }
 
 /// The page that a verb writes to the file that `--html` names.
-fn written(name: &str, arguments: &[&str]) -> Page {
-    let directory = kept(name);
-    let _ = fs::remove_dir_all(&directory);
+fn written(name: &str, arguments: &str) -> Page {
+    let directory = emptied(name);
     fs::create_dir_all(&directory).unwrap();
     let page = directory.join(format!("{name}.html"));
-    let output = program()
-        .args(arguments)
-        .arg("--html")
-        .arg(&page)
-        .output()
-        .unwrap();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{message}");
+    let page = page.display();
+    Scene::empty().text(&format!("{arguments} --html {page}"));
     Page {
-        url: format!("file://{}", page.display()),
+        url: format!("file://{page}"),
         summary: Value::Null,
         directory,
     }
@@ -253,38 +229,29 @@ pub fn planned() -> &'static Page {
     PAGE.get_or_init(|| {
         simulated();
         let experiment = kept("simulated.yaml");
-        let options = ["--uncertainty", "4", "--cheapest-memory"];
-        let arguments = [&["plan", experiment.to_str().unwrap()], &options[..]].concat();
-        written("plan", &arguments)
+        let options = "--uncertainty 4 --cheapest-memory";
+        written("plan", &format!("plan {} {options}", experiment.display()))
     })
 }
 
 /// The page of the audit of all papers.
 pub fn audited() -> &'static Page {
     static PAGE: OnceLock<Page> = OnceLock::new();
-    PAGE.get_or_init(|| written("audit", &["audit"]))
-}
-
-fn experiments() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
+    PAGE.get_or_init(|| written("audit", "audit"))
 }
 
 /// One page over both.
 pub fn overview() -> &'static Page {
     static PAGE: OnceLock<Page> = OnceLock::new();
     PAGE.get_or_init(|| {
-        let directory = kept("overview");
-        let _ = fs::remove_dir_all(&directory);
-        let output = program()
-            .arg("report")
-            .args([&measured().directory, &simulated().directory])
-            .arg("--out")
-            .arg(&directory)
-            .output()
-            .unwrap();
+        let directory = emptied("overview");
+        let runs = [measured(), simulated()].map(|page| page.directory.display());
+        let [measured, simulated] = runs;
+        let out = directory.display();
         // A trial of the fixture failed.
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{message}");
+        Scene::empty()
+            .run(&format!("report {measured} {simulated} --out {out}"))
+            .ends(3);
         Page::of(directory)
     })
 }
@@ -293,26 +260,10 @@ pub fn overview() -> &'static Page {
 pub fn comparison() -> &'static Page {
     static PAGE: OnceLock<Page> = OnceLock::new();
     PAGE.get_or_init(|| {
-        let directory = kept("comparison");
-        let _ = fs::remove_dir_all(&directory);
-        fs::create_dir_all(&directory).unwrap();
-        let page = directory.join("compare.html");
-        let before = simulated();
-        let smaller = ["--set", "memory_mb=1769", "--set", "findings=[]"];
-        let after = simulate_with("smaller", &kept("simulated.yaml"), &smaller);
-        let output = program()
-            .arg("compare")
-            .args([&before.directory, &after.directory])
-            .arg("--html")
-            .arg(&page)
-            .output()
-            .unwrap();
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{message}");
-        Page {
-            url: format!("file://{}", page.display()),
-            summary: Value::Null,
-            directory,
-        }
+        let before = simulated().directory.display();
+        let smaller = "--set memory_mb=1769 --set findings=[]";
+        let after = simulate("smaller", &kept("simulated.yaml"), smaller);
+        let after = after.directory.display();
+        written("comparison", &format!("compare {before} {after}"))
     })
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::chromium::Browser;
 use super::pages::{Page, kept, measured, planned, simulated};
-use crate::support::program;
+use crate::support::Scene;
 
 /// Presses the button of that name below a figure; the file's name and its address.
 fn saved(browser: &mut Browser, figure: &str, kind: &str) -> [String; 2] {
@@ -83,12 +83,8 @@ fn a_saved_figure_opens_alone_and_looks_the_same() {
             let file = kept(&format!("saved-{}-{figure}.svg", page.name()));
             let text: Vec<u8> = percent_decode_str(text).collect();
             fs::write(&file, text).unwrap();
-            assert_eq!(
-                alone(&mut browser, &file),
-                shown,
-                "{} {figure}",
-                page.name()
-            );
+            let drawn = alone(&mut browser, &file);
+            assert_eq!(drawn, shown, "{} {figure}", page.name());
             browser.picture(&file.with_extension("png"));
         }
     }
@@ -104,15 +100,11 @@ fn a_written_figure_looks_like_that_of_the_page() {
     for page in [measured(), simulated()] {
         let out = kept(&format!("figures-{}", page.name()));
         let _ = fs::remove_dir_all(&out);
-        let output = program()
-            .arg("report")
-            .args([&page.directory])
-            .arg("--figures")
-            .arg(&out)
-            .output()
-            .unwrap();
+        let (run, figures) = (page.directory.display(), out.display());
+        let ended = Scene::empty().run(&format!("report {run} --figures {figures}"));
         // A trial of the fixture failed.
-        assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
+        let code = ended.output.status.code();
+        assert!(matches!(code, Some(0 | 3)), "{}", ended.message());
         for figure in ["time-cost", "stages", "bytes"] {
             browser.open(&page.url);
             let shown = on_page(&mut browser, figure);
@@ -122,12 +114,8 @@ fn a_written_figure_looks_like_that_of_the_page() {
             let text = percent_decode_str(text).decode_utf8().unwrap();
             assert_eq!(text, fs::read_to_string(out.join(&name)).unwrap());
             let file = out.join(format!("{figure}.svg"));
-            assert_eq!(
-                alone(&mut browser, &file),
-                shown,
-                "{} {figure}",
-                page.name()
-            );
+            let drawn = alone(&mut browser, &file);
+            assert_eq!(drawn, shown, "{} {figure}", page.name());
         }
     }
 }

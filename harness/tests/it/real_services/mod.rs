@@ -12,34 +12,25 @@ use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings};
 
 use self::processes::{descendants, is_gone, kill, listening, named, stop, until};
 use self::scene::{Scene, is_ready, module};
+use crate::support::{holds, root};
 
 /// The shipped experiment of every system, at the size at which it takes seconds.
-const SMALL: [&str; 8] = [
-    "--set",
-    "workers=2",
-    "--set",
-    "batch_size=4",
-    "--set",
-    "batches_per_worker=2",
-    "--set",
-    "dataset={name: synthetic-cifar10, train: 32, test: 10, seed: 1}",
-];
+const SMALL: &str = "--set workers=2 --set batch_size=4 --set batches_per_worker=2 \
+     --set 'dataset={name: synthetic-cifar10, train: 32, test: 10, seed: 1}'";
 
 /// What a trial must have in common on all services: of each step the digest of
 /// the parameters and the traffic that does not depend on timing.
 fn steps(run: &RunDirectory) -> Vec<(String, Vec<String>)> {
     let trials = run.trials().unwrap();
-    let synchronous = trials
-        .iter()
-        .filter(|trial| trial.replicas_may_differ.is_none());
-    synchronous
-        .map(|trial| {
-            assert_eq!(trial.failure, None, "{}", trial.id);
-            let mut steps: Vec<String> = run.steps(trial).unwrap().iter().map(told).collect();
-            steps.sort();
-            (trial.id.to_string(), steps)
-        })
-        .collect()
+    let mut trials: Vec<_> = trials.iter().collect();
+    trials.retain(|trial| trial.replicas_may_differ.is_none());
+    let steps = trials.into_iter().map(|trial| {
+        assert_eq!(trial.failure, None, "{}", trial.id);
+        let mut steps: Vec<String> = run.steps(trial).unwrap().iter().map(told).collect();
+        steps.sort();
+        (trial.id.to_string(), steps)
+    });
+    steps.collect()
 }
 
 fn told(step: &epochcost_systems::StepRecord) -> String {
@@ -74,11 +65,11 @@ fn real_services_give_the_bits_and_counts_of_embedded_ones() {
         return;
     }
     let scene = Scene::new();
-    let all = concat!(env!("CARGO_MANIFEST_DIR"), "/../experiments/mobilenet.yaml");
+    let all = root().join("experiments/mobilenet.yaml");
     let run = |services, out: &str, jobs| {
-        let at_once = [all, "--services", services, "--set", jobs];
-        let arguments = [at_once.as_slice(), SMALL.as_slice()].concat();
-        scene.run(out, &arguments).succeed();
+        let all = all.display();
+        let arguments = format!("{all} --services {services} --set {jobs} {SMALL}");
+        scene.run(out, &arguments, &[]);
         RunDirectory::open_whole(&scene.path(out)).unwrap()
     };
     let embedded = run("embedded", "embedded", "jobs=1");
@@ -111,7 +102,7 @@ fn a_server_that_dies_fails_its_trial_by_name_and_the_next_has_another() {
         return;
     }
     let scene = Scene::new();
-    let mut run = scene.start("run", &["waiting.yaml", "--services", "real"]);
+    let mut run = scene.start("run", "waiting.yaml --services real", &[]);
     let mut seen = Vec::new();
     for (trial, program) in ["redis-server", "beam.smp", "epochcost-s3"]
         .iter()
@@ -125,26 +116,20 @@ fn a_server_that_dies_fails_its_trial_by_name_and_the_next_has_another() {
     }
     assert_eq!(run.wait().unwrap().code(), Some(3), "three trials failed");
     let rows = RunDirectory::open_whole(&scene.path("run")).unwrap();
-    let failures: Vec<Option<String>> = rows
+    let failures = rows
         .trials()
         .unwrap()
         .into_iter()
-        .map(|t| t.failure)
-        .collect();
-    for (failure, name) in failures
-        .iter()
-        .zip(["Redis of peer ", "RabbitMQ", "the S3 server"])
-    {
+        .map(|trial| trial.failure);
+    let failures: Vec<Option<String>> = failures.collect();
+    let servers = ["Redis of peer ", "RabbitMQ", "the S3 server"];
+    for (failure, name) in failures.iter().zip(servers) {
         let failure = failure.as_deref().unwrap_or_default();
-        assert!(failure.contains(name), "{name}: {failure}");
-        assert!(failure.contains("ended in the middle"), "{failure}");
+        holds(failure, &[name, "ended in the middle"]);
         assert!(!failure.contains("://:"), "a password: {failure}");
     }
-    assert_eq!(
-        failures.get(3),
-        Some(&None),
-        "a trial after that has servers again"
-    );
+    // A trial after that has servers again.
+    assert_eq!(failures.get(3), Some(&None));
     until(|| seen.iter().all(|process| is_gone(*process)));
 }
 
@@ -154,7 +139,7 @@ fn a_server_that_hangs_is_replaced_before_the_next_trial() {
         return;
     }
     let scene = Scene::new();
-    let mut run = scene.start("run", &["hanging.yaml", "--services", "real"]);
+    let mut run = scene.start("run", "hanging.yaml --services real", &[]);
     until(|| scene.has_workers(run.id()));
     let servers = named(run.id(), "redis-server");
     assert!(!servers.is_empty());
@@ -179,8 +164,7 @@ fn a_module_that_is_replaced_during_a_run_is_loaded_as_it_was() {
     std::fs::copy(module(), &copy).unwrap();
     std::fs::write(&new, "").unwrap();
     let given = [("EPOCHCOST_TENSORDB", copy.display().to_string())];
-    let arguments = ["late.yaml", "--services", "real"];
-    let mut run = scene.start_on("run", &arguments, &given);
+    let mut run = scene.start("run", "late.yaml --services real", &given);
     until(|| scene.finished_trials("run") == 1);
     std::fs::rename(&new, &copy).unwrap();
     assert_eq!(scene.finished_trials("run"), 1, "it was replaced too late");
@@ -193,7 +177,7 @@ fn nothing_is_left_of_a_run_that_is_killed() {
         return;
     }
     let scene = Scene::new();
-    let mut run = scene.start("run", &["waiting.yaml", "--services", "real"]);
+    let mut run = scene.start("run", "waiting.yaml --services real", &[]);
     until(|| scene.has_workers(run.id()));
     let (processes, ports) = (descendants(run.id()), listening(run.id()));
     // Two peers' Redis, RabbitMQ with its port mapper and Erlang's own port, S3.
@@ -202,10 +186,8 @@ fn nothing_is_left_of_a_run_that_is_killed() {
     run.wait().unwrap();
     until(|| processes.iter().all(|process| is_gone(*process)));
     for port in ports {
-        assert!(
-            std::net::TcpStream::connect(("127.0.0.1", port)).is_err(),
-            "port {port} is served"
-        );
+        let connected = std::net::TcpStream::connect(("127.0.0.1", port));
+        assert!(connected.is_err(), "port {port} is served");
     }
 }
 
@@ -224,25 +206,22 @@ fn what_an_earlier_run_left_is_never_read_and_not_deleted() {
         RabbitMq::start().unwrap(),
         ObjectServer::run(&scene::s3()).unwrap(),
     );
+    let urls = format!("{},{}", redis[0].url(), redis[1].url());
     let given = [
-        (
-            "EPOCHCOST_REAL_REDIS",
-            format!("{},{}", redis[0].url(), redis[1].url()),
-        ),
+        ("EPOCHCOST_REAL_REDIS", urls),
         ("EPOCHCOST_REAL_RABBITMQ", rabbitmq.url()),
         ("EPOCHCOST_REAL_S3", format!("{}/bucket", s3.url())),
     ];
     // A run is killed in the middle of a step, and its keys stay.
-    let mut first = scene.start_on("first", &["waiting.yaml", "--services", "real"], &given);
+    let mut first = scene.start("first", "waiting.yaml --services real", &given);
     until(|| scene.keys(&redis[0]) > 0);
     kill(first.id());
     first.wait().unwrap();
     let left = scene.keys(&redis[0]);
     assert!(left > 0);
     // The same trials without faults, on the same servers and on embedded ones.
-    let calm = ["calm.yaml", "--services", "real"];
-    scene.run_on("second", &calm, &given).succeed();
-    scene.run("embedded", &["calm.yaml"]).succeed();
+    scene.run("second", "calm.yaml --services real", &given);
+    scene.run("embedded", "calm.yaml", &[]);
     let open = |out: &str| RunDirectory::open_whole(&scene.path(out)).unwrap();
     assert_eq!(steps(&open("second")), steps(&open("embedded")));
     assert_eq!(scene.keys(&redis[0]), left, "its own keys are gone");

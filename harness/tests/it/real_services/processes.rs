@@ -41,12 +41,8 @@ pub fn descendants(ancestor: u32) -> Vec<u32> {
     let mut next = 0;
     while next < found.len() {
         let of = found[next];
-        found.extend(
-            parents
-                .iter()
-                .filter(|(_, up)| *up == of)
-                .map(|(id, _)| *id),
-        );
+        let children = parents.iter().filter(|(_, up)| *up == of);
+        found.extend(children.map(|(id, _)| *id));
         next += 1;
     }
     found.split_off(1)
@@ -66,10 +62,8 @@ pub fn is_gone(process: u32) -> bool {
 
 /// The ports of IPv4 on which processes below `ancestor` listen.
 pub fn listening(ancestor: u32) -> BTreeSet<u16> {
-    let sockets: BTreeSet<String> = descendants(ancestor)
-        .into_iter()
-        .flat_map(sockets)
-        .collect();
+    let below = descendants(ancestor).into_iter();
+    let sockets: BTreeSet<String> = below.flat_map(sockets).collect();
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     table
         .lines()
@@ -119,13 +113,9 @@ fn sockets(process: u32) -> Vec<String> {
     let targets = files
         .flatten()
         .filter_map(|file| fs::read_link(file.path()).ok());
-    targets
-        .filter_map(|target| {
-            let inode = target
-                .to_str()?
-                .strip_prefix("socket:[")?
-                .strip_suffix(']')?;
-            Some(inode.to_owned())
-        })
-        .collect()
+    let inodes = targets.filter_map(|target| {
+        let inode = target.to_str()?.strip_prefix("socket:[")?;
+        Some(inode.strip_suffix(']')?.to_owned())
+    });
+    inodes.collect()
 }

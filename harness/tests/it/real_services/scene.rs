@@ -4,9 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-
-use crate::support::program;
+use std::process::{Child, Command, Stdio};
 
 use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost_platform::local::{Programs, requirements};
@@ -14,6 +12,7 @@ use epochcost_servers::Redis;
 use epochcost_testing::{or_skip, watch};
 
 use super::processes::{is_gone, named};
+use crate::support;
 
 /// Two peers on which a step never ends, three times: each is for one server
 /// that dies. Then one without fault.
@@ -88,27 +87,17 @@ pub fn s3() -> PathBuf {
 }
 
 pub struct Scene {
-    directory: tempfile::TempDir,
+    directory: support::Scene,
     worker: PathBuf,
 }
 
-/// A run that has ended.
-pub struct Ended(Output);
-
-impl Ended {
-    #[track_caller]
-    pub fn succeed(self) {
-        let messages = String::from_utf8_lossy(&self.0.stderr);
-        assert!(self.0.status.success(), "{}: {messages}", self.0.status);
-    }
-}
+/// Addresses of servers that run already, by their variables.
+type Given<'a> = &'a [(&'a str, String)];
 
 impl Scene {
     pub fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let write = |name, systems: String| {
-            fs::write(directory.path().join(name), format!("{HEAD}{systems}")).unwrap();
-        };
+        let directory = support::Scene::empty();
+        let write = |name, systems: String| directory.write(name, &format!("{HEAD}{systems}"));
         write("waiting.yaml", SYSTEMS.replace("FAULT", FAULT));
         write("hanging.yaml", HANGING.replace("FAULT", FAULT));
         write("late.yaml", LATE.to_owned());
@@ -119,40 +108,28 @@ impl Scene {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.directory.file(name)
     }
 
-    /// Runs an experiment to its end.
-    pub fn run(&self, out: &str, arguments: &[&str]) -> Ended {
-        self.run_on(out, arguments, &[])
-    }
-
-    /// The same on servers that run already.
-    pub fn run_on(&self, out: &str, arguments: &[&str], given: &[(&str, String)]) -> Ended {
-        Ended(self.command(out, arguments, given).output().unwrap())
+    /// Runs an experiment, which succeeds.
+    #[track_caller]
+    pub fn run(&self, out: &str, arguments: &str, given: Given<'_>) {
+        let mut command = self.command(out, arguments, given);
+        self.directory.end(&mut command).ends(0);
     }
 
     /// Starts a run.
-    pub fn start(&self, out: &str, arguments: &[&str]) -> Child {
-        self.start_on(out, arguments, &[])
-    }
-
-    /// The same on servers that run already.
-    pub fn start_on(&self, out: &str, arguments: &[&str], given: &[(&str, String)]) -> Child {
+    pub fn start(&self, out: &str, arguments: &str, given: Given<'_>) -> Child {
         let mut command = self.command(out, arguments, given);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     }
 
-    fn command(&self, out: &str, arguments: &[&str], given: &[(&str, String)]) -> Command {
-        let mut command = program();
-        command
-            .arg("run")
-            .args(arguments)
-            .args(["--out", out])
-            .current_dir(self.directory.path())
-            .env(WORKER_VARIABLE, &self.worker)
-            .envs(given.iter().map(|(name, value)| (name, value)));
+    fn command(&self, out: &str, arguments: &str, given: Given<'_>) -> Command {
+        let run = format!("run {arguments} --out {out}");
+        let mut command = self.directory.command(&run);
+        command.env(WORKER_VARIABLE, &self.worker);
+        command.envs(given.iter().map(|(name, value)| (name, value)));
         command
     }
 

@@ -109,8 +109,7 @@ fn results_of_peers_that_sign_hold_no_key() {
     let monitors = redis.each_ref().map(Monitor::of);
     let urls = format!("{},{}", redis[0].url(), redis[1].url());
     let given = [("EPOCHCOST_REAL_REDIS", urls)];
-    let arguments = ["signed.yaml", "--services", "real"];
-    scene.run_on("signed", &arguments, &given).succeed();
+    scene.run("signed", "signed.yaml --services real", &given);
     let keys: Vec<Vec<u8>> = monitors.into_iter().flat_map(Monitor::keys).collect();
     // One of each peer in each trial.
     assert_eq!(keys.len(), 4);
