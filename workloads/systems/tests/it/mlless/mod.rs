@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
 use epochcost_systems::mlless::{self, Sent};
 use epochcost_systems::testing::{self, Trial};
