@@ -50,6 +50,11 @@ impl Scene {
         fs::read_to_string(self.file(name)).unwrap()
     }
 
+    /// The JSON of a file.
+    pub fn value(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).unwrap()
+    }
+
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -153,6 +158,16 @@ impl Ended {
             .replace("exit exit status: ", "exit ")
             .replace(&directory, "DIRECTORY")
     }
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The text of a file of the repository.
+pub fn shipped(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
 }
 
 /// Runs the program in `directory` to its end.
