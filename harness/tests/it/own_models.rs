@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Scene, holds, items, shipped};
+use crate::support::{Scene, cases, holds, items, shipped};
 
 /// A described model on described data, whose workers share an epoch.
 const EXPERIMENT: &str = "\
@@ -122,12 +122,11 @@ fn numbers_beyond_any_machine_are_refused() {
         let set = format!("--set {field}={}", u64::MAX);
         refused(EXPERIMENT, &set, &[field, "is outside"]);
     }
-    for (field, own, huge) in [
-        ("flops_per_sample", "1.0e+8", "1e308"),
-        ("parameters", "1000000", "18446744073709551615"),
-    ] {
-        let [own, huge] = [own, huge].map(|number| format!("{field}: {number},"));
-        refused(&EXPERIMENT.replace(&own, &huge), "", &[field]);
+    for ([from, to], field) in cases(&[
+        "flops_per_sample: 1.0e+8, | flops_per_sample: 1e308, | flops_per_sample",
+        "parameters: 1000000, | parameters: 18446744073709551615, | parameters",
+    ]) {
+        refused(&EXPERIMENT.replace(from, to), "", &field);
     }
     let slow = "activation_bytes_per_sample: 1048576, cpu_flops_per_s: 1.0}";
     let slow = EXPERIMENT.replace("activation_bytes_per_sample: 1048576}", slow);
@@ -239,22 +238,13 @@ fn an_answer_stands_on_the_profile_and_the_client_that_are_asked_for() {
 
 #[test]
 fn described_data_are_checked_and_only_simulated() {
-    let data = "samples: 20000, test: 1000, bytes_per_sample: 3073";
-    for (from, to, words) in [
-        (
-            ", bytes_per_sample: 3073",
-            "",
-            "need `samples` and `bytes_per_sample`",
-        ),
-        ("samples: 20000, ", "", "samples"),
-        (
-            "samples: 20000",
-            "samples: 20000, seed: 3",
-            "`seed` is of data in files",
-        ),
-        (data, "name: mine", "unknown dataset `mine`"),
-    ] {
-        refused(&EXPERIMENT.replace(from, to), "", &[words]);
+    for ([from, to], words) in cases(&[
+        ", bytes_per_sample: 3073 |  | need `samples` and `bytes_per_sample`",
+        "samples: 20000,  |  | samples",
+        "samples: 20000 | samples: 20000, seed: 3 | `seed` is of data in files",
+        "samples: 20000, test: 1000, bytes_per_sample: 3073 | name: mine | unknown dataset `mine`",
+    ]) {
+        refused(&EXPERIMENT.replace(from, to), "", &words);
     }
     let known = scene(&EXPERIMENT.replace("model: mine\n", "model: mobilenet\n"));
     let run = known.run("run x.yaml --platform local --dry-run");
@@ -428,12 +418,12 @@ fn limits_of_instances_are_their_gpus_and_their_memory() {
 /// What begins with a hyphen is a value that cannot be read, not an option that is not known.
 #[test]
 fn a_negative_time_is_refused_with_the_units() {
-    for (options, words) in [
-        ("--deadline -1h", "give a time with its unit"),
-        ("--limits --limits-within -1h", "give a time with its unit"),
-        ("--budget -5usd", "give US dollars"),
-    ] {
-        refused(EXPERIMENT, options, &[words]);
+    for ([options], words) in cases(&[
+        "--deadline -1h | give a time with its unit",
+        "--limits --limits-within -1h | give a time with its unit",
+        "--budget -5usd | give US dollars",
+    ]) {
+        refused(EXPERIMENT, options, &words);
     }
 }
 

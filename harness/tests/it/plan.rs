@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Scene, holds, items, root, shipped};
+use crate::support::{Scene, cases, holds, items, root, shipped};
 
 /// Five systems, for a platform that is not simulated and data that is not there.
 const EXPERIMENT: &str = "\
@@ -372,32 +372,19 @@ fn functions_are_billed_by_the_price_of_their_platform() {
 
 #[test]
 fn bad_options_are_refused_where_they_stand() {
-    let worker = &["--sweep worker=2", "unknown field `worker`", "`workers`"];
-    for (arguments, words) in [
-        ("--sweep worker=2", &worker[..]),
-        ("--sweep workers", &["--sweep workers", "no values"]),
-        (
-            "--sweep workers=2,none",
-            &["--sweep workers=2,none", "sweep.workers.1"],
-        ),
-        (
-            "--profile aws",
-            &["--profile aws", "no platform profile `aws`"],
-        ),
-        (
-            "--compute ./none.yaml",
-            &["--compute ./none.yaml", "profile ./none.yaml"],
-        ),
-        ("--up-to 5", &["--limits"]),
-        ("--limits --up-to 0", &["--up-to"]),
-        ("--limits-within 9s", &["--limits"]),
-        (
-            "--limits --limits-within soon",
-            &["--limits-within", "90min"],
-        ),
-        ("--uncertainty 0", &["--uncertainty"]),
-    ] {
-        refused(arguments, words);
+    for ([arguments], words) in cases(&[
+        "--sweep worker=2 | --sweep worker=2 | unknown field `worker` | `workers`",
+        "--sweep workers | --sweep workers | no values",
+        "--sweep workers=2,none | --sweep workers=2,none | sweep.workers.1",
+        "--profile aws | --profile aws | no platform profile `aws`",
+        "--compute ./none.yaml | --compute ./none.yaml | profile ./none.yaml",
+        "--up-to 5 | --limits",
+        "--limits --up-to 0 | --up-to",
+        "--limits-within 9s | --limits",
+        "--limits --limits-within soon | --limits-within | 90min",
+        "--uncertainty 0 | --uncertainty",
+    ]) {
+        refused(arguments, &words);
     }
 }
 

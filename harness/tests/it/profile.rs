@@ -11,7 +11,7 @@ use epochcost_simulator::profile::{ComputeOrigin, ComputeProfile};
 use epochcost_systems::Device;
 use serde_json::{Value, json};
 
-use crate::support::{Ended, Scene, holds, items, root};
+use crate::support::{Ended, Scene, cases, holds, items, root};
 
 /// Exit 2, a message with these words, and nothing written.
 #[track_caller]
@@ -60,22 +60,16 @@ fn a_measured_profile_reads_back() {
 
 #[test]
 fn bad_arguments_are_refused_before_any_work() {
-    for (arguments, words) in [
-        (
-            "--model lenet",
-            &["`lenet`", "help: ", "did you mean `lenet5`"][..],
-        ),
-        ("--batch 8,0", &["'0'", "--batch"]),
-        ("--steps 0", &["'0'", "--steps"]),
-        ("--threads 1,100000", &["100000 threads", "help: "]),
-        ("-- no-such-program-anywhere {batch}", &["--batch 8,32"]),
-        ("--batch 8 -- sh", &["{batch}"]),
-        (
-            "--batch 8,16 --samples-per-step 8 -- sh {batch}",
-            &["8 for 2 batch sizes", "x0.5"],
-        ),
-    ] {
-        refused(arguments, words);
+    for ([arguments], words) in cases(&[
+        "--model lenet | `lenet` | help:  | did you mean `lenet5`",
+        "--batch 8,0 | '0' | --batch",
+        "--steps 0 | '0' | --steps",
+        "--threads 1,100000 | 100000 threads | help: ",
+        "-- no-such-program-anywhere {batch} | --batch 8,32",
+        "--batch 8 -- sh | {batch}",
+        "--batch 8,16 --samples-per-step 8 -- sh {batch} | 8 for 2 batch sizes | x0.5",
+    ]) {
+        refused(arguments, &words);
     }
 }
 

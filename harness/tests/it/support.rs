@@ -1,5 +1,6 @@
 //! The program under test, in a directory of its own.
 
+use std::array::from_fn;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -24,6 +25,25 @@ impl Scene {
     /// With one file.
     pub fn of(name: &str, text: &str) -> Self {
         Self::empty().with(name, text)
+    }
+
+    /// With a copy of what is in a directory.
+    pub fn copy_of(directory: &Path) -> Self {
+        fn copy(from: &Path, to: &Path) {
+            fs::create_dir_all(to).unwrap();
+            for entry in fs::read_dir(from).unwrap() {
+                let from = entry.unwrap().path();
+                let to = to.join(from.file_name().unwrap());
+                if from.is_dir() {
+                    copy(&from, &to);
+                } else {
+                    fs::copy(from, to).unwrap();
+                }
+            }
+        }
+        let scene = Self::empty();
+        copy(directory, scene.path());
+        scene
     }
 
     /// With one file more; its folders are made.
@@ -191,4 +211,15 @@ pub fn holds(text: &str, words: &[&str]) {
 #[track_caller]
 pub fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value[field].as_array().unwrap()
+}
+
+/// Cases of a table, a line each: its first parts, and the words that are said. ` | ` stands between them.
+pub fn cases<'a, const N: usize>(
+    lines: &'a [&'a str],
+) -> impl Iterator<Item = ([&'a str; N], Vec<&'a str>)> {
+    lines.iter().map(|line| {
+        let mut parts = line.split(" | ");
+        let first = from_fn(|_| parts.next().unwrap());
+        (first, parts.collect())
+    })
 }
