@@ -22,22 +22,25 @@ systems:
 
 #[test]
 fn constants_of_a_row_are_of_the_profile_and_of_simulations() {
+    let refused = |from: &str, to: &str| {
+        let scene = Scene::of("gap.yaml", EXPERIMENT);
+        scene.edit("gap.yaml", from, to);
+        scene.run("check gap.yaml").ends(2)
+    };
+    let misspelt = refused("arithmetic_bytes", "arithmetics_bytes");
+    misspelt.says(&[
+        "gap.yaml:15:83: ",
+        "did you mean `function.arithmetic_bytes_per_s`",
+    ]);
     let stated = "{value: 1.0e7, assumed: slow sums}";
+    let sim = "platform: sim\ndataset: {name: ";
     let said = [
-        ("function.arithmetic_bytes", "function.arithmetics_bytes"),
         ("value: 1.0e7", "value: -1"),
         (stated, "1.0e7"),
         (stated, "{value: 1.0e7, assumed: \"\"}"),
         ("assumed: slow sums", "assumed: a, stated_by: b"),
-        (
-            "platform: sim\ndataset: {name: ",
-            "platform: local\ndataset: {name: synthetic-",
-        ),
+        (sim, "platform: local\ndataset: {name: synthetic-"),
     ]
-    .map(|(from, to)| {
-        let scene = Scene::of("gap.yaml", EXPERIMENT);
-        scene.edit("gap.yaml", from, to);
-        scene.run("check gap.yaml").ends(2).shown()
-    });
+    .map(|(from, to)| refused(from, to).shown());
     insta::assert_snapshot!(said.concat());
 }

@@ -145,9 +145,10 @@ fn a_formula_is_checked_where_it_stands() {
             "findings:\n  - {{says: it puts, formula: \"{formula}\"}}\n"
         ))
     };
+    let misspelt = finding("putts >= 1").run("check item.yaml").ends(2);
+    misspelt.says(&["item.yaml:15:30: ", "no `putts`", "did you mean `puts`"]);
     let formulas = [
         "puts[spirt >= 1",
-        "putts >= 1",
         "puts[spirrt] >= 1",
         "puts[workers: 8] >= 1",
         "puts = puts",
