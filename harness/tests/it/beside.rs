@@ -438,16 +438,17 @@ fn remarks_of_the_folder_are_shown_with_their_verdicts() {
          cheaper,item,,AllReduce has fewer functions\nepoch_min,other,,elsewhere\n",
     );
     let summary = run(&scene);
-    let note = |claim: &str| verdict(&summary, claim).get("note").cloned();
-    assert_eq!(
-        note("epoch_min[SPIRT]"),
-        Some("SPIRT waits for its peers".into())
-    );
-    assert_eq!(note("epoch_min[AllReduce]"), None);
-    assert_eq!(
-        note("AllReduce costs less"),
-        Some("AllReduce has fewer functions".into())
-    );
+    let note = |claim: &str| verdict(&summary, claim).get("note")?.as_str();
+    for (claim, expected) in [
+        ("epoch_min[SPIRT]", Some("SPIRT waits for its peers")),
+        ("epoch_min[AllReduce]", None),
+        (
+            "AllReduce costs less",
+            Some("AllReduce has fewer functions"),
+        ),
+    ] {
+        assert_eq!(note(claim), expected, "{claim}");
+    }
 }
 
 /// The shipped papers: of a table that experiments stand beside, every observed cell has a row, and every

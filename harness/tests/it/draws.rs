@@ -103,10 +103,8 @@ fn a_ranking_in_doubt_is_undecided_with_its_share() {
     assert_eq!(drawn.len(), 3);
     let mut figures = drawn.iter().flat_map(|row| &row.figures);
     assert!(figures.all(|figure| figure.values.len() == 60));
-    assert!(
-        scene.read("run/report.html").contains(&percent),
-        "{percent}"
-    );
+    let page = scene.read("run/report.html");
+    assert!(page.contains(&percent), "{percent}");
 }
 
 #[test]

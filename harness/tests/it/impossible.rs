@@ -103,8 +103,6 @@ fn a_setting_of_too_many_steps_is_refused_before_any_is_run() {
     let alone = run(too_much).ends(2);
     holds(&alone.message(), &[&format!("error: {reason}")]);
     let beside = run(&format!("{too_much}, allreduce")).ends(0);
-    holds(
-        &beside.text(),
-        &[&format!("GPU baseline: infeasible: {reason}")],
-    );
+    let line = format!("GPU baseline: infeasible: {reason}");
+    holds(&beside.text(), &[&line]);
 }

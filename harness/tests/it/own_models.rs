@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Scene, cases, holds, items, shipped};
+use crate::support::{Scene, cases, holds, items, lacks, shipped};
 
 /// A described model on described data, whose workers share an epoch.
 const EXPERIMENT: &str = "\
@@ -149,14 +149,9 @@ fn compute_profiles_count_for_described_models() {
         stages["compute_gradients"].as_f64().unwrap()
     };
     let plain = scene.json("plan x.yaml --json");
-    let ended = scene
-        .run("plan x.yaml --json --compute ./steps.yaml")
-        .ends(0);
-    assert!(
-        !ended.message().contains("no row uses"),
-        "{}",
-        ended.message()
-    );
+    let planned = |with: &str| scene.run(&format!("plan x.yaml --compute {with}")).ends(0);
+    let ended = planned("./steps.yaml --json");
+    lacks(&ended.message(), &["no row uses"]);
     let profiled = ended.json();
     assert_eq!(items(&profiled, "unused_compute").len(), 0);
     // Two hundred steps of 100 samples by one instance alone.
@@ -167,12 +162,10 @@ fn compute_profiles_count_for_described_models() {
     // The profile says nothing of CPUs, for which the description still speaks.
     assert_eq!(compute(&plain, 0), compute(&profiled, 0));
     // Places take what was measured anywhere for the steps of their references, and say so.
-    let answer = "plan x.yaml --compute ./steps.yaml --deadline 2h --place aws-g4dn.xlarge";
+    let answer = planned("./steps.yaml --deadline 2h --place aws-g4dn.xlarge");
     let taken = "measured, and taken as the steps of one vCPU";
-    holds(&scene.run(answer).text(), &[taken]);
-    let ended = scene
-        .run("plan x.yaml --json --compute ./other.yaml")
-        .ends(0);
+    holds(&answer.text(), &[taken]);
+    let ended = planned("./other.yaml --json");
     let words = ["no row uses the compute profile measured-here"];
     holds(&ended.message(), &words);
     let unused = ended.json();
@@ -278,10 +271,8 @@ fn an_answer_repeats_the_question_and_says_its_chance() {
     let (found, code) = goal(EXPERIMENT, places);
     assert_eq!(code, Some(0));
     let said = sentences(&found);
-    assert_eq!(
-        said[0],
-        "Question: train mine, 20,000 samples x 2 epochs (from the experiment file), within 2 h and $5."
-    );
+    let question = "Question: train mine, 20,000 samples x 2 epochs (from the experiment file), within 2 h and $5.";
+    assert_eq!(said[0], question);
     let answer = &found["answer"]["answer"];
     assert_eq!(answer["chance"]["draws"], 200);
     assert!(answer["chance"]["kept"].as_u64() >= Some(190), "{answer}");
@@ -434,7 +425,7 @@ fn one_function_is_called_that() {
     let what = &plan["answer"]["answer"]["what"];
     assert_eq!(what, "one Lambda function (x86, 1,769 MB)");
     let text = plan["answer"].to_string();
-    assert!(!text.contains("ScatterReduce with 1 worker"), "{text}");
+    lacks(&text, &["ScatterReduce with 1 worker"]);
 }
 
 /// What MLLess's functions cost falls with their memory as long as they lack a part of a vCPU, and rises from there

@@ -11,7 +11,7 @@ use epochcost_simulator::profile::{ComputeOrigin, ComputeProfile};
 use epochcost_systems::Device;
 use serde_json::{Value, json};
 
-use crate::support::{Ended, Scene, cases, holds, items, root};
+use crate::support::{Ended, Scene, cases, holds, items, lacks, root};
 
 /// Exit 2, a message with these words, and nothing written.
 #[track_caller]
@@ -154,15 +154,9 @@ fn an_unchanged_training_is_profiled_and_planned() {
     // Its loader draws many more samples than an epoch's; it ends by steps that nothing names, so epochs
     // are asked for.
     holds(&found["notes"].to_string(), &["draws 10000000000 of 6400"]);
-    let asked = scene.run("plan mine-plan.yaml --json").ends(2);
-    holds(
-        &asked.message(),
-        &[
-            "mine-plan.yaml:",
-            "nothing says how many epochs",
-            "--epochs N",
-        ],
-    );
+    let asked = scene.run("plan mine-plan.yaml --json").ends(2).message();
+    let problem = "nothing says how many epochs";
+    holds(&asked, &["mine-plan.yaml:", problem, "--epochs N"]);
     let goal = "--epochs 3 --deadline 2h --place aws-r5.large";
     let answer = scene.json(&format!("plan mine-plan.yaml --json {goal}"));
     let question = &answer["answer"]["question"];
@@ -319,7 +313,7 @@ fn arguments_are_shown_on_one_line_and_without_secrets() {
     .ends(0);
     let written = scene.read("own.yaml");
     let said = ended.message() + &ended.text() + &written;
-    assert!(!said.contains("swordfish"), "{said}");
+    lacks(&said, &["swordfish"]);
     let mut lines = written.lines();
     assert!(!lines.any(|line| line == "models: []"), "{written}");
     holds(&written, &["--token=***"]);
@@ -420,11 +414,9 @@ fn a_program_reports_its_own_steps_on_the_pipe() {
     holds(carried["source"].as_str().unwrap(), &["assumed"]);
     holds(&found["warnings"].to_string(), &["says nothing of GPUs"]);
     // Without a loader nothing knows an epoch.
-    let asked = scene.run("plan own-plan.yaml --json").ends(2);
-    holds(
-        &asked.message(),
-        &["nothing says how many samples an epoch has, and how many"],
-    );
+    let asked = scene.run("plan own-plan.yaml --json").ends(2).message();
+    let problem = "nothing says how many samples an epoch has, and how many";
+    holds(&asked, &[problem]);
     let planned = scene.json("plan own-plan.yaml --json --samples 600");
     assert_eq!(planned["rows"][0]["samples"], 600, "{planned:#}");
 }

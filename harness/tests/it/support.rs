@@ -207,6 +207,14 @@ pub fn holds(text: &str, words: &[&str]) {
     }
 }
 
+/// Fails if the text holds one of the words.
+#[track_caller]
+pub fn lacks(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(!text.contains(word), "{word:?} in:\n{text}");
+    }
+}
+
 /// The items of a list in JSON.
 #[track_caller]
 pub fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {

@@ -9,11 +9,9 @@ use crate::support::{Ended, Scene, cases, items, root, shipped};
 
 /// A copy of a shipped validation with its data.
 fn clients() -> Scene {
-    ["s3-put-clients.yaml", "data/s3-put-clients.csv"]
-        .into_iter()
-        .fold(Scene::empty(), |scene, name| {
-            scene.with(name, &shipped(&format!("experiments/validation/{name}")))
-        })
+    let shipped = |name: &str| shipped(&format!("experiments/validation/{name}"));
+    let [file, data] = ["s3-put-clients.yaml", "data/s3-put-clients.csv"];
+    Scene::of(file, &shipped(file)).with(data, &shipped(data))
 }
 
 fn validate(scene: &Scene, arguments: &str) -> Ended {
