@@ -64,6 +64,10 @@ impl Checker<'_> {
             && rest > 0)
             .then_some(rest);
         let most = fit + usize::from(rest.is_some());
+        let fit_at_most = match most {
+            1 => "at most one batch fits".to_owned(),
+            most => format!("at most {most} batches fit"),
+        };
         let held = format!(
             "{} has {} training samples, {share} for each of {} workers",
             self.data.name, self.data.train, job.workers
@@ -80,7 +84,7 @@ impl Checker<'_> {
                     job.batch_size
                 ),
                 format!(
-                    "at most {most} batches fit: set batches_per_worker to {most}, or leave it out for \
+                    "{fit_at_most}: set batches_per_worker to {most}, or leave it out for \
                      one pass over the data in full batches"
                 ),
             )),

@@ -36,12 +36,14 @@ fn last_part(name: &str) -> &str {
 
 /// Returns the nearest of `known` to `given`, and all of them.
 pub fn did_you_mean(given: &str, known: &[&str]) -> String {
-    let nearest = nearest(given, known);
-    if nearest.is_empty() {
-        return format!("there are {}", listed(known));
+    let nearest = nearest(given, known).join(" or ");
+    match (known, nearest.as_str()) {
+        ([], _) => "there are none".to_owned(),
+        ([only], "") => format!("there is only {only}"),
+        ([only], _) => format!("did you mean `{only}`?"),
+        (_, "") => format!("there are {}", listed(known)),
+        (_, nearest) => format!("did you mean {nearest}? There are {}", listed(known)),
     }
-    let nearest = nearest.join(" or ");
-    format!("did you mean {nearest}? There are {}", listed(known))
 }
 
 /// Names in a row.
@@ -63,5 +65,13 @@ mod tests {
         assert_eq!(found("smok"), "`smoke`");
         assert_eq!(found("elsewhere/smoke"), "`smoke`");
         assert_eq!(found("nothing"), "");
+    }
+
+    #[test]
+    fn one_name_is_no_list() {
+        assert_eq!(did_you_mean("x", &[]), "there are none");
+        assert_eq!(did_you_mean("update", &["train"]), "there is only train");
+        assert_eq!(did_you_mean("trian", &["train"]), "did you mean `train`?");
+        assert_eq!(did_you_mean("x", &["a", "b"]), "there are a, b");
     }
 }

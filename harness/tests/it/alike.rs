@@ -1,6 +1,5 @@
 //! Workers that are alike are written once: figures of them are those of each written out.
 
-use std::fs;
 use std::iter::repeat_n;
 
 use epochcost_judge::analysis::TrialAnalysis;
@@ -9,7 +8,7 @@ use epochcost_spec::claims::Metric;
 use epochcost_spec::metering::Invocation;
 use epochcost_systems::{StepRecord, find};
 
-use crate::support::epochcost;
+use crate::support::Scene;
 
 const WORKERS: usize = 300;
 
@@ -57,11 +56,9 @@ fn calls_of_each(call: &Invocation) -> impl Iterator<Item = Invocation> {
 
 #[test]
 fn figures_of_workers_that_are_alike_are_those_of_each_of_them() {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("x.yaml"), EXPERIMENT).unwrap();
-    let output = epochcost(directory.path(), &["run", "x.yaml", "--out", "run"]);
-    assert!(output.status.success(), "{output:?}");
-    let run = RunDirectory::open_whole(&directory.path().join("run")).unwrap();
+    let scene = Scene::of("x.yaml", EXPERIMENT);
+    scene.run("run x.yaml --out run").ends(0);
+    let run = RunDirectory::open_whole(&scene.file("run")).unwrap();
     let (calls, mut checked) = (run.invocations().unwrap(), 0);
     for trial in run.trials().unwrap() {
         let planned = run.rows().iter().find(|row| row.row.id == trial.id.row);
@@ -80,16 +77,11 @@ fn figures_of_workers_that_are_alike_are_those_of_each_of_them() {
         // The closed form reads steps, too.
         let system = find(&row.job.system).unwrap();
         let bound = system.bind(&row.job).unwrap();
-        let weighed = once
-            .iter()
-            .flat_map(|step| repeat_n(step, step.alike as usize));
+        let steps = once.iter();
+        let weighed = steps.flat_map(|step| repeat_n(step, step.alike as usize));
         let form = |steps: Vec<&StepRecord>| bound.traffic_of(row.sizes(), &steps).ok();
-        assert_eq!(
-            form(weighed.collect()),
-            form(each.iter().collect()),
-            "{}",
-            row.id
-        );
+        let weighed = form(weighed.collect());
+        assert_eq!(weighed, form(each.iter().collect()), "{}", row.id);
         let [once, each] = [
             analyse(&trial, calls, &once),
             analyse(&trial, calls_of_each, &each),

@@ -39,10 +39,8 @@ fn recorded() -> [Run; 2] {
         let record: BTreeMap<String, String> = record.unwrap();
         let run = record["run"].parse::<usize>().unwrap() - 1;
         let figures = COLUMNS.map(|(column, _)| record[column].parse().unwrap());
-        runs[run]
-            .entry(record["row"].clone())
-            .or_default()
-            .push(figures);
+        let of_row = runs[run].entry(record["row"].clone()).or_default();
+        of_row.push(figures);
     }
     for run in &runs {
         assert!(run.len() == 5 && run.values().all(|trials| trials.len() == RECORDED));
@@ -108,16 +106,13 @@ fn of_blocks(n: usize, slower: f64) -> Vec<Pair> {
         .flat_map(|run| blocks(n).into_iter().map(move |trials| (run, trials)))
         .collect();
     let mut pairs = Vec::new();
-    for (run, trials) in &runs {
-        let others = runs
-            .iter()
-            .filter(|other| **other != (*run, trials.clone()));
-        pairs.extend(others.map(|(other, chosen)| {
-            [
-                run_of(&recorded[*run], trials, 1.0),
-                run_of(&recorded[*other], chosen, slower),
-            ]
-        }));
+    for one in &runs {
+        for other in runs.iter().filter(|other| *other != one) {
+            pairs.push([
+                run_of(&recorded[one.0], &one.1, 1.0),
+                run_of(&recorded[other.0], &other.1, slower),
+            ]);
+        }
     }
     pairs
 }
@@ -125,14 +120,13 @@ fn of_blocks(n: usize, slower: f64) -> Vec<Pair> {
 /// Two hundred pairs of runs of `n` drawn trials, one of each recording.
 fn of_draws(n: usize, slower: f64) -> Vec<Pair> {
     let recorded = recorded();
-    (0..200)
-        .map(|seed| {
-            [
-                run_of(&recorded[0], &drawn(n, 2 * seed), 1.0),
-                run_of(&recorded[1], &drawn(n, 2 * seed + 1), slower),
-            ]
-        })
-        .collect()
+    let pair = |seed: u64| {
+        [
+            run_of(&recorded[0], &drawn(n, 2 * seed), 1.0),
+            run_of(&recorded[1], &drawn(n, 2 * seed + 1), slower),
+        ]
+    };
+    (0..200).map(pair).collect()
 }
 
 /// In how many of the pairs something holds, and of how many.

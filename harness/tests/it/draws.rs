@@ -1,15 +1,15 @@
 //! Rankings of simulated rows over draws of the profile's constants, by the
 //! program itself.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
-
-use crate::support::program;
 
 use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost_record::{RowDraws, RunDirectory};
 use serde_json::Value;
+
+use crate::support::{Ended, Scene, holds, items};
 
 /// Two exchanges whose order depends on S3's latency, and one claim on each side.
 const EXPERIMENT: &str = "\
@@ -24,17 +24,15 @@ batches_per_worker: 2
 epochs: 1
 evaluate: never
 memory_mb: 3008
-trials: TRIALS
+trials: 1
 simulation: {profile: aws-us-east-1, draws: 60}
-systems: SYSTEMS
+systems: [spirt, scatterreduce, allreduce]
 findings:
-  - {says: close, formula: \"synchronise[scatterreduce] <= synchronise[allreduce]\"EXPECTED}
+  - {says: close, formula: \"synchronise[scatterreduce] <= synchronise[allreduce]\", open_since: abc1234}
   - {says: far, formula: \"bytes[allreduce] >= 1.0e-9 * bytes[spirt]\"}
   - {says: wrong, formula: \"bytes[allreduce] <= 1.0e-9 * bytes[spirt]\", fails_since: abc1234}
   - {says: value, formula: \"bytes[allreduce] >= 0\"}
 ";
-
-const SYSTEMS: &str = "[spirt, scatterreduce, allreduce]";
 
 /// LeNet-5, trained in virtual time; MLLess sends what its filter passes.
 const TRAINED: &str = "\
@@ -57,52 +55,26 @@ findings:
   - {says: learned, formula: \"train_loss[mlless] >= 0 * train_loss[allreduce]\"}
 ";
 
-struct Scene(tempfile::TempDir);
-
-impl Scene {
-    fn new(experiment: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("experiment.yaml"), experiment).unwrap();
-        Self(directory)
-    }
-
-    fn output(&self, out: &str, arguments: &[&str]) -> Output {
-        let mut command = program();
-        command
-            .args(["run", "experiment.yaml", "--out", out])
-            .args(arguments)
-            .current_dir(self.0.path())
-            .env(
-                WORKER_VARIABLE,
-                find_or_build().unwrap().path.canonicalize().unwrap(),
-            );
-        command.output().unwrap()
-    }
-
-    /// Runs into the directory `out`, and ends well.
-    fn run(&self, out: &str, arguments: &[&str]) -> PathBuf {
-        let output = self.output(out, arguments);
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{printed}");
-        self.0.path().join(out)
-    }
+fn scene(experiment: &str) -> Scene {
+    Scene::of("experiment.yaml", experiment)
 }
 
-fn experiment(systems: &str, trials: usize, expected: &str) -> String {
-    let expected = match expected {
-        "holds" => String::new(),
-        other => format!(", {other}_since: abc1234"),
-    };
-    EXPERIMENT
-        .replace("SYSTEMS", systems)
-        .replace("TRIALS", &trials.to_string())
-        .replace("EXPECTED", &expected)
+fn ended(scene: &Scene, out: &str, arguments: &str) -> Ended {
+    let mut run = scene.command(&format!("run experiment.yaml --out {out} {arguments}"));
+    let worker = find_or_build().unwrap().path.canonicalize().unwrap();
+    scene.end(run.env(WORKER_VARIABLE, worker))
 }
 
-fn verdicts(run: &Path) -> Vec<Value> {
-    let summary = fs::read(run.join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
-    summary["verdicts"].as_array().unwrap().clone()
+/// Runs into the directory `out`, and ends well.
+#[track_caller]
+fn run(scene: &Scene, out: &str, arguments: &str) -> PathBuf {
+    ended(scene, out, arguments).ends(0);
+    scene.file(out)
+}
+
+fn verdicts(scene: &Scene, run: &str) -> Vec<Value> {
+    let summary = scene.value(&format!("{run}/summary.json"));
+    items(&summary, "verdicts").to_vec()
 }
 
 fn draws(run: &Path) -> Vec<RowDraws> {
@@ -111,126 +83,115 @@ fn draws(run: &Path) -> Vec<RowDraws> {
 
 #[test]
 fn a_ranking_in_doubt_is_undecided_with_its_share() {
-    let scene = Scene::new(&experiment(SYSTEMS, 1, "open"));
-    let run = scene.run("run", &[]);
-    let verdicts = verdicts(&run);
-    let words: Vec<&str> = verdicts
-        .iter()
-        .map(|v| v["verdict"].as_str().unwrap())
-        .collect();
+    let scene = scene(EXPERIMENT);
+    let run = run(&scene, "run", "");
+    let verdicts = verdicts(&scene, "run");
+    let words = verdicts.iter().map(|verdict| &verdict["verdict"]);
+    let words: Vec<&Value> = words.collect();
     assert_eq!(words, ["open", "holds", "fails", "holds"]);
     let close = &verdicts[0];
     let share = close["draws"]["share"].as_f64().unwrap();
     assert!((0.05..0.95).contains(&share), "{close}");
     assert_eq!(close["draws"]["draws"], 60);
     let percent = format!("{:.1} %", 100.0 * share);
-    assert!(
-        close["reason"].as_str().unwrap().contains(&percent),
-        "{close}"
-    );
+    holds(close["reason"].as_str().unwrap(), &[&percent]);
     assert_eq!(verdicts[1]["draws"]["agree"], 60);
     assert_eq!(verdicts[2]["draws"]["agree"], 0);
     assert!(verdicts[3].get("draws").is_none(), "a value is no ranking");
     // Only what rankings compare is kept, and the page says the share.
     let drawn = draws(&run);
     assert_eq!(drawn.len(), 3);
-    assert!(
-        drawn
-            .iter()
-            .all(|row| row.figures.iter().all(|f| f.values.len() == 60))
-    );
-    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    let mut figures = drawn.iter().flat_map(|row| &row.figures);
+    assert!(figures.all(|figure| figure.values.len() == 60));
+    let page = scene.read("run/report.html");
     assert!(page.contains(&percent), "{percent}");
 }
 
 #[test]
 fn draws_are_the_same_bytes_for_a_seed_and_for_any_order_of_rows() {
-    let scene = Scene::new(&experiment(SYSTEMS, 3, "open"));
-    let [first, second] = ["first", "second"].map(|out| scene.run(out, &[]));
-    let read = |run: &Path| fs::read(run.join("draws.jsonl")).unwrap();
-    assert!(read(&first) == read(&second));
-    let other_seed = scene.run("seed", &["--set", "seed=7"]);
-    assert!(read(&first) != read(&other_seed));
-    let reversed = Scene::new(&experiment(
-        "[allreduce, gpu_baseline, scatterreduce, spirt]",
-        3,
-        "open",
-    ));
-    let reversed = reversed.run("run", &[]);
-    let (one, other) = (draws(&first), draws(&reversed));
+    let experiment = EXPERIMENT.replace("trials: 1", "trials: 3");
+    let drawn = scene(&experiment);
+    let [first, second, other_seed] = [("first", ""), ("second", ""), ("seed", "--set seed=7")]
+        .map(|(out, seed)| {
+            run(&drawn, out, seed);
+            drawn.read(&format!("{out}/draws.jsonl"))
+        });
+    assert!(first == second);
+    assert!(first != other_seed);
+    let order = "[allreduce, gpu_baseline, scatterreduce, spirt]";
+    let reversed = scene(&experiment.replace("[spirt, scatterreduce, allreduce]", order));
+    let other = draws(&run(&reversed, "run", ""));
+    let one = draws(&drawn.file("first"));
     assert_eq!(one.len(), other.len());
     for row in &one {
-        let same = other.iter().find(|other| other.row == row.row);
-        assert_eq!(Some(row), same, "{}", row.row);
+        assert!(other.contains(row), "{}", row.row);
     }
-    let shares = |run: &Path| verdicts(run)[0]["draws"].clone();
-    assert_eq!(shares(&first), shares(&reversed));
+    let shares = [verdicts(&drawn, "first"), verdicts(&reversed, "run")];
+    assert_eq!(shares[0][0]["draws"], shares[1][0]["draws"]);
 }
 
 /// Another seed or another constant makes other draws.
 #[test]
 fn draws_of_another_run_are_refused() {
-    let scene = Scene::new(&experiment(SYSTEMS, 1, "open"));
-    let run = scene.run("run", &[]);
-    let constant = "simulation.constants={function.cold_start_s: {value: 0.5, stated_by: test}}";
+    let scene = scene(EXPERIMENT);
+    let first = run(&scene, "run", "");
+    let constant = "{function.cold_start_s: {value: 0.5, stated_by: test}}";
     for (name, set, is_refused) in [
         ("same", "description=same", false),
         ("seed", "seed=7", true),
-        ("constant", constant, true),
+        (
+            "constant",
+            &format!("simulation.constants={constant}"),
+            true,
+        ),
     ] {
-        let other = scene.run(name, &["--set", set]);
-        fs::copy(run.join("draws.jsonl"), other.join("draws.jsonl")).unwrap();
-        let refusal = RunDirectory::open_whole(&other)
-            .err()
-            .map(|error| error.to_string());
+        let other = run(&scene, name, &format!("--set '{set}'"));
+        fs::copy(first.join("draws.jsonl"), other.join("draws.jsonl")).unwrap();
+        let opened = RunDirectory::open_whole(&other).map_err(|error| error.to_string());
         let names = |said: String| said.contains("draws.jsonl, line 1: the draws of spirt-");
-        assert_eq!(refusal.is_some_and(names), is_refused, "{name}");
+        assert_eq!(opened.err().is_some_and(names), is_refused, "{name}");
     }
 }
 
 #[test]
 fn an_interrupted_run_draws_what_is_missing() {
-    let scene = Scene::new(&experiment(SYSTEMS, 1, "open"));
-    let run = scene.run("run", &[]);
+    let scene = scene(EXPERIMENT);
+    let run = run(&scene, "run", "");
     let file = run.join("draws.jsonl");
-    let (whole, summary) = (fs::read(&file).unwrap(), verdicts(&run));
+    let (whole, summary) = (fs::read(&file).unwrap(), verdicts(&scene, "run"));
     // Killed in the middle of the second row's line.
     let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     fs::write(&file, &whole[..first + 40]).unwrap();
     assert_eq!(draws(&run).len(), 1);
-    let output = scene.output("run", &["--resume", "-v"]);
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{printed}");
+    let printed = ended(&scene, "run", "--resume -v").ends(0).message();
     assert_eq!(printed.matches("draws of").count(), 4, "{printed}");
     assert!(fs::read(&file).unwrap() == whole);
-    assert_eq!(verdicts(&run), summary);
+    assert_eq!(verdicts(&scene, "run"), summary);
     // Without its draws, a ranking is not decided by one trial.
     fs::remove_file(&file).unwrap();
     let directory = RunDirectory::open(&run).unwrap();
     let analysis = epochcost_judge::analysis::summarise(&directory).unwrap();
     let verdict = &analysis.summary.verdicts[1];
     assert_eq!(verdict.verdict.as_str(), "open");
-    assert!(verdict.reason.contains("no draws"), "{}", verdict.reason);
+    holds(&verdict.reason, &["no draws"]);
     // Another number of draws is another run.
-    let other = scene.output("run", &["--resume", "--set", "simulation.draws=61"]);
-    assert!(!other.status.success());
+    let other = ended(&scene, "run", "--resume --set simulation.draws=61");
+    assert!(!other.output.status.success());
 }
 
 #[test]
 fn fewer_draws_than_decide_are_refused() {
-    let scene = Scene::new(&experiment(SYSTEMS, 1, "open"));
+    let scene = scene(EXPERIMENT);
     for draws in [0, 1, 58, 10_001] {
-        let output = scene.output("run", &["--set", &format!("simulation.draws={draws}")]);
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{printed}");
-        assert!(printed.contains("59 to 10000"), "{printed}");
+        let refused = ended(&scene, "run", &format!("--set simulation.draws={draws}"));
+        refused.ends(2).says(&["59 to 10000"]);
     }
 }
 
 #[test]
 fn trained_rows_are_timed_again_and_not_trained_again() {
-    let scene = Scene::new(TRAINED);
-    let run = scene.run("run", &[]);
+    let scene = scene(TRAINED);
+    let run = run(&scene, "run", "");
     let drawn = draws(&run);
     assert_eq!(drawn.len(), 3);
     for row in &drawn {
@@ -240,7 +201,7 @@ fn trained_rows_are_timed_again_and_not_trained_again() {
             assert!(figure.values.iter().all(Option::is_some), "{}", row.row);
         }
     }
-    let verdicts = verdicts(&run);
+    let verdicts = verdicts(&scene, "run");
     for (verdict, is_drawn) in verdicts.iter().zip([true, true, true, false]) {
         assert_eq!(verdict.get("draws").is_some(), is_drawn, "{verdict}");
     }
@@ -252,7 +213,7 @@ fn trained_rows_are_timed_again_and_not_trained_again() {
             .find(|figure| figure.metric.name() == name)
             .unwrap();
         let values = figure.values.iter().map(|value| value.unwrap().to_bits());
-        values.collect::<std::collections::BTreeSet<u64>>().len()
+        values.collect::<BTreeSet<u64>>().len()
     };
     assert!(of(0, "bytes") <= 2);
     assert!(of(0, "seconds_per_epoch") > 50);

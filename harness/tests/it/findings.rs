@@ -1,12 +1,7 @@
 //! Checks and findings: formulas over the rows of an experiment, by the program itself.
-use std::fs;
-use std::path::Path;
-use std::process::Output;
-
-use crate::support::program;
-
 use serde_json::Value;
-use tempfile::TempDir;
+
+use crate::support::{Scene, items};
 
 /// Simulated, with sizes only.
 const SIMULATED: &str = "\
@@ -25,42 +20,15 @@ systems: [spirt, allreduce, gpu_baseline]
 simulation: {compute: [stated-flops], limits: false}
 ";
 
-/// A directory with an experiment.
-fn scene(experiment: &str) -> TempDir {
-    let scene = tempfile::tempdir().unwrap();
-    fs::create_dir(scene.path().join("paper")).unwrap();
-    fs::write(scene.path().join("paper/item.yaml"), experiment).unwrap();
-    scene
+fn scene(own: &str) -> Scene {
+    Scene::of("item.yaml", &format!("{SIMULATED}{own}"))
 }
 
-fn epochcost(scene: &TempDir, arguments: &[&str]) -> Output {
-    program()
-        .args(arguments)
-        .current_dir(scene.path().join("paper"))
-        .output()
-        .unwrap()
-}
-
+/// Runs it and returns its summary.
 #[track_caller]
-fn refused(experiment: &str, words: &[&str]) {
-    let output = epochcost(&scene(experiment), &["check", "item.yaml"]);
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    for word in words.iter().chain(&["item.yaml:", "help: "]) {
-        assert!(message.contains(word), "no {word:?} in:\n{message}");
-    }
-}
-
-#[track_caller]
-fn run(scene: &TempDir, code: i32) -> Value {
-    let output = epochcost(scene, &["run", "item.yaml", "--out", "out"]);
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{message}");
-    summary(&scene.path().join("paper/out"))
-}
-
-fn summary(run: &Path) -> Value {
-    serde_json::from_slice(&fs::read(run.join("summary.json")).unwrap()).unwrap()
+fn run(scene: &Scene, code: i32) -> Value {
+    scene.run("run item.yaml --out out").ends(code);
+    scene.value("out/summary.json")
 }
 
 #[test]
@@ -69,18 +37,15 @@ fn checks_and_findings_are_judged_row_by_row() {
                findings:\n\
                \x20 - {says: nobody puts, formula: puts <= 0, fails_since: abc1234}\n\
                \x20 - {says: AllReduce sends less, formula: \"bytes[allreduce] <= 1.5 * bytes[gpu_baseline]\"}\n";
-    let without_claims = SIMULATED.to_owned();
-    let summary = run(&scene(&format!("{without_claims}{own}")), 0);
-    let verdicts = summary["verdicts"].as_array().unwrap().iter();
-    let judged: Vec<[&str; 3]> = verdicts
-        .map(|verdict| ["claim", "row", "verdict"].map(|field| verdict[field].as_str().unwrap()))
-        .collect();
+    let summary = run(&scene(own), 0);
+    let verdicts = items(&summary, "verdicts").iter();
+    let judged = verdicts
+        .map(|verdict| ["claim", "row", "verdict"].map(|field| verdict[field].as_str().unwrap()));
     let check = "traffic_matches[not spirt] = 1";
-    let [spirt, allreduce, gpu] = ["spirt", "allreduce", "gpu-baseline"];
-    let row = |system: &str| format!("{system}-mobilenet-paper");
-    let [spirt, allreduce, gpu] = [spirt, allreduce, gpu].map(row);
+    let [spirt, allreduce, gpu] =
+        ["spirt", "allreduce", "gpu-baseline"].map(|system| format!("{system}-mobilenet-paper"));
     assert_eq!(
-        judged,
+        judged.collect::<Vec<_>>(),
         [
             [check, &allreduce, "holds"],
             [check, &gpu, "holds"],
@@ -96,41 +61,41 @@ fn checks_and_findings_are_judged_row_by_row() {
 #[test]
 fn what_a_formula_leaves_out_parts_no_named_rows() {
     let with = |systems: &str, formula: &str| {
-        let own = SIMULATED.to_owned();
-        let own = own.replace("[spirt, allreduce, gpu_baseline]", systems);
-        format!("{own}findings:\n  - {{says: it puts, formula: \"{formula}\"}}\n")
+        let scene = scene(&format!(
+            "findings:\n  - {{says: it puts, formula: \"{formula}\"}}\n"
+        ));
+        scene.edit("item.yaml", "[spirt, allreduce, gpu_baseline]", systems);
+        scene
     };
-    let systems =
-        "[{system: spirt, memory_mb: 2000}, {system: allreduce, memory_mb: 4000}, gpu_baseline]";
-    let all = with(systems, "puts[not gpu_baseline] >= 0 * puts[gpu_baseline]");
-    let summary = run(&scene(&all), 0);
-    assert_eq!(summary["verdicts"].as_array().unwrap().len(), 2);
-    // Rows that differ in nothing else are compared at equal memory.
-    let both = "{memory_mb: [2000, 4000]}";
-    let swept = with("[spirt, allreduce]", "puts[spirt] >= 0 * puts[allreduce]");
-    let summary = run(&scene(&format!("{swept}sweep: {both}\n")), 0);
-    assert_eq!(summary["verdicts"].as_array().unwrap().len(), 2);
-    let others = "[spirt, {system: allreduce, workers: 8}, gpu_baseline]";
-    refused(
-        &with(others, "puts[spirt|allreduce] >= 0 * puts[gpu_baseline]"),
-        &[
-            "findings.0.formula",
-            "nothing is compared of `allreduce`",
-            "name what differs",
-        ],
+    let all = with(
+        "[{system: spirt, memory_mb: 2000}, {system: allreduce, memory_mb: 4000}, gpu_baseline]",
+        "puts[not gpu_baseline] >= 0 * puts[gpu_baseline]",
     );
+    assert_eq!(items(&run(&all, 0), "verdicts").len(), 2);
+    // Rows that differ in nothing else are compared at equal memory.
+    let swept = with(
+        "[spirt, allreduce]\nsweep: {memory_mb: [2000, 4000]}",
+        "puts[spirt] >= 0 * puts[allreduce]",
+    );
+    assert_eq!(items(&run(&swept, 0), "verdicts").len(), 2);
+    let others = with(
+        "[spirt, {system: allreduce, workers: 8}, gpu_baseline]",
+        "puts[spirt|allreduce] >= 0 * puts[gpu_baseline]",
+    );
+    let words = [
+        "item.yaml:",
+        "findings.0.formula",
+        "nothing is compared of `allreduce`",
+        "help: ",
+        "name what differs",
+    ];
+    others.run("check item.yaml").ends(2).says(&words);
 }
 
 /// The largest, the smallest and the best of several rows are looked for among all of them, in whichever
 /// order they stand, and in each draw; where one has no figure, nothing is known.
 #[test]
 fn the_largest_of_several_rows_is_that_of_all() {
-    let row =
-        |workers: usize| format!("{{name: w{workers}, system: allreduce, workers: {workers}}}");
-    let rows = [2, 8, 4].map(row).join(", ");
-    let own = SIMULATED
-        .replace("[spirt, allreduce, gpu_baseline]", &format!("[{rows}]"))
-        .replace("limits: false", "limits: false, draws: 59");
     let holds = [
         "max(row, puts[w2|w8]) > puts[w4]",
         "max(row, puts[w2|w8]) = puts[w8]",
@@ -145,63 +110,56 @@ fn the_largest_of_several_rows_is_that_of_all() {
         format!("  - {{says: finding {place}, formula: \"{formula}\"}}\n")
     };
     let findings: String = holds.iter().enumerate().map(told).collect();
-    let summary = run(&scene(&format!("{own}findings:\n{findings}")), 0);
-    let verdicts = summary["verdicts"].as_array().unwrap();
-    assert_eq!(verdicts.len(), holds.len());
-    for (verdict, formula) in verdicts.iter().zip(holds) {
+    let drawn = scene(&format!("findings:\n{findings}"));
+    let row = |workers| format!("{{name: w{workers}, system: allreduce, workers: {workers}}}");
+    let rows = [2, 8, 4].map(row).join(", ");
+    drawn.edit("item.yaml", "spirt, allreduce, gpu_baseline", &rows);
+    drawn.edit("item.yaml", "limits: false", "limits: false, draws: 59");
+    let summary = run(&drawn, 0);
+    assert_eq!(items(&summary, "verdicts").len(), holds.len());
+    for (verdict, formula) in items(&summary, "verdicts").iter().zip(holds) {
         assert_eq!(verdict["verdict"], "holds", "{formula}: {verdict}");
     }
     // An instance has no cost per function, whichever of the two stands first.
     let finding = "findings:\n  - {says: it costs, formula: \"max(row, cost_per_function_usd[spirt-mobilenet-paper|gpu-baseline-mobilenet-paper]) > 0\"}\n";
-    let summary = run(&scene(&format!("{SIMULATED}{finding}")), 3);
+    let summary = run(&scene(finding), 3);
     assert_eq!(summary["verdicts"][0]["verdict"], "not_run");
 }
 
 #[test]
 fn a_finding_that_no_row_has_figures_for_fails() {
-    let without_claims = SIMULATED.to_owned();
-    let summary = run(
-        &scene(&format!("{without_claims}checks: [accuracy >= 0]\n")),
-        3,
-    );
-    for verdict in summary["verdicts"].as_array().unwrap() {
+    let summary = run(&scene("checks: [accuracy >= 0]\n"), 3);
+    for verdict in items(&summary, "verdicts") {
         assert_eq!(verdict["verdict"], "not_run");
     }
     // One that failed, and holds again, is to be said so.
     let finding = "findings:\n  - {says: all put, formula: puts >= 1, fails_since: abc1234}\n";
-    let summary = run(&scene(&format!("{without_claims}{finding}")), 3);
+    let summary = run(&scene(finding), 3);
     assert_eq!(summary["verdicts"][0]["verdict"], "holds");
 }
 
 #[test]
 fn a_formula_is_checked_where_it_stands() {
-    let without_claims = SIMULATED.to_owned();
     let finding = |formula: &str| {
-        format!("{without_claims}findings:\n  - {{says: it puts, formula: \"{formula}\"}}\n")
+        scene(&format!(
+            "findings:\n  - {{says: it puts, formula: \"{formula}\"}}\n"
+        ))
     };
-    for (formula, words) in [
-        ("puts[spirt >= 1", &["findings.0.formula", "column 16"][..]),
-        ("putts >= 1", &["no `putts`", "did you mean `puts`"]),
-        (
-            "puts[spirrt] >= 1",
-            &["no row `spirrt`", "did you mean `spirt`"],
-        ),
-        ("puts[workers: 8] >= 1", &["no row `8`"]),
-        ("puts = puts", &["no instance"]),
-    ] {
-        refused(&finding(formula), words);
-    }
-    refused(
-        &format!("{}checks: [puts >= 1, puts >= 1]\n", without_claims),
-        &["two claims are"],
-    );
+    let misspelt = finding("putts >= 1").run("check item.yaml").ends(2);
+    misspelt.says(&["item.yaml:15:30: ", "no `putts`", "did you mean `puts`"]);
+    let formulas = [
+        "puts[spirt >= 1",
+        "puts[spirrt] >= 1",
+        "puts[workers: 8] >= 1",
+        "puts = puts",
+    ];
+    let twice = scene("checks: [puts >= 1, puts >= 1]\n");
+    let refused = formulas.map(finding).into_iter().chain([twice]);
+    let said = refused.map(|scene| scene.run("check item.yaml").ends(2).shown());
+    insta::assert_snapshot!(said.collect::<String>());
     // Rows that an option leaves out are no mistake of the file.
-    let checked = epochcost(
-        &scene(&finding("puts[not spirt] >= 1")),
-        &["check", "item.yaml", "--set", "systems=[allreduce]"],
-    );
-    let text = String::from_utf8_lossy(&checked.stdout);
-    assert!(text.contains("\n1 claims: 1 own findings"), "{text}");
+    let checked = finding("puts[not spirt] >= 1").run("check item.yaml --set systems=[allreduce]");
+    checked.says(&["\n1 claims: 1 own findings"]);
 }
 
 /// 3 batches a worker an epoch, 2 epochs, 4 workers of 3,000 MB.
@@ -215,69 +173,51 @@ fn the_columns_of_the_table_agree_with_each_other() {
         "total_cost_usd",
         "seconds_per_epoch",
     ];
-    let claims: String = metrics
-        .iter()
-        .map(|metric| format!("  - {{says: {metric}, formula: {metric} >= 0}}\n"))
-        .collect();
-    let experiment = format!("{SIMULATED}findings:\n");
-    let scene = scene(&format!("{experiment}{claims}"));
+    let claims = metrics.map(|metric| format!("  - {{says: {metric}, formula: {metric} >= 0}}\n"));
     // No function of the GPU baseline computes a mini-batch: that finding does not hold.
-    let summary = run(&scene, 3);
-    for row in summary["rows"].as_array().unwrap() {
+    let summary = run(&scene(&format!("findings:\n{}", claims.concat())), 3);
+    for row in items(&summary, "rows") {
         let observed = |metric: &str| {
-            let mut verdicts = row["verdicts"].as_array().unwrap().iter();
-            let verdict = verdicts
-                .find(|verdict| verdict["metric"] == metric)
-                .unwrap();
-            verdict["observed"].as_f64()
+            let mut verdicts = items(row, "verdicts").iter();
+            let verdict = verdicts.find(|verdict| verdict["metric"] == metric);
+            verdict.unwrap()["observed"].as_f64()
         };
         let of = |metric: &str| observed(metric).unwrap_or_else(|| panic!("{metric} of {row}"));
         let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} and {b}: {row}");
         close(of("total_seconds"), 3.0 * of("seconds_per_batch"));
         close(of("total_cost_usd"), 4.0 * of("cost_per_worker_usd"));
-        match row["system"].as_str().unwrap() {
-            "gpu_baseline" => {
-                assert_eq!(
-                    observed("cost_per_function_usd"),
-                    None,
-                    "an instance is no function"
-                );
-                close(of("total_seconds"), of("seconds_per_epoch"));
-                close(
-                    of("cost_per_worker_usd"),
-                    of("total_seconds") * 0.526 / 3600.0,
-                );
-            }
-            system => {
-                let usd = of("seconds_per_batch") * 3.0 * 0.0000166667;
-                close(of("cost_per_function_usd"), usd);
-                close(of("cost_per_worker_usd"), 3.0 * usd);
-                // SPIRT's functions run at the same time, and are added up all the same.
-                let serial = of("total_seconds") > of("seconds_per_epoch");
-                assert_eq!(serial, system == "spirt");
-            }
+        if row["system"] == "gpu_baseline" {
+            // An instance is no function.
+            assert_eq!(observed("cost_per_function_usd"), None);
+            close(of("total_seconds"), of("seconds_per_epoch"));
+            let usd = of("total_seconds") * 0.526 / 3600.0;
+            close(of("cost_per_worker_usd"), usd);
+        } else {
+            let usd = of("seconds_per_batch") * 3.0 * 0.0000166667;
+            close(of("cost_per_function_usd"), usd);
+            close(of("cost_per_worker_usd"), 3.0 * usd);
+            // SPIRT's functions run at the same time, and are added up all the same.
+            let is_serial = of("total_seconds") > of("seconds_per_epoch");
+            assert_eq!(is_serial, row["system"] == "spirt");
         }
     }
 }
 
 #[test]
 fn averaging_and_updating_are_those_of_the_functions_that_do_so() {
-    let claims: String = [
-        "{says: averaging, formula: \"gradient_averaging[spirt] >= 0\"}",
-        "{says: updating, formula: \"model_update[spirt] >= 0\"}",
-        "{says: none, formula: \"gradient_averaging[allreduce] >= 0\"}",
-    ]
-    .map(|claim| format!("  - {claim}\n"))
-    .concat();
-    let experiment = format!("{SIMULATED}findings:\n");
-    let scene = scene(&format!("{experiment}{claims}"));
+    let claims = "findings:\n\
+                  \x20 - {says: averaging, formula: \"gradient_averaging[spirt] >= 0\"}\n\
+                  \x20 - {says: updating, formula: \"model_update[spirt] >= 0\"}\n\
+                  \x20 - {says: none, formula: \"gradient_averaging[allreduce] >= 0\"}\n";
     // What has no such figure does not hold.
-    let verdicts = run(&scene, 3)["verdicts"].clone();
-    let observed = |index: usize| verdicts[index]["observed"].as_f64().unwrap();
+    let summary = run(&scene(claims), 3);
+    let verdicts = items(&summary, "verdicts");
     // Of 3 gradients of 12,868,904 bytes 4 vectors are read and written at 5e9 bytes a second,
     // of an update 3; and a request takes 1 ms.
-    let vectors = |count: f64| 0.001 + count * 12_868_904.0 / 5.0e9;
-    assert!((observed(0) - vectors(4.0)).abs() < 1e-6, "{}", observed(0));
-    assert!((observed(1) - vectors(3.0)).abs() < 1e-6, "{}", observed(1));
+    for (verdict, vectors) in verdicts.iter().zip([4.0, 3.0]) {
+        let expected = 0.001 + vectors * 12_868_904.0 / 5.0e9;
+        let observed = verdict["observed"].as_f64().unwrap();
+        assert!((observed - expected).abs() < 1e-6, "{observed}");
+    }
     assert_eq!(verdicts[2]["verdict"], "not_run");
 }

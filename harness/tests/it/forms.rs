@@ -8,13 +8,9 @@ use epochcost_platform::aws_plan::{Limits, Training, bound, training};
 use epochcost_platform::{Figures, Invoked, RowUsage, simulator};
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::rows::Row;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::epochcost;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+use crate::support::{Scene, cases, items, root};
 
 /// Every shipped file with a form for AWS that is not left out.
 fn with_form() -> Vec<(PathBuf, Form)> {
@@ -27,6 +23,15 @@ fn with_form() -> Vec<(PathBuf, Form)> {
     let files: Vec<_> = files.into_iter().filter_map(of).collect();
     assert!(files.len() >= 10);
     files
+}
+
+/// The form for AWS on the platform that it names, or simulated.
+fn of_form(is_simulated: bool) -> Options {
+    Options {
+        form: Some(FormName::Aws),
+        platform: is_simulated.then(simulator),
+        ..Options::default()
+    }
 }
 
 fn load(file: &Path, options: &Options) -> Experiment {
@@ -73,16 +78,8 @@ fn a_form_for_aws_changes_nothing_else_than_it_says() {
     let mut changed = 0;
     for (file, form) in with_form() {
         let base = load(&file, &Options::default());
-        let simulated = Options {
-            form: Some(FormName::Aws),
-            platform: Some(simulator()),
-            ..Options::default()
-        };
-        let real = Options {
-            platform: None,
-            ..simulated.clone()
-        };
-        let (simulated, real) = (load(&file, &simulated), load(&file, &real));
+        let [simulated, real] =
+            [true, false].map(|is_simulated| load(&file, &of_form(is_simulated)));
         assert_eq!(real.platform.as_str(), "aws");
         assert_eq!((base.seed, &base.name), (real.seed, &real.name));
         let fields: Vec<&str> = form.fields().collect();
@@ -107,10 +104,8 @@ fn a_form_for_aws_changes_nothing_else_than_it_says() {
             assert!(dropped.is_empty(), "{id} of {file:?}: {dropped:?}");
             found.retain(|path| !path.starts_with("constants") && !path.starts_with("client"));
             for path in found {
-                let is_said = fields
-                    .iter()
-                    .flat_map(|field| changed_by(field))
-                    .any(|field| path.starts_with(field));
+                let mut said = fields.iter().flat_map(|field| changed_by(field));
+                let is_said = said.any(|field| path.starts_with(field));
                 assert!(is_said, "{id} of {file:?} differs by {path}: {fields:?}");
                 changed += 1;
             }
@@ -122,12 +117,7 @@ fn a_form_for_aws_changes_nothing_else_than_it_says() {
 #[test]
 fn limits_hold_in_every_forecast_of_a_form_for_aws() {
     for (file, _) in with_form() {
-        let options = Options {
-            form: Some(FormName::Aws),
-            platform: Some(simulator()),
-            ..Options::default()
-        };
-        let simulation = load(&file, &options).simulation.unwrap();
+        let simulation = load(&file, &of_form(true)).simulation.unwrap();
         assert!(simulation.limits, "{file:?}");
         assert_eq!(simulator().site().figures(), Figures::Simulated);
     }
@@ -150,109 +140,70 @@ systems:
 
 #[test]
 fn a_form_says_what_it_drops_and_names_rows() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("base.yaml");
     let check = |form: &str| {
-        std::fs::write(&file, format!("{BASE}forms: {{aws: {form}}}\n")).unwrap();
-        let output = epochcost(directory.path(), &["check", "base.yaml"]);
-        let text = String::from_utf8(output.stderr).unwrap();
-        (output.status.code(), text)
+        let base = format!("{BASE}forms: {{aws: {form}}}\n");
+        Scene::of("base.yaml", &base).run("check base.yaml")
     };
-    let refused = |form: &str, word: &str| {
-        let (code, text) = check(form);
-        assert_eq!(code, Some(2), "{form}: {text}");
-        assert!(
-            text.contains("base.yaml:1") && text.contains(word),
-            "{form}: {text}"
-        );
-    };
-    assert_eq!(
-        check("{set: {platform: aws}, drop: [constants]}").0,
-        Some(0)
-    );
-    let left_out =
-        "{set: {platform: aws}, drop: [constants], without: {allreduce-lenet5-paper: a}}";
-    assert_eq!(check(left_out).0, Some(0));
-    refused("{set: {platform: aws}}", "it keeps `constants`");
-    refused(
-        "{set: {platform: aws}, drop: [constants, client]}",
-        "nothing states the `client`",
-    );
-    refused(
-        "{set: {platform: aws}, drop: [constants], without: {allreduce-lenet5-papre: a}}",
-        "did you mean `allreduce-lenet5-paper`?",
-    );
-    refused("{set: {platform: aws}, leave_out: a}", "leave_out");
-    refused(
-        "{drop: [constants], without: {allreduce-lenet5-paper: ' '}}",
-        "reason",
-    );
-    refused("{set: {platform: asw}, drop: [constants]}", "asw");
+    let dropped = "set: {platform: aws}, drop: [constants]";
+    check(&format!("{{{dropped}}}")).ends(0);
+    check(&format!(
+        "{{{dropped}, without: {{allreduce-lenet5-paper: a}}}}"
+    ))
+    .ends(0);
+    for ([form], words) in cases(&[
+        "{set: {platform: aws}} | it keeps `constants`",
+        "{set: {platform: aws}, drop: [constants, client]} | nothing states the `client`",
+        "{set: {platform: aws}, drop: [constants], without: {allreduce-lenet5-papre: a}} | \
+         did you mean `allreduce-lenet5-paper`?",
+        "{set: {platform: aws}, leave_out: a} | leave_out",
+        "{drop: [constants], without: {allreduce-lenet5-paper: ' '}} | reason",
+        "{set: {platform: asw}, drop: [constants]} | asw",
+    ]) {
+        let refused = check(form).ends(2);
+        refused.says(&["base.yaml:1"]).says(&words);
+    }
 }
 
 /// The plan needs neither clients nor data; its bound is that of a run, and ends with its rows.
 #[test]
 fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
-    let directory = tempfile::tempdir().unwrap();
-    let experiments = root().join("experiments");
-    let plan = |items: &[&str]| -> Value {
-        let given = ["reproduce", "--platform", "aws", "--dry-run", "--json"];
-        let from = ["--directory", experiments.to_str().unwrap()];
-        let arguments = [&given[..], &from[..], items].concat();
-        let output = epochcost(directory.path(), &arguments);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{text}");
-        serde_json::from_slice(&output.stdout).unwrap()
-    };
-    let plan = plan(&[
-        "cost-performance",
-        "kubeml/figure3",
-        "kubeml/figure4",
-        "kubeml/jobs",
-        "p2p/models",
-        "p2p/peers",
-        "p2p/text",
-    ]);
-    let items = plan["items"].as_array().unwrap();
+    let scene = Scene::empty();
+    let papers =
+        "cost-performance kubeml/figure3 kubeml/figure4 kubeml/jobs p2p/models p2p/peers p2p/text";
+    let plan = scene.json(&format!(
+        "reproduce --platform aws --dry-run --json --directory '{}' {papers}",
+        root().join("experiments").display()
+    ));
+    assert!(!scene.has("results"), "nothing is written");
+    let all = items(&plan, "items");
     let of = |id: &str| {
         let id = format!("{id}.aws");
-        items.iter().find(|item| item["id"] == *id).unwrap()
+        all.iter().find(|item| item["id"] == *id).unwrap()
     };
     let usd = |item: &Value, p: &str| item["usd"][p].as_f64().unwrap();
-    for item in items {
+    for item in all {
         let at_most = item["at_most_usd"].as_f64().unwrap();
-        assert!(usd(item, "p5") <= usd(item, "p50") && usd(item, "p50") <= usd(item, "p95"));
-        assert!(usd(item, "p95") < at_most, "{item}");
-        assert!(at_most <= 10.0 * usd(item, "p50") + 1.0, "{item}");
+        let [p5, p50, p95] = ["p5", "p50", "p95"].map(|share| usd(item, share));
+        assert!(p5 <= p50 && p50 <= p95 && p95 < at_most, "{item}");
+        assert!(at_most <= 10.0 * p50 + 1.0, "{item}");
         let parts = item["at_most_by"].as_object().unwrap().values();
         let parts: f64 = parts.map(|usd| usd.as_f64().unwrap()).sum();
         assert!((parts / at_most - 1.0).abs() < 1e-9, "{item}");
-        assert_eq!(item["impossible"], serde_json::json!({}), "{item}");
+        assert_eq!(item["impossible"], json!({}), "{item}");
+        // Under a limit the least that is started is a trial; what is likely to be spent is bounded.
+        let of_trial = item["trial_at_most_usd"].as_f64().unwrap();
+        assert!(of_trial <= at_most, "{item}");
     }
-    let worth: Vec<f64> = items
-        .iter()
-        .map(|item| item["verdicts"].as_f64().unwrap() / usd(item, "p50"))
-        .collect();
-    assert!(worth.is_sorted_by(|a, b| a >= b), "{worth:?}");
-    // Under a limit the least that is started is a trial; what is likely to be spent is bounded.
-    for item in items {
-        let usd = |field: &str| item[field].as_f64().unwrap();
-        assert!(
-            usd("trial_at_most_usd") <= usd("at_most_usd"),
-            "{}",
-            item["id"]
-        );
-    }
+    let worth = |item: &Value| item["verdicts"].as_f64().unwrap() / usd(item, "p50");
+    assert!(all.is_sorted_by(|a, b| worth(a) >= worth(b)), "{all:#?}");
     // Four peers of SPIRT have 24 functions each; four workers a GPU each.
     let table2 = of("cost-performance/table2-own-steps");
     assert_eq!(table2["needs"]["concurrency"], 96);
     assert_eq!(table2["needs"]["gpu_vcpus"], 16);
     assert_eq!(table2["instances"]["g4dn.xlarge"], 4);
-    assert_eq!(table2["memory_mb"], serde_json::json!([2048, 3630]));
-    assert_eq!(
-        (&table2["rows"], &table2["trials"]),
-        (&10.into(), &30.into())
-    );
+    assert_eq!(table2["memory_mb"], json!([2048, 3630]));
+    assert_eq!(table2["rows"], 10);
+    assert_eq!(table2["trials"], 30);
     // AllReduce and ScatterReduce, four workers each, in 3,008 MB or less; MLLess has more.
     assert_eq!(table2["new_account_rows"], 4);
     assert_eq!(of("cost-performance/figure2")["new_account_rows"], 0);
@@ -261,7 +212,7 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
     // One machine has functions, services and GPUs.
     let kubeml = of("kubeml/figure4");
     assert_eq!(kubeml["needs"]["concurrency"], 0);
-    assert_eq!(kubeml["instances"], serde_json::json!({"g4dn.12xlarge": 1}));
+    assert_eq!(kubeml["instances"], json!({"g4dn.12xlarge": 1}));
     let only = |by: &str| by.starts_with("ec2/g4dn") || !by.starts_with("ec2/");
     let mut charged = kubeml["at_most_by"].as_object().unwrap().keys();
     assert!(charged.all(|by| only(by) && by != "lambda_gb_second"));
@@ -269,16 +220,11 @@ fn a_dry_run_on_aws_says_what_items_need_and_what_budgets_buy() {
     assert!(why.contains("at once"), "{why}");
     assert!(plan["left_out"]["cost-performance/table2"].is_string());
     // More money buys no less, and never more than it is.
-    let budgets = plan["budgets"].as_array().unwrap();
+    let budgets = items(&plan, "budgets");
     for budget in budgets {
         assert!(budget["expected_usd"].as_f64() <= budget["usd"].as_f64());
     }
-    let bought = |budget: &Value| budget["alone"].as_array().unwrap().len();
-    assert!(budgets.is_sorted_by_key(bought));
-    assert!(
-        !directory.path().join("results").exists(),
-        "nothing is written"
-    );
+    assert!(budgets.is_sorted_by_key(|budget| items(budget, "alone").len()));
 }
 
 /// A row of two functions, one epoch.

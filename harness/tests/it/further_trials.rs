@@ -1,10 +1,8 @@
 //! Trials that are added where a claim on this machine cannot be decided yet.
 
-use std::fs;
+use serde_json::{Value, json};
 
-use serde_json::Value;
-
-use crate::support::program;
+use crate::support::Scene;
 
 /// Two rows of one system, and a claim on the loss of the first, which follows from the seeds of the trials
 /// and not from the machine: 2.2955, 2.3152 and 2.3318.
@@ -20,48 +18,30 @@ fn experiment(limit: &str, most: &str) -> String {
 }
 
 /// Runs it and returns the summary, and how many trials the run has.
-fn run(text: &str) -> (Value, usize) {
-    let scene = tempfile::tempdir().unwrap();
-    let file = scene.path().join("noise.yaml");
-    fs::write(&file, text).unwrap();
-    let out = scene.path().join("out");
-    let ran = program()
-        .current_dir(scene.path())
-        .arg("run")
-        .arg(&file)
-        .arg("--out")
-        .arg(&out)
-        .output()
-        .unwrap();
-    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
-    let summary = fs::read_to_string(out.join("summary.json")).unwrap();
-    let trials = fs::read_to_string(out.join("trials.jsonl")).unwrap();
+fn run(limit: &str, most: &str) -> (Value, usize) {
+    let scene = Scene::of("noise.yaml", &experiment(limit, most));
+    scene.run("run noise.yaml --out out").ends(0);
+    let trials = scene.read("out/trials.jsonl").lines().count();
+    let summary = scene.value("out/summary.json");
     // What was added is read back like everything else.
-    let report = program().arg("report").arg(&out).output().unwrap();
-    assert_eq!(report.status.code(), Some(0), "{report:?}");
-    (
-        serde_json::from_str(&summary).unwrap(),
-        trials.lines().count(),
-    )
+    scene.run("report out").ends(0);
+    (summary, trials)
 }
 
 /// The intervals of two trials, 2.18 to 2.43, and of three, 2.27 to 2.36, both cross the edge. The row that the claim
 /// does not compare runs no further trials.
 #[test]
 fn a_claim_in_doubt_gets_as_many_trials_as_there_may_be() {
-    let (summary, trials) = run(&experiment(
-        "2.305\", open_since: abc1234",
-        "most_trials: 3\n",
-    ));
+    let (summary, trials) = run("2.305\", open_since: abc1234", "most_trials: 3\n");
     assert_eq!(trials, 3 + 2);
     let verdict = &summary["verdicts"][0];
     assert_eq!(verdict["verdict"], "open");
-    assert_eq!(verdict["undecided_rows"], serde_json::json!(["a"]));
+    assert_eq!(verdict["undecided_rows"], json!(["a"]));
 }
 
 #[test]
 fn a_claim_that_is_decided_gets_none() {
-    let (summary, trials) = run(&experiment("0\"", "most_trials: 8\n"));
+    let (summary, trials) = run("0\"", "most_trials: 8\n");
     assert_eq!(trials, 4);
     assert_eq!(summary["verdicts"][0]["verdict"], "holds");
     assert!(summary["verdicts"][0].get("undecided_rows").is_none());

@@ -1,13 +1,9 @@
 //! Plans for models and data of one's own: fair opponents, shared work, and profiles that
 //! count.
 
-use std::fs;
-use std::path::Path;
-
-use crate::support::epochcost;
-
 use serde_json::Value;
-use tempfile::TempDir;
+
+use crate::support::{Scene, cases, holds, items, lacks, shipped};
 
 /// A described model on described data, whose workers share an epoch.
 const EXPERIMENT: &str = "\
@@ -36,109 +32,78 @@ models:
      build_s: 0, fixed_mb: 10, sample_mb: 1, source: test, date: 2026-11-22}
 ";
 
-fn directory(experiment: &str) -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("x.yaml"), experiment).unwrap();
-    directory
+fn scene(experiment: &str) -> Scene {
+    Scene::of("x.yaml", experiment)
 }
 
 #[track_caller]
-fn plan_in(directory: &Path, arguments: &[&str]) -> (Value, String) {
-    let output = epochcost(
-        directory,
-        &[&["plan", "x.yaml", "--json"], arguments].concat(),
-    );
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{message}");
-    (serde_json::from_slice(&output.stdout).unwrap(), message)
+fn plan(experiment: &str, arguments: &str) -> Value {
+    scene(experiment).json(&format!("plan x.yaml --json {arguments}"))
 }
 
 #[track_caller]
-fn plan(experiment: &str, arguments: &[&str]) -> Value {
-    plan_in(directory(experiment).path(), arguments).0
-}
-
-#[track_caller]
-fn refusal(experiment: &str, arguments: &[&str]) -> String {
-    let directory = directory(experiment);
-    let output = epochcost(directory.path(), &[&["plan", "x.yaml"], arguments].concat());
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn rows(plan: &Value) -> &[Value] {
-    plan["rows"].as_array().unwrap()
+fn refused(experiment: &str, arguments: &str, words: &[&str]) {
+    let refused = scene(experiment).run(&format!("plan x.yaml {arguments}"));
+    refused.ends(2).says(words);
 }
 
 #[test]
 fn one_instance_alone_is_always_a_row_and_trains_the_same_samples() {
-    let plan = plan(EXPERIMENT, &[]);
-    let alone = rows(&plan).last().unwrap();
+    let planned = plan(EXPERIMENT, "");
+    let rows = items(&planned, "rows");
+    let alone = rows.last().unwrap();
     assert_eq!(alone["id"], "one-instance-alone");
     assert_eq!(alone["workers"], 1);
     assert_eq!(alone["estimate"]["traffic"]["bytes_up"], 0);
-    for row in rows(&plan) {
+    for row in rows {
         assert_eq!(row["samples"], 40_000, "{row:#}");
     }
     // A row that is one already needs no other.
-    let stated = EXPERIMENT.replace(
-        "gpu_baseline]",
-        "gpu_baseline, {system: mirrored, workers: 1}]",
-    );
-    assert_eq!(rows(&self::plan(&stated, &[])).len(), 3);
+    let one = "gpu_baseline, {system: mirrored, workers: 1}]";
+    let stated = EXPERIMENT.replace("gpu_baseline]", one);
+    assert_eq!(items(&plan(&stated, ""), "rows").len(), 3);
     // Models of this program are planned as they are stated.
     let known = EXPERIMENT.replace("model: mine\n", "model: mobilenet\n");
-    assert_eq!(rows(&self::plan(&known, &[])).len(), 2);
+    assert_eq!(items(&plan(&known, ""), "rows").len(), 2);
 }
 
 /// One instance alone is cheaper than every row of the shipped example, and was not listed
 /// once.
 #[test]
 fn the_shipped_example_names_what_is_cheapest() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/own-model.yaml");
-    let plan = plan(&fs::read_to_string(root).unwrap(), &[]);
-    let figure = |row: &Value, field: &str| row["estimate"][field].as_f64();
-    let (alone, others) = rows(&plan).split_last().unwrap();
+    let plan = plan(&shipped("experiments/own-model.yaml"), "");
+    let usd = |row: &Value| row["estimate"]["cost_full_usd"].as_f64();
+    let (alone, others) = items(&plan, "rows").split_last().unwrap();
     assert_eq!(alone["on_frontier"], true);
-    let mut dollars = others.iter().filter_map(|row| figure(row, "cost_full_usd"));
-    let own = figure(alone, "cost_full_usd").unwrap();
-    assert!(dollars.clone().count() > 2);
-    assert!(dollars.all(|other| own < other));
+    let dollars: Vec<f64> = others.iter().filter_map(usd).collect();
+    assert!(dollars.len() > 2);
+    assert!(dollars.iter().all(|other| usd(alone).unwrap() < *other));
 }
 
 #[test]
 fn workers_share_the_work_that_is_asked_for() {
     let batches = EXPERIMENT.replace("epochs: 2\n", "epochs: 1\nbatches_per_worker: 9\n");
-    let sweep = ["--sweep", "workers=1,2,4,8"];
-    let fixed = plan(&batches, &[&sweep[..], &["--samples", "8000"]].concat());
-    for row in rows(&fixed) {
+    let planned = |more: &str| plan(&batches, &format!("--sweep workers=1,2,4,8 {more}"));
+    for row in items(&planned("--samples 8000"), "rows") {
         assert_eq!(row["samples"], 8_000, "{row:#}");
     }
-    let epochs = plan(&batches, &[&sweep[..], &["--epochs", "3"]].concat());
-    for row in rows(&epochs) {
-        assert_eq!(
-            (&row["samples"], &row["epochs"]),
-            (&60_000.into(), &3.into())
-        );
+    for row in items(&planned("--epochs 3"), "rows") {
+        assert_eq!(row["samples"], 60_000);
+        assert_eq!(row["epochs"], 3);
     }
     // Without either, each worker does what the file says of a worker.
-    let own = plan(&batches, &sweep);
-    assert_eq!(rows(&own)[0]["samples"], 900);
-    assert_eq!(rows(&own)[3]["samples"], 7_200);
+    let own = planned("");
+    assert_eq!(own["rows"][0]["samples"], 900);
+    assert_eq!(own["rows"][3]["samples"], 7_200);
     let both = batches.replace("epochs: 1\n", "epochs: 1\nsamples: 100\n");
-    let refused = refusal(&both, &[]);
-    assert!(
-        refused.contains("`samples` and `batches_per_worker`"),
-        "{refused}"
-    );
-    assert!(refusal(EXPERIMENT, &["--samples", "5", "--epochs", "1"]).contains("--epochs"));
+    refused(&both, "", &["`samples` and `batches_per_worker`"]);
+    refused(EXPERIMENT, "--samples 5 --epochs 1", &["--epochs"]);
 }
 
 #[test]
 fn described_models_are_evaluated_only_where_that_is_asked_for() {
     let evaluated = |experiment: &str| {
-        let plan = plan(experiment, &[]);
-        let stages = rows(&plan)[1]["estimate"]["stage_seconds"].clone();
+        let stages = &plan(experiment, "")["rows"][1]["estimate"]["stage_seconds"];
         stages["detect_convergence"].as_f64().unwrap()
     };
     assert_eq!(evaluated(EXPERIMENT), 0.0);
@@ -149,87 +114,62 @@ fn described_models_are_evaluated_only_where_that_is_asked_for() {
 /// panic, no overflow, and a plan that ends.
 #[test]
 fn numbers_beyond_any_machine_are_refused() {
-    let most = u64::MAX;
-    for (field, value) in [
-        ("dataset.samples", format!("{most}")),
-        ("dataset.test", format!("{most}")),
-        ("dataset.bytes_per_sample", format!("{most}")),
+    for field in [
+        "dataset.samples",
+        "dataset.test",
+        "dataset.bytes_per_sample",
     ] {
-        let refused = refusal(EXPERIMENT, &["--set", &format!("{field}={value}")]);
-        assert!(
-            refused.contains(field) && refused.contains("is outside"),
-            "{refused}"
-        );
+        let set = format!("--set {field}={}", u64::MAX);
+        refused(EXPERIMENT, &set, &[field, "is outside"]);
     }
-    for (field, of) in [
-        ("flops_per_sample", "1e308"),
-        ("parameters", "18446744073709551615"),
-    ] {
-        let line = EXPERIMENT
-            .lines()
-            .find(|line| line.contains(field))
-            .unwrap();
-        let own = line
-            .split(field)
-            .nth(1)
-            .unwrap()
-            .split([',', '}'])
-            .next()
-            .unwrap();
-        let huge = EXPERIMENT.replace(&format!("{field}{own}"), &format!("{field}: {of}"));
-        let refused = refusal(&huge, &[]);
-        assert!(refused.contains(field), "{refused}");
+    for ([from, to], field) in cases(&[
+        "flops_per_sample: 1.0e+8, | flops_per_sample: 1e308, | flops_per_sample",
+        "parameters: 1000000, | parameters: 18446744073709551615, | parameters",
+    ]) {
+        refused(&EXPERIMENT.replace(from, to), "", &field);
     }
     let slow = "activation_bytes_per_sample: 1048576, cpu_flops_per_s: 1.0}";
     let slow = EXPERIMENT.replace("activation_bytes_per_sample: 1048576}", slow);
-    let plan = plan(&slow, &[]);
-    let years = rows(&plan).iter().find_map(|row| row["failure"].as_str());
-    assert!(years.unwrap().contains("years"), "{plan:#}");
+    let plan = plan(&slow, "");
+    let mut failures = items(&plan, "rows")
+        .iter()
+        .filter_map(|row| row["failure"].as_str());
+    assert!(failures.next().unwrap().contains("years"), "{plan:#}");
 }
 
 /// A profile that knows the model gives its step's time; one that does not is named.
 #[test]
 fn compute_profiles_count_for_described_models() {
-    let directory = directory(EXPERIMENT);
-    fs::write(directory.path().join("steps.yaml"), PROFILE).unwrap();
     let other = PROFILE.replace("model: mine", "model: another");
-    fs::write(directory.path().join("other.yaml"), other).unwrap();
-    let (plain, _) = plan_in(directory.path(), &[]);
-    let (profiled, said) = plan_in(directory.path(), &["--compute", "./steps.yaml"]);
-    assert!(!said.contains("no row uses"), "{said}");
-    assert_eq!(profiled["unused_compute"], serde_json::json!([]));
+    let scene = scene(EXPERIMENT)
+        .with("steps.yaml", PROFILE)
+        .with("other.yaml", &other);
     let compute = |plan: &Value, row: usize| {
-        let stages = &rows(plan)[row]["estimate"]["stage_seconds"];
+        let stages = &plan["rows"][row]["estimate"]["stage_seconds"];
         stages["compute_gradients"].as_f64().unwrap()
     };
+    let plain = scene.json("plan x.yaml --json");
+    let planned = |with: &str| scene.run(&format!("plan x.yaml --compute {with}")).ends(0);
+    let ended = planned("./steps.yaml --json");
+    lacks(&ended.message(), &["no row uses"]);
+    let profiled = ended.json();
+    assert_eq!(items(&profiled, "unused_compute").len(), 0);
     // Two hundred steps of 100 samples by one instance alone.
-    assert!(
-        (compute(&profiled, 2) - 200.0).abs() < 1e-6,
-        "{}",
-        compute(&profiled, 2)
-    );
-    assert_eq!(rows(&profiled)[2]["compute"]["origin"], "measured");
+    let alone = compute(&profiled, 2);
+    assert!((alone - 200.0).abs() < 1e-6, "{alone}");
+    assert_eq!(profiled["rows"][2]["compute"]["origin"], "measured");
     assert_ne!(compute(&plain, 1), compute(&profiled, 1));
     // The profile says nothing of CPUs, for which the description still speaks.
     assert_eq!(compute(&plain, 0), compute(&profiled, 0));
     // Places take what was measured anywhere for the steps of their references, and say so.
-    let answer = ["--deadline", "2h", "--place", "aws-g4dn.xlarge"];
-    let places = [
-        &["plan", "x.yaml", "--compute", "./steps.yaml"],
-        &answer[..],
-    ]
-    .concat();
-    let text = String::from_utf8(epochcost(directory.path(), &places).stdout).unwrap();
-    assert!(
-        text.contains("measured, and taken as the steps of one vCPU"),
-        "{text}"
-    );
-    let (unused, said) = plan_in(directory.path(), &["--compute", "./other.yaml"]);
+    let answer = planned("./steps.yaml --deadline 2h --place aws-g4dn.xlarge");
+    let taken = "measured, and taken as the steps of one vCPU";
+    holds(&answer.text(), &[taken]);
+    let ended = planned("./other.yaml --json");
+    let words = ["no row uses the compute profile measured-here"];
+    holds(&ended.message(), &words);
+    let unused = ended.json();
     assert_eq!(unused["unused_compute"][0]["profile"], "measured-here");
-    assert!(
-        said.contains("no row uses the compute profile measured-here"),
-        "{said}"
-    );
     assert_eq!(compute(&plain, 1), compute(&unused, 1));
 }
 
@@ -238,218 +178,138 @@ fn compute_profiles_count_for_described_models() {
 fn settings_of_the_experiment_are_of_its_own_systems() {
     let one = "settings: {rounds_per_epoch: 2}\nsystems: [spirt]";
     let small = EXPERIMENT.replace("samples: 20000", "samples: 1600");
-    let directory = directory(&small.replace("systems: [scatterreduce, gpu_baseline]", one));
-    let question = [
-        "plan",
-        "x.yaml",
-        "--budget",
-        "5usd",
-        "--place",
-        "lambda-x86",
-    ];
-    let [text, with_rows] = [&question[..], &[&question[..], &["-v"]].concat()].map(|arguments| {
-        let output = epochcost(directory.path(), arguments);
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    });
-    assert!(text.contains("SPIRT"), "{text}");
-    assert!(
-        !text.contains("sync s") && with_rows.contains("sync s"),
-        "{text}"
-    );
+    let scene = scene(&small.replace("systems: [scatterreduce, gpu_baseline]", one));
+    let question = "plan x.yaml --budget 5usd --place lambda-x86";
+    let text = scene.text(question);
+    assert!(text.contains("SPIRT") && !text.contains("sync s"), "{text}");
+    holds(&scene.text(&format!("{question} -v")), &["sync s"]);
 }
 
 /// A search for an answer honours what the experiment and its rows state of the platform.
 #[test]
 fn an_answer_stands_on_the_profile_and_the_client_that_are_asked_for() {
     // Little work, so that every search takes about a second.
-    let small = EXPERIMENT.replace("samples: 20000", "samples: 1600");
-    let small = small
+    let small = EXPERIMENT
+        .replace("samples: 20000", "samples: 1600")
         .replace(", gpu_baseline", "")
         .replace("epochs: 2", "epochs: 1");
-    let seconds = |arguments: &[&str]| {
-        let answer = ["--budget", "100usd", "--place", "lambda-x86"];
-        let plan = plan(&small, &[&answer[..], arguments].concat());
-        plan["answer"]["answer"]["seconds"].as_f64().unwrap()
+    let answer = |arguments: &str| {
+        let plan = plan(&small, &format!("--place lambda-x86 {arguments}"));
+        plan["answer"]["answer"].clone()
     };
-    let stated = seconds(&[]);
-    let [interpreted, fitted, late, of_row] = [
-        ["--set", "simulation.client=interpreted"],
-        ["--profile", "aws-us-east-1"],
-        [
-            "--set",
-            "simulation.constants={function.cold_start_s: {value: 60, assumed: x}}",
-        ],
-        [
-            "--set",
-            "systems=[{system: scatterreduce, client: interpreted}]",
-        ],
+    let seconds = |arguments: &str| {
+        let answer = answer(&format!("--budget 100usd {arguments}"));
+        answer["seconds"].as_f64().unwrap()
+    };
+    let [stated, interpreted, fitted, late, of_row] = [
+        "",
+        "--set simulation.client=interpreted",
+        "--profile aws-us-east-1",
+        "--set 'simulation.constants={function.cold_start_s: {value: 60, assumed: x}}'",
+        "--set 'systems=[{system: scatterreduce, client: interpreted}]'",
     ]
-    .map(|change| seconds(&change));
+    .map(seconds);
     // Another setting may be the cheapest of those that tie, so that the answer may be faster, too.
-    assert!(
-        interpreted != stated && fitted != stated,
-        "{stated}: {interpreted} {fitted}"
-    );
+    assert_ne!(interpreted, stated);
+    assert_ne!(fitted, stated);
     assert!(late > stated + 50.0, "{stated} {late}");
     assert_eq!(of_row, interpreted);
     // Under a short time-out only workers that go on in another function are possible, as `tuned`
     // ones do; without limits it does not hold.
-    let short = [
-        "--deadline",
-        "10h",
-        "--place",
-        "lambda-x86",
-        "--set",
-        "timeout_s=2",
-    ];
-    let answer = |more: &[&str]| {
-        let plan = plan(&small, &[&short[..], more].concat());
-        plan["answer"]["answer"].clone()
-    };
-    let (held, lifted) = (answer(&[]), answer(&["--set", "simulation.limits=false"]));
-    assert_eq!(
-        (&held["fidelity"], &lifted["fidelity"]),
-        (&"tuned".into(), &"paper".into())
-    );
-    assert!(
-        held["usd"].as_f64() > lifted["usd"].as_f64(),
-        "{held:#} {lifted:#}"
-    );
+    let short = "--deadline 10h --set timeout_s=2";
+    let held = answer(short);
+    let lifted = answer(&format!("{short} --set simulation.limits=false"));
+    assert_eq!(held["fidelity"], "tuned");
+    assert_eq!(lifted["fidelity"], "paper");
+    let [held, lifted] = [held, lifted].map(|answer| answer["usd"].as_f64().unwrap());
+    assert!(held > lifted, "{held} {lifted}");
     // What cannot be had at a place is refused, or said where all are searched.
-    let place = ["--deadline", "2h", "--place", "cloud-run-l4"];
-    let set = ["--set", "simulation.client=interpreted"];
+    let place = "--deadline 2h --place cloud-run-l4 --set simulation.client=interpreted";
     let problem = "cloud-run-l4: its profile serverless-gpu describes no interpreted client";
-    let said = refusal(EXPERIMENT, &[&place[..], &set].concat());
-    assert!(said.contains(problem), "{said}");
+    refused(EXPERIMENT, place, &[problem]);
 }
 
 #[test]
 fn described_data_are_checked_and_only_simulated() {
-    let without = |part: &str| refusal(&EXPERIMENT.replace(part, ""), &[]);
-    assert!(without(", bytes_per_sample: 3073").contains("need `samples` and `bytes_per_sample`"));
-    assert!(without("samples: 20000, ").contains("samples"));
-    let named = EXPERIMENT.replace("samples: 20000", "samples: 20000, seed: 3");
-    assert!(refusal(&named, &[]).contains("`seed` is of data in files"));
-    let unknown = EXPERIMENT.replace(
-        "samples: 20000, test: 1000, bytes_per_sample: 3073",
-        "name: mine",
-    );
-    assert!(refusal(&unknown, &[]).contains("unknown dataset `mine`"));
-    let directory = directory(&EXPERIMENT.replace("model: mine\n", "model: mobilenet\n"));
-    let run = epochcost(
-        directory.path(),
-        &["run", "x.yaml", "--platform", "local", "--dry-run"],
-    );
-    assert_eq!(run.status.code(), Some(2), "{run:?}");
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(said.contains("there are no files of them"), "{said}");
+    for ([from, to], words) in cases(&[
+        ", bytes_per_sample: 3073 |  | need `samples` and `bytes_per_sample`",
+        "samples: 20000,  |  | samples",
+        "samples: 20000 | samples: 20000, seed: 3 | `seed` is of data in files",
+        "samples: 20000, test: 1000, bytes_per_sample: 3073 | name: mine | unknown dataset `mine`",
+    ]) {
+        refused(&EXPERIMENT.replace(from, to), "", &words);
+    }
+    let known = scene(&EXPERIMENT.replace("model: mine\n", "model: mobilenet\n"));
+    let run = known.run("run x.yaml --platform local --dry-run");
+    run.ends(2).says(&["there are no files of them"]);
     // The bytes of a sample are what is fetched.
-    let fetched = |bytes: &str| {
-        let experiment = EXPERIMENT.replace("3073", bytes);
-        let plan = plan(&experiment, &[]);
-        rows(&plan)[2]["estimate"]["dataset_traffic"]["bytes_down"]
-            .as_u64()
-            .unwrap()
-    };
-    assert_eq!(
-        (fetched("3073"), fetched("10")),
-        (20_000 * 3_073, 20_000 * 10)
-    );
+    for bytes in [3_073, 10] {
+        let experiment = EXPERIMENT.replace("3073", &bytes.to_string());
+        let traffic = &plan(&experiment, "")["rows"][2]["estimate"]["dataset_traffic"];
+        assert_eq!(traffic["bytes_down"], 20_000 * bytes);
+    }
 }
 
 /// A plan with a goal, as JSON, and its exit code.
-fn goal(arguments: &[&str]) -> (Value, Option<i32>) {
-    goal_of(EXPERIMENT, arguments)
-}
-
-fn goal_of(experiment: &str, arguments: &[&str]) -> (Value, Option<i32>) {
-    let directory = directory(experiment);
-    let arguments = [&["plan", "x.yaml", "--json"], arguments].concat();
-    let output = epochcost(directory.path(), &arguments);
-    let plan = serde_json::from_slice(&output.stdout).unwrap();
-    (plan, output.status.code())
+fn goal(experiment: &str, arguments: &str) -> (Value, Option<i32>) {
+    let ended = scene(experiment).run(&format!("plan x.yaml --json {arguments}"));
+    (ended.json(), ended.output.status.code())
 }
 
 fn sentences(plan: &Value) -> Vec<&str> {
-    let sentences = plan["answer"]["sentences"].as_array().unwrap();
-    sentences.iter().map(|s| s.as_str().unwrap()).collect()
+    let sentences = items(&plan["answer"], "sentences").iter();
+    sentences
+        .map(|sentence| sentence.as_str().unwrap())
+        .collect()
 }
 
 /// The question comes first, with who stated its amounts; the answer says in how many draws it
 /// keeps the goal, and which price nobody read.
 #[test]
 fn an_answer_repeats_the_question_and_says_its_chance() {
-    let places = [
-        "--place",
-        "aws-g4dn.12xlarge",
-        "--deadline",
-        "2h",
-        "--budget",
-        "5usd",
-    ];
-    let (plan, code) = goal(&places);
+    let places = "--place aws-g4dn.12xlarge --deadline 2h --budget 5usd";
+    let (found, code) = goal(EXPERIMENT, places);
     assert_eq!(code, Some(0));
-    let said = sentences(&plan);
-    assert_eq!(
-        said[0],
-        "Question: train mine, 20,000 samples x 2 epochs (from the experiment file), within 2 h and $5."
-    );
-    let answer = &plan["answer"]["answer"];
+    let said = sentences(&found);
+    let question = "Question: train mine, 20,000 samples x 2 epochs (from the experiment file), within 2 h and $5.";
+    assert_eq!(said[0], question);
+    let answer = &found["answer"]["answer"];
     assert_eq!(answer["chance"]["draws"], 200);
-    assert!(
-        answer["chance"]["kept"].as_u64().unwrap() >= 190,
-        "{answer}"
-    );
-    assert!(
-        said[1].contains("price assumed, not read on 2026-11-21"),
-        "{}",
-        said[1]
-    );
-    assert!(
-        said[1].contains("It keeps 2 h and $5 in all 200 draws"),
-        "{}",
-        said[1]
-    );
+    assert!(answer["chance"]["kept"].as_u64() >= Some(190), "{answer}");
+    let words = [
+        "price assumed, not read on 2026-11-21",
+        "It keeps 2 h and $5 in all 200 draws",
+    ];
+    holds(said[1], &words);
     // Every figure lies in its range.
     for (figure, range) in [("seconds", "seconds_range"), ("usd", "usd_range")] {
         let of = |value: &Value| value.as_f64().unwrap();
-        let (low, high) = (of(&answer[range]["p5"]), of(&answer[range]["p95"]));
-        assert!(
-            low <= of(&answer[figure]) && of(&answer[figure]) <= high,
-            "{answer:#}"
-        );
+        let range = of(&answer[range]["p5"])..=of(&answer[range]["p95"]);
+        assert!(range.contains(&of(&answer[figure])), "{answer:#}");
     }
-    let (plan, _) = goal(&[&places[..], &["--epochs", "3"]].concat());
-    let text = plan["answer"]["question"]["text"].as_str().unwrap();
+    let (found, _) = goal(EXPERIMENT, &format!("{places} --epochs 3"));
+    let text = found["answer"]["question"]["text"].as_str().unwrap();
     let expected = "20,000 samples (from the experiment file) x 3 epochs (from --epochs 3)";
-    assert!(text.contains(expected), "{text}");
+    holds(text, &[expected]);
 }
 
 /// Just above the fastest time, half of the draws are too late: the likeliest is named, and the exit
 /// code is that of an unmet goal.
 #[test]
 fn a_goal_that_no_setting_keeps_is_unmet() {
-    let place = ["--place", "modal-t4"];
-    let (plan, _) = goal(&[&place[..], &["--deadline", "2h"]].concat());
-    let frontier = plan["answer"]["frontier"].as_array().unwrap();
-    let seconds = frontier
-        .iter()
-        .map(|choice| choice["seconds"].as_f64().unwrap());
-    let deadline = format!("{}s", seconds.fold(f64::INFINITY, f64::min) * 1.001);
-    let (plan, code) = goal(&[&place[..], &["--any-steps", "--deadline", &deadline]].concat());
+    let goal = |arguments: &str| goal(EXPERIMENT, &format!("--place modal-t4 {arguments}"));
+    let (plan, _) = goal("--deadline 2h");
+    let frontier = items(&plan["answer"], "frontier").iter();
+    let seconds = frontier.map(|choice| choice["seconds"].as_f64().unwrap());
+    let deadline = seconds.fold(f64::INFINITY, f64::min) * 1.001;
+    let (plan, code) = goal(&format!("--any-steps --deadline {deadline}s"));
     assert_eq!(code, Some(3), "{plan:#}");
     assert!(plan["answer"]["answer"].is_null());
-    let kept = plan["answer"]["likeliest"]["chance"]["kept"]
-        .as_u64()
-        .unwrap();
-    assert!((1..190).contains(&kept), "{kept}");
-    assert!(
-        sentences(&plan)[1].starts_with("No setting keeps"),
-        "{:?}",
-        sentences(&plan)
-    );
-    let (plan, code) = goal(&[&place[..], &["--budget", "0.000001usd"]].concat());
+    let kept = plan["answer"]["likeliest"]["chance"]["kept"].as_u64();
+    assert!((1..190).contains(&kept.unwrap()), "{kept:?}");
+    let said = sentences(&plan);
+    assert!(said[1].starts_with("No setting keeps"), "{said:?}");
+    let (plan, code) = goal("--budget 0.000001usd");
     assert_eq!(code, Some(3));
     assert!(sentences(&plan)[1].starts_with("Nothing trains this within"));
 }
@@ -459,106 +319,89 @@ fn a_goal_that_no_setting_keeps_is_unmet() {
 #[test]
 fn fewer_optimizer_steps_are_no_answer_unless_asked_for() {
     let experiment = EXPERIMENT.replace("flops_per_sample: 1.0e+8", "flops_per_sample: 1.0e+10");
-    let plan = |more: &[&str]| {
-        let few = ["--set", "batch_size=1000", "--set", "epochs=1"];
-        let question = ["--place", "aws-g4dn.xlarge-spot", "--budget", "5usd"];
-        goal_of(&experiment, &[&few[..], &question, more].concat()).0
-    };
+    let few = "--set batch_size=1000 --set epochs=1 --place aws-g4dn.xlarge-spot --budget 5usd";
+    let plan = |more: &str| goal(&experiment, &format!("{few} {more}")).0;
     let steps = |choice: &Value| choice["steps_per_epoch"].as_u64().unwrap();
-    let own = plan(&[]);
+    let own = plan("");
     assert_eq!(steps(&own["answer"]["question"]), 5);
     assert!(steps(&own["answer"]["answer"]) >= 5);
     assert!(steps(&own["answer"]["fewer_steps"]) < 5);
     let said = sentences(&own);
-    assert!(
-        said[2].starts_with("Excluded: ") && said[2].contains("--any-steps"),
-        "{said:?}"
-    );
-    let any = plan(&["--any-steps"]);
+    assert!(said[2].starts_with("Excluded: "), "{said:?}");
+    holds(said[2], &["--any-steps"]);
+    let any = plan("--any-steps");
     assert!(steps(&any["answer"]["answer"]) < 5);
     assert!(any["answer"]["fewer_steps"].is_null());
-    assert!(sentences(&any)[1].contains("optimizer steps per epoch, and the experiment 5"));
-}
-
-fn break_even<'a>(plan: &'a Value, quantity: &str) -> &'a Value {
-    let mut found = plan["answer"]["break_evens"].as_array().unwrap().iter();
-    found.find(|even| even["quantity"] == quantity).unwrap()
+    let compared = "optimizer steps per epoch, and the experiment 5";
+    holds(sentences(&any)[1], &[compared]);
 }
 
 /// Beyond the longest time of a function, instances are cheaper; what is never cheaper is said of the
 /// amounts that were tried, and of the two settings that were compared.
 #[test]
 fn break_evens_are_of_two_settings_and_what_was_tried() {
-    let places = ["--place", "lambda-arm", "--place", "aws-g6.12xlarge"];
-    let question = ["--deadline", "2h", "--epochs", "1"];
-    let (plan, _) = goal(&[&places[..], &question].concat());
-    let samples = break_even(&plan, "samples");
-    let text = samples["text"].as_str().unwrap();
-    assert_eq!(samples["cheaper_below"], "function", "{text}");
-    assert!(
-        text.contains("instances become cheaper above")
-            && text.contains("functions are not possible"),
-        "{text}"
-    );
-    let said = sentences(&plan);
+    let places = "--place lambda-arm --place aws-g6.12xlarge";
+    let (plan, _) = goal(EXPERIMENT, &format!("{places} --deadline 2h --epochs 1"));
+    let answer = &plan["answer"];
+    let break_even = |quantity: &str| {
+        let mut found = items(answer, "break_evens").iter();
+        found.find(|even| even["quantity"] == quantity).unwrap()
+    };
+    let samples = break_even("samples");
+    assert_eq!(samples["cheaper_below"], "function", "{samples}");
+    let words = [
+        "instances become cheaper above",
+        "functions are not possible",
+    ];
+    holds(samples["text"].as_str().unwrap(), &words);
     for host in ["functions", "instances"] {
-        let what = plan["answer"][host]["what"].as_str().unwrap();
-        assert!(said.last().unwrap().contains(what), "{said:?}");
+        let what = answer[host]["what"].as_str().unwrap();
+        holds(sentences(&plan).last().unwrap(), &[what]);
     }
     // Runs per month divide from the dollars that are shown.
-    let runs = break_even(&plan, "runs_per_month")["at"].as_f64().unwrap();
-    let run_usd = plan["answer"]["functions"]["usd"].as_f64().unwrap();
-    assert!(
-        (runs * run_usd / (720.0 * 4.6016) - 1.0).abs() < 1e-9,
-        "{runs} {run_usd}"
-    );
+    let runs = break_even("runs_per_month")["at"].as_f64().unwrap();
+    let run_usd = answer["functions"]["usd"].as_f64().unwrap();
+    let is_equal = (runs * run_usd / (720.0 * 4.6016) - 1.0).abs() < 1e-9;
+    assert!(is_equal, "{runs} {run_usd}");
 }
 
 /// Instances have memory as functions do; where theirs is not known, the answer says so.
 #[test]
 fn an_instance_needs_memory_for_the_model() {
     let large = EXPERIMENT.replace("parameters: 1000000", "parameters: 7000000000");
-    let (plan, code) = goal_of(
-        &large,
-        &["--place", "aws-r5.large", "--deadline", "5d", "-v"],
-    );
+    let (found, code) = goal(&large, "--place aws-r5.large --deadline 5d -v");
     assert_eq!(code, Some(3));
-    assert_eq!(plan["answer"]["possible"], 0);
-    let alone = rows(&plan).last().unwrap();
+    assert_eq!(found["answer"]["possible"], 0);
+    let alone = items(&found, "rows").last().unwrap();
     assert_eq!(alone["infeasible"]["limit"], "memory", "{alone:#}");
     let reason = alone["infeasible"]["reason"].as_str().unwrap();
     assert!(reason.ends_with(" MB of 16384 MB"), "{reason}");
-    let (plan, _) = goal_of(&large, &["--place", "runpod-l40s", "--deadline", "5d"]);
-    assert_eq!(plan["answer"]["answer"]["is_memory_checked"], false);
-    assert!(
-        sentences(&plan)[1].contains("memory not checked"),
-        "{:?}",
-        sentences(&plan)
-    );
+    let (found, _) = goal(&large, "--place runpod-l40s --deadline 5d");
+    assert_eq!(found["answer"]["answer"]["is_memory_checked"], false);
+    holds(sentences(&found)[1], &["memory not checked"]);
     // Without limits, the peak is the number that it is.
-    let activations = ["--set", "models.0.activation_bytes_per_sample=1e15"];
-    let unlimited = ["--set", "simulation.limits=false"];
-    let plan = self::plan(EXPERIMENT, &[activations, unlimited].concat());
-    let peak_mb = rows(&plan).last().unwrap()["estimate"]["peak_memory_mb"].as_u64();
-    assert!(peak_mb.unwrap() > u64::from(u32::MAX), "{peak_mb:?}");
+    let activations = "--set models.0.activation_bytes_per_sample=1e15";
+    let found = plan(
+        EXPERIMENT,
+        &format!("{activations} --set simulation.limits=false"),
+    );
+    let alone = items(&found, "rows").last().unwrap();
+    let peak_mb = alone["estimate"]["peak_memory_mb"].as_u64();
+    assert!(peak_mb > Some(u64::from(u32::MAX)), "{peak_mb:?}");
 }
 
 /// Replicas of one machine are as many as it has GPUs, and memory is a limit on instances, too.
 #[test]
 fn limits_of_instances_are_their_gpus_and_their_memory() {
     let large = EXPERIMENT.replace("parameters: 1000000", "parameters: 200000000");
-    let plan = plan(&large, &["--limits", "--up-to", "100"]);
-    let [_, of_many, alone] = plan["limits"].as_array().unwrap().as_slice() else {
+    let plan = plan(&large, "--limits --up-to 100");
+    let [_, of_many, alone] = items(&plan, "limits") else {
         panic!("{:#}", plan["limits"]);
     };
-    assert_eq!(
-        of_many["then"]["infeasible"]["limit"], "memory",
-        "{of_many:#}"
-    );
-    assert_eq!(
-        (&alone["feasible_up_to"], &alone["fails_at"]),
-        (&1.into(), &2.into())
-    );
+    let limit = &of_many["then"]["infeasible"]["limit"];
+    assert_eq!(limit, "memory", "{of_many:#}");
+    assert_eq!(alone["feasible_up_to"], 1);
+    assert_eq!(alone["fails_at"], 2);
     let reason = alone["then"]["failed"].as_str().unwrap();
     assert!(reason.ends_with("g4dn.xlarge has 1"), "{reason}");
 }
@@ -566,25 +409,23 @@ fn limits_of_instances_are_their_gpus_and_their_memory() {
 /// What begins with a hyphen is a value that cannot be read, not an option that is not known.
 #[test]
 fn a_negative_time_is_refused_with_the_units() {
-    for options in [
-        &["--deadline", "-1h"][..],
-        &["--limits", "--limits-within", "-1h"],
-    ] {
-        let said = refusal(EXPERIMENT, options);
-        assert!(said.contains("give a time with its unit"), "{said}");
+    for ([options], words) in cases(&[
+        "--deadline -1h | give a time with its unit",
+        "--limits --limits-within -1h | give a time with its unit",
+        "--budget -5usd | give US dollars",
+    ]) {
+        refused(EXPERIMENT, options, &words);
     }
-    let said = refusal(EXPERIMENT, &["--budget", "-5usd"]);
-    assert!(said.contains("give US dollars"), "{said}");
 }
 
 /// One function exchanges with none, whatever the system that it belongs to.
 #[test]
 fn one_function_is_called_that() {
-    let (plan, _) = goal(&["--place", "lambda-x86", "--deadline", "5h"]);
-    let what = plan["answer"]["answer"]["what"].as_str().unwrap();
+    let (plan, _) = goal(EXPERIMENT, "--place lambda-x86 --deadline 5h");
+    let what = &plan["answer"]["answer"]["what"];
     assert_eq!(what, "one Lambda function (x86, 1,769 MB)");
     let text = plan["answer"].to_string();
-    assert!(!text.contains("ScatterReduce with 1 worker"), "{text}");
+    lacks(&text, &["ScatterReduce with 1 worker"]);
 }
 
 /// What MLLess's functions cost falls with their memory as long as they lack a part of a vCPU, and rises from there
@@ -594,11 +435,12 @@ fn the_size_of_exactly_one_vcpu_is_tried() {
     let experiment = EXPERIMENT
         .replace("[scatterreduce, gpu_baseline]", "[mlless]")
         .replace("parameters: 1000000", "parameters: 100000");
-    let directory = directory(&(experiment + "simulation: {compute: [serial.yaml]}\n"));
     let serial = PROFILE
         .replace("cuda", "cpu")
         .replace("parallel: 0.9", "parallel: 0");
-    fs::write(directory.path().join("serial.yaml"), serial).unwrap();
-    let (plan, _) = plan_in(directory.path(), &["--cheapest-memory"]);
+    let scene = scene(&(experiment + "simulation: {compute: [serial.yaml]}\n"));
+    let plan = scene
+        .with("serial.yaml", &serial)
+        .json("plan x.yaml --json --cheapest-memory");
     assert_eq!(plan["cheapest_memory"][0]["memory_mb"], 1769, "{plan:#}");
 }

@@ -2,30 +2,23 @@
 //! there is one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::Command;
 
 use epochcost_experiment::{Experiment, Options};
 use epochcost_judge::audit;
+use epochcost_spec::published::Paper;
 use serde_json::Value;
+
+use crate::support::root;
 
 const RECORD: &str = "results/records/reproduction/summary.json";
 
-fn root() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 /// What git says; none where it fails.
 fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git")
-        .args(arguments)
-        .current_dir(root())
-        .output()
-        .ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let mut git = Command::new("git");
+    let output = git.args(arguments).current_dir(root()).output().ok()?;
+    let said = || String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then(said)
 }
 
 /// The commits that changed a path, the first one first.
@@ -54,7 +47,7 @@ fn records() -> Vec<(String, BTreeSet<(String, String)>)> {
     commits(RECORD).into_iter().filter_map(of).collect()
 }
 
-fn papers() -> Vec<epochcost_spec::published::Paper> {
+fn papers() -> Vec<Paper> {
     let folders: Vec<_> = (audit::names().into_iter())
         .map(|name| root().join("experiments").join(name))
         .collect();
@@ -66,18 +59,14 @@ fn a_prediction_is_of_a_claim_that_its_experiment_makes() {
     let mut loaded = BTreeMap::new();
     for paper in papers() {
         for one in &paper.predictions {
-            let file = root().join(format!(
-                "experiments/{}/{}.yaml",
-                paper.name, one.experiment
-            ));
+            let item = format!("experiments/{}/{}.yaml", paper.name, one.experiment);
+            let file = root().join(item);
             let experiment = loaded.entry(file.clone()).or_insert_with(|| {
                 let experiment = Experiment::load(&file, &Options::default());
                 experiment.unwrap_or_else(|error| panic!("{error}"))
             });
-            let is_made = experiment
-                .claims
-                .iter()
-                .any(|claim| claim.claim == one.claim);
+            let mut claims = experiment.claims.iter();
+            let is_made = claims.any(|claim| claim.claim == one.claim);
             assert!(is_made, "{}: {}", file.display(), one.claim);
         }
     }
@@ -86,9 +75,8 @@ fn a_prediction_is_of_a_claim_that_its_experiment_makes() {
 #[test]
 fn a_prediction_stood_before_its_claim_was_first_recorded() {
     let records = records();
-    if records.len() < 2
-        || git(&["rev-parse", "--is-shallow-repository"]).as_deref() != Some("false\n")
-    {
+    let is_shallow = git(&["rev-parse", "--is-shallow-repository"]);
+    if records.len() < 2 || is_shallow.as_deref() != Some("false\n") {
         eprintln!("skipped: a_prediction_stood_before_its_claim_was_first_recorded: no history");
         return;
     }
@@ -96,36 +84,23 @@ fn a_prediction_stood_before_its_claim_was_first_recorded() {
     for paper in papers() {
         let path = format!("experiments/{}/predictions.csv", paper.name);
         for one in &paper.predictions {
-            let claim = if one.then.is_empty() {
-                &one.claim
-            } else {
-                &one.then
-            };
+            let is_renamed = !one.then.is_empty();
+            let claim = if is_renamed { &one.then } else { &one.claim };
             let item = format!("{}/{}", paper.name, one.experiment);
             // A line without a commit stands since its own.
             let stood = if one.commit.is_empty() {
-                let log = git(&[
-                    "log",
-                    "--reverse",
-                    "--format=%H",
-                    "-S",
-                    &one.claim,
-                    "--",
-                    &path,
-                ]);
+                let format = ["log", "--reverse", "--format=%H", "-S", &one.claim];
+                let log = git(&[&format[..], &["--", &path]].concat());
                 match log.unwrap_or_default().lines().next() {
                     Some(commit) => commit.to_owned(),
                     None => continue,
                 }
             } else {
-                let file = git(&["show", &format!("{}:experiments/{item}.yaml", one.commit)]);
-                let file = file.unwrap_or_else(|| panic!("{item}: no commit {}", one.commit));
-                assert!(
-                    file.contains(claim.as_str()),
-                    "{}: nothing of {claim:?}",
-                    one.commit
-                );
-                one.commit.clone()
+                let commit = &one.commit;
+                let file = git(&["show", &format!("{commit}:experiments/{item}.yaml")]);
+                let file = file.unwrap_or_else(|| panic!("{item}: no commit {commit}"));
+                assert!(file.contains(claim), "{commit}: nothing of {claim:?}");
+                commit.clone()
             };
             let key = (item, claim.clone());
             let Some((first, _)) = records.iter().find(|(_, claims)| claims.contains(&key)) else {

@@ -5,29 +5,23 @@ use std::path::{Path, PathBuf};
 use epochcost_experiment::yaml_files;
 use serde_json::Value;
 
-use crate::support::epochcost;
+use crate::support::{Scene, items, root};
 
 fn experiments() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
+    root().join("experiments")
 }
 
 /// Counts the figures of a plan that have a range, and names those that lie outside of it.
-fn outside(file: &Path, samples: &str) -> Option<(usize, Vec<String>)> {
-    let arguments = [
-        "plan",
-        file.to_str().unwrap(),
-        "--uncertainty",
-        samples,
-        "--json",
-    ];
-    let output = epochcost(&experiments(), &arguments);
-    if !output.status.success() {
+fn outside(file: &Path, samples: u8) -> Option<(usize, Vec<String>)> {
+    let plan = format!("plan '{}' --uncertainty {samples} --json", file.display());
+    let ended = Scene::empty().run(&plan);
+    if !ended.output.status.success() {
         return None;
     }
-    let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = plan["rows"].as_array().unwrap();
+    let plan = ended.json();
+    let rows = items(&plan, "rows");
     let (mut figures, mut outside) = (0, Vec::new());
-    for ranges in plan["uncertainty"]["rows"].as_array().unwrap() {
+    for ranges in items(&plan["uncertainty"], "rows") {
         let row = rows.iter().find(|row| row["id"] == ranges["id"]).unwrap();
         let estimate = &row["estimate"];
         for (name, range) in ranges.as_object().unwrap() {
@@ -57,7 +51,8 @@ fn every_figure_lies_in_its_range() {
         "p2p/table1",
         "kubeml/figure4",
     ] {
-        let (figures, outside) = outside(Path::new(&format!("{name}.yaml")), "20").unwrap();
+        let file = experiments().join(format!("{name}.yaml"));
+        let (figures, outside) = outside(&file, 20).unwrap();
         assert_eq!(outside, [""; 0], "{name}");
         all += figures;
     }
@@ -70,13 +65,11 @@ fn every_figure_of_every_experiment_lies_in_its_range() {
     let (mut all, mut wrong) = (0, Vec::new());
     for file in yaml_files(&experiments()).unwrap() {
         // Ten thousand workers in every sample take an hour.
-        if fs::read_to_string(&file)
-            .unwrap()
-            .contains("workers: 10000")
-        {
+        let text = fs::read_to_string(&file).unwrap();
+        if text.contains("workers: 10000") {
             continue;
         }
-        if let Some((figures, outside)) = outside(&file, "10") {
+        if let Some((figures, outside)) = outside(&file, 10) {
             println!("{}: {figures} figures", file.display());
             all += figures;
             wrong.extend(outside);

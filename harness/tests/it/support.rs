@@ -1,5 +1,6 @@
 //! The program under test, in a directory of its own.
 
+use std::array::from_fn;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -45,6 +46,25 @@ impl Scene {
         Self::empty().with(name, text)
     }
 
+    /// With a copy of what is in a directory.
+    pub fn copy_of(directory: &Path) -> Self {
+        fn copy(from: &Path, to: &Path) {
+            fs::create_dir_all(to).unwrap();
+            for entry in fs::read_dir(from).unwrap() {
+                let from = entry.unwrap().path();
+                let to = to.join(from.file_name().unwrap());
+                if from.is_dir() {
+                    copy(&from, &to);
+                } else {
+                    fs::copy(from, to).unwrap();
+                }
+            }
+        }
+        let scene = Self::empty();
+        copy(directory, scene.path());
+        scene
+    }
+
     /// With one file more; its folders are made.
     pub fn with(self, name: &str, text: &str) -> Self {
         self.write(name, text);
@@ -69,7 +89,7 @@ impl Scene {
         fs::read_to_string(self.file(name)).unwrap()
     }
 
-    /// A file of JSON.
+    /// The JSON of a file.
     #[track_caller]
     pub fn value(&self, name: &str) -> Value {
         serde_json::from_str(&self.read(name)).unwrap()
@@ -187,6 +207,16 @@ impl Ended {
     }
 }
 
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The text of a file of the repository.
+pub fn shipped(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
 /// Runs the program in `directory` to its end.
 pub fn epochcost(directory: &Path, arguments: &[&str]) -> Output {
     program()
@@ -204,8 +234,27 @@ pub fn holds(text: &str, words: &[&str]) {
     }
 }
 
+/// Fails if the text holds one of the words.
+#[track_caller]
+pub fn lacks(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(!text.contains(word), "{word:?} in:\n{text}");
+    }
+}
+
 /// The items of a list in JSON.
 #[track_caller]
 pub fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value[field].as_array().unwrap()
+}
+
+/// Cases of a table, a line each: its first parts, and the words that are said. ` | ` stands between them.
+pub fn cases<'a, const N: usize>(
+    lines: &'a [&'a str],
+) -> impl Iterator<Item = ([&'a str; N], Vec<&'a str>)> {
+    lines.iter().map(|line| {
+        let mut parts = line.split(" | ");
+        let first = from_fn(|_| parts.next().unwrap());
+        (first, parts.collect())
+    })
 }

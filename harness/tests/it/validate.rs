@@ -1,108 +1,82 @@
 //! `epochcost dev validate` compares the simulator with measurements, and its targets can fail.
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::epochcost;
-
-fn experiments() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
-}
+use crate::support::{Ended, Scene, cases, items, root, shipped};
 
 /// A copy of a shipped validation with its data.
-fn copy(name: &str, edit: impl Fn(String) -> String) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    let from = experiments().join("validation");
-    fs::create_dir(directory.path().join("data")).unwrap();
-    let data = format!("data/{name}.csv");
-    fs::copy(from.join(&data), directory.path().join(&data)).unwrap();
-    let text = fs::read_to_string(from.join(format!("{name}.yaml"))).unwrap();
-    fs::write(directory.path().join(format!("{name}.yaml")), edit(text)).unwrap();
-    directory
+fn clients() -> Scene {
+    let shipped = |name: &str| shipped(&format!("experiments/validation/{name}"));
+    let [file, data] = ["s3-put-clients.yaml", "data/s3-put-clients.csv"];
+    Scene::of(file, &shipped(file)).with(data, &shipped(data))
 }
 
-#[track_caller]
-fn ends(directory: &Path, arguments: &[&str], code: i32) -> (String, String) {
+fn validate(scene: &Scene, arguments: &str) -> Ended {
     // Half a minute of two quiet cores for each.
     epochcost_testing::watch_for(600);
-    let output = epochcost(directory, &[&["dev", "validate"], arguments].concat());
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let (out, err) = (text(output.stdout), text(output.stderr));
-    assert_eq!(output.status.code(), Some(code), "{out}{err}");
-    (out, err)
+    scene.run(&format!("dev validate {arguments}"))
+}
+
+/// Shipped validations as arguments.
+fn files(names: &[&str]) -> String {
+    let validation = root().join("experiments/validation");
+    let file = |name: &&str| format!("'{}/{name}.yaml' ", validation.display());
+    names.iter().map(file).collect()
 }
 
 #[test]
 fn a_target_that_is_not_as_expected_fails() {
-    let name = "s3-put-clients";
-    let other = |text: String| {
-        let text = text.replace("expect: holds", "expect: other");
-        let text = text.replace("expect: fails", "expect: holds");
-        text.replace("expect: other", "expect: fails")
-    };
-    let file = format!("{name}.yaml");
-    let same = copy(name, |text| text);
-    ends(same.path(), &[&file, "--draws", "60"], 0);
-    let turned = copy(name, other);
-    ends(turned.path(), &[&file, "--draws", "60"], 3);
+    let scene = clients();
+    let file = "s3-put-clients.yaml";
+    validate(&scene, &format!("{file} --draws 60")).ends(0);
+    for [from, to] in [["holds", "other"], ["fails", "holds"], ["other", "fails"]] {
+        scene.edit(file, &format!("expect: {from}"), &format!("expect: {to}"));
+    }
+    validate(&scene, &format!("{file} --draws 60")).ends(3);
     // On another profile targets are shown and expected of nobody.
-    let on_other = ["--profile", "aws-us-east-1", "--draws", "60"];
-    ends(
-        turned.path(),
-        &[&[file.as_str()], &on_other[..]].concat(),
-        0,
-    );
+    let on_other = format!("{file} --profile aws-us-east-1 --draws 60");
+    validate(&scene, &on_other).ends(0);
 }
 
 #[test]
 fn the_same_draws_give_the_same_bytes_and_series_of_a_fit_are_not_judged() {
-    let directory = copy("s3-put-clients", |text| text);
-    let arguments = ["s3-put-clients.yaml", "--draws", "60", "--json"];
-    let (first, _) = ends(directory.path(), &arguments, 0);
-    assert_eq!(first, ends(directory.path(), &arguments, 0).0);
-    let json: Value = serde_json::from_str(&first).unwrap();
-    let set = &json["sets"][0];
-    let cells = set["cells"].as_array().unwrap();
-    let fitted = cells.iter().filter(|cell| cell["is_fitted"] == true);
-    assert!(fitted.clone().count() > 0);
+    let scene = clients();
+    let [first, again] =
+        [(); 2].map(|()| validate(&scene, "s3-put-clients.yaml --draws 60 --json").ends(0));
+    assert_eq!(first.text(), again.text());
+    let set = &first.json()["sets"][0];
+    let cells = items(set, "cells").iter();
+    let (fitted, judged): (Vec<&Value>, Vec<&Value>) =
+        cells.partition(|cell| cell["is_fitted"].as_bool().unwrap());
+    assert!(!fitted.is_empty());
     for cell in fitted {
         assert!(cell["series"].as_str().unwrap().starts_with("rust_sdk"));
     }
-    let judged = cells.iter().filter(|cell| cell["is_fitted"] == false);
-    assert_eq!(set["judged"]["cells"], judged.count());
-    assert!(!set["without"].as_array().unwrap().is_empty());
+    assert_eq!(set["judged"]["cells"], judged.len());
+    assert!(!items(set, "without").is_empty());
 }
 
 /// The file by which plans and reports say what a profile misses by is what `validate` writes.
 #[test]
 fn the_recorded_scores_are_those_of_today() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles/validation/scores.json");
-    let recorded: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let recorded = recorded["profiles"].as_array().unwrap();
-    assert_eq!(recorded.len(), 2);
-    for known in recorded {
+    let recorded: Value =
+        serde_json::from_str(&shipped("harness/profiles/validation/scores.json")).unwrap();
+    assert_eq!(items(&recorded, "profiles").len(), 2);
+    let scene = Scene::empty();
+    let scores = scene.file("scores.json");
+    for known in items(&recorded, "profiles") {
         let profile = known["profile"].as_str().unwrap();
-        let output = epochcost(
-            &experiments().join(".."),
-            &[
-                "dev",
-                "validate",
-                "--profile",
-                profile,
-                "--record",
-                directory.path().join("scores.json").to_str().unwrap(),
-            ],
-        );
-        assert!(output.status.success(), "{profile}: {output:?}");
+        let record = format!("--profile {profile} --record '{}'", scores.display());
+        let mut validate = scene.command(&format!("dev validate {record}"));
+        scene.end(validate.current_dir(root())).ends(0);
     }
-    let written = fs::read_to_string(directory.path().join("scores.json")).unwrap();
-    let written: Value = serde_json::from_str(&written).unwrap();
-    let flat = |profiles: &[Value]| -> Vec<(String, String, Vec<f64>)> {
+    let flat = |scores: &Value| -> Vec<(String, String, Vec<f64>)> {
         let of = |known: &Value| {
             let profile = known["profile"].as_str().unwrap().to_owned();
-            let lines = ["headlines", "sets"].map(|kind| known[kind].as_array().unwrap().clone());
+            let lines = ["headlines", "sets"].map(|kind| items(known, kind).to_vec());
             lines.concat().into_iter().map(move |line| {
                 let figures = ["cells", "median_error", "bias", "coverage", "width"];
                 let figures = figures.map(|name| line[name].as_f64().unwrap_or(-1.0));
@@ -110,13 +84,10 @@ fn the_recorded_scores_are_those_of_today() {
                 (profile.clone(), of.join(" "), figures.into())
             })
         };
-        profiles.iter().flat_map(of).collect()
+        items(scores, "profiles").iter().flat_map(of).collect()
     };
     let remedy = "run `epochcost dev validate --profile NAME --record harness/profiles/validation/scores.json`";
-    let (recorded, written) = (
-        flat(recorded),
-        flat(written["profiles"].as_array().unwrap()),
-    );
+    let (recorded, written) = (flat(&recorded), flat(&scene.value("scores.json")));
     assert_eq!(recorded.len(), written.len(), "{remedy}");
     for (old, new) in recorded.iter().zip(&written) {
         assert_eq!((&old.0, &old.1), (&new.0, &new.1));
@@ -131,29 +102,21 @@ fn the_recorded_scores_are_those_of_today() {
 /// Judged cells are in one line each, by what they are of and by whether their author gave a constant.
 #[test]
 fn headlines_hold_every_judged_cell_once() {
-    let directory = tempfile::tempdir().unwrap();
-    let validation = experiments().join("validation");
-    let file = |name: &str| validation.join(format!("{name}.yaml"));
-    let files = [
+    let files = files(&[
         "s3-put-clients",
         "s3-large-objects",
         "compute-spread",
         "judges/sebs-init",
-    ]
-    .map(file);
-    let files = files.each_ref().map(|file| file.to_str().unwrap());
-    let options = ["--draws", "60", "--json", "--profile", "aws-us-east-1-2024"];
-    let (json, _) = ends(directory.path(), &[&files[..], &options[..]].concat(), 0);
-    let json: Value = serde_json::from_str(&json).unwrap();
-    let found = json["headlines"].as_array().unwrap().iter().map(|line| {
+    ]);
+    let options = "--draws 60 --json --profile aws-us-east-1-2024";
+    let json = validate(&Scene::empty(), &format!("{files} {options}"))
+        .ends(0)
+        .json();
+    let found = items(&json, "headlines").iter().map(|line| {
         let count = |name: &str| line[name].as_u64().unwrap();
         let scope = line["scope"].as_str().unwrap();
-        (
-            scope,
-            line["gave_a_constant"].as_bool().unwrap(),
-            count("sets"),
-            count("cells"),
-        )
+        let gave_a_constant = line["gave_a_constant"].as_bool().unwrap();
+        (scope, gave_a_constant, count("sets"), count("cells"))
     });
     let expected = [
         ("whole", false, 1, 18),
@@ -168,96 +131,67 @@ fn headlines_hold_every_judged_cell_once() {
 /// A judge is predicted from the other authors, and changes nothing for them.
 #[test]
 fn every_author_is_left_out_in_turn() {
-    let directory = tempfile::tempdir().unwrap();
-    let validation = experiments().join("validation");
-    let authors = |names: &[&str]| -> Vec<Value> {
-        let files = names
-            .iter()
-            .map(|name| validation.join(format!("{name}.yaml")));
-        let files: Vec<String> = files.map(|file| file.display().to_string()).collect();
-        let files = files.iter().map(String::as_str);
-        let options = ["--draws", "40", "--leave-one-out", "--json"];
-        let arguments: Vec<&str> = files.chain(options).collect();
-        let json: Value = serde_json::from_str(&ends(directory.path(), &arguments, 0).0).unwrap();
-        json["authors"].as_array().unwrap().clone()
+    let authors = |names: &[&str]| {
+        let options = "--draws 40 --leave-one-out --json";
+        let arguments = format!("{} {options}", files(names));
+        let json = validate(&Scene::empty(), &arguments).ends(0).json();
+        items(&json, "authors").to_vec()
     };
     let without = authors(&["s3-put-clients", "s3-clients"]);
     let with = authors(&["s3-put-clients", "s3-clients", "judges/sebs-model"]);
-    let found = with.iter().map(|line| {
-        (
-            line["author"].as_str().unwrap(),
-            line["cells"].as_u64().unwrap(),
-        )
-    });
-    assert_eq!(
-        found.collect::<Vec<_>>(),
-        [("blacha", 54), ("mbwilding", 20), ("spcl", 5)]
-    );
+    let found = with
+        .iter()
+        .map(|line| (line["author"].as_str(), line["cells"].as_u64()));
+    let expected = [("blacha", 54), ("mbwilding", 20), ("spcl", 5)];
+    let expected = expected.map(|(author, cells)| (Some(author), Some(cells)));
+    assert_eq!(found.collect::<Vec<_>>(), expected);
     assert_eq!(with[..2], without[..]);
 }
 
 #[test]
 fn mistakes_in_a_file_are_named() {
-    let cases = [
-        ("rust_sdk-arm64", "no_such", "no series `no_such`"),
-        ("schema: 1", "schema: 2", "version 1"),
-        ("rounds: 501", "rounds: 0", "give 1 or more"),
-        (
-            "profile: aws-us-east-1-2024",
-            "profile: aws",
-            "no platform profile `aws`",
-        ),
-    ];
-    for (old, new, expected) in cases {
-        let directory = copy("s3-put-clients", |text| text.replace(old, new));
-        let (_, error) = ends(directory.path(), &["s3-put-clients.yaml"], 2);
-        assert!(error.contains(expected), "{error}");
+    for ([old, new], expected) in cases(&[
+        "rust_sdk-arm64 | no_such | no series `no_such`",
+        "schema: 1 | schema: 2 | version 1",
+        "rounds: 501 | rounds: 0 | give 1 or more",
+        "profile: aws-us-east-1-2024 | profile: aws | no platform profile `aws`",
+    ]) {
+        let scene = clients();
+        scene.edit("s3-put-clients.yaml", old, new);
+        let refused = validate(&scene, "s3-put-clients.yaml");
+        refused.ends(2).says(&expected);
     }
 }
 
-/// The shipped predictions with the data lines that `is_kept` accepts, changed by `edit`.
-fn predictions(
-    is_kept: impl Fn(&str) -> bool,
-    edit: impl Fn(String) -> String,
-) -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    let from = experiments().join("validation/predictions");
-    let read = |name: &str| fs::read_to_string(from.join(name)).unwrap();
-    let data = read("gradssharding.csv");
-    let kept = data.lines().enumerate();
-    let kept = kept.filter(|(number, line)| *number == 0 || is_kept(line));
-    let kept: String = kept.map(|(_, line)| format!("{line}\n")).collect();
-    fs::write(directory.path().join("gradssharding.csv"), edit(kept)).unwrap();
-    let file = directory.path().join("gradssharding.yaml");
-    fs::write(file, read("gradssharding.yaml")).unwrap();
-    directory
+/// The shipped predictions with the data lines that begin like that.
+fn predictions(begin: &str) -> Scene {
+    let shipped = |name: &str| shipped(&format!("experiments/validation/predictions/{name}"));
+    let data = shipped("gradssharding.csv");
+    let mut lines = data.lines();
+    let header = lines.next().unwrap();
+    let kept = lines.filter(|line| line.starts_with(begin));
+    let kept: String = kept.map(|line| format!("{line}\n")).collect();
+    Scene::of("gradssharding.csv", &format!("{header}\n{kept}"))
+        .with("gradssharding.yaml", &shipped("gradssharding.yaml"))
 }
 
-const PREDICT: [&str; 5] = [
-    "gradssharding.yaml",
-    "--draws",
-    "60",
-    "--predict",
-    "out.csv",
-];
+const PREDICT: &str = "gradssharding.yaml --draws 60 --predict out.csv";
 
 /// A line for each of the data; a round costs its functions, and lasts as long as one of them.
 #[test]
 fn predictions_of_rounds_are_consistent_and_the_same_twice() {
-    let directory = predictions(|line| line.starts_with("cross-resnet18"), |data| data);
-    let predicted = || {
-        ends(directory.path(), &PREDICT, 0);
-        fs::read_to_string(directory.path().join("out.csv")).unwrap()
-    };
-    let text = predicted();
-    assert_eq!(text, predicted());
-    let figures: std::collections::BTreeMap<String, [f64; 3]> = (text.lines().skip(1))
+    let scene = predictions("cross-resnet18");
+    let [text, again] = [(); 2].map(|()| {
+        validate(&scene, PREDICT).ends(0);
+        scene.read("out.csv")
+    });
+    assert_eq!(text, again);
+    let figures: BTreeMap<String, [f64; 3]> = (text.lines().skip(1))
         .map(|line| {
             let cells: Vec<&str> = line.split(',').collect();
-            let figure = |index: usize| cells[index].parse::<f64>().unwrap();
             let id = cells[0].strip_prefix("cross-resnet18-").unwrap();
             let name = format!("{id} {} {}", cells[1], cells[2]);
-            (name, [figure(3), figure(4), figure(5)])
+            (name, [3, 4, 5].map(|index| cells[index].parse().unwrap()))
         })
         .collect();
     assert_eq!(figures.len(), 15, "{text}");
@@ -299,32 +233,31 @@ fn the_recorded_predictions_are_of_the_shipped_lines() {
         };
         text.lines().map(line).collect()
     };
-    let shipped = experiments().join("validation/predictions/gradssharding.csv");
-    let records = experiments().join("../results/records");
-    let recorded = fs::read_dir(records).unwrap().filter_map(|entry| {
-        let path = entry.unwrap().path();
-        let is_one = path.to_str()?.ends_with("gradssharding-predictions.csv");
-        is_one.then_some(path)
-    });
-    let recorded: Vec<PathBuf> = recorded.collect();
-    assert!(!recorded.is_empty());
-    for file in recorded {
-        assert_eq!(lines(&file, [0, 1, 2]), lines(&shipped, [0, 2, 8]));
+    let shipped = root().join("experiments/validation/predictions/gradssharding.csv");
+    let records = fs::read_dir(root().join("results/records")).unwrap();
+    let mut recorded = 0;
+    for entry in records {
+        let file = entry.unwrap().path();
+        let name = file.to_str().unwrap();
+        if name.ends_with("gradssharding-predictions.csv") {
+            assert_eq!(lines(&file, [0, 1, 2]), lines(&shipped, [0, 2, 8]));
+            recorded += 1;
+        }
     }
+    assert!(recorded > 0);
 }
 
 #[test]
 fn lines_that_name_no_quantity_are_refused_with_their_place() {
-    for (from, to, column) in [
-        ("grads_sharding", "tree", "architecture"),
-        (",shard,", ",leaf,", "role"),
-        ("read_s", "wall_s", "quantity"),
-        (",20,4,", ",0,4,", "clients"),
-    ] {
-        let is_kept = |line: &str| line.starts_with("cross-resnet18-gradssharding,");
-        let directory = predictions(is_kept, |data| data.replace(from, to));
-        let (_, err) = ends(directory.path(), &PREDICT, 2);
-        let place = format!("gradssharding.csv:2:{column}");
-        assert!(err.contains(&place), "{err}");
+    for ([from, to], column) in cases(&[
+        "grads_sharding | tree | architecture",
+        ",shard, | ,leaf, | role",
+        "read_s | wall_s | quantity",
+        ",20,4, | ,0,4, | clients",
+    ]) {
+        let scene = predictions("cross-resnet18-gradssharding,");
+        scene.edit("gradssharding.csv", from, to);
+        let place = format!("gradssharding.csv:2:{}", column[0]);
+        validate(&scene, PREDICT).ends(2).says(&[&place]);
     }
 }

@@ -72,6 +72,32 @@ pub fn job(
     })
 }
 
+/// A job of any system as [`job`] makes it, with waiting shortened.
+///
+/// # Errors
+/// When there is no such system.
+pub fn quick_job(system: &str, fidelity: Fidelity, workers: usize) -> Result<Job> {
+    let known = known(system)?.settings(fidelity, &Map::new())?;
+    let shortened = [
+        ("poll_ms", 1),
+        ("merged_poll_ms", 1),
+        ("barrier_poll_ms", 1),
+        ("barrier_before_ms", 0),
+        ("barrier_settle_ms", 0),
+        ("status_poll_ms", 1),
+        ("poll_interval_ms", 1),
+        ("settle_ms", 0),
+        ("document_samples", 1),
+        ("k", 1),
+    ];
+    let overrides = shortened
+        .into_iter()
+        .filter(|(name, _)| known.get(name).is_some())
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    job(system, fidelity, workers, &overrides)
+}
+
 /// Returns the workflow states of a job's system.
 ///
 /// # Errors

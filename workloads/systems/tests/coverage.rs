@@ -10,7 +10,7 @@ use epochcost_systems::{
     Batch, ComputeHook, DataLayout, Fidelity, HookedCompute, Job, Result, System, find, systems,
 };
 use proptest::prelude::*;
-use serde_json::{Map, json};
+use serde_json::Map;
 
 type Seen = Arc<Mutex<Vec<Vec<u8>>>>;
 
@@ -30,24 +30,11 @@ impl ComputeHook for Noting {
 
 /// A job of as many epochs as its share takes, with waiting shortened.
 fn job(system: &str, fidelity: Fidelity, [workers, share, batch_size, batches]: [usize; 4]) -> Job {
-    let wanted = json!({
-        "poll_ms": 1, "merged_poll_ms": 1, "barrier_poll_ms": 1, "barrier_before_ms": 0, "barrier_settle_ms": 0,
-        "status_poll_ms": 1, "poll_interval_ms": 1, "settle_ms": 0, "document_samples": 1, "k": 1,
-    });
-    let found = find(system).unwrap();
-    let known = found.settings(fidelity, &Map::new()).unwrap();
-    let settings: Map<_, _> = wanted
-        .as_object()
-        .unwrap()
-        .clone()
-        .into_iter()
-        .filter(|(name, _)| known.get(name).is_some())
-        .collect();
-    let mut job = testing::job(system, fidelity, workers, &settings).unwrap();
+    let mut job = testing::quick_job(system, fidelity, workers).unwrap();
     job.data.train_samples = workers * share;
     (job.batch_size, job.batches_per_worker) = (batch_size, batches);
     // Workers that each hold the whole archive have all of it as their share.
-    let layout = found.bind(&job).unwrap().data_layout();
+    let layout = find(system).unwrap().bind(&job).unwrap().data_layout();
     let is_per_worker =
         layout == DataLayout::Whole && ["allreduce", "scatterreduce"].contains(&system);
     let share = if is_per_worker {

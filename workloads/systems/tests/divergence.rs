@@ -2,34 +2,14 @@
 #![allow(clippy::unwrap_used)]
 
 use epochcost_systems::testing;
-use epochcost_systems::{Fidelity, Record, find, systems};
-use serde_json::{Map, json};
-
-/// Short waits, so that the tests run faster; settings that a system does not have are left
-/// out.
-fn settings(system: &str) -> Map<String, serde_json::Value> {
-    let found = find(system).unwrap();
-    let known = found.settings(Fidelity::Paper, &Map::new()).unwrap();
-    let wanted = [
-        ("poll_ms", 1),
-        ("merged_poll_ms", 1),
-        ("barrier_poll_ms", 1),
-        ("status_poll_ms", 1),
-        ("poll_interval_ms", 1),
-        ("document_samples", 2),
-    ];
-    wanted
-        .into_iter()
-        .filter(|(name, _)| known.get(name).is_some())
-        .map(|(name, value)| (name.to_owned(), json!(value)))
-        .collect()
-}
+use epochcost_systems::{Fidelity, Record, systems};
+use serde_json::json;
 
 #[tokio::test]
 async fn every_system_ends_and_records_that_it_diverged() {
     for system in systems() {
         let name = system.name();
-        let mut job = testing::job(name, Fidelity::Paper, 2, &settings(name)).unwrap();
+        let mut job = testing::quick_job(name, Fidelity::Paper, 2).unwrap();
         job.optimizer = serde_json::from_value(json!({"sgd": {"learning_rate": 1e30}})).unwrap();
         let trial = testing::run(&job).await.unwrap();
         let diverged = |record: &Record| matches!(record, Record::Diverged { .. });

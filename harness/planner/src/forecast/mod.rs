@@ -192,7 +192,10 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     }
     let (name, began) = (&experiment.name, Instant::now());
     let part = if request.plans_rows() {
-        format!("simulating the {} rows of {name}", experiment.rows.len())
+        match experiment.rows.len() {
+            1 => format!("simulating the row of {name}"),
+            rows => format!("simulating the {rows} rows of {name}"),
+        }
     } else {
         format!("looking for places to train {name}")
     };

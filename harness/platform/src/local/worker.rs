@@ -77,7 +77,6 @@ impl Description {
         if self.devices.contains(&device) {
             return Ok(());
         }
-        let device = format!("{device:?}").to_lowercase();
         let reason = match &self.no_cuda {
             Some(reason) => format!(" ({reason})"),
             None => String::new(),

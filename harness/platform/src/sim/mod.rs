@@ -122,7 +122,7 @@ impl Sim {
             let names: Vec<&str> = names.collect();
             PlatformError::Lacks {
                 what: format!(
-                    "what a step of {} costs on {device:?}: the compute profiles {} do not say",
+                    "what a step of {} costs on the device {device}: the compute profiles {} do not say",
                     row.job.model,
                     names.join(" and ")
                 ),

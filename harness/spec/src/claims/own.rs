@@ -2,8 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use epochcost_systems::Device;
-
 use super::metric::Metric;
 use crate::formula::{
     Cell, Column, Formula, FormulaError, Grid, Input, Instance, ResolvedFormula, Span, Unit,
@@ -273,10 +271,7 @@ pub fn field_of(row: &Row, field: &str) -> String {
         "workers" => job.workers.to_string(),
         "batch_size" => job.batch_size.to_string(),
         MEMORY => row.memory_mb.to_string(),
-        DEVICE => match job.device {
-            Device::Cpu => "cpu".to_owned(),
-            Device::Cuda => "cuda".to_owned(),
-        },
+        DEVICE => job.device.to_string(),
         "instance_type" => row.instance_type.clone(),
         _ => row.id.clone(),
     }

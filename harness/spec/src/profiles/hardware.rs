@@ -95,7 +95,7 @@ pub fn reference(table: &[Hardware], device: Device) -> Result<&Hardware, String
         };
         known.device == device && is_stated
     });
-    found.ok_or_else(|| format!("no hardware states the rate of the reference of {device:?}"))
+    found.ok_or_else(|| format!("no hardware states the rate of the reference of {device}"))
 }
 
 #[cfg(test)]

@@ -37,6 +37,13 @@ pub fn decode_with<'a, T: Deserialize<'a> + JsonSchema>(
 ) -> Result<T, ExperimentError> {
     let value = T::deserialize(Located(node)).map_err(|error| {
         let origin = error.origin.unwrap_or_else(|| node.origin.clone());
+        // A map within this one has fields of its own.
+        let inner = origin
+            .path
+            .strip_prefix(&node.origin.path)
+            .unwrap_or(&origin.path);
+        let is_within = inner.trim_start_matches('.').contains('.');
+        let elsewhere = if is_within { &[] } else { elsewhere };
         let (mut problem, mut remedy) = error.kind.explain(elsewhere);
         if let (Some(written), Kind::Mismatch { found, .. }) =
             (document.number_at(&origin), &error.kind)

@@ -1,13 +1,12 @@
 //! Bad input ends with exit code 2 and a message that names file, line, field
 //! and remedy, before any work starts.
+use std::fmt::Write;
 use std::fs;
-use std::path::Path;
-use std::process::Output;
+
+use insta::assert_snapshot;
 
 use crate::schemas::Validator;
-use crate::support::{epochcost, program};
-
-use tempfile::TempDir;
+use crate::support::{Ended, Scene};
 
 mod data;
 mod fields;
@@ -30,59 +29,41 @@ systems:
     settings: {poll_interval_ms: 50}
 ";
 
-/// The directory, holding `bad.yaml`: the good experiment with one text replaced.
-fn with(replaced: &str, by: &str) -> TempDir {
-    assert!(GOOD.contains(replaced), "{replaced}");
-    let directory = tempfile::tempdir().unwrap();
-    fs::write(
-        directory.path().join("bad.yaml"),
-        GOOD.replacen(replaced, by, 1),
-    )
-    .unwrap();
-    directory
+/// The good experiment as `bad.yaml`, with one text replaced.
+#[track_caller]
+fn with(replaced: &str, by: &str) -> Scene {
+    let scene = Scene::of("bad.yaml", GOOD);
+    scene.edit("bad.yaml", replaced, by);
+    scene
 }
 
+/// Exit code 2, nothing on standard output, and a remedy.
 #[track_caller]
-fn assert_refused(output: &Output, words: &[&str]) {
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    for word in words {
-        assert!(message.contains(word), "no {word:?} in:\n{message}");
+fn refusal(ended: Ended) -> String {
+    let ended = ended.ends(2).says(&["help: "]);
+    assert_eq!(ended.text(), "");
+    ended.message()
+}
+
+/// What is said of each change to the good experiment, by `check` and `run` alike, and whether its schema
+/// refuses it: no schema knows a rule between fields, of the platform, or of what is on disk.
+#[track_caller]
+fn refused(changes: &[(&str, &str)]) -> String {
+    let schema = Validator::of(&["experiment"]);
+    let mut said = String::new();
+    for (replaced, by) in changes {
+        let scene = with(replaced, by);
+        let message = refusal(scene.run("check bad.yaml"));
+        assert_eq!(message, refusal(scene.run("run bad.yaml")));
+        assert!(!scene.has("results"));
+        let text = scene.read("bad.yaml");
+        let knows = schema.refusal("experiment", &text).is_some();
+        let knows = if knows { "refuses" } else { "takes" };
+        write!(
+            said,
+            "{by:?} for {replaced:?}, which the schema {knows}:\n{message}\n"
+        )
+        .unwrap();
     }
-    assert!(message.contains("help: "), "no remedy in:\n{message}");
-    assert!(
-        output.stdout.is_empty(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
-}
-
-/// `check`, `run` and the schema refuse it, and `run` leaves nothing behind.
-#[track_caller]
-fn refused(replaced: &str, by: &str, words: &[&str]) {
-    refused_by_program(replaced, by, words);
-    let text = GOOD.replacen(replaced, by, 1);
-    let refusal = Validator::of(&["experiment"]).refusal("experiment", &text);
-    assert!(refusal.is_some(), "the schema takes:\n{text}");
-}
-
-/// `check` and `run` refuse what a schema cannot know: a rule between fields, of the platform, or of
-/// what is on disk.
-#[track_caller]
-fn refused_between_fields(replaced: &str, by: &str, words: &[&str]) {
-    refused_by_program(replaced, by, words);
-    let text = GOOD.replacen(replaced, by, 1);
-    let refusal = Validator::of(&["experiment"]).refusal("experiment", &text);
-    assert_eq!(refusal, None, "the schema can know it");
-}
-
-#[track_caller]
-fn refused_by_program(replaced: &str, by: &str, words: &[&str]) {
-    let directory = with(replaced, by);
-    for verb in ["check", "run"] {
-        let output = epochcost(directory.path(), &[verb, "bad.yaml"]);
-        assert_refused(&output, &["bad.yaml"]);
-        assert_refused(&output, words);
-    }
-    assert!(!directory.path().join("results").exists());
+    said
 }

@@ -6,7 +6,7 @@ use epochcost_channels::memory::MemoryTensors;
 use epochcost_channels::{ChannelError, OperationKind, Payload, Result, SgdStep, TensorStore};
 use epochcost_kernels::codec::encode_f32;
 
-use super::payload;
+use super::{names, payload};
 
 async fn client_of(endpoint: &str) -> Result<TensorStore> {
     let client = RedisTensors::connect(endpoint).await?;
@@ -25,6 +25,14 @@ fn constant(value: f32, count: usize) -> Payload {
     encode_f32(&vec![value; count]).into()
 }
 
+const fn step(learning_rate: f32, momentum: f32) -> SgdStep {
+    SgdStep {
+        learning_rate,
+        momentum,
+        weight_decay: 0.0,
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn large_tensors_are_averaged_and_stepped_where_they_lie() {
     let (_server, _store, client) = start().await;
@@ -33,15 +41,8 @@ async fn large_tensors_are_averaged_and_stepped_where_they_lie() {
     for (key, value) in [("w", 1.0), ("g0", 1.0), ("g1", 3.0)] {
         client.set(key, constant(value, count)).await.unwrap();
     }
-    let step = SgdStep {
-        learning_rate: 0.25,
-        momentum: 0.5,
-        weight_decay: 0.0,
-    };
-    client
-        .compute("w", OperationKind::Step(step), &["g0".into(), "g1".into()])
-        .await
-        .unwrap();
+    let (step, sources) = (OperationKind::Step(step(0.25, 0.5)), names(&["g0", "g1"]));
+    client.compute("w", step, &sources).await.unwrap();
     let weights = client.get("w").await.unwrap().unwrap();
     assert!(
         weights == constant(0.5, count),
@@ -63,10 +64,8 @@ async fn additions_of_many_clients_all_count() {
         let client = client_of(&endpoint).await.unwrap();
         workers.push(tokio::spawn(async move {
             for _ in 0..10 {
-                client
-                    .accumulate("sum", constant(1.0, 70_000))
-                    .await
-                    .unwrap();
+                let one = constant(1.0, 70_000);
+                client.accumulate("sum", one).await.unwrap();
             }
         }));
     }
@@ -81,25 +80,17 @@ async fn settings_arrive_with_all_their_bits() {
     let (_server, store, client) = start().await;
     let odd = f32::from_bits(0x3dcc_ccce);
     for learning_rate in [odd, f32::MIN_POSITIVE, 1e-45, f32::MAX, -0.1] {
-        let step = SgdStep {
-            learning_rate,
-            momentum: 0.0,
-            weight_decay: 0.0,
-        };
         client.set("w", constant(0.0, 1)).await.unwrap();
         client.set("g", constant(-1.0, 1)).await.unwrap();
-        client.sgd("w", "g", step).await.unwrap();
-        assert_eq!(
-            store.get("w").await.unwrap(),
-            Some(constant(learning_rate, 1))
-        );
+        client
+            .sgd("w", "g", step(learning_rate, 0.0))
+            .await
+            .unwrap();
+        let stepped = store.get("w").await.unwrap();
+        assert_eq!(stepped, Some(constant(learning_rate, 1)));
     }
-    let step = SgdStep {
-        learning_rate: f32::NAN,
-        momentum: 0.0,
-        weight_decay: 0.0,
-    };
-    assert!(client.sgd("w", "g", step).await.is_err());
+    let refused = client.sgd("w", "g", step(f32::NAN, 0.0)).await;
+    assert!(refused.is_err());
 }
 
 #[tokio::test]
@@ -114,11 +105,8 @@ async fn errors_repeat_what_the_store_answered() {
     let wrong = client.get("list").await.unwrap_err().to_string();
     assert!(wrong.contains("WRONGTYPE"), "{wrong}");
     client.set("ragged", payload("12345")).await.unwrap();
-    let ragged = client
-        .mean("m", &["ragged".into()])
-        .await
-        .unwrap_err()
-        .to_string();
+    let ragged = client.mean("m", &names(&["ragged"])).await;
+    let ragged = ragged.unwrap_err().to_string();
     assert!(ragged.contains("not a multiple of 4"), "{ragged}");
 }
 

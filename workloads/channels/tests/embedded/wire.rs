@@ -39,9 +39,7 @@ fn request(words: &[&str]) -> String {
 
 #[tokio::test]
 async fn replies_are_those_of_the_format() {
-    let server = TensorServer::start(Arc::new(MemoryTensors::default()))
-        .await
-        .unwrap();
+    let server = TensorServer::start(Arc::default()).await.unwrap();
     for (words, reply) in [
         (&["PING"][..], "+PONG\r\n"),
         (&["ping", "hi"], "$2\r\nhi\r\n"),
@@ -114,9 +112,7 @@ async fn replies_are_those_of_the_format() {
 
 #[tokio::test]
 async fn a_client_may_ask_for_resp3() {
-    let server = TensorServer::start(Arc::new(MemoryTensors::default()))
-        .await
-        .unwrap();
+    let server = TensorServer::start(Arc::default()).await.unwrap();
     let sent = [
         request(&["HELLO", "3"]),
         request(&["GET", "none"]),
@@ -124,19 +120,15 @@ async fn a_client_may_ask_for_resp3() {
     ];
     let answer = exchange(&server.endpoint(), sent.concat().as_bytes()).await;
     let answer = String::from_utf8(answer).unwrap();
-    assert!(
-        answer.starts_with("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"),
-        "{answer}"
-    );
+    let begins = "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n";
+    assert!(answer.starts_with(begins), "{answer}");
     assert!(answer.contains("$5\r\nproto\r\n:3\r\n"), "{answer}");
     assert!(answer.contains("*0\r\n_\r\n*14\r\n"), "{answer}");
 }
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
-    let server = TensorServer::start(Arc::new(MemoryTensors::default()))
-        .await
-        .unwrap();
+    let server = TensorServer::start(Arc::default()).await.unwrap();
     let large = "x".repeat(100_000);
     let sent = [
         request(&["SET", "a", &large]),
@@ -151,9 +143,7 @@ async fn pipelined_requests_are_answered_in_order() {
 
 #[tokio::test]
 async fn a_protocol_error_closes_that_connection_only() {
-    let server = TensorServer::start(Arc::new(MemoryTensors::default()))
-        .await
-        .unwrap();
+    let server = TensorServer::start(Arc::default()).await.unwrap();
     let nested = "*1\r\n".repeat(50_000);
     for nonsense in [
         "GET / HTTP/1.1\r\n\r\n",
@@ -212,9 +202,9 @@ proptest! {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let bytes = pieces.concat();
-            let tensors = TensorServer::start(Arc::new(MemoryTensors::default())).await.unwrap();
-            let queue = QueueServer::start(Arc::new(MemoryQueue::default())).await.unwrap();
-            let objects = ObjectServer::start(Arc::new(MemoryObjects::default())).await.unwrap();
+            let tensors = TensorServer::start(Arc::default()).await.unwrap();
+            let queue = QueueServer::start(Arc::default()).await.unwrap();
+            let objects = ObjectServer::start(Arc::default()).await.unwrap();
             for endpoint in [tensors.endpoint(), queue.endpoint()] {
                 exchange(&endpoint, &bytes).await;
                 let ping = exchange(&endpoint, request(&["PING"]).as_bytes()).await;
@@ -286,10 +276,8 @@ async fn clients_reach_private_servers_and_nobody_else_does() {
     let object_server = ObjectServer::start_private(Arc::clone(&objects))
         .await
         .unwrap();
-    let tensors = TensorServer::start_private(Arc::new(MemoryTensors::default()));
-    let tensors = tensors.await.unwrap();
-    let queue = QueueServer::start_private(Arc::new(MemoryQueue::default()));
-    let queue = queue.await.unwrap();
+    let tensors = TensorServer::start_private(Arc::default()).await.unwrap();
+    let queue = QueueServer::start_private(Arc::default()).await.unwrap();
     let endpoint = |text: String| text.parse::<Endpoint>().unwrap();
     let scope = Scope::default();
     let store = open_objects(&endpoint(object_server.endpoint()), &scope).unwrap();

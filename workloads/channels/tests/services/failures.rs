@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use epochcost_channels::client::{open_objects, open_queue, open_tensors};
+use epochcost_channels::client::{create_bucket, open_objects, open_queue, open_tensors};
 use epochcost_channels::{ChannelError, Payload, Result, Scheme};
 use epochcost_servers::{ObjectServer, RabbitMq, Redis, RedisSettings};
 
@@ -19,6 +19,11 @@ const BOUND: Duration = Duration::from_secs(60);
 async fn ends_in_error<T>(work: impl Future<Output = Result<T>>) -> ChannelError {
     let ended = tokio::time::timeout(BOUND, work).await;
     ended.expect("it hangs").err().expect("an error")
+}
+
+async fn assert_unreachable<T>(work: impl Future<Output = Result<T>>) {
+    let error = ends_in_error(work).await;
+    assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
 }
 
 fn signal(process: u32, signal: &str) {
@@ -49,13 +54,10 @@ async fn redis_killed_under_commands() {
         });
         tokio::time::sleep(Duration::from_millis(300)).await;
         redis.kill();
-        let error = ends_in_error(async { working.await.unwrap() }).await;
-        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+        assert_unreachable(async { working.await.unwrap() }).await;
         // It stays broken: no connection is opened again behind the caller's back.
-        let error = ends_in_error(store.get("sum")).await;
-        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
-        let error = ends_in_error(open_tensors(&at, &fresh_scope(), &objects())).await;
-        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+        assert_unreachable(store.get("sum")).await;
+        assert_unreachable(open_tensors(&at, &fresh_scope(), &objects())).await;
     }
 }
 
@@ -68,17 +70,11 @@ async fn a_silent_redis_is_given_up() {
     let store = open_tensors(&at, &fresh_scope(), &objects()).await.unwrap();
     store.set("k", text("1234")).await.unwrap();
     signal(redis.process(), "-STOP");
-    let error = ends_in_error(store.get("k")).await;
-    assert!(
-        error.to_string().contains("no answer to GET within 1 s"),
-        "{error}"
-    );
     let large: Payload = vec![0_u8; 64 << 20].into();
-    let error = ends_in_error(store.set("k", large)).await;
-    assert!(
-        error.to_string().contains("no answer to SET within 1 s"),
-        "{error}"
-    );
+    let get = ends_in_error(store.get("k")).await.to_string();
+    assert!(get.contains("no answer to GET within 1 s"), "{get}");
+    let set = ends_in_error(store.set("k", large)).await.to_string();
+    assert!(set.contains("no answer to SET within 1 s"), "{set}");
     signal(redis.process(), "-CONT");
 }
 
@@ -94,17 +90,14 @@ async fn a_server_that_never_answers_is_given_up() {
         assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
     }
     for scheme in ["redis", "amqp"] {
-        let error = ends_in_error(open_queue(&at(scheme), &scope, &objects)).await;
-        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+        assert_unreachable(open_queue(&at(scheme), &scope, &objects)).await;
     }
     let store = open_objects(&at("http"), &scope).unwrap();
-    let error = ends_in_error(store.get("b", "k")).await;
-    assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+    assert_unreachable(store.get("b", "k")).await;
     #[cfg(feature = "aws")]
     {
         let queue = open_queue(&at("sqs+http"), &scope, &objects).await.unwrap();
-        let error = ends_in_error(queue.count("q")).await;
-        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+        assert_unreachable(queue.count("q")).await;
     }
 }
 
@@ -134,15 +127,11 @@ async fn rabbitmq_killed_under_a_consumer_and_a_publisher() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(!waiting.is_finished() && !publishing.is_finished());
     broker.kill();
-    for error in [
-        ends_in_error(async { waiting.await.unwrap() }).await,
-        ends_in_error(async { publishing.await.unwrap() }).await,
-        ends_in_error(queue.count("q")).await,
-        ends_in_error(queue.publish("q", text("x"))).await,
-        ends_in_error(open_queue(&at, &fresh_scope(), &objects())).await,
-    ] {
-        assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
-    }
+    assert_unreachable(async { waiting.await.unwrap() }).await;
+    assert_unreachable(async { publishing.await.unwrap() }).await;
+    assert_unreachable(queue.count("q")).await;
+    assert_unreachable(queue.publish("q", text("x"))).await;
+    assert_unreachable(open_queue(&at, &fresh_scope(), &objects())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,9 +140,7 @@ async fn an_object_store_killed_under_requests() {
         return;
     };
     let at = endpoint(&format!("{}/bucket", server.url()));
-    epochcost_channels::client::create_bucket(&at)
-        .await
-        .unwrap();
+    create_bucket(&at).await.unwrap();
     let store = open_objects(&at, &fresh_scope()).unwrap();
     let working = tokio::spawn({
         let (store, body) = (store.clone(), Payload::from(vec![0_u8; 16 << 20]));
@@ -167,8 +154,6 @@ async fn an_object_store_killed_under_requests() {
     });
     tokio::time::sleep(Duration::from_millis(200)).await;
     server.kill();
-    let error = ends_in_error(async { working.await.unwrap() }).await;
-    assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
-    let error = ends_in_error(store.get("b", "k")).await;
-    assert!(matches!(error, ChannelError::Unreachable { .. }), "{error}");
+    assert_unreachable(async { working.await.unwrap() }).await;
+    assert_unreachable(store.get("b", "k")).await;
 }

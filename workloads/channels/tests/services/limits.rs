@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use epochcost_channels::client::{open_queue, open_tensors};
+use epochcost_channels::client::open_queue;
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
 use epochcost_channels::reference::{BUCKET, ByReference};
 use epochcost_channels::{
@@ -11,11 +11,12 @@ use epochcost_channels::{
     Scheme, SgdStep, TensorStore,
 };
 
-use super::{endpoint, fresh_scope, keys, objects, servers, text, values, vector};
+use super::{
+    LONG, NOT, endpoint, fresh_scope, keys, objects, servers, stored, taken, tensors, text, values,
+    vector,
+};
 
 const LIMIT: u64 = 1_000;
-const NOT: Duration = Duration::ZERO;
-const LONG: Duration = Duration::from_secs(60);
 
 fn large() -> Payload {
     vec![7_u8; 1_001].into()
@@ -27,12 +28,8 @@ async fn objects_left(objects: &ObjectStore) -> usize {
 
 fn limited_queue(objects: &ObjectStore) -> Queue {
     let memory = Arc::new(MemoryQueue::default());
-    Queue::new(Arc::new(ByReference::new(
-        memory,
-        objects.clone(),
-        LIMIT,
-        "m",
-    )))
+    let limited = ByReference::new(memory, objects.clone(), LIMIT, "m");
+    Queue::new(Arc::new(limited))
 }
 
 /// Every queue that there is here, with the object store behind it.
@@ -66,16 +63,8 @@ async fn large_messages_arrive_as_they_were_sent() {
             assert_eq!(found, Some(large()), "{name}");
         }
         queue.consume("peeked at", LONG).await.unwrap();
-        assert_eq!(
-            queue.consume("q", LONG).await.unwrap(),
-            Some(small),
-            "{name}"
-        );
-        assert_eq!(
-            queue.consume("q", LONG).await.unwrap(),
-            Some(large()),
-            "{name}"
-        );
+        assert_eq!(taken(&queue, "q").await, small, "{name}");
+        assert_eq!(taken(&queue, "q").await, large(), "{name}");
         // Its only receiver has it.
         assert_eq!(objects_left(&objects).await, 0, "{name}");
 
@@ -83,17 +72,10 @@ async fn large_messages_arrive_as_they_were_sent() {
             queue.bind("x", bound).await.unwrap();
         }
         queue.publish_fanout("x", large()).await.unwrap();
-        assert_eq!(
-            objects_left(&objects).await,
-            1,
-            "{name}: one object for all"
-        );
+        let left = objects_left(&objects).await;
+        assert_eq!(left, 1, "{name}: one object for all");
         for bound in ["a", "b"] {
-            assert_eq!(
-                queue.consume(bound, LONG).await.unwrap(),
-                Some(large()),
-                "{name}"
-            );
+            assert_eq!(taken(&queue, bound).await, large(), "{name}");
         }
     }
 }
@@ -106,11 +88,7 @@ async fn a_message_that_looks_like_a_reference_arrives_as_itself() {
         bytes.extend_from_slice(&[0; 30]);
         for message in [lookalike, bytes.into()] {
             queue.publish("q", message.clone()).await.unwrap();
-            assert_eq!(
-                queue.consume("q", LONG).await.unwrap(),
-                Some(message),
-                "{name}"
-            );
+            assert_eq!(taken(&queue, "q").await, message, "{name}");
         }
     }
 }
@@ -162,8 +140,8 @@ async fn messages_around_the_brokers_own_limit() {
         let message: Payload = body.into();
         queue.publish("q", message.clone()).await.unwrap();
         assert_eq!(objects_left(&behind).await, by_reference);
-        let found = queue.consume("q", LONG).await.unwrap();
-        assert!(found == Some(message), "{bytes} bytes came back otherwise");
+        let found = taken(&queue, "q").await;
+        assert!(found == message, "{bytes} bytes came back otherwise");
     }
 }
 
@@ -180,8 +158,8 @@ async fn messages_around_the_limit_of_sqs() {
         let message: Payload = vec![255_u8; bytes].into();
         queue.publish("q", message.clone()).await.unwrap();
         assert_eq!(objects_left(&behind).await, by_reference);
-        let found = queue.consume("q", LONG).await.unwrap();
-        assert!(found == Some(message), "{bytes} bytes came back otherwise");
+        let found = taken(&queue, "q").await;
+        assert!(found == message, "{bytes} bytes came back otherwise");
     }
 }
 
@@ -196,11 +174,8 @@ async fn stores() -> Vec<(&'static str, TensorStore)> {
     let module = servers::redis_with_module();
     urls.extend(module.map(|redis| ("Redis with the module", redis.url(), Scheme::Redis)));
     for (name, url, scheme) in urls {
-        let endpoint = endpoint(&format!("{url}?limit_bytes={LIMIT}")).with_scheme(scheme);
-        let store = open_tensors(&endpoint, &fresh_scope(), &objects)
-            .await
-            .unwrap();
-        all.push((name, store));
+        let url = format!("{url}?limit_bytes={LIMIT}");
+        all.push((name, tensors(&url, scheme).await));
     }
     all
 }
@@ -213,10 +188,6 @@ async fn large_tensors_are_computed_on_by_the_client() {
         weight_decay: 0.0,
     };
     let many = |value: f32| vector(&[value; 300]);
-    let of = |values: Vec<f32>| {
-        assert_eq!(values.len(), 300);
-        values[299]
-    };
     for (name, store) in stores().await {
         store.set("a", many(1.0)).await.unwrap();
         store.set("b", many(2.0)).await.unwrap();
@@ -238,45 +209,37 @@ async fn large_tensors_are_computed_on_by_the_client() {
         assert!(store.get_range("b", 299..301).await.is_err(), "{name}");
 
         store.mean("m", &keys(&["a", "b"])).await.unwrap();
-        assert_eq!(of(values(store.get("m").await.unwrap())), 1.5, "{name}");
+        assert_eq!(stored(&store, "m").await, [1.5; 300], "{name}");
         store.accumulate("sum", many(1.0)).await.unwrap();
         store.accumulate("sum", many(2.0)).await.unwrap();
-        assert_eq!(of(values(store.get("sum").await.unwrap())), 3.0, "{name}");
+        assert_eq!(stored(&store, "sum").await, [3.0; 300], "{name}");
         store.sgd("a", "b", step).await.unwrap();
-        assert_eq!(of(values(store.get("a").await.unwrap())), 0.0, "{name}");
-        assert_eq!(
-            of(values(store.get("a:velocity").await.unwrap())),
-            2.0,
-            "{name}"
-        );
+        assert_eq!(stored(&store, "a").await, [0.0; 300], "{name}");
+        assert_eq!(stored(&store, "a:velocity").await, [2.0; 300], "{name}");
         store
             .compute("a", OperationKind::Step(step), &keys(&["b", "b"]))
             .await
             .unwrap();
-        assert_eq!(of(values(store.get("a").await.unwrap())), -1.5, "{name}");
+        assert_eq!(stored(&store, "a").await, [-1.5; 300], "{name}");
         let rule = RobustRule::CoordinateMedian.into();
         store
             .robust_mean("r", rule, &keys(&["a", "b", "m"]))
             .await
             .unwrap();
-        assert_eq!(of(values(store.get("r").await.unwrap())), 1.5, "{name}");
+        assert_eq!(stored(&store, "r").await, [1.5; 300], "{name}");
 
-        assert!(
-            store.mean("m", &keys(&["a", "small"])).await.is_err(),
-            "{name}"
-        );
-        assert!(
-            store.accumulate("a", vector(&[1.0; 20])).await.is_err(),
-            "{name}"
-        );
-        assert_eq!(of(values(store.get("a").await.unwrap())), -1.5, "{name}");
+        let refused = store.mean("m", &keys(&["a", "small"])).await;
+        assert!(refused.is_err(), "{name}");
+        let refused = store.accumulate("a", vector(&[1.0; 20])).await;
+        assert!(refused.is_err(), "{name}");
+        assert_eq!(stored(&store, "a").await, [-1.5; 300], "{name}");
         let message = store.push("list", large()).await.unwrap_err().to_string();
         assert!(
             message.contains("over its limit of 1000"),
             "{name}: {message}"
         );
         store.set("a", vector(&[1.0])).await.unwrap();
-        assert_eq!(values(store.get("a").await.unwrap()), [1.0], "{name}");
+        assert_eq!(stored(&store, "a").await, [1.0], "{name}");
     }
 }
 

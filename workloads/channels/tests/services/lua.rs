@@ -10,7 +10,7 @@ use epochcost_channels::{OperationKind, Scheme, SgdStep, TensorStore};
 use epochcost_kernels::codec::encode_json;
 use epochcost_servers::{Redis, RedisSettings};
 
-use super::{endpoint, fresh_scope, keys, objects, servers, values, vector};
+use super::{endpoint, fresh_scope, keys, objects, servers, stored, tensors, vector};
 
 /// Elements: more than a script packs by one call.
 const LENGTH: usize = 257;
@@ -32,13 +32,7 @@ fn drawn(seed: u64) -> Vec<f32> {
 }
 
 async fn lua() -> Option<TensorStore> {
-    let objects = objects();
-    let endpoint = endpoint(&servers::redis()?.url()).with_scheme(Scheme::RedisLua);
-    Some(
-        open_tensors(&endpoint, &fresh_scope(), &objects)
-            .await
-            .unwrap(),
-    )
+    Some(tensors(&servers::redis()?.url(), Scheme::RedisLua).await)
 }
 
 /// Scripts compute in f64 and round once: exactly what this does.
@@ -54,12 +48,12 @@ async fn scripts_round_once_from_f64() {
     let mean: Vec<f64> = (0..LENGTH).map(|i| (a[i] + b[i] + c[i]) / 3.0).collect();
     let rounded = |values: &[f64]| values.iter().map(|x| *x as f32).collect::<Vec<_>>();
     store.mean("m", &names).await.unwrap();
-    assert_eq!(values(store.get("m").await.unwrap()), rounded(&mean));
+    assert_eq!(stored(&store, "m").await, rounded(&mean));
 
     store.accumulate("sum", vector(&drawn(0))).await.unwrap();
     store.accumulate("sum", vector(&drawn(1))).await.unwrap();
     let sum: Vec<f64> = (0..LENGTH).map(|i| a[i] + b[i]).collect();
-    assert_eq!(values(store.get("sum").await.unwrap()), rounded(&sum));
+    assert_eq!(stored(&store, "sum").await, rounded(&sum));
 
     let step = SgdStep {
         learning_rate: 0.01,
@@ -81,8 +75,8 @@ async fn scripts_round_once_from_f64() {
             v[i] = velocity as f32;
             w[i] = (f64::from(w[i]) - rate * velocity) as f32;
         }
-        assert_eq!(values(store.get("w:velocity").await.unwrap()), v);
-        assert_eq!(values(store.get("w").await.unwrap()), w);
+        assert_eq!(stored(&store, "w:velocity").await, v);
+        assert_eq!(stored(&store, "w").await, w);
     }
 }
 
@@ -94,28 +88,22 @@ async fn scripts_are_near_the_kernels() {
     let kernels = TensorStore::new(Arc::new(MemoryTensors::default()));
     let names: Vec<String> = (0..24).map(|i| format!("g{i}")).collect();
     for (seed, name) in names.iter().enumerate() {
-        store.set(name, vector(&drawn(seed as u64))).await.unwrap();
-        kernels
-            .set(name, vector(&drawn(seed as u64)))
-            .await
-            .unwrap();
+        let drawn = vector(&drawn(seed as u64));
+        store.set(name, drawn.clone()).await.unwrap();
+        kernels.set(name, drawn).await.unwrap();
     }
     store.mean("m", &names).await.unwrap();
     kernels.mean("m", &names).await.unwrap();
-    let found = values(store.get("m").await.unwrap());
-    let expected = values(kernels.get("m").await.unwrap());
+    let found = stored(&store, "m").await;
+    let expected = stored(&kernels, "m").await;
     let mut differing = 0;
     for i in 0..LENGTH {
         let largest: f32 = (0..24).map(|seed| drawn(seed)[i].abs()).sum();
         // A sum of n numbers is off by at most n - 1 roundings of what it passes.
         let bound = 24.0 * f32::EPSILON * largest / 24.0;
-        assert!(
-            (found[i] - expected[i]).abs() <= bound,
-            "{i}: {} {}",
-            found[i],
-            expected[i]
-        );
-        differing += usize::from(found[i] != expected[i]);
+        let (found, expected) = (found[i], expected[i]);
+        assert!((found - expected).abs() <= bound, "{i}: {found} {expected}");
+        differing += usize::from(found != expected);
     }
     assert!(differing > 0, "f64 and f32 gave the same bits everywhere");
 }
@@ -187,5 +175,5 @@ async fn scripts_that_redis_forgot_are_loaded_again() {
     store.accumulate(&sum, one.clone()).await.unwrap();
     lua.forget_scripts().await.unwrap();
     store.accumulate(&sum, one).await.unwrap();
-    assert_eq!(values(store.get(&sum).await.unwrap()), [2.0]);
+    assert_eq!(stored(&store, &sum).await, [2.0]);
 }

@@ -18,10 +18,17 @@ mod servers;
 mod tensors;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use epochcost_channels::client::open_tensors;
 use epochcost_channels::memory::MemoryObjects;
-use epochcost_channels::{Endpoint, ObjectStore, Payload, Scope};
+use epochcost_channels::{
+    ChannelError, Endpoint, ObjectStore, Payload, Queue, Scheme, Scope, TensorStore,
+};
 use uuid::Uuid;
+
+const NOT: Duration = Duration::ZERO;
+const LONG: Duration = Duration::from_secs(60);
 
 fn endpoint(url: &str) -> Endpoint {
     url.parse().unwrap()
@@ -36,6 +43,12 @@ fn fresh_scope() -> Scope {
     format!("test-{}", Uuid::new_v4()).parse().unwrap()
 }
 
+/// A tensor store of a scope of its own.
+async fn tensors(url: &str, scheme: Scheme) -> TensorStore {
+    let at = endpoint(url).with_scheme(scheme);
+    open_tensors(&at, &fresh_scope(), &objects()).await.unwrap()
+}
+
 fn text(text: &str) -> Payload {
     text.as_bytes().to_vec().into()
 }
@@ -47,6 +60,21 @@ fn vector(values: &[f32]) -> Payload {
 fn values(tensor: Option<Payload>) -> Vec<f32> {
     let tensor = tensor.expect("a tensor");
     epochcost_kernels::codec::decode_f32(tensor.bytes().unwrap()).unwrap()
+}
+
+/// Numbers of the tensor `key`.
+async fn stored(store: &TensorStore, key: &str) -> Vec<f32> {
+    values(store.get(key).await.unwrap())
+}
+
+/// The next message of a queue, which is waited for.
+async fn taken(queue: &Queue, from: &str) -> Payload {
+    let message = queue.consume(from, LONG).await.unwrap();
+    message.expect("a message")
+}
+
+fn is_missing(error: &ChannelError, absent: &str) -> bool {
+    matches!(error, ChannelError::Missing { key, .. } if key == absent)
 }
 
 fn keys(names: &[&str]) -> Vec<String> {

@@ -34,55 +34,33 @@ async fn backends() -> Vec<(&'static str, ObjectStore, Option<ObjectServer>)> {
 #[tokio::test]
 async fn objects_are_kept_listed_read_in_part_and_deleted() {
     for (name, store, _server) in backends().await {
-        assert_eq!(store.get("tmp", "a").await.unwrap(), None, "{name}");
-        assert_eq!(
-            store.get_range("tmp", "a", 0..1).await.unwrap(),
-            None,
-            "{name}"
-        );
+        let read = async |bucket: &str, key: &str| store.get(bucket, key).await.unwrap();
+        assert_eq!(read("tmp", "a").await, None, "{name}");
+        let part = store.get_range("tmp", "a", 0..1).await.unwrap();
+        assert_eq!(part, None, "{name}");
         for key in ["1_0", "1_1", "2_0", "log/ü 1"] {
             store.put("tmp", key, text(key)).await.unwrap();
         }
         store.put("merged", "1_0", text("other")).await.unwrap();
         store.put("tmp", "1_0", text("replaced")).await.unwrap();
         store.put("tmp", "empty", text("")).await.unwrap();
-        assert_eq!(
-            store.get("tmp", "1_0").await.unwrap(),
-            Some(text("replaced")),
-            "{name}"
-        );
-        assert_eq!(
-            store.get("tmp", "log/ü 1").await.unwrap(),
-            Some(text("log/ü 1")),
-            "{name}"
-        );
-        assert_eq!(
-            store.get("tmp", "empty").await.unwrap(),
-            Some(text("")),
-            "{name}"
-        );
+        for (key, content) in [("1_0", "replaced"), ("log/ü 1", "log/ü 1"), ("empty", "")] {
+            assert_eq!(read("tmp", key).await, Some(text(content)), "{name}");
+        }
         let part = store.get_range("tmp", "1_0", 2..5).await.unwrap();
         assert_eq!(part, Some(text("pla")), "{name}");
         let page = store.list("tmp", "1_", None).await.unwrap();
         assert_eq!(*page.keys, keys(&["1_0", "1_1"]), "{name}");
         assert!(!page.truncated, "{name}");
         let page = store.list("tmp", "", Some("1_0")).await.unwrap();
-        assert_eq!(
-            *page.keys,
-            keys(&["1_1", "2_0", "empty", "log/ü 1"]),
-            "{name}"
-        );
-        store
-            .delete("tmp", &keys(&["1_0", "none", "2_0"]))
-            .await
-            .unwrap();
+        let after = keys(&["1_1", "2_0", "empty", "log/ü 1"]);
+        assert_eq!(*page.keys, after, "{name}");
+        let deleted = keys(&["1_0", "none", "2_0"]);
+        store.delete("tmp", &deleted).await.unwrap();
         let page = store.list("tmp", "", None).await.unwrap();
         assert_eq!(*page.keys, keys(&["1_1", "empty", "log/ü 1"]), "{name}");
-        assert_eq!(
-            store.get("merged", "1_0").await.unwrap(),
-            Some(text("other")),
-            "{name}"
-        );
+        let other = read("merged", "1_0").await;
+        assert_eq!(other, Some(text("other")), "{name}");
     }
 }
 
@@ -90,10 +68,8 @@ async fn objects_are_kept_listed_read_in_part_and_deleted() {
 async fn a_page_holds_a_thousand_keys() {
     for (name, store, _server) in backends().await {
         for key in 0..1_001 {
-            store
-                .put("b", &format!("{key:04}"), text("x"))
-                .await
-                .unwrap();
+            let key = format!("{key:04}");
+            store.put("b", &key, text("x")).await.unwrap();
         }
         let page = store.list("b", "", None).await.unwrap();
         assert_eq!((page.keys.len(), page.truncated), (1_000, true), "{name}");

@@ -8,10 +8,7 @@ use epochcost_channels::embedded::QueueServer;
 use epochcost_channels::memory::MemoryQueue;
 use epochcost_channels::{ChannelError, ObjectStore, Queue, Scope};
 
-use super::{endpoint, fresh_scope, objects, servers, text};
-
-const NOT: Duration = Duration::ZERO;
-const LONG: Duration = Duration::from_secs(60);
+use super::{LONG, NOT, endpoint, fresh_scope, is_missing, objects, servers, taken, text};
 
 /// A queue under test, and a second client of it.
 struct Backend {
@@ -104,11 +101,7 @@ async fn a_peek_leaves_the_message_where_it_is() {
             }
         }
         queue.replace("q", text("3")).await.unwrap();
-        assert_eq!(
-            other.consume("q", LONG).await.unwrap(),
-            Some(text("3")),
-            "{name}"
-        );
+        assert_eq!(taken(&other, "q").await, text("3"), "{name}");
         assert_eq!(other.peek("q").await.unwrap(), None, "{name}");
     }
 }
@@ -126,11 +119,7 @@ async fn a_purge_drops_what_waits_and_nothing_else() {
         assert_eq!(queue.count("q").await.unwrap(), 0, "{name}");
         assert_eq!(queue.count("p").await.unwrap(), 1, "{name}");
         queue.publish("q", text("4")).await.unwrap();
-        assert_eq!(
-            queue.consume("q", LONG).await.unwrap(),
-            Some(text("4")),
-            "{name}"
-        );
+        assert_eq!(taken(&queue, "q").await, text("4"), "{name}");
     }
 }
 
@@ -139,10 +128,7 @@ async fn a_fan_out_reaches_every_bound_queue() {
     for backend in backends().await {
         let (name, queue) = (backend.name, backend.queue);
         let missing = queue.publish_fanout("x", text("lost")).await.unwrap_err();
-        assert!(
-            matches!(&missing, ChannelError::Missing { key, .. } if key == "x"),
-            "{name}: {missing}"
-        );
+        assert!(is_missing(&missing, "x"), "{name}: {missing}");
         // Binding creates the queue, and twice is once.
         for bound in ["a", "b", "b"] {
             queue.bind("x", bound).await.unwrap();
@@ -152,8 +138,7 @@ async fn a_fan_out_reaches_every_bound_queue() {
         for bound in ["a", "b"] {
             assert_eq!(queue.count(bound).await.unwrap(), 2, "{name}");
             for message in ["1", "2"] {
-                let found = queue.consume(bound, LONG).await.unwrap();
-                assert_eq!(found, Some(text(message)), "{name}");
+                assert_eq!(taken(&queue, bound).await, text(message), "{name}");
             }
         }
     }
@@ -171,11 +156,7 @@ async fn a_message_wakes_a_consumer_that_waits() {
         // It took one, and left the next to others.
         backend.other.publish("q", text("2")).await.unwrap();
         assert_eq!(backend.other.count("q").await.unwrap(), 1, "{name}");
-        assert_eq!(
-            backend.other.consume("q", LONG).await.unwrap(),
-            Some(text("2")),
-            "{name}"
-        );
+        assert_eq!(taken(&backend.other, "q").await, text("2"), "{name}");
     }
 }
 
@@ -223,18 +204,13 @@ async fn many_consumers_share_what_comes() {
             })
             .collect();
         for number in 0..40 {
-            backend
-                .other
-                .publish("q", text(&number.to_string()))
-                .await
-                .unwrap();
+            let message = text(&number.to_string());
+            backend.other.publish("q", message).await.unwrap();
         }
         let mut found = Vec::new();
         for consumer in consumers {
             for message in consumer.await.unwrap() {
-                let message = std::str::from_utf8(message.bytes().unwrap())
-                    .unwrap()
-                    .to_owned();
+                let message = std::str::from_utf8(message.bytes().unwrap()).unwrap();
                 found.push(message.parse::<u32>().unwrap());
             }
         }

@@ -6,7 +6,7 @@ use epochcost_channels::memory::MemoryTensors;
 use epochcost_channels::{RobustMean, RobustRule, TensorStore};
 
 use super::tensors::backends;
-use super::{keys, values, vector};
+use super::{keys, stored, vector};
 
 const MEDIAN: RobustRule = RobustRule::CoordinateMedian;
 const GEOMETRIC: RobustRule = RobustRule::GeometricMedian {
@@ -38,7 +38,7 @@ async fn fill(store: &TensorStore, vectors: &[&[f32]]) -> Vec<String> {
 
 async fn robust(store: &TensorStore, mean: RobustMean, sources: &[String]) -> Vec<f32> {
     store.robust_mean("r", mean, sources).await.unwrap();
-    let found = values(store.get("r").await.unwrap());
+    let found = stored(store, "r").await;
     store.delete(&keys(&["r"])).await.unwrap();
     found
 }
@@ -134,7 +134,7 @@ async fn clipping_goes_on_from_its_destination() {
         for expected in [[3.0, 4.0], [4.5, 6.0]] {
             let done = store.robust_mean("v", clipped(5.0).into(), &sources).await;
             done.unwrap();
-            let found = values(store.get("v").await.unwrap());
+            let found = stored(store, "v").await;
             assert!(near(&found, &expected), "{name} {found:?}");
         }
         store.set("v", vector(&[1.0])).await.unwrap();

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use epochcost_channels::client::{open_objects, open_tensors};
 use epochcost_channels::embedded::TensorServer;
 use epochcost_channels::memory::MemoryTensors;
-use epochcost_channels::{ChannelError, OperationKind, RobustRule, Scheme, SgdStep, TensorStore};
+use epochcost_channels::{OperationKind, RobustRule, Scheme, SgdStep, TensorStore};
 
-use super::{endpoint, fresh_scope, keys, objects, servers, text, values, vector};
+use super::{
+    endpoint, fresh_scope, is_missing, keys, objects, servers, stored, text, values, vector,
+};
 
 /// A tensor store under test.
 pub struct Backend {
@@ -53,13 +55,9 @@ pub async fn backends() -> Vec<Backend> {
 }
 
 async fn opened(name: &'static str, url: &str, scheme: Scheme) -> Backend {
-    let objects = objects();
-    let endpoint = endpoint(url).with_scheme(scheme);
     Backend {
         name,
-        store: open_tensors(&endpoint, &fresh_scope(), &objects)
-            .await
-            .unwrap(),
+        store: super::tensors(url, scheme).await,
         _server: None,
     }
 }
@@ -78,11 +76,7 @@ async fn values_are_kept_read_in_part_and_deleted() {
         assert_eq!(store.get_range("k", 0..1).await.unwrap(), None, "{name}");
         store.set("k", vector(&[1.0, 2.0, 3.0])).await.unwrap();
         store.set("empty", vector(&[])).await.unwrap();
-        assert_eq!(
-            values(store.get("k").await.unwrap()),
-            [1.0, 2.0, 3.0],
-            "{name}"
-        );
+        assert_eq!(stored(&store, "k").await, [1.0, 2.0, 3.0], "{name}");
         let part = store.get_range("k", 1..3).await.unwrap();
         assert_eq!(values(part), [2.0, 3.0], "{name}");
         assert_eq!(
@@ -112,41 +106,29 @@ async fn values_are_kept_read_in_part_and_deleted() {
 #[tokio::test]
 async fn reductions_and_steps_by_hand() {
     for backend in backends().await {
-        let (name, store) = (backend.name, &backend.store);
+        let (name, store) = (backend.name, backend.store.clone());
         store.set("a", vector(&[1.0, 2.0])).await.unwrap();
         store.set("b", vector(&[3.0, -4.0])).await.unwrap();
         store.accumulate("sum", vector(&[1.0, 2.0])).await.unwrap();
         store.accumulate("sum", vector(&[0.5, 0.5])).await.unwrap();
-        assert_eq!(
-            values(store.get("sum").await.unwrap()),
-            [1.5, 2.5],
-            "{name}"
-        );
+        assert_eq!(stored(&store, "sum").await, [1.5, 2.5], "{name}");
         store.mean("m", &keys(&["a", "b"])).await.unwrap();
-        assert_eq!(values(store.get("m").await.unwrap()), [2.0, -1.0], "{name}");
+        assert_eq!(stored(&store, "m").await, [2.0, -1.0], "{name}");
         // The destination may be a source, and a source may repeat.
         store.mean("m", &keys(&["m", "m", "b", "b"])).await.unwrap();
-        assert_eq!(values(store.get("m").await.unwrap()), [2.5, -2.5], "{name}");
+        assert_eq!(stored(&store, "m").await, [2.5, -2.5], "{name}");
 
         store.set("w", vector(&[1.0, 2.0])).await.unwrap();
         store.set("g", vector(&[1.0, -1.0])).await.unwrap();
         store.sgd("w", "g", STEP).await.unwrap();
-        assert_eq!(values(store.get("w").await.unwrap()), [0.5, 2.5], "{name}");
-        assert_eq!(
-            values(store.get("w:velocity").await.unwrap()),
-            [1.0, -1.0],
-            "{name}"
-        );
+        assert_eq!(stored(&store, "w").await, [0.5, 2.5], "{name}");
+        assert_eq!(stored(&store, "w:velocity").await, [1.0, -1.0], "{name}");
         // v = 0.5·1 + 1 = 1.5; w = 0.5 - 0.5·1.5.
         store
             .compute("w", OperationKind::Step(STEP), &keys(&["g", "g"]))
             .await
             .unwrap();
-        assert_eq!(
-            values(store.get("w").await.unwrap()),
-            [-0.25, 3.25],
-            "{name}"
-        );
+        assert_eq!(stored(&store, "w").await, [-0.25, 3.25], "{name}");
         let plain = SgdStep {
             momentum: 0.0,
             weight_decay: 1.0,
@@ -154,7 +136,7 @@ async fn reductions_and_steps_by_hand() {
         };
         store.set("x", vector(&[2.0, 2.0])).await.unwrap();
         store.sgd("x", "g", plain).await.unwrap();
-        assert_eq!(values(store.get("x").await.unwrap()), [0.5, 1.5], "{name}");
+        assert_eq!(stored(&store, "x").await, [0.5, 1.5], "{name}");
         assert_eq!(store.get("x:velocity").await.unwrap(), None, "{name}");
 
         let five = ["0", "1", "2", "3", "4"];
@@ -168,11 +150,7 @@ async fn reductions_and_steps_by_hand() {
         ] {
             let done = store.robust_mean("r", rule.into(), &keys(&five)).await;
             done.unwrap();
-            assert_eq!(
-                values(store.get("r").await.unwrap()),
-                [expected],
-                "{name} {rule:?}"
-            );
+            assert_eq!(stored(&store, "r").await, [expected], "{name} {rule:?}");
         }
     }
 }
@@ -196,10 +174,7 @@ async fn texts_are_averaged_to_the_same_bytes() {
         assert_eq!(store.json_mean("list", 9).await.unwrap(), mean, "{name}");
         assert!(store.json_mean("list", 0).await.is_err(), "{name}");
         let missing = store.json_mean("none", 1).await.unwrap_err();
-        assert!(
-            matches!(missing, ChannelError::Missing { key, .. } if key == "none"),
-            "{name}"
-        );
+        assert!(is_missing(&missing, "none"), "{name}");
         store.push("empty", text("[]")).await.unwrap();
         assert_eq!(
             store.json_mean("empty", 1).await.unwrap(),
@@ -221,34 +196,29 @@ async fn a_command_that_fails_changes_nothing_and_says_why() {
         store.set("b", vector(&[1.0])).await.unwrap();
         store.set("ragged", vec![0; 5].into()).await.unwrap();
         store.push("list", text("[1]")).await.unwrap();
-        assert!(store.mean("a", &keys(&["a", "b"])).await.is_err(), "{name}");
-        assert!(store.mean("a", &[]).await.is_err(), "{name}");
-        assert!(store.mean("a", &keys(&["ragged"])).await.is_err(), "{name}");
-        assert!(store.mean("a", &keys(&["list"])).await.is_err(), "{name}");
-        assert!(
-            store.accumulate("a", vector(&[1.0])).await.is_err(),
-            "{name}"
-        );
-        assert!(
-            store.accumulate("new", vec![0; 5].into()).await.is_err(),
-            "{name}"
-        );
-        assert!(store.sgd("a", "b", STEP).await.is_err(), "{name}");
-        assert!(store.get("list").await.is_err(), "{name}");
-        assert!(store.push("a", text("[1]")).await.is_err(), "{name}");
+        for (number, failed) in [
+            store.mean("a", &keys(&["a", "b"])).await,
+            store.mean("a", &[]).await,
+            store.mean("a", &keys(&["ragged"])).await,
+            store.mean("a", &keys(&["list"])).await,
+            store.accumulate("a", vector(&[1.0])).await,
+            store.accumulate("new", vec![0; 5].into()).await,
+            store.sgd("a", "b", STEP).await,
+            store.get("list").await.map(drop),
+            store.push("a", text("[1]")).await,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert!(failed.is_err(), "{name}: {number}");
+        }
         for (sources, absent) in [(["a", "no \"ü\""], "no \"ü\""), (["none", "b"], "none")] {
             let missing = store.mean("a", &keys(&sources)).await.unwrap_err();
-            assert!(
-                matches!(&missing, ChannelError::Missing { key, .. } if key == absent),
-                "{name}: {missing}"
-            );
+            assert!(is_missing(&missing, absent), "{name}: {missing}");
         }
         let missing = store.sgd("none", "a", STEP).await.unwrap_err();
-        assert!(
-            matches!(missing, ChannelError::Missing { key, .. } if key == "none"),
-            "{name}"
-        );
-        assert_eq!(values(store.get("a").await.unwrap()), [1.0, 2.0], "{name}");
+        assert!(is_missing(&missing, "none"), "{name}");
+        assert_eq!(stored(&store, "a").await, [1.0, 2.0], "{name}");
         assert_eq!(store.get("new").await.unwrap(), None, "{name}");
         assert_eq!(store.get("a:velocity").await.unwrap(), None, "{name}");
     }
@@ -266,11 +236,7 @@ async fn additions_at_once_all_count() {
         for added in adding.collect::<Vec<_>>() {
             added.await.unwrap().unwrap();
         }
-        assert_eq!(
-            values(store.get("sum").await.unwrap()),
-            [16.0; 300],
-            "{name}"
-        );
+        assert_eq!(stored(&store, "sum").await, [16.0; 300], "{name}");
     }
 }
 
@@ -290,20 +256,13 @@ async fn what_another_scope_left_on_the_same_server_is_not_met() {
         all.push(endpoint(&redis.url()));
     }
     for endpoint in all {
-        let earlier = open_tensors(&endpoint, &fresh_scope(), &objects)
-            .await
-            .unwrap();
-        let later = open_tensors(&endpoint, &fresh_scope(), &objects)
-            .await
-            .unwrap();
+        let open = async || open_tensors(&endpoint, &fresh_scope(), &objects).await;
+        let (earlier, later) = (open().await.unwrap(), open().await.unwrap());
         earlier.set("w", vector(&[1.0])).await.unwrap();
         earlier.push("list", text("[1]")).await.unwrap();
         assert_eq!(later.get("w").await.unwrap(), None, "{endpoint}");
         let missing = later.mean("m", &keys(&["w"])).await.unwrap_err();
-        assert!(
-            matches!(missing, ChannelError::Missing { key, .. } if key == "w"),
-            "{endpoint}"
-        );
+        assert!(is_missing(&missing, "w"), "{endpoint}");
         assert!(later.json_mean("list", 1).await.is_err(), "{endpoint}");
     }
 }

@@ -37,6 +37,25 @@ fn error_after(name: &str, file: &str, change: impl FnOnce(&mut Vec<u8>)) -> Dat
     error
 }
 
+macro_rules! assert_is {
+    ($error:expr, $pattern:pat) => {
+        let error = $error;
+        assert!(matches!(error, $pattern), "{error}");
+    };
+}
+
+/// The remedy names a file that is packed, or where other programs put it.
+fn assert_finds(name: &str, dir: &Path, others: [&str; 2]) {
+    for other in others.map(|other| dir.join(other)) {
+        fs::create_dir_all(other.parent().unwrap()).unwrap();
+        fs::write(&other, "").unwrap();
+        let error = inspect(name, dir).unwrap_err().to_string();
+        let told = format!("found {}: ", other.display());
+        assert!(error.contains(&told), "{error}");
+        fs::remove_file(&other).unwrap();
+    }
+}
+
 #[test]
 fn a_truncated_file() {
     for (name, file) in [
@@ -63,7 +82,7 @@ fn a_truncated_file() {
 #[test]
 fn a_file_of_the_wrong_size() {
     let error = error_after("synthetic-cifar10", "test_batch.bin", |bytes| bytes.push(0));
-    assert!(matches!(error, DatasetError::Oversized { .. }), "{error}");
+    assert_is!(error, DatasetError::Oversized { .. });
 }
 
 #[test]
@@ -73,7 +92,7 @@ fn a_corrupted_pixel() {
         ("synthetic-mnist", "t10k-images-idx3-ubyte"),
     ] {
         let error = error_after(name, file, |bytes| bytes[500] ^= 0x10);
-        assert!(matches!(error, DatasetError::Corrupted { .. }), "{error}");
+        assert_is!(error, DatasetError::Corrupted { .. });
     }
 }
 
@@ -82,31 +101,25 @@ fn a_label_that_is_no_class() {
     let error = error_after("synthetic-cifar10", "data_batch_2.bin", |bytes| {
         bytes[4 * 3073] = 10;
     });
-    assert!(
-        matches!(
-            error,
-            DatasetError::Label {
-                record: 4,
-                found: 10,
-                classes: 10,
-                ..
-            }
-        ),
-        "{error}"
+    assert_is!(
+        error,
+        DatasetError::Label {
+            record: 4,
+            found: 10,
+            classes: 10,
+            ..
+        }
     );
     let error = error_after("synthetic-mnist", "t10k-labels-idx1-ubyte", |bytes| {
         bytes[8] = 255;
     });
-    assert!(
-        matches!(
-            error,
-            DatasetError::Label {
-                record: 0,
-                found: 255,
-                ..
-            }
-        ),
-        "{error}"
+    assert_is!(
+        error,
+        DatasetError::Label {
+            record: 0,
+            found: 255,
+            ..
+        }
     );
 }
 
@@ -116,16 +129,13 @@ fn a_wrong_magic_number() {
     let error = error_after("synthetic-mnist", "train-images-idx3-ubyte", |bytes| {
         bytes[..4].reverse();
     });
-    assert!(
-        matches!(
-            error,
-            DatasetError::Magic {
-                found: 0x0308_0000,
-                expected: 0x0803,
-                ..
-            }
-        ),
-        "{error}"
+    assert_is!(
+        error,
+        DatasetError::Magic {
+            found: 0x0308_0000,
+            expected: 0x0803,
+            ..
+        }
     );
 }
 
@@ -155,40 +165,17 @@ fn a_missing_file_or_directory() {
     ] {
         assert!(matches!(&error, DatasetError::Missing { path: missing, .. } if *missing == path));
     }
-    // Packed, or where other programs put it: the remedy names it.
-    for other in [
-        "data_batch_4.bin.gz",
-        "cifar-10-batches-bin/data_batch_4.bin",
-    ] {
-        let other = dir.join(other);
-        fs::create_dir_all(other.parent().unwrap()).unwrap();
-        fs::write(&other, "").unwrap();
-        let error = inspect("synthetic-cifar10", &dir).unwrap_err().to_string();
-        assert!(
-            error.contains(&format!("found {}: ", other.display())),
-            "{error}"
-        );
-        fs::remove_file(&other).unwrap();
-    }
+    let packed = "data_batch_4.bin.gz";
+    let elsewhere = "cifar-10-batches-bin/data_batch_4.bin";
+    assert_finds("synthetic-cifar10", &dir, [packed, elsewhere]);
     let (_root, digits) = made("synthetic-mnist");
     fs::remove_file(digits.join("train-images-idx3-ubyte")).unwrap();
-    for other in [
-        "MNIST/raw/train-images-idx3-ubyte",
-        "train-images.idx3-ubyte",
-    ] {
-        let other = digits.join(other);
-        fs::create_dir_all(other.parent().unwrap()).unwrap();
-        fs::write(&other, "").unwrap();
-        let error = inspect("synthetic-mnist", &digits).unwrap_err().to_string();
-        assert!(
-            error.contains(&format!("found {}: ", other.display())),
-            "{error}"
-        );
-        fs::remove_file(&other).unwrap();
-    }
+    let elsewhere = "MNIST/raw/train-images-idx3-ubyte";
+    let otherwise = "train-images.idx3-ubyte";
+    assert_finds("synthetic-mnist", &digits, [elsewhere, otherwise]);
     for name in ["cifar10", "mnist", "synthetic-cifar10", "synthetic-mnist"] {
         let error = open(name, &dir.join("nowhere")).unwrap_err();
-        assert!(matches!(error, DatasetError::Missing { .. }), "{error}");
+        assert_is!(error, DatasetError::Missing { .. });
     }
 }
 
@@ -197,34 +184,25 @@ fn a_published_set_is_held_to_the_published_files() {
     let (_root, dir) = made("synthetic-cifar10");
     // The right form, far too small.
     let error = open("cifar10", &dir).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            DatasetError::Truncated {
-                expected_bytes: 30_730_000,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains("cifar-10-binary.tar.gz"),
-        "{error}"
+    let told = error.to_string();
+    assert!(told.contains("cifar-10-binary.tar.gz"), "{told}");
+    assert_is!(
+        error,
+        DatasetError::Truncated {
+            expected_bytes: 30_730_000,
+            ..
+        }
     );
     // The right size and form, other content.
     edit(&dir.join("data_batch_1.bin"), |bytes| {
         bytes.resize(30_730_000, 0)
     });
-    let error = open("cifar10", &dir).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            DatasetError::Corrupted {
-                algorithm: "SHA-1",
-                ..
-            }
-        ),
-        "{error}"
+    assert_is!(
+        open("cifar10", &dir).unwrap_err(),
+        DatasetError::Corrupted {
+            algorithm: "SHA-1",
+            ..
+        }
     );
 }
 
@@ -245,7 +223,7 @@ fn a_bad_manifest() {
         ("{", "", "expected"),
     ] {
         let error = error_after("synthetic-mnist", MANIFEST_FILE, replace(from, to));
-        assert!(matches!(error, DatasetError::Manifest { .. }), "{error}");
         assert!(error.to_string().contains(reason), "{error}");
+        assert_is!(error, DatasetError::Manifest { .. });
     }
 }

@@ -35,11 +35,8 @@ fn a_seed_gives_the_same_bytes_everywhere() {
     ];
     for (name, sha256) in golden {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(
-            make(name, &root.path().join("set"), SMALL).sha256,
-            sha256,
-            "{name}"
-        );
+        let set = make(name, &root.path().join("set"), SMALL);
+        assert_eq!(set.sha256, sha256, "{name}");
     }
 }
 
@@ -47,14 +44,12 @@ fn a_seed_gives_the_same_bytes_everywhere() {
 fn other_seeds_give_other_images() {
     let root = tempfile::tempdir().unwrap();
     let one = make("synthetic-mnist", &root.path().join("one"), SMALL);
-    let two = make(
-        "synthetic-mnist",
-        &root.path().join("two"),
-        Generate { seed: 8, ..SMALL },
-    );
-    for index in 0..SMALL.test {
-        assert!((0..SMALL.train).all(|other| one.test.pixels(index) != one.train.pixels(other)));
-        assert!((0..SMALL.train).all(|other| one.test.pixels(index) != two.train.pixels(other)));
+    let other = Generate { seed: 8, ..SMALL };
+    let two = make("synthetic-mnist", &root.path().join("two"), other);
+    for (index, train) in
+        (0..SMALL.test).flat_map(|index| [(index, &one.train), (index, &two.train)])
+    {
+        assert!((0..SMALL.train).all(|other| one.test.pixels(index) != train.pixels(other)));
     }
 }
 
@@ -70,11 +65,8 @@ fn counts_and_classes_are_as_asked() {
             let mut counts = [0usize; 10];
             (0..split.samples()).for_each(|index| counts[usize::from(split.label(index))] += 1);
             let fair = split.samples() / 10;
-            assert!(
-                counts
-                    .iter()
-                    .all(|&count| count == fair || count == fair + 1)
-            );
+            let is_fair = |count: &usize| (fair..=fair + 1).contains(count);
+            assert!(counts.iter().all(is_fair), "{counts:?}");
         }
         let seen = inspect(name, &dir).unwrap();
         assert_eq!((seen.train, seen.test), (103, 21));

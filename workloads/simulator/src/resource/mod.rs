@@ -20,11 +20,12 @@ pub(crate) struct Resource(Arc<Shared>);
 
 struct Shared {
     engine: Engine,
+    /// Units per second.
+    capacity: f64,
     state: Mutex<State>,
 }
 
 struct State {
-    capacity: f64,
     updated: u64,
     classes: Vec<Class>,
     uses: Vec<Use>,
@@ -91,8 +92,8 @@ impl Resource {
     pub(crate) fn new(engine: &Engine, capacity: f64) -> Self {
         Self(Arc::new(Shared {
             engine: engine.clone(),
+            capacity,
             state: Mutex::new(State {
-                capacity,
                 updated: engine.now(),
                 classes: Vec::new(),
                 uses: Vec::new(),
@@ -112,6 +113,12 @@ impl Resource {
     pub(crate) async fn consume_as(&self, users: u64, amount: f64, cap: f64) {
         if amount <= 0.0 {
             return;
+        }
+        // Nobody leaves or takes anything of what has no end.
+        if self.0.capacity.is_infinite() {
+            let alone = nanoseconds(amount / cap).max(1);
+            let engine = &self.0.engine;
+            return engine.until(engine.now().saturating_add(alone)).await;
         }
         Consume {
             shared: self.0.clone(),
@@ -145,7 +152,7 @@ impl Tick for Shared {
             state.planned = None;
         }
         state.serve(now);
-        state.allocate();
+        state.allocate(self.capacity);
         self.plan(&mut state, now);
     }
 }
@@ -182,8 +189,8 @@ impl State {
 
     /// Sets max-min fair rates: classes by rising cap, each at most an even share of
     /// what is left.
-    fn allocate(&mut self) {
-        let mut left = self.capacity;
+    fn allocate(&mut self, capacity: f64) {
+        let mut left = capacity;
         let mut users: usize = self.classes.iter().map(|class| class.users).sum();
         for class in &mut self.classes {
             class.rate = class.cap.min(left / users as f64);
@@ -283,7 +290,7 @@ impl Future for Consume {
             let now = shared.engine.now();
             state.serve(now);
             self.user = Some(state.admit(self.users, self.amount, self.cap, context.waker()));
-            state.allocate();
+            state.allocate(shared.capacity);
             shared.plan(&mut state, now);
             return Poll::Pending;
         };
@@ -306,7 +313,7 @@ impl Drop for Consume {
         let mut state = locked(&self.shared.state);
         state.serve(now);
         state.release(user, self.cap);
-        state.allocate();
+        state.allocate(self.shared.capacity);
         self.shared.plan(&mut state, now);
     }
 }

@@ -1,20 +1,14 @@
 //! Representatives of workers that are alike give what the simulation of every worker gives.
 
 use epochcost_channels::Traffic;
-use epochcost_simulator::profile::{Constant, Profile};
+use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{
     Options, Simulated, Simulation, SimulationError, simulate, simulated_workers,
 };
 use epochcost_systems::{Fault, FaultKind, Fidelity, Symmetry, find, find_model, systems};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::support::{job, simulation};
-
-fn shipped(name: &str) -> Profile<Constant> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../harness/profiles");
-    let text = std::fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
-    serde_yaml::from_str(&text).unwrap()
-}
+use crate::support::{closed_form, exchanged, job, job_of, shipped, simulation};
 
 /// Systems whose requests grow with W², under every setting that changes how they exchange.
 fn settings() -> Vec<(&'static str, Fidelity, Value)> {
@@ -40,21 +34,20 @@ fn of(
     workers: usize,
     profile: &Profile<f64>,
 ) -> Simulation {
-    let found = find(system).unwrap();
-    let overrides: Map<String, Value> = serde_json::from_value(settings.clone()).unwrap();
-    let mut job = job(system, workers, 2, json!({}));
-    job.fidelity = *fidelity;
-    job.settings = found.settings(*fidelity, &overrides).unwrap();
+    let mut job = job_of(system, *fidelity, workers, 2, settings.clone());
     job.epochs = 2;
     simulation(job, 100_003, profile, 0.5)
 }
 
-fn simulated(simulation: &Simulation, classes_above: Option<usize>) -> Simulated {
-    let options = Options {
+fn classes(classes_above: Option<usize>) -> Options {
+    Options {
         classes_above,
         ..Options::default()
-    };
-    let simulated = simulate(simulation, options).unwrap();
+    }
+}
+
+fn simulated(simulation: &Simulation, classes_above: Option<usize>) -> Simulated {
+    let simulated = simulate(simulation, classes(classes_above)).unwrap();
     assert_eq!(simulated.failure, None, "{}", simulation.job.system);
     simulated
 }
@@ -235,18 +228,18 @@ fn compare_drawn(sizes: &[(usize, u64)], bounds: Bounds) {
                     let all = over_seeds(&setting, *workers, None, *seeds);
                     let some = over_seeds(&setting, *workers, Some(1), *seeds);
                     let name = format!("{setting:?} with {workers}");
+                    // Seed by seed: both draw the same constants.
+                    let differences: Vec<[f64; 4]> = all
+                        .iter()
+                        .zip(&some)
+                        .map(|(all, some)| std::array::from_fn(|at| some[at] - all[at]))
+                        .collect();
                     for (figure, what) in ["wall", "synchronise", "billed", "polls"]
                         .into_iter()
                         .enumerate()
                     {
                         let ((full, of_all), (classes, of_some)) =
                             (spread_of(&all, figure), spread_of(&some, figure));
-                        // Seed by seed: both draw the same constants.
-                        let differences: Vec<[f64; 4]> = all
-                            .iter()
-                            .zip(&some)
-                            .map(|(all, some)| std::array::from_fn(|at| some[at] - all[at]))
-                            .collect();
                         let error = spread_of(&differences, figure).1 / (*seeds as f64).sqrt();
                         println!(
                             "{name}: {what} {full:.2} ± {of_all:.2}, by classes {classes:.2} ± \
@@ -321,11 +314,8 @@ fn with_draws_every_worker_is_simulated_where_late_ones_delay_more_than_their_re
     let profile = shipped("aws-us-east-1-2024").drawn(7);
     for system in ["spirt", "ring"] {
         let simulation = of(&(system, Fidelity::Paper, json!({})), 40, &profile);
-        let (all, some) = (
-            simulated(&simulation, None),
-            simulated(&simulation, Some(1)),
-        );
-        assert_eq!(all, some, "{system}");
+        let all = simulated(&simulation, None);
+        assert_eq!(all, simulated(&simulation, Some(1)), "{system}");
     }
 }
 
@@ -365,11 +355,8 @@ fn a_fault_of_one_worker_is_not_lost_among_representatives() {
         .map(|rank| {
             one.faults = vec![Fault::at_gradient(rank, 0, 0, FaultKind::Crash)];
             assert_eq!(simulated(&one), 64);
-            let options = Options {
-                classes_above: Some(16),
-                ..Options::default()
-            };
-            simulate(&one, options).unwrap().failure.is_none()
+            let simulated = simulate(&one, classes(Some(16)));
+            simulated.unwrap().failure.is_none()
         })
         .collect();
     assert_eq!(whole, [false; 64]);
@@ -419,29 +406,20 @@ fn more_steps_than_memory_is_meant_for_are_refused() {
 #[test]
 fn workers_that_are_not_alike_are_refused_above_a_bound() {
     let profile = Profile::ideal();
-    let listing = of(
-        &("scatterreduce", Fidelity::Paper, json!({})),
-        5_000,
-        &profile,
-    );
-    let options = || Options {
-        classes_above: Some(256),
-        ..Options::default()
+    let with = |settings| {
+        of(
+            &("scatterreduce", Fidelity::Paper, settings),
+            5_000,
+            &profile,
+        )
     };
-    let refused = simulate(&listing, options()).unwrap_err();
+    let refused = simulate(&with(json!({})), classes(Some(256))).unwrap_err();
     assert!(
         matches!(refused, SimulationError::TooMany { .. }),
         "{refused}"
     );
     assert!(refused.to_string().contains("finds_by: name"), "{refused}");
-    let by_name = json!({"finds_by": "name"});
-    let named = of(
-        &("scatterreduce", Fidelity::Paper, by_name),
-        5_000,
-        &profile,
-    );
-    let traffic = simulate(&named, options()).unwrap().totals.traffic;
-    let bound = find("scatterreduce").unwrap().bind(&named.job);
-    let stated = bound.unwrap().traffic(named.sizes).unwrap();
-    assert_eq!(traffic.exchange.total().untimed(), stated);
+    let named = with(json!({"finds_by": "name"}));
+    let simulated = simulate(&named, classes(Some(256))).unwrap();
+    assert_eq!(exchanged(&simulated), closed_form(&named));
 }

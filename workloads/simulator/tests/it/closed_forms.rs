@@ -2,7 +2,7 @@
 
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
-use epochcost_systems::{Evaluate, Fidelity, find};
+use epochcost_systems::{Evaluate, Fidelity};
 use serde_json::json;
 
 use crate::support::*;
@@ -10,11 +10,7 @@ use crate::support::*;
 /// An ideal platform on which requests take a while.
 fn slow_requests() -> Profile<f64> {
     let mut profile = Profile::ideal();
-    for service in [
-        &mut profile.object_store.service,
-        &mut profile.tensor_store.service,
-        &mut profile.queue.service,
-    ] {
+    for service in services(&mut profile) {
         service.request_latency_s = 0.0131;
         service.stream_bytes_per_s = 90e6;
     }
@@ -22,20 +18,9 @@ fn slow_requests() -> Profile<f64> {
 }
 
 fn assert_exact(system: &str, workers: usize, batches: usize, settings: serde_json::Value) {
-    let simulation = simulation(
-        job(system, workers, batches, settings),
-        3_217_226,
-        &slow_requests(),
-        1.0,
-    );
-    let simulated = run(&simulation);
-    let found = find(system).unwrap();
-    let expected = found
-        .bind(&simulation.job)
-        .unwrap()
-        .traffic(simulation.sizes)
-        .unwrap();
-    let metered = simulated.totals.traffic.exchange.total().untimed();
+    let job = job(system, workers, batches, settings);
+    let simulation = simulation(job, 3_217_226, &slow_requests(), 1.0);
+    let (metered, expected) = (exchanged(&run(&simulation)), closed_form(&simulation));
     assert_eq!(metered, expected, "{system} with {workers} workers");
 }
 
@@ -76,26 +61,16 @@ fn the_other_systems_and_the_tuned_arms_move_what_they_state() {
     for (system, settings) in others.iter().chain(&first).chain(&more) {
         for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
             for (workers, batches) in [(1, 1), (2, 3), (3, 2), (8, 2)] {
-                let overrides = serde_json::from_value(settings.clone()).unwrap();
-                let mut job = job(system, workers, batches, json!({}));
-                job.fidelity = fidelity;
-                job.settings = find(system)
-                    .unwrap()
-                    .settings(fidelity, &overrides)
-                    .unwrap();
+                let mut job = job_of(system, fidelity, workers, batches, settings.clone());
                 job.evaluate = Evaluate::EveryEpoch;
                 job.epochs = 2;
                 let simulation = simulation(job, 1_117_396, &slow_requests(), 0.1);
-                let simulated = run(&simulation);
-                let form = find(system).unwrap();
-                let form = form
-                    .bind(&simulation.job)
-                    .unwrap()
-                    .traffic(simulation.sizes)
-                    .unwrap();
-                let metered = simulated.totals.traffic.exchange.total().untimed();
                 let what = format!("{system} {settings} {fidelity:?} of {workers}");
-                assert_eq!(metered, form, "{what}");
+                assert_eq!(
+                    exchanged(&run(&simulation)),
+                    closed_form(&simulation),
+                    "{what}"
+                );
             }
         }
     }
@@ -106,33 +81,29 @@ fn the_other_systems_and_the_tuned_arms_move_what_they_state() {
 #[test]
 fn polls_that_are_left_out_change_nothing() {
     for system in SYSTEMS {
-        let mut simulation = simulation(
-            job(system, 5, 2, json!({})),
-            1_117_396,
-            &slow_requests(),
-            0.377,
-        );
+        let job = job(system, 5, 2, json!({}));
+        let mut simulation = simulation(job, 1_117_396, &slow_requests(), 0.377);
         simulation.job.epochs = 2;
         // Instances that take a while, functions that start one after another.
         simulation.profile.function.cold_start_s = 1.234_567;
         simulation.profile.function.concurrency_limit = 1e6;
         simulation.profile.function.scaling_per_10_s = 3.0;
         simulation.has_limits = true;
-        let all = outcome(&simulation, true);
-        let some = outcome(&simulation, false);
+        let all = polling(&simulation, true);
+        let some = polling(&simulation, false);
         assert_eq!(all.wall_s, some.wall_s, "{system}");
         assert_eq!(all.totals.traffic, some.totals.traffic, "{system}");
         assert_eq!(all.invocations, some.invocations, "{system}");
         for (function, seconds) in &all.totals.seconds {
             let other = some.totals.seconds[function];
-            let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
-            assert!(close(seconds.get, other.get), "{system} {function} get");
-            assert!(close(seconds.wait, other.wait), "{system} {function} wait");
+            let what = format!("{system} {function}");
+            assert_near(seconds.get, other.get, 1e-6, &what);
+            assert_near(seconds.wait, other.wait, 1e-6, &what);
         }
     }
 }
 
-fn outcome(simulation: &Simulation, simulates_every_poll: bool) -> Simulated {
+fn polling(simulation: &Simulation, simulates_every_poll: bool) -> Simulated {
     let options = Options {
         simulates_every_poll,
         ..Options::default()
@@ -169,15 +140,10 @@ fn a_bucket_admits_so_many_requests_per_second() {
     profile.object_store.writes_per_s = Some(10.0);
     let seconds = |workers: usize| {
         // Every worker of the GPU baseline puts once per step, at the same instant.
-        let simulation = simulation(
-            job("gpu_baseline", workers, 1, json!({})),
-            1000,
-            &profile,
-            1.0,
-        );
-        outcome(&simulation, false).wall_s
+        let job = job("gpu_baseline", workers, 1, json!({}));
+        polling(&simulation(job, 1000, &profile, 1.0), false).wall_s
     };
-    assert!((seconds(10) - 1.0).abs() < 0.11, "{}", seconds(10));
+    assert_near(seconds(10), 1.0, 0.11, "10");
     // The last of 30 waits for two seconds; polls add up to 0.1 s.
-    assert!((seconds(30) - 3.0).abs() < 0.11, "{}", seconds(30));
+    assert_near(seconds(30), 3.0, 0.11, "30");
 }

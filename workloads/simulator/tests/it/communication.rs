@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use epochcost_simulator::profile::{Constant, Profile};
+use epochcost_simulator::profile::Profile;
 use serde_json::json;
 
 use crate::support::*;
@@ -32,7 +32,7 @@ struct S3 {
 
 /// Seconds of synchronising, a worker, mean over the workers of one step.
 fn synchronise_s(system: &str, parameters: usize, workers: usize, s3: S3) -> f64 {
-    let mut profile = aws().clone();
+    let mut profile = AWS.clone();
     profile.object_store.service.request_latency_s = s3.latency_s;
     profile.object_store.service.stream_bytes_per_s = s3.bytes_per_s;
     let settings = match system {
@@ -45,17 +45,12 @@ fn synchronise_s(system: &str, parameters: usize, workers: usize, s3: S3) -> f64
     simulated.totals.seconds["train"].synchronise() / workers as f64
 }
 
-fn aws() -> &'static Profile<f64> {
-    static AWS: LazyLock<Profile<f64>> = LazyLock::new(|| {
-        let path = "/../../harness/profiles/aws-us-east-1.yaml";
-        let path = format!("{}{path}", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(path).unwrap();
-        serde_yaml::from_str::<Profile<Constant>>(&text)
-            .unwrap()
-            .values()
-    });
-    &AWS
-}
+static AWS: LazyLock<Profile<f64>> = LazyLock::new(|| shipped("aws-us-east-1").values());
+
+const STATED: S3 = S3 {
+    latency_s: 0.094,
+    bytes_per_s: 90e6,
+};
 
 fn ratio(index: usize, s3: S3) -> f64 {
     let (system, parameters, published) = PUBLISHED[index];
@@ -87,14 +82,10 @@ fn fit(indices: &[usize]) -> S3 {
 
 #[test]
 fn the_stated_constants_give_all_four_times_within_a_tenth() {
-    let stated = S3 {
-        latency_s: 0.094,
-        bytes_per_s: 90e6,
-    };
     for (index, published) in PUBLISHED.iter().enumerate() {
-        let ratio = ratio(index, stated);
+        let ratio = ratio(index, STATED);
         println!("stated: {published:?} {ratio:.3}");
-        assert!((ratio - 1.0).abs() < 0.1, "{published:?}: {ratio}");
+        assert_near(ratio, 1.0, 0.1, &format!("{published:?}"));
     }
 }
 
@@ -113,21 +104,17 @@ fn each_time_is_predicted_from_the_other_three() {
     {
         let others: Vec<usize> = (0..4).filter(|index| *index != left_out).collect();
         let s3 = fit(&others);
-        assert!((s3.latency_s / latency_s - 1.0).abs() < 0.02, "{s3:?}");
-        assert!((s3.bytes_per_s / bytes_per_s - 1.0).abs() < 0.02, "{s3:?}");
-        let ratio = ratio(left_out, s3);
-        assert!((ratio - expected).abs() < 0.01, "{left_out}: {ratio}");
+        let what = format!("{left_out}: {s3:?}");
+        assert_near(s3.latency_s / latency_s, 1.0, 0.02, &what);
+        assert_near(s3.bytes_per_s / bytes_per_s, 1.0, 0.02, &what);
+        assert_near(ratio(left_out, s3), expected, 0.01, &what);
     }
 }
 
 /// The size of model above which ScatterReduce is faster than AllReduce.
 fn crossing(workers: usize) -> f64 {
-    let s3 = S3 {
-        latency_s: 0.094,
-        bytes_per_s: 90e6,
-    };
     let allreduce_is_slower = |parameters: f64| {
-        let seconds = |system| synchronise_s(system, parameters as usize, workers, s3);
+        let seconds = |system| synchronise_s(system, parameters as usize, workers, STATED);
         seconds("allreduce") > seconds("scatterreduce")
     };
     let (mut below, mut above) = (1e3_f64, 1e9_f64);
@@ -149,10 +136,7 @@ fn crossing(workers: usize) -> f64 {
 fn the_crossing_grows_with_the_workers_and_levels_off() {
     let crossings = [4, 8, 16, 32].map(crossing);
     for (found, expected) in crossings.into_iter().zip([2.64e6, 4.34e6, 5.35e6, 5.76e6]) {
-        assert!(
-            (found / expected - 1.0).abs() < 0.02,
-            "{found} for {expected}"
-        );
+        assert_near(found / expected, 1.0, 0.02, &format!("{found}"));
     }
     assert!(crossings.is_sorted());
 }

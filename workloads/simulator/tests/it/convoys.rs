@@ -1,8 +1,8 @@
 //! Peers that begin together and read from the same server one after another.
 
 use epochcost_simulator::profile::Profile;
-use epochcost_systems::{Fidelity, find};
-use serde_json::{Map, Value, json};
+use epochcost_systems::Fidelity;
+use serde_json::{Value, json};
 
 use crate::support::*;
 
@@ -14,11 +14,7 @@ fn seconds(system: &str, function: &str, workers: usize, settings: Value) -> f64
     let mut profile = Profile::ideal();
     profile.tensor_store.service.server_bytes_per_s = Some(1e8);
     profile.tensor_store.service.stream_bytes_per_s = 1e8;
-    let found = find(system).unwrap();
-    let overrides: Map<String, Value> = serde_json::from_value(settings).unwrap();
-    let mut job = job(system, workers, 1, json!({}));
-    job.fidelity = Fidelity::Tuned;
-    job.settings = found.settings(Fidelity::Tuned, &overrides).unwrap();
+    let job = job_of(system, Fidelity::Tuned, workers, 1, settings);
     let simulated = run(&simulation(job, PARAMETERS, &profile, 1.0));
     simulated.totals.seconds[function].synchronise() / workers as f64
 }
@@ -47,12 +43,8 @@ fn tuned_peers_of_spirt_spread_over_the_stores() {
 #[test]
 fn tuned_workers_of_scatterreduce_spread_over_the_stores() {
     let workers = 64;
-    let found = seconds(
-        "scatterreduce",
-        "train",
-        workers,
-        json!({ "stores": workers }),
-    );
+    let settings = json!({ "stores": workers });
+    let found = seconds("scatterreduce", "train", workers, settings);
     // Each store takes a chunk from every worker, and sends the merged one to every worker.
     let least = 2.0 * 4.0 * PARAMETERS as f64 / 1e8;
     println!("{workers} workers: {found:.3} s, {least:.3} s at least");

@@ -5,32 +5,34 @@ use std::collections::BTreeSet;
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::{
-    Breakdown, BrokenServer, Fault, FaultKind, Record, Server, Stage, systems,
+    Breakdown, BrokenServer, Fault, FaultKind, Record, Server, Stage, StepRecord, systems,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Two workers, two mini-batches of a second each, with `fault`.
-fn faulty(system: &str, fault: Option<Fault>) -> Simulation {
+/// What comes of two mini-batches of a second each, with `faults`.
+fn with(system: &str, workers: usize, settings: Value, faults: Vec<Fault>) -> Simulated {
+    let job = job(system, workers, 2, settings);
+    let simulation = Simulation {
+        faults,
+        ..simulation(job, 1_000, &Profile::ideal(), 1.0)
+    };
+    let options = Options {
+        keeps_steps: true,
+        ..Options::default()
+    };
+    simulate(&simulation, options).unwrap()
+}
+
+/// What comes of two workers, or of one machine, with `fault`.
+fn faulty(system: &str, fault: Option<Fault>) -> Simulated {
     let workers = if system == "mirrored" { 1 } else { 2 };
     let settings = match system {
         "kubeml" => json!({"document_samples": 2}),
         _ => json!({}),
     };
-    let job = job(system, workers, 2, settings);
-    Simulation {
-        faults: fault.into_iter().collect(),
-        ..simulation(job, 1_000, &Profile::ideal(), 1.0)
-    }
-}
-
-fn outcome(simulation: &Simulation) -> Simulated {
-    let options = Options {
-        keeps_steps: true,
-        ..Options::default()
-    };
-    simulate(simulation, options).unwrap()
+    with(system, workers, settings, fault.into_iter().collect())
 }
 
 fn happened(simulated: &Simulated) -> usize {
@@ -53,8 +55,8 @@ fn a_fault_that_is_never_reached_changes_nothing() {
             epoch: 7,
             ..at(FaultKind::Crash)
         };
-        let without = outcome(&faulty(system, None));
-        let with = outcome(&faulty(system, Some(never)));
+        let without = faulty(system, None);
+        let with = faulty(system, Some(never));
         assert_eq!(without.failure, None, "{system}");
         assert_eq!(without, with, "{system}");
     }
@@ -69,7 +71,7 @@ fn a_process_that_ends_ends_the_trial_unless_the_system_goes_on() {
     ];
     for system in names() {
         for (kind, reason) in kinds {
-            let ended = outcome(&faulty(system, Some(at(kind))));
+            let ended = faulty(system, Some(at(kind)));
             assert!(happened(&ended) > 0, "{system}: {kind:?}");
             if system == "kubeml" {
                 // The other function's gradient is its epoch.
@@ -86,7 +88,7 @@ fn a_process_that_ends_ends_the_trial_unless_the_system_goes_on() {
 #[test]
 fn a_process_that_hangs_is_ended_by_its_time_out() {
     for system in names() {
-        let ended = outcome(&faulty(system, Some(at(FaultKind::Hang))));
+        let ended = faulty(system, Some(at(FaultKind::Hang)));
         assert!(happened(&ended) > 0, "{system}");
         assert!(ended.wall_s >= 60.0, "{system}: {} s", ended.wall_s);
         if system == "kubeml" {
@@ -108,7 +110,7 @@ fn a_process_that_hangs_is_ended_by_its_time_out() {
 fn a_late_worker_delays_the_trial_by_what_it_is_late() {
     let late = FaultKind::StragglerMs(5_000);
     for system in ["allreduce", "scatterreduce", "gpu_baseline", "ring"] {
-        let without = outcome(&faulty(system, None));
+        let without = faulty(system, None);
         let places = [
             None,
             Some(Stage::FetchDataset),
@@ -117,7 +119,7 @@ fn a_late_worker_delays_the_trial_by_what_it_is_late() {
         ];
         for stage in places {
             let fault = Fault { stage, ..at(late) };
-            let ended = outcome(&faulty(system, Some(fault)));
+            let ended = faulty(system, Some(fault));
             assert_eq!(ended.failure, None, "{system}");
             let late_s = 5.0 * happened(&ended) as f64;
             assert!(late_s > 0.0, "{system} at {stage:?}");
@@ -138,15 +140,11 @@ fn a_process_that_ends_before_a_put_puts_nothing() {
             stage: Some(Stage::Put),
             ..at(FaultKind::Crash)
         };
-        let ended = outcome(&faulty(system, Some(fault)));
+        let ended = faulty(system, Some(fault));
         assert_eq!(happened(&ended), 1, "{system}");
         assert!(ended.failure.is_some(), "{system}");
         // Its step never ended.
-        let steps = ended.records.iter().filter_map(|record| match record {
-            Record::Step(step) => Some(step.rank),
-            _ => None,
-        });
-        assert_eq!(steps.filter(|rank| *rank == 0).count(), 0, "{system}");
+        assert!(steps(&ended).all(|step| step.rank != 0), "{system}");
     }
 }
 
@@ -163,7 +161,7 @@ fn needed(system: &str) -> Option<Server> {
 fn broken(system: &str, does: Breakdown) -> Option<Simulated> {
     let which = needed(system)?;
     let fault = at(FaultKind::Server(BrokenServer { which, does }));
-    let ended = outcome(&faulty(system, Some(fault)));
+    let ended = faulty(system, Some(fault));
     assert!(happened(&ended) > 0, "{system}: {does}");
     Some(ended)
 }
@@ -196,11 +194,8 @@ fn the_only_tensor_store_dies_whoever_meets_the_fault() {
         ("scatterreduce", json!({"over": "tensors"})),
     ] {
         for rank in 0..2 {
-            let job = job(system, 2, 2, settings.clone());
-            let ended = outcome(&Simulation {
-                faults: vec![Fault::at_gradient(rank, 0, 0, kind)],
-                ..simulation(job, 1_000, &Profile::ideal(), 1.0)
-            });
+            let fault = Fault::at_gradient(rank, 0, 0, kind);
+            let ended = with(system, 2, settings.clone(), vec![fault]);
             assert!(happened(&ended) > 0, "{system}: rank {rank}");
             // KubeML goes on without the functions that failed, and says so.
             let calls = &ended.invocations;
@@ -262,23 +257,12 @@ fn a_message_that_comes_twice_changes_nothing() {
         ("p2p_lambda", json!({})),
     ];
     for (system, settings) in rows {
-        let with = |faults: Vec<Fault>| {
-            let job = job(system, 3, 2, settings.clone());
-            outcome(&Simulation {
-                faults,
-                ..simulation(job, 1_000, &Profile::ideal(), 1.0)
-            })
+        let with = |faults| with(system, 3, settings.clone(), faults);
+        let places = |ended: &Simulated| {
+            let place = |s: &StepRecord| (s.function.clone(), s.rank, s.epoch, s.batch);
+            steps(ended).map(place).collect::<BTreeSet<_>>()
         };
-        let steps = |ended: &Simulated| {
-            let steps = ended.records.iter().filter_map(|record| match record {
-                Record::Step(step) => {
-                    Some((step.function.clone(), step.rank, step.epoch, step.batch))
-                }
-                _ => None,
-            });
-            steps.collect::<BTreeSet<_>>()
-        };
-        let without = with(Vec::new());
+        let without = places(&with(Vec::new()));
         let mut met = 0;
         // SPIRT sends in another function than that of its gradient.
         for (rank, stage) in [None, Some(Stage::Wait)]
@@ -293,7 +277,7 @@ fn a_message_that_comes_twice_changes_nothing() {
             let late = Fault::at_gradient((rank + 1) % 3, 0, 0, FaultKind::StragglerMs(5_000));
             let ended = with(vec![doubled, late]);
             assert_eq!(ended.failure, None, "{system} {settings}, worker {rank}");
-            assert_eq!(steps(&ended), steps(&without), "{system} {settings}");
+            assert_eq!(places(&ended), without, "{system} {settings}");
             met += happened(&ended);
         }
         assert!(met > 6, "{system} {settings}: {met}");

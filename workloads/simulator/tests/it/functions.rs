@@ -1,7 +1,7 @@
 //! Functions in virtual time: cold starts, limits, what a step costs.
 
-use epochcost_simulator::profile::{Constant, Profile};
-use epochcost_simulator::{Limit, Options, Simulated, Simulation, refused, simulate};
+use epochcost_simulator::profile::Profile;
+use epochcost_simulator::{Limit, Simulated, Simulation, refused};
 use epochcost_systems::Device;
 use serde_json::json;
 
@@ -14,13 +14,21 @@ fn limited(simulation: Simulation) -> Simulation {
     }
 }
 
-fn outcome(simulation: &Simulation) -> Simulated {
-    simulate(simulation, Options::default()).unwrap()
-}
-
 fn limit_of(simulation: &Simulation) -> (Limit, String) {
     let hit = outcome(simulation).infeasible.unwrap();
     (hit.limit, hit.reason)
+}
+
+fn refusal(simulation: &Simulation) -> (Limit, String) {
+    let refusal = refused(simulation, 20.0).unwrap().unwrap();
+    (refusal.limit, refusal.reason)
+}
+
+/// Runs to its end within all limits, and returns its time.
+fn wall_s(simulation: &Simulation) -> f64 {
+    let simulated = outcome(simulation);
+    assert_eq!((simulated.failure, simulated.infeasible), (None, None));
+    simulated.wall_s
 }
 
 #[test]
@@ -38,57 +46,35 @@ fn a_cold_sandbox_is_billed_for_its_init_and_serves_again() {
     assert!(one.invocations.iter().all(|call| call.init_s == Some(0.5)));
     let cold = two.invocations.iter().filter(|call| call.init_s.is_some());
     assert_eq!((two.invocations.len(), cold.count()), (17, 9));
-    assert!(
-        (one.wall_s - (9.0 * 2.5 + 1.0)).abs() < 1e-6,
-        "{}",
-        one.wall_s
-    );
-    assert!(
-        (two.wall_s - one.wall_s - 1.0).abs() < 1e-6,
-        "{}",
-        two.wall_s
-    );
+    assert_near(one.wall_s, 9.0 * 2.5 + 1.0, 1e-6, "one epoch");
+    assert_near(two.wall_s - one.wall_s, 1.0, 1e-6, "the second");
 }
 
 #[test]
 fn memory_buys_cores() {
-    let mut simulation = simulation(
-        job("allreduce", 1, 1, json!({})),
-        1_000,
-        &Profile::ideal(),
-        1.0,
-    );
-    simulation.cost.device = epochcost_systems::Device::Cpu;
+    let job = job("allreduce", 1, 1, json!({}));
+    let mut simulation = simulation(job, 1_000, &Profile::ideal(), 1.0);
+    simulation.cost.device = Device::Cpu;
     simulation.cost.parallel = 0.5;
     let mut seconds = |memory_mb| {
         simulation.memory_mb = memory_mb;
         run(&simulation).wall_s
     };
     let (half, one, two) = (seconds(1769 / 2), seconds(1769), seconds(2 * 1769));
-    assert!((one - 1.0).abs() < 1e-6, "{one}");
-    assert!((half - 2.0).abs() < 0.01, "{half}");
+    assert_near(one, 1.0, 1e-6, "one core");
+    assert_near(half, 2.0, 0.01, "half a core");
     // Half of the step is serial.
-    assert!((two - 0.75).abs() < 1e-6, "{two}");
+    assert_near(two, 0.75, 1e-6, "two cores");
 }
 
 #[test]
 fn batches_wait_for_their_turn_where_few_may_run() {
     let mut profile = Profile::ideal();
     profile.function.concurrency_limit = 2.0;
-    let simulation = limited(simulation(
-        job("spirt", 1, 6, json!({})),
-        1_000,
-        &profile,
-        10.0,
-    ));
-    let simulated = outcome(&simulation);
-    assert_eq!((simulated.failure, simulated.infeasible), (None, None));
+    let job = job("spirt", 1, 6, json!({}));
+    let simulation = limited(simulation(job, 1_000, &profile, 10.0));
     // Six gradients of ten seconds, two at a time.
-    assert!(
-        (simulated.wall_s - 30.0).abs() < 1e-6,
-        "{}",
-        simulated.wall_s
-    );
+    assert_near(wall_s(&simulation), 30.0, 1e-6, "two at a time");
 }
 
 /// An inline Map state runs so many iterations at a time; a Parallel state runs all
@@ -109,10 +95,8 @@ fn an_inline_map_has_a_limit_and_a_parallel_state_has_none() {
         };
         let job = job(system, 1, 6, settings);
         let simulation = limited(simulation(job, 1_000, &profile, 10.0));
-        let simulated = outcome(&simulation);
-        assert_eq!((&simulated.failure, &simulated.infeasible), (&None, &None));
         // Six gradients of ten seconds, two or all at a time.
-        let late = simulated.wall_s - seconds;
+        let late = wall_s(&simulation) - seconds;
         assert!((0.0..0.1).contains(&late), "{system} {fan_out}: {late}");
         // Without limits there is none.
         let mut unlimited = simulation;
@@ -133,13 +117,7 @@ fn workers_that_wait_for_no_other_are_not_refused() {
         assert_eq!(refusal.is_some(), is_refused, "{system}");
         if !is_refused {
             // The fourth begins when another ends.
-            let simulated = outcome(&simulation);
-            assert_eq!((&simulated.failure, &simulated.infeasible), (&None, &None));
-            assert!(
-                (simulated.wall_s - 20.0).abs() < 0.1,
-                "{}",
-                simulated.wall_s
-            );
+            assert_near(wall_s(&simulation), 20.0, 0.1, system);
         }
     }
 }
@@ -148,13 +126,8 @@ fn workers_that_wait_for_no_other_are_not_refused() {
 fn a_function_gains_sandboxes_at_the_stated_rate() {
     let mut profile = Profile::ideal();
     profile.function.scaling_per_10_s = 4.0;
-    let simulation = limited(simulation(
-        job("spirt", 1, 8, json!({})),
-        1_000,
-        &profile,
-        100.0,
-    ));
-    let simulated = outcome(&simulation);
+    let job = job("spirt", 1, 8, json!({}));
+    let simulated = outcome(&limited(simulation(job, 1_000, &profile, 100.0)));
     let gradients = simulated.invocations.iter();
     let mut starts: Vec<f64> = gradients
         .filter(|call| call.task.function == "compute_gradients")
@@ -170,12 +143,8 @@ fn a_function_gains_sandboxes_at_the_stated_rate() {
 #[test]
 fn each_limit_is_named() {
     let base = |profile: &Profile<f64>| {
-        limited(simulation(
-            job("allreduce", 4, 2, json!({})),
-            1_000_000,
-            profile,
-            5.0,
-        ))
+        let job = job("allreduce", 4, 2, json!({}));
+        limited(simulation(job, 1_000_000, profile, 5.0))
     };
     let ideal = Profile::ideal();
 
@@ -198,22 +167,17 @@ fn each_limit_is_named() {
 
     let mut few = ideal.clone();
     few.function.concurrency_limit = 3.0;
-    let refusal = refused(&base(&few), 20.0).unwrap().unwrap();
-    assert_eq!(refusal.limit, Limit::Concurrency);
+    assert_eq!(refusal(&base(&few)).0, Limit::Concurrency);
     // MLLess's supervisor is one more.
     few.function.concurrency_limit = 4.0;
     let mut mlless = base(&few);
     assert_eq!(refused(&mlless, 20.0).unwrap(), None);
     mlless.job = job("mlless", 4, 2, json!({}));
-    assert_eq!(
-        refused(&mlless, 20.0).unwrap().unwrap().limit,
-        Limit::Concurrency
-    );
+    assert_eq!(refusal(&mlless).0, Limit::Concurrency);
 
     let mut fat = ideal.clone();
     fat.function.package_mb_limit = 10.0;
-    let refusal = refused(&base(&fat), 20.0).unwrap().unwrap();
-    assert_eq!(refusal.limit, Limit::PackageSize);
+    assert_eq!(refusal(&base(&fat)).0, Limit::PackageSize);
 }
 
 /// A state machine has the size that Step Functions takes, whichever way it fans out.
@@ -228,20 +192,20 @@ fn workflows_beyond_step_functions_are_refused_by_the_limits_name() {
         let refusal = refused(&limited(simulation), 20.0).unwrap();
         refusal.map(|refusal| refusal.limit)
     };
-    let (parallel, map) = (
-        || json!({"fan_out": "parallel"}),
-        || json!({"fan_out": "map"}),
-    );
-    assert_eq!(limits(parallel(), 1_800), None);
-    assert_eq!(limits(parallel(), 2_000), Some(Limit::WorkflowDefinition));
-    assert_eq!(limits(parallel(), 6_000), Some(Limit::WorkflowHistory));
-    assert_eq!(limits(map(), 3_500), None);
-    assert_eq!(limits(map(), 4_100), Some(Limit::WorkflowHistory));
     // An epoch in rounds is as many executions; rounds of unequal numbers are maps.
-    let rounds = |fan_out| json!({"fan_out": fan_out, "rounds_per_epoch": 2});
-    assert_eq!(limits(rounds("parallel"), 3_600), None);
-    assert_eq!(limits(rounds("parallel"), 3_801), None);
-    assert_eq!(limits(rounds("map"), 8_000), Some(Limit::WorkflowHistory));
+    for (fan_out, rounds, batches, expected) in [
+        ("parallel", 1, 1_800, None),
+        ("parallel", 1, 2_000, Some(Limit::WorkflowDefinition)),
+        ("parallel", 1, 6_000, Some(Limit::WorkflowHistory)),
+        ("map", 1, 3_500, None),
+        ("map", 1, 4_100, Some(Limit::WorkflowHistory)),
+        ("parallel", 2, 3_600, None),
+        ("parallel", 2, 3_801, None),
+        ("map", 2, 8_000, Some(Limit::WorkflowHistory)),
+    ] {
+        let settings = json!({"fan_out": fan_out, "rounds_per_epoch": rounds});
+        assert_eq!(limits(settings, batches), expected, "{fan_out} {batches}");
+    }
 }
 
 /// A function with a memory size of its own is as fast, and may take as much, as that says.
@@ -289,38 +253,19 @@ fn functions_have_memory_of_their_own() {
         "{reason}"
     );
     small.profile.function.memory_mb_minimum = 128.0;
-    let refusal = refused(&small, 20.0).unwrap().unwrap();
-    assert!(
-        refusal.reason.contains("64 MB is outside"),
-        "{}",
-        refusal.reason
-    );
+    let (_, reason) = refusal(&small);
+    assert!(reason.contains("64 MB is outside"), "{reason}");
 }
 
 #[test]
 fn what_waits_for_ever_is_a_failure_and_no_hang() {
-    let mut simulation = simulation(
-        job(
-            "spirt",
-            2,
-            1,
-            json!({"barrier": "exactly", "sync_queue": "shared"}),
-        ),
-        1_000,
-        &Profile::ideal(),
-        1.0,
-    );
+    let settings = json!({"barrier": "exactly", "sync_queue": "shared"});
+    let job = job("spirt", 2, 1, settings);
+    let mut simulation = limited(simulation(job, 1_000, &Profile::ideal(), 1.0));
     simulation.profile.queue.service.request_latency_s = 0.002;
     simulation.job.epochs = 3;
-    let simulated = limited(simulation);
-    let simulated = simulate(
-        &Simulation {
-            timeout_s: 30.0,
-            ..simulated
-        },
-        Options::default(),
-    )
-    .unwrap();
+    simulation.timeout_s = 30.0;
+    let simulated = outcome(&simulation);
     // Either every peer saw the count that it waits for, or time was up.
     let ended = simulated.failure.is_none() && simulated.infeasible.is_none();
     assert!(ended || simulated.infeasible.unwrap().limit == Limit::Duration);
@@ -328,18 +273,12 @@ fn what_waits_for_ever_is_a_failure_and_no_hang() {
 
 #[test]
 fn the_same_seed_gives_the_same_simulation() {
-    let path = "/../../harness/profiles/aws-us-east-1.yaml";
-    let text = std::fs::read_to_string(format!("{}{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let profile: Profile<Constant> = serde_yaml::from_str(&text).unwrap();
+    let profile = shipped("aws-us-east-1");
     for system in SYSTEMS {
         let simulated = |seed| {
             let profile = profile.sampled(seed);
-            run(&simulation(
-                job(system, 4, 3, json!({})),
-                3_217_226,
-                &profile,
-                2.0,
-            ))
+            let job = job(system, 4, 3, json!({}));
+            run(&simulation(job, 3_217_226, &profile, 2.0))
         };
         assert_eq!(simulated(1), simulated(1), "{system}");
         assert_ne!(simulated(1).wall_s, simulated(2).wall_s, "{system}");
@@ -348,68 +287,43 @@ fn the_same_seed_gives_the_same_simulation() {
 
 /// Vectors of the gradient's size that the largest function of each system holds at once; `W `
 /// stands before what it holds of every worker. They decide the smallest memory of a function.
-const HELD: [(&str, &str, &[&str]); 8] = [
+const HELD: [(&str, &str, &str); 8] = [
     (
         "scatterreduce",
         "train",
-        &[
-            "parameters",
-            "momentum",
-            "gradient",
-            "own chunk of all workers, one gradient together",
-            "merged chunks",
-            "merged gradient",
-        ],
+        "parameters, momentum, gradient, own chunk of all workers (one gradient together), \
+         merged chunks, merged gradient",
     ),
     (
         "allreduce",
         "train",
-        &[
-            "parameters",
-            "momentum",
-            "W gradients",
-            "mean",
-            "mean, sent",
-        ],
+        "parameters, momentum, W gradients, mean, mean sent",
     ),
     (
         "lambdaml_async",
         "train",
-        &[
-            "parameters",
-            "momentum",
-            "gradient",
-            "model, sent",
-            "model, received",
-        ],
+        "parameters, momentum, gradient, model sent, model received",
     ),
     (
         "mlless",
         "worker",
-        &[
-            "parameters",
-            "momentum",
-            "change",
-            "kept back",
-            "W updates",
-            "sum",
-        ],
+        "parameters, momentum, change, kept back, W updates, sum",
     ),
-    ("mlless", "supervisor", &[]),
+    ("mlless", "supervisor", ""),
     (
         "spirt",
         "aggregate_gradients",
-        &["W averages", "average, received", "mean"],
+        "W averages, average received, mean",
     ),
     (
         "spirt",
         "compute_gradients",
-        &["parameters", "gradient", "gradient, sent"],
+        "parameters, gradient, gradient sent",
     ),
     (
         "p2p_lambda",
         "compute_gradients",
-        &["parameters", "gradient", "gradient, sent"],
+        "parameters, gradient, gradient sent",
     ),
 ];
 
@@ -423,6 +337,7 @@ fn a_function_needs_memory_for_its_program_and_the_vectors_that_it_holds() {
         let job = job(system, WORKERS, 2, json!({}));
         let mut simulation = simulation(job, PARAMETERS, &profile, 1.0);
         (simulation.cost.fixed_mb, simulation.cost.sample_mb) = (0.0, 0.0);
+        let held: Vec<&str> = held.split(", ").filter(|name| !name.is_empty()).collect();
         let of = |name: &&str| if name.starts_with("W ") { WORKERS } else { 1 };
         let vectors: usize = held.iter().map(of).sum();
         let vector_mb = sizes(PARAMETERS).gradient_bytes() as f64 / f64::from(1 << 20);
@@ -430,10 +345,7 @@ fn a_function_needs_memory_for_its_program_and_the_vectors_that_it_holds() {
         let calls = run(&simulation).invocations;
         let peaks = calls.iter().filter(|call| call.task.function == function);
         let peak = peaks.map(|call| call.peak_memory_mb).fold(0.0, f64::max);
-        assert!(
-            (peak - expected).abs() < 1e-6,
-            "{system} {function}: {peak} for {expected} MB"
-        );
+        assert_near(peak, expected, 1e-6, &format!("{system} {function}"));
         if held.len() > 3 {
             // One megabyte less is too little.
             let mut small = limited(simulation);

@@ -1,7 +1,7 @@
 //! Functions that share GPUs: epoch times, use and memory from the stated curve.
 
 use epochcost_simulator::profile::{GpuModel, Profile};
-use epochcost_simulator::{Limit, Options, Simulated, Simulation, simulate};
+use epochcost_simulator::{Limit, Simulated, Simulation};
 use epochcost_systems::{ChannelTraffic, Record};
 use serde_json::json;
 
@@ -24,16 +24,19 @@ fn kubeml(functions: f64, busy_s: f64) -> Simulation {
     simulation
 }
 
-fn use_of_gpus(simulation: &Simulation) -> Vec<f64> {
-    let share = |record: Record| match record {
+/// Asserts that so many GPUs are in use for a share of the time.
+#[track_caller]
+fn assert_used(simulation: &Simulation, gpus: usize, share: f64, within: f64) {
+    let records = run(simulation).records.into_iter();
+    let used = records.filter_map(|record| match record {
         Record::Gpu(usage) => Some(usage.utilisation),
         _ => None,
-    };
-    run(simulation)
-        .records
-        .into_iter()
-        .filter_map(share)
-        .collect()
+    });
+    let used: Vec<f64> = used.collect();
+    assert_eq!(used.len(), gpus);
+    for used in used {
+        assert_near(used, share, within, "use of a GPU");
+    }
 }
 
 #[test]
@@ -43,13 +46,9 @@ fn epochs_and_use_follow_from_the_curve_with_8_functions_on_2_gpus() {
             let simulation = kubeml(functions, busy_s);
             let step_s = (0.01 + busy_s).max(functions * busy_s);
             let (found, expected) = (run(&simulation).wall_s, BATCHES as f64 * step_s);
-            assert!((found - expected).abs() < 1e-6, "{found} for {expected}");
-            let used = use_of_gpus(&simulation);
-            assert_eq!(used.len(), 8 / functions as usize);
-            for used in used {
-                let expected = functions * busy_s / step_s;
-                assert!((used - expected).abs() < 1e-4, "{used} for {expected}");
-            }
+            assert_near(found, expected, 1e-6, "seconds of an epoch");
+            let gpus = 8 / functions as usize;
+            assert_used(&simulation, gpus, functions * busy_s / step_s, 1e-4);
         }
     }
 }
@@ -59,12 +58,7 @@ fn epochs_and_use_follow_from_the_curve_with_8_functions_on_2_gpus() {
 fn replicas_within_one_machine_use_a_gpu_each() {
     let mut simulation = kubeml(4.0, 0.01);
     simulation.job = job("mirrored", 3, BATCHES, json!({}));
-    let used = use_of_gpus(&simulation);
-    assert_eq!(used.len(), 3);
-    assert!(
-        used.iter().all(|share| (share - 0.5).abs() < 1e-4),
-        "{used:?}"
-    );
+    assert_used(&simulation, 3, 0.5, 1e-4);
 }
 
 #[test]
@@ -73,17 +67,12 @@ fn models_that_do_not_fit_on_their_gpu_are_infeasible() {
     for (functions, fits) in [(4.0, true), (8.0, false)] {
         let mut simulation = kubeml(functions, 0.01);
         simulation.has_limits = true;
-        let hit = simulate(&simulation, Options::default())
-            .unwrap()
-            .infeasible;
+        let hit = outcome(&simulation).infeasible;
         assert_eq!(hit.is_none(), fits, "{hit:?}");
         if let Some(hit) = hit {
             assert_eq!(hit.limit, Limit::Memory);
-            assert!(
-                hit.reason.contains("8 functions on GPU 0 need 1200 MB"),
-                "{}",
-                hit.reason
-            );
+            let told = "8 functions on GPU 0 need 1200 MB";
+            assert!(hit.reason.contains(told), "{}", hit.reason);
         }
     }
 }
@@ -127,11 +116,7 @@ fn trainings_at_once_share_the_gpus_of_functions() {
                 let step_s = alone.cost.step_s(4, 1.0).max(each * busy_s);
                 let expected = BATCHES as f64 * step_s;
                 let (alone, found) = (run(&alone), run(&at_once));
-                assert!(
-                    (found.wall_s - expected).abs() < 1e-6,
-                    "{} for {expected}",
-                    found.wall_s
-                );
+                assert_near(found.wall_s, expected, 1e-6, "seconds of an epoch");
                 assert_eq!(sent(&found), sent(&alone));
                 assert_eq!(found.invocations.len(), alone.invocations.len());
             }
@@ -145,11 +130,7 @@ fn trainings_at_once_share_their_servers() {
     for system in SYSTEMS {
         let with = |jobs, server_bytes_per_s| {
             let mut profile = Profile::ideal();
-            for service in [
-                &mut profile.object_store.service,
-                &mut profile.tensor_store.service,
-                &mut profile.queue.service,
-            ] {
+            for service in services(&mut profile) {
                 service.server_bytes_per_s = server_bytes_per_s;
             }
             let job = job(system, 4, BATCHES, json!({}));
@@ -173,9 +154,7 @@ fn trainings_that_do_not_fit_on_a_gpu_together_are_infeasible() {
     for (jobs, fits) in [(1, true), (2, false)] {
         let mut simulation = kubeml(4.0, 0.01);
         (simulation.has_limits, simulation.jobs) = (true, jobs);
-        let hit = simulate(&simulation, Options::default())
-            .unwrap()
-            .infeasible;
+        let hit = outcome(&simulation).infeasible;
         assert_eq!(hit.is_none(), fits, "{hit:?}");
     }
 }
@@ -187,16 +166,7 @@ fn optimizer_steps_keep_gpus_busy() {
     let mut simulation = simulation(job, 1_000_000, &Profile::ideal(), 0.5);
     // A launch of half a second, in which the GPU waits; then 8 passes over 4 MB.
     simulation.cost.vector_bytes_per_s = Some(64e6);
-    let simulated = run(&simulation);
-    let used = simulated.records.iter().filter_map(|record| match record {
-        Record::Gpu(usage) => Some(usage.utilisation),
-        _ => None,
-    });
-    let used: Vec<f64> = used.collect();
-    assert_eq!(used.len(), 2);
-    for share in used {
-        assert!((share - 0.5).abs() < 1e-6, "{share}");
-    }
+    assert_used(&simulation, 2, 0.5, 1e-6);
 }
 
 /// Optimizer steps, and sums between the GPUs of one machine or of a ring, are taken in their memory;
@@ -224,10 +194,7 @@ fn vectors_that_never_leave_a_gpu_take_its_memory_s_time() {
             let gained = wall_s(system, workers, None) - wall_s(system, workers, Some(1e11));
             let bytes = 3.0 * 4.0 * PARAMETERS as f64 * passes(system, workers);
             let expected = bytes * (1e-9 - 1e-11);
-            assert!(
-                (gained - expected).abs() < 1e-6,
-                "{system}, {workers}: {gained} s, expected {expected}"
-            );
+            assert_near(gained, expected, 1e-6, &format!("{system}, {workers}"));
         }
     }
 }

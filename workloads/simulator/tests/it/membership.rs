@@ -2,7 +2,6 @@
 //! functions enters.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 
 use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
@@ -10,17 +9,16 @@ use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::testing;
 use epochcost_systems::{Fault, FaultKind, Fidelity, Job, Record, Stage, StepRecord, find};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::support::{cost, simulation};
+use crate::support::{cost, overrides, simulation, steps};
 
 const WORKERS: usize = 8;
 /// The epoch in which peers are killed, neither the first nor the last.
 const EPOCH: usize = 1;
 
 fn job(settings: Value) -> Job {
-    let settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
-    testing::job("spirt", Fidelity::Paper, WORKERS, &settings).unwrap()
+    testing::job("spirt", Fidelity::Paper, WORKERS, &overrides(settings)).unwrap()
 }
 
 fn members() -> Job {
@@ -84,22 +82,31 @@ fn deaths() -> Vec<Fault> {
     deaths.map(|(_, fault)| fault).collect()
 }
 
-fn steps(simulated: &Simulated) -> Vec<&StepRecord> {
-    let steps = simulated.records.iter().filter_map(|record| match record {
-        Record::Step(step) => Some(step.as_ref()),
-        _ => None,
-    });
-    steps.collect()
-}
-
-/// Ranks and digests after the last epoch.
-fn ends(steps: &[&StepRecord], job: &Job) -> Vec<(usize, String)> {
+/// Returns the ranks of those that end a training, all with one model, and whose traffic has its
+/// closed form with the members of each round.
+fn living(ended: &Simulated, job: &Job, case: &str) -> Vec<usize> {
+    assert_eq!(ended.failure, None, "{case}");
+    let steps: Vec<&StepRecord> = steps(ended).collect();
     let last = steps.iter().filter(|step| step.epoch + 1 == job.epochs);
     let mut ends: Vec<_> = last
         .filter_map(|step| Some((step.rank, step.parameters_digest.clone()?)))
         .collect();
     ends.sort();
-    ends
+    let is_one = ends.iter().all(|end| end.1 == ends[0].1);
+    assert!(is_one, "{case}: {ends:?}");
+    let bound = find("spirt").unwrap().bind(job).unwrap();
+    let mut exchanged = Traffic::default();
+    for step in &steps {
+        exchanged += step.traffic.exchange.total();
+    }
+    let form = bound.traffic_of(testing::SIZES, &steps).unwrap();
+    assert_eq!(exchanged.untimed(), form, "{case}");
+    ends.into_iter().map(|(rank, _)| rank).collect()
+}
+
+fn deaths_of_last() -> impl Iterator<Item = Fault> {
+    let deaths = deaths().into_iter();
+    deaths.filter(|death| death.rank == WORKERS - 1)
 }
 
 fn warnings(simulated: &Simulated) -> Vec<&str> {
@@ -124,31 +131,15 @@ fn training_goes_on_without_any_one_peer_wherever_it_ends() {
     eprintln!("{} places of {WORKERS} peers", places.len());
     for death in deaths {
         let rank = death.rank;
-        let ended = trained(&job, vec![death.clone()]);
-        assert_eq!(ended.failure, None, "{death:?}");
-        let steps = steps(&ended);
-        let ends = ends(&steps, &job);
-        let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
+        let case = format!("{death:?}");
+        let ended = trained(&job, vec![death]);
         let others: Vec<usize> = (0..WORKERS).filter(|other| *other != rank).collect();
-        assert_eq!(living, others, "{death:?}");
-        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{death:?}");
+        assert_eq!(living(&ended, &job, &case), others, "{case}");
         let told = format!("no heartbeat of peers {rank}; they were voted out");
         let warnings = warnings(&ended);
         let is_told = warnings.len() == 1 && warnings[0].contains(&told);
-        assert!(is_told, "{death:?}: {warnings:?}");
-        check_exchange(&job, &steps, &death);
+        assert!(is_told, "{case}: {warnings:?}");
     }
-}
-
-/// Traffic has its closed form, with the members of each round.
-fn check_exchange(job: &Job, steps: &[&StepRecord], case: &impl Debug) {
-    let bound = find("spirt").unwrap().bind(job).unwrap();
-    let mut exchanged = Traffic::default();
-    for step in steps {
-        exchanged += step.traffic.exchange.total();
-    }
-    let form = bound.traffic_of(testing::SIZES, steps).unwrap();
-    assert_eq!(exchanged.untimed(), form, "{case:?}");
 }
 
 /// The first peer, which evaluates and calls others back, and the last.
@@ -161,17 +152,13 @@ fn a_peer_that_ends_anywhere_comes_back_with_the_model_of_the_others() {
     };
     let deaths = deaths().into_iter();
     for death in deaths.filter(|death| [0, WORKERS - 1].contains(&death.rank)) {
-        let ended = trained(&job, vec![death.clone()]);
-        assert_eq!(ended.failure, None, "{death:?}");
-        let steps = steps(&ended);
-        let ends = ends(&steps, &job);
-        assert_eq!(ends.len(), WORKERS, "{death:?}");
-        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{death:?}");
+        let case = format!("{death:?}");
         let back = format!("peer {} came back", death.rank);
+        let ended = trained(&job, vec![death]);
+        assert_eq!(living(&ended, &job, &case).len(), WORKERS, "{case}");
         let warnings = warnings(&ended);
         let is_told = warnings.len() == 2 && warnings[1].contains(&back);
-        assert!(is_told, "{death:?}: {warnings:?}");
-        check_exchange(&job, &steps, &death);
+        assert!(is_told, "{case}: {warnings:?}");
     }
 }
 
@@ -179,8 +166,7 @@ fn joining(further: Value) -> Job {
     let mut settings = json!({
         "membership": true, "heartbeat_timeout_ms": 5000, "joins": {"peers": 5, "epoch": EPOCH},
     });
-    let further: Map<String, Value> = serde_json::from_value(further).unwrap();
-    settings.as_object_mut().unwrap().extend(further);
+    settings.as_object_mut().unwrap().extend(overrides(further));
     job(settings)
 }
 
@@ -188,29 +174,17 @@ fn joining(further: Value) -> Job {
 #[test]
 fn a_peer_that_ends_anywhere_while_it_joins_stops_nobody() {
     let job = joining(json!({}));
-    let of_last = deaths()
-        .into_iter()
-        .filter(|death| death.rank == WORKERS - 1);
-    for death in of_last {
-        let ended = trained(&job, vec![death.clone()]);
-        assert_eq!(ended.failure, None, "{death:?}");
-        let steps = steps(&ended);
-        let ends = ends(&steps, &job);
-        let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
-        assert!(living.into_iter().eq(0..WORKERS - 1), "{death:?}");
-        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{death:?}");
-        let told = format!("no heartbeat of peers {}; they were voted out", WORKERS - 1);
+    let told = format!("no heartbeat of peers {}; they were voted out", WORKERS - 1);
+    for death in deaths_of_last() {
+        let case = format!("{death:?}");
+        let ended = trained(&job, vec![death]);
+        let living = living(&ended, &job, &case);
+        assert!(living.into_iter().eq(0..WORKERS - 1), "{case}");
         let warnings = warnings(&ended);
-        let joined = warnings
-            .iter()
-            .filter(|text| text.contains(" joined, "))
-            .count();
-        assert!((4..=5).contains(&joined), "{death:?}: {warnings:?}");
-        assert!(
-            warnings.iter().any(|text| text.contains(&told)),
-            "{death:?}"
-        );
-        check_exchange(&job, &steps, &death);
+        let joined = warnings.iter().filter(|text| text.contains(" joined, "));
+        assert!((4..=5).contains(&joined.count()), "{case}: {warnings:?}");
+        let is_told = warnings.iter().any(|text| text.contains(&told));
+        assert!(is_told, "{case}: {warnings:?}");
     }
 }
 
@@ -242,33 +216,24 @@ fn drawn_schedules_of_joins_deaths_and_returns_end_with_one_model() {
             job.settings["joins"]
         );
         let ended = trained(&job, deaths.clone());
-        assert_eq!(ended.failure, None, "{case}");
-        let steps = steps(&ended);
-        let ends = ends(&steps, &job);
-        assert!(
-            ends.iter().all(|end| end.1 == ends[0].1),
-            "{case}: {ends:?}"
-        );
+        let living = living(&ended, &job, &case);
         let stays = |rank: &usize| deaths.iter().all(|death| death.rank != *rank);
         for rank in (0..first).filter(stays) {
-            assert!(ends.iter().any(|end| end.0 == rank), "{case}: {ends:?}");
+            assert!(living.contains(&rank), "{case}: {living:?}");
         }
-        check_exchange(&job, &steps, &case);
     }
 }
 
 #[test]
 fn as_published_a_peer_that_ends_anywhere_ends_the_trial() {
     let job = job(json!({}));
-    let of_last = deaths()
-        .into_iter()
-        .filter(|death| death.rank == WORKERS - 1);
-    for death in of_last {
-        let ended = trained(&job, vec![death.clone()]);
+    for death in deaths_of_last() {
+        let case = format!("{death:?}");
+        let ended = trained(&job, vec![death]);
         let failure = ended.failure.unwrap_or_default();
         assert!(
             failure.contains("injected fault: crash"),
-            "{death:?}: {failure}"
+            "{case}: {failure}"
         );
     }
 }

@@ -7,6 +7,8 @@ use epochcost_simulator::profile::{ComputeProfile, Constant, Profile};
 use epochcost_systems::{Device, states};
 use serde::de::DeserializeOwned;
 
+use crate::support::{assert_near, shipped};
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../harness/profiles")
 }
@@ -36,12 +38,6 @@ fn platforms() -> Vec<(String, Profile<Constant>)> {
     read(&folder())
 }
 
-fn platform(name: &str) -> Profile<f64> {
-    let all = platforms();
-    let found = all.iter().find(|(file, _)| file == name);
-    found.unwrap().1.values()
-}
-
 fn computes() -> Vec<(String, ComputeProfile)> {
     read(&folder().join("compute"))
 }
@@ -58,13 +54,13 @@ fn is_date(text: &str) -> bool {
 #[test]
 fn platform_profiles_have_no_fault() {
     let all = platforms();
-    for shipped in [
+    for name in [
         "aws-us-east-1",
         "aws-us-east-1-2024",
         "laptop",
         "serverless-gpu",
     ] {
-        assert!(all.iter().any(|(name, _)| name == shipped), "{shipped}");
+        assert!(all.iter().any(|(file, _)| file == name), "{name}");
     }
     for (file, profile) in &all {
         assert_eq!(&profile.name, file);
@@ -118,7 +114,7 @@ fn stated_rates_know_every_model() {
             let vectors_mb = 16.0 * model.sizes.parameters as f64 / f64::from(1 << 20);
             assert!((cost.fixed_mb - vectors_mb).abs() <= 0.51, "{}", model.name);
             let forward = cost.evaluate_sample_s * 3.0 / cost.sample_s;
-            assert!((forward - 1.0).abs() < 0.15, "{}: {forward}", model.name);
+            assert_near(forward, 1.0, 0.15, model.name);
         }
     }
 }
@@ -127,7 +123,7 @@ fn stated_rates_know_every_model() {
 /// critical paths without polls; `n` of ResNet-50 and MobileNet.
 #[test]
 fn s3_fits_the_published_communication_times() {
-    let s3 = platform("aws-us-east-1").object_store.service;
+    let s3 = shipped("aws-us-east-1").values().object_store.service;
     let (latency, rate) = (s3.request_latency_s, s3.stream_bytes_per_s);
     let published = [(23_528_522.0, 21.88, 8.36), (3_217_226.0, 4.77, 6.47)];
     let workers = 16.0;
@@ -136,14 +132,8 @@ fn s3_fits_the_published_communication_times() {
         let one = (workers + 2.0) * (latency + transfer);
         let other = (4.0 * workers - 3.0) * latency + (3.0 * workers - 2.0) / workers * transfer;
         // Polls and listings come on top: within 5 % with them, by simulation.
-        assert!(
-            (one / allreduce - 1.0_f64).abs() < 0.11,
-            "{one} s, not {allreduce}"
-        );
-        assert!(
-            (other / scatterreduce - 1.0_f64).abs() < 0.11,
-            "{other} s, not {scatterreduce}"
-        );
+        assert_near(one / allreduce, 1.0, 0.11, "allreduce");
+        assert_near(other / scatterreduce, 1.0, 0.11, "scatterreduce");
     }
 }
 
@@ -151,7 +141,7 @@ fn s3_fits_the_published_communication_times() {
 /// memory sizes.
 #[test]
 fn published_durations_add_up_to_table_2() {
-    let (aws, computes) = (platform("aws-us-east-1"), computes());
+    let (aws, computes) = (shipped("aws-us-east-1").values(), computes());
     let published = computes
         .iter()
         .find(|(name, _)| name == "published-cost-performance");
@@ -170,10 +160,7 @@ fn published_durations_add_up_to_table_2() {
         ];
         for ((seconds, memory_mb), exchange) in exchanges {
             let step = cost.step_s(512, aws.function.vcpus(memory_mb)) + exchange;
-            assert!(
-                (step / seconds - 1.0_f64).abs() < 0.02,
-                "{model}: {step} s, not {seconds}"
-            );
+            assert_near(step / seconds, 1.0, 0.02, model);
             let peak = aws.function.resident_mb + cost.peak_mb(512);
             assert!(
                 peak <= f64::from(memory_mb),

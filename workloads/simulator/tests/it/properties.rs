@@ -1,21 +1,15 @@
 //! Properties of all systems: determinism, scaling with bandwidth, and no surprise from 2 to 4,096
 //! workers.
 
-use epochcost_simulator::profile::{Constant, Profile};
+use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, SimulationError, simulate};
 use epochcost_systems::{find_model, systems};
 use serde_json::{Value, json};
 
-use crate::support::{job, run, simulation};
+use crate::support::{job, run, shipped, simulation};
 
 /// Pause between two polls of the systems that wait for objects, seconds.
 const POLL_S: f64 = 0.1;
-
-fn shipped(name: &str) -> Profile<Constant> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../harness/profiles");
-    let text = std::fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
-    serde_yaml::from_str(&text).unwrap()
-}
 
 /// Settings with which a job of the tests fits a system.
 fn settings(system: &str) -> Value {
@@ -35,12 +29,8 @@ fn small(
     settings: Value,
     profile: &Profile<f64>,
 ) -> Simulation {
-    let mut small = simulation(
-        job(system, workers, batches, settings),
-        10_000,
-        profile,
-        0.1,
-    );
+    let job = job(system, workers, batches, settings);
+    let mut small = simulation(job, 10_000, profile, 0.1);
     if system == "kubeml" {
         let model = find_model("lenet5").unwrap();
         (small.job.model, small.sizes) = (model.name.into(), model.sizes);

@@ -4,7 +4,7 @@ use epochcost_simulator::profile::{InterpretedModel, NetworkCredit, Profile, Ref
 use epochcost_simulator::{Operation, Probe, ProbeClient, Simulation, probe};
 use serde_json::json;
 
-use crate::support::{job, run, simulation};
+use crate::support::*;
 
 const LATENCY_S: f64 = 0.02;
 const STREAM: f64 = 1e8;
@@ -152,20 +152,14 @@ fn a_network_bursts_until_its_credit_is_used_up() {
     let fast = 200e6 / 0.9;
     let expected = fast / 500e6 + (bytes as f64 - fast) / 50e6;
     // Credit is spent in parts of 8.4 MB.
-    assert!(
-        (seconds - expected).abs() < 8.4e6 / 50e6,
-        "{seconds} and not {expected}"
-    );
+    assert_near(seconds, expected, 8.4e6 / 50e6, "one stream");
     // Streams share bandwidth and credit.
     let four = Probe {
         streams: 4,
         ..download
     };
     let together = probe(&profile, &four)[0];
-    assert!(
-        (together - expected).abs() < 4.0 * 8.4e6 / 50e6,
-        "{together} and not {expected}"
-    );
+    assert_near(together, expected, 4.0 * 8.4e6 / 50e6, "four streams");
     let upload = operation(Operation::Upload, ProbeClient::Compiled, bytes);
     assert_takes(&profile, upload, 8.0 + 1e-9);
     // One stream of S3 is slower than the burst and not held up while there is credit.
@@ -186,10 +180,9 @@ fn calls_of_one_caller_leave_one_after_another() {
     seconds.sort_by(f64::total_cmp);
     for (place, seconds) in seconds.iter().enumerate() {
         let expected = place as f64 * 0.002 + 0.01;
-        assert!((seconds - expected).abs() < 1e-6, "{place}: {seconds}");
+        assert_near(*seconds, expected, 1e-6, &format!("{place}"));
     }
-    let at_once = probe(&profile.without(Refinement::CallSpacing), &calls);
-    assert!(at_once.iter().all(|seconds| (seconds - 0.01).abs() < 1e-6));
+    assert_takes(&profile.without(Refinement::CallSpacing), calls, 0.01);
 }
 
 /// A profile on which a request takes half to three times its mean.
@@ -215,11 +208,7 @@ fn draws_repeat_with_their_seed_keep_the_mean_and_need_one() {
     assert_eq!(seconds, probe(&profile, &reads));
     let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
     let expected = 0.5 * 0.55 + 0.4 * 1.05 + 0.1 * 2.85;
-    assert!(
-        (mean / LATENCY_S - expected).abs() < 0.05,
-        "{}",
-        mean / LATENCY_S
-    );
+    assert_near(mean / LATENCY_S, expected, 0.05, "mean");
     let other = Profile {
         draws: Some(8),
         ..profile
@@ -245,7 +234,7 @@ fn a_barrier_waits_for_the_slowest_and_more_so_with_more_workers() {
 
 #[test]
 fn trials_on_draws_are_the_same_twice_and_move_the_same_bytes() {
-    for system in crate::support::SYSTEMS {
+    for system in SYSTEMS {
         let drawn = run(&exchange(system, 8, Some(5)));
         assert_eq!(drawn, run(&exchange(system, 8, Some(5))), "{system}");
         let mean = run(&exchange(system, 8, None));

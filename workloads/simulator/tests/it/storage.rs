@@ -13,24 +13,15 @@ const PARAMETERS: usize = 1_000;
 
 /// A GPU baseline on a platform whose requests take no time.
 fn gpu_baseline(deletes: bool) -> Simulated {
-    let mut job = job(
-        "gpu_baseline",
-        WORKERS,
-        STEPS,
-        json!({"delete_previous": deletes}),
-    );
-    job.epochs = 1;
+    let settings = json!({"delete_previous": deletes});
+    let job = job("gpu_baseline", WORKERS, STEPS, settings);
     run(&simulation(job, PARAMETERS, &Profile::ideal(), 2.0))
 }
 
 /// Returns the instants at which steps put their gradients, before they wait for others, and those at
 /// which they end, where they delete that of the step before; by step of each worker.
 fn changes(simulated: &Simulated) -> Vec<(f64, f64)> {
-    let steps = simulated.records.iter().filter_map(|record| match record {
-        epochcost_systems::Record::Step(step) => Some(step),
-        _ => None,
-    });
-    let mut changes: Vec<_> = steps
+    let mut changes: Vec<_> = steps(simulated)
         .map(|step| {
             let waited_s = step.seconds.wait + step.seconds.get;
             let ended_s = step.ended_s();
@@ -57,11 +48,7 @@ fn objects_that_stay_count_to_the_end() {
     let kept_s = changes.iter().map(|(put_s, _)| simulated.wall_s - put_s);
     let kept_s: f64 = kept_s.sum();
     let found = totals.kept.byte_s(simulated.wall_s);
-    assert!(
-        (found - gradient * kept_s).abs() < 1e-6 * found,
-        "{found} and not {}",
-        gradient * kept_s
-    );
+    assert_near(found, gradient * kept_s, 1e-6 * found, "byte-seconds");
 }
 
 /// An object that the system deletes is charged from its PUT to its DELETE: the gradient of each step
@@ -81,13 +68,11 @@ fn objects_that_are_deleted_count_until_then() {
     }
     let found = totals.kept.byte_s(simulated.wall_s);
     let expected = gradient * kept_s;
-    assert!(
-        (found - expected).abs() < 1e-6 * expected,
-        "{found} and not {expected}"
-    );
+    assert_near(found, expected, 1e-6 * expected, "byte-seconds");
     // Nothing depends on the length of the training but the bytes that stay.
     let later = totals.kept.byte_s(simulated.wall_s + 100.0);
-    assert!((later - found - 100.0 * WORKERS as f64 * gradient).abs() < 1e-3);
+    let more = 100.0 * WORKERS as f64 * gradient;
+    assert_near(later - found, more, 1e-3, "byte-seconds of 100 s more");
 }
 
 /// No system removes more than it wrote, and none stores more than everything for the whole time.

@@ -91,18 +91,9 @@ fn trained(simulation: &Simulation) -> Simulated {
 }
 
 fn recorded(trained: &Simulated) -> Recorded {
-    let steps: Vec<&StepRecord> = trained.records.iter().filter_map(step).collect();
-    Recorded::new(
-        steps,
-        evaluations(trained).into_iter().map(|(place, _)| place),
-    )
-}
-
-fn step(record: &Record) -> Option<&StepRecord> {
-    match record {
-        Record::Step(step) => Some(step),
-        _ => None,
-    }
+    let steps: Vec<&StepRecord> = steps(trained).collect();
+    let evaluations = evaluations(trained).into_iter();
+    Recorded::new(steps, evaluations.map(|(place, _)| place))
 }
 
 /// Rank, epoch, and the results on the test split and on the validation split.
@@ -135,11 +126,7 @@ fn timed_again(simulation: &Simulation, recorded: Recorded) -> Simulated {
 /// A platform on which everything takes time.
 fn platform() -> Profile<f64> {
     let mut profile = Profile::ideal();
-    for service in [
-        &mut profile.object_store.service,
-        &mut profile.tensor_store.service,
-        &mut profile.queue.service,
-    ] {
+    for service in services(&mut profile) {
         service.request_latency_s = 0.031;
         service.stream_bytes_per_s = 1e4;
     }
@@ -197,7 +184,7 @@ fn filtered_updates_are_as_dense_as_they_were() {
         "filter": "per_parameter", "exchange": "gradients", "significance_threshold": 5.0,
     });
     let again = assert_same("mlless", settings.clone());
-    let densities: Vec<f64> = (again.records.iter().filter_map(step))
+    let densities: Vec<f64> = steps(&again)
         .filter_map(|step| step.update_density)
         .collect();
     let is_partial = |density: &&f64| (0.001..0.999).contains(*density);
@@ -220,10 +207,8 @@ fn training_stops_after_the_same_epoch() {
 /// Constants change times, and nothing of what was learned.
 #[test]
 fn other_constants_change_times_only() {
-    let mut simulation = described(
-        "mlless",
-        json!({"exchange": "gradients", "significance_threshold": 5.0}),
-    );
+    let settings = json!({"exchange": "gradients", "significance_threshold": 5.0});
+    let mut simulation = described("mlless", settings);
     let before = trained(&simulation);
     simulation.profile.object_store.service.request_latency_s *= 2.0;
     let slower = timed_again(&simulation, recorded(&before));
@@ -233,10 +218,8 @@ fn other_constants_change_times_only() {
         slower.totals.traffic.exchange.objects.bytes_up
     );
     let results = |simulated: &Simulated| -> Vec<Evaluated> {
-        evaluations(simulated)
-            .into_iter()
-            .map(|(place, _)| place)
-            .collect()
+        let evaluations = evaluations(simulated).into_iter();
+        evaluations.map(|(place, _)| place).collect()
     };
     assert_eq!(results(&before), results(&slower));
     assert_eq!(trained(&simulation).wall_s, slower.wall_s);

@@ -3,7 +3,7 @@
 use epochcost_channels::Traffic;
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, simulate};
-use epochcost_systems::{Polls, PurposeTraffic, Record, Waits};
+use epochcost_systems::{Polls, PurposeTraffic, Waits};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -30,11 +30,9 @@ fn waits(system: &str, settings: Value, simulates_every_poll: bool) -> (Waits, P
     let simulated = simulate(&simulation, options).unwrap();
     assert_eq!(simulated.failure, None, "{system}");
     let (mut waits, mut traffic) = (Waits::default(), PurposeTraffic::default());
-    for record in &simulated.records {
-        if let Record::Step(step) = record {
-            waits += step.waits;
-            traffic += step.traffic;
-        }
+    for step in steps(&simulated) {
+        waits += step.waits;
+        traffic += step.traffic;
     }
     (waits, traffic)
 }

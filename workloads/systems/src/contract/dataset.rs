@@ -123,36 +123,23 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::contract::data::minibatches_of;
-    use crate::{DataPlan, Device, Evaluate, Fidelity};
+    use crate::{DataPlan, Fidelity, testing};
 
     use super::*;
 
     fn job(samples: usize, workers: usize, batch_size: usize, batches: usize) -> Job {
+        let settings = serde_json::Map::new();
+        let job = testing::job("allreduce", Fidelity::Paper, workers, &settings).unwrap();
         Job {
-            trial: "t".into(),
-            system: "allreduce".into(),
-            fidelity: Fidelity::Paper,
-            settings: serde_json::json!({}),
-            model: "lenet5".into(),
             data: DataPlan {
-                dataset: "d".into(),
                 record_bytes: 2,
                 train_samples: samples,
-                validation_samples: 0,
                 test_samples: 1,
-                augment: false,
+                ..job.data
             },
-            workers,
             batch_size,
             batches_per_worker: batches,
-            last_batch: None,
-            epochs: 1,
-            seed: 7,
-            optimizer: serde_json::from_value(serde_json::json!({"sgd": {"learning_rate": 0.1}}))
-                .unwrap(),
-            evaluate: Evaluate::Never,
-            device: Device::Cpu,
-            attack: None,
+            ..job
         }
     }
 

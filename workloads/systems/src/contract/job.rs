@@ -1,3 +1,4 @@
+use std::fmt::{self, Display};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
@@ -58,6 +59,15 @@ pub enum Device {
     Cpu,
     /// An NVIDIA GPU through CUDA.
     Cuda,
+}
+
+impl Display for Device {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+        })
+    }
 }
 
 /// The data of a job, as objects in the dataset bucket.

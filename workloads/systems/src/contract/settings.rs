@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
     /// No such setting.
-    #[error("{system} has no setting {field:?}; it has {}", known.join(", "))]
+    #[error("{system} has no setting `{field}`")]
     Unknown {
         /// The system.
         system: &'static str,

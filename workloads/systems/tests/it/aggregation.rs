@@ -1,84 +1,23 @@
 //! Aggregation by functions: its bytes, its bits against references, and its replicas.
 
-use async_trait::async_trait;
-use epochcost_kernels::hash;
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use epochcost_systems::aggregation::{Level, levels};
 use epochcost_systems::testing::{self, SIZES};
-use epochcost_systems::{
-    Batch, Compute, Evaluate, Evaluation, Fidelity, GradientOutput, Job, Result, Vector, find,
-};
-use serde_json::{Map, Value, json};
+use epochcost_systems::{Evaluate, Fidelity, Job, Vector};
+use serde_json::{Value, json};
+
+use crate::support::*;
 
 const SYSTEMS: [&str; 3] = ["grads_sharding", "lambda_fl", "lifl"];
 const PARAMETERS: usize = 37;
 
-fn settings(value: Value) -> Map<String, Value> {
-    value.as_object().unwrap().clone()
-}
-
-/// Gradients that depend on worker and step; parameters start at zero.
-struct Given;
-
-fn gradient(worker: usize, index: usize) -> Vec<f32> {
-    let seed = hash::mix(worker as u64 + 1, index as u64);
-    let element = |i: usize| hash::unit_f32(hash::mix(seed, i as u64)) - 0.5;
-    (0..PARAMETERS).map(element).collect()
-}
-
-#[async_trait]
-impl Compute for Given {
-    fn parameters(&self) -> usize {
-        PARAMETERS
-    }
-
-    fn statistics(&self) -> usize {
-        0
-    }
-
-    async fn initial_parameters(&mut self, _seed: u64) -> Result<Vector> {
-        Ok(Vector::Real(vec![0.0; PARAMETERS]))
-    }
-
-    fn initial_statistics(&self) -> Vector {
-        Vector::Real(vec![])
-    }
-
-    async fn gradient(
-        &mut self,
-        _parameters: &Vector,
-        _statistics: &mut Vector,
-        batch: &Batch,
-    ) -> Result<GradientOutput> {
-        Ok(GradientOutput {
-            loss: None,
-            gradient: Vector::Real(gradient(batch.rank, batch.index)),
-        })
-    }
-
-    async fn evaluate(
-        &mut self,
-        _parameters: &Vector,
-        _statistics: &Vector,
-        _test: &Batch,
-    ) -> Result<Option<Evaluation>> {
-        Ok(None)
-    }
-}
-
 /// One step of plain SGD at rate 1: parameters are then minus the mean.
 fn one_step(system: &str, workers: usize, given: Value) -> Job {
-    let job = testing::job(system, Fidelity::Paper, workers, &settings(given)).unwrap();
     Job {
         evaluate: Evaluate::Never,
         epochs: 1,
         batches_per_worker: 1,
-        optimizer: OptimizerSpec::Sgd(Sgd {
-            learning_rate: 1.0,
-            momentum: 0.0,
-            weight_decay: 0.0,
-        }),
-        ..job
+        optimizer: sgd(1.0, 0.0),
+        ..job_of(system, Fidelity::Paper, workers, given)
     }
 }
 
@@ -140,10 +79,8 @@ async fn metered_traffic_is_the_closed_form() {
         for fidelity in Fidelity::ALL {
             for workers in [1, 2, 3, 4, 5, 8] {
                 let what = format!("{system} {given} {fidelity:?} of {workers}");
-                let job = testing::job(system, fidelity, workers, &settings(given.clone()));
-                let job = job.unwrap();
-                let form = find(system).unwrap().bind(&job).unwrap();
-                let form = form.traffic(SIZES).unwrap();
+                let job = job_of(system, fidelity, workers, given.clone());
+                let form = closed_form(&job);
                 let steps = (job.epochs * job.batches_per_worker) as u64;
                 let (w, f, p) = (
                     workers as u64,
@@ -166,7 +103,9 @@ async fn metered_traffic_is_the_closed_form() {
 #[tokio::test]
 async fn means_are_those_of_one_process_bit_for_bit() {
     for workers in [1, 2, 3, 5, 7, 20] {
-        let gradients: Vec<_> = (0..workers).map(|worker| gradient(worker, 0)).collect();
+        let gradients: Vec<_> = (0..workers)
+            .map(|worker| drawn(worker, 0, PARAMETERS))
+            .collect();
         for (system, given, leaves, fan_in) in [
             ("grads_sharding", json!({}), None, None),
             ("grads_sharding", json!({"shards": 3}), None, None),
@@ -183,15 +122,10 @@ async fn means_are_those_of_one_process_bit_for_bit() {
             let what = format!("{system} {given} of {workers}");
             let mean = reference(&levels(workers, leaves, fan_in), &gradients);
             let job = one_step(system, workers, given);
-            let trial = testing::run_with(&job, || Box::new(Given)).await.unwrap();
+            let trial = run_given(&job, PARAMETERS, drawn).await;
             let stepped = Vector::Real(mean.iter().map(|mean| 0.0 - mean).collect());
-            let digests = trial.steps().into_iter();
-            let digests: Vec<_> = digests
-                .filter_map(|s| s.parameters_digest.clone())
-                .collect();
-            assert_eq!(digests.len(), workers, "{what}");
-            let expected = stepped.digest().unwrap();
-            assert!(digests.iter().all(|digest| *digest == expected), "{what}");
+            let expected = vec![stepped.digest().unwrap(); workers];
+            assert_eq!(digests(&trial), expected, "{what}");
         }
     }
 }
@@ -201,17 +135,16 @@ async fn means_are_those_of_one_process_bit_for_bit() {
 async fn replicas_stay_identical_for_any_update() {
     for system in SYSTEMS {
         for exchanges in ["gradients", "model_every_step", "model_every_epoch"] {
-            let given = settings(json!({"exchanges": exchanges}));
-            let job = testing::job(system, Fidelity::Tuned, 5, &given).unwrap();
-            let trial = testing::run(&job).await.unwrap();
-            let last = trial.steps().into_iter().filter(|step| step.epoch == 2);
-            let mut digests: Vec<_> = last
-                .filter(|step| step.batch == Some(2))
+            let given = json!({"exchanges": exchanges});
+            let job = job_of(system, Fidelity::Tuned, 5, given);
+            let trial = run(&job).await;
+            let steps = trial.steps().into_iter();
+            let last = steps.filter(|step| (step.epoch, step.batch) == (2, Some(2)));
+            let digests: Vec<_> = last
                 .filter_map(|step| step.parameters_digest.clone())
                 .collect();
             assert_eq!(digests.len(), 5, "{system} {exchanges}");
-            digests.dedup();
-            assert_eq!(digests.len(), 1, "{system} {exchanges}");
+            assert!(are_same(&digests), "{system} {exchanges}");
         }
     }
 }
@@ -219,8 +152,7 @@ async fn replicas_stay_identical_for_any_update() {
 #[tokio::test]
 async fn nothing_but_the_last_means_is_left() {
     for system in SYSTEMS {
-        let job = testing::job(system, Fidelity::Tuned, 5, &Map::new()).unwrap();
-        let trial = testing::run(&job).await.unwrap();
+        let trial = run(&job_of(system, Fidelity::Tuned, 5, json!({}))).await;
         let objects = &trial.channels.objects;
         let left = objects.list("client-updates", "", None).await.unwrap();
         assert!(left.keys.is_empty(), "{system}: {:?}", left.keys);
@@ -239,12 +171,11 @@ fn settings_that_do_not_fit_are_named() {
         (json!({"leaves": 2, "fan_in": 2}), "fan_in"),
     ] {
         for system in SYSTEMS {
-            let mut given = settings(given.clone());
-            given.entry("leaves").or_insert(Value::Null);
-            given.entry("fan_in").or_insert(Value::Null);
-            let found = find(system).unwrap();
-            let error = found.settings(Fidelity::Paper, &given).unwrap_err();
-            assert_eq!(error.field(), field, "{system} {given:?}");
+            let mut settings = overrides(given.clone());
+            settings.entry("leaves").or_insert(Value::Null);
+            settings.entry("fan_in").or_insert(Value::Null);
+            let error = refused(system, settings.into());
+            assert_eq!(error.field(), field, "{system} {given}");
         }
     }
 }

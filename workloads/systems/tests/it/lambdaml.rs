@@ -2,31 +2,18 @@
 
 use epochcost_channels::Traffic;
 use epochcost_systems::testing::{self, SIZES, Trial};
-use epochcost_systems::{Fidelity, Job, Replicas, StepRecord, find};
-use serde_json::{Map, Value, json};
+use epochcost_systems::{Fidelity, Job, Replicas};
+use serde_json::{Value, json};
+
+use crate::support::*;
 
 const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
-    let mut settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
+fn job(system: &str, fidelity: Fidelity, workers: usize, mut settings: Value) -> Job {
     if system == "lambdaml_allreduce" {
-        settings.insert("merged_poll_ms".into(), json!(1));
+        settings["merged_poll_ms"] = json!(1);
     }
-    testing::job(system, fidelity, workers, &settings).unwrap()
-}
-
-fn by_rank(trial: &Trial) -> Vec<&StepRecord> {
-    let mut steps = trial.steps();
-    steps.sort_by_key(|step| (step.epoch, step.batch, step.rank));
-    steps
-}
-
-fn digests(trial: &Trial) -> Vec<String> {
-    let steps = by_rank(trial);
-    steps
-        .iter()
-        .filter_map(|step| step.parameters_digest.clone())
-        .collect()
+    job_of(system, fidelity, workers, settings)
 }
 
 #[tokio::test]
@@ -44,12 +31,7 @@ async fn metered_traffic_is_the_closed_form() {
                 for workers in WORKERS {
                     let settings = json!({"exchanges": exchanges});
                     let job = job(system, fidelity, workers, settings);
-                    let form = find(system)
-                        .unwrap()
-                        .bind(&job)
-                        .unwrap()
-                        .traffic(SIZES)
-                        .unwrap();
+                    let form = closed_form(&job);
                     for compute in [testing::compute, testing::phantom] {
                         let trial = testing::run_with(&job, compute).await.unwrap();
                         let what = format!("{system} {exchanges} {fidelity:?} of {workers}");
@@ -67,18 +49,8 @@ fn counts_are_as_published() {
     for workers in WORKERS {
         let w = workers as u64;
         let traffic = |system: &str, exchanges: &str| {
-            let job = job(
-                system,
-                Fidelity::Paper,
-                workers,
-                json!({"exchanges": exchanges}),
-            );
-            find(system)
-                .unwrap()
-                .bind(&job)
-                .unwrap()
-                .traffic(SIZES)
-                .unwrap()
+            let settings = json!({"exchanges": exchanges});
+            closed_form(&job(system, Fidelity::Paper, workers, settings))
         };
         let averaging = traffic("lambdaml_allreduce", "model_every_epoch");
         assert_eq!((averaging.puts, averaging.gets), (3 * (w + 1), 3 * 2 * w));
@@ -98,18 +70,16 @@ async fn averaged_models_are_the_same_over_both() {
     for workers in WORKERS {
         let of = |system, fidelity| job(system, fidelity, workers, settings.clone());
         let first = of("lambdaml_allreduce", Fidelity::Paper);
-        let expected = digests(&testing::run(&first).await.unwrap());
+        let expected = digests(&run(&first).await);
         assert_eq!(expected.len(), 3 * workers);
-        for epoch in expected.chunks(workers) {
-            assert_eq!(epoch, vec![epoch[0].clone(); workers]);
-        }
+        assert!(expected.chunks(workers).all(are_same), "{expected:?}");
         for other in [
             of("lambdaml_scatterreduce", Fidelity::Paper),
             of("lambdaml_scatterreduce", Fidelity::Code),
             of("lambdaml_allreduce", Fidelity::Tuned),
             of("lambdaml_scatterreduce", Fidelity::Tuned),
         ] {
-            assert_eq!(digests(&testing::run(&other).await.unwrap()), expected);
+            assert_eq!(digests(&run(&other).await), expected);
         }
     }
 }
@@ -120,7 +90,7 @@ async fn alone_all_variants_are_plain_sgd() {
     let of = |system, settings| job(system, Fidelity::Paper, 1, settings);
     let last = |trial: Trial| digests(&trial).last().cloned().unwrap();
     let plain = of("lambdaml_allreduce", json!({}));
-    let expected = last(testing::run(&plain).await.unwrap());
+    let expected = last(run(&plain).await);
     for (system, settings) in [
         ("lambdaml_async", json!({})),
         ("lambdaml_async", json!({"exchanges": "model_every_epoch"})),
@@ -129,7 +99,7 @@ async fn alone_all_variants_are_plain_sgd() {
             json!({"exchanges": "model_every_step"}),
         ),
     ] {
-        let trial = testing::run(&of(system, settings)).await.unwrap();
+        let trial = run(&of(system, settings)).await;
         assert_eq!(last(trial), expected, "{system}");
     }
 }
@@ -137,12 +107,12 @@ async fn alone_all_variants_are_plain_sgd() {
 #[tokio::test]
 async fn published_workers_go_on_from_a_checkpoint() {
     for system in ["lambdaml_allreduce", "lambdaml_scatterreduce"] {
-        let run = async |fidelity| {
+        let trial = async |fidelity| {
             let mut job = job(system, fidelity, 3, json!({}));
             job.epochs = 4;
-            testing::run(&job).await.unwrap()
+            run(&job).await
         };
-        let (paper, code) = (run(Fidelity::Paper).await, run(Fidelity::Code).await);
+        let (paper, code) = (trial(Fidelity::Paper).await, trial(Fidelity::Code).await);
         assert_eq!(digests(&paper), digests(&code));
         assert_eq!(paper.driven.invocations, 3);
         assert_eq!(code.driven.invocations, 6, "three epochs, then one");
@@ -152,12 +122,7 @@ async fn published_workers_go_on_from_a_checkpoint() {
 #[test]
 fn asynchronous_replicas_may_differ() {
     let job = job("lambdaml_async", Fidelity::Paper, 3, json!({}));
-    let replicas = find("lambdaml_async")
-        .unwrap()
-        .bind(&job)
-        .unwrap()
-        .replicas();
-    assert!(matches!(replicas, Replicas::Differ { .. }));
+    assert!(matches!(replicas(&job), Replicas::Differ { .. }));
 }
 
 /// The parts of a global batch, at the same parameters, and one step with
@@ -166,22 +131,15 @@ fn asynchronous_replicas_may_differ() {
 async fn mirrored_replicas_take_the_steps_of_one_process() {
     for workers in WORKERS {
         let mirrored = job("mirrored", Fidelity::Paper, workers, json!({}));
-        let trial = testing::run(&mirrored).await.unwrap();
+        let trial = run(&mirrored).await;
         assert_eq!(trial.driven.invocations, 1);
         assert_eq!(trial.exchange(), Traffic::default());
         // The published baseline's one process plays the same workers.
-        let mut played =
-            testing::job("gpu_baseline", Fidelity::Code, workers, &Map::new()).unwrap();
+        let mut played = job("gpu_baseline", Fidelity::Code, workers, json!({}));
         played.optimizer = mirrored.optimizer;
-        let expected = testing::run(&played).await.unwrap();
+        let expected = run(&played).await;
         assert_eq!(digests(&trial), digests(&expected), "{workers}");
         assert_eq!(trial.evaluations(), expected.evaluations());
-        let form = find("mirrored")
-            .unwrap()
-            .bind(&mirrored)
-            .unwrap()
-            .traffic(SIZES)
-            .unwrap();
-        assert_eq!(form, Traffic::default());
+        assert_eq!(closed_form(&mirrored), Traffic::default());
     }
 }

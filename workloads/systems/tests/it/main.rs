@@ -13,5 +13,6 @@ mod robust;
 mod signatures;
 mod spirt;
 mod storage;
+mod support;
 mod synchronous;
 mod technique;

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use epochcost_systems::testing::{self, Failures, Trial};
-use epochcost_systems::{Fidelity, Job, Record, Task, find};
+use epochcost_systems::{Fidelity, Job, Task, find};
 use futures_util::future::join_all;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use crate::support::{
+    are_same, closed_form, form_of, job_of, overrides, refusal, run, sgd, warnings,
+};
 
 const STAGES: [&str; 8] = [
     "authenticate",
@@ -41,10 +44,9 @@ impl Failures for Killed {
     }
 }
 
-fn job(workers: usize, settings: Value) -> Job {
-    let mut settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
-    settings.insert("poll_interval_ms".into(), json!(1));
-    testing::job("spirt", Fidelity::Paper, workers, &settings).unwrap()
+fn job(workers: usize, mut settings: Value) -> Job {
+    settings["poll_interval_ms"] = json!(1);
+    job_of("spirt", Fidelity::Paper, workers, settings)
 }
 
 fn surviving(workers: usize) -> Job {
@@ -54,24 +56,38 @@ fn surviving(workers: usize) -> Job {
     )
 }
 
-async fn run(job: &Job, ranks: &[usize], stage: &'static str) -> Result<Trial, String> {
-    run_in(job, ranks, stage, EPOCH).await
-}
-
-async fn run_in(
+/// Runs a job of which peers are killed.
+async fn run_killing(
     job: &Job,
     ranks: &[usize],
     stage: &'static str,
     epoch: usize,
 ) -> Result<Trial, String> {
-    let ranks = ranks.to_vec();
     let killed = Arc::new(Killed {
-        ranks,
+        ranks: ranks.to_vec(),
         stage,
         epoch,
     });
     let trial = testing::run_failing(job, testing::compute, killed).await;
     trial.map_err(|error| error.to_string())
+}
+
+/// Kills every peer at every stage, each in a trial of its own.
+async fn each_killed(job: &Job, check: impl Fn(&Trial, usize, &str)) {
+    // Two stages at a time: all at once would keep one thread from answering in time.
+    for stages in STAGES.chunks(2) {
+        let killings = stages
+            .iter()
+            .flat_map(|stage| (0..job.workers).map(move |rank| (*stage, rank)));
+        let trials = killings.map(|(stage, rank)| async move {
+            let trial = run_killing(job, &[rank], stage, EPOCH).await;
+            (rank, format!("{stage} of {rank}"), trial)
+        });
+        for (rank, case, trial) in join_all(trials).await {
+            let trial = trial.unwrap_or_else(|error| panic!("{case}: {error}"));
+            check(&trial, rank, &case);
+        }
+    }
 }
 
 /// Ranks and digests after the last epoch.
@@ -85,30 +101,27 @@ fn ends(trial: &Trial, job: &Job) -> Vec<(usize, String)> {
     ends
 }
 
-fn warnings(trial: &Trial) -> Vec<String> {
-    let text = |record: &Record| match record {
-        Record::Warning { text, .. } => Some(text.clone()),
-        _ => None,
-    };
-    trial.records.iter().filter_map(text).collect()
+/// Returns the peers that end training, all with one model.
+fn living(trial: &Trial, job: &Job, case: &str) -> Vec<usize> {
+    let (living, digests): (Vec<_>, Vec<_>) = ends(trial, job).into_iter().unzip();
+    assert!(are_same(&digests), "{case}: {digests:?}");
+    living
+}
+
+fn assert_closed_form(trial: &Trial, job: &Job, case: &str) {
+    assert_eq!(trial.exchange(), form_of(job, trial), "{case}");
 }
 
 #[tokio::test]
 async fn nobody_is_voted_out_where_nobody_fails() {
     for workers in [1, 2, 5] {
         let member = surviving(workers);
-        let trial = testing::run(&member).await.unwrap();
+        let trial = run(&member).await;
         let other = job(workers, json!({}));
-        let published = testing::run(&other).await.unwrap();
-        assert_eq!(ends(&trial, &member), ends(&published, &other));
+        assert_eq!(ends(&trial, &member), ends(&run(&other).await, &other));
         assert!(warnings(&trial).is_empty());
-        let bound = find("spirt").unwrap().bind(&member).unwrap();
-        let form = bound.traffic(testing::SIZES).unwrap();
-        assert_eq!(
-            form,
-            bound.traffic_of(testing::SIZES, &trial.steps()).unwrap()
-        );
-        assert_eq!(trial.exchange(), form);
+        assert_eq!(closed_form(&member), form_of(&member, &trial));
+        assert_closed_form(&trial, &member, "");
     }
 }
 
@@ -117,40 +130,18 @@ async fn nobody_is_voted_out_where_nobody_fails() {
 #[tokio::test]
 async fn training_goes_on_without_any_one_peer() {
     let job = &surviving(8);
-    // Two stages at a time: all at once would keep one thread from answering in time.
-    for stages in STAGES.chunks(2) {
-        let killings = stages
-            .iter()
-            .flat_map(|stage| (0..8).map(move |rank| (*stage, rank)));
-        let trials = killings.map(|(stage, rank)| async move {
-            let trial = run(job, &[rank], stage).await;
-            (stage, rank, trial)
-        });
-        for (stage, rank, trial) in join_all(trials).await {
-            let trial = trial.unwrap_or_else(|error| panic!("{stage} of {rank}: {error}"));
-            check_survival(job, &trial, stage, rank);
-        }
-    }
-}
-
-fn check_survival(job: &Job, trial: &Trial, stage: &str, rank: usize) {
-    let ends = ends(trial, job);
-    let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
-    let expected: Vec<usize> = (0..8).filter(|other| *other != rank).collect();
-    assert_eq!(living, expected, "{stage} of {rank}");
-    assert!(
-        ends.iter().all(|end| end.1 == ends[0].1),
-        "{stage} of {rank}"
-    );
-    let warnings = warnings(trial);
-    assert_eq!(warnings.len(), 1, "{stage} of {rank}: {warnings:?}");
-    let told = format!("no heartbeat of peers {rank}; they were voted out");
-    assert!(warnings[0].contains(&told), "{warnings:?}");
-    // The last epoch was evaluated by the first of the living.
-    assert_eq!(trial.evaluations().last().unwrap().0, job.epochs - 1);
-    let bound = find("spirt").unwrap().bind(job).unwrap();
-    let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
-    assert_eq!(trial.exchange(), form, "{stage} of {rank}");
+    each_killed(job, |trial, rank, case| {
+        let expected: Vec<usize> = (0..8).filter(|other| *other != rank).collect();
+        assert_eq!(living(trial, job, case), expected, "{case}");
+        let warnings = warnings(trial);
+        assert_eq!(warnings.len(), 1, "{case}: {warnings:?}");
+        let told = format!("no heartbeat of peers {rank}; they were voted out");
+        assert!(warnings[0].contains(&told), "{warnings:?}");
+        // The last epoch was evaluated by the first of the living.
+        assert_eq!(trial.evaluations().last().unwrap().0, job.epochs - 1);
+        assert_closed_form(trial, job, case);
+    })
+    .await;
 }
 
 /// A dead peer counts among those that a rule survives: 5 peers and f = 1 are 4 and 0.
@@ -161,13 +152,10 @@ async fn rules_follow_the_members() {
             "membership": true, "heartbeat_timeout_ms": 1000, "robust": rule, "f": 1,
         });
         let job = job(5, settings);
-        let trial = run(&job, &[2], "compute_gradients").await.unwrap();
-        let ends = ends(&trial, &job);
-        assert_eq!(ends.len(), 4, "{rule}");
-        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{rule}");
-        let bound = find("spirt").unwrap().bind(&job).unwrap();
-        let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
-        assert_eq!(trial.exchange(), form, "{rule}");
+        let trial = run_killing(&job, &[2], "compute_gradients", EPOCH).await;
+        let trial = trial.unwrap();
+        assert_eq!(living(&trial, &job, rule).len(), 4, "{rule}");
+        assert_closed_form(&trial, &job, rule);
     }
 }
 
@@ -179,75 +167,50 @@ async fn a_peer_comes_back_with_the_model_of_the_living() {
         "membership": true, "rejoin": true, "heartbeat_timeout_ms": 1500,
         "robust": "centred_clipping", "f": 1, "clipping_radius": 0.5,
     });
-    let sgd = Sgd {
-        learning_rate: 0.1,
-        momentum: 0.9,
-        weight_decay: 0.0,
-    };
     let job = &Job {
         epochs: 5,
-        optimizer: OptimizerSpec::Sgd(sgd),
+        optimizer: sgd(0.1, 0.9),
         ..job(5, settings)
     };
-    for stages in STAGES.chunks(2) {
-        let killings = stages
-            .iter()
-            .flat_map(|stage| (0..5).map(move |rank| (*stage, rank)));
-        let trials = killings.map(|(stage, rank)| async move {
-            let trial = run(job, &[rank], stage).await;
-            (stage, rank, trial)
-        });
-        for (stage, rank, trial) in join_all(trials).await {
-            let trial = trial.unwrap_or_else(|error| panic!("{stage} of {rank}: {error}"));
-            check_return(job, &trial, stage, rank);
-        }
-    }
+    each_killed(job, |trial, rank, case| {
+        check_return(job, trial, rank, case)
+    })
+    .await;
 }
 
-fn check_return(job: &Job, trial: &Trial, stage: &str, rank: usize) {
-    let ends = ends(trial, job);
-    let ranks: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
-    assert_eq!(ranks, [0, 1, 2, 3, 4], "{stage} of {rank}");
-    let same = ends.iter().all(|end| end.1 == ends[0].1);
-    assert!(same, "{stage} of {rank}: {ends:?}");
+fn check_return(job: &Job, trial: &Trial, rank: usize, case: &str) {
+    assert_eq!(living(trial, job, case), [0, 1, 2, 3, 4], "{case}");
     let (first, warnings) = (usize::from(rank == 0), warnings(trial));
     let back = format!("peer {rank} came back, with the model of peer {first}");
     let out = format!("no heartbeat of peers {rank}; they were voted out");
-    assert_eq!(warnings.len(), 2, "{stage} of {rank}: {warnings:?}");
+    assert_eq!(warnings.len(), 2, "{case}: {warnings:?}");
     assert!(warnings.iter().any(|text| text.contains(&out)));
     assert!(warnings.iter().any(|text| text.contains(&back)));
-    let bound = find("spirt").unwrap().bind(job).unwrap();
-    let steps = trial.steps();
-    let form = bound.traffic_of(testing::SIZES, &steps).unwrap();
-    assert_eq!(trial.exchange(), form, "{stage} of {rank}");
+    assert_closed_form(trial, job, case);
     // The return itself: model, momentum and centre, statistics, the members twice, who came in, the
     // caller and the own heartbeat.
-    let taken = steps.iter().filter_map(|step| {
+    let steps = trial.steps().into_iter();
+    let taken = steps.filter_map(|step| {
         let state = step.traffic.state.total();
-        (step.function == "authenticate" && state.bytes_up > 0).then_some((step.rank, state))
+        (step.function == "authenticate" && state.bytes_up > 0).then_some((
+            step.rank,
+            state.bytes_up,
+            state.bytes_down,
+        ))
     });
     let (values, members, came_in) = (4 * (3 * 37 + 6), 4 * 5, 4 * 2);
-    let taken: Vec<_> = taken
-        .map(|(rank, state)| (rank, state.bytes_up, state.bytes_down))
-        .collect();
     let up = values + members + came_in;
     let expected = (rank, up, up + members + 4 + 4);
-    assert_eq!(taken, [expected], "{stage} of {rank}");
+    assert_eq!(taken.collect::<Vec<_>>(), [expected], "{case}");
 }
 
 fn joining(workers: usize, peers: usize, further: Value) -> Job {
     let mut settings = json!({
         "membership": true, "heartbeat_timeout_ms": 1500, "joins": {"peers": peers, "epoch": EPOCH},
     });
-    let further: Map<String, Value> = serde_json::from_value(further).unwrap();
-    settings.as_object_mut().unwrap().extend(further);
-    let sgd = Sgd {
-        learning_rate: 0.1,
-        momentum: 0.9,
-        weight_decay: 0.0,
-    };
+    settings.as_object_mut().unwrap().extend(overrides(further));
     Job {
-        optimizer: OptimizerSpec::Sgd(sgd),
+        optimizer: sgd(0.1, 0.9),
         ..job(workers, settings)
     }
 }
@@ -273,11 +236,9 @@ async fn peers_join_with_the_model_of_the_others() {
         ),
     ] {
         let job = joining(workers, peers, further);
-        let trial = testing::run(&job).await.unwrap();
+        let trial = run(&job).await;
         let case = format!("{workers} {peers} {}", job.settings);
-        let ends = ends(&trial, &job);
-        assert_eq!(ends.len(), workers, "{case}");
-        assert!(ends.iter().all(|end| end.1 == ends[0].1), "{case}");
+        assert_eq!(living(&trial, &job, &case).len(), workers, "{case}");
         let warnings = warnings(&trial);
         let joined = (workers - peers..workers).map(|rank| {
             let told = format!("epoch {EPOCH}: peer {rank} joined, with the model of peer 0");
@@ -287,12 +248,10 @@ async fn peers_join_with_the_model_of_the_others() {
             joined.eq(vec![1; peers]) && warnings.len() == peers,
             "{case}: {warnings:?}"
         );
-        let bound = find("spirt").unwrap().bind(&job).unwrap();
         let steps = trial.steps();
-        let form = bound.traffic_of(testing::SIZES, &steps).unwrap();
-        if bound.states_bytes() {
-            assert_eq!(form, bound.traffic(testing::SIZES).unwrap(), "{case}");
-            assert_eq!(trial.exchange(), form, "{case}");
+        if find("spirt").unwrap().bind(&job).unwrap().states_bytes() {
+            assert_eq!(form_of(&job, &trial), closed_form(&job), "{case}");
+            assert_closed_form(&trial, &job, &case);
         }
         let early = steps
             .iter()
@@ -319,31 +278,22 @@ async fn who_dies_on_joining_stops_nobody() {
     let deaths: Vec<_> = STAGES.into_iter().flat_map(own).chain(call).collect();
     for deaths in deaths.chunks(4) {
         let trials = deaths.iter().map(|(stage, ranks, epoch)| async move {
-            (stage, ranks, run_in(job, ranks, stage, *epoch).await)
+            (stage, ranks, run_killing(job, ranks, stage, *epoch).await)
         });
         for (stage, ranks, trial) in join_all(trials).await {
-            let trial = trial.unwrap_or_else(|error| panic!("{stage} of {ranks:?}: {error}"));
-            let ends = ends(&trial, job);
-            let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
+            let case = format!("{stage} of {ranks:?}");
+            let trial = trial.unwrap_or_else(|error| panic!("{case}: {error}"));
             // Nobody else calls those that a dead caller did not.
             let lost = |rank: &usize| ranks.contains(rank) || (ranks[0] == 0 && *rank > 2);
             let expected: Vec<usize> = (0..6).filter(|rank| !lost(rank)).collect();
-            assert_eq!(living, expected, "{stage} of {ranks:?}");
-            assert!(
-                ends.iter().all(|end| end.1 == ends[0].1),
-                "{stage} of {ranks:?}"
-            );
-            let bound = find("spirt").unwrap().bind(job).unwrap();
-            let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
-            assert_eq!(trial.exchange(), form, "{stage} of {ranks:?}");
+            assert_eq!(living(&trial, job, &case), expected, "{case}");
+            assert_closed_form(&trial, job, &case);
         }
     }
     // Those that a dead caller did not call are called an epoch later, as all that are voted out.
     let job = &joining(6, 3, json!({"rejoin": true}));
-    let trial = run_in(job, &[0], "trigger_next", EPOCH - 1).await.unwrap();
-    let ends = ends(&trial, job);
-    assert_eq!(ends.len(), 6, "{:?}", warnings(&trial));
-    assert!(ends.iter().all(|end| end.1 == ends[0].1));
+    let trial = run_killing(job, &[0], "trigger_next", EPOCH - 1).await;
+    assert_eq!(living(&trial.unwrap(), job, "rejoin").len(), 6);
 }
 
 #[test]
@@ -352,7 +302,7 @@ fn peers_that_cannot_join_are_refused() {
         let mut job = joining(4, 1, json!({}));
         job.epochs = epochs;
         job.settings["joins"] = json!({"peers": joins.0, "epoch": joins.1});
-        let refused = find("spirt").unwrap().bind(&job).err().unwrap().to_string();
+        let refused = refusal(&job);
         assert!(
             refused.contains("joins") && refused.contains("1 to 3"),
             "{refused}"
@@ -360,7 +310,7 @@ fn peers_that_cannot_join_are_refused() {
     }
     let mut job = joining(4, 1, json!({}));
     job.settings["membership"] = json!(false);
-    let refused = find("spirt").unwrap().bind(&job).err().unwrap().to_string();
+    let refused = refusal(&job);
     assert!(refused.contains("membership: true"), "{refused}");
 }
 
@@ -382,31 +332,28 @@ async fn a_peer_that_never_comes_back_keeps_nobody() {
     );
     let trial = testing::run_failing(&job, testing::compute, Arc::new(Dead)).await;
     let trial = trial.map_err(|error| error.to_string()).unwrap();
-    let ends = ends(&trial, &job);
-    let living: Vec<usize> = ends.iter().map(|(rank, _)| *rank).collect();
-    assert_eq!(living, [0, 1, 3]);
-    assert!(ends.iter().all(|end| end.1 == ends[0].1));
+    assert_eq!(living(&trial, &job, "dead"), [0, 1, 3]);
     assert_eq!(warnings(&trial).len(), job.epochs - EPOCH);
 }
 
 #[tokio::test]
 async fn half_of_the_peers_are_no_majority() {
     let job = surviving(4);
-    let error = run(&job, &[1, 3], "compute_gradients").await.err().unwrap();
-    assert!(!error.is_empty());
+    let trial = run_killing(&job, &[1, 3], "compute_gradients", EPOCH).await;
+    assert!(!trial.err().unwrap().is_empty());
     // Of five, three go on without two.
     let job = surviving(5);
-    let trial = run(&job, &[0, 3], "average_gradients").await.unwrap();
-    assert_eq!(ends(&trial, &job).len(), 3);
+    let trial = run_killing(&job, &[0, 3], "average_gradients", EPOCH).await;
+    assert_eq!(living(&trial.unwrap(), &job, "two of five").len(), 3);
 }
 
 #[tokio::test]
 async fn as_published_a_failed_peer_ends_the_trial() {
     let job = job(4, json!({}));
     for stage in STAGES {
-        let error = run(&job, &[2], stage);
-        let error = tokio::time::timeout(Duration::from_secs(20), error).await;
-        let error = error.unwrap().err().unwrap();
+        let trial = run_killing(&job, &[2], stage, EPOCH);
+        let trial = tokio::time::timeout(Duration::from_secs(20), trial).await;
+        let error = trial.unwrap().err().unwrap();
         assert!(
             error.contains(&format!("{stage} of worker 2 failed")),
             "{error}"

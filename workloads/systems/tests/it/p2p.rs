@@ -1,27 +1,32 @@
 //! P2P and P2P with Lambda against their closed forms, one process, and
 //! themselves.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
-use epochcost_kernels::optimizer::Optimizer;
 use epochcost_systems::p2p::{Compression, EPOCH_BYTES, KEY_BYTES, Method, TOKEN_BYTES};
 use epochcost_systems::testing::{self, Trial};
 use epochcost_systems::{
     Batch, Compute, ComputeHook, DriveError, Fidelity, HookedCompute, Job, Replicas, Result,
-    StepRecord, SystemError, Vector, find,
+    StepRecord, SystemError, Vector,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Notify;
+
+use crate::support::{
+    OneProcess, are_same, closed_form, form_of, gradients, job_of, of_each, overrides, refused,
+    replicas, run,
+};
 
 const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 const P: u64 = 4 * testing::SIZES.parameters as u64;
 
 /// Pauses of a test, where the published ones are seconds.
 fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
-    let mut overrides: Map<String, Value> = serde_json::from_value(settings).unwrap();
+    let mut settings = overrides(settings);
     let pauses = match system {
         "p2p" => {
             json!({"poll_ms": 1, "barrier_before_ms": 1, "barrier_poll_ms": 1, "barrier_settle_ms": 20})
@@ -30,15 +35,10 @@ fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job
     };
     for (name, value) in pauses.as_object().unwrap() {
         if name != "barrier_settle_ms" || fidelity == Fidelity::Code {
-            overrides.entry(name).or_insert(value.clone());
+            settings.entry(name).or_insert(value.clone());
         }
     }
-    testing::job(system, fidelity, workers, &overrides).unwrap()
-}
-
-fn closed_form(job: &Job) -> Traffic {
-    let system = find(&job.system).unwrap();
-    system.bind(job).unwrap().traffic(testing::SIZES).unwrap()
+    job_of(system, fidelity, workers, settings.into())
 }
 
 fn by_epoch(trial: &Trial) -> Vec<&StepRecord> {
@@ -229,15 +229,8 @@ async fn published_peers_fetch_again_and_are_metered() {
         for compute in [slow, slow_phantom] {
             let job = job("p2p", Fidelity::Code, workers, json!({}));
             let trial = testing::run_with(&job, compute).await.unwrap();
-            let steps = trial.steps();
-            let system = find("p2p").unwrap();
-            let form = system
-                .bind(&job)
-                .unwrap()
-                .traffic_of(testing::SIZES, &steps)
-                .unwrap();
             let metered = trial.exchange();
-            assert_eq!(metered, form, "{workers}");
+            assert_eq!(metered, form_of(&job, &trial), "{workers}");
             assert!(metered.deliveries >= w * (w - 1) * epochs);
             // One element more than the gradient has.
             assert_eq!(metered.bytes_down, metered.deliveries * (P + 4));
@@ -254,11 +247,8 @@ async fn lambda_traffic_is_the_closed_form() {
             for fidelity in Fidelity::ALL {
                 let job = job("p2p_lambda", fidelity, workers, json!({}));
                 let trial = testing::run_with(&job, compute).await.unwrap();
-                assert_eq!(
-                    trial.exchange(),
-                    closed_form(&job),
-                    "{workers} {fidelity:?}"
-                );
+                let what = format!("{workers} {fidelity:?}");
+                assert_eq!(trial.exchange(), closed_form(&job), "{what}");
                 // One expansion and B gradients of each peer, and the peer itself.
                 assert_eq!(trial.driven.invocations, w * (b + 1) * epochs + w);
                 assert_eq!(trial.driven.transitions, w * (b + 2) * epochs);
@@ -303,29 +293,17 @@ async fn lambda_traffic_is_the_closed_form() {
     }
 }
 
-/// One process that takes the mean of means of the mini-batches as `records`
-/// gives them: the digest after each epoch.
-async fn reference(job: &Job, batch: impl Fn(usize, usize, usize) -> Batch) -> Vec<String> {
-    let mut compute = testing::compute();
-    let mut parameters = compute.initial_parameters(job.seed).await.unwrap();
-    let mut optimizer = Optimizer::new(job.optimizer);
+/// One process that takes the mean of means: the digest after each epoch. It plays `ranks`.
+async fn reference(job: &Job, ranks: Range<usize>) -> Vec<String> {
+    let mut process = OneProcess::new(job).await;
     let mut digests = Vec::new();
     for epoch in 0..job.epochs {
         let mut means = Vec::new();
-        for rank in 0..job.workers {
-            let mut gradients = Vec::new();
-            for index in 0..job.batches_per_worker {
-                let mut statistics = compute.initial_statistics();
-                let batch = batch(rank, epoch, index);
-                let computing = compute.gradient(&parameters, &mut statistics, &batch);
-                gradients.push(computing.await.unwrap().gradient);
-            }
+        for rank in ranks.clone() {
+            let gradients = gradients(job, rank, epoch, &process.parameters).await;
             means.push(Vector::mean(&gradients).unwrap());
         }
-        let mean = Vector::mean(&means).unwrap();
-        let values = parameters.real_mut().unwrap();
-        optimizer.step(values, mean.real().unwrap()).unwrap();
-        digests.push(parameters.digest().unwrap());
+        digests.push(process.step(&means));
     }
     digests
 }
@@ -334,17 +312,8 @@ async fn reference(job: &Job, batch: impl Fn(usize, usize, usize) -> Batch) -> V
 async fn peers_with_functions_take_the_step_of_one_process() {
     for workers in [1, 2, 3, 8] {
         let job = job("p2p_lambda", Fidelity::Paper, workers, json!({}));
-        let trial = testing::run(&job).await.unwrap();
-        let reference = reference(&job, |rank, epoch, index| Batch {
-            rank,
-            epoch,
-            index,
-            records: testing::minibatch_records(&job, rank, index),
-        });
-        let expected: Vec<String> = (reference.await.iter())
-            .flat_map(|digest| vec![digest.clone(); workers])
-            .collect();
-        assert_eq!(digests(&trial), expected);
+        let expected = of_each(workers, reference(&job, 0..workers).await);
+        assert_eq!(digests(&run(&job).await), expected);
     }
 }
 
@@ -371,13 +340,9 @@ async fn replicas_are_identical_where_it_is_stated() {
     ] {
         for fidelity in [Fidelity::Paper, Fidelity::Tuned] {
             let job = job(system, fidelity, 3, settings.clone());
-            let trial = testing::run(&job).await.unwrap();
-            let digests = digests(&trial);
-            let same = digests
-                .chunks(3)
-                .all(|epoch| epoch.iter().all(|one| *one == epoch[0]));
-            let stated = find(system).unwrap().bind(&job).unwrap().replicas();
-            match stated {
+            let digests = digests(&run(&job).await);
+            let same = digests.chunks(3).all(are_same);
+            match replicas(&job) {
                 Replicas::Identical => assert!(same, "{system} {settings}"),
                 // Asynchronous peers may find the same by chance.
                 Replicas::Differ { .. } if settings.get("mode").is_some() => {}
@@ -392,12 +357,9 @@ async fn a_seed_gives_the_same_twice_and_compression_changes_it() {
     let mut seen = Vec::new();
     for method in ["none", "qsgd", "top_k"] {
         let job = job("p2p", Fidelity::Paper, 3, json!({"compression": method}));
-        let (one, two) = (
-            testing::run(&job).await.unwrap(),
-            testing::run(&job).await.unwrap(),
-        );
-        assert_eq!(digests(&one), digests(&two));
-        seen.push(digests(&one));
+        let one = digests(&run(&job).await);
+        assert_eq!(one, digests(&run(&job).await));
+        seen.push(one);
     }
     assert!(seen[0] != seen[1] && seen[1] != seen[2]);
 }
@@ -405,34 +367,21 @@ async fn a_seed_gives_the_same_twice_and_compression_changes_it() {
 /// Top-k reports which share it sends, the others report none.
 #[tokio::test]
 async fn density_is_told() {
-    let job = job(
-        "p2p",
-        Fidelity::Paper,
-        2,
-        json!({"compression": "top_k", "top_k_fraction": 0.5}),
-    );
-    let trial = testing::run(&job).await.unwrap();
-    assert!(
-        trial
-            .steps()
-            .iter()
-            .all(|step| step.update_density == Some(19.0 / 37.0))
-    );
+    let settings = json!({"compression": "top_k", "top_k_fraction": 0.5});
+    let trial = run(&job("p2p", Fidelity::Paper, 2, settings)).await;
+    for step in trial.steps() {
+        assert_eq!(step.update_density, Some(19.0 / 37.0));
+    }
 }
 
 /// Published functions compute at models of their own.
 #[tokio::test]
 async fn published_functions_never_see_the_weights() {
-    let settings = json!({"seeded_replicas": true, "peer_queue": "per_epoch"});
+    let mut settings = json!({"seeded_replicas": true, "peer_queue": "per_epoch"});
     let with = job("p2p_lambda", Fidelity::Paper, 2, settings.clone());
-    let mut without: Value = settings;
-    without["sends_weights"] = json!(false);
-    let without = job("p2p_lambda", Fidelity::Paper, 2, without);
-    let (with, without) = (
-        testing::run(&with).await.unwrap(),
-        testing::run(&without).await.unwrap(),
-    );
-    assert_ne!(digests(&with), digests(&without));
+    settings["sends_weights"] = json!(false);
+    let without = job("p2p_lambda", Fidelity::Paper, 2, settings);
+    assert_ne!(digests(&run(&with).await), digests(&run(&without).await));
 }
 
 /// The late peer computes its first gradient only when the others have ended:
@@ -452,9 +401,7 @@ async fn a_slow_peer_delays_no_asynchronous_one() {
         assert!(of(1).all(|step| step.staleness.is_none()), "{name}");
         assert!(of(0).all(|step| step.staleness == Some(0.0)), "{name}");
         // What is read is metered: a message of each peer that had sent one.
-        let system = find(name).unwrap();
-        let bound = system.bind(&job).unwrap();
-        let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
+        let form = form_of(&job, &trial);
         assert_eq!(trial.exchange(), form, "{name}");
         if name == "p2p" {
             assert!(steps.iter().all(|step| step.seconds.wait == 0.0));
@@ -474,10 +421,7 @@ async fn peers_wait_for_as_many_gradients_as_the_threshold_says() {
     let job = job("p2p", Fidelity::Paper, 3, settings);
     let (trial, _) = run_gated(&job, testing::compute, late).await;
     let trial = trial.unwrap();
-    let system = find("p2p").unwrap();
-    let bound = system.bind(&job).unwrap();
-    let form = bound.traffic_of(testing::SIZES, &trial.steps()).unwrap();
-    assert_eq!(trial.exchange(), form);
+    assert_eq!(trial.exchange(), form_of(&job, &trial));
     // The first two had one gradient each beside their own, the late one both.
     let deliveries: Vec<u64> = by_epoch(&trial)[..3]
         .iter()
@@ -494,22 +438,9 @@ async fn the_own_gradient_may_be_left_out_of_the_mean() {
         epochs: 1,
         ..job("p2p_lambda", Fidelity::Paper, 2, settings)
     };
-    let trial = testing::run(&job).await.unwrap();
-    let mut expected = Vec::new();
-    for other in [1, 0] {
-        let alone = Job {
-            workers: 1,
-            ..job.clone()
-        };
-        let batches = reference(&alone, |_, epoch, index| Batch {
-            rank: other,
-            epoch,
-            index,
-            records: testing::minibatch_records(&job, other, index),
-        });
-        expected.extend(batches.await);
-    }
-    assert_eq!(digests(&trial), expected);
+    let mut expected = reference(&job, 1..2).await;
+    expected.extend(reference(&job, 0..1).await);
+    assert_eq!(digests(&run(&job).await), expected);
 }
 
 #[test]
@@ -531,9 +462,7 @@ fn a_threshold_needs_peers_that_wait() {
             "at_least",
         ),
     ] {
-        let settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
-        let refused = testing::job(system, Fidelity::Paper, 3, &settings);
-        let refused = refused.unwrap_err().to_string();
+        let refused = refused(system, settings).to_string();
         assert!(
             refused.contains("threshold") && refused.contains(word),
             "{refused}"
@@ -549,7 +478,7 @@ async fn asynchronous_peers_stop_by_themselves() {
     for system in ["p2p", "p2p_lambda"] {
         let mut job = job(system, Fidelity::Paper, 3, settings.clone());
         (job.epochs, job.data.validation_samples) = (6, 6);
-        let trial = testing::run(&job).await.unwrap();
+        let trial = run(&job).await;
         for rank in 0..3 {
             let own = by_epoch(&trial)
                 .into_iter()
@@ -659,7 +588,6 @@ async fn a_peer_learns_that_its_execution_failed() {
 
 #[test]
 fn settings_that_cannot_work_are_named() {
-    let system = find("p2p").unwrap();
     for (field, value) in [
         ("qsgd_levels", json!(0)),
         ("top_k_fraction", json!(0.0)),
@@ -667,8 +595,6 @@ fn settings_that_cannot_work_are_named() {
         ("compression", json!("gzip")),
         ("no_such", json!(1)),
     ] {
-        let overrides: Map<String, Value> = [(field.to_owned(), value)].into_iter().collect();
-        let error = system.settings(Fidelity::Paper, &overrides).unwrap_err();
-        assert_eq!(error.field(), field);
+        assert_eq!(refused("p2p", json!({field: value})).field(), field);
     }
 }

@@ -3,33 +3,19 @@
 use epochcost_kernels::attack as crafted;
 use epochcost_systems::testing::{self, Trial};
 use epochcost_systems::{
-    Attack, AttackKind, Attackers, Batch, Fidelity, Job, Record, Vector, find, systems,
+    Attack, AttackKind, Attackers, Fidelity, Job, Record, Vector, find, systems,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
-    let settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
-    testing::job(system, fidelity, workers, &settings).unwrap()
+use crate::support::*;
+
+fn quick(system: &str) -> Job {
+    testing::quick_job(system, Fidelity::Paper, 4).unwrap()
 }
 
-/// A job of any system, with waiting shortened.
-fn quick(system: &str, workers: usize) -> Job {
-    let wanted = json!({
-        "poll_ms": 1, "merged_poll_ms": 1, "barrier_poll_ms": 1, "barrier_before_ms": 0,
-        "barrier_settle_ms": 0, "status_poll_ms": 1, "poll_interval_ms": 1, "settle_ms": 0,
-        "document_samples": 1, "k": 1,
-    });
-    let found = find(system).unwrap();
-    let known = found.settings(Fidelity::Paper, &Map::new()).unwrap();
-    let mut settings = wanted.as_object().unwrap().clone();
-    settings.retain(|name, _| known.get(name).is_some());
-    testing::job(system, Fidelity::Paper, workers, &settings).unwrap()
-}
-
-fn spirt(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
-    let mut settings = settings;
+fn spirt(fidelity: Fidelity, workers: usize, mut settings: Value) -> Job {
     settings["poll_interval_ms"] = json!(1);
-    job("spirt", fidelity, workers, settings)
+    job_of("spirt", fidelity, workers, settings)
 }
 
 fn attack(kind: AttackKind, count: usize) -> Option<Attack> {
@@ -41,23 +27,18 @@ fn attack(kind: AttackKind, count: usize) -> Option<Attack> {
     })
 }
 
-/// Digests of the parameters by epoch, of which all peers have one.
-fn digests(trial: &Trial, job: &Job) -> Vec<String> {
-    let steps = trial.steps();
-    let of_epoch = |epoch: usize| {
-        let found: Vec<String> = steps
-            .iter()
-            .filter(|step| step.epoch == epoch)
-            .filter_map(|step| step.parameters_digest.clone())
-            .collect();
-        assert_eq!(found.len(), job.workers, "epoch {epoch}");
-        assert!(
-            found.iter().all(|digest| *digest == found[0]),
-            "epoch {epoch}"
-        );
-        found[0].clone()
-    };
-    (0..job.epochs).map(of_epoch).collect()
+/// Digest of the parameters after the last round of each epoch, of which all peers have one.
+fn replica(trial: &Trial, job: &Job) -> Vec<String> {
+    let rounds = job.settings["rounds_per_epoch"].as_u64().unwrap() as usize;
+    let found = digests(trial);
+    assert_eq!(found.len(), job.epochs * rounds * job.workers);
+    let of_rounds = found.chunks(job.workers);
+    assert!(of_rounds.clone().all(are_same), "{found:?}");
+    of_rounds
+        .skip(rounds - 1)
+        .step_by(rounds)
+        .map(|round| round[0].clone())
+        .collect()
 }
 
 fn has_diverged(trial: &Trial) -> bool {
@@ -87,11 +68,10 @@ async fn rules_keep_replicas_identical_and_the_closed_form_exact() {
                         "robust_at": place, "rounds_per_epoch": 2,
                     });
                     let job = spirt(fidelity, 5, settings);
-                    let trial = testing::run(&job).await.unwrap();
-                    let bound = find("spirt").unwrap().bind(&job).unwrap();
-                    let expected = bound.traffic(testing::SIZES).unwrap();
+                    let trial = run(&job).await;
+                    let expected = closed_form(&job);
                     assert_eq!(trial.exchange(), expected, "{rule} {mixing} {place}");
-                    ends.push(last_digests(&trial, &job));
+                    ends.push(replica(&trial, &job));
                 }
                 // Sums grow in the order of arrival, and may differ in their last bits.
                 if fidelity == Fidelity::Paper {
@@ -102,57 +82,15 @@ async fn rules_keep_replicas_identical_and_the_closed_form_exact() {
     }
 }
 
-/// Digest of the last round of each epoch, of which all peers have one.
-fn last_digests(trial: &Trial, job: &Job) -> Vec<String> {
-    let steps = trial.steps();
-    let of_epoch = |epoch: usize| {
-        let of_last = |step: &&&epochcost_systems::StepRecord| {
-            step.epoch == epoch && step.batch == Some(job.batches_per_worker - 1)
-        };
-        let found: Vec<String> = steps
-            .iter()
-            .filter(of_last)
-            .filter_map(|step| step.parameters_digest.clone())
-            .collect();
-        assert_eq!(found.len(), job.workers, "epoch {epoch}");
-        assert!(
-            found.iter().all(|digest| *digest == found[0]),
-            "epoch {epoch}"
-        );
-        found[0].clone()
-    };
-    (0..job.epochs).map(of_epoch).collect()
-}
-
 #[tokio::test]
 async fn worker_momentum_has_its_closed_form() {
     let settings = json!({"worker_momentum": 0.9, "robust": "median", "f": 1});
     let job = spirt(Fidelity::Paper, 4, settings);
-    let trial = testing::run(&job).await.unwrap();
-    let bound = find("spirt").unwrap().bind(&job).unwrap();
-    assert_eq!(trial.exchange(), bound.traffic(testing::SIZES).unwrap());
+    let trial = run(&job).await;
+    assert_eq!(trial.exchange(), closed_form(&job));
     let plain = spirt(Fidelity::Paper, 4, json!({"robust": "median", "f": 1}));
-    let other = testing::run(&plain).await.unwrap();
-    assert_ne!(digests(&trial, &job), digests(&other, &plain));
-}
-
-/// A peer's average at `parameters` in an epoch.
-async fn average(job: &Job, rank: usize, epoch: usize, parameters: &Vector) -> Vector {
-    let mut compute = testing::compute();
-    let mut gradients = Vec::new();
-    for index in 0..job.batches_per_worker {
-        let records = testing::minibatch_records(job, rank, index);
-        let batch = Batch {
-            rank,
-            epoch,
-            index,
-            records,
-        };
-        let mut statistics = compute.initial_statistics();
-        let output = compute.gradient(parameters, &mut statistics, &batch).await;
-        gradients.push(output.unwrap().gradient);
-    }
-    Vector::mean(&gradients).unwrap()
+    let other = run(&plain).await;
+    assert_ne!(replica(&trial, &job), replica(&other, &plain));
 }
 
 /// An attacker's message is made of the honest peers' averages of the same round.
@@ -169,13 +107,13 @@ async fn attackers_see_what_honest_peers_send() {
             attack: attack(kind, 2),
             ..spirt(Fidelity::Paper, 7, json!({}))
         };
-        let trial = testing::run(&job).await.unwrap();
+        let trial = run(&job).await;
         // The same by hand.
-        let mut compute = testing::compute();
-        let mut parameters = compute.initial_parameters(job.seed).await.unwrap();
+        let mut process = OneProcess::new(&job).await;
         let mut averages = Vec::new();
         for rank in 0..5 {
-            averages.push(average(&job, rank, 0, &parameters).await);
+            let own = gradients(&job, rank, 0, &process.parameters).await;
+            averages.push(Vector::mean(&own).unwrap());
         }
         let honest: Vec<&[f32]> = averages.iter().filter_map(Vector::real).collect();
         let sent = Vector::Real(match kind {
@@ -189,15 +127,8 @@ async fn attackers_see_what_honest_peers_send() {
             _ => honest[0].to_vec(),
         });
         averages.extend([sent.clone(), sent]);
-        let mean = Vector::mean(&averages).unwrap();
-        let mut optimizer = epochcost_kernels::optimizer::Optimizer::new(job.optimizer);
-        let stepped = optimizer.step(parameters.real_mut().unwrap(), mean.real().unwrap());
-        stepped.unwrap();
-        assert_eq!(
-            digests(&trial, &job)[0],
-            parameters.digest().unwrap(),
-            "{kind:?}"
-        );
+        let expected = process.step(&averages);
+        assert_eq!(replica(&trial, &job), [expected], "{kind:?}");
     }
 }
 
@@ -210,7 +141,7 @@ async fn earlier_averages_are_sent_again() {
             attack: kind,
             ..spirt(Fidelity::Paper, 3, json!({}))
         };
-        digests(&testing::run(&job).await.unwrap(), &job)
+        replica(&run(&job).await, &job)
     };
     let honest = ends(None).await;
     let stale = ends(attack(AttackKind::Stale, 1)).await;
@@ -244,16 +175,12 @@ async fn wrong_shapes_and_values_are_refused_by_rules_alone() {
         // A rule goes on without the peer.
         for rule in &RULES[1..] {
             let job = with(json!({"robust": rule, "f": 1}));
-            let trial = testing::run(&job).await.unwrap();
-            assert_eq!(digests(&trial, &job).len(), job.epochs);
+            let trial = run(&job).await;
+            assert_eq!(replica(&trial, &job).len(), job.epochs);
             assert!(!has_diverged(&trial), "{kind:?} {rule}");
-            let is_note = |record: &Record| matches!(record, Record::Warning { text, .. } if text.contains("peers 4 "));
-            let notes = trial
-                .records
-                .iter()
-                .filter(|record| is_note(record))
-                .count();
-            assert_eq!(notes, job.epochs, "{kind:?} {rule}");
+            let warnings = warnings(&trial);
+            let notes = warnings.iter().filter(|text| text.contains("peers 4 "));
+            assert_eq!(notes.count(), job.epochs, "{kind:?} {rule}");
         }
     }
 }
@@ -263,7 +190,7 @@ async fn wrong_shapes_and_values_are_refused_by_rules_alone() {
 async fn every_system_runs_under_attack() {
     for system in systems() {
         let name = system.name();
-        let honest = quick(name, 4);
+        let honest = quick(name);
         for kind in [
             AttackKind::SignFlip,
             AttackKind::Gaussian,
@@ -282,7 +209,7 @@ async fn every_system_runs_under_attack() {
                 attack: attack(AttackKind::Mimic, 1),
                 ..honest.clone()
             };
-            let refused = system.bind(&job).err().unwrap().to_string();
+            let refused = refusal(&job);
             assert!(refused.contains("no worker sees"), "{name}: {refused}");
         }
         let nobody = Job {
@@ -307,7 +234,7 @@ async fn values_that_are_no_numbers_never_pass_for_success() {
         let name = system.name();
         let job = Job {
             attack: attack(AttackKind::Nan, 1),
-            ..quick(name, 4)
+            ..quick(name)
         };
         if let Ok(trial) = testing::run(&job).await {
             let losses = trial.evaluations();
@@ -327,14 +254,9 @@ fn rules_refuse_more_attackers_than_they_survive() {
     for (rule, f) in [("krum", 1), ("multi_krum", 1), ("trimmed_mean", 2)] {
         let settings = json!({"robust": rule, "f": f});
         let job = spirt(Fidelity::Paper, 4, settings);
-        let refused = find("spirt").unwrap().bind(&job).err().unwrap().to_string();
+        let refused = refusal(&job);
         assert!(refused.contains("of 4 peers"), "{refused}");
     }
-    let settings = json!({"robust": "krum", "f": 0});
-    assert!(
-        find("spirt")
-            .unwrap()
-            .bind(&spirt(Fidelity::Paper, 3, settings))
-            .is_ok()
-    );
+    let fits = spirt(Fidelity::Paper, 3, json!({"robust": "krum", "f": 0}));
+    assert!(find("spirt").unwrap().bind(&fits).is_ok());
 }

@@ -3,18 +3,17 @@
 
 use epochcost_channels::Traffic;
 use epochcost_systems::testing::{self, SIZES, Trial};
-use epochcost_systems::{
-    Attack, AttackKind, Attackers, Fidelity, Job, QueueService, Record, Vector, find,
-};
-use serde_json::{Map, Value, json};
+use epochcost_systems::{Attack, AttackKind, Attackers, Fidelity, Job, QueueService, Vector, find};
+use serde_json::{Value, json};
+
+use crate::support::*;
 
 fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
-    let mut settings: Map<String, Value> = serde_json::from_value(settings).unwrap();
-    settings.insert("poll_interval_ms".into(), json!(1));
-    settings.insert("settle_ms".into(), json!(0));
-    settings.insert("sync_queue".into(), json!("per_epoch"));
-    settings.insert("barrier".into(), json!("at_least"));
-    testing::job("spirt", fidelity, workers, &settings).unwrap()
+    let mut given = overrides(settings);
+    given.extend(overrides(json!({
+        "poll_interval_ms": 1, "settle_ms": 0, "sync_queue": "per_epoch", "barrier": "at_least",
+    })));
+    job_of("spirt", fidelity, workers, given.into())
 }
 
 fn with_wrong_key(mut job: Job, rank: usize, from_epoch: usize) -> Job {
@@ -25,14 +24,6 @@ fn with_wrong_key(mut job: Job, rank: usize, from_epoch: usize) -> Job {
         strength: None,
     });
     job
-}
-
-fn warnings(trial: &Trial) -> Vec<String> {
-    let warning = |record: &Record| match record {
-        Record::Warning { text, .. } => Some(text.clone()),
-        _ => None,
-    };
-    trial.records.iter().filter_map(warning).collect()
 }
 
 /// The parameters of every peer.
@@ -46,31 +37,21 @@ async fn models(trial: &Trial, workers: usize) -> Vec<Vec<f32>> {
     models
 }
 
-fn state(trial: &Trial) -> Traffic {
-    let mut total = Traffic::default();
-    for step in trial.steps() {
-        total += step.traffic.state.total();
-    }
-    total.untimed()
-}
-
 #[tokio::test]
 async fn signed_averages_train_the_same_model_with_the_same_exchange() {
     for averaging in ["in_store", "fetch"] {
         for workers in [1, 3] {
             let of = |signatures| json!({"averaging": averaging, "signatures": signatures});
             let unsigned = job(Fidelity::Paper, workers, of("none"));
-            let plain = testing::run(&unsigned).await.unwrap();
+            let plain = run(&unsigned).await;
             let signing = job(Fidelity::Paper, workers, of("end"));
-            let bound = find("spirt").unwrap().bind(&signing).unwrap();
-            let signed = testing::run(&signing).await.unwrap();
-            let models = [
+            let signed = run(&signing).await;
+            assert_eq!(
                 models(&plain, workers).await,
-                models(&signed, workers).await,
-            ];
-            assert_eq!(models[0], models[1]);
+                models(&signed, workers).await
+            );
             assert_eq!(plain.exchange(), signed.exchange());
-            assert_eq!(signed.exchange(), bound.traffic(SIZES).unwrap());
+            assert_eq!(signed.exchange(), closed_form(&signing));
             assert!(warnings(&signed).is_empty());
         }
     }
@@ -85,12 +66,9 @@ async fn what_signatures_cost_has_a_closed_form() {
         for rounds in [1, 3] {
             let settings = |signatures| json!({"signatures": signatures, "rounds_per_epoch": rounds, "batch_norm": "fresh"});
             let plain = job(Fidelity::Paper, workers, settings("none"));
-            assert_eq!(
-                state(&testing::run(&plain).await.unwrap()),
-                Traffic::default()
-            );
+            assert_eq!(state(&run(&plain).await).untimed(), Traffic::default());
             let signed = job(Fidelity::Paper, workers, settings("leave_out"));
-            let found = state(&testing::run(&signed).await.unwrap());
+            let found = state(&run(&signed).await);
             let (w, p) = (workers as u64, SIZES.gradient_bytes());
             let all = w * (signed.epochs * rounds) as u64;
             assert_eq!(found.puts, 3 * w + all);
@@ -113,14 +91,10 @@ async fn a_peer_with_a_wrong_key_is_refused_by_every_other_and_training_goes_on(
         for from_epoch in [0, 1] {
             let settings = json!({"signatures": "leave_out", "averaging": averaging});
             let honest = job(Fidelity::Paper, workers, settings);
-            let whole = models(&testing::run(&honest).await.unwrap(), workers).await;
-            let trial = with_wrong_key(honest.clone(), 2, from_epoch);
-            let trial = testing::run(&trial).await.unwrap();
+            let whole = models(&run(&honest).await, workers).await;
+            let trial = run(&with_wrong_key(honest.clone(), 2, from_epoch)).await;
             let found = models(&trial, workers).await;
-            assert!(
-                found.windows(2).all(|pair| pair[0] == pair[1]),
-                "replicas differ"
-            );
+            assert!(are_same(&found), "replicas differ");
             assert_ne!(found, whole);
             let warnings = warnings(&trial);
             assert_eq!(warnings.len(), honest.epochs - from_epoch, "{warnings:?}");
@@ -138,21 +112,21 @@ async fn a_peer_with_a_wrong_key_is_refused_by_every_other_and_training_goes_on(
 async fn a_refused_average_is_one_that_a_robust_rule_survives() {
     let settings = json!({"signatures": "leave_out", "robust": "krum", "f": 1});
     let signed = with_wrong_key(job(Fidelity::Paper, 5, settings), 4, 0);
-    let found = models(&testing::run(&signed).await.unwrap(), 5).await;
-    assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
+    assert!(are_same(&models(&run(&signed).await, 5).await));
 }
 
 #[tokio::test]
 async fn a_refused_average_ends_the_trial_where_the_setting_says_so() {
     let signed = job(Fidelity::Paper, 3, json!({"signatures": "end"}));
-    let error = testing::run(&with_wrong_key(signed, 1, 1))
-        .await
-        .err()
-        .unwrap()
-        .to_string();
-    assert!(error.contains("the average of peers 1"), "{error}");
-    assert!(error.contains("epoch 1, round 1"), "{error}");
-    assert!(error.contains("signatures: leave_out"), "{error}");
+    let trial = testing::run(&with_wrong_key(signed, 1, 1)).await;
+    let error = trial.err().unwrap().to_string();
+    for part in [
+        "the average of peers 1",
+        "epoch 1, round 1",
+        "signatures: leave_out",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 /// Two trials of one seed have different keys, and what is recorded holds none of them.
@@ -162,7 +136,7 @@ async fn no_record_holds_a_secret() {
     for _ in 0..2 {
         let signed = job(Fidelity::Paper, 2, json!({"signatures": "leave_out"}));
         let signed = with_wrong_key(signed, 1, 0);
-        let trial = testing::run(&signed).await.unwrap();
+        let trial = run(&signed).await;
         let recorded = serde_json::to_string(&trial.records).unwrap();
         let recorded = recorded + &serde_json::to_string(&signed).unwrap();
         for peer in 0..2 {
@@ -186,20 +160,17 @@ async fn no_record_holds_a_secret() {
 #[test]
 fn a_wrong_key_needs_signatures() {
     let plain = with_wrong_key(job(Fidelity::Paper, 2, json!({})), 1, 0);
-    let error = find("spirt").unwrap().bind(&plain).map(drop).unwrap_err();
-    assert!(error.to_string().contains("signatures"), "{error}");
-    let mut other = testing::job("allreduce", Fidelity::Paper, 2, &Map::new()).unwrap();
+    let refused = refusal(&plain);
+    assert!(refused.contains("signatures"), "{refused}");
+    let mut other = job_of("allreduce", Fidelity::Paper, 2, json!({}));
     other.attack = plain.attack;
-    let error = find("allreduce")
-        .unwrap()
-        .bind(&other)
-        .map(drop)
-        .unwrap_err();
-    assert!(error.to_string().contains("nothing is signed"), "{error}");
+    let refused = refusal(&other);
+    assert!(refused.contains("nothing is signed"), "{refused}");
 }
 
 #[test]
 fn the_barrier_is_billed_as_the_setting_says() {
+    let billed = |job: &Job| find("spirt").unwrap().bind(job).unwrap().queue_service();
     for (fidelity, settings, expected) in [
         (Fidelity::Paper, json!({}), QueueService::RabbitMq),
         (Fidelity::Code, json!({}), QueueService::Sqs),
@@ -207,12 +178,10 @@ fn the_barrier_is_billed_as_the_setting_says() {
         (Fidelity::Paper, json!({"broker": "sqs"}), QueueService::Sqs),
     ] {
         let job = job(fidelity, 2, settings);
-        let bound = find("spirt").unwrap().bind(&job).unwrap();
-        assert_eq!(bound.queue_service(), expected);
+        assert_eq!(billed(&job), expected);
     }
     // Plans of earlier versions do not name it: SQS was billed.
     let mut job = job(Fidelity::Paper, 2, json!({}));
     job.settings.as_object_mut().unwrap().remove("broker");
-    let bound = find("spirt").unwrap().bind(&job).unwrap();
-    assert_eq!(bound.queue_service(), QueueService::Sqs);
+    assert_eq!(billed(&job), QueueService::Sqs);
 }

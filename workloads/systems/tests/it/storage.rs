@@ -1,9 +1,11 @@
 //! What steps record of stored objects is what is in the store.
 
 use epochcost_channels::Traffic;
-use epochcost_systems::testing::{self, Trial};
+use epochcost_systems::testing::Trial;
 use epochcost_systems::{Fidelity, Totals};
-use serde_json::{Map, Value, json};
+use serde_json::json;
+
+use crate::support::{job_of, run};
 
 /// Every bucket that a system writes to.
 const BUCKETS: [&str; 12] = [
@@ -59,11 +61,10 @@ async fn bytes_that_stay_are_those_of_the_objects_that_are_left() {
     let mut removed = 0;
     for (system, settings) in systems {
         for fidelity in [Fidelity::Paper, Fidelity::Code, Fidelity::Tuned] {
-            let settings: Map<String, Value> = serde_json::from_value(settings.clone()).unwrap();
-            let job = testing::job(system, fidelity, 3, &settings).unwrap();
-            let trial = testing::run(&job).await.unwrap();
+            let job = job_of(system, fidelity, 3, settings.clone());
+            let trial = run(&job).await;
             let totals = Totals::of(trial.steps().into_iter());
-            let what = format!("{system} {fidelity:?} {settings:?}");
+            let what = format!("{system} {fidelity:?} {settings}");
             assert_eq!(totals.kept.bytes, left(&trial).await as f64, "{what}");
             let ends = trial.steps().into_iter().map(|step| step.ended_s());
             let ended_s = ends.fold(0.0, f64::max);

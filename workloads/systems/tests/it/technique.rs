@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use epochcost_systems::testing::{self, SIZES};
-use epochcost_systems::{Evaluate, Fidelity, Job, Record, SystemError, find};
+use epochcost_systems::testing::{self, Trial};
+use epochcost_systems::{
+    Evaluate, Evaluation, Fidelity, Job, Record, StepRecord, SystemError, find,
+};
 use serde_json::{Map, Value, json};
+
+use crate::support::{by_rank, closed_form, form_of, overrides, run, sgd, state};
 
 const SYSTEMS: [(&str, Fidelity); 14] = [
     ("mlless", Fidelity::Paper),
@@ -25,29 +29,31 @@ const SYSTEMS: [(&str, Fidelity); 14] = [
 ];
 
 /// A job with a validation split, on which techniques stand.
-fn job(system: &str, fidelity: Fidelity, workers: usize, settings: &Map<String, Value>) -> Job {
-    let mut job = testing::job(system, fidelity, workers, settings).unwrap();
+fn job(system: &str, fidelity: Fidelity, workers: usize, techniques: Value) -> Job {
+    let settings = settings(system, techniques);
+    let mut job = testing::job(system, fidelity, workers, &settings).unwrap();
     job.data.validation_samples = 4;
     job
 }
 
+/// Epochs and results on the validation split.
+fn validations(trial: &Trial) -> impl Iterator<Item = (usize, Evaluation)> {
+    trial.records.iter().filter_map(|record| match record {
+        Record::Evaluated {
+            epoch, validation, ..
+        } => Some((*epoch, validation.unwrap())),
+        _ => None,
+    })
+}
+
 /// The losses on the validation split by epoch, of the worker that reported last.
-fn validation_losses(trial: &testing::Trial) -> Vec<f64> {
-    let losses: BTreeMap<usize, f64> = trial
-        .records
-        .iter()
-        .filter_map(|record| match record {
-            Record::Evaluated {
-                epoch, validation, ..
-            } => Some((*epoch, validation.unwrap().loss)),
-            _ => None,
-        })
-        .collect();
-    losses.into_values().collect()
+fn validation_losses(trial: &Trial) -> Vec<f64> {
+    let losses = validations(trial).map(|(epoch, validation)| (epoch, validation.loss));
+    losses.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 fn settings(system: &str, techniques: Value) -> Map<String, Value> {
-    let mut settings: Map<String, Value> = serde_json::from_value(techniques).unwrap();
+    let mut settings = overrides(techniques);
     // The tests run faster where workers poll for each other's objects often.
     match system {
         "allreduce" | "lambdaml_allreduce" => settings.insert("merged_poll_ms".into(), json!(1)),
@@ -78,22 +84,15 @@ async fn training_ends_early_for_all_workers() {
     let stop = json!({"early_stopping": {"patience": 1, "min_delta": 1e3}});
     for (system, fidelity) in SYSTEMS {
         for workers in [1, 2, 4] {
-            let overrides = settings(system, stop.clone());
-            let mut job = job(system, fidelity, workers, &overrides);
+            let mut job = job(system, fidelity, workers, stop.clone());
             job.epochs = 5;
-            let trial = testing::run(&job).await.unwrap();
+            let trial = run(&job).await;
             let what = format!("{system} {fidelity:?} of {workers}");
             assert_eq!(validation_losses(&trial).len(), 2, "{what}");
-            let steps = trial.steps();
-            let found = find(system).unwrap();
-            let form = found.bind(&job).unwrap().traffic_of(SIZES, &steps).unwrap();
+            let form = form_of(&job, &trial);
             assert_eq!(trial.exchange(), form, "{what}");
             job.epochs = 2;
-            assert_eq!(
-                form,
-                found.bind(&job).unwrap().traffic(SIZES).unwrap(),
-                "{what}"
-            );
+            assert_eq!(form, closed_form(&job), "{what}");
         }
     }
 }
@@ -107,17 +106,12 @@ async fn the_learning_rate_falls_for_all_workers() {
         .into_iter()
         .filter(|(system, _)| *system != "lambdaml_async");
     for (system, fidelity) in comparable {
-        let of = |techniques: Value| {
-            let overrides = settings(system, techniques);
-            let mut job = job(system, fidelity, 2, &overrides);
-            // Away from the loss's optimum: the second loss is the higher.
-            job.optimizer = serde_json::from_value(json!({"sgd": {"learning_rate": 0.5}})).unwrap();
-            job.epochs = 6;
-            job
-        };
         let losses = async |techniques| {
-            let trial = testing::run(&of(techniques)).await.unwrap();
-            validation_losses(&trial)
+            let mut job = job(system, fidelity, 2, techniques);
+            // Away from the loss's optimum: the second loss is the higher.
+            job.optimizer = sgd(0.5, 0.0);
+            job.epochs = 6;
+            validation_losses(&run(&job).await)
         };
         let (plain, reduced) = (losses(json!({})).await, losses(plateau.clone()).await);
         let no_better = plain
@@ -146,36 +140,30 @@ async fn workers_go_on_where_their_time_was_over() {
     ] {
         let overrides = settings(system, json!({"exchanges": exchanges}));
         let job = testing::job(system, Fidelity::Tuned, 3, &overrides).unwrap();
-        let run = async |limit| {
+        let limited = async |limit| {
             let data = testing::Data::new(&job);
             testing::run_limited(&job, &data, testing::compute, limit)
                 .await
                 .unwrap()
         };
-        let digests = |trial: &testing::Trial| {
-            let mut steps: Vec<_> = trial
-                .steps()
-                .iter()
-                .map(|step| {
-                    let digest = step.parameters_digest.clone();
-                    (step.epoch, step.batch, step.rank, digest)
-                })
-                .collect();
-            steps.sort();
+        let (long, short) = (
+            limited(None).await,
+            limited(Some(Duration::from_secs(1))).await,
+        );
+        let places = |trial: &Trial| -> Vec<_> {
+            let steps = by_rank(trial).into_iter();
+            let digest = |step: &StepRecord| step.parameters_digest.clone();
             steps
+                .map(|s| (s.epoch, s.batch, s.rank, digest(s)))
+                .collect()
         };
-        let (long, short) = (run(None).await, run(Some(Duration::from_secs(1))).await);
-        assert_eq!(digests(&long), digests(&short), "{system}");
+        assert_eq!(places(&long), places(&short), "{system}");
         assert_eq!(long.exchange(), short.exchange(), "{system}");
         assert_eq!(long.driven.invocations, 3);
         assert_eq!(short.driven.invocations, 3 * 9);
         // A checkpoint less a worker than steps, each written and read once.
-        let mut state = 0;
-        for step in short.steps() {
-            state += step.traffic.state.total().puts;
-        }
-        assert_eq!(state, 3 * 8, "{system}");
-        let enough = run(Some(Duration::from_secs(1_000))).await;
+        assert_eq!(state(&short).puts, 3 * 8, "{system}");
+        let enough = limited(Some(Duration::from_secs(1_000))).await;
         assert_eq!(enough.driven.invocations, 3);
     }
 }
@@ -184,8 +172,7 @@ async fn workers_go_on_where_their_time_was_over() {
 fn a_technique_that_does_not_fit_is_named() {
     let allreduce = find("allreduce").unwrap();
     let refused = |settings: Value, evaluate: Evaluate| {
-        let settings = serde_json::from_value(settings).unwrap();
-        let job = job("allreduce", Fidelity::Paper, 2, &settings);
+        let job = job("allreduce", Fidelity::Paper, 2, settings);
         let job = Job { evaluate, ..job };
         match allreduce.bind(&job).map(drop).unwrap_err() {
             SystemError::Settings(error) => error.field().to_owned(),
@@ -202,8 +189,7 @@ fn a_technique_that_does_not_fit_is_named() {
 #[test]
 fn a_technique_without_a_validation_split_is_refused() {
     for (system, fidelity) in SYSTEMS {
-        let overrides = settings(system, json!({"early_stopping": {}}));
-        let mut job = job(system, fidelity, 2, &overrides);
+        let mut job = job(system, fidelity, 2, json!({"early_stopping": {}}));
         let found = find(system).unwrap();
         assert!(found.bind(&job).is_ok(), "{system}");
         job.data.validation_samples = 0;
@@ -218,47 +204,34 @@ fn a_technique_without_a_validation_split_is_refused() {
 async fn own_shares_together_are_the_validation_split() {
     for system in ["p2p", "p2p_lambda"] {
         for workers in [1, 2, 4] {
-            let run = async |rule: &str| {
-                let mut overrides = settings(
-                    system,
-                    json!({
-                        "early_stopping": {"patience": 1, "min_delta": 0.0},
-                        "reduce_on_plateau": {"patience": 0},
-                    }),
-                );
-                overrides.insert("validation".into(), json!(rule));
-                let mut job = job(system, Fidelity::Paper, workers, &overrides);
+            let with = async |rule: &str| {
+                let techniques = json!({
+                    "early_stopping": {"patience": 1, "min_delta": 0.0},
+                    "reduce_on_plateau": {"patience": 0},
+                    "validation": rule,
+                });
+                let mut job = job(system, Fidelity::Paper, workers, techniques);
                 job.epochs = 4;
                 job.data.validation_samples = 8;
-                job.optimizer =
-                    serde_json::from_value(json!({"sgd": {"learning_rate": 0.5}})).unwrap();
-                (testing::run(&job).await.unwrap(), job)
+                job.optimizer = sgd(0.5, 0.0);
+                (run(&job).await, job)
             };
-            let (whole, job) = run("job").await;
-            let (shares, _) = run("own_share").await;
+            let (whole, job) = with("job").await;
+            let (shares, _) = with("own_share").await;
             // Loss, correct and all samples of the validation split, by epoch.
-            let found = |trial: &testing::Trial| -> BTreeMap<usize, (u64, usize, usize)> {
-                let evaluated = |record: &Record| match record {
-                    Record::Evaluated {
-                        epoch, validation, ..
-                    } => {
-                        let validation = validation.unwrap();
-                        let loss = validation.loss.to_bits();
-                        Some((*epoch, (loss, validation.correct, validation.samples)))
-                    }
-                    _ => None,
-                };
-                trial.records.iter().filter_map(evaluated).collect()
+            let found = |trial: &Trial| -> BTreeMap<usize, (u64, usize, usize)> {
+                let found = validations(trial).map(|(epoch, validation)| {
+                    let loss = validation.loss.to_bits();
+                    (epoch, (loss, validation.correct, validation.samples))
+                });
+                found.collect()
             };
             let epochs = found(&whole).len() as u64;
             assert_eq!(found(&whole), found(&shares), "{system} of {workers}");
             assert_eq!(whole.exchange(), shares.exchange(), "{system} of {workers}");
-            let evaluations = shares
-                .records
-                .iter()
-                .filter(|r| matches!(r, Record::Evaluated { .. }));
-            assert_eq!(evaluations.count() as u64, epochs, "peer 0 alone reports");
-            let read = |trial: &testing::Trial| -> u64 {
+            let reports = validations(&shares).count() as u64;
+            assert_eq!(reports, epochs, "peer 0 alone reports");
+            let read = |trial: &Trial| -> u64 {
                 let steps = trial.steps();
                 steps
                     .iter()
@@ -276,13 +249,10 @@ async fn own_shares_together_are_the_validation_split() {
 /// More peers than held-out samples: some have nothing to evaluate, and follow the others.
 #[tokio::test]
 async fn peers_without_a_share_follow_the_others() {
-    let overrides = settings(
-        "p2p",
-        json!({"early_stopping": {"patience": 1, "min_delta": 1e3}}),
-    );
-    let mut job = job("p2p", Fidelity::Paper, 6, &overrides);
+    let stop = json!({"early_stopping": {"patience": 1, "min_delta": 1e3}});
+    let mut job = job("p2p", Fidelity::Paper, 6, stop);
     job.epochs = 4;
-    let trial = testing::run(&job).await.unwrap();
+    let trial = run(&job).await;
     assert_eq!(validation_losses(&trial).len(), 2);
     let last = trial.steps().iter().map(|step| step.epoch).max();
     assert_eq!(last, Some(1));

@@ -1,9 +1,12 @@
-//! Jobs and costs for tests.
+//! Jobs, platforms and costs for tests, and what a simulation states.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use epochcost_simulator::profile::{ModelCost, Profile};
+use epochcost_channels::Traffic;
+use epochcost_simulator::profile::{Constant, ModelCost, Profile, ServiceModel};
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
-use epochcost_systems::{DataPlan, Device, Evaluate, Fidelity, Host, Job, Sizes, find};
+use epochcost_systems::{
+    DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, Sizes, StepRecord, find,
+};
 use serde_json::{Map, Value};
 
 pub const SYSTEMS: [&str; 7] = [
@@ -16,6 +19,26 @@ pub const SYSTEMS: [&str; 7] = [
     "p2p_lambda",
 ];
 
+/// A profile that is shipped.
+pub fn shipped(name: &str) -> Profile<Constant> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../harness/profiles");
+    let text = std::fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
+    serde_yaml::from_str(&text).unwrap()
+}
+
+/// Stores and the queue of a platform.
+pub fn services(profile: &mut Profile<f64>) -> [&mut ServiceModel<f64>; 3] {
+    [
+        &mut profile.object_store.service,
+        &mut profile.tensor_store.service,
+        &mut profile.queue.service,
+    ]
+}
+
+pub fn overrides(settings: Value) -> Map<String, Value> {
+    serde_json::from_value(settings).unwrap()
+}
+
 pub fn sizes(parameters: usize) -> Sizes {
     Sizes {
         parameters,
@@ -25,14 +48,23 @@ pub fn sizes(parameters: usize) -> Sizes {
 
 /// One epoch of `batches` mini-batches.
 pub fn job(system: &str, workers: usize, batches: usize, settings: Value) -> Job {
+    job_of(system, Fidelity::Paper, workers, batches, settings)
+}
+
+pub fn job_of(
+    system: &str,
+    fidelity: Fidelity,
+    workers: usize,
+    batches: usize,
+    settings: Value,
+) -> Job {
     epochcost_testing::watch();
     let found = find(system).unwrap();
-    let overrides: Map<String, Value> = serde_json::from_value(settings).unwrap();
     Job {
         trial: "trial".into(),
         system: system.into(),
-        fidelity: Fidelity::Paper,
-        settings: found.settings(Fidelity::Paper, &overrides).unwrap(),
+        fidelity,
+        settings: found.settings(fidelity, &overrides(settings)).unwrap(),
         model: "model".into(),
         data: DataPlan {
             dataset: "none".into(),
@@ -103,4 +135,33 @@ pub fn run(simulation: &Simulation) -> Simulated {
     let simulated = simulate(simulation, options).unwrap();
     assert_eq!(simulated.failure, None, "{}", simulation.job.system);
     simulated
+}
+
+pub fn outcome(simulation: &Simulation) -> Simulated {
+    simulate(simulation, Options::default()).unwrap()
+}
+
+/// What the system states that it moves.
+pub fn closed_form(simulation: &Simulation) -> Traffic {
+    let job = &simulation.job;
+    let bound = find(&job.system).unwrap().bind(job).unwrap();
+    bound.traffic(simulation.sizes).unwrap()
+}
+
+/// What was moved.
+pub fn exchanged(simulated: &Simulated) -> Traffic {
+    simulated.totals.traffic.exchange.total().untimed()
+}
+
+pub fn steps(simulated: &Simulated) -> impl Iterator<Item = &StepRecord> {
+    simulated.records.iter().filter_map(|record| match record {
+        Record::Step(step) => Some(step.as_ref()),
+        _ => None,
+    })
+}
+
+#[track_caller]
+pub fn assert_near(found: f64, expected: f64, within: f64, what: &str) {
+    let off = (found - expected).abs();
+    assert!(off < within, "{what}: {found} and not {expected}");
 }

@@ -101,35 +101,24 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn barrier(step: u64, senders: Vec<usize>) -> Message {
+        Message::Barrier { step, senders }
+    }
+
     #[test]
     fn the_barrier_opens_when_announced_and_named_agree() {
         let mut inbox = Inbox::default();
         // Of a worker that is a step ahead already.
         inbox.sort(Message::Update { rank: 2, step: 1 }).unwrap();
         inbox.sort(Message::Update { rank: 1, step: 0 }).unwrap();
-        inbox
-            .sort(Message::Barrier {
-                step: 0,
-                senders: vec![0, 1],
-            })
-            .unwrap();
+        inbox.sort(barrier(0, vec![0, 1])).unwrap();
         assert_eq!(inbox.open(0), None);
         inbox.sort(Message::Update { rank: 0, step: 0 }).unwrap();
         assert_eq!(inbox.open(0), Some(vec![1, 0]));
         assert_eq!(inbox.open(1), None);
-        inbox
-            .sort(Message::Barrier {
-                step: 1,
-                senders: vec![2],
-            })
-            .unwrap();
+        inbox.sort(barrier(1, vec![2])).unwrap();
         assert_eq!(inbox.open(1), Some(vec![2]));
-        inbox
-            .sort(Message::Barrier {
-                step: 2,
-                senders: vec![],
-            })
-            .unwrap();
+        inbox.sort(barrier(2, vec![])).unwrap();
         assert_eq!(inbox.open(2), Some(vec![]));
     }
 
@@ -137,10 +126,7 @@ mod tests {
     fn a_message_that_comes_twice_counts_once() {
         let mut inbox = Inbox::default();
         let update = || Message::Update { rank: 1, step: 0 };
-        let barrier = || Message::Barrier {
-            step: 0,
-            senders: vec![1],
-        };
+        let barrier = || barrier(0, vec![1]);
         for message in [update(), update(), barrier(), barrier()] {
             inbox.sort(message).unwrap();
         }
@@ -163,12 +149,7 @@ mod tests {
         inbox.sort(Message::Update { rank: 1, step: 2 }).unwrap();
         inbox.sort(Message::Update { rank: 0, step: 0 }).unwrap();
         assert_eq!(inbox.take_fresh(), [(1, 2), (0, 0)]);
-        inbox
-            .sort(Message::Barrier {
-                step: 0,
-                senders: vec![0],
-            })
-            .unwrap();
+        inbox.sort(barrier(0, vec![0])).unwrap();
         assert_eq!(inbox.open(0), Some(vec![0]));
         inbox.sort(Message::Update { rank: 0, step: 1 }).unwrap();
         assert_eq!(inbox.take_fresh(), [(0, 1)]);

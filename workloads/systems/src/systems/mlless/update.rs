@@ -221,6 +221,17 @@ mod tests {
         Significance::new(&settings)
     }
 
+    /// What is sent of a change in the first step, and its density.
+    fn sent(
+        threshold: f64,
+        encoding: Encoding,
+        w: Vector,
+        change: Vector,
+    ) -> (Option<Update>, f64) {
+        let mut significance = significance(Filter::PerParameter, threshold, encoding);
+        significance.filter(&w, change, 0, None).unwrap()
+    }
+
     const SHORTER: Encoding = Encoding::Shorter;
 
     fn real(values: &[f32]) -> Vector {
@@ -249,13 +260,8 @@ mod tests {
     #[test]
     fn an_update_is_sparse_only_where_that_is_shorter() {
         for (entries, bytes) in [(1, 16), (2, 24), (3, 32), (4, 32), (8, 32)] {
-            let mut significance = significance(Filter::PerParameter, 0.0, Encoding::Shorter);
-            let change: Vec<f32> = (0..8)
-                .map(|i| if i < entries { 1.0 } else { 0.0 })
-                .collect();
-            let (update, density) = significance
-                .filter(&real(&[1.0; 8]), real(&change), 0, None)
-                .unwrap();
+            let change: Vec<f32> = (0..8).map(|i| f32::from(u8::from(i < entries))).collect();
+            let (update, density) = sent(0.0, SHORTER, real(&[1.0; 8]), real(&change));
             let payload = update.unwrap().encode(SHORTER);
             assert_eq!((payload.len(), density), (bytes, entries as f64 / 8.0));
             let decoded = Update::decode(&payload, 8, SHORTER).unwrap();
@@ -265,20 +271,14 @@ mod tests {
 
     #[test]
     fn nothing_significant_is_no_update() {
-        let mut significance = significance(Filter::PerParameter, 0.7, Encoding::Shorter);
-        let (update, density) = significance
-            .filter(&real(&[1.0; 2]), real(&[0.1; 2]), 0, None)
-            .unwrap();
-        assert_eq!((update, density), (None, 0.0));
+        let sent = sent(0.7, SHORTER, real(&[1.0; 2]), real(&[0.1; 2]));
+        assert_eq!(sent, (None, 0.0));
     }
 
     #[test]
     fn phantoms_are_sent_whole() {
-        let mut significance = significance(Filter::PerParameter, 0.7, Encoding::Shorter);
         let phantom = Vector::Phantom { len: 5 };
-        let (update, density) = significance
-            .filter(&phantom, phantom.clone(), 0, None)
-            .unwrap();
+        let (update, density) = sent(0.7, SHORTER, phantom.clone(), phantom.clone());
         let payload = update.unwrap().encode(SHORTER);
         assert_eq!((payload.len(), density), (20, 1.0));
         assert_eq!(
@@ -292,25 +292,19 @@ mod tests {
     fn the_encoding_of_the_original_has_16_bytes_per_entry() {
         let original = Encoding::Original;
         for entries in [1usize, 4, 8] {
-            let mut significance = significance(Filter::PerParameter, 0.0, original);
             let change: Vec<f32> = (0..8).map(|i| f32::from(u8::from(i < entries))).collect();
-            let (update, _) = significance
-                .filter(&real(&[1.0; 8]), real(&change), 0, None)
-                .unwrap();
+            let (update, _) = sent(0.0, original, real(&[1.0; 8]), real(&change));
             let payload = update.unwrap().encode(original);
             assert_eq!(payload.len(), 16 * entries as u64);
             let decoded = Update::decode(&payload, 8, original).unwrap();
             assert_eq!(sum([&decoded], 8).unwrap(), change);
         }
         // A phantom is whole: all of its entries.
-        let mut significance = significance(Filter::PerParameter, 0.7, original);
         let phantom = Vector::Phantom { len: 5 };
-        let (update, density) = significance
-            .filter(&phantom, phantom.clone(), 0, None)
-            .unwrap();
+        let (update, density) = sent(0.7, original, phantom.clone(), phantom);
         assert_eq!((update.unwrap().encode(original).len(), density), (80, 1.0));
         // What is not filtered per parameter is dense, as the re-implementation sends it.
-        let mut significance = super::tests::significance(Filter::None, 0.0, original);
+        let mut significance = significance(Filter::None, 0.0, original);
         let (update, _) = significance
             .filter(&real(&[1.0; 8]), real(&[1.0; 8]), 0, None)
             .unwrap();

@@ -145,48 +145,49 @@ async fn fails(job: &Job, function: &'static str, is_killed: bool, script: Scrip
     model(&trial.unwrap()).await
 }
 
+async fn assert_that_nothing_changes(
+    k: i64,
+    function: &'static str,
+    is_killed: bool,
+    script: Script,
+) {
+    for merge_by in ["job", "store"] {
+        let job = two(k, merge_by);
+        let expected = model(&run(&job).await).await;
+        let found = fails(&job, function, is_killed, script).await;
+        assert_eq!(found, expected, "{merge_by}");
+    }
+}
+
 /// Function 1 has posted /next and waits behind function 0 when it is killed. Its
 /// second call reports the same interval again, after that has been merged.
 #[tokio::test]
 async fn an_interval_that_is_reported_twice_is_merged_once() {
-    for merge_by in ["job", "store"] {
-        let job = two(1, merge_by);
-        let script: Script = |when, times| match (when, times) {
-            ((0, 0, 1), 1) => Act::Kill,
-            ((1, 0, 1), 2) => Act::ComeLate,
-            ((0, 0, 2), 1) => Act::GetAhead,
-            _ => Act::Nothing,
-        };
-        let expected = model(&run(&job).await).await;
-        assert_eq!(fails(&job, "train", true, script).await, expected);
-    }
+    let script: Script = |when, times| match (when, times) {
+        ((0, 0, 1), 1) => Act::Kill,
+        ((1, 0, 1), 2) => Act::ComeLate,
+        ((0, 0, 2), 1) => Act::GetAhead,
+        _ => Act::Nothing,
+    };
+    assert_that_nothing_changes(1, "train", true, script).await;
 }
 
 /// Function 1 has returned its last model, but its invocation is lost. Its second
 /// call returns a model when the epoch is over.
 #[tokio::test]
 async fn a_report_of_a_past_epoch_is_dropped() {
-    for merge_by in ["job", "store"] {
-        let job = two(-1, merge_by);
-        let script: Script = |when, times| match (when, times) {
-            ((0, 0, 0), 1) => Act::Wait,
-            ((1, 0, 0), 2) => Act::ComeLate,
-            ((0, 0, 2), 1) => Act::GetAhead,
-            _ => Act::Nothing,
-        };
-        let expected = model(&run(&job).await).await;
-        assert_eq!(fails(&job, "train", false, script).await, expected);
-    }
+    let script: Script = |when, times| match (when, times) {
+        ((0, 0, 0), 1) => Act::Wait,
+        ((1, 0, 0), 2) => Act::ComeLate,
+        ((0, 0, 2), 1) => Act::GetAhead,
+        _ => Act::Nothing,
+    };
+    assert_that_nothing_changes(-1, "train", false, script).await;
 }
 
 /// A validation that was posted, and whose invocation is lost, is no failure of
 /// the next epoch's training.
 #[tokio::test]
 async fn a_lost_validation_fails_no_training() {
-    for merge_by in ["job", "store"] {
-        let job = two(-1, merge_by);
-        let script: Script = |_, _| Act::Nothing;
-        let expected = model(&run(&job).await).await;
-        assert_eq!(fails(&job, "validate", false, script).await, expected);
-    }
+    assert_that_nothing_changes(-1, "validate", false, |_, _| Act::Nothing).await;
 }

@@ -3,6 +3,7 @@
 mod lost;
 mod messages;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -12,9 +13,13 @@ use epochcost_kernels::optimizer::{Optimizer, OptimizerSpec, Sgd};
 use epochcost_systems::testing::{self, SIZES, Trial};
 use epochcost_systems::{
     Batch, Compute, ComputeHook, Fidelity, HookedCompute, Job, Result, SettingsError, SystemError,
-    Vector, find, kubeml,
+    Vector, kubeml,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use crate::support::{
+    OneProcess, closed_form, form_of, gradient, job_of, overrides, refusal, refused, run, state,
+};
 
 const WORKERS: [usize; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
@@ -22,15 +27,11 @@ fn settings_of(job: &Job) -> kubeml::Settings {
     serde_json::from_value(job.settings.clone()).unwrap()
 }
 
-fn overrides(value: Value) -> Map<String, Value> {
-    serde_json::from_value(value).unwrap()
-}
-
 /// Documents of two samples: a mini-batch each.
 fn job(fidelity: Fidelity, workers: usize, settings: Value) -> Job {
     let mut settings = overrides(settings);
     settings.entry("document_samples").or_insert(json!(2));
-    testing::job("kubeml", fidelity, workers, &settings).unwrap()
+    job_of("kubeml", fidelity, workers, settings.into())
 }
 
 fn sgd(momentum: f64) -> OptimizerSpec {
@@ -41,25 +42,8 @@ fn sgd(momentum: f64) -> OptimizerSpec {
     })
 }
 
-async fn run(job: &Job) -> Trial {
-    testing::run(job).await.unwrap()
-}
-
-fn closed_form(job: &Job) -> Traffic {
-    find("kubeml")
-        .unwrap()
-        .bind(job)
-        .unwrap()
-        .traffic(SIZES)
-        .unwrap()
-}
-
-fn state(trial: &Trial) -> Traffic {
-    let mut total = Traffic::default();
-    for step in trial.steps() {
-        total += step.traffic.state.total();
-    }
-    total.untimed()
+fn state_form(job: &Job) -> Traffic {
+    kubeml::state_traffic(job, &settings_of(job), SIZES, &[]).unwrap()
 }
 
 /// The model that is left in the store: three tensors of parameters.
@@ -81,8 +65,7 @@ fn records(job: &Job, index: usize) -> Payload {
 /// Replicas that take local steps and replace their weights by the mean after
 /// every `between` steps; momentum lives as long as configured.
 async fn averaging(job: &Job, between: usize, clears: bool) -> Vec<f32> {
-    let mut compute = testing::compute();
-    let mut reference = compute.initial_parameters(job.seed).await.unwrap();
+    let mut reference = OneProcess::new(job).await.parameters;
     let batches = job.batches_per_worker;
     for epoch in 0..job.epochs {
         let mut optimizers: Vec<Optimizer> = (0..job.workers)
@@ -96,15 +79,8 @@ async fn averaging(job: &Job, between: usize, clears: bool) -> Vec<f32> {
                 }
                 let mut replica = reference.clone();
                 for index in first..(first + between).min(batches) {
-                    let batch = Batch {
-                        rank,
-                        epoch,
-                        index,
-                        records: records(job, rank * batches + index),
-                    };
-                    let mut statistics = compute.initial_statistics();
-                    let output = compute.gradient(&replica, &mut statistics, &batch);
-                    let gradient = output.await.unwrap().gradient;
+                    let records = records(job, rank * batches + index);
+                    let gradient = gradient(&replica, (rank, epoch, index), records).await;
                     let values = replica.real_mut().unwrap();
                     optimizer.step(values, gradient.real().unwrap()).unwrap();
                 }
@@ -144,25 +120,15 @@ async fn one_function_is_plain_sgd() {
         let mut job = job(Fidelity::Paper, 1, json!({"k": k}));
         job.optimizer = sgd(0.0);
         // Without momentum, nothing is lost between two merges.
-        let mut compute = testing::compute();
-        let mut parameters = compute.initial_parameters(job.seed).await.unwrap();
-        let mut optimizer = Optimizer::new(job.optimizer);
+        let mut process = OneProcess::new(&job).await;
         for epoch in 0..job.epochs {
             for index in 0..job.batches_per_worker {
-                let batch = Batch {
-                    rank: 0,
-                    epoch,
-                    index,
-                    records: records(&job, index),
-                };
-                let mut statistics = compute.initial_statistics();
-                let output = compute.gradient(&parameters, &mut statistics, &batch);
-                let gradient = output.await.unwrap().gradient;
-                let values = parameters.real_mut().unwrap();
-                optimizer.step(values, gradient.real().unwrap()).unwrap();
+                let records = records(&job, index);
+                let gradient = gradient(&process.parameters, (0, epoch, index), records).await;
+                process.step(&[gradient]);
             }
         }
-        let expected = parameters.real().unwrap();
+        let expected = process.parameters.real().unwrap();
         assert_eq!(model(&run(&job).await).await, expected, "K = {k}");
     }
 }
@@ -192,9 +158,7 @@ async fn metered_traffic_is_the_closed_form() {
                 for compute in [testing::compute, testing::phantom] {
                     let trial = testing::run_with(&job, compute).await.unwrap();
                     assert_eq!(trial.exchange(), closed_form(&job), "{what}");
-                    let expected =
-                        kubeml::state_traffic(&job, &settings_of(&job), SIZES, &[]).unwrap();
-                    assert_eq!(state(&trial), expected, "{what}");
+                    assert_eq!(state(&trial).untimed(), state_form(&job), "{what}");
                 }
             }
         }
@@ -209,7 +173,7 @@ fn bytes_are_as_published() {
         for (k, merges) in [(-1, 1), (1, 3), (2, 2)] {
             let job = job(Fidelity::Paper, workers, json!({"k": k}));
             let mut exchange = closed_form(&job);
-            let state = kubeml::state_traffic(&job, &settings_of(&job), SIZES, &[]).unwrap();
+            let state = state_form(&job);
             let n = workers as u64;
             let (train, next) = (3 * n * merges, 3 * n * (merges - 1));
             let validate = 3 * n.min(2 * workers as u64).min(2);
@@ -261,22 +225,13 @@ async fn an_elastic_job_moves_what_its_epochs_tell() {
     let trial = run(&job).await;
     let steps = trial.steps();
     let in_epoch = |epoch| {
-        let mut ranks: Vec<usize> = steps
+        let own = steps
             .iter()
-            .filter(|step| step.function == "train" && step.epoch == epoch)
-            .map(|step| step.rank)
-            .collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks.len()
+            .filter(|step| step.function == "train" && step.epoch == epoch);
+        own.map(|step| step.rank).collect::<BTreeSet<_>>().len()
     };
     assert_eq!([in_epoch(0), in_epoch(1)], [2, 3]);
-    let system = find("kubeml").unwrap();
-    let form = system
-        .bind(&job)
-        .unwrap()
-        .traffic_of(SIZES, &steps)
-        .unwrap();
+    let form = form_of(&job, &trial);
     assert_eq!(trial.exchange(), form);
     assert_ne!(form, closed_form(&job));
 }
@@ -319,7 +274,6 @@ async fn every_function_begins_an_interval_alike() {
 
 #[test]
 fn settings_that_do_not_exist_or_fit_are_named() {
-    let system = find("kubeml").unwrap();
     for (field, value) in [
         ("k", json!(0)),
         ("k", json!(-2)),
@@ -327,13 +281,11 @@ fn settings_that_do_not_exist_or_fit_are_named() {
         ("static", json!("no")),
         ("merge_by", json!("committee")),
     ] {
-        let refused = system.settings(Fidelity::Paper, &overrides(json!({field: value})));
-        assert_eq!(refused.unwrap_err().field(), field);
+        assert_eq!(refused("kubeml", json!({field: value})).field(), field);
     }
-    let unknown = system.settings(Fidelity::Paper, &overrides(json!({"kay": 1})));
-    assert!(matches!(unknown, Err(SettingsError::Unknown { .. })));
-    let job = job(Fidelity::Paper, 4, json!({"document_samples": 64}));
-    let refused = system.bind(&job).map(drop).unwrap_err().to_string();
+    let unknown = refused("kubeml", json!({"kay": 1}));
+    assert!(matches!(unknown, SettingsError::Unknown { .. }));
+    let refused = refusal(&job(Fidelity::Paper, 4, json!({"document_samples": 64})));
     assert!(
         refused.contains("4 functions share 1 documents"),
         "{refused}"
@@ -412,12 +364,11 @@ async fn a_function_that_is_lost_is_left_out_or_counts_with_what_it_stored() {
 /// model, as published.
 #[tokio::test]
 async fn a_function_that_has_stored_nothing_still_divides() {
-    let settings = json!({"failed_function": "stale"});
-    let mut job = job(Fidelity::Paper, 3, settings);
-    job.epochs = 2;
     // Under `static: false` the second epoch has a fourth function, the first
     // call of which fails.
-    job.settings["static"] = json!(false);
+    let settings = json!({"failed_function": "stale", "static": false});
+    let mut job = job(Fidelity::Paper, 3, settings);
+    job.epochs = 2;
     let of = async |times| {
         let compute = failing(|(rank, _, _)| rank == 3, times);
         model(&testing::run_with(&job, compute).await.unwrap()).await

@@ -7,9 +7,9 @@ use super::*;
 async fn invocations_go_on_where_the_last_ended() {
     for fidelity in [Fidelity::Paper, Fidelity::Code, Fidelity::Tuned] {
         for epochs in [1, 2] {
-            let long = testing::run(&job(fidelity, 3, json!({}))).await.unwrap();
+            let long = run(&job(fidelity, 3, json!({}))).await;
             let settings = json!({"epochs_per_invocation": epochs});
-            let trial = testing::run(&job(fidelity, 3, settings)).await.unwrap();
+            let trial = run(&job(fidelity, 3, settings)).await;
             assert_eq!(digests(&trial), digests(&long), "{fidelity:?} by {epochs}");
             assert_eq!(densities(&trial), densities(&long));
             assert_eq!(trial.exchange(), long.exchange());
@@ -27,7 +27,7 @@ async fn early_stopping_ends_all_invocations() {
     let settings = json!({"early_stopping": stopping, "epochs_per_invocation": 1});
     let mut job = job(Fidelity::Paper, 3, settings);
     (job.epochs, job.data.validation_samples) = (6, 6);
-    let trial = testing::run(&job).await.unwrap();
+    let trial = run(&job).await;
     let last = worker_steps(&trial).last().unwrap().epoch;
     assert!((1..5).contains(&last), "{last}");
 }

@@ -2,6 +2,11 @@
 
 use super::*;
 
+async fn reference_digests(job: &Job) -> Vec<String> {
+    let trajectory = reference(job).await;
+    trajectory.iter().map(|p| p.digest().unwrap()).collect()
+}
+
 #[tokio::test]
 async fn unfiltered_averaged_gradients_are_the_dense_exchange() {
     for workers in WORKERS {
@@ -9,16 +14,9 @@ async fn unfiltered_averaged_gradients_are_the_dense_exchange() {
             "exchange": "gradients", "aggregate": "mean", "significance_threshold": 0.0,
         });
         let job = job(Fidelity::Paper, workers, settings);
-        assert_eq!(
-            find("mlless").unwrap().bind(&job).unwrap().replicas(),
-            Replicas::Identical
-        );
-        let trial = testing::run(&job).await.unwrap();
-        let expected: Vec<String> = reference(&job)
-            .await
-            .iter()
-            .flat_map(|parameters| vec![parameters.digest().unwrap(); workers])
-            .collect();
+        assert_eq!(replicas(&job), Replicas::Identical);
+        let trial = run(&job).await;
+        let expected = of_each(workers, reference_digests(&job).await);
         assert_eq!(digests(&trial), expected, "{workers} workers");
     }
 }
@@ -30,30 +28,13 @@ async fn unfiltered_averaged_updates_are_the_dense_exchange_up_to_rounding() {
     for workers in WORKERS {
         let settings = json!({"aggregate": "mean", "significance_threshold": 0.0});
         let mut job = job(Fidelity::Paper, workers, settings);
-        job.optimizer = OptimizerSpec::Sgd(Sgd {
-            learning_rate: 0.1,
-            momentum: 0.9,
-            weight_decay: 0.0,
-        });
-        let trial = testing::run(&job).await.unwrap();
+        job.optimizer = sgd(0.1, 0.9);
+        let trial = run(&job).await;
         let expected = reference(&job).await.pop().unwrap();
         // Worker 0 keeps its final model to itself.
         for rank in 1..workers {
-            let key = format!("{}_model_r_w{rank}", job.trial);
-            let model = trial
-                .channels
-                .objects
-                .get("updates", &key)
-                .await
-                .unwrap()
-                .unwrap();
-            let parameters = Vector::decode(&model).unwrap();
-            for (found, expected) in parameters
-                .real()
-                .unwrap()
-                .iter()
-                .zip(expected.real().unwrap())
-            {
+            let found = model(&job, &trial, rank).await;
+            for (found, expected) in found.iter().zip(expected.real().unwrap()) {
                 assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
             }
         }
@@ -63,13 +44,8 @@ async fn unfiltered_averaged_updates_are_the_dense_exchange_up_to_rounding() {
 #[tokio::test]
 async fn one_worker_trains_as_one_process() {
     let job = job(Fidelity::Paper, 1, json!({}));
-    let trial = testing::run(&job).await.unwrap();
-    let expected: Vec<String> = reference(&job)
-        .await
-        .iter()
-        .map(|p| p.digest().unwrap())
-        .collect();
-    assert_eq!(digests(&trial), expected);
+    let trial = run(&job).await;
+    assert_eq!(digests(&trial), reference_digests(&job).await);
 }
 
 #[tokio::test]
@@ -78,14 +54,10 @@ async fn metered_traffic_is_the_closed_form_at_full_density() {
         for fidelity in Fidelity::ALL {
             let settings = json!({"significance_threshold": 0.0, "encoding": "dense"});
             let job = job(fidelity, workers, settings);
-            let trial = testing::run(&job).await.unwrap();
+            let trial = run(&job).await;
             let metered = trial.exchange();
-            assert_eq!(
-                metered,
-                closed_form(&job),
-                "{workers} workers, {fidelity:?}"
-            );
-
+            let what = format!("{workers} workers, {fidelity:?}");
+            assert_eq!(metered, closed_form(&job), "{what}");
             let (w, p) = (workers as u64, testing::SIZES.gradient_bytes());
             let steps = (job.epochs * job.batches_per_worker) as u64;
             let (gets, models) = match fidelity {
@@ -117,7 +89,7 @@ async fn metered_traffic_is_the_closed_form_of_what_was_sent() {
             json!({"slack": 100, "final_model": "first_worker"}),
         ] {
             let job = job(Fidelity::Paper, workers, settings.clone());
-            let trial = testing::run(&job).await.unwrap();
+            let trial = run(&job).await;
             let sent = Sent::recorded(&settings_of(&job), testing::SIZES, densities(&trial));
             let expected = mlless::traffic(&job, &settings_of(&job), testing::SIZES, sent);
             assert_eq!(trial.exchange(), expected, "{workers} workers, {settings}");
@@ -131,11 +103,8 @@ async fn phantoms_are_sent_whole() {
         for fidelity in Fidelity::ALL {
             let job = job(fidelity, workers, json!({}));
             let trial = testing::run_with(&job, testing::phantom).await.unwrap();
-            assert_eq!(
-                trial.exchange(),
-                closed_form(&job),
-                "{workers} workers, {fidelity:?}"
-            );
+            let what = format!("{workers} workers, {fidelity:?}");
+            assert_eq!(trial.exchange(), closed_form(&job), "{what}");
         }
     }
 }
@@ -144,12 +113,9 @@ async fn phantoms_are_sent_whole() {
 async fn a_higher_threshold_sends_less() {
     let mut before = f64::INFINITY;
     for threshold in [0.0, 0.1, 0.5, 2.0] {
-        let job = job(
-            Fidelity::Paper,
-            4,
-            json!({"significance_threshold": threshold}),
-        );
-        let density: f64 = densities(&testing::run(&job).await.unwrap()).iter().sum();
+        let settings = json!({"significance_threshold": threshold});
+        let trial = run(&job(Fidelity::Paper, 4, settings)).await;
+        let density: f64 = densities(&trial).iter().sum();
         assert!(
             density < before,
             "{density} at {threshold}, {before} below it"
@@ -162,8 +128,8 @@ async fn a_higher_threshold_sends_less() {
 async fn a_seed_gives_the_same_losses_and_weights() {
     for fidelity in Fidelity::ALL {
         let job = job(fidelity, 4, json!({}));
-        let first = testing::run(&job).await.unwrap();
-        let second = testing::run(&job).await.unwrap();
+        let first = run(&job).await;
+        let second = run(&job).await;
         assert_eq!(
             losses(&first).len(),
             4 * job.epochs * job.batches_per_worker
@@ -175,11 +141,10 @@ async fn a_seed_gives_the_same_losses_and_weights() {
 
 #[tokio::test]
 async fn residuals_and_unseeded_replicas_differ() {
-    for (fidelity, settings) in [(Fidelity::Paper, json!({})), (Fidelity::Code, json!({}))] {
-        let job = job(fidelity, 3, settings);
-        let replicas = find("mlless").unwrap().bind(&job).unwrap().replicas();
-        assert!(matches!(replicas, Replicas::Differ { .. }));
-        let digests = digests(&testing::run(&job).await.unwrap());
+    for fidelity in [Fidelity::Paper, Fidelity::Code] {
+        let job = job(fidelity, 3, json!({}));
+        assert!(matches!(replicas(&job), Replicas::Differ { .. }));
+        let digests = digests(&run(&job).await);
         assert_ne!(digests[0], digests[1]);
     }
 }
@@ -189,11 +154,8 @@ async fn residuals_and_unseeded_replicas_differ() {
 async fn the_mean_of_identical_replicas_is_evaluated_as_one() {
     let evaluated = async |final_model: &str| {
         let settings = json!({"seeded_replicas": true, "final_model": final_model});
-        let trial = testing::run(&job(Fidelity::Code, 2, settings))
-            .await
-            .unwrap();
-        let evaluation = trial.evaluations().last().unwrap().1;
-        evaluation.loss
+        let trial = run(&job(Fidelity::Code, 2, settings)).await;
+        trial.evaluations().last().unwrap().1.loss
     };
     assert_eq!(evaluated("mean").await, evaluated("first_worker").await);
 }
@@ -201,25 +163,17 @@ async fn the_mean_of_identical_replicas_is_evaluated_as_one() {
 #[tokio::test]
 async fn log_objects_are_rewritten_as_state() {
     let job = job(Fidelity::Code, 2, json!({}));
-    let trial = testing::run(&job).await.unwrap();
+    let trial = run(&job).await;
     let steps = (2 * job.epochs * job.batches_per_worker) as u64;
-    let mut state = Traffic::default();
-    trial
-        .steps()
-        .iter()
-        .for_each(|step| state += step.traffic.state.total());
-    assert_eq!(state.puts, 6 * steps);
+    assert_eq!(state(&trial).puts, 6 * steps);
 }
 
 #[tokio::test]
 async fn updates_are_deleted_once_read_or_kept() {
     for keeps_updates in [false, true] {
-        let job = job(
-            Fidelity::Paper,
-            2,
-            json!({"keeps_updates": keeps_updates, "significance_threshold": 0.0}),
-        );
-        let trial = testing::run(&job).await.unwrap();
+        let settings = json!({"keeps_updates": keeps_updates, "significance_threshold": 0.0});
+        let job = job(Fidelity::Paper, 2, settings);
+        let trial = run(&job).await;
         let first = format!("{}_up_w0_i0", job.trial);
         let found = trial.channels.objects.get("updates", &first).await.unwrap();
         assert_eq!(found.is_some(), keeps_updates);
@@ -229,13 +183,11 @@ async fn updates_are_deleted_once_read_or_kept() {
 #[tokio::test]
 async fn one_function_a_worker_and_the_supervisor() {
     let job = job(Fidelity::Paper, 3, json!({}));
-    assert_eq!(testing::run(&job).await.unwrap().driven.invocations, 4);
+    assert_eq!(run(&job).await.driven.invocations, 4);
 }
 
 #[test]
 fn settings_that_do_not_exist_or_fit_are_named() {
-    let system = find("mlless").unwrap();
-    let settings = |value| system.settings(Fidelity::Paper, &overrides(value));
     for (field, value) in [
         ("threshold", json!(0.7)),
         ("significance_threshold", json!("0.7")),
@@ -243,11 +195,10 @@ fn settings_that_do_not_exist_or_fit_are_named() {
         ("filter", json!("significant")),
         ("aggregate", json!("median")),
     ] {
-        let error = settings(json!({field: value})).unwrap_err();
-        assert_eq!(error.field(), field);
+        assert_eq!(refused("mlless", json!({field: value})).field(), field);
     }
     assert!(matches!(
-        settings(json!({"threshold": 0.7})).unwrap_err(),
+        refused("mlless", json!({"threshold": 0.7})),
         SettingsError::Unknown { .. }
     ));
 }

@@ -73,19 +73,9 @@ async fn with_slack_every_update_is_added_in_the_end() {
     for slack in [1, 4] {
         let settings = json!({"slack": slack, "filter": "none"});
         let job = long_job(3, settings);
-        let trial = testing::run(&job).await.unwrap();
-        let mut models = Vec::new();
-        for rank in 1..3 {
-            let key = format!("{}_model_r_w{rank}", job.trial);
-            let model = trial.channels.objects.get("updates", &key).await.unwrap();
-            models.push(Vector::decode(&model.unwrap()).unwrap());
-        }
-        let pairs = models[0]
-            .real()
-            .unwrap()
-            .iter()
-            .zip(models[1].real().unwrap());
-        for (one, other) in pairs {
+        let trial = run(&job).await;
+        let (first, second) = (model(&job, &trial, 1).await, model(&job, &trial, 2).await);
+        for (one, other) in first.iter().zip(&second) {
             assert!((one - other).abs() < 1e-4, "{one} is not {other}");
         }
     }
@@ -95,7 +85,7 @@ async fn with_slack_every_update_is_added_in_the_end() {
 #[tokio::test]
 async fn with_slack_updates_are_deleted_once_read() {
     let job = long_job(2, json!({"slack": 3, "filter": "none"}));
-    let trial = testing::run(&job).await.unwrap();
+    let trial = run(&job).await;
     let steps = (job.epochs * job.batches_per_worker) as u64;
     for step in 0..steps {
         let key = format!("{}_up_w1_i{step}", job.trial);
@@ -107,7 +97,6 @@ async fn with_slack_updates_are_deleted_once_read() {
 
 #[test]
 fn slack_that_does_not_fit_is_named() {
-    let system = find("mlless").unwrap();
     for value in [
         json!({"slack": 1, "exchange": "gradients"}),
         json!({"slack": 1, "aggregate": "mean"}),
@@ -116,9 +105,6 @@ fn slack_that_does_not_fit_is_named() {
         json!({"slack": 1, "early_stopping": {}}),
         json!({"slack": -1}),
     ] {
-        let error = system
-            .settings(Fidelity::Paper, &overrides(value))
-            .unwrap_err();
-        assert_eq!(error.field(), "slack");
+        assert_eq!(refused("mlless", value).field(), "slack");
     }
 }

@@ -1,14 +1,15 @@
 //! Workers that leave behind the knee, and training that ends early.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 /// Workers that took part in each step.
 fn alive(trial: &Trial) -> Vec<usize> {
-    let mut by_step = std::collections::BTreeMap::<_, usize>::new();
-    for step in worker_steps(trial) {
-        *by_step.entry((step.epoch, step.batch)).or_default() += 1;
-    }
-    by_step.into_values().collect()
+    worker_steps(trial)
+        .chunk_by(|one, other| (one.epoch, one.batch) == (other.epoch, other.batch))
+        .map(<[_]>::len)
+        .collect()
 }
 
 /// A tuner that decides after every step, and takes any loss for good enough.
@@ -30,7 +31,7 @@ async fn workers_leave_and_traffic_stays_on_its_closed_form() {
             let mut settings = overrides(eager(1));
             settings.extend(overrides(extra.clone()));
             let job = long_job(workers, Value::Object(settings));
-            let trial = testing::run(&job).await.unwrap();
+            let trial = run(&job).await;
             let alive = alive(&trial);
             assert_eq!(
                 (alive[0], *alive.last().unwrap()),
@@ -57,15 +58,13 @@ async fn workers_leave_and_traffic_stays_on_its_closed_form() {
 #[tokio::test]
 async fn those_that_are_left_share_the_minibatches() {
     let job = long_job(5, eager(3));
-    let trial = testing::run(&job).await.unwrap();
-    let mut by_epoch = std::collections::BTreeMap::<_, Vec<usize>>::new();
-    for step in worker_steps(&trial) {
-        by_epoch.entry(step.epoch).or_default().push(step.rank);
-    }
-    for (epoch, steps) in by_epoch {
+    let trial = run(&job).await;
+    for steps in worker_steps(&trial).chunk_by(|one, other| one.epoch == other.epoch) {
+        let epoch = steps[0].epoch;
         let left = steps
             .iter()
-            .collect::<std::collections::BTreeSet<_>>()
+            .map(|step| step.rank)
+            .collect::<BTreeSet<_>>()
             .len();
         assert!(steps.len() <= 25, "epoch {epoch}: {}", steps.len());
         assert!(
@@ -81,10 +80,7 @@ async fn those_that_are_left_share_the_minibatches() {
 async fn a_tuner_that_finds_no_knee_changes_nothing() {
     let idle = json!({"scale_in": {"knee_slope": 0.0, "remove_interval_s": 1e9}});
     let (plain, tuned) = (long_job(3, json!({})), long_job(3, idle));
-    let (plain, trial) = (
-        testing::run(&plain).await.unwrap(),
-        testing::run(&tuned).await.unwrap(),
-    );
+    let (plain, trial) = (run(&plain).await, run(&tuned).await);
     assert_eq!(digests(&plain), digests(&trial));
     assert_eq!(plain.exchange(), trial.exchange());
     assert_eq!(form_of(&tuned, &trial), trial.exchange());
@@ -98,7 +94,7 @@ async fn training_ends_at_a_loss_after_its_steps_in_a_row() {
                 "stop_at_loss": {"loss": 1e6, "steps": steps}, "final_model": final_model,
             });
             let job = long_job(workers, settings);
-            let trial = testing::run(&job).await.unwrap();
+            let trial = run(&job).await;
             assert_eq!(alive(&trial), vec![workers; steps]);
             assert_eq!(trial.exchange(), form_of(&job, &trial));
             assert_eq!(trial.evaluations().len(), 1, "the last step is evaluated");
@@ -106,7 +102,7 @@ async fn training_ends_at_a_loss_after_its_steps_in_a_row() {
     }
     // A loss that is never reached ends nothing, and no message says that it does.
     let job = long_job(2, json!({"stop_at_loss": {"loss": -1.0}}));
-    let trial = testing::run(&job).await.unwrap();
+    let trial = run(&job).await;
     assert_eq!(alive(&trial).len(), 60);
     assert_eq!(trial.exchange(), form_of(&job, &trial));
 }
@@ -114,14 +110,13 @@ async fn training_ends_at_a_loss_after_its_steps_in_a_row() {
 #[tokio::test]
 async fn training_ends_after_a_time() {
     let job = long_job(2, json!({"stop_after_s": 1e-9}));
-    let trial = testing::run(&job).await.unwrap();
+    let trial = run(&job).await;
     assert_eq!(alive(&trial), [2]);
     assert_eq!(trial.exchange(), form_of(&job, &trial));
 }
 
 #[test]
 fn a_tuner_and_stops_that_do_not_fit_are_named() {
-    let system = find("mlless").unwrap();
     for (field, value) in [
         ("scale_in", json!({"scale_in": {"at_least": 0}})),
         ("scale_in", json!({"scale_in": {"remove_interval_s": -1.0}})),
@@ -136,9 +131,6 @@ fn a_tuner_and_stops_that_do_not_fit_are_named() {
             json!({"early_stopping": {}, "stop_after_s": 5.0}),
         ),
     ] {
-        let error = system
-            .settings(Fidelity::Paper, &overrides(value))
-            .unwrap_err();
-        assert_eq!(error.field(), field);
+        assert_eq!(refused("mlless", value).field(), field);
     }
 }

@@ -2,18 +2,16 @@
 
 use std::ops::Range;
 
-use epochcost_channels::{Payload, Traffic};
+use epochcost_channels::Payload;
 use epochcost_kernels::hash;
 use epochcost_systems::testing::{self, Trial};
-use epochcost_systems::{Channels, Fidelity, Job, StepRecord};
-use serde_json::{Map, Value, json};
+use epochcost_systems::{Channels, Fidelity, Job};
+use serde_json::{Value, json};
+
+pub(crate) use crate::support::*;
 
 pub(crate) const SYSTEMS: [&str; 3] = ["allreduce", "scatterreduce", "gpu_baseline"];
 pub(crate) const WORKERS: [usize; 5] = [1, 2, 3, 4, 8];
-
-pub(crate) fn overrides(value: Value) -> Map<String, Value> {
-    serde_json::from_value(value).unwrap()
-}
 
 /// Workers poll for each other's objects more often than by default: the tests
 /// run faster.
@@ -30,7 +28,7 @@ pub(crate) fn job(system: &str, fidelity: Fidelity, workers: usize, settings: Va
     if fidelity == Fidelity::Tuned && system != "gpu_baseline" {
         settings.entry("list_poll_ms").or_insert(json!(1));
     }
-    testing::job(system, fidelity, workers, &settings).unwrap()
+    job_of(system, fidelity, workers, settings.into())
 }
 
 /// Mini-batch `index` of the shard of worker `rank`, shuffled by seed, rank and epoch.
@@ -56,48 +54,19 @@ fn shuffled(job: &Job, of: Range<usize>, stream: usize, epoch: usize, index: usi
 
 /// The first thousand keys in a bucket.
 pub(crate) async fn keys(channels: &Channels, bucket: &str) -> Vec<String> {
-    channels
-        .objects
-        .list(bucket, "", None)
-        .await
-        .unwrap()
-        .keys
-        .to_vec()
+    let listed = channels.objects.list(bucket, "", None).await;
+    listed.unwrap().keys.to_vec()
 }
 
 /// Steps of every job here: three epochs of three mini-batches.
 pub(crate) const STEPS: u64 = 9;
-
-pub(crate) async fn run(job: Job) -> Trial {
-    testing::run(&job).await.unwrap()
-}
-
-pub(crate) fn by_rank(trial: &Trial) -> Vec<&StepRecord> {
-    let mut steps = trial.steps();
-    steps.sort_by_key(|step| (step.epoch, step.batch, step.rank));
-    steps
-}
 
 pub(crate) fn losses(trial: &Trial) -> Vec<f64> {
     let steps = by_rank(trial);
     steps.iter().map(|step| step.loss.unwrap()).collect()
 }
 
-/// Returns digests of the parameters, by epoch, mini-batch and rank.
-pub(crate) fn digests(trial: &Trial) -> Vec<String> {
-    let digest = |step: &&StepRecord| step.parameters_digest.clone().unwrap();
-    by_rank(trial).iter().map(digest).collect()
-}
-
-pub(crate) fn state(trial: &Trial) -> Traffic {
-    let mut total = Traffic::default();
-    for step in trial.steps() {
-        total += step.traffic.state.total();
-    }
-    total
-}
-
 pub(crate) fn deletes(trial: &Trial) -> u64 {
-    let deletes = |step: &&StepRecord| step.traffic.exchange.total().deletes;
-    trial.steps().iter().map(deletes).sum()
+    let steps = trial.steps().into_iter();
+    steps.map(|s| s.traffic.exchange.total().deletes).sum()
 }

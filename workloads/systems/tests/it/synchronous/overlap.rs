@@ -7,7 +7,7 @@ use epochcost_channels::ObjectStore;
 use epochcost_systems::testing;
 use epochcost_systems::{
     Batch, Compute, ComputeHook, Evaluation, Fidelity, GradientOutput, HookedCompute, Job, Outcome,
-    Result, SystemError, Vector, find,
+    Result, SystemError, Vector,
 };
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
@@ -108,13 +108,10 @@ impl Compute for InParts {
 }
 
 fn tuned(workers: usize) -> Job {
+    let settings = json!({"parts": 4, "transfers_at_once": 16, "uploads_while_computing": true});
     Job {
         fidelity: Fidelity::Tuned,
-        ..short_job(
-            "gpu_baseline",
-            workers,
-            json!({"parts": 4, "transfers_at_once": 16, "uploads_while_computing": true}),
-        )
+        ..short_job("gpu_baseline", workers, settings)
     }
 }
 
@@ -138,12 +135,8 @@ async fn run_in_parts(workers: usize, course: Course) -> Vec<Result<Outcome>> {
             course,
         };
         // A worker's model is wrapped like this, to meet faults.
-        start_with(
-            &job,
-            &channels,
-            rank,
-            HookedCompute::boxed(Nothing, Box::new(compute)),
-        )
+        let compute = HookedCompute::boxed(Nothing, Box::new(compute));
+        start_with(&job, &channels, rank, compute)
     };
     let mut outcomes = vec![];
     for worker in (0..workers).map(start).collect::<Vec<_>>() {
@@ -177,20 +170,16 @@ async fn a_gradient_that_fails_or_lacks_parts_ends_the_worker() {
 #[tokio::test]
 async fn overlap_changes_no_bit_and_no_request() {
     for workers in WORKERS {
-        let paper = run(job("gpu_baseline", Fidelity::Paper, workers, json!({}))).await;
+        let of = |fidelity, settings| job("gpu_baseline", fidelity, workers, settings);
+        let paper = run(&of(Fidelity::Paper, json!({}))).await;
         let whole = json!({"uploads_while_computing": false});
-        let whole = run(job("gpu_baseline", Fidelity::Tuned, workers, whole)).await;
-        let job = job("gpu_baseline", Fidelity::Tuned, workers, json!({}));
-        let tuned = run(job.clone()).await;
+        let whole = run(&of(Fidelity::Tuned, whole)).await;
+        let job = of(Fidelity::Tuned, json!({}));
+        let tuned = run(&job).await;
         assert_eq!(digests(&tuned), digests(&paper));
         assert_eq!(losses(&tuned), losses(&paper));
         assert_eq!(tuned.exchange(), whole.exchange());
-        let closed_form = find("gpu_baseline")
-            .unwrap()
-            .bind(&job)
-            .unwrap()
-            .traffic(testing::SIZES);
-        assert_eq!(tuned.exchange(), closed_form.unwrap());
+        assert_eq!(tuned.exchange(), closed_form(&job));
         let left = keys(&tuned.channels, "gradients").await;
         assert_eq!(left, keys(&whole.channels, "gradients").await);
     }

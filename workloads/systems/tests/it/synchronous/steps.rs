@@ -1,8 +1,7 @@
 //! The steps that replicas take, against one process and each other.
 
-use epochcost_kernels::optimizer::Optimizer;
-use epochcost_systems::testing::{self, SIZES};
-use epochcost_systems::{Batch, Fidelity, Job, Replicas, Vector, find};
+use epochcost_systems::testing;
+use epochcost_systems::{Fidelity, Job, Replicas};
 use serde_json::json;
 
 use super::common::*;
@@ -11,9 +10,7 @@ use super::common::*;
 /// digest after each step. The sub-batches are those of the workers' shards, or
 /// as the published single process draws them.
 async fn reference(job: &Job, single_process: bool) -> Vec<String> {
-    let mut compute = testing::compute();
-    let mut parameters = compute.initial_parameters(job.seed).await.unwrap();
-    let mut optimizer = Optimizer::new(job.optimizer);
+    let mut process = OneProcess::new(job).await;
     let mut digests = Vec::new();
     for epoch in 0..job.epochs {
         for index in 0..job.batches_per_worker {
@@ -24,20 +21,10 @@ async fn reference(job: &Job, single_process: bool) -> Vec<String> {
                 } else {
                     shard_batch(job, rank, epoch, index)
                 };
-                let batch = Batch {
-                    rank,
-                    epoch,
-                    index,
-                    records,
-                };
-                let mut statistics = compute.initial_statistics();
-                let output = compute.gradient(&parameters, &mut statistics, &batch).await;
-                gradients.push(output.unwrap().gradient);
+                let place = (rank, epoch, index);
+                gradients.push(gradient(&process.parameters, place, records).await);
             }
-            let mean = Vector::mean(&gradients).unwrap();
-            let values = parameters.real_mut().unwrap();
-            optimizer.step(values, mean.real().unwrap()).unwrap();
-            digests.push(parameters.digest().unwrap());
+            digests.push(process.step(&gradients));
         }
     }
     digests
@@ -57,14 +44,9 @@ async fn every_replica_takes_the_steps_of_one_process() {
     for (system, fidelity, settings) in cases {
         for workers in WORKERS {
             let job = job(system, fidelity, workers, settings.clone());
-            let replicas = find(system).unwrap().bind(&job).unwrap().replicas();
-            assert_eq!(replicas, Replicas::Identical);
-            let expected: Vec<String> = reference(&job, false)
-                .await
-                .into_iter()
-                .flat_map(|digest| vec![digest; workers])
-                .collect();
-            let trial = testing::run(&job).await.unwrap();
+            assert_eq!(replicas(&job), Replicas::Identical);
+            let expected = of_each(workers, reference(&job, false).await);
+            let trial = run(&job).await;
             let what = format!("{system} {fidelity:?} {settings} of {workers}");
             assert_eq!(digests(&trial), expected, "{what}");
         }
@@ -75,7 +57,7 @@ async fn every_replica_takes_the_steps_of_one_process() {
 async fn the_published_baseline_plays_all_workers_in_one_process() {
     for workers in WORKERS {
         let job = job("gpu_baseline", Fidelity::Code, workers, json!({}));
-        let trial = testing::run(&job).await.unwrap();
+        let trial = run(&job).await;
         assert_eq!(digests(&trial), reference(&job, true).await, "{workers}");
         assert_eq!(trial.driven.invocations, 1);
     }
@@ -86,15 +68,15 @@ async fn a_seed_gives_the_same_losses_and_parameters() {
     for system in SYSTEMS {
         for fidelity in Fidelity::ALL {
             let job = job(system, fidelity, 4, json!({}));
-            let first = testing::run(&job).await.unwrap();
-            let second = testing::run(&job).await.unwrap();
+            let first = run(&job).await;
+            let second = run(&job).await;
             assert_eq!(losses(&first), losses(&second), "{system} {fidelity:?}");
             assert_eq!(digests(&first), digests(&second), "{system} {fidelity:?}");
             let other = Job {
                 seed: job.seed + 1,
                 ..job
             };
-            let other = testing::run(&other).await.unwrap();
+            let other = run(&other).await;
             assert_ne!(losses(&first), losses(&other), "{system} {fidelity:?}");
         }
     }
@@ -104,9 +86,8 @@ async fn a_seed_gives_the_same_losses_and_parameters() {
 async fn published_replicas_differ() {
     for system in ["allreduce", "scatterreduce"] {
         let job = job(system, Fidelity::Code, 3, json!({}));
-        let replicas = find(system).unwrap().bind(&job).unwrap().replicas();
-        assert!(matches!(replicas, Replicas::Differ { .. }));
-        let digests = digests(&testing::run(&job).await.unwrap());
+        assert!(matches!(replicas(&job), Replicas::Differ { .. }));
+        let digests = digests(&run(&job).await);
         for step in digests.chunks(3) {
             assert!(step[0] != step[1] && step[1] != step[2] && step[0] != step[2]);
         }
@@ -117,9 +98,9 @@ async fn published_replicas_differ() {
 async fn a_worker_that_re_invokes_itself_goes_on_where_it_was() {
     for system in ["allreduce", "scatterreduce"] {
         for epochs in [1, 2] {
-            let long = run(job(system, Fidelity::Paper, 3, json!({}))).await;
+            let long = run(&job(system, Fidelity::Paper, 3, json!({}))).await;
             let settings = json!({"epochs_per_invocation": epochs});
-            let trial = run(job(system, Fidelity::Paper, 3, settings)).await;
+            let trial = run(&job(system, Fidelity::Paper, 3, settings)).await;
             assert_eq!(digests(&trial), digests(&long), "{system} by {epochs}");
             assert_eq!(trial.exchange(), long.exchange());
             assert_eq!(trial.evaluations(), long.evaluations());
@@ -139,12 +120,10 @@ async fn a_checkpoint_is_worker_0s() {
     let settings = json!({"epochs_per_invocation": 1});
     for system in ["allreduce", "scatterreduce"] {
         let job = job(system, Fidelity::Code, 3, settings.clone());
-        let digests = digests(&testing::run(&job).await.unwrap());
+        let digests = digests(&run(&job).await);
         let (first, rest) = digests.split_at(9);
         assert!(first[0] != first[1] && first[1] != first[2]);
-        for step in rest.chunks(3) {
-            assert_eq!(step, vec![step[0].clone(); 3], "{system}");
-        }
+        assert!(rest.chunks(3).all(are_same), "{system}: {rest:?}");
     }
 }
 
@@ -154,12 +133,7 @@ async fn phantoms_re_invoke_themselves_too() {
     for fidelity in [Fidelity::Paper, Fidelity::Code] {
         let job = job("scatterreduce", fidelity, 4, settings.clone());
         let trial = testing::run_with(&job, testing::phantom).await.unwrap();
-        let closed_form = find("scatterreduce")
-            .unwrap()
-            .bind(&job)
-            .unwrap()
-            .traffic(SIZES);
-        assert_eq!(trial.exchange(), closed_form.unwrap());
+        assert_eq!(trial.exchange(), closed_form(&job));
         assert!(trial.evaluations().is_empty());
     }
 }

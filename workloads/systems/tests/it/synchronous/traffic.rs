@@ -2,7 +2,7 @@
 
 use epochcost_channels::Traffic;
 use epochcost_systems::testing::{self, SIZES};
-use epochcost_systems::{Evaluate, Fidelity, SettingsError, find};
+use epochcost_systems::{Evaluate, Fidelity, SettingsError};
 use serde_json::{Value, json};
 
 use super::common::*;
@@ -38,13 +38,7 @@ async fn metered_traffic_is_the_closed_form() {
                     ..Traffic::default()
                 };
                 let what = format!("{system} {fidelity:?} of {workers}");
-                let closed_form = find(system)
-                    .unwrap()
-                    .bind(&job)
-                    .unwrap()
-                    .traffic(SIZES)
-                    .unwrap();
-                assert_eq!(closed_form, by_hand, "{what}");
+                assert_eq!(closed_form(&job), by_hand, "{what}");
                 for compute in [testing::compute, testing::phantom] {
                     let trial = testing::run_with(&job, compute).await.unwrap();
                     assert_eq!(trial.exchange(), by_hand, "{what}");
@@ -108,15 +102,9 @@ async fn tuned_traffic_is_the_closed_form() {
         ] {
             let job = job(system, Fidelity::Tuned, workers, settings.clone());
             let what = format!("{system} {settings} of {workers}");
-            let closed_form = find(system)
-                .unwrap()
-                .bind(&job)
-                .unwrap()
-                .traffic(SIZES)
-                .unwrap();
             let mut expected = Traffic::default();
             (0..STEPS).for_each(|_| expected += step);
-            assert_eq!(closed_form, expected, "{what}");
+            assert_eq!(closed_form(&job), expected, "{what}");
             for compute in [testing::compute, testing::phantom] {
                 let trial = testing::run_with(&job, compute).await.unwrap();
                 assert_eq!(trial.exchange(), expected, "{what}");
@@ -135,12 +123,7 @@ fn bytes_of_a_step_are_as_published() {
     ] {
         for (workers, gradients) in WORKERS.into_iter().zip(expected) {
             let job = job(system, Fidelity::Paper, workers, json!({}));
-            let traffic = find(system)
-                .unwrap()
-                .bind(&job)
-                .unwrap()
-                .traffic(SIZES)
-                .unwrap();
+            let traffic = closed_form(&job);
             let bytes = traffic.bytes_up + traffic.bytes_down;
             assert_eq!(bytes, STEPS * gradients * SIZES.gradient_bytes());
         }
@@ -179,14 +162,8 @@ async fn every_setting_has_its_closed_form() {
     ];
     for (system, settings) in cases {
         let job = job(system, Fidelity::Paper, 4, settings.clone());
-        let trial = testing::run(&job).await.unwrap();
-        let closed_form = find(system)
-            .unwrap()
-            .bind(&job)
-            .unwrap()
-            .traffic(SIZES)
-            .unwrap();
-        assert_eq!(trial.exchange(), closed_form, "{system} {settings}");
+        let trial = run(&job).await;
+        assert_eq!(trial.exchange(), closed_form(&job), "{system} {settings}");
     }
 }
 
@@ -195,10 +172,10 @@ async fn every_setting_has_its_closed_form() {
 async fn log_objects_are_not_the_exchange() {
     for system in ["allreduce", "scatterreduce"] {
         let workers = 3;
-        let plain = run(job(system, Fidelity::Paper, workers, json!({}))).await;
+        let plain = run(&job(system, Fidelity::Paper, workers, json!({}))).await;
         assert_eq!(state(&plain), Traffic::default());
         let settings = json!({"rewrites_log": true});
-        let trial = run(job(system, Fidelity::Paper, workers, settings)).await;
+        let trial = run(&job(system, Fidelity::Paper, workers, settings)).await;
         assert_eq!(trial.exchange(), plain.exchange());
         assert_eq!(digests(&trial), digests(&plain));
         let state = state(&trial);
@@ -226,11 +203,11 @@ async fn leftovers_are_as_the_delete_policies_say() {
             (Fidelity::Code, json!({})),
             (Fidelity::Tuned, by_name.clone()),
         ] {
-            let trial = run(job("allreduce", fidelity, workers, settings)).await;
+            let trial = run(&job("allreduce", fidelity, workers, settings)).await;
             assert_eq!(keys(&trial.channels, "tmp-params").await.len(), 0);
             assert_eq!(keys(&trial.channels, "merged-params").await.len(), 1);
         }
-        let trial = run(job("scatterreduce", Fidelity::Tuned, workers, by_name)).await;
+        let trial = run(&job("scatterreduce", Fidelity::Tuned, workers, by_name)).await;
         assert_eq!(keys(&trial.channels, "tmp-params").await.len(), 0);
         let all = STEPS as usize * workers;
         for (policy, left) in [
@@ -239,7 +216,7 @@ async fn leftovers_are_as_the_delete_policies_say() {
             ("every_epoch", workers),
         ] {
             let settings = json!({"delete_merged": policy});
-            let trial = run(job("scatterreduce", Fidelity::Paper, workers, settings)).await;
+            let trial = run(&job("scatterreduce", Fidelity::Paper, workers, settings)).await;
             assert_eq!(keys(&trial.channels, "tmp-params").await.len(), 0);
             let merged = keys(&trial.channels, "merged-params").await;
             assert_eq!(merged.len(), left, "{policy} of {workers}");
@@ -250,7 +227,7 @@ async fn leftovers_are_as_the_delete_policies_say() {
             (Fidelity::Code, all),
             (Fidelity::Tuned, 4 * exchanging),
         ] {
-            let trial = run(job("gpu_baseline", fidelity, workers, json!({}))).await;
+            let trial = run(&job("gpu_baseline", fidelity, workers, json!({}))).await;
             let gradients = keys(&trial.channels, "gradients").await;
             assert_eq!(gradients.len(), left, "{fidelity:?} of {workers}");
         }
@@ -262,10 +239,10 @@ async fn leftovers_are_as_the_delete_policies_say() {
 async fn published_deletes_are_single() {
     for workers in [2, 4, 8] {
         let w = workers as u64;
-        let trial = run(job("allreduce", Fidelity::Code, workers, json!({}))).await;
+        let trial = run(&job("allreduce", Fidelity::Code, workers, json!({}))).await;
         assert_eq!(deletes(&trial), STEPS * w + (STEPS - 1));
         let settings = json!({"delete_merged": "never"});
-        let trial = run(job("scatterreduce", Fidelity::Code, workers, settings)).await;
+        let trial = run(&job("scatterreduce", Fidelity::Code, workers, settings)).await;
         assert_eq!(deletes(&trial), STEPS * w * (w - 1));
     }
 }
@@ -298,17 +275,11 @@ fn settings_that_do_not_exist_or_fit_are_named() {
         ("scatterreduce", "stores", json!(-2)),
         ("gpu_baseline", "single_process", json!("yes")),
     ] {
-        let found = find(system).unwrap();
-        let settings = |field: &str, value: &Value| {
-            let overrides = overrides(json!({ field: value }));
-            found.settings(Fidelity::Paper, &overrides).unwrap_err()
-        };
-        let error = settings(field, &value);
+        let error = refused(system, json!({field: value}));
         assert!(matches!(error, SettingsError::Value { .. }));
         assert_eq!(error.field(), field);
-        let error = settings("nonsense", &value);
         assert!(matches!(
-            error,
+            refused(system, json!({"nonsense": value})),
             SettingsError::Unknown { field, known, .. }
                 if field == "nonsense" && known.contains(&"seeded_replicas".to_owned())
         ));

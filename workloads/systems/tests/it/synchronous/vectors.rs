@@ -1,104 +1,38 @@
 //! Exchanges of known gradients, with the results of the published code.
 
-use async_trait::async_trait;
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
-use epochcost_systems::testing::{self, Trial};
-use epochcost_systems::{
-    Batch, Compute, Evaluation, Fidelity, GradientOutput, Job, Result, Vector,
-};
+use epochcost_systems::testing::Trial;
+use epochcost_systems::{Fidelity, Job, Vector};
 use serde_json::{Value, json};
 
 use super::common::*;
-
-/// Parameters that start at zero, and a gradient that the worker's rank gives.
-struct Given {
-    parameters: usize,
-    gradient: fn(worker: usize, parameters: usize) -> Vec<f32>,
-}
-
-#[async_trait]
-impl Compute for Given {
-    fn parameters(&self) -> usize {
-        self.parameters
-    }
-
-    fn statistics(&self) -> usize {
-        0
-    }
-
-    async fn initial_parameters(&mut self, _seed: u64) -> Result<Vector> {
-        Ok(Vector::Real(vec![0.0; self.parameters]))
-    }
-
-    fn initial_statistics(&self) -> Vector {
-        Vector::Real(vec![])
-    }
-
-    async fn gradient(
-        &mut self,
-        _parameters: &Vector,
-        _statistics: &mut Vector,
-        batch: &Batch,
-    ) -> Result<GradientOutput> {
-        // The published baseline's one process plays worker r with batch r.
-        let worker = batch.rank + batch.index;
-        Ok(GradientOutput {
-            loss: None,
-            gradient: Vector::Real((self.gradient)(worker, self.parameters)),
-        })
-    }
-
-    async fn evaluate(
-        &mut self,
-        _parameters: &Vector,
-        _statistics: &Vector,
-        _test: &Batch,
-    ) -> Result<Option<Evaluation>> {
-        Ok(None)
-    }
-}
 
 /// One step of plain SGD at rate 1: the parameters end at minus the exchanged gradient.
 fn one_step(system: &str, fidelity: Fidelity, workers: usize, settings: Value) -> Job {
     Job {
         batches_per_worker: 1,
         epochs: 1,
-        optimizer: OptimizerSpec::Sgd(Sgd {
-            learning_rate: 1.0,
-            momentum: 0.0,
-            weight_decay: 0.0,
-        }),
+        optimizer: sgd(1.0, 0.0),
         ..job(system, fidelity, workers, settings)
     }
-}
-
-async fn exchange(job: &Job, parameters: usize, gradient: fn(usize, usize) -> Vec<f32>) -> Trial {
-    let compute = move || -> Box<dyn Compute> {
-        Box::new(Given {
-            parameters,
-            gradient,
-        })
-    };
-    testing::run_with(job, compute).await.unwrap()
 }
 
 /// Every worker must hold `expected` after the exchange.
 fn assert_exchanged(trial: &Trial, expected: &[f32]) {
     let parameters = Vector::Real(expected.iter().map(|value| -value).collect());
-    let expected = parameters.digest().unwrap();
-    assert!(!trial.steps().is_empty());
-    assert!(digests(trial).iter().all(|digest| *digest == expected));
+    let expected = vec![parameters.digest().unwrap(); trial.steps().len()];
+    assert_eq!(digests(trial), expected);
 }
 
-/// Worker r holds the constant r + 1.
-fn constant(worker: usize, parameters: usize) -> Vec<f32> {
-    vec![worker as f32 + 1.0; parameters]
+/// Worker r holds the constant r + 1. The published baseline's one process plays worker r with
+/// batch r.
+fn constant(rank: usize, index: usize, parameters: usize) -> Vec<f32> {
+    vec![(rank + index) as f32 + 1.0; parameters]
 }
 
 /// Worker r holds (r + 1)·(1, 2, 3, …).
-fn ramp(worker: usize, parameters: usize) -> Vec<f32> {
+fn ramp(rank: usize, index: usize, parameters: usize) -> Vec<f32> {
     (1..=parameters)
-        .map(|entry| ((worker + 1) * entry) as f32)
+        .map(|entry| ((rank + index + 1) * entry) as f32)
         .collect()
 }
 
@@ -130,7 +64,7 @@ async fn sums_and_means_of_constants() {
             ("gpu_baseline", Fidelity::Code, json!({}), mean),
         ] {
             let job = one_step(system, fidelity, workers, settings);
-            let trial = exchange(&job, 5, constant).await;
+            let trial = run_given(&job, 5, constant).await;
             assert_exchanged(&trial, &[expected; 5]);
         }
     }
@@ -140,14 +74,14 @@ async fn sums_and_means_of_constants() {
 /// entries for four workers, two of ScatterReduce's chunks are empty.
 #[tokio::test]
 async fn four_equal_gradients() {
-    let equal = |_: usize, _: usize| vec![1.0, 2.0];
+    let equal = |_: usize, _: usize, _: usize| vec![1.0, 2.0];
     for (system, expected) in [
         ("allreduce", [4.0, 8.0]),
         ("scatterreduce", [1.0, 2.0]),
         ("gpu_baseline", [1.0, 2.0]),
     ] {
         let job = one_step(system, Fidelity::Code, 4, json!({}));
-        assert_exchanged(&exchange(&job, 2, equal).await, &expected);
+        assert_exchanged(&run_given(&job, 2, equal).await, &expected);
     }
 }
 
@@ -157,7 +91,7 @@ async fn chunks_are_put_together_in_order() {
     for (workers, parameters) in [(3, 10), (7, 1000), (4, 3), (8, 1)] {
         for settings in [json!({}), json!({"arrival_order": true})] {
             let job = one_step("scatterreduce", Fidelity::Paper, workers, settings);
-            let trial = exchange(&job, parameters, ramp).await;
+            let trial = run_given(&job, parameters, ramp).await;
             // Sums of whole numbers this small are exact in every order.
             let sum = (workers * (workers + 1) / 2) as f32;
             let mean = |entry: usize| entry as f32 * sum / workers as f32;
