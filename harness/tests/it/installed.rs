@@ -7,7 +7,7 @@ use epochcost_platform::local::worker::find_or_build;
 use epochcost_spec::shipped;
 use serde_json::json;
 
-use crate::support::{Ended, Scene, holds, root};
+use crate::support::{self, Ended, Scene, holds};
 
 /// An installation, and an empty directory to work in.
 struct Installed {
@@ -165,15 +165,11 @@ const MODULES: &str = "workloads/systems/src/systems/mod.rs";
 fn checkout() -> Scene {
     let scene = Scene::empty();
     for experiment in ["experiments/smoke.yaml", "experiments/mobilenet.yaml"] {
-        scene.write(experiment, &read(experiment));
+        scene.write(experiment, &support::shipped(experiment));
     }
     scene
-        .with(REGISTRY, &read(REGISTRY))
-        .with(MODULES, &read(MODULES))
-}
-
-fn read(file: &str) -> String {
-    fs::read_to_string(root().join(file)).unwrap()
+        .with(REGISTRY, &support::shipped(REGISTRY))
+        .with(MODULES, &support::shipped(MODULES))
 }
 
 /// What the tests of the systems compile is the document's example; this is that example
@@ -187,7 +183,7 @@ fn a_new_system_is_the_documents_example() {
     };
     new("pair_mean").ends(0);
 
-    let document = read("docs/adding-a-system.md");
+    let document = support::shipped("docs/adding-a-system.md");
     let own = checkout.read("workloads/systems/src/systems/pair_mean.rs");
     let own = own
         .replace("pair-mean", "gossip")
@@ -202,7 +198,7 @@ fn a_new_system_is_the_documents_example() {
 
     let registry = checkout.read(REGISTRY);
     let line = "        &super::pair_mean::PairMean,\n";
-    assert_eq!(registry.replace(line, ""), read(REGISTRY));
+    assert_eq!(registry.replace(line, ""), support::shipped(REGISTRY));
     holds(&registry, &[&format!("{line}    ]\n")]);
     let place = "pub mod p2p_lambda;\npub(crate) mod pair_mean;\npub(crate) mod registry;";
     holds(&checkout.read(MODULES), &[place]);

@@ -1,6 +1,5 @@
 //! A tiny run of the local platform, compared with its simulation, planned under other settings, and as a
 //! compute profile. Nothing here depends on how long anything takes.
-use std::fs;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -52,17 +51,7 @@ fn cells<'a>(validated: &'a Value, figure: &'a str) -> impl Iterator<Item = &'a 
 
 /// A directory like the finished run with one of its files changed.
 fn changed(file: &str, change: impl Fn(&str) -> String) -> Scene {
-    let copy = Scene::empty();
-    let run = scene().file("run");
-    fs::create_dir(copy.file("events")).unwrap();
-    for part in ["", "events"] {
-        for entry in fs::read_dir(run.join(part)).unwrap().flatten() {
-            if entry.path().is_file() {
-                let to = copy.file(part).join(entry.file_name());
-                fs::copy(entry.path(), to).unwrap();
-            }
-        }
-    }
+    let copy = Scene::copy_of(&scene().file("run"));
     let text = copy.read(file);
     assert_ne!(change(&text), text, "{file}");
     copy.write(file, &change(&text));

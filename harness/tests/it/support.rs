@@ -14,11 +14,6 @@ pub fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_epochcost"))
 }
 
-/// The checkout.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 /// Every file below a directory with that extension.
 pub fn files_of(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -215,15 +210,6 @@ pub fn root() -> PathBuf {
 /// The text of a file of the repository.
 pub fn shipped(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
-}
-
-/// Runs the program in `directory` to its end.
-pub fn epochcost(directory: &Path, arguments: &[&str]) -> Output {
-    program()
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .unwrap()
 }
 
 /// Fails unless the text holds every word.

@@ -1,7 +1,5 @@
 //! `epochcost audit`: findings are instances of the papers' statements, and follow the cells.
 
-use std::fs;
-
 use serde_json::Value;
 
 use crate::support::{Ended, Scene, holds, items, root};
@@ -15,15 +13,7 @@ fn audit(arguments: &str) -> Ended {
 
 /// A copy of the published tables with one text in one file replaced.
 fn with(file: &str, before: &str, after: &str) -> Scene {
-    let scene = Scene::empty();
-    for entry in fs::read_dir(root().join("experiments/published")).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(
-            &path,
-            scene.file(path.file_name().unwrap().to_str().unwrap()),
-        )
-        .unwrap();
-    }
+    let scene = Scene::copy_of(&root().join("experiments/published"));
     replace(&scene, file, before, after);
     scene
 }

@@ -10,7 +10,7 @@ use epochcost_report as report;
 use serde_json::Value;
 
 use crate::fixture;
-use crate::support::{Scene, holds, items, root};
+use crate::support::{Scene, holds, items, lacks, root};
 
 mod appendix;
 mod figures;

@@ -71,9 +71,7 @@ fn has_figure(page: &str, figure: &Value) {
 /// Nothing that a browser would ask for, and a policy that names the script.
 #[track_caller]
 fn stands_alone(page: &str) {
-    for foreign in ["src=", "<link", "@import", "url("] {
-        assert!(!page.contains(foreign), "{foreign}");
-    }
+    lacks(page, &["src=", "<link", "@import", "url("]);
     // A screen reader lists regions by name.
     let regions = page.split("role=\"region\" aria-label=\"").skip(1);
     let names = regions.filter_map(|rest| rest.split('"').next());
