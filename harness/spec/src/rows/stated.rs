@@ -136,7 +136,8 @@ impl<'de> Visitor<'de> for ConstantVisitor {
             (None, Some(source), None) => Basis::StatedBy(source),
             (None, None, Some(reason)) => Basis::Assumed(reason),
             _ => {
-                let problem = "a constant gives one of `fitted_to`, `stated_by` and `assumed`";
+                let problem =
+                    "a constant gives exactly one of `fitted_to`, `stated_by` and `assumed`";
                 return Err(de::Error::custom(problem));
             }
         };

@@ -99,9 +99,13 @@ impl Catalogue {
             let found = found.join(" or ");
             format!("did you mean {found}? There are {}", listed(&papers))
         };
-        let directory = self.directory.display();
+        let place = if shipped::is_shipped(&self.directory) {
+            "in this program".to_owned()
+        } else {
+            format!("under {}", self.directory.display())
+        };
         Error::Usage {
-            problem: format!("there is no paper or item `{name}` under {directory}"),
+            problem: format!("there is no paper or item `{name}` {place}"),
             remedy,
         }
     }

@@ -195,6 +195,9 @@ fn a_made_up_paper_is_audited() {
             "about,when,note\ntwice,differs,slow takes {minutes[slow] / minutes} times as long\n",
         );
     let all = scene.json("audit --json ./made-up");
+    let mut within = scene.command("audit --json .");
+    let within = scene.end(within.current_dir(scene.file("made-up")));
+    assert_eq!(within.json()["statements"], all["statements"]);
     let marks = ["minutes", "first", "twice", "reason"].map(|id| mark(&all, "made-up", id));
     assert_eq!(marks, [[2, 3], [1, 1], [1, 2], [0, 0]]);
     let words = [

@@ -230,7 +230,7 @@ impl Browser {
     pub fn picture(&mut self, path: &PathBuf) {
         use base64::Engine;
 
-        let how = json!({"format": "png", "captureBeyondViewport": true});
+        let how = json!({"format": "png", "captureBeyondViewport": true, "optimizeForSpeed": true});
         let answer = self.call("Page.captureScreenshot", how);
         let text = answer["data"].as_str().unwrap();
         let bytes = base64::engine::general_purpose::STANDARD

@@ -313,7 +313,11 @@ impl Paper {
         let predicted = reader.optional(predictions::PREDICTIONS)?;
         let predicted =
             predicted.map_or(Ok(Vec::new()), |table| predictions::predictions(&table))?;
-        let name = folder.file_name().unwrap_or_default();
+        // `.` has no name of its own.
+        let whole = folder.canonicalize();
+        let whole = whole.as_deref().unwrap_or(folder);
+        let name = folder.file_name().or(whole.file_name());
+        let name = name.unwrap_or_default();
         let recorded = reader.optional(RECORDED)?;
         let recorded = recorded.map_or(Ok(Recorded::default()), |table| Recorded::of(&table))?;
         let printed = |all: Vec<String>| all.into_iter().next().unwrap_or_default();
