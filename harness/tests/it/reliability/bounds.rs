@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Stdio;
 
 use super::{RUN, SIZES, sizes};
-use crate::support::{Ended, Scene, holds};
+use crate::support::{Ended, Scene, holds, lacks};
 
 /// An experiment that trains on this machine, with one text replaced.
 fn local(replaced: &str, by: &str) -> Scene {
@@ -192,10 +192,10 @@ fn a_pipe_is_no_dataset() {
 #[test]
 fn few_file_handles_are_no_panic() {
     let scene = sizes();
+    let words = ["raise the limit with `ulimit -n`"];
     for handles in [4, 5, 6, 8, 10] {
         let ended = scene.shell(&format!("ulimit -n {handles}; exec \"$0\" {RUN}-{handles}"));
-        let message = ended.message();
-        assert!(!message.contains("panicked"), "{handles}: {message}");
+        lacks(&ended.ends(1).says(&words).message(), &["panicked"]);
     }
     // With a few more a trial begins, and its servers take no further connection.
     let text = SIZES
@@ -205,6 +205,5 @@ fn few_file_handles_are_no_panic() {
     let scene = Scene::of("sizes.yaml", &text);
     let options = "--trials 1 --set 'systems=[allreduce]'";
     scene.shell(&format!("ulimit -n 40; exec \"$0\" {RUN} {options}"));
-    let words = ["raise the limit with `ulimit -n`"];
     holds(&scene.read("run/trials.jsonl"), &words);
 }
