@@ -293,6 +293,35 @@ fn an_answer_repeats_the_question_and_says_its_chance() {
     holds(text, &[expected]);
 }
 
+/// At the stated values one is the cheapest, by the medians that are shown another: these decide, the
+/// same in text and JSON.
+#[test]
+fn what_is_shown_of_the_answer_is_what_it_is_chosen_by() {
+    let scene = scene(&shipped("experiments/own-model.yaml"));
+    let question = "plan x.yaml --deadline 2h --epochs 50 --place aws-g4dn.xlarge-spot --place \
+                    runpod-l40s";
+    let answer = &scene.json(&format!("{question} --json"))["answer"];
+    let of = |choice: &Value| {
+        ["seconds", "usd"].map(|figure| {
+            let median = &choice[format!("{figure}_range")]["p50"];
+            assert_eq!(&choice[figure], median, "{choice:#}");
+            median.as_f64().unwrap()
+        })
+    };
+    let [own, runner_up] = ["answer", "runner_up"].map(|name| of(&answer[name]));
+    assert!(own[1] <= runner_up[1], "{answer:#}");
+    let frontier: Vec<[f64; 2]> = items(answer, "frontier").iter().map(of).collect();
+    for [seconds, usd] in &frontier {
+        let is_beaten = |other: &[f64; 2]| other[0] < *seconds && other[1] < *usd;
+        assert!(!frontier.iter().any(is_beaten), "{frontier:?}");
+    }
+    // Text says what JSON does.
+    let first = items(answer, "sentences")[1].as_str().unwrap();
+    let (start, _) = first.split_once(" (").unwrap();
+    let text = scene.text(question).replace('\n', " ");
+    holds(&text, &[start]);
+}
+
 /// Just above the fastest time, half of the draws are too late: the likeliest is named, and the exit
 /// code is that of an unmet goal.
 #[test]
