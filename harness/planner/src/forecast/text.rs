@@ -109,7 +109,7 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
             text.push_str(&format!("\n{}: {infeasible}", row.id));
         }
         if let Some(reason) = &row.impossible {
-            text.push_str(&format!("\n{}: infeasible: {reason}", row.id));
+            text.push_str(&format!("\n{}: cannot be run: {reason}", row.id));
         }
         if let Some(failure) = &row.failure {
             text.push_str(&format!("\n{}: fails: {failure}", row.id));
