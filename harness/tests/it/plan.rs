@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Scene, cases, holds, items, root, shipped};
+use crate::support::{Scene, cases, holds, items, lacks, root, shipped};
 
 /// Five systems, for a platform that is not simulated and data that is not there.
 const EXPERIMENT: &str = "\
@@ -71,6 +71,30 @@ fn an_experiment_of_any_platform_is_planned_without_its_data() {
     // Nothing but the experiment is there.
     assert_eq!(fs::read_dir(scene.path()).unwrap().count(), 1);
     assert_eq!(text, scene.text("plan x.yaml"));
+}
+
+/// A legend stands under its table, by the name of the column; database hosts of a row without
+/// instances have addresses and volumes.
+#[test]
+fn legends_and_bills_name_what_stands_there() {
+    let text = scene(&of_systems("spirt, scatterreduce")).text("plan x.yaml");
+    let text = text.replace('\n', " ");
+    let places = [
+        "s/epoch",
+        "compute s and sync s: ",
+        "detect s ",
+        "detect s: ",
+        "smallest MB ",
+        "smallest MB: ",
+    ]
+    .map(|words| text.find(words));
+    assert!(
+        places[0].is_some() && places.is_sorted(),
+        "{places:?} in {text}"
+    );
+    let parts = ["databases $", "addresses and volumes $", "object store $"];
+    holds(&text, &parts);
+    lacks(&text, &["instances $", "eval: "]);
 }
 
 /// A plan is what a simulated run measures.

@@ -134,9 +134,8 @@ fn legend(plan: &Forecast) -> String {
         ""
     };
     let mut text = format!(
-        "* on the Pareto frontier of total seconds against {} dollars{each}; compute and sync: \
-         seconds per worker and epoch; smallest MB: the smallest functions that have the memory and \
-         the time",
+        "* on the Pareto frontier of total seconds against {} dollars{each}; compute s and sync s: \
+         per worker and epoch",
         plan.account.as_str()
     );
     if let Some(uncertainty) = &plan.uncertainty {
@@ -174,7 +173,7 @@ fn by_sample(plan: &Forecast) -> String {
         "$ full/M",
     ];
     format!(
-        "{}\nsamples: of all workers and epochs; eval: seconds per worker and epoch; $ per million \
+        "{}\nsamples: of all workers and epochs; detect s: per worker and epoch; $ per million \
          samples",
         table(heading, &lines)
     )
@@ -208,7 +207,10 @@ fn traffic_and_memory(rows: &[PlannedRow]) -> String {
             ]
         })
         .collect();
-    table(heading, &lines)
+    format!(
+        "{}\nsmallest MB: the smallest functions that have the memory and the time",
+        table(heading, &lines)
+    )
 }
 
 fn bills(rows: &[PlannedRow], verbose: bool) -> String {
