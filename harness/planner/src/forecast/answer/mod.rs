@@ -43,6 +43,7 @@ use self::ranges::{Chance, Draws};
 use super::activity::Activity;
 use super::places::{self, Draw, Site};
 use super::uncertainty::Percentiles;
+use super::work::Rounded;
 use super::{Request, alone, frontier, misses, parallel, work};
 use crate::error::Error;
 
@@ -69,8 +70,10 @@ pub(super) struct Answer {
     goal: Goal,
     /// What is trained, and who said so.
     question: Question,
-    /// Samples that are trained.
+    /// Samples that are trained, over all epochs; more workers round them up to whole mini-batches.
     samples: usize,
+    /// Those that were asked for, if these are others.
+    samples_rounded: Option<Rounded>,
     /// Settings that were searched.
     searched: usize,
     /// Settings among them that were simulated, or are impossible by their sizes. Bounds of time
@@ -337,12 +340,13 @@ impl Answer {
         let (functions, instances) = (functions.and_then(choice), instances.and_then(choice));
         let break_evens = even::break_evens(searched, functions.as_ref(), instances.as_ref())?;
         effort.end("break-evens", searched);
+        let samples = (searched.points.iter().map(|p| work::samples(&p.row.job))).min();
+        let samples = samples.unwrap_or(0);
         let mut answer = Self {
             goal,
+            samples,
+            samples_rounded: (question.asked).and_then(|asked| Rounded::of(asked, [samples; 2])),
             question,
-            samples: (searched.points.iter().map(|p| work::samples(&p.row.job)))
-                .min()
-                .unwrap_or(0),
             searched: searched.points.len(),
             simulated: (searched.found.iter())
                 .filter(|found| found.is_some())

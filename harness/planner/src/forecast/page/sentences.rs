@@ -10,7 +10,7 @@ use epochcost_spec::format::{number, usd};
 use super::{Contender, is_alone, seconds, why_not};
 use crate::forecast::Forecast;
 
-/// Models that are spoken of one by one; more are counted.
+/// Models and numbers of samples that are spoken of one by one; more models are counted.
 const NAMED: usize = 3;
 
 impl Forecast {
@@ -46,6 +46,8 @@ impl Forecast {
             .map(|(word, text)| format!("{word} (simulated): {text}{rest}."))
             .collect();
         sentences.push(self.possible());
+        let rounded = self.samples_rounded.iter().take(NAMED);
+        sentences.extend(rounded.map(|rounded| rounded.text.clone()));
         let on_cpu = self.rows.iter().filter(|row| row.cpu_for_gpu);
         sentences.extend(on_cpu.map(|row| {
             format!(
