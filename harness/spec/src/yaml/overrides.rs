@@ -62,7 +62,14 @@ impl Document {
             let field = field.strip_prefix(SWEEP).unwrap_or(field);
             let (first, second) = (&earlier.option, &later.option);
             let problem = format!("`{field}` is given twice: by {first} and by {second}");
-            let remedy = "leave one of them out; a sweep takes all values: --sweep workers=2,4";
+            let is_swept = [earlier, later]
+                .iter()
+                .any(|one| one.path.starts_with(SWEEP));
+            let remedy = if is_swept {
+                format!("leave one of them out; a sweep takes all values: --sweep {field}=A,B")
+            } else {
+                "leave one of them out".to_owned()
+            };
             return Err(self.error(origin, problem, remedy));
         }
         Ok(())
