@@ -115,11 +115,18 @@ impl Forecast {
             usd(best.usd),
             self.basis()
         );
+        let (tied, behind) = match rest.first() {
+            Some(next) if next.usd < best.usd * SLIGHTLY => (Some(next), None),
+            next => (None, next),
+        };
+        if let Some(tied) = tied {
+            text.push_str(&format!("; it ties with {}", tied.row.name));
+        }
         let plain = order.iter().find(|one| is_alone(one.row));
         match plain {
             Some(plain) if plain.row.id == best.row.id => {
                 text.push_str(", which is the plain alternative");
-                if let Some(next) = rest.first() {
+                if let Some(next) = behind {
                     let factor = number(next.usd / best.usd);
                     text.push_str(&format!(
                         "; next: {}, {factor} times as much",
@@ -134,7 +141,7 @@ impl Forecast {
                 seconds(plain.seconds)
             )),
             None => {
-                if let Some(next) = rest.first() {
+                if let Some(next) = behind {
                     text.push_str(&format!("; next: {}, {}", next.row.name, usd(next.usd)));
                 }
             }
