@@ -146,7 +146,7 @@ mod with_clients {
 
     /// A missing price is named, and is not 0: its row cannot be planned, and the others are.
     #[test]
-    fn a_row_without_a_price_is_infeasible_and_names_it() {
+    fn a_row_without_a_price_cannot_be_run_and_names_it() {
         let directory = directory();
         let shipped = include_str!("../prices/us-east-1-2026-11-21.yaml");
         let without = shipped.replace("ec2/g4dn.xlarge", "ec2/g9.mega");
@@ -155,7 +155,7 @@ mod with_clients {
         let output = epochcost(directory.path(), arguments);
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{text}");
-        let named = "infeasible: failed to find a price for ec2/g4dn.xlarge";
+        let named = "cannot be run: failed to find a price for ec2/g4dn.xlarge";
         assert!(text.contains(named), "{text}");
     }
 

@@ -117,6 +117,30 @@ fn what_only_stands_without_limits_is_said() {
     );
 }
 
+/// A legend stands under its table, by the name of the column; database hosts of a row without
+/// instances have addresses and volumes.
+#[test]
+fn legends_and_bills_name_what_stands_there() {
+    let text = scene(&of_systems("spirt, scatterreduce")).text("plan x.yaml");
+    let text = text.replace('\n', " ");
+    let places = [
+        "s/epoch",
+        "compute s and sync s: ",
+        "detect s ",
+        "detect s: ",
+        "smallest MB ",
+        "smallest MB: ",
+    ]
+    .map(|words| text.find(words));
+    assert!(
+        places[0].is_some() && places.is_sorted(),
+        "{places:?} in {text}"
+    );
+    let parts = ["databases $", "addresses and volumes $", "object store $"];
+    holds(&text, &parts);
+    lacks(&text, &["instances $", "eval: "]);
+}
+
 /// A plan is what a simulated run measures.
 #[test]
 fn a_plan_has_the_figures_of_a_simulated_run() {

@@ -49,11 +49,11 @@ use self::on_account::Machine;
 use self::recorded::RecordedRun;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
-use self::work::UnusedCompute;
+use self::work::{Rounded, UnusedCompute};
 use crate::error::Error;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 7 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 8 };
 
 pub use self::answer::{Goal, read_seconds};
 pub use self::limits::LimitSearch;
@@ -136,6 +136,8 @@ pub struct Forecast {
     frontier_by_sample: bool,
     /// Why no row is called fastest or cheapest, where the experiment compares them at an accuracy.
     unranked: Option<String>,
+    /// Samples of the experiment's rows that are not those that were asked for.
+    samples_rounded: Vec<Rounded>,
     /// Where to train under the goal, if there is one.
     answer: Option<Answer>,
     /// What every figure stands on.
@@ -254,6 +256,7 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         answer,
         account: request.account,
         frontier_by_sample,
+        samples_rounded: work::rounded(&experiment),
         simulation: SimulationRecord::of(stands, &experiment.rows),
         unused_compute: work::unused_compute(&experiment, stands, output),
         cheapest_memory,

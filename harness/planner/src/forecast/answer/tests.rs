@@ -589,7 +589,10 @@ fn the_answer_keeps_the_goal_and_nothing_that_does_is_better() {
             let fits = searched.fits(|_| true);
             let decision = decide::decide(&mut searched, goal, &fits, decide::Depth::Other);
             let best = decision.unwrap().best;
-            let keeping = possible.iter().filter(|index| every.is_kept(goal, **index));
+            let keeps = |index: &usize| {
+                goal.is_met_by(price(&every, *index)) && every.is_kept(goal, *index)
+            };
+            let keeping = possible.iter().filter(|index| keeps(index));
             let first = keeping.min_by(|a, b| goal.order(price(&every, **a), price(&every, **b)));
             let (Some(best), Some(first)) = (best, first) else {
                 assert_eq!(best, first.copied(), "{goal:?}");
@@ -603,6 +606,64 @@ fn the_answer_keeps_the_goal_and_nothing_that_does_is_better() {
         }
     }
     assert!(answered > 5, "{answered}");
+}
+
+/// Every figure that is shown is the median of its range; by these figures nothing that is shown and
+/// keeps the goal is both faster and cheaper than the answer, and no row of the frontier than another.
+#[test]
+fn what_is_shown_decides() {
+    let (experiment, sites) = (experiment(2_560, 2), few_sites());
+    let stands = experiment.simulation.clone().unwrap();
+    let prices = PriceBook::shipped().unwrap();
+    let points = small_points(&experiment, &sites);
+    let bench = bench(&sites, &stands, &prices);
+    let silent = epochcost_spec::ui::Output {
+        json: false,
+        verbosity: -1,
+        wide: false,
+    };
+    let activity = Activity::begin(silent, "a test");
+    let mut compared = 0;
+    for (deadline_s, budget_usd) in [
+        (Some(7200.0), None),
+        (Some(120.0), None),
+        (None, Some(5.0)),
+        (None, Some(0.01)),
+        (Some(100.0), Some(0.02)),
+    ] {
+        let goal = goal(deadline_s, budget_usd);
+        let question = Question::of(&experiment, goal);
+        let mut searched = Searched::of(&bench, points.clone());
+        let effort = Effort::new(&activity);
+        let answer = Answer::of(&mut searched, goal, question, true, effort).unwrap();
+        for choice in answer.shown() {
+            let ranges = choice.seconds_range.zip(choice.usd_range);
+            let medians = ranges.map(|(seconds, usd)| Price {
+                seconds: seconds.p50,
+                usd: usd.p50,
+            });
+            assert_eq!(Some(choice.price), medians, "{}", choice.what);
+        }
+        let beats =
+            |a: &Choice, b: &Choice| a.price.seconds < b.price.seconds && a.price.usd < b.price.usd;
+        for choice in &answer.frontier {
+            let mut others = answer.frontier.iter();
+            assert!(!others.any(|other| beats(other, choice)), "{}", choice.what);
+        }
+        let Some(best) = &answer.answer else { continue };
+        assert_eq!(best.chance.map(|chance| chance.draws), Some(MANY));
+        for other in answer.shown() {
+            let is_kept = searched.is_kept(goal, other.index);
+            assert!(
+                !(is_kept && beats(other, best)),
+                "{} {}",
+                other.what,
+                best.what
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 10, "{compared}");
 }
 
 /// Ten pairs of deadline and budget: the chance that the answer says is that of fresh draws, within

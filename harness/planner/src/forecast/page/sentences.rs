@@ -12,7 +12,7 @@ use super::{Contender, is_alone, seconds, why_not};
 use crate::forecast::Forecast;
 use crate::forecast::rows::PlannedRow;
 
-/// Models that are spoken of one by one; more are counted.
+/// Models and numbers of samples that are spoken of one by one; more models are counted.
 const NAMED: usize = 3;
 
 /// Returns a number of rows beside one that was named.
@@ -59,6 +59,8 @@ impl Forecast {
         }
         sentences.extend(self.fewer_steps());
         sentences.push(self.beyond_limits().unwrap_or_else(|| self.possible()));
+        let rounded = self.samples_rounded.iter().take(NAMED);
+        sentences.extend(rounded.map(|rounded| rounded.text.clone()));
         let on_cpu = self.rows.iter().filter(|row| row.cpu_for_gpu);
         sentences.extend(on_cpu.map(|row| {
             format!(
