@@ -130,7 +130,7 @@ impl<'a> Side<'a> {
 /// When a directory is no run or is damaged, or the runs have no row in common.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let Some(path) = &args.html {
-        probe_file(path)?;
+        probe_file(path, "--html")?;
     }
     let (before, first) = opened(&args.before, output)?;
     let (after, second) = opened(&args.after, output)?;

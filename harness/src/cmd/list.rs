@@ -324,7 +324,8 @@ struct ExperimentLine {
 }
 
 fn list_experiments(directory: &Path, output: Output) -> Result<(), Error> {
-    let files = yaml_files(directory)?;
+    let unreadable = |error| Error::unreadable(&error, Some("--directory"));
+    let files = yaml_files(directory).map_err(unreadable)?;
     if files.is_empty() {
         return Err(Error::NothingSelected(format!(
             "there is no .yaml file under {}",

@@ -175,7 +175,7 @@ fn a_read_only_run_is_drawn_elsewhere() {
     let Some(ended) = unshared(&scene, "--map-root-user --mount", script) else {
         return;
     };
-    let words = ["was not written", "Read-only", "--figures"];
+    let words = ["was not written", "Read-only", "--out or --figures"];
     ended.ends(42).says(&words);
     assert!(scene.has("figures/bytes.svg") && scene.has("page/report.html"));
     scene.value("report.json");
@@ -195,6 +195,11 @@ fn a_page_that_cannot_be_written_is_named_first() {
             let ended = scene.run(&format!("{verb} {place}")).ends(2);
             let ended = ended.says(&["failed to write", "help: "]);
             assert_eq!(ended.text(), "", "{verb}");
+            // The remedy names the option that was given.
+            if place != "." {
+                let (_, option) = verb.rsplit_once(' ').unwrap();
+                ended.says(&[&format!("choose another with {option}")]);
+            }
         }
     }
 }

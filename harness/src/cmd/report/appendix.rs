@@ -66,7 +66,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         });
     }
     let appendix = report::appendix(&record, &args.papers);
-    probe(&args.out)?;
+    probe(&args.out, "--out")?;
     let texts = [
         ("appendix.md", &appendix.markdown),
         ("appendix.tex", &appendix.latex),
