@@ -137,7 +137,8 @@ fn rewritten(path: &Path, args: &Args, output: Output) -> Result<(AnalysedRun, b
     }
     let run = AnalysedRun::analyse(directory)?;
     let written = report::write(&run.directory, &run.analysis);
-    let is_asked = args.out.is_none() && args.figures.is_none() && !output.json;
+    let is_elsewhere = args.out.is_some() || args.figures.is_some() || args.prices.is_some();
+    let is_asked = !is_elsewhere && !output.json;
     match written {
         Err(error) if !is_asked => {
             let (path, error) = (path.display(), chain(&error));

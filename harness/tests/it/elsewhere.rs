@@ -171,6 +171,7 @@ fn a_read_only_run_is_drawn_elsewhere() {
                   \"$0\" report run --figures figures || exit 1\n\
                   \"$0\" report run --out page || exit 2\n\
                   \"$0\" report run --json > report.json || exit 3\n\
+                  \"$0\" report run --prices run/prices.yaml || exit 4\n\
                   \"$0\" report run; exit $((40 + $?))";
     let Some(ended) = unshared(&scene, "--map-root-user --mount", script) else {
         return;
