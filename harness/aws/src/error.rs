@@ -368,7 +368,7 @@ pub enum AwsError {
     },
     /// The lease was not renewed in time: what the run pays for is being removed.
     #[error(
-        "the run's lease ended at {until}: this machine slept, or had no network\n  = help: what the run paid for is being removed; `--resume` with its `--out` goes on with what is missing"
+        "the run's lease ended at {until}: this machine slept, or had no network\n  = help: what the run paid for is being removed; `run --resume` with its `--out` goes on with what is missing"
     )]
     LeaseEnded {
         /// When it ended.

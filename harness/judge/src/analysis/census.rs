@@ -81,7 +81,7 @@ impl<'a> Census<'a> {
                 verdict,
                 standing: standing::of(verdict, claim.how),
             };
-            match &verdict.cell {
+            match verdict.figure() {
                 Some(cell) => {
                     let of_cell = census.figures.entry(cell.to_string()).or_default();
                     of_cell.push(observation);

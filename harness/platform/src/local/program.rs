@@ -57,7 +57,7 @@ impl Program {
             Ok(now) if content(&now) == self.content => Ok(()),
             _ => Err(format!(
                 "{} was changed since the run began: results would mix two programs; start a new \
-                 run, or put the first one back and go on with --resume",
+                 run, or put the first one back and go on with `run --resume`",
                 self.file.display()
             )),
         }

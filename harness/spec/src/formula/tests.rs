@@ -272,6 +272,12 @@ fn errors_give_column_caret_and_remedy() {
             "did you mean `small`",
         ),
         (
+            "seconds[model: three] < 3",
+            9,
+            "no row of `seconds` has model three",
+            "large, small",
+        ),
+        (
             "seconds[small, large] < 3",
             16,
             "two sets of `model`",
