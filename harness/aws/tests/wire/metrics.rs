@@ -159,19 +159,12 @@ fn refusal(kind: &str) -> Value {
 
 #[tokio::test]
 async fn a_refusal_is_an_error_and_no_metric() {
-    let refusals: [(Answers, Cause, usize); 2] = [
-        (
-            |_| (403, refusal("AccessDeniedException")),
-            Cause::Permission,
-            1,
-        ),
-        (
-            |_| (400, refusal("ThrottlingException")),
-            Cause::Throttled,
-            3,
-        ),
-    ];
-    for (answers, cause, attempts) in refusals {
+    let denied: Answers = |_| (403, refusal("AccessDeniedException"));
+    let throttled: Answers = |_| (400, refusal("ThrottlingException"));
+    for (answers, cause, attempts) in [
+        (denied, Cause::Permission, 1),
+        (throttled, Cause::Throttled, 3),
+    ] {
         let refused = CloudWatch::start(answers).await;
         let error = refused.read(&["f"]).await.unwrap_err();
         assert_eq!(error.cause(), Some(cause), "{error}");

@@ -10,6 +10,8 @@ use epochcost_aws::{Approval, AwsError, Consent, Journal, Removal, RunId, provis
 use super::holds;
 use super::service::{IDENTITY, Row, Service};
 
+const GROUP: &str = "<securityGroupInfo><item><groupId>sg-1</groupId></item></securityGroupInfo>";
+const VPC: &str = "<vpcSet><item><vpcId>vpc-1</vpcId></item></vpcSet>";
 const DONE: &str = "<return>true</return>";
 const NO_ENDPOINT: &str = "<vpcEndpointSet/>";
 const NO_INSTANCE: &str = "<reservationSet/>";
@@ -26,16 +28,10 @@ async fn network(but: &[Row<'_>]) -> Service {
     let zones = endpoint_services(&["eu-west-1a", "eu-west-1b"]);
     let there: [Row<'_>; 5] = [
         ("GetCallerIdentity", &[IDENTITY]),
-        (
-            "DescribeVpcs",
-            &["<vpcSet><item><vpcId>vpc-1</vpcId></item></vpcSet>"],
-        ),
+        ("DescribeVpcs", &[VPC]),
         ("DescribeSubnets", &[SUBNET]),
         ("DescribeVpcEndpointServices", &[&zones]),
-        (
-            "DescribeSecurityGroups",
-            &["<securityGroupInfo><item><groupId>sg-1</groupId></item></securityGroupInfo>"],
-        ),
+        ("DescribeSecurityGroups", &[GROUP]),
     ];
     Service::of(&[but, &there].concat()).await
 }
@@ -254,12 +250,9 @@ fn subnet() -> Spec {
 #[tokio::test]
 async fn a_region_where_no_zone_has_everything_is_named() {
     let [both, first] = [&["eu-west-1a", "eu-west-1b"][..], &["eu-west-1b"]].map(endpoint_services);
+    let region_and_types = ["eu-west-1", "g4dn.xlarge", "t2.medium"];
     for (second_type_in, services, says) in [
-        (
-            "eu-west-1b",
-            both,
-            &["eu-west-1", "g4dn.xlarge", "t2.medium"][..],
-        ),
+        ("eu-west-1b", both, &region_and_types[..]),
         ("eu-west-1a", first, &["no availability zone"]),
     ] {
         let types = offerings([("g4dn.xlarge", "eu-west-1a"), ("t2.medium", second_type_in)]);
