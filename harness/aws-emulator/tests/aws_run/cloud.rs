@@ -4,66 +4,25 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use epochcost_record::RunDirectory;
 use epochcost_servers::find;
 use epochcost_systems::Host;
-use epochcost_testing::{or_skip, watch};
+use epochcost_testing::or_skip;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::server::{Server, moto};
 
 /// The region of the shipped prices: a run elsewhere is refused without others.
 pub const REGION: &str = "us-east-1";
 
 /// Time for which processes of this machine may go on after the emulated time is over.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Process that ends with its test.
-pub struct Server {
-    child: Child,
-    pub url: String,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Starts a moto server; nothing where it is not installed.
-fn moto() -> Option<Server> {
-    watch();
-    let program = std::env::var_os("EPOCHCOST_MOTO_SERVER")
-        .map_or_else(|| "moto_server".into(), PathBuf::from);
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let child = Command::new(&program)
-        .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-        .env("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let child = match child {
-        Ok(child) => child,
-        Err(error) => return or_skip(Err(format!("{}: {error}", program.display()))),
-    };
-    let server = Server {
-        child,
-        url: format!("http://127.0.0.1:{port}"),
-    };
-    let since = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(since.elapsed().as_secs() < 60, "moto did not start");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Some(server)
-}
 
 /// Path of a program: that of a variable, or the one of its name beside the emulator.
 fn beside(name: &str, variable: &str) -> PathBuf {

@@ -12,6 +12,8 @@ mod costs;
 mod faults;
 mod rehearsal;
 mod reproduction;
+#[path = "../../../aws/tests/lifecycle/server.rs"]
+mod server;
 
 use epochcost_servers::find;
 

@@ -6,6 +6,7 @@
 mod logs;
 mod moto;
 mod run;
+mod server;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,8 +23,9 @@ use epochcost_aws::{
     Call, Clients, Journal, Observer, Removal, RunFilter, RunId, provision, remove_all, survey,
     tear_down, tear_down_within,
 };
-use moto::{Moto, everything, user_data};
+use moto::{everything, user_data};
 use run::{HOLD_S, REGION, RUN, approval, run_and_kill, specs};
+use server::Server;
 use tempfile::TempDir;
 
 /// Number of resources of the run that is killed.
@@ -38,7 +40,7 @@ async fn a_process_that_dies() {
 
 /// An emulated account, and a directory for the journal of a run.
 struct Scene {
-    moto: Moto,
+    moto: Server,
     config: SdkConfig,
     directory: TempDir,
 }
@@ -46,7 +48,7 @@ struct Scene {
 impl Scene {
     /// Starts moto; returns nothing where it is not installed.
     async fn start() -> Option<Self> {
-        let moto = moto::start()?;
+        let moto = server::moto()?;
         let config = moto::config(&moto.url).await;
         let directory = tempfile::tempdir().unwrap();
         Some(Self {

@@ -1,68 +1,9 @@
-//! A moto server for one test, and a list of everything in it that does not depend on tags.
-
-use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+//! What is in a moto server, by lists that do not depend on tags.
 
 use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::Credentials;
-use epochcost_testing::{or_skip, watch};
 
 use super::REGION;
-
-/// Variable with the path of the program, where it is not on the path.
-const VARIABLE: &str = "EPOCHCOST_MOTO_SERVER";
-
-pub struct Moto {
-    child: Child,
-    pub url: String,
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Starts a server; returns nothing where moto is not installed.
-pub fn start() -> Option<Moto> {
-    watch();
-    let program = std::env::var_os(VARIABLE).map_or_else(|| "moto_server".into(), PathBuf::from);
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let child = Command::new(&program)
-        .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-        // Its Lambda would start containers, and its AMIs take long to load.
-        .env("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => {
-            return or_skip(Err(format!(
-                "{}: {error}; pip install 'moto[server,all]' or name it in {VARIABLE}",
-                program.display()
-            )));
-        }
-    };
-    // Its requests go to standard error, which must be read.
-    let errors = child.stderr.take().unwrap();
-    std::thread::spawn(move || BufReader::new(errors).lines().count());
-    let since = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(since.elapsed().as_secs() < 60, "moto did not start");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Some(Moto {
-        child,
-        url: format!("http://127.0.0.1:{port}"),
-    })
-}
 
 pub async fn config(url: &str) -> SdkConfig {
     epochcost_aws::configuration()
