@@ -49,12 +49,8 @@ fn a_run_that_dies_anywhere_stops_costing_by_itself() {
         sleep(Duration::from_millis(600));
         let before = cloud.account();
         rented += before["rented"].as_array().unwrap().len();
-        lease_ends(
-            &cloud,
-            LEASE_ENDS_S,
-            600,
-            &format!("killed after line {lines}"),
-        );
+        let when = format!("killed after line {lines}");
+        lease_ends(&cloud, LEASE_ENDS_S, 600, &when);
         cloud.clean();
         // The next run reckons by real time: the time at which its switch acts must lie ahead.
         cloud.rewind();

@@ -8,7 +8,7 @@ use epochcost_aws::Clients;
 use epochcost_aws::reports::{Reports, Search, collect};
 use jiff::Timestamp;
 
-use super::Scene;
+use super::start;
 
 const GROUP: &str = "/aws/lambda/epochcost-0000000000aa-worker";
 
@@ -41,9 +41,7 @@ async fn search(clients: &Clients, expected: &BTreeSet<String>, timeout_ms: u64)
 
 #[tokio::test]
 async fn lines_are_waited_for_until_all_are_there_and_no_longer_than_agreed() {
-    let Some(scene) = Scene::start().await else {
-        return;
-    };
+    let Some(scene) = start().await else { return };
     let clients = scene.clients();
     let logs = aws_sdk_cloudwatchlogs::Client::new(&scene.config);
     let create = logs.create_log_group().log_group_name(GROUP);

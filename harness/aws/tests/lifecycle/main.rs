@@ -45,19 +45,17 @@ struct Scene {
     directory: TempDir,
 }
 
-impl Scene {
-    /// Starts moto; returns nothing where it is not installed.
-    async fn start() -> Option<Self> {
-        let moto = server::moto()?;
-        let config = moto::config(&moto.url).await;
-        let directory = tempfile::tempdir().unwrap();
-        Some(Self {
-            moto,
-            config,
-            directory,
-        })
-    }
+/// Starts moto; returns nothing where it is not installed.
+async fn start() -> Option<Scene> {
+    let moto = server::moto()?;
+    Some(Scene {
+        config: moto::config(&moto.url).await,
+        directory: tempfile::tempdir().unwrap(),
+        moto,
+    })
+}
 
+impl Scene {
     fn clients(&self) -> Clients {
         Clients::new(self.config.clone(), None).unwrap()
     }
@@ -123,7 +121,7 @@ where
     F: Fn(Clients, PathBuf) -> T,
     T: Future<Output = ()>,
 {
-    let Some(mut scene) = Scene::start().await else {
+    let Some(mut scene) = start().await else {
         return;
     };
     let mut most = 0;
@@ -199,9 +197,7 @@ async fn after_a_kill_at_any_step_a_run_can_be_gone_on_with() {
 /// removed by the id that the journal has.
 #[tokio::test]
 async fn what_no_list_has_yet_is_removed_by_its_id() {
-    let Some(scene) = Scene::start().await else {
-        return;
-    };
+    let Some(scene) = start().await else { return };
     let clients = scene.clients();
     let (mut journal, made) = scene.provision(&clients).await;
     let paid = made.into_iter();
@@ -218,9 +214,7 @@ async fn what_no_list_has_yet_is_removed_by_its_id() {
 
 #[tokio::test]
 async fn what_is_not_ours_stays() {
-    let Some(scene) = Scene::start().await else {
-        return;
-    };
+    let Some(scene) = start().await else { return };
     let s3 = aws_sdk_s3::Client::new(&scene.config);
     let place = aws_sdk_s3::types::CreateBucketConfiguration::builder()
         .location_constraint(REGION.into())
@@ -253,9 +247,7 @@ async fn what_is_not_ours_stays() {
 /// provisioning.
 #[tokio::test]
 async fn a_runs_network_leads_where_it_must() {
-    let Some(scene) = Scene::start().await else {
-        return;
-    };
+    let Some(scene) = start().await else { return };
     scene.provision_apart("unused");
     let name = |what: &str| RunId::new(RUN).name(what);
     let named = Filter::builder().name("tag:Name").values(name("network"));
@@ -315,9 +307,7 @@ impl Observer for Calls {
 /// and every call that the documentation says was made against moto is made.
 #[tokio::test]
 async fn the_table_of_calls_is_the_calls_that_are_made() {
-    let Some(scene) = Scene::start().await else {
-        return;
-    };
+    let Some(scene) = start().await else { return };
     let calls = Arc::new(Calls::default());
     let clients = Clients::new(scene.config.clone(), Some(calls.clone())).unwrap();
     let (mut journal, _) = scene.provision(&clients).await;
@@ -355,9 +345,7 @@ async fn the_table_of_calls_is_the_calls_that_are_made() {
 /// Secrets of the environment reach neither the journal nor anything in the account.
 #[tokio::test]
 async fn no_secret_is_written_anywhere() {
-    let Some(scene) = Scene::start().await else {
-        return;
-    };
+    let Some(scene) = start().await else { return };
     scene.provision_apart("c4n4ry/Secret+Key");
     let mut written = std::fs::read_to_string(scene.journal()).unwrap();
     let name = |what: &str| RunId::new(RUN).name(what);

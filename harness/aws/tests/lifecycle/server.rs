@@ -38,7 +38,7 @@ pub fn moto() -> Option<Server> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let missing = |error| {
+    let missing = |error: std::io::Error| {
         let program = program.display();
         format!("{program}: {error}; pip install 'moto[server,all]' or name it in {VARIABLE}")
     };
