@@ -320,35 +320,24 @@ fn kind(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::cases;
 
     #[test]
     fn warnings_that_differ_in_their_numbers_are_one() {
         let mut warnings = Vec::new();
-        for (row, text) in [
-            (
-                "a",
-                "oversubscribed: functions of 4 workers, 1.16 vCPU each, shared 2 cores",
-            ),
-            (
-                "b",
-                "oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
-            ),
-            (
-                "b",
-                "oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
-            ),
-            ("b", "booting was not simulated"),
-        ] {
+        for ([row, text], _) in cases(&[
+            "a | oversubscribed: functions of 4 workers, 1.16 vCPU each, shared 2 cores",
+            "b | oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
+            "b | oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
+            "b | booting was not simulated",
+        ]) {
             add(&mut warnings, row, text);
         }
         assert_eq!(warnings.len(), 2);
         assert_eq!((warnings[0].rows.len(), warnings[0].times), (2, 3));
-        assert!(
-            warnings[0]
-                .line()
-                .starts_with("2 rows (a, b): oversubscribed")
-        );
-        assert!(warnings[0].line().ends_with("(3 times)"));
+        let line = warnings[0].line();
+        assert!(line.starts_with("2 rows (a, b): oversubscribed"), "{line}");
+        assert!(line.ends_with("(3 times)"), "{line}");
         assert_eq!(warnings[1].line(), "b: booting was not simulated");
     }
 }
