@@ -564,11 +564,8 @@ fn the_answer_keeps_the_goal_and_nothing_that_does_is_better() {
 /// keeps the goal is both faster and cheaper than the answer, and no row of the frontier than another.
 #[test]
 fn what_is_shown_decides() {
-    let (experiment, sites) = (experiment(2_560, 2), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let points = small_points(&experiment, &sites);
-    let bench = bench(&sites, &stands, &prices);
+    let world = World::few(experiment(2_560, 2));
+    let (bench, points) = (world.bench(), world.small_points());
     let silent = epochcost_spec::ui::Output {
         json: false,
         verbosity: -1,
@@ -584,7 +581,7 @@ fn what_is_shown_decides() {
         (Some(100.0), Some(0.02)),
     ] {
         let goal = goal(deadline_s, budget_usd);
-        let question = Question::of(&experiment, goal);
+        let question = Question::of(&world.experiment, goal);
         let mut searched = Searched::of(&bench, points.clone());
         let effort = Effort::new(&activity);
         let answer = Answer::of(&mut searched, goal, question, true, effort).unwrap();
