@@ -106,19 +106,18 @@ mod with_clients {
         let sum: f64 = lines.iter().map(|line| line["usd"].as_f64().unwrap()).sum();
         assert!((usd(&plan) - sum).abs() < 1e-9 && sum > 0.0);
         for line in lines {
-            let (quantity, each) = (line["quantity"].as_f64(), line["unit_usd"].as_f64());
-            let product = quantity.unwrap() * each.unwrap();
-            let usd = line["usd"].as_f64().unwrap();
-            assert!((usd - product).abs() < 1e-12, "{line}");
+            let [usd, quantity, each] =
+                ["usd", "quantity", "unit_usd"].map(|field| line[field].as_f64().unwrap());
+            assert!((usd - quantity * each).abs() < 1e-12, "{line}");
         }
         let resources = plan["resources"].as_array().unwrap();
         let count = |kind: &str| -> u64 {
             let of = resources.iter().filter(|resource| resource["kind"] == kind);
             of.map(|resource| resource["count"].as_u64().unwrap()).sum()
         };
-        assert_eq!((count("bucket"), count("state_machine")), (2, 1));
+        assert_eq!(["bucket", "state_machine"].map(count), [2, 1]);
         // SPIRT's nine, MLLess's two, and one each of LambdaML's.
-        assert_eq!((count("function"), count("log_group")), (13, 13));
+        assert_eq!(["function", "log_group"].map(count), [13, 13]);
         // SPIRT's hosts need a network, and its functions the ways out of it.
         let network = ["vpc", "internet_gateway", "subnet", "endpoint"];
         assert_eq!(network.map(count), [1, 1, 1, 3]);
@@ -146,7 +145,7 @@ mod with_clients {
 
     /// A missing price is named, and is not 0: its row cannot be planned, and the others are.
     #[test]
-    fn a_row_without_a_price_is_infeasible_and_names_it() {
+    fn a_row_without_a_price_cannot_be_run_and_names_it() {
         let directory = directory();
         let shipped = include_str!("../prices/us-east-1-2026-11-21.yaml");
         let without = shipped.replace("ec2/g4dn.xlarge", "ec2/g9.mega");
@@ -155,7 +154,7 @@ mod with_clients {
         let output = epochcost(directory.path(), arguments);
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{text}");
-        let named = "infeasible: failed to find a price for ec2/g4dn.xlarge";
+        let named = "cannot be run: failed to find a price for ec2/g4dn.xlarge";
         assert!(text.contains(named), "{text}");
     }
 

@@ -54,11 +54,12 @@ pub struct Args {
     /// docs/PLACES.md lists.
     #[arg(long, value_name = "NAME|FILE")]
     place: Vec<String>,
-    /// Train so many samples in all, which the workers of every row share.
+    /// Train so many samples in all, which the workers of every row share, rounded up to whole
+    /// mini-batches of all of them.
     #[arg(long, value_name = "N", conflicts_with = "epochs",
           value_parser = clap::value_parser!(u64).range(1..))]
     samples: Option<u64>,
-    /// Train so many passes over the data, which the workers of every row share.
+    /// Train so many passes over the data, which the workers of every row share in whole mini-batches.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
     /// The platform profile: a name or a file; by default the experiment's, or the

@@ -100,6 +100,43 @@ fn workers_share_the_work_that_is_asked_for() {
     refused(EXPERIMENT, "--samples 5 --epochs 1", &["--epochs"]);
 }
 
+/// Samples that are no whole mini-batches of all workers are rounded, and that is said.
+#[test]
+fn what_samples_are_rounded_to_is_said() {
+    let answer = "--deadline 2h --place aws-g4dn.xlarge";
+    for ([arguments, asked, trained], said) in cases(&[
+        "--samples 3 | 3 | 400 | 400 samples: 3 rounded up to whole mini-batches of all workers.",
+        "--samples 1001 | 1001 | 1200 | 1,200 samples: 1,001 rounded up to",
+        "--set dataset.samples=20150 | 40300 | 40000 | 40,000 samples: 40,300 rounded down to",
+    ]) {
+        let one_epoch = arguments.starts_with("--samples");
+        let epochs = if one_epoch { "--set epochs=1" } else { "" };
+        let scene = scene(EXPERIMENT);
+        for (goal, path) in [
+            ("", "/samples_rounded/0"),
+            (answer, "/answer/samples_rounded"),
+        ] {
+            let plan = format!("plan x.yaml {arguments} {epochs} {goal}");
+            let json = scene.json(&format!("{plan} --json"));
+            let rounded = json.pointer(path).unwrap();
+            assert_eq!(rounded["asked"].to_string(), asked);
+            assert_eq!(rounded["least"].to_string(), trained);
+            assert_eq!(json["rows"][0]["samples"].to_string(), trained);
+            holds(&scene.text(&plan).replace('\n', " "), &said);
+        }
+    }
+    let exact = plan(EXPERIMENT, "");
+    assert_eq!(items(&exact, "samples_rounded").len(), 0);
+    assert_eq!(
+        items(
+            &plan(EXPERIMENT, "--set batches_per_worker=3"),
+            "samples_rounded"
+        )
+        .len(),
+        0
+    );
+}
+
 #[test]
 fn described_models_are_evaluated_only_where_that_is_asked_for() {
     let evaluated = |experiment: &str| {
@@ -294,6 +331,38 @@ fn an_answer_repeats_the_question_and_says_its_chance() {
     let text = found["answer"]["question"]["text"].as_str().unwrap();
     let expected = "20,000 samples (from the experiment file) x 3 epochs (from --epochs 3)";
     holds(text, &[expected]);
+}
+
+/// At the stated values one is the cheapest, by the medians that are shown another: these decide, the
+/// same in text and JSON.
+#[test]
+fn what_is_shown_of_the_answer_is_what_it_is_chosen_by() {
+    let scene = scene(&shipped("experiments/own-model.yaml"));
+    let question = "plan x.yaml --deadline 2h --epochs 50 --place aws-g4dn.xlarge-spot --place \
+                    runpod-l40s";
+    let answer = &scene.json(&format!("{question} --json"))["answer"];
+    let of = |choice: &Value| {
+        ["seconds", "usd"].map(|figure| {
+            let median = &choice[format!("{figure}_range")]["p50"];
+            assert_eq!(&choice[figure], median, "{choice:#}");
+            median.as_f64().unwrap()
+        })
+    };
+    let [own, runner_up] = ["answer", "runner_up"].map(|name| of(&answer[name]));
+    assert!(own[1] <= runner_up[1], "{answer:#}");
+    let frontier: Vec<[f64; 2]> = items(answer, "frontier").iter().map(of).collect();
+    for [seconds, usd] in &frontier {
+        let is_beaten = |other: &[f64; 2]| other[0] < *seconds && other[1] < *usd;
+        assert!(!frontier.iter().any(is_beaten), "{frontier:?}");
+    }
+    // Text says what JSON does.
+    let mut said = items(answer, "sentences")
+        .iter()
+        .map(|said| said.as_str().unwrap());
+    let first = said.find(|said| said.starts_with("Use ")).unwrap();
+    let (start, _) = first.split_once(" (").unwrap();
+    let text = scene.text(question).replace('\n', " ");
+    holds(&text, &[start]);
 }
 
 /// Just above the fastest time, half of the draws are too late: the likeliest is named, and the exit

@@ -252,11 +252,8 @@ mod tests {
                 ]
             };
             for (now, then) in figures(&found).into_iter().zip(figures(&whole)) {
-                assert!(
-                    (now - then).abs() <= 0.005 * then,
-                    "{}: {now} and {then}",
-                    row.id
-                );
+                let is_near = (now - then).abs() <= 0.005 * then;
+                assert!(is_near, "{}: {now} and {then}", row.id);
             }
         }
         println!("{carried_on:?}");

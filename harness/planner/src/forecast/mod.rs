@@ -31,6 +31,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use epochcost_experiment::{Document, Experiment, ExperimentError, Options, PlatformKind, named};
+use epochcost_judge::analysis::answer::unranked;
 use epochcost_platform::{RowUsage, simulator};
 use epochcost_record::{SchemaVersion, SimulationRecord};
 use epochcost_spec::cost::{self, CostModel, PriceBook, PriceBookError};
@@ -48,11 +49,11 @@ use self::on_account::Machine;
 use self::recorded::RecordedRun;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
-use self::work::UnusedCompute;
+use self::work::{Rounded, UnusedCompute};
 use crate::error::Error;
 
 /// The version of the format of a forecast.
-const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 7 };
+const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 8 };
 
 pub use self::answer::{Goal, read_seconds};
 pub use self::limits::LimitSearch;
@@ -133,6 +134,10 @@ pub struct Forecast {
     /// Whether rows train different numbers of samples, so that the frontier
     /// compares seconds and dollars per sample.
     frontier_by_sample: bool,
+    /// Why no row is called fastest or cheapest, where the experiment compares them at an accuracy.
+    unranked: Option<String>,
+    /// Samples of the experiment's rows that are not those that were asked for.
+    samples_rounded: Vec<Rounded>,
     /// Where to train under the goal, if there is one.
     answer: Option<Answer>,
     /// What every figure stands on.
@@ -247,9 +252,11 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
             None => misses::sentences(stands, std::iter::empty()),
             Some(answer) => answer.misses(stands, &places::laid(request.places, stands)?.sites),
         },
+        unranked: unranked(&experiment.claims),
         answer,
         account: request.account,
         frontier_by_sample,
+        samples_rounded: work::rounded(&experiment),
         simulation: SimulationRecord::of(stands, &experiment.rows),
         unused_compute: work::unused_compute(&experiment, stands, output),
         cheapest_memory,

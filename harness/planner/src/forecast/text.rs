@@ -109,7 +109,7 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
             text.push_str(&format!("\n{}: {infeasible}", row.id));
         }
         if let Some(reason) = &row.impossible {
-            text.push_str(&format!("\n{}: infeasible: {reason}", row.id));
+            text.push_str(&format!("\n{}: cannot be run: {reason}", row.id));
         }
         if let Some(failure) = &row.failure {
             text.push_str(&format!("\n{}: fails: {failure}", row.id));
@@ -134,9 +134,8 @@ fn legend(plan: &Forecast) -> String {
         ""
     };
     let mut text = format!(
-        "* on the Pareto frontier of total seconds against {} dollars{each}; compute and sync: \
-         seconds per worker and epoch; smallest MB: the smallest functions that have the memory and \
-         the time",
+        "* on the Pareto frontier of total seconds against {} dollars{each}; compute s and sync s: \
+         per worker and epoch",
         plan.account.as_str()
     );
     if let Some(uncertainty) = &plan.uncertainty {
@@ -174,7 +173,7 @@ fn by_sample(plan: &Forecast) -> String {
         "$ full/M",
     ];
     format!(
-        "{}\nsamples: of all workers and epochs; eval: seconds per worker and epoch; $ per million \
+        "{}\nsamples: of all workers and epochs; detect s: per worker and epoch; $ per million \
          samples",
         table(heading, &lines)
     )
@@ -208,7 +207,10 @@ fn traffic_and_memory(rows: &[PlannedRow]) -> String {
             ]
         })
         .collect();
-    table(heading, &lines)
+    format!(
+        "{}\nsmallest MB: the smallest functions that have the memory and the time",
+        table(heading, &lines)
+    )
 }
 
 fn bills(rows: &[PlannedRow], verbose: bool) -> String {

@@ -1,12 +1,15 @@
 //! How much is trained, and what its steps stand on.
 
+use std::collections::BTreeMap;
+
 use epochcost_systems::{Job, find};
 use serde::Serialize;
 
-use epochcost_experiment::document::Value;
+use epochcost_experiment::document::{Node, Value};
 use epochcost_experiment::{Document, Experiment, ExperimentError};
 use epochcost_record::ComputeUsed;
-use epochcost_spec::rows::Simulation;
+use epochcost_spec::format::count;
+use epochcost_spec::rows::{Row, Simulation};
 use epochcost_spec::ui::Output;
 
 /// An amount of training that the workers of every row share.
@@ -110,6 +113,92 @@ pub(super) fn steps_per_epoch(job: &Job) -> usize {
     bound.map_or(job.batches_per_worker, |bound| bound.steps_per_epoch())
 }
 
+/// Samples that are trained in the place of those that were asked for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Rounded {
+    /// Samples that were asked for, over all epochs.
+    asked: usize,
+    /// The fewest that a row trains.
+    least: usize,
+    /// The most that a row trains.
+    most: usize,
+    /// The same as a sentence.
+    pub(super) text: String,
+}
+
+impl Rounded {
+    /// Returns what samples were rounded to; nothing if they were not.
+    pub(super) fn of(asked: usize, [least, most]: [usize; 2]) -> Option<Self> {
+        let number = |samples: usize| count(samples as f64);
+        let trained = if least == most {
+            number(least)
+        } else {
+            format!("{} to {}", number(least), number(most))
+        };
+        let way = match (least < asked, most > asked) {
+            (false, false) => return None,
+            (true, false) => " down",
+            (false, true) => " up",
+            (true, true) => "",
+        };
+        Some(Self {
+            asked,
+            least,
+            most,
+            text: format!(
+                "{trained} samples: {} rounded{way} to whole mini-batches of all workers.",
+                number(asked)
+            ),
+        })
+    }
+}
+
+/// Returns what the samples of an experiment's rows were rounded to, for each number that was asked
+/// for.
+pub(super) fn rounded(experiment: &Experiment) -> Vec<Rounded> {
+    let mut trained: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
+    for row in &experiment.rows {
+        let Some(asked) = asked(experiment, row) else {
+            continue;
+        };
+        let own = samples(&row.job);
+        let range = trained.entry(asked).or_insert([own, own]);
+        *range = [range[0].min(own), range[1].max(own)];
+    }
+    let trained = trained.into_iter();
+    trained
+        .filter_map(|(asked, range)| Rounded::of(asked, range))
+        .collect()
+}
+
+/// Returns the samples over all epochs that a row was asked to train: those that the experiment
+/// states, or all of its data in each epoch. None where mini-batches are asked for, or each row has
+/// samples of its own.
+pub(super) fn asked(experiment: &Experiment, row: &Row) -> Option<usize> {
+    let root = &experiment.document.root;
+    let of_rows = ["systems", "sweep", "forms"].map(|field| root.get(field));
+    let states = |node: &&Node| has(node, "samples") || has(node, "batches_per_worker");
+    if root.get("batches_per_worker").is_some() || of_rows.iter().flatten().any(states) {
+        return None;
+    }
+    match root.get("samples").map(|node| &node.value) {
+        None => Some(experiment.data.train * row.job.epochs),
+        Some(Value::Unsigned(samples)) => usize::try_from(*samples).ok(),
+        Some(_) => None,
+    }
+}
+
+/// Returns whether a field of that name stands anywhere below a node.
+fn has(node: &Node, field: &str) -> bool {
+    match &node.value {
+        Value::Map(entries) => entries
+            .iter()
+            .any(|entry| entry.key == field || has(&entry.node, field)),
+        Value::List(items) => items.iter().any(|item| has(item, field)),
+        _ => false,
+    }
+}
+
 /// A compute profile that was named and that no row uses.
 #[derive(Debug, Serialize)]
 pub(super) struct UnusedCompute {
@@ -159,4 +248,36 @@ pub(super) fn unused_compute(
         ));
     }
     unused
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_is_rounded_is_said() {
+        for (asked, trained, said) in [
+            (3, [32, 32], "32 samples: 3 rounded up"),
+            (
+                50_000,
+                [49_664, 49_664],
+                "49,664 samples: 50,000 rounded down",
+            ),
+            (
+                50_000,
+                [49_664, 50_000],
+                "49,664 to 50,000 samples: 50,000 rounded down",
+            ),
+            (1_000, [960, 1_024], "960 to 1,024 samples: 1,000 rounded"),
+        ] {
+            let text = Rounded::of(asked, trained).unwrap().text;
+            assert_eq!(
+                text,
+                format!("{said} to whole mini-batches of all workers.")
+            );
+        }
+        assert_eq!(Rounded::of(64, [64, 64]), None);
+    }
 }

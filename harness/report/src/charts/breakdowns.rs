@@ -7,18 +7,17 @@ use super::{Chart, Labelled, STAGES, every_size};
 use crate::chart::{Bar, Bars, Segment, bars};
 use crate::tables::mean_items;
 
-/// Families of price dimensions, by the beginning of their names.
+/// Families of price dimensions, by the beginning of their names: the items of METHODOLOGY, as many as
+/// there are colours.
 const COSTS: [(&str, &[&str]); 8] = [
     ("function time", &["lambda_gb_second", "serverless_gpu"]),
     ("function requests", &["lambda_request"]),
     ("state transitions", &["state_transition"]),
-    (
-        "object requests",
-        &["s3_put", "s3_list", "s3_get", "s3_delete"],
-    ),
-    ("object storage", &["s3_gb_month"]),
+    ("object store", &["s3_"]),
     ("queue", &["sqs_request", "broker/"]),
     ("databases", &["ec2/t2.medium"]),
+    // Of database hosts, too, which rows without instances have.
+    ("addresses and volumes", &["ipv4_address", "ebs_"]),
     ("instances", &["ec2/"]),
 ];
 
@@ -177,5 +176,23 @@ mod tests {
     #[test]
     fn there_are_colours_for_every_series() {
         assert!(STAGES.len().max(COSTS.len()) <= crate::chart::COLOURS);
+    }
+    #[test]
+    fn every_dimension_is_of_its_family() {
+        for (dimension, family) in [
+            ("lambda_gb_second_arm", "function time"),
+            ("s3_put", "object store"),
+            ("s3_gb_month", "object store"),
+            ("ec2/t2.medium", "databases"),
+            ("ipv4_address_hour", "addresses and volumes"),
+            ("ebs_gp3_gb_month", "addresses and volumes"),
+            ("ec2/g4dn.xlarge", "instances"),
+            ("another/machine", "instances"),
+        ] {
+            let sums = cost_parts([(dimension, 1.0)].into_iter());
+            let named = COST_NAMES.into_iter().zip(sums);
+            let named: Vec<_> = named.filter(|(_, usd)| *usd > 0.0).collect();
+            assert_eq!(named, [(family, 1.0)], "{dimension}");
+        }
     }
 }

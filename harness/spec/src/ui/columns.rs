@@ -217,27 +217,25 @@ mod tests {
 
     #[test]
     fn numbers_lean_right_and_text_left() {
-        let rows = [
-            ["a".to_owned(), "1".to_owned()],
-            ["bcd".to_owned(), "20".to_owned()],
-        ];
+        let rows = [["a", "1"], ["bcd", "20"]].map(|row| row.map(str::to_owned));
         assert_eq!(table(["name", "n"], &rows), "name   n\na      1\nbcd   20");
     }
 
     #[test]
     fn a_narrow_terminal_wraps_texts_and_then_goes_on_below() {
-        let rows = [[
-            "one".to_owned(),
-            "a long text of many words".to_owned(),
-            "1".to_owned(),
-        ]];
+        let fitted = |heading, row: [&str; 3], width| {
+            fitted(heading, &[row.map(str::to_owned)], Some(width))
+        };
         assert_eq!(
-            fitted(["row", "text", "n"], &rows, Some(26)),
+            fitted(
+                ["row", "text", "n"],
+                ["one", "a long text of many words", "1"],
+                26
+            ),
             "row  text                n\none  a long text of      1\n     many words"
         );
-        let rows = [["one".to_owned(), "123456".to_owned(), "654321".to_owned()]];
         assert_eq!(
-            fitted(["row", "a", "b"], &rows, Some(12)),
+            fitted(["row", "a", "b"], ["one", "123456", "654321"], 12),
             "row       a\none  123456\n\nrow       b\none  654321"
         );
     }

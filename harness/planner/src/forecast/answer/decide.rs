@@ -1,13 +1,19 @@
 //! The decision among settings by draws of all ranges.
 //!
-//! A setting keeps a goal if its figures at the stated values do and at least 95 % of its draws
-//! do, deadline and budget together. With a deadline, the cheapest of those that keep the goal is
-//! the answer; with a budget alone, the cheapest of those that tie with the fastest. Two settings
-//! tie if the one that is behind at the stated values is ahead in more than a twentieth of the
-//! draws.
+//! A setting keeps a goal if at least 95 % of its draws do, deadline and budget together. Its
+//! figures are the medians of its draws. With a deadline, the cheapest of those that keep the goal
+//! is the answer; with a budget alone, the cheapest of those that are no slower than one that ties
+//! with the fastest. Two settings tie if the one that is behind is ahead in more than a twentieth of
+//! the draws.
+//!
+//! The search, which cannot draw every setting, makes the same decision by figures at the stated
+//! values, and the same draws ([`decide`]). What it finds is decided by medians ([`choose`]).
+
+use std::cmp::Ordering;
 
 use super::goal::{Goal, Price};
 use crate::error::Error;
+use crate::forecast::uncertainty::Percentiles;
 
 /// Draws from which the chance of the answer is computed.
 pub(super) const MANY: usize = 200;
@@ -82,8 +88,8 @@ pub(super) struct Decision {
     pub(super) risky: Vec<usize>,
 }
 
-/// Returns the best of the settings that `fits` marks and that keep the goal in 95 % of their
-/// draws.
+/// Returns the best by the stated values of the settings that `fits` marks, that keep the goal at
+/// these and in 95 % of their draws.
 ///
 /// # Errors
 /// When a row is none of a known system, or something has no price.
@@ -167,8 +173,8 @@ fn ties(ground: &mut impl Ground, goal: Goal, index: usize, other: usize) -> Res
     Ok(prices.is_some_and(|(a, b)| is_tie(goal, (a, &own), (b, &others))))
 }
 
-/// Returns whether the setting that is behind at the stated values is ahead in more than a
-/// twentieth of the draws that both have.
+/// Returns whether the setting that is behind by its figures is ahead in more than a twentieth of
+/// the draws that both have.
 pub(super) fn is_tie(
     goal: Goal,
     (a, of_a): (Price, &[Option<Price>]),
@@ -180,6 +186,70 @@ pub(super) fn is_tie(
         (of_a, of_b)
     };
     leads(goal, behind, ahead) > of_a.len().min(of_b.len()) / MISSES
+}
+
+/// A setting that was drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Finalist {
+    /// Position among the points.
+    pub(super) index: usize,
+    /// Medians of its draws.
+    pub(super) figures: Price,
+    /// Its draws.
+    pub(super) drawn: Vec<Option<Price>>,
+}
+
+impl Finalist {
+    /// Returns a setting with its draws; none if all of them make it impossible.
+    pub(super) fn new(index: usize, drawn: Vec<Option<Price>>) -> Option<Self> {
+        Some(Self {
+            index,
+            figures: medians(&drawn)?,
+            drawn,
+        })
+    }
+
+    /// Compares it with another one, the better first.
+    pub(super) fn order(&self, goal: Goal, other: &Self) -> Ordering {
+        let order = goal.order(self.figures, other.figures);
+        order.then(self.index.cmp(&other.index))
+    }
+
+    /// Returns whether another one ties with it.
+    pub(super) fn is_tie(&self, goal: Goal, other: &Self) -> bool {
+        let (own, other) = ((self.figures, &*self.drawn), (other.figures, &*other.drawn));
+        is_tie(goal, own, other)
+    }
+}
+
+/// Returns the medians of seconds and of dollars over the draws that are possible.
+pub(super) fn medians(drawn: &[Option<Price>]) -> Option<Price> {
+    let median = |of: fn(&Price) -> f64| {
+        let range = Percentiles::of(drawn.iter().flatten().map(of).collect());
+        range.map(|range| range.p50)
+    };
+    let (seconds, usd) = median(|price| price.seconds).zip(median(|price| price.usd))?;
+    Some(Price { seconds, usd })
+}
+
+/// Returns the answer among settings that were drawn, by their medians: no other one that keeps the
+/// goal is both faster and cheaper.
+pub(super) fn choose(goal: Goal, settings: &[Finalist]) -> Option<&Finalist> {
+    let kept = || settings.iter().filter(|one| is_kept(goal, &one.drawn));
+    let first = kept().min_by(|a, b| a.order(goal, b))?;
+    if goal.deadline_s.is_some() {
+        return Some(first);
+    }
+    // A tie may be beaten in both by what is ahead of it and none.
+    let tied = kept().filter(|one| one.is_tie(goal, first));
+    let slowest_s = tied.fold(first.figures.seconds, |s, one| s.max(one.figures.seconds));
+    let by_usd = Goal {
+        deadline_s: Some(f64::INFINITY),
+        ..goal
+    };
+    kept()
+        .filter(|one| one.figures.seconds <= slowest_s)
+        .min_by(|a, b| a.order(by_usd, b))
 }
 
 /// Returns the draws in which one setting is ahead of another one, by what the goal leaves open.
@@ -196,6 +266,7 @@ pub(super) fn leads(goal: Goal, own: &[Option<Price>], other: &[Option<Price>]) 
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use epochcost_kernels::hash;
     use proptest::prelude::*;
 
     use super::*;
@@ -235,15 +306,12 @@ mod tests {
         /// The settings that keep a goal, by the definition.
         fn keeping(&self, goal: Goal, count: usize) -> Vec<usize> {
             let keeps = |(price, drawn): &(Price, Vec<Option<Price>>)| {
-                let within = drawn[..count]
-                    .iter()
-                    .flatten()
-                    .filter(|p| goal.is_met_by(**p));
+                let drawn = drawn[..count].iter().flatten();
+                let within = drawn.filter(|p| goal.is_met_by(**p));
                 goal.is_met_by(*price) && within.count() as f64 >= 0.95 * count as f64
             };
-            (0..self.0.len())
-                .filter(|index| keeps(&self.0[*index]))
-                .collect()
+            let all = 0..self.0.len();
+            all.filter(|index| keeps(&self.0[*index])).collect()
         }
 
         fn price_of(&self, index: usize) -> Price {
@@ -267,15 +335,11 @@ mod tests {
                 });
                 wins.count() as f64 > 0.05 * FEW as f64
             };
-            let ties = keeping
-                .into_iter()
-                .filter(|index| *index == first || ahead(*index));
+            let ties = (keeping.into_iter()).filter(|index| *index == first || ahead(*index));
             ties.min_by(|a, b| {
                 let (x, y) = (price(a), price(b));
-                let order = x
-                    .usd
-                    .total_cmp(&y.usd)
-                    .then(x.seconds.total_cmp(&y.seconds));
+                let seconds = || x.seconds.total_cmp(&y.seconds);
+                let order = x.usd.total_cmp(&y.usd).then_with(seconds);
                 order.then(a.cmp(b))
             })
         }
@@ -285,11 +349,7 @@ mod tests {
     fn table() -> impl Strategy<Value = Table> {
         let setting = (10u16..40, 10u16..40, 1u16..60, 0u8..30, any::<u64>());
         let setting = setting.prop_map(|(seconds, usd, spread, lost, seed)| {
-            let unit = |number: u64| {
-                f64::from(epochcost_kernels::hash::unit_f32(
-                    epochcost_kernels::hash::mix(seed, number),
-                ))
-            };
+            let unit = |number: u64| f64::from(hash::unit_f32(hash::mix(seed, number)));
             let price = Price {
                 seconds: seconds.into(),
                 usd: usd.into(),
@@ -364,6 +424,40 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Nothing that keeps the goal is both faster and cheaper than the answer by the figures that are
+        /// shown, whatever they are at the stated values. So the runner-up is not.
+        #[test]
+        fn nothing_that_keeps_the_goal_beats_the_answer_in_both(
+            table in table(), deadline_s in limit(), budget_usd in limit()
+        ) {
+            let goal = Goal { deadline_s, budget_usd };
+            let drawn = table.0.iter().enumerate();
+            let settings: Vec<Finalist> = drawn
+                .filter_map(|(index, (_, drawn))| {
+                    // As many draws as the answer has, or as few as the others.
+                    let count = if index % 2 == 0 { MANY } else { FEW };
+                    Finalist::new(index, drawn[..count].to_vec())
+                })
+                .collect();
+            let kept: Vec<&Finalist> =
+                settings.iter().filter(|one| is_kept(goal, &one.drawn)).collect();
+            let Some(answer) = choose(goal, &settings) else {
+                prop_assert!(kept.is_empty());
+                return Ok(());
+            };
+            let own = answer.figures;
+            prop_assert!(goal.is_met_by(own));
+            for other in kept {
+                let figures = other.figures;
+                prop_assert!(figures.seconds >= own.seconds || figures.usd >= own.usd);
+                if goal.deadline_s.is_some() {
+                    prop_assert!(goal.order(own, figures).is_le());
+                }
+            }
+        }
+    }
+
     /// A tie is symmetric, and what is ahead in every draw is none.
     #[test]
     fn who_is_behind_and_ahead_in_more_than_a_twentieth_ties() {
@@ -373,9 +467,8 @@ mod tests {
         };
         let price = |seconds| Price { seconds, usd: 1.0 };
         let drawn = |wins: usize| -> Vec<Option<Price>> {
-            (0..FEW)
-                .map(|n| Some(price(if n < wins { 5.0 } else { 20.0 })))
-                .collect()
+            let seconds = (0..FEW).map(|n| if n < wins { 5.0 } else { 20.0 });
+            seconds.map(|seconds| Some(price(seconds))).collect()
         };
         let other: Vec<Option<Price>> = vec![Some(price(10.0)); FEW];
         for (wins, expected) in [(0, false), (2, false), (3, true), (FEW, true)] {

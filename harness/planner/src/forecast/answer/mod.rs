@@ -4,7 +4,9 @@
 //! Settings are simulated with few mini-batches, which are carried on to the whole, in the
 //! order of bounds that none of them can be better than: what is worse by its bound than the
 //! best that is known needs no simulation. The best is drawn over all ranges, and left out if too
-//! few draws keep the goal; then it is simulated whole until one of them stays the best.
+//! few draws keep the goal; then it is simulated whole until one of them stays the best. All that is
+//! done at the stated values, and finds the settings that are drawn and shown; of these the medians
+//! of the draws, which are shown, decide.
 
 mod bench;
 mod bounds;
@@ -41,6 +43,7 @@ use self::ranges::{Chance, Draws};
 use super::activity::Activity;
 use super::places::{self, Draw, Site};
 use super::uncertainty::Percentiles;
+use super::work::Rounded;
 use super::{Request, alone, frontier, misses, parallel, work};
 use crate::error::Error;
 
@@ -56,6 +59,10 @@ const MOST_SHOWN: usize = 12;
 /// Settings that are drawn many times where none keeps the goal.
 const MOST_LIKELY: usize = 6;
 
+/// Settings next to the best that are drawn, and how far behind it they may be at the stated values.
+const MOST_RIVALS: usize = 4;
+const NEAR: f64 = 1.25;
+
 /// Where to train, and what would change that.
 #[derive(Serialize)]
 pub(super) struct Answer {
@@ -63,8 +70,10 @@ pub(super) struct Answer {
     goal: Goal,
     /// What is trained, and who said so.
     question: Question,
-    /// Samples that are trained.
+    /// Samples that are trained, over all epochs; more workers round them up to whole mini-batches.
     samples: usize,
+    /// Those that were asked for, if these are others.
+    samples_rounded: Option<Rounded>,
     /// Settings that were searched.
     searched: usize,
     /// Settings among them that were simulated, or are impossible by their sizes. Bounds of time
@@ -90,7 +99,7 @@ pub(super) struct Answer {
     nearest: Vec<Choice>,
     /// What would change the answer.
     break_evens: Vec<BreakEven>,
-    /// Settings that nothing is both faster and cheaper than.
+    /// Settings that none of those that were drawn is both faster and cheaper than.
     frontier: Vec<Choice>,
     /// The question and the answer in sentences.
     sentences: Vec<String>,
@@ -111,7 +120,7 @@ pub(super) struct Choice {
     batches_per_worker: usize,
     /// Optimizer steps per epoch: fewer, larger ones may learn less.
     steps_per_epoch: usize,
-    /// Medians of its draws; at the stated values if it was not drawn.
+    /// Medians of its draws, those of its ranges.
     #[serde(flatten)]
     price: Price,
     /// Prices of its place that were assumed.
@@ -269,13 +278,9 @@ impl Answer {
             }
         };
         // The alternatives; the plain one and the two hosts whether they keep the goal or not.
-        let runner_up = match best {
-            None => None,
-            Some(best) => {
-                let used = searched.points[best].clone();
-                let others = searched.fits(|point| !searched.is_like(&used, point));
-                decide(searched, goal, &both(&others, &fits), Depth::Other)?.best
-            }
+        let rivals = match best {
+            None => Vec::new(),
+            Some(best) => searched.rivals(goal, best, &fits)?,
         };
         let kind = |searched: &mut Searched<'_>, wanted: Wanted| {
             let of_kind = searched.fits(|point| wanted.takes(searched, point));
@@ -288,19 +293,44 @@ impl Answer {
                 None => searched.whole_best(any, &of_kind),
             }
         };
-        let plain = kind(searched, Wanted::Plain)?;
-        let functions = kind(searched, Wanted::On(Host::Function))?;
-        let instances = kind(searched, Wanted::On(Host::Instance))?;
+        let kinds = [
+            Wanted::Plain,
+            Wanted::On(Host::Function),
+            Wanted::On(Host::Instance),
+        ];
+        let mut of_kinds = [None; 3];
+        for (found, wanted) in of_kinds.iter_mut().zip(kinds) {
+            *found = kind(searched, wanted)?;
+        }
         effort.end("the best of each kind", searched);
         // The frontier, and how far all of it holds.
-        let shown = searched.frontier()?;
+        let frontier = searched.frontier()?;
         effort.end("frontier", searched);
-        let named = [best, likeliest, runner_up, plain, functions, instances];
-        let mut drawn: Vec<usize> = named.into_iter().flatten().collect();
-        drawn.extend(shown.iter().chain(&nearest));
-        drawn.sort_unstable();
-        drawn.dedup();
-        searched.draw(&drawn, FEW)?;
+        let named = [best, likeliest].into_iter().chain(of_kinds).flatten();
+        let mut pool: Vec<usize> = named.chain(rivals).collect();
+        pool.extend(frontier.iter().chain(&nearest));
+        pool.sort_unstable();
+        pool.dedup();
+        searched.draw(&pool, FEW)?;
+        // Of all that was drawn, what is shown decides.
+        let fitting: Vec<usize> = pool.iter().copied().filter(|index| fits[*index]).collect();
+        let best = searched.close(goal, &fitting)?;
+        let (nearest, likeliest) = match best {
+            Some(_) => (Vec::new(), None),
+            None => (nearest, likeliest),
+        };
+        let runner_up = best.and_then(|best| {
+            let used = &searched.points[best];
+            searched.chosen(goal, &fitting, |point| !searched.is_like(used, point))
+        });
+        let [plain, functions, instances] = [0, 1, 2].map(|place| {
+            let takes = |point: &Point| kinds[place].takes(searched, point);
+            let is_it = |index: &usize| takes(&searched.points[*index]);
+            let own = best.filter(is_it);
+            own.or_else(|| searched.chosen(goal, &fitting, takes))
+                .or(of_kinds[place])
+        });
+        let shown = searched.unbeaten(&pool);
         let fewer_steps = searched.ahead(goal, best, &shown, &fits);
         effort.end("draws", searched);
         let choice = |index: usize| {
@@ -310,12 +340,13 @@ impl Answer {
         let (functions, instances) = (functions.and_then(choice), instances.and_then(choice));
         let break_evens = even::break_evens(searched, functions.as_ref(), instances.as_ref())?;
         effort.end("break-evens", searched);
+        let samples = (searched.points.iter().map(|p| work::samples(&p.row.job))).min();
+        let samples = samples.unwrap_or(0);
         let mut answer = Self {
             goal,
+            samples,
+            samples_rounded: (question.asked).and_then(|asked| Rounded::of(asked, [samples; 2])),
             question,
-            samples: (searched.points.iter().map(|p| work::samples(&p.row.job)))
-                .min()
-                .unwrap_or(0),
             searched: searched.points.len(),
             simulated: (searched.found.iter())
                 .filter(|found| found.is_some())
@@ -402,6 +433,62 @@ impl Searched<'_> {
         a.site == b.site && (same_system || both_alone)
     }
 
+    /// Returns the settings that come next to the best at the stated values, one for each other system,
+    /// host or place: the first that keeps the goal, and those that are not far behind, as the
+    /// draws may put these before it.
+    fn rivals(&mut self, goal: Goal, best: usize, fits: &[bool]) -> Result<Vec<usize>, Error> {
+        let without_like = |searched: &Self, index: usize, open: &[bool]| {
+            let used = searched.points[index].clone();
+            both(
+                &searched.fits(|point| !searched.is_like(&used, point)),
+                open,
+            )
+        };
+        let by = |price: Price| match goal.deadline_s {
+            Some(_) => price.usd,
+            None => price.seconds,
+        };
+        let own = self.figures(best).map(|figures| by(figures.price));
+        let mut open = without_like(self, best, fits);
+        let first = decide(self, goal, &open, Depth::Other)?.best;
+        let mut rivals: Vec<usize> = first.into_iter().collect();
+        while rivals.len() < MOST_RIVALS {
+            if let Some(last) = rivals.last() {
+                open = without_like(self, *last, &open);
+            }
+            let Some(next) = self.best(goal, &open)? else {
+                break;
+            };
+            let figures = self.figures(next).map(|figures| by(figures.price));
+            if figures.zip(own).is_none_or(|(next, own)| next > own * NEAR) {
+                break;
+            }
+            rivals.push(next);
+        }
+        Ok(rivals)
+    }
+
+    /// Returns the answer among those settings of a pool that `takes` does, by what is shown of them.
+    fn chosen(&self, goal: Goal, pool: &[usize], takes: impl Fn(&Point) -> bool) -> Option<usize> {
+        let taken = pool.iter().filter(|index| takes(&self.points[**index]));
+        let finalists: Vec<_> = taken.filter_map(|index| self.finalist(*index)).collect();
+        decide::choose(goal, &finalists).map(|one| one.index)
+    }
+
+    /// Returns the settings of a pool that none of it is both faster and cheaper than, by what is shown of
+    /// them, the cheapest first.
+    fn unbeaten(&self, pool: &[usize]) -> Vec<usize> {
+        let known = pool.iter();
+        let mut known: Vec<(usize, Price)> = known
+            .filter_map(|index| Some((*index, self.shown(*index)?)))
+            .collect();
+        known.sort_by(|(_, a), (_, b)| a.usd.total_cmp(&b.usd));
+        let pairs: Vec<(f64, f64)> = known.iter().map(|(_, p)| (p.seconds, p.usd)).collect();
+        let on = frontier::frontier(&pairs);
+        let kept = known.into_iter().zip(on).filter(|(_, on)| *on);
+        kept.map(|((index, _), _)| index).take(MOST_SHOWN).collect()
+    }
+
     /// Returns the best of some settings that keep a goal, if it is ahead of another one and none
     /// of those that `fits` marks.
     fn ahead(
@@ -411,15 +498,14 @@ impl Searched<'_> {
         shown: &[usize],
         fits: &[bool],
     ) -> Option<usize> {
-        let price = |index: usize| self.figures(index).map(|figures| figures.price);
         let kept = shown
             .iter()
             .copied()
             .filter(|index| self.is_kept(goal, *index));
-        let ranked = kept.filter_map(|index| Some((price(index)?, index)));
+        let ranked = kept.filter_map(|index| Some((self.shown(index)?, index)));
         let best = ranked.min_by(|(a, i), (b, j)| goal.order(*a, *b).then(i.cmp(j)));
         let is_ahead = |own: Price| {
-            let other = of.and_then(price);
+            let other = of.and_then(|index| self.shown(index));
             other.is_none_or(|other| goal.order(own, other).is_lt())
         };
         best.filter(|(own, index)| !fits[*index] && is_ahead(*own))
@@ -471,8 +557,8 @@ impl Searched<'_> {
             let mut ranked: Vec<(usize, usize)> =
                 open.iter().map(|index| (kept(index), *index)).collect();
             ranked.sort_by(|(a, i), (b, j)| {
-                let prices = self.figures(*i).zip(self.figures(*j));
-                let order = prices.map(|(a, b)| goal.order(a.price, b.price));
+                let prices = self.shown(*i).zip(self.shown(*j));
+                let order = prices.map(|(a, b)| goal.order(a, b));
                 b.cmp(a).then(order.unwrap_or(std::cmp::Ordering::Equal))
             });
             ranked.truncate(most);

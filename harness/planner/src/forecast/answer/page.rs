@@ -66,7 +66,7 @@ impl Answer {
                 .collect(),
             tables: vec![table],
             notes: vec![format!(
-                "Of {} settings, {} are possible; {} samples each. A setting keeps the goal if 95 % \
+                "Of {} settings, {} are possible; {} samples each, in whole mini-batches of all workers. A setting keeps the goal if 95 % \
                  of the draws of all ranges do. Two settings tie if the one that is behind is ahead \
                  in more than 5 % of them. The experiment takes {} optimizer steps per epoch; fewer, \
                  larger steps may learn less.",

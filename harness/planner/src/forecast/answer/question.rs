@@ -18,6 +18,9 @@ pub(super) struct Question {
     pub(super) samples: usize,
     /// Where the samples were stated: the experiment file, or an option.
     pub(super) samples_from: String,
+    /// Samples over all epochs that were asked for; none where mini-batches were.
+    #[serde(skip)]
+    pub(super) asked: Option<usize>,
     /// Passes over the samples.
     pub(super) epochs: usize,
     /// Where the epochs were stated.
@@ -61,6 +64,7 @@ impl Question {
             experiment: experiment.name.clone(),
             samples,
             samples_from,
+            asked: most.and_then(|row| work::asked(experiment, row)),
             epochs,
             epochs_from,
             steps_per_epoch: own_steps(&experiment.rows),

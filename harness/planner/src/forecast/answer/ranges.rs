@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use epochcost_kernels::hash;
 use serde::Serialize;
 
-use super::bench::Figures;
-use super::decide;
+use super::decide::{self, Finalist, Ground, MANY};
 use super::goal::{Goal, Price};
 use super::{Choice, Searched};
 use crate::error::Error;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
 use crate::forecast::uncertainty::Percentiles;
+
+/// Settings that tie with the best and are drawn many times, before it is seen again which is.
+const CLOSE: usize = 4;
 
 /// The part of the draws in which a setting keeps the goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -109,39 +111,68 @@ impl Searched<'_> {
         figures.map_or_else(Vec::new, |figures| self.draws.of(index, figures))
     }
 
-    /// Returns whether a setting keeps a goal by its figures and its draws so far.
-    pub(super) fn is_kept(&self, goal: Goal, index: usize) -> bool {
-        let is_met = |figures: &Figures| goal.is_met_by(figures.price);
-        self.figures(index).is_some_and(is_met) && decide::is_kept(goal, &self.drawn_so_far(index))
+    /// Returns a setting with its draws so far; none without any that is possible.
+    pub(super) fn finalist(&self, index: usize) -> Option<Finalist> {
+        Finalist::new(index, self.drawn_so_far(index))
     }
 
-    /// Returns a choice with its ranges and its chance, by the medians of the draws that all have,
-    /// and whether it ties with the best.
+    /// Returns the figures of a setting that are shown: the medians of its draws, or those at the
+    /// stated values if it was not drawn.
+    pub(super) fn shown(&self, index: usize) -> Option<Price> {
+        let stated = self.figures(index).map(|figures| figures.price);
+        decide::medians(&self.drawn_so_far(index)).or(stated)
+    }
+
+    /// Returns whether a setting keeps a goal by its draws so far.
+    pub(super) fn is_kept(&self, goal: Goal, index: usize) -> bool {
+        let drawn = self.drawn_so_far(index);
+        !drawn.is_empty() && decide::is_kept(goal, &drawn)
+    }
+
+    /// Returns the answer among settings that were drawn, by the medians that are shown of them.
+    /// It is settled, and it and what ties with it are drawn many times, until it stays the best.
+    ///
+    /// # Errors
+    /// When a row is none of a known system, or something has no price.
+    pub(super) fn close(&mut self, goal: Goal, pool: &[usize]) -> Result<Option<usize>, Error> {
+        loop {
+            let finalists: Vec<Finalist> = (pool.iter())
+                .filter_map(|index| self.finalist(*index))
+                .collect();
+            let Some(best) = decide::choose(goal, &finalists) else {
+                return Ok(None);
+            };
+            let is_close = |one: &&Finalist| {
+                let may_be_best = one.index == best.index || one.is_tie(goal, best);
+                one.drawn.len() < MANY && may_be_best && decide::is_kept(goal, &one.drawn)
+            };
+            let mut close: Vec<&Finalist> = finalists.iter().filter(is_close).collect();
+            close.sort_by(|a, b| a.order(goal, b));
+            let close: Vec<usize> = close.iter().take(CLOSE).map(|one| one.index).collect();
+            let best = best.index;
+            let is_new = Ground::settle(self, best)?;
+            self.draw(&close, MANY)?;
+            if close.is_empty() && !is_new {
+                return Ok(Some(best));
+            }
+        }
+    }
+
+    /// Returns a choice with its ranges and its chance, by the medians of its draws, and whether it
+    /// ties with the best.
     pub(super) fn mark(&self, choice: Choice, best: Option<usize>, goal: Goal) -> Choice {
         let own = self.drawn_so_far(choice.index);
-        let values = |draws: &[Option<Price>], of: fn(&Price) -> f64| {
-            Percentiles::of(draws.iter().flatten().map(of).collect())
-        };
+        let range = |of: fn(&Price) -> f64| Percentiles::of(own.iter().flatten().map(of).collect());
         let best = best.filter(|best| *best != choice.index);
         let is_tie = best.is_some_and(|best| {
-            let figures = self.figures(best).map(|figures| figures.price);
-            figures.is_some_and(|figures| {
-                let of_best = self.drawn_so_far(best);
-                decide::is_kept(goal, &own)
-                    && decide::is_tie(goal, (choice.price, &own), (figures, &of_best))
-            })
+            let pair = self.finalist(choice.index).zip(self.finalist(best));
+            let is_tie = pair.is_some_and(|(own, best)| own.is_tie(goal, &best));
+            is_tie && decide::is_kept(goal, &own)
         });
-        let [seconds_range, usd_range] = [values(&own, |p| p.seconds), values(&own, |p| p.usd)];
-        // The draws that every choice has: the answer has more.
-        let common = &own[..own.len().min(decide::FEW)];
-        let [seconds, usd] = [values(common, |p| p.seconds), values(common, |p| p.usd)];
         Choice {
-            price: Price {
-                seconds: seconds.map_or(choice.price.seconds, |range| range.p50),
-                usd: usd.map_or(choice.price.usd, |range| range.p50),
-            },
-            seconds_range,
-            usd_range,
+            price: decide::medians(&own).unwrap_or(choice.price),
+            seconds_range: range(|price| price.seconds),
+            usd_range: range(|price| price.usd),
             chance: (!own.is_empty()).then(|| Chance {
                 kept: decide::kept(goal, &own),
                 draws: own.len(),

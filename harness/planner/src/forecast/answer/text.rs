@@ -118,7 +118,14 @@ fn share(percent: f64) -> String {
 /// Returns the question, what to use, what the alternatives take, and what would change the
 /// answer.
 pub(super) fn sentences(answer: &Answer) -> Vec<String> {
-    let mut sentences = vec![answer.question.text.clone(), first(answer)];
+    let mut sentences = vec![answer.question.text.clone()];
+    sentences.extend(
+        answer
+            .samples_rounded
+            .iter()
+            .map(|rounded| rounded.text.clone()),
+    );
+    sentences.push(first(answer));
     sentences.extend(fewer_steps(answer));
     sentences.push(alternatives(answer));
     let evens: Vec<&str> = answer.break_evens.iter().map(|e| e.text.as_str()).collect();
@@ -298,7 +305,7 @@ pub(super) fn of(answer: &Answer) -> String {
     let legend = format!(
         "* the answer; ~ a tie with it. keeps it: draws of all ranges that keep the goal. \
          steps/epoch: optimizer steps, {} of the experiment. Of {} settings, bounds of time and cost \
-         rule out {}; of the others {} are possible; {} samples each. {}",
+         rule out {}; of the others {} are possible; {} samples each, in whole mini-batches of all workers. {}",
         count(answer.question.steps_per_epoch as f64),
         count(answer.searched as f64),
         count((answer.searched - answer.simulated) as f64),

@@ -353,7 +353,7 @@ fn is_alone(row: &PlannedRow) -> bool {
 fn why_not(row: &PlannedRow) -> Option<String> {
     let limit = row.infeasible.as_ref().map(ToString::to_string);
     limit
-        .or_else(|| row.impossible.clone())
+        .or_else(|| (row.impossible.as_ref()).map(|why| format!("cannot be run: {why}")))
         .or_else(|| row.failure.as_ref().map(|why| format!("fails: {why}")))
 }
 
