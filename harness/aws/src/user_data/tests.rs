@@ -5,8 +5,6 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
-const FIRST: &str = "shutdown -h +60";
-const LAST: &str = "shutdown -h now";
 const REGION: &str = "eu-west-1";
 
 fn in_an_hour() -> Timestamp {
@@ -74,8 +72,8 @@ impl Done {
     /// Checks that the instance first planned its end, and last ended.
     fn has_ended(&self) {
         let mut calls = self.calls.lines();
-        assert_eq!(calls.next(), Some(FIRST), "{}", self.calls);
-        assert_eq!(calls.next_back(), Some(LAST), "{}", self.calls);
+        assert_eq!(calls.next(), Some("shutdown -h +60"), "{}", self.calls);
+        assert_eq!(calls.next_back(), Some("shutdown -h now"), "{}", self.calls);
     }
 
     fn has_called(&self, call: &str) -> bool {

@@ -181,13 +181,10 @@ mod tests {
         assert!(agrees(&logged(0), &unknown));
         assert!(findings(&logged(4), &four, 9).is_empty());
         assert!(findings(&logged(0), &unknown, 9).is_empty());
-        for (count, measured, says) in [
-            (5, &four, "4 invocations of f 9 s after"),
-            (4, &unknown, "no invocation of f"),
-        ] {
-            let text = findings(&logged(count), measured, 9).join("");
-            assert!(text.contains(says), "{text}");
-        }
+        let text = findings(&logged(5), &four, 9).join("");
+        assert!(text.contains("4 invocations of f 9 s after"), "{text}");
+        let text = findings(&logged(4), &unknown, 9).join("");
+        assert!(text.contains("no invocation of f"), "{text}");
     }
 
     #[test]
