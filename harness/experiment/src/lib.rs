@@ -52,6 +52,7 @@ pub use simulation::SimulationChoice;
 
 pub use epochcost_spec::yaml::document::{self, Document};
 pub use epochcost_spec::yaml::error::{self, ExperimentError};
+use epochcost_spec::yaml::overrides::Given;
 
 pub use epochcost_platform::PlatformKind;
 
@@ -332,6 +333,18 @@ impl Options {
     }
 
     fn apply(&self, document: &mut Document) -> Result<(), ExperimentError> {
+        let named = |path: &str, option: String| Given {
+            path: path.to_owned(),
+            option,
+        };
+        let mut given: Vec<Given> = self.set.iter().filter_map(|set| Given::set(set)).collect();
+        let trials = self
+            .trials
+            .map(|n| named("trials", format!("--trials {n}")));
+        given.extend(trials);
+        let services = self.services.map(Services::as_str);
+        given.extend(services.map(|name| named("services", format!("--services {name}"))));
+        document.refuse_twice(&given)?;
         for assignment in &self.set {
             document.set(assignment)?;
         }

@@ -79,9 +79,26 @@ fn set_reaches_common_fields_list_items_and_every_item() {
     assert_eq!(epochs(&["systems.1.epochs=3"]), [2, 3]);
     assert_eq!(epochs(&["systems.0.epochs=3"]), [3, 7]);
     assert_eq!(epochs(&["systems.*.epochs=3"]), [3, 3]);
-    assert_eq!(epochs(&["epochs=3", "epochs=4"]), [4, 7]);
+    assert_eq!(epochs(&["systems.1.epochs=3", "epochs=4"]), [4, 3]);
     let data = load(BASE, &["dataset.seed=9"]).unwrap().data;
     assert_eq!(data.generate.unwrap().seed, 9);
+}
+
+/// The first of two would be dropped.
+#[test]
+fn a_field_that_is_given_twice_is_refused_with_both_places() {
+    for [first, second] in [
+        ["epochs=3", "epochs=4"],
+        ["dataset.seed=3", "dataset.seed=3"],
+        ["dataset.seed=3", "dataset={name: cifar10}"],
+    ] {
+        let error = refusal(BASE, &[first, second]);
+        for words in [first, second, "is given twice", "leave one"] {
+            assert!(error.contains(words), "{error}");
+        }
+    }
+    // A part of what an earlier one gives as a whole, and another field with such a beginning.
+    load(BASE, &["dataset.seed=3", "workers=2", "seed=4"]).unwrap();
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct Args {
     /// Systems or files to show in detail, by id or title.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Directory that is searched for experiments: by default `experiments`, or, where there
+    /// Directory that `list experiments` searches: by default `experiments`, or, where there
     /// is none, those that this program brings along.
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
@@ -38,6 +38,27 @@ pub struct Args {
     /// to read, change and run. Overwrites nothing.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["what", "names", "directory"])]
     write: Option<PathBuf>,
+}
+
+impl Args {
+    /// Refuses what would be dropped.
+    fn check(&self, what: What) -> Result<(), Error> {
+        let has_details = matches!(what, What::Systems | What::Fields);
+        if let Some(name) = self.names.first().filter(|_| !has_details) {
+            return Err(Error::Usage {
+                problem: format!("`{name}` cannot be shown in detail"),
+                remedy: "leave it out; `list systems NAME` and `list fields NAME` show one"
+                    .to_owned(),
+            });
+        }
+        if self.directory.is_some() && !matches!(what, What::Experiments) {
+            return Err(Error::Usage {
+                problem: "--directory is searched for experiments".to_owned(),
+                remedy: "list experiments, or leave it out".to_owned(),
+            });
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -65,6 +86,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let Some(what) = args.what else {
         return Ok(Exit::Done);
     };
+    args.check(what)?;
     match what {
         What::Systems => list_systems(&args.names, output)?,
         What::Models => list_models(output),

@@ -47,11 +47,12 @@ pub struct Args {
     /// possible; without one, as fast.
     #[arg(long, value_name = "USD", allow_hyphen_values = true)]
     budget: Option<String>,
-    /// Let settings that take fewer optimizer steps than the experiment be the answer, too.
+    /// Let settings that take fewer optimizer steps than the experiment be the answer, too; with a
+    /// deadline or a budget.
     #[arg(long)]
     any_steps: bool,
-    /// A place to search at, by name or file; more than once, several. By default all that
-    /// docs/PLACES.md lists.
+    /// A place to search at under a deadline or a budget, by name or file; more than once, several.
+    /// By default all that docs/PLACES.md lists.
     #[arg(long, value_name = "NAME|FILE")]
     place: Vec<String>,
     /// Train so many samples in all, which the workers of every row share, rounded up to whole
@@ -105,8 +106,7 @@ pub struct Args {
         requires = "uncertainty"
     )]
     seed: u64,
-    /// Repetitions of each row on AWS. Without `--platform aws` of no effect:
-    /// a simulation repeats itself exactly.
+    /// Repetitions of each row on AWS; with `--platform aws`, as a simulation repeats itself exactly.
     #[arg(long, value_name = "N", hide = true)]
     trials: Option<usize>,
     /// Platform to plan for. `aws` lists every resource that it would
@@ -134,7 +134,33 @@ impl Args {
         }))
     }
 
+    /// Refuses options that would be dropped without another one.
+    fn check(&self, goal: Option<Goal>) -> Result<(), Error> {
+        let needs_goal = match self.place.first() {
+            Some(place) => Some(format!("--place {place}")),
+            None => self.any_steps.then(|| "--any-steps".to_owned()),
+        };
+        if let Some(option) = needs_goal.filter(|_| goal.is_none()) {
+            return Err(Error::Usage {
+                problem: format!("{option} needs a goal"),
+                remedy: "give --deadline TIME, --budget USD or both, or leave it out".to_owned(),
+            });
+        }
+        let is_cloud = (self.platform).is_some_and(|platform| platform.site().is_cloud());
+        if let Some(trials) = self.trials.filter(|_| !is_cloud) {
+            return Err(Error::Usage {
+                problem: format!(
+                    "--trials {trials} is of a cloud: a simulation repeats itself exactly"
+                ),
+                remedy: "give --platform aws, or leave it out".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     fn request(&self, output: Output) -> Result<Request<'_>, Error> {
+        let goal = Goal::parse(self.deadline.as_deref(), self.budget.as_deref())?;
+        self.check(goal)?;
         let asks_for_rows = self.cheapest_memory
             || self.limits
             || self.uncertainty.is_some()
@@ -144,7 +170,7 @@ impl Args {
             experiment: self.experiment.as_deref().unwrap_or(Path::new("")),
             set: &self.set,
             sweep: &self.sweep,
-            goal: Goal::parse(self.deadline.as_deref(), self.budget.as_deref())?,
+            goal,
             any_steps: self.any_steps,
             with_rows: asks_for_rows || output.json || output.verbosity > 0,
             places: &self.place,

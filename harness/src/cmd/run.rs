@@ -91,6 +91,7 @@ fn load(args: &Args) -> Result<Vec<Experiment>, Error> {
     let load = |file: &PathBuf| -> Result<Experiment, Error> {
         let experiment = Experiment::load(file, &options)?;
         runnable(&experiment)?;
+        args.selection.check_services(&experiment)?;
         Ok(experiment)
     };
     files.iter().map(load).collect()

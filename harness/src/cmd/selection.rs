@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use epochcost_experiment::{Options, PlatformKind, Services};
+use epochcost_experiment::{Experiment, Options, PlatformKind, Services};
+use epochcost_planner::error::Error;
+use epochcost_platform::Site;
 
 /// Experiments, and what is laid over them.
 #[derive(Debug, clap::Args)]
@@ -41,6 +43,28 @@ impl Selection {
             platform: self.platform,
             services: self.services,
             ..Options::default()
+        }
+    }
+}
+
+impl Selection {
+    /// Refuses services for an experiment that runs where there are none of them.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] unless it runs on this machine.
+    pub fn check_services(&self, experiment: &Experiment) -> Result<(), Error> {
+        let platform = experiment.platform;
+        match self.services {
+            Some(services) if platform.site() != Site::ThisMachine => Err(Error::Usage {
+                problem: format!(
+                    "--services {} is of the platform local, and {} runs on {}",
+                    services.as_str(),
+                    experiment.name,
+                    platform.as_str()
+                ),
+                remedy: "add --platform local, or leave it out".to_owned(),
+            }),
+            _ => Ok(()),
         }
     }
 }

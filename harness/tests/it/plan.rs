@@ -450,6 +450,15 @@ fn bad_options_are_refused_where_they_stand() {
         "--limits-within 9s | --limits",
         "--limits --limits-within soon | --limits-within | 90min",
         "--uncertainty 0 | --uncertainty",
+        // What would be dropped.
+        "--place lambda-cloud-h10 | --place lambda-cloud-h10 needs a goal | --deadline TIME",
+        "--any-steps | --any-steps needs a goal | --budget USD",
+        "--trials 3 | --trials 3 is of a cloud | --platform aws",
+        "--sweep workers=2 --sweep workers=4 | `workers` is given twice: by --sweep workers=2 and by --sweep workers=4",
+        "--sweep workers=2 --set workers=4 | `workers` is given twice | --set workers=4",
+        "--epochs 3 --sweep epochs=1,2 | `epochs` is given twice | --epochs 3",
+        "--samples 9 --set samples=8 | `samples` is given twice | --samples 9",
+        "--profile laptop --set simulation={} | `simulation` is given twice | --profile laptop",
     ]) {
         refused(arguments, &words);
     }

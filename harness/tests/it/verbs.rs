@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::support::{Scene, holds, root};
+use crate::support::{Scene, cases, holds, root};
 
 /// `epochcost dev completions bash | head -3` once ended in a panic.
 #[test]
@@ -61,6 +61,27 @@ fn a_system_is_one_line_of_the_list_and_shown_in_detail_by_name() {
     assert_eq!(found.as_array().unwrap().len(), 1);
     let unknown = scene.run("list systems sprit");
     unknown.ends(2).says(&["did you mean `spirt`?"]);
+}
+
+/// Each was once dropped, with exit code 0.
+#[test]
+fn options_that_would_be_dropped_are_refused() {
+    let smoke = root().join("experiments/smoke.yaml").display().to_string();
+    let scene = Scene::empty();
+    for ([arguments], words) in cases(&[
+        "list models lenet5 | `lenet5` cannot be shown in detail | list systems NAME",
+        "list experiments smoke | `smoke` cannot be shown in detail",
+        "list systems --directory . | --directory is searched for experiments",
+        "run SMOKE --platform sim --services real | --services real is of the platform local | runs on sim",
+        "run SMOKE --set epochs=1 --set epochs=2 | `epochs` is given twice: by --set epochs=1 and by --set epochs=2",
+        "run SMOKE --trials 2 --set trials=3 | `trials` is given twice | leave one",
+        "dev validate --leave-one-out --within 0.3 | cannot be used with",
+        "dev validate x.yaml --predict x.csv --within 0.3 | cannot be used with",
+    ]) {
+        let refused = scene.run(&arguments.replace("SMOKE", &smoke)).ends(2);
+        assert_eq!(refused.text(), "", "{arguments}");
+        refused.says(&words);
+    }
 }
 
 #[test]

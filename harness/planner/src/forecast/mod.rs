@@ -38,6 +38,7 @@ use epochcost_spec::cost::{self, CostModel, PriceBook, PriceBookError};
 use epochcost_spec::rows::Simulation;
 use epochcost_spec::shipped;
 use epochcost_spec::ui::Output;
+use epochcost_spec::yaml::overrides::Given;
 use serde::Serialize;
 
 use self::activity::Activity;
@@ -445,6 +446,7 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
         Some(run) => run.document(request.profile)?,
         None => named::read(request.experiment)?,
     };
+    document.refuse_twice(&given(request))?;
     for sweep in request.sweep {
         sweep::lay(&mut document, sweep)?;
     }
@@ -471,6 +473,29 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
     }
     on_profiles(&mut document, profile, compute)?;
     Ok(Experiment::from_document(document, &options)?)
+}
+
+/// Returns the fields that options give, in the order in which they are laid over the experiment.
+fn given(request: &Request<'_>) -> Vec<Given> {
+    let named = |path: &str, option: String| Given {
+        path: path.to_owned(),
+        option,
+    };
+    let sweeps = request.sweep.iter().filter_map(|sweep| {
+        let (field, _) = sweep.split_once('=')?;
+        Some(named(&format!("sweep.{field}"), format!("--sweep {sweep}")))
+    });
+    let work = request.work.map(|work| match work {
+        Work::Samples(count) => named("samples", format!("--samples {count}")),
+        Work::Epochs(count) => named("epochs", format!("--epochs {count}")),
+    });
+    let profile = (request.profile)
+        .map(|profile| named("simulation.profile", format!("--profile {profile}")));
+    let compute = (request.compute.first())
+        .map(|compute| named("simulation.compute", format!("--compute {compute}")));
+    let laid = work.into_iter().chain(profile).chain(compute);
+    let sets = request.set.iter().filter_map(|set| Given::set(set));
+    sweeps.chain(laid).chain(sets).collect()
 }
 
 /// Lays profiles over an experiment's own.

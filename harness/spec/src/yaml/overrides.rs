@@ -6,7 +6,68 @@ use super::error::ExperimentError;
 /// Most names in a path: no field lies deeper.
 const MOST_SEGMENTS: usize = 32;
 
+/// A field that an option gives, and the option as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Dotted path of the field.
+    pub path: String,
+    /// The option with its value.
+    pub option: String,
+}
+
+impl Given {
+    /// Returns what `--set` gives; none without a path.
+    pub fn set(assignment: &str) -> Option<Self> {
+        let (path, _) = assignment.split_once('=')?;
+        Some(Self {
+            path: path.to_owned(),
+            option: format!("--set {assignment}"),
+        })
+    }
+
+    /// Returns the field that both this and a later option give: the later one would drop the value of
+    /// this one. A swept field is given by its sweep.
+    fn lost_to<'a>(&'a self, later: &'a Self) -> Option<&'a str> {
+        let (own, other) = (self.path.as_str(), later.path.as_str());
+        let below = own.strip_prefix(other);
+        if below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+            return Some(other);
+        }
+        let swept = |path: &'a str, field: &str| path.strip_prefix(SWEEP).filter(|of| *of == field);
+        swept(own, other).or(swept(other, own))
+    }
+}
+
+/// Where swept fields stand.
+const SWEEP: &str = "sweep.";
+
 impl Document {
+    /// Refuses options that give one field twice, in the order in which they are applied: one of them
+    /// would be dropped.
+    ///
+    /// # Errors
+    /// Names the field and both options.
+    pub fn refuse_twice(&self, given: &[Given]) -> Result<(), ExperimentError> {
+        for (place, later) in given.iter().enumerate() {
+            let earlier = given[..place]
+                .iter()
+                .find_map(|one| Some((one, one.lost_to(later)?)));
+            let Some((earlier, field)) = earlier else {
+                continue;
+            };
+            let origin = Origin {
+                place: Place::Option(later.option.clone()),
+                path: field.to_owned(),
+            };
+            let field = field.strip_prefix(SWEEP).unwrap_or(field);
+            let (first, second) = (&earlier.option, &later.option);
+            let problem = format!("`{field}` is given twice: by {first} and by {second}");
+            let remedy = "leave one of them out; a sweep takes all values: --sweep workers=2,4";
+            return Err(self.error(origin, problem, remedy));
+        }
+        Ok(())
+    }
+
     /// Applies one `--set PATH=VALUE`. A path's segments are field names, list
     /// indices and `*`, which stands for every item of a list.
     ///

@@ -50,7 +50,7 @@ pub struct Args {
     markdown: bool,
     /// Also predict each author's figures from the constants that those of all other authors give, the
     /// judges' among them if no file is named.
-    #[arg(long, conflicts_with_all = ["record", "predict"])]
+    #[arg(long, conflicts_with_all = ["record", "predict", "within"])]
     leave_one_out: bool,
     /// Write the profile's scores, on the judges too, into this file, from which plans and reports say what
     /// it misses by, in the place of those that it has. Scores without single refinements are left out.
@@ -63,7 +63,7 @@ pub struct Args {
     record: Option<PathBuf>,
     /// Predict the quantities that FILE's data name before they are measured, and write them into
     /// this CSV file: value, 5th and 95th percentile.
-    #[arg(long, value_name = "CSV", requires = "files", conflicts_with_all = ["record", "cells", "markdown"])]
+    #[arg(long, value_name = "CSV", requires = "files", conflicts_with_all = ["record", "cells", "markdown", "compute", "within"])]
     predict: Option<PathBuf>,
 }
 
