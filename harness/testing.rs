@@ -1,6 +1,6 @@
 //! What the unit tests of the crates of this folder share: each takes this file in as a module of its own,
 //! of which it need not use all.
-#![allow(clippy::unwrap_used, dead_code)]
+#![allow(dead_code)]
 
 use std::array::from_fn;
 use std::fmt::Display;

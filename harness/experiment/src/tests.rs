@@ -1,14 +1,12 @@
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 
 use epochcost_spec::rows::Row;
 
 use super::document::{Document, Place, Value};
-use super::{Experiment, ExperimentError, Options};
+use super::{Experiment, ExperimentError, Options, PlatformKind};
 use crate::testing::{cases, holds};
 
-const BASE: &str = "\
+pub(crate) const BASE: &str = "\
 schema: 1
 name: test
 dataset: {name: synthetic-mnist, train: 1000, test: 100}
@@ -19,13 +17,22 @@ epochs: 2
 systems: [allreduce, {system: spirt, epochs: 7}]
 ";
 
-fn load(text: &str, set: &[&str]) -> Result<Experiment, ExperimentError> {
+pub(crate) fn load_on(
+    platform: Option<PlatformKind>,
+    text: &str,
+    set: &[&str],
+) -> Result<Experiment, ExperimentError> {
     let document = Document::parse(Path::new("test.yaml"), text.to_owned())?;
     let options = Options {
+        platform,
         set: set.iter().map(|one| (*one).to_owned()).collect(),
         ..Options::default()
     };
     Experiment::from_document(document, &options)
+}
+
+fn load(text: &str, set: &[&str]) -> Result<Experiment, ExperimentError> {
+    load_on(None, text, set)
 }
 
 fn rows(set: &[&str]) -> Vec<Row> {

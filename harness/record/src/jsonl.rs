@@ -168,8 +168,6 @@ fn in_one_line(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn row(number: u32) -> serde_json::Value {

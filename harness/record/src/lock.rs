@@ -111,8 +111,6 @@ fn holder(file: &mut File) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

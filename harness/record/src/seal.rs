@@ -98,8 +98,6 @@ pub(super) const UNSEALED: &str = "it ends without its checksum, the field `sha2
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     /// Every change of one bit, and that of its line end's neighbour, is found.

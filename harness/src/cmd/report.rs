@@ -235,8 +235,6 @@ fn relative(from: &Path, to: &Path) -> Result<PathBuf, Error> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

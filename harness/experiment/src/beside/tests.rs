@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use epochcost_judge::audit;
 use epochcost_spec::formula::{Beside, Cell, Formula, Instance};
 

@@ -1,37 +1,24 @@
-#![allow(clippy::unwrap_used)]
-
-use std::path::Path;
-
 use epochcost_platform::simulator;
 use epochcost_spec::rows::Row;
 
 use super::*;
-use crate::document::Document;
+use crate::PlatformKind;
 use crate::testing::{cases, holds};
-use crate::{Experiment, Options, PlatformKind};
+use crate::tests::{BASE, load_on};
 
-const BASE: &str = "\
-schema: 1
-name: test
-dataset: {name: synthetic-mnist, train: 1000, test: 100}
-model: lenet5
-workers: 2
-batch_size: 10
-epochs: 1
-systems: [allreduce, gpu_baseline]
-";
-
+/// The rows of a system of functions and of one of instances.
 fn load(line: &str, platform: PlatformKind) -> Result<Vec<Row>, ExperimentError> {
-    load_text(format!("{BASE}{line}\n"), platform)
+    load_systems("[allreduce, gpu_baseline]", line, platform)
 }
 
-fn load_text(text: String, platform: PlatformKind) -> Result<Vec<Row>, ExperimentError> {
-    let document = Document::parse(Path::new("test.yaml"), text)?;
-    let options = Options {
-        platform: Some(platform),
-        ..Options::default()
-    };
-    Ok(Experiment::from_document(document, &options)?.rows)
+fn load_systems(
+    systems: &str,
+    line: &str,
+    platform: PlatformKind,
+) -> Result<Vec<Row>, ExperimentError> {
+    let (before, _) = BASE.split_once("systems: ").unwrap();
+    let text = format!("{before}systems: {systems}\n{line}\n");
+    Ok(load_on(Some(platform), &text, &[])?.rows)
 }
 
 fn local(line: &str) -> Sandbox {
@@ -101,9 +88,8 @@ fn a_simulation_takes_the_account_and_has_its_own_network() {
     let row = load(line, simulator()).unwrap().remove(0);
     assert!(row.sandbox.is_default());
     assert_eq!(row.constants["function.concurrency_limit"].value, 3.0);
-    let twice = "systems: [{system: allreduce, constants: {function.concurrency_limit: {value: 4, assumed: a test}}}]";
-    let text = BASE.replace("systems: [allreduce, gpu_baseline]", twice);
-    let text = format!("{text}account: {{concurrency_limit: 3}}\n");
-    let error = load_text(text, simulator()).unwrap_err();
+    let twice = "[{system: allreduce, constants: {function.concurrency_limit: {value: 4, assumed: a test}}}]";
+    let line = "account: {concurrency_limit: 3}";
+    let error = load_systems(twice, line, simulator()).unwrap_err();
     holds(error, &["the same value"]);
 }

@@ -99,8 +99,6 @@ pub fn spread(values: &[f64], is_percentage: bool) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use epochcost_kernels::hash;
     use proptest::prelude::*;
 

@@ -8,6 +8,8 @@ mod activity;
 mod alone;
 mod answer;
 mod cloud;
+#[cfg(test)]
+mod described;
 mod epochs;
 mod estimate;
 mod frontier;

@@ -212,8 +212,6 @@ impl Interval {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::path::Path;
 
     use epochcost_experiment::{Experiment, Options};

@@ -262,7 +262,6 @@ fn started(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use uuid::Uuid;
 
     use super::*;

@@ -165,7 +165,6 @@ fn requests(dimension: &str, outcome: &TrialOutcome) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
     use epochcost_aws::logs::{Line, Streams};

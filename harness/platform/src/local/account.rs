@@ -177,7 +177,6 @@ impl Caller {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn admission(concurrency_limit: u32, scaling_per_10_s: u32) -> Admission {

@@ -59,8 +59,6 @@ fn least_mb(row: &Row) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::local::tests::{job, row};
     use crate::testing::holds;

@@ -298,7 +298,6 @@ fn read_lines(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     type Lines = Arc<Mutex<Vec<String>>>;

@@ -1,5 +1,4 @@
 //! Functions of a real worker, called one by one.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

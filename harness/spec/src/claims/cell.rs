@@ -96,8 +96,6 @@ impl Visitor<'_> for CellVisitor {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

@@ -69,8 +69,6 @@ pub fn instance_usd(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     /// The table's own inputs give its own costs of a function and of a GPU.

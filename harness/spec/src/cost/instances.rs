@@ -57,8 +57,6 @@ pub fn with_gpus(book: &PriceBook, count: usize) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::cost::Price;
 

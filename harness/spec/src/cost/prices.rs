@@ -240,8 +240,6 @@ impl PriceBook {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::testing::{cases, holds};
 

@@ -103,7 +103,6 @@ pub fn tail(output: &[String], count: usize) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use proptest::collection::vec;
     use proptest::prelude::*;
 

@@ -287,7 +287,6 @@ fn is_plain(number: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use proptest::option;
     use proptest::prelude::*;
 

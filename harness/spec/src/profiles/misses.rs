@@ -167,7 +167,6 @@ fn whole(profile: &str) -> Vec<Headline> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::profiles::{DEFAULT, shipped};
     use crate::testing::holds;

@@ -123,8 +123,6 @@ pub fn device(simulation: &Simulation, row: &Row) -> Device {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn shipped() -> impl Iterator<Item = Profile<Constant>> {

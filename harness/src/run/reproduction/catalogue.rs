@@ -114,8 +114,6 @@ impl Catalogue {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn catalogue(files: &[&str]) -> (tempfile::TempDir, Result<Catalogue, Error>) {

@@ -264,8 +264,6 @@ pub(super) fn leads(goal: Goal, own: &[Option<Price>], other: &[Option<Price>]) 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use epochcost_kernels::hash;
     use proptest::prelude::*;
 

@@ -151,8 +151,6 @@ fn refused(option: &str, text: &str, wanted: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;

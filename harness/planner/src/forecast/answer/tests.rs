@@ -1,44 +1,27 @@
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use epochcost_experiment::{Document, Options};
 use epochcost_kernels::hash;
-use epochcost_platform::simulator;
 use epochcost_spec::cost::CostModel;
 
 use super::bench::Figures;
 use super::bounds::Before;
 use super::*;
+use crate::forecast::described;
 use crate::forecast::places::{Draw, Site};
 
 /// A described model on little data: every setting can be simulated whole.
 fn experiment(samples: usize, epochs: usize) -> Experiment {
-    let text = format!(
-        "schema: 1\nname: mine\nplatform: sim\ndataset: {{samples: {samples}, test: 10, \
-         bytes_per_sample: 3073}}\nmodels:\n  - {{name: mine, parameters: 2000000, \
-         flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}}\nmodel: mine\nworkers: 4\n\
-         batch_size: 64\nepochs: {epochs}\nsystems: [scatterreduce, gpu_baseline]\n"
-    );
-    expanded(Document::parse(Path::new("mine.yaml"), text).unwrap(), true)
+    of_systems(samples, epochs, "[scatterreduce, gpu_baseline]", true)
 }
 
-fn expanded(document: Document, keeps_impossible: bool) -> Experiment {
-    let options = Options {
-        platform: Some(simulator()),
-        keeps_impossible,
-        ..Options::default()
-    };
-    Experiment::from_document(document, &options).unwrap()
-}
-
-/// An experiment with other values of some of its fields.
-fn changed(mut experiment: Experiment, fields: &[(&str, &str)], keeps: bool) -> Experiment {
-    for (field, value) in fields {
-        (experiment.document.set_option("test", field, value)).unwrap();
-    }
-    expanded(experiment.document, keeps)
+fn of_systems(samples: usize, epochs: usize, systems: &str, keeps: bool) -> Experiment {
+    let [samples, epochs] = [samples, epochs].map(|number| number.to_string());
+    let fields = [
+        ("dataset.samples", &*samples),
+        ("epochs", &epochs),
+        ("systems", systems),
+    ];
+    described::experiment(&fields, keeps)
 }
 
 /// Few places, so that a grid is small enough to enumerate.
@@ -204,7 +187,7 @@ fn all_systems(samples: usize, epochs: usize) -> Experiment {
         .filter(|name| *name != "kubeml")
         .collect();
     let list = format!("[{}]", names.join(", "));
-    changed(experiment(samples, epochs), &[("systems", &list)], true)
+    of_systems(samples, epochs, &list, true)
 }
 
 /// No setting takes less than its bound, of any system.
@@ -241,8 +224,7 @@ fn nothing_is_faster_or_cheaper_than_its_bound() {
 /// A setting that is simulated in part meets the limits of the whole.
 #[test]
 fn a_workflow_that_is_too_long_is_impossible_though_its_parts_are_short() {
-    let experiment = experiment(4 * 64 * 2_000, 1);
-    let world = World::few(changed(experiment, &[("systems", "[spirt]")], false));
+    let world = World::few(of_systems(4 * 64 * 2_000, 1, "[spirt]", false));
     let points = world.points();
     let paper = |point: &&Point| {
         let job = &point.row.job;
@@ -357,17 +339,20 @@ fn kept_objects_of_a_long_training_are_paid_for() {
 }
 
 /// SPIRT with a described model of so many parameters, and operations and bytes of a sample.
-fn of_spirt(samples: usize, [parameters, flops, bytes]: [f64; 3]) -> Experiment {
-    let text = format!(
-        "schema: 1\nname: mine\nplatform: sim\ndataset: {{samples: {samples}, test: 0, \
-         bytes_per_sample: 3073}}\nmodels:\n  - {{name: mine, parameters: {parameters}, \
-         flops_per_sample: {flops:e}, activation_bytes_per_sample: {bytes}}}\nmodel: mine\n\
-         workers: 4\nbatch_size: 4\nepochs: 1\nsystems: [spirt]\n"
-    );
-    expanded(
-        Document::parse(Path::new("mine.yaml"), text).unwrap(),
-        false,
-    )
+fn of_spirt(samples: usize, model: [f64; 3], more: &[(&str, &str)]) -> Experiment {
+    let samples = samples.to_string();
+    let [parameters, flops, bytes] = model.map(|number| number.to_string());
+    let mut fields = vec![
+        ("dataset.samples", &*samples),
+        ("dataset.test", "0"),
+        ("models.0.parameters", &parameters),
+        ("models.0.flops_per_sample", &flops),
+        ("models.0.activation_bytes_per_sample", &bytes),
+        ("batch_size", "4"),
+        ("systems", "[spirt]"),
+    ];
+    fields.extend(more);
+    described::experiment(&fields, false)
 }
 
 /// Functions that an account's limit keeps from running at once are carried on from as many as
@@ -375,10 +360,8 @@ fn of_spirt(samples: usize, [parameters, flops, bytes]: [f64; 3]) -> Experiment 
 /// the answer names one, which is settled.
 #[test]
 fn a_fan_out_beyond_the_limit_is_carried_on() {
-    let world = World::at(
-        &["lambda-x86"],
-        of_spirt(28000, [20000.0, 5.0e+8, 1048576.0]),
-    );
+    let experiment = of_spirt(28000, [20000.0, 5.0e+8, 1048576.0], &[]);
+    let world = World::at(&["lambda-x86"], experiment);
     let (bench, points) = (world.bench(), world.points());
     let wanted = |point: &&Point| {
         let row = &point.row;
@@ -400,7 +383,8 @@ fn a_fan_out_beyond_the_limit_is_carried_on() {
 #[test]
 fn no_figure_is_carried_on_from_a_longer_part_that_ends_sooner() {
     let names = ["lambda-x86", "lambda-x86-s3-express"];
-    let world = World::at(&names, of_spirt(50000, [294912.0, 1.068e+10, 98850000.0]));
+    let experiment = of_spirt(50000, [294912.0, 1.068e+10, 98850000.0], &[]);
+    let world = World::at(&names, experiment);
     let (bench, points) = (world.bench(), world.points());
     let wanted = |point: &&Point| {
         let job = &point.row.job;
@@ -453,9 +437,9 @@ fn partial_simulations_are_carried_on_to_the_whole() {
 /// longer than the whole is simulated.
 #[test]
 fn epochs_of_several_rounds_are_carried_on() {
-    let experiment = of_spirt(6_400, [20_000.0, 5.0e+8, 1_048_576.0]);
     let fields = [("settings", "{rounds_per_epoch: 2}"), ("epochs", "24")];
-    let world = World::at(&["lambda-x86"], changed(experiment, &fields, false));
+    let experiment = of_spirt(6_400, [20_000.0, 5.0e+8, 1_048_576.0], &fields);
+    let world = World::at(&["lambda-x86"], experiment);
     let bench = world.bench();
     let mut compared = 0;
     for point in &world.points() {
@@ -476,12 +460,8 @@ fn epochs_of_several_rounds_are_carried_on() {
 fn every_setting_shares_the_work() {
     let world = World::few(experiment(2_560, 1));
     let points = world.points();
-    let asked = world
-        .experiment
-        .rows
-        .iter()
-        .map(|row| work::samples(&row.job));
-    let asked = asked.max().unwrap();
+    let rows = world.experiment.rows.iter();
+    let asked = rows.map(|row| work::samples(&row.job)).max().unwrap();
     for point in &points {
         let job = &point.row.job;
         let samples = work::samples(job);

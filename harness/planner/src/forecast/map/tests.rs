@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use super::svg::between;
 use super::*;
 use crate::forecast::places::sites;

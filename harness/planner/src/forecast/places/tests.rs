@@ -1,9 +1,5 @@
-#![allow(clippy::unwrap_used)]
-
-use epochcost_experiment::{Document, Experiment, Options};
-use epochcost_platform::simulator;
-
 use super::*;
+use crate::forecast::described;
 use crate::testing::{cases, holds};
 
 #[test]
@@ -77,18 +73,7 @@ fn a_place_of_ones_own_needs_no_code() {
 }
 
 fn stands(simulation: &str) -> Simulation {
-    let text = format!(
-        "schema: 1\nname: mine\nplatform: sim\nsimulation: {simulation}\ndataset: {{samples: 1000, \
-         test: 10, bytes_per_sample: 3073}}\nmodels:\n  - {{name: mine, parameters: 2000000, \
-         flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}}\nmodel: mine\nworkers: 4\n\
-         batch_size: 64\nepochs: 1\nsystems: [scatterreduce]\n"
-    );
-    let document = Document::parse(Path::new("mine.yaml"), text).unwrap();
-    let options = Options {
-        platform: Some(simulator()),
-        ..Options::default()
-    };
-    let experiment = Experiment::from_document(document, &options).unwrap();
+    let experiment = described::experiment(&[("simulation", simulation)], false);
     experiment.simulation.unwrap()
 }
 

@@ -549,8 +549,6 @@ fn early(status: ExitStatus, steps: usize, taken: usize, faults: &[String], log:
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::testing::{holds, lacks};
 

@@ -303,8 +303,6 @@ fn number(text: &str, values: &BTreeMap<&str, &str>, name: &str) -> Result<Optio
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -180,8 +180,6 @@ impl Fitted {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use epochcost_simulator::profile::ComputeOrigin;
 
 use super::super::tests::machine;

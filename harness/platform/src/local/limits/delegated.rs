@@ -75,7 +75,6 @@ fn refused(home: &Path, controller: &str, error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::testing::holds;
 

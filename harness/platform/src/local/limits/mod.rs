@@ -198,7 +198,6 @@ impl Confinement {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use group::hold;
     use std::path::PathBuf;

@@ -98,8 +98,6 @@ fn what(text: &str) -> Option<What> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::testing::holds;
 

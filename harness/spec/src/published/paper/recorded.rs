@@ -163,8 +163,6 @@ fn quoted(cell: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::testing::holds;
 

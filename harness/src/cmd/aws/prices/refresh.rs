@@ -124,7 +124,6 @@ fn differences(new: &[Price], old: &PriceBook) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// One price that the API does not say for certain keeps nobody from the others.

@@ -1,5 +1,4 @@
 //! Calibrations towards rows whose constants are known.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 
