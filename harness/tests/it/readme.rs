@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Scene, files_of, items, root, shipped};
 
-const RECORD: &str = "results/records/2026-11-29-answer.json";
+const RECORD: &str = "results/records/2026-11-30-answer.json";
 const EXPERIMENT: &str = "experiments/cost-performance/answer.yaml";
 
 fn record() -> Value {
