@@ -106,19 +106,18 @@ mod with_clients {
         let sum: f64 = lines.iter().map(|line| line["usd"].as_f64().unwrap()).sum();
         assert!((usd(&plan) - sum).abs() < 1e-9 && sum > 0.0);
         for line in lines {
-            let (quantity, each) = (line["quantity"].as_f64(), line["unit_usd"].as_f64());
-            let product = quantity.unwrap() * each.unwrap();
-            let usd = line["usd"].as_f64().unwrap();
-            assert!((usd - product).abs() < 1e-12, "{line}");
+            let [usd, quantity, each] =
+                ["usd", "quantity", "unit_usd"].map(|field| line[field].as_f64().unwrap());
+            assert!((usd - quantity * each).abs() < 1e-12, "{line}");
         }
         let resources = plan["resources"].as_array().unwrap();
         let count = |kind: &str| -> u64 {
             let of = resources.iter().filter(|resource| resource["kind"] == kind);
             of.map(|resource| resource["count"].as_u64().unwrap()).sum()
         };
-        assert_eq!((count("bucket"), count("state_machine")), (2, 1));
+        assert_eq!(["bucket", "state_machine"].map(count), [2, 1]);
         // SPIRT's nine, MLLess's two, and one each of LambdaML's.
-        assert_eq!((count("function"), count("log_group")), (13, 13));
+        assert_eq!(["function", "log_group"].map(count), [13, 13]);
         // SPIRT's hosts need a network, and its functions the ways out of it.
         let network = ["vpc", "internet_gateway", "subnet", "endpoint"];
         assert_eq!(network.map(count), [1, 1, 1, 3]);

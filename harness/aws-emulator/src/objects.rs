@@ -94,16 +94,17 @@ mod tests {
 
     #[test]
     fn requests_are_charged_by_what_they_ask() {
-        let of = |method: Method, uri: &str| dimension(&method, &uri.parse().unwrap());
-        assert_eq!(of(Method::PUT, "/bucket/key"), Some("s3_put"));
-        assert_eq!(of(Method::GET, "/bucket/a/key"), Some("s3_get"));
-        assert_eq!(of(Method::HEAD, "/bucket/key"), Some("s3_get"));
-        assert_eq!(
-            of(Method::GET, "/bucket?list-type=2&prefix=a"),
-            Some("s3_list")
-        );
-        assert_eq!(of(Method::GET, "/bucket/?list-type=2"), Some("s3_list"));
-        assert_eq!(of(Method::POST, "/bucket?delete"), None);
-        assert_eq!(of(Method::DELETE, "/bucket/key"), None);
+        for (method, uri, expected) in [
+            (Method::PUT, "/bucket/key", Some("s3_put")),
+            (Method::GET, "/bucket/a/key", Some("s3_get")),
+            (Method::HEAD, "/bucket/key", Some("s3_get")),
+            (Method::GET, "/bucket?list-type=2&prefix=a", Some("s3_list")),
+            (Method::GET, "/bucket/?list-type=2", Some("s3_list")),
+            (Method::POST, "/bucket?delete", None),
+            (Method::DELETE, "/bucket/key", None),
+        ] {
+            let found = dimension(&method, &uri.parse().unwrap());
+            assert_eq!(found, expected, "{method} {uri}");
+        }
     }
 }

@@ -96,16 +96,16 @@ mod tests {
     use super::*;
     use crate::resource::BucketSpec;
 
-    fn specs() -> Vec<Spec> {
-        vec![Spec::Bucket(BucketSpec {
-            name: "b".into(),
+    fn bucket(name: &str) -> [Spec; 1] {
+        [Spec::Bucket(BucketSpec {
+            name: name.into(),
             needed_s: None,
             objects: Vec::new(),
         })]
     }
 
     fn ask(consent: Consent, text: &str) -> Result<Approval, AwsError> {
-        let addresses = specs().iter().map(Spec::address).collect::<Vec<_>>();
+        let addresses = bucket("b").map(|spec| spec.address());
         Approval::ask(addresses, consent, || Some(text.to_owned()))
     }
 
@@ -138,12 +138,7 @@ mod tests {
     #[test]
     fn consent_to_one_thing_is_none_to_another() {
         let approval = ask(Consent::Given, "").unwrap();
-        assert!(approval.covers(&specs()).is_ok());
-        let another = [Spec::Bucket(BucketSpec {
-            name: "c".into(),
-            needed_s: None,
-            objects: Vec::new(),
-        })];
-        assert!(approval.covers(&another).is_err());
+        assert!(approval.covers(&bucket("b")).is_ok());
+        assert!(approval.covers(&bucket("c")).is_err());
     }
 }

@@ -99,11 +99,10 @@ mod tests {
     fn the_policy_allows_every_action_once_and_no_wildcard() {
         let policy = caller_policy("aws");
         let statements = policy["Statement"].as_array().unwrap();
-        let actions: Vec<&str> = statements
+        let actions = statements
             .iter()
-            .flat_map(|one| one["Action"].as_array().unwrap())
-            .map(|action| action.as_str().unwrap())
-            .collect();
+            .flat_map(|one| one["Action"].as_array().unwrap());
+        let actions: Vec<&str> = actions.map(|action| action.as_str().unwrap()).collect();
         let distinct: BTreeSet<&str> = actions.iter().copied().collect();
         assert_eq!(distinct.len(), actions.len());
         assert_eq!(distinct, calls::actions().into_iter().collect());

@@ -368,7 +368,7 @@ pub enum AwsError {
     },
     /// The lease was not renewed in time: what the run pays for is being removed.
     #[error(
-        "the run's lease ended at {until}: this machine slept, or had no network\n  = help: what the run paid for is being removed; `--resume` with its `--out` goes on with what is missing"
+        "the run's lease ended at {until}: this machine slept, or had no network\n  = help: what the run paid for is being removed; `run --resume` with its `--out` goes on with what is missing"
     )]
     LeaseEnded {
         /// When it ended.
@@ -576,48 +576,40 @@ mod tests {
         let pending = "The operation cannot be performed at this time. The function is currently in \
                        the following state: Pending";
         let conflict = "ResourceConflictException";
+        use Cause::{Account, Capacity, Exists, InUse, NotFound, Other, Passing};
+        use Cause::{Quota, Settings, Throttled, Unrecognised};
         let known = [
-            ("InvalidParameterCombination", 400, plan, Cause::Account),
-            ("PendingVerification", 400, "", Cause::Account),
-            ("NotSignedUp", 403, "", Cause::Account),
-            ("RegionDisabledException", 403, "", Cause::Account),
-            (INVALID, 400, memory, Cause::Quota),
-            ("ValidationException", 400, older, Cause::Quota),
-            (INVALID, 400, kms, Cause::Passing),
-            (INVALID, 400, ec2, Cause::Passing),
-            (INVALID, 400, "Unzipped size must be smaller", Cause::Other),
-            (conflict, 409, pending, Cause::InUse),
-            (conflict, 409, "Function already exist: f", Cause::Exists),
-            ("MaxSpotInstanceCountExceeded", 400, "", Cause::Quota),
-            ("VolumeLimitExceeded", 400, "", Cause::Quota),
-            ("RulesPerSecurityGroupLimitExceeded", 400, "", Cause::Quota),
-            ("ExecutionLimitExceeded", 400, "", Cause::Quota),
-            ("ENILimitReachedException", 502, "", Cause::Quota),
-            (
-                "SubnetIPAddressLimitReachedException",
-                502,
-                "",
-                Cause::Quota,
-            ),
-            ("LimitExceededException", 400, "", Cause::Quota),
-            ("Unsupported", 400, "", Cause::Capacity),
-            ("InsufficientInstanceCapacity", 500, "", Cause::Capacity),
-            (
-                "InsufficientFreeAddressesInSubnet",
-                400,
-                "",
-                Cause::Capacity,
-            ),
-            ("ReservationCapacityExceeded", 400, "", Cause::Capacity),
-            ("Client.RequestLimitExceeded", 503, "", Cause::Throttled),
-            ("EC2ThrottledException", 502, "", Cause::Throttled),
-            ("InvalidGroup.InUse", 400, "", Cause::InUse),
-            ("InvalidVpcEndpointId.NotFound", 400, "", Cause::NotFound),
-            ("OperationAborted", 409, "", Cause::Passing),
-            ("EntityTemporarilyUnmodifiable", 409, "", Cause::Passing),
-            ("RequestTooLargeException", 413, "", Cause::Settings),
-            ("RequestTimeTooSkewed", 403, "", Cause::Unrecognised),
-            ("InvalidParameterCombination", 400, "", Cause::Other),
+            ("InvalidParameterCombination", 400, plan, Account),
+            ("PendingVerification", 400, "", Account),
+            ("NotSignedUp", 403, "", Account),
+            ("RegionDisabledException", 403, "", Account),
+            (INVALID, 400, memory, Quota),
+            ("ValidationException", 400, older, Quota),
+            (INVALID, 400, kms, Passing),
+            (INVALID, 400, ec2, Passing),
+            (INVALID, 400, "Unzipped size must be smaller", Other),
+            (conflict, 409, pending, InUse),
+            (conflict, 409, "Function already exist: f", Exists),
+            ("MaxSpotInstanceCountExceeded", 400, "", Quota),
+            ("VolumeLimitExceeded", 400, "", Quota),
+            ("RulesPerSecurityGroupLimitExceeded", 400, "", Quota),
+            ("ExecutionLimitExceeded", 400, "", Quota),
+            ("ENILimitReachedException", 502, "", Quota),
+            ("SubnetIPAddressLimitReachedException", 502, "", Quota),
+            ("LimitExceededException", 400, "", Quota),
+            ("Unsupported", 400, "", Capacity),
+            ("InsufficientInstanceCapacity", 500, "", Capacity),
+            ("InsufficientFreeAddressesInSubnet", 400, "", Capacity),
+            ("ReservationCapacityExceeded", 400, "", Capacity),
+            ("Client.RequestLimitExceeded", 503, "", Throttled),
+            ("EC2ThrottledException", 502, "", Throttled),
+            ("InvalidGroup.InUse", 400, "", InUse),
+            ("InvalidVpcEndpointId.NotFound", 400, "", NotFound),
+            ("OperationAborted", 409, "", Passing),
+            ("EntityTemporarilyUnmodifiable", 409, "", Passing),
+            ("RequestTooLargeException", 413, "", Settings),
+            ("RequestTimeTooSkewed", 403, "", Unrecognised),
+            ("InvalidParameterCombination", 400, "", Other),
         ];
         for (code, status, message, expected) in known {
             let cause = Cause::of_answer(code, Some(status), message);
@@ -639,10 +631,14 @@ mod tests {
     #[test]
     fn unknown_refusals_are_the_trials() {
         let of = |code: &str| AwsError::refused("do", code.to_owned(), String::new());
-        assert!(of("NeverSeenBefore").is_the_trials());
-        assert!(of("VolumeLimitExceeded").is_the_trials());
-        assert!(!of("AccessDenied").is_the_trials());
-        assert!(!of("ExpiredToken").is_the_trials());
+        for (code, expected) in [
+            ("NeverSeenBefore", true),
+            ("VolumeLimitExceeded", true),
+            ("AccessDenied", false),
+            ("ExpiredToken", false),
+        ] {
+            assert_eq!(of(code).is_the_trials(), expected, "{code}");
+        }
         let (limit_usd, spent_usd) = (1.0, 2.0);
         let spent = AwsError::Spent {
             limit_usd,

@@ -321,18 +321,8 @@ fn parse(text: &str) -> Result<(Vec<Event>, usize), String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::RunId;
+    use crate::deployment::tests::scope;
     use crate::resource::Kind;
-
-    fn scope() -> Scope {
-        Scope {
-            run: RunId::new(1),
-            partition: "aws".into(),
-            account: "123456789012".into(),
-            region: "us-east-1".into(),
-            expires: "2026-11-21T13:00:00Z".parse().unwrap(),
-        }
-    }
 
     fn address(name: &str) -> Address {
         Address {
@@ -358,11 +348,8 @@ mod tests {
             std::fs::write(&path, &text[..cut]).unwrap();
             let lines = text[..cut].matches('\n').count();
             let mut resumed = Journal::resume(&path).unwrap();
-            let outstanding: Vec<_> = resumed
-                .outstanding()
-                .iter()
-                .map(|a| a.name.as_str())
-                .collect();
+            let outstanding = resumed.outstanding();
+            let outstanding: Vec<_> = outstanding.iter().map(|a| a.name.as_str()).collect();
             let expected: &[&str] = [&[][..], &["a"], &["a"], &["a", "b"], &["b"]][lines - 1];
             assert_eq!(outstanding, expected, "cut at {cut}");
             resumed.intends(&address("c")).unwrap();
@@ -414,11 +401,12 @@ mod tests {
         Journal::begin(&path, scope()).unwrap();
         assert!(Journal::begin(&path, scope()).is_err());
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, format!("{text}{{\"event\":\"burns\"}}\n")).unwrap();
-        let error = Journal::resume(&path).err().unwrap().to_string();
-        assert!(error.contains("line 2"), "{error}");
-        std::fs::write(&path, text.replace("\"version\":1", "\"version\":2")).unwrap();
-        let error = Journal::resume(&path).err().unwrap().to_string();
-        assert!(error.contains("version 2"), "{error}");
+        let unknown = format!("{text}{{\"event\":\"burns\"}}\n");
+        let later = text.replace("\"version\":1", "\"version\":2");
+        for (damaged, says) in [(unknown, "line 2"), (later, "version 2")] {
+            std::fs::write(&path, damaged).unwrap();
+            let error = Journal::resume(&path).err().unwrap().to_string();
+            assert!(error.contains(says), "{error}");
+        }
     }
 }

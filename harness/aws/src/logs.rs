@@ -190,10 +190,8 @@ mod tests {
         let mut reader = LogReader::default();
         let from = |reader: &LogReader, now| -> Vec<i64> {
             let windows = reader.windows(&groups, since, now);
-            windows
-                .iter()
-                .map(|(_, from)| from.as_millisecond())
-                .collect()
+            let from = windows.iter().map(|(_, from)| from.as_millisecond());
+            from.collect()
         };
         assert_eq!(from(&reader, now), [0, 0]);
         reader.whole_at = Some(now + WHOLE_INTERVAL);
@@ -206,26 +204,23 @@ mod tests {
     #[test]
     fn late_and_repeated_lines_find_their_place_once() {
         let mut reader = LogReader::default();
-        let mut seen = BTreeSet::new();
-        for (id, at_ms, text) in [("1", 10, "b"), ("2", 20, "d\n"), ("1", 10, "b")] {
-            reader.take(&mut seen, id, "s", Some(at_ms), Some(text));
-        }
-        assert_eq!(reader.repeated(), 1);
+        let first = [("1", 10, "b"), ("2", 20, "d\n"), ("1", 10, "b")];
         // The next poll finds the first two again, and two more.
-        let mut seen = BTreeSet::new();
-        for (id, at_ms, text) in [
+        let next = [
             ("1", 10, "b"),
             ("3", 5, "a"),
             ("4", 10, "c"),
             ("2", 20, "d"),
-        ] {
-            reader.take(&mut seen, id, "s", Some(at_ms), Some(text));
+        ];
+        for poll in [&first[..], &next] {
+            let mut seen = BTreeSet::new();
+            for (id, at_ms, text) in poll {
+                reader.take(&mut seen, id, "s", Some(*at_ms), Some(text));
+            }
+            assert_eq!(reader.repeated(), 1);
         }
-        assert_eq!(reader.repeated(), 1);
-        let texts: Vec<&str> = reader.streams()["s"]
-            .iter()
-            .map(|l| l.text.as_str())
-            .collect();
+        let lines = &reader.streams()["s"];
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["a", "b", "c", "d"]);
     }
 }

@@ -157,41 +157,43 @@ mod tests {
         rows
     }
 
-    fn endpoints(rows: &[Training]) -> Vec<EndpointService> {
-        let specs = shared(&scope(), rows, Vec::new()).unwrap();
-        let services = specs.iter().filter_map(|spec| match spec {
+    /// What all trials of systems share.
+    fn specs(systems: &[&str]) -> Vec<Spec> {
+        shared(&scope(), &of_systems(systems), Vec::new()).unwrap()
+    }
+
+    fn endpoints(systems: &[&str]) -> Vec<EndpointService> {
+        let service = |spec| match spec {
             Spec::Endpoint(endpoint) => Some(endpoint.service),
             _ => None,
-        });
-        services.collect()
+        };
+        specs(systems).into_iter().filter_map(service).collect()
     }
 
     /// Functions must reach hosts; what needs no hosts needs no network.
     #[test]
     fn only_runs_with_hosts_of_services_have_a_network() {
         use EndpointService::{Functions, Objects, Workflows};
+        use Kind::{Endpoint, InternetGateway, Subnet, Vpc};
         let kinds = |systems: &[&str]| -> Vec<Kind> {
-            let specs = shared(&scope(), &of_systems(systems), Vec::new()).unwrap();
+            let specs = specs(systems);
             specs.iter().map(|spec| spec.address().kind).collect()
         };
         let without = kinds(&["allreduce", "gpu_baseline"]);
-        for kind in [
-            Kind::Vpc,
-            Kind::InternetGateway,
-            Kind::Subnet,
-            Kind::Endpoint,
-        ] {
+        let with = kinds(&["allreduce", "spirt"]);
+        for kind in [Vpc, InternetGateway, Subnet, Endpoint] {
             assert!(!without.contains(&kind), "{kind}");
-            assert!(kinds(&["allreduce", "spirt"]).contains(&kind), "{kind}");
+            assert!(with.contains(&kind), "{kind}");
         }
         // Whatever a run has ends with its lease.
         assert!(without.contains(&Kind::Switch));
-        assert_eq!(endpoints(&of_systems(&["allreduce"])), []);
-        let spirt = of_systems(&["spirt"]);
-        assert_eq!(endpoints(&spirt), [Objects, Functions, Workflows]);
-        assert!(addresses(&scope(), &spirt).unwrap().iter().any(|address| {
-            address.kind == Kind::Vpc && address.name == scope().run.name("network")
-        }));
+        assert_eq!(endpoints(&["allreduce"]), []);
+        assert_eq!(endpoints(&["spirt"]), [Objects, Functions, Workflows]);
+        let mut all = addresses(&scope(), &of_systems(&["spirt"]))
+            .unwrap()
+            .into_iter();
+        let network = scope().run.name("network");
+        assert!(all.any(|address| address.kind == Vpc && address.name == network));
     }
 
     /// Functions of rows with hosts are in the network, those of others are
@@ -210,21 +212,15 @@ mod tests {
             row.uses_tensor_store = inside;
             row.uses_queue = inside;
             let specs = of_trial(&scope(), &row, trial_index, &package).unwrap();
-            let networks: Vec<_> = specs
-                .iter()
-                .filter_map(|spec| match spec {
-                    Spec::Function(function) => Some(&function.network),
-                    _ => None,
-                })
-                .collect();
+            let network = |spec| match spec {
+                Spec::Function(function) => Some(function.network),
+                _ => None,
+            };
+            let networks: Vec<_> = specs.into_iter().filter_map(network).collect();
             assert!(!networks.is_empty());
             for network in networks {
-                let subnet = network.as_ref().map(|network| network.subnet.clone());
-                assert_eq!(
-                    subnet,
-                    inside.then(|| scope().run.name("network")),
-                    "{system}"
-                );
+                let expected = inside.then(|| scope().run.name("network"));
+                assert_eq!(network.map(|of| of.subnet), expected, "{system}");
             }
         }
     }
@@ -243,15 +239,13 @@ mod tests {
         for spec in instances {
             assert!(matches!(spec, Spec::Instance(instance) if instance.subnet == within));
         }
-        let specs = shared(&scope(), &rows, Vec::new()).unwrap();
-        let types = specs.iter().find_map(|spec| match spec {
-            Spec::Subnet(subnet) => Some(subnet.instance_types.clone()),
+        let mut specs = specs(&["spirt", "gpu_baseline"]).into_iter();
+        let types = specs.find_map(|spec| match spec {
+            Spec::Subnet(subnet) => Some(subnet.instance_types),
             _ => None,
         });
         assert_eq!(types.unwrap(), ["g4dn.xlarge", SERVICE_INSTANCE]);
-        assert_eq!(
-            subnet(&scope(), &of_systems(&["gpu_baseline"])).unwrap(),
-            None
-        );
+        let without = of_systems(&["gpu_baseline"]);
+        assert_eq!(subnet(&scope(), &without).unwrap(), None);
     }
 }

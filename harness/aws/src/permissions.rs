@@ -178,39 +178,52 @@ mod tests {
     use super::*;
 
     fn scope() -> Scope {
+        of_run(0xab)
+    }
+
+    fn of_run(run: u64) -> Scope {
         Scope {
-            run: RunId::new(0xab),
-            partition: "aws".into(),
-            account: "123456789012".into(),
+            run: RunId::new(run),
             region: "eu-west-1".into(),
-            expires: "2026-11-21T13:00:00Z".parse().unwrap(),
+            ..crate::deployment::tests::scope()
         }
+    }
+
+    /// Fails unless the policy allows the action on the run's own resource, and not on that of another run.
+    #[track_caller]
+    fn own_alone(policy: &Policy, action: &str, own: &str) {
+        assert!(policy.allows(action, own), "{action} on {own}");
+        let others = own.replace("0000ab", "0000ac");
+        assert!(!policy.allows(action, &others), "{action} on {others}");
     }
 
     #[test]
     fn functions_reach_their_own_run_and_nothing_else() {
         let policy = functions(&scope(), false);
         let own = "arn:aws:s3:::epochcost-0000000000ab-objects";
-        let others = "arn:aws:s3:::epochcost-0000000000ac-objects";
-        // Programs that others run are not theirs to change.
         let code = "arn:aws:s3:::epochcost-0000000000ab-code/bootstrap";
-        assert!(policy.allows("s3:GetObject", code));
-        assert!(!policy.allows("s3:PutObject", code));
-        assert!(!policy.allows("s3:DeleteObject", code));
-        assert!(policy.allows("s3:ListBucket", own));
-        assert!(!policy.allows("s3:ListBucket", others));
-        assert!(policy.allows("s3:PutObject", &format!("{own}/gradients/0")));
-        assert!(!policy.allows("s3:PutObject", &format!("{others}/gradients/0")));
-        assert!(!policy.allows("s3:DeleteBucket", own));
-        let function = "arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-w";
-        assert!(policy.allows("lambda:InvokeFunction", function));
-        assert!(!policy.allows("lambda:InvokeFunction", &function.replace("ab-w", "ac-w")));
-        assert!(!policy.allows("lambda:UpdateFunctionCode", function));
-        // Only the harness creates log groups: a removed one is not created again.
-        let logs =
-            "arn:aws:logs:eu-west-1:123456789012:log-group:/aws/lambda/epochcost-0000000000ab-w";
-        assert!(policy.allows("logs:CreateLogStream", logs));
-        assert!(!policy.allows("logs:CreateLogGroup", logs));
+        let function = scope().arn("lambda", "function:epochcost-0000000000ab-w");
+        let logs = scope().arn("logs", "log-group:/aws/lambda/epochcost-0000000000ab-w");
+        for (action, resource) in [
+            ("s3:GetObject", code),
+            ("s3:ListBucket", own),
+            ("s3:PutObject", &format!("{own}/gradients/0")),
+            ("lambda:InvokeFunction", &function),
+            ("logs:CreateLogStream", &logs),
+        ] {
+            own_alone(&policy, action, resource);
+        }
+        for (action, resource) in [
+            // Programs that others run are not theirs to change.
+            ("s3:PutObject", code),
+            ("s3:DeleteObject", code),
+            ("s3:DeleteBucket", own),
+            ("lambda:UpdateFunctionCode", &function),
+            // Only the harness creates log groups: a removed one is not created again.
+            ("logs:CreateLogGroup", &logs),
+        ] {
+            assert!(!policy.allows(action, resource), "{action} on {resource}");
+        }
     }
 
     fn role(policy: Policy) -> [Spec; 1] {
@@ -236,12 +249,10 @@ mod tests {
         }
         let document: Value = serde_json::from_str(&inside.to_json()).unwrap();
         let last = document["Statement"].as_array().unwrap().last().unwrap();
+        let ours = scope().arn("lambda", "function:epochcost-0000000000ab-*");
+        let from = json!({ "ArnLike": { "lambda:SourceFunctionArn": [ours] } });
         assert_eq!(last["Effect"], "Deny");
-        assert_eq!(
-            last["Condition"],
-            json!({ "ArnLike": { "lambda:SourceFunctionArn":
-                ["arn:aws:lambda:eu-west-1:123456789012:function:epochcost-0000000000ab-*"] } })
-        );
+        assert_eq!(last["Condition"], from);
         let with = "s3:ListBucket";
         let own = "arn:aws:s3:::epochcost-0000000000ab-objects";
         assert!(inside.allows(with, own) && outside.allows(with, own));
@@ -259,11 +270,7 @@ mod tests {
             let left = too_wide(&role(Policy::new(statements)), &scope());
             assert_eq!(left.len(), 1, "{missing:?}");
         }
-        let others = Scope {
-            run: RunId::new(0xac),
-            ..scope()
-        };
-        let [_, theirs] = interfaces(&others);
+        let [_, theirs] = interfaces(&of_run(0xac));
         let mixed = Policy::new(vec![allowed.clone(), theirs]);
         assert_eq!(too_wide(&role(mixed), &scope()).len(), 2);
         let mut more = allowed.clone();
@@ -276,59 +283,35 @@ mod tests {
     #[test]
     fn the_switch_reaches_what_its_run_has_and_nothing_else() {
         assert!(too_wide(&role(switch(&scope())), &scope()).is_empty());
-        let others = Scope {
-            run: RunId::new(0xac),
-            ..scope()
-        };
-        assert_eq!(too_wide(&role(switch(&others)), &scope()).len(), 6);
+        let others = switch(&of_run(0xac));
+        assert_eq!(too_wide(&role(others), &scope()).len(), 6);
         for tagged in [4, 5] {
             let mut statements = switch(&scope()).statements().to_vec();
             statements[tagged].condition = None;
             assert_eq!(too_wide(&role(Policy::new(statements)), &scope()).len(), 3);
         }
-        let arn = |service: &str, what: &str| scope().arn(service, what);
-        for (action, resource) in [
-            (
-                "lambda:DeleteFunction",
-                arn("lambda", "function:epochcost-0000000000ab-x"),
-            ),
-            (
-                "states:ListExecutions",
-                arn("states", "stateMachine:epochcost-0000000000ab-x"),
-            ),
-            (
-                "states:StopExecution",
-                arn("states", "execution:epochcost-0000000000ab-x:1"),
-            ),
+        for (action, service, what, end) in [
+            ("lambda:DeleteFunction", "lambda", "function", ""),
+            ("states:ListExecutions", "states", "stateMachine", ""),
+            ("states:StopExecution", "states", "execution", ":1"),
         ] {
-            let policy = switch(&scope());
-            assert!(policy.allows(action, &resource), "{action}");
-            let another = resource.replace("0000ab", "0000ac");
-            assert!(!policy.allows(action, &another), "{action}");
+            let what = format!("{what}:epochcost-0000000000ab-x{end}");
+            own_alone(&switch(&scope()), action, &scope().arn(service, &what));
         }
     }
 
     #[test]
     fn only_instances_that_invoke_may_invoke() {
         let (invoking, others) = (instances(&scope(), true), instances(&scope(), false));
-        let arn = |service: &str, what: &str| {
-            scope().arn(
-                service,
-                &format!("{what}:epochcost-0000000000ab-p2p_lambda"),
-            )
-        };
-        for (action, resource) in [
-            ("lambda:InvokeFunction", arn("lambda", "function")),
-            ("states:StartExecution", arn("states", "stateMachine")),
-            (
-                "states:DescribeExecution",
-                format!("{}:run-1", arn("states", "execution")),
-            ),
+        for (action, service, what, end) in [
+            ("lambda:InvokeFunction", "lambda", "function", ""),
+            ("states:StartExecution", "states", "stateMachine", ""),
+            ("states:DescribeExecution", "states", "execution", ":run-1"),
         ] {
-            assert!(invoking.allows(action, &resource), "{action}");
+            let what = format!("{what}:epochcost-0000000000ab-p2p_lambda{end}");
+            let resource = scope().arn(service, &what);
+            own_alone(&invoking, action, &resource);
             assert!(!others.allows(action, &resource), "{action}");
-            let another = resource.replace("0000ab", "0000ac");
-            assert!(!invoking.allows(action, &another), "{action}");
         }
     }
 
@@ -338,12 +321,10 @@ mod tests {
         let functions = functions(&scope, false);
         for policy in [state_machines(&scope), instances(&scope, false)] {
             for statement in policy.statements() {
-                for (action, resource) in statement
-                    .actions
-                    .iter()
-                    .flat_map(|a| statement.resources.iter().map(move |r| (a, r)))
-                {
-                    assert!(functions.allows(action, resource), "{action} on {resource}");
+                for action in &statement.actions {
+                    for resource in &statement.resources {
+                        assert!(functions.allows(action, resource), "{action} on {resource}");
+                    }
                 }
             }
             assert!(policy.statements().len() < functions.statements().len());
@@ -363,13 +344,9 @@ mod tests {
         );
         let trust: Value =
             serde_json::from_str(&Policy::trust("lambda.amazonaws.com", "1").to_json()).unwrap();
-        assert_eq!(
-            trust["Statement"][0]["Principal"]["Service"],
-            "lambda.amazonaws.com"
-        );
-        assert_eq!(
-            trust["Statement"][0]["Condition"]["StringEquals"]["aws:SourceAccount"],
-            "1"
-        );
+        let statement = &trust["Statement"][0];
+        assert_eq!(statement["Principal"]["Service"], "lambda.amazonaws.com");
+        let account = &statement["Condition"]["StringEquals"]["aws:SourceAccount"];
+        assert_eq!(account, "1");
     }
 }

@@ -119,10 +119,8 @@ mod tests {
     #[test]
     fn every_name_is_one_that_every_service_takes_and_leads_back() {
         for planned in planned(&scope(), &rows()).unwrap() {
-            let name = planned
-                .name
-                .strip_prefix("/aws/lambda/")
-                .unwrap_or(&planned.name);
+            let name = &planned.name;
+            let name = name.strip_prefix("/aws/lambda/").unwrap_or(name);
             assert!(name.len() <= 63, "{name}");
             let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             assert!(name.chars().all(good), "{name}");
@@ -134,26 +132,26 @@ mod tests {
     /// for the one workflow, and instances where systems ask for them.
     #[test]
     fn rows_need_what_their_systems_are_deployed_as() {
+        use Kind::{Function, Instance, StateMachine};
         let planned = planned(&scope(), &rows()).unwrap();
         let count = |kind, row: &str| -> u64 {
-            let of = planned
-                .iter()
-                .filter(|p| p.kind == kind && p.row.as_deref() == Some(row));
-            of.map(|p| p.count).sum()
+            let is_it = |p: &&Planned| p.kind == kind && p.row.as_deref() == Some(row);
+            planned.iter().filter(is_it).map(|p| p.count).sum()
         };
-        assert_eq!(count(Kind::Function, "spirt"), 9);
-        assert_eq!(count(Kind::StateMachine, "spirt"), 1);
-        assert_eq!(count(Kind::Instance, "spirt"), 5);
-        assert_eq!(count(Kind::Function, "mlless"), 2);
-        assert_eq!(count(Kind::Function, "allreduce"), 1);
-        assert_eq!(count(Kind::Function, "gpu_baseline"), 0);
-        assert_eq!(count(Kind::Instance, "gpu_baseline"), 4);
-        let groups = planned.iter().filter(|p| p.kind == Kind::LogGroup).count() as u64;
-        let functions: u64 = planned
-            .iter()
-            .filter(|p| p.kind == Kind::Function)
-            .map(|p| p.count)
-            .sum();
-        assert_eq!(groups, functions);
+        for (kind, row, expected) in [
+            (Function, "spirt", 9),
+            (StateMachine, "spirt", 1),
+            (Instance, "spirt", 5),
+            (Function, "mlless", 2),
+            (Function, "allreduce", 1),
+            (Function, "gpu_baseline", 0),
+            (Instance, "gpu_baseline", 4),
+        ] {
+            assert_eq!(count(kind, row), expected, "{kind} of {row}");
+        }
+        let groups = planned.iter().filter(|p| p.kind == Kind::LogGroup);
+        let functions = planned.iter().filter(|p| p.kind == Function);
+        let functions: u64 = functions.map(|p| p.count).sum();
+        assert_eq!(groups.count() as u64, functions);
     }
 }

@@ -268,21 +268,13 @@ mod tests {
 
     #[test]
     fn expiry_survives_its_tag() {
-        let scope = Scope {
-            run: RunId::new(1),
-            partition: "aws".into(),
-            account: "123456789012".into(),
-            region: "eu-west-1".into(),
-            expires: "2026-11-21T13:00:00Z".parse().unwrap(),
-        };
+        let scope = scope();
         let tags = scope.tags();
         let owner_tags = OwnerTags::of(tags.iter().map(|(k, v)| (k.as_str(), v.as_str())));
         assert_eq!(owner_tags.expires, Some(scope.expires));
         assert_eq!(owner_tags.run, Some(scope.run.clone()));
-        assert_eq!(
-            scope.role_arn("r"),
-            "arn:aws:iam::123456789012:role/epochcost/r"
-        );
+        let arn = "arn:aws:iam::123456789012:role/epochcost/r";
+        assert_eq!(scope.role_arn("r"), arn);
     }
 
     /// A laptop that dies leaves instances until their trial's end, not until the end of all

@@ -40,6 +40,15 @@ pub struct Data {
 }
 
 impl Data {
+    /// Returns the data with the verb of a sentence on what they hold.
+    pub(super) fn holds(&self) -> String {
+        if self.name == DESCRIBED {
+            "the described data have".to_owned()
+        } else {
+            format!("{} has", self.name)
+        }
+    }
+
     /// Checks what an experiment states about its data; nothing is read yet.
     pub(super) fn check(
         document: &Document,

@@ -30,6 +30,9 @@ mod schema;
 mod setups;
 mod simulation;
 #[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::path::Path;

@@ -69,8 +69,10 @@ impl Checker<'_> {
             most => format!("at most {most} batches fit"),
         };
         let held = format!(
-            "{} has {} training samples, {share} for each of {} workers",
-            self.data.name, self.data.train, job.workers
+            "{} {} training samples, {share} for each of {} workers",
+            self.data.holds(),
+            self.data.train,
+            job.workers
         );
         match asked {
             Some(asked) if rest.is_some() && asked == most => Ok((asked, rest)),

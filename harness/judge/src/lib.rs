@@ -7,3 +7,6 @@
 
 pub mod analysis;
 pub mod audit;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;

@@ -9,7 +9,7 @@ use thiserror::Error;
 use epochcost_experiment::{ExperimentError, UnreadableDirectory};
 use epochcost_judge::audit::AuditError;
 use epochcost_platform::PlatformError;
-use epochcost_record::{ResultsError, closed};
+use epochcost_record::{ResultsError, closed, help};
 use epochcost_spec::chain::chain;
 use epochcost_spec::cost::PriceBookError;
 use epochcost_spec::exit::Exit;
@@ -63,7 +63,7 @@ pub enum Error {
         remedy: String,
     },
     /// The operating system refused.
-    #[error("failed to {doing}{}", closed(source).unwrap_or_default())]
+    #[error("failed to {doing}{}", help(closed(source)))]
     Io {
         /// Attempted operation; follows "failed to".
         doing: String,
@@ -73,6 +73,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the error of a directory that an option names, or an argument.
+    pub fn unreadable(error: &UnreadableDirectory, option: Option<&str>) -> Self {
+        let with = option.map_or_else(String::new, |option| format!(" with {option}"));
+        Self::Usage {
+            problem: chain(error),
+            remedy: format!("name another directory{with}"),
+        }
+    }
+
     /// Returns the exit code that it ends with.
     pub fn exit(&self) -> Exit {
         match self {
@@ -120,15 +129,6 @@ impl From<ProfileError> for Error {
     }
 }
 
-impl From<UnreadableDirectory> for Error {
-    fn from(error: UnreadableDirectory) -> Self {
-        Self::Usage {
-            problem: chain(&error),
-            remedy: "name another directory with --directory".to_owned(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -164,14 +164,17 @@ mod tests {
                 source: cause(),
             }
             .into(),
-            UnreadableDirectory {
-                directory: path(),
-                source: cause(),
-            }
-            .into(),
+            Error::unreadable(
+                &UnreadableDirectory {
+                    directory: path(),
+                    source: cause(),
+                },
+                None,
+            ),
             AuditError::from(published()).into(),
             ResultsError::Unwritable {
                 path: path(),
+                option: "--out",
                 source: cause(),
             }
             .into(),
@@ -187,6 +190,25 @@ mod tests {
             }
             .into(),
         ]
+    }
+
+    /// `check DIR` once told of an option `--directory`, which it does not have.
+    #[test]
+    fn a_directory_is_named_by_the_option_that_the_verb_has() {
+        let error = UnreadableDirectory {
+            directory: "some/path".into(),
+            source: cause(),
+        };
+        for (option, remedy) in [
+            (None, "name another directory"),
+            (
+                Some("--directory"),
+                "name another directory with --directory",
+            ),
+        ] {
+            let text = chain(&Error::unreadable(&error, option));
+            assert!(text.ends_with(&format!(": {remedy}")), "{text}");
+        }
     }
 
     #[test]

@@ -8,3 +8,6 @@
 pub mod error;
 pub mod forecast;
 pub mod profiling;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;

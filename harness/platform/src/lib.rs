@@ -22,6 +22,9 @@ mod prepared;
 mod registry;
 pub mod sim;
 #[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;
+#[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the date of a trial's start")]
 mod tasks {
     //! The example of `docs/adding-a-platform.md`, from there.

@@ -10,10 +10,15 @@ use epochcost_spec::suggest::nearest;
 #[derive(Debug, Error)]
 pub enum ResultsError {
     /// The directory could not be made or written to.
-    #[error("failed to write to the output directory {path}{}", remedy(source).unwrap_or(OTHER))]
+    #[error(
+        "failed to write to the output directory {path}\n  = help: {}",
+        remedy(source).map_or_else(|| format!("choose another with {option}"), str::to_owned)
+    )]
     Unwritable {
         /// The directory.
         path: PathBuf,
+        /// The verb's option that names it.
+        option: &'static str,
         /// Error of the operating system.
         source: std::io::Error,
     },
@@ -90,7 +95,7 @@ pub enum ResultsError {
     /// A file could not be read or written.
     #[error(
         "failed to {doing} {path}{}",
-        remedy(source).or(gone(source)).or(closed(source)).unwrap_or_default()
+        help(remedy(source).or(gone(source)).or(closed(source)))
     )]
     Io {
         /// Attempted operation; follows "failed to".
@@ -191,16 +196,20 @@ impl ResultsError {
 /// missing is [`ResultsError::Missing`].
 fn gone(error: &std::io::Error) -> Option<&'static str> {
     (error.kind() == ErrorKind::NotFound).then_some(
-        "\n  = help: the run directory was deleted or moved while it was in use; run the experiment again",
+        "the run directory was deleted or moved while it was in use; run the experiment again",
     )
 }
 
-/// Returns what to do where this user may not read or write.
+/// Returns a remedy as the end of a message.
+pub fn help(remedy: Option<&str>) -> String {
+    remedy.map_or_else(String::new, |remedy| format!("\n  = help: {remedy}"))
+}
+
+/// Returns what to do where this user may not read or write: options differ from verb to verb.
 pub fn closed(error: &std::io::Error) -> Option<&'static str> {
     use ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem).then_some(
-        "\n  = help: give this user the permission, or name another place (--out, --dir, --figures)",
-    )
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
+        .then_some("give this user the permission, or name another place")
 }
 
 /// Directory of runs, unless another one is named.
@@ -223,18 +232,14 @@ fn similar_runs(path: &Path) -> String {
     format!("\n  = help: did you mean {}?", similar.join(" or "))
 }
 
-/// Remedy of a directory that cannot be written to.
-const OTHER: &str = "\n  = help: choose another with --out";
-
-/// Returns what to do about an error of the operating system, as the end of a message; none
-/// where nothing general helps.
+/// Returns what to do about an error of the operating system; none where nothing general helps.
 fn remedy(error: &std::io::Error) -> Option<&'static str> {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(
-            "\n  = help: free some space on that file system, then go on with --out DIR --resume: finished trials are kept",
+            "free some space on that file system; `epochcost run EXPERIMENT --out DIR --resume` goes on with a run: finished trials are kept",
         ),
         ErrorKind::FileTooLarge => Some(
-            "\n  = help: raise the limit on the size of files (`ulimit -f`), then go on with --out DIR --resume: finished trials are kept",
+            "raise the limit on the size of files (`ulimit -f`); `epochcost run EXPERIMENT --out DIR --resume` goes on with a run: finished trials are kept",
         ),
         _ => None,
     }

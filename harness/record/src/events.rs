@@ -326,8 +326,6 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn step(batch: usize) -> StepRecord {

@@ -168,8 +168,6 @@ fn in_one_line(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn row(number: u32) -> serde_json::Value {
@@ -200,10 +198,8 @@ mod tests {
         let second = whole.lines().nth(1).unwrap();
         std::fs::write(&path, whole.replace(second, "x")).unwrap();
         let error = read::<serde_json::Value>(&path).unwrap_err().to_string();
-        assert!(
-            error.contains("line 2") && !error.contains("line 1"),
-            "{error}"
-        );
+        let names_second = error.contains("line 2") && !error.contains("line 1");
+        assert!(names_second, "{error}");
     }
 
     #[test]

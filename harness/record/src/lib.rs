@@ -48,8 +48,8 @@ use output::{make_empty, make_unused};
 
 pub use currency::Makings;
 pub use draws::{DrawnFigure, RowDraws};
-pub use error::closed;
 pub use error::{ResultsError, SchemaText};
+pub use error::{closed, help};
 pub use manifest::{
     Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
     SchemaVersion, Server, command_line,
@@ -217,6 +217,7 @@ impl RunDirectory {
         let events = self.path.join("events");
         fs::create_dir(&events).map_err(|source| ResultsError::Unwritable {
             path: self.path.clone(),
+            option: output::OUT,
             source,
         })?;
         let files = [

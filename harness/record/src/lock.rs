@@ -10,6 +10,7 @@ use epochcost_spec::ui::eprint_line;
 use jiff::Timestamp;
 
 use super::ResultsError;
+use super::output::OUT;
 
 /// File of the lock, in the run directory.
 pub(super) const LOCK: &str = "run.lock";
@@ -79,6 +80,7 @@ fn open(path: &Path) -> Result<File, ResultsError> {
     let file = options.read(true).write(true).create(true).truncate(false);
     file.open(path).map_err(|source| ResultsError::Unwritable {
         path: path.parent().unwrap_or(path).to_path_buf(),
+        option: OUT,
         source,
     })
 }
@@ -109,8 +111,6 @@ fn holder(file: &mut File) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

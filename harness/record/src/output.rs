@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use super::ResultsError;
 
+/// The option that names the directory of a run.
+pub(super) const OUT: &str = "--out";
+
 /// Makes `path` where it is absent, and refuses one that holds something.
 pub(super) fn make_empty(path: &Path) -> Result<PathBuf, ResultsError> {
     let unwritable = |source| ResultsError::Unwritable {
         path: path.to_path_buf(),
+        option: OUT,
         source,
     };
     fs::create_dir_all(path).map_err(unwritable)?;
@@ -24,6 +28,7 @@ pub(super) fn make_empty(path: &Path) -> Result<PathBuf, ResultsError> {
 pub(super) fn make_unused(parent: &Path, name: &str) -> Result<(String, PathBuf), ResultsError> {
     fs::create_dir_all(parent).map_err(|source| ResultsError::Unwritable {
         path: parent.to_path_buf(),
+        option: OUT,
         source,
     })?;
     let mut unused = name.to_owned();
@@ -36,7 +41,13 @@ pub(super) fn make_unused(parent: &Path, name: &str) -> Result<(String, PathBuf)
                 copy += 1;
                 unused = format!("{name}-{copy}");
             }
-            Err(source) => return Err(ResultsError::Unwritable { path, source }),
+            Err(source) => {
+                return Err(ResultsError::Unwritable {
+                    path,
+                    option: OUT,
+                    source,
+                });
+            }
         }
     }
 }
@@ -52,27 +63,28 @@ pub fn set_aside(path: &Path, parent: &Path, name: &str) -> Result<PathBuf, Resu
     Ok(place)
 }
 
-/// Refuses a file that cannot be written, before any work starts.
+/// Refuses a file that `option` names and that cannot be written, before any work starts.
 ///
 /// # Errors
 /// When it is a directory or a device, which a file would replace, or its directory cannot be
 /// made or written to.
-pub fn probe_file(file: &Path) -> Result<(), ResultsError> {
+pub fn probe_file(file: &Path, option: &'static str) -> Result<(), ResultsError> {
     if file.metadata().is_ok_and(|found| !found.is_file()) {
         return Err(ResultsError::NotAFile(file.to_path_buf()));
     }
     // An empty parent is the current directory.
     let parent = file.parent().filter(|path| *path != Path::new(""));
-    probe(parent.unwrap_or(Path::new(".")))
+    probe(parent.unwrap_or(Path::new(".")), option)
 }
 
-/// Refuses a directory that cannot be written to, before any work starts.
+/// Refuses a directory that `option` names and that cannot be written to, before any work starts.
 ///
 /// # Errors
 /// When it cannot be made or written to.
-pub fn probe(directory: &Path) -> Result<(), ResultsError> {
+pub fn probe(directory: &Path, option: &'static str) -> Result<(), ResultsError> {
     let unwritable = |source| ResultsError::Unwritable {
         path: directory.to_path_buf(),
+        option,
         source,
     };
     fs::create_dir_all(directory).map_err(unwritable)?;

@@ -248,35 +248,23 @@ mod tests {
             name: name.to_owned(),
             values,
         };
+        let texts = || vec![Some("a text beyond twelve bytes".to_owned()), None];
         let columns = [
-            column(
-                "text",
-                Values::Text(vec![Some("a text beyond twelve bytes".to_owned()), None]),
-            ),
+            column("text", Values::Text(texts())),
             column("whole", Values::Whole(vec![Some(7), None])),
             column("real", Values::Real(vec![None, Some(0.5)])),
         ];
         let mut content = Vec::new();
         write(&mut content, &columns).unwrap();
         let schema = infer_schema(&read_metadata(&mut Cursor::new(&content)).unwrap()).unwrap();
-        let types: Vec<_> = schema
-            .iter_values()
-            .map(|field| field.dtype.clone())
-            .collect();
+        let types = schema.iter_values().map(|field| field.dtype.clone());
+        let types: Vec<_> = types.collect();
         assert_eq!(types[1..], [ArrowDataType::Int64, ArrowDataType::Float64]);
         // The reader takes every type of text as views.
         assert_eq!(columns[0].values.dtype(), ArrowDataType::LargeUtf8);
         let table = Table::read(content).unwrap();
-        let text = |table: &Table| match table.values("text") {
-            Some(Values::Text(values)) => values.clone(),
-            _ => Vec::new(),
-        };
-        assert_eq!(
-            text(&table),
-            [Some("a text beyond twelve bytes".to_owned()), None]
-        );
-        assert!(
-            matches!(table.values("whole"), Some(Values::Whole(values)) if *values == [Some(7), None])
-        );
+        let (text, whole) = (table.values("text"), table.values("whole"));
+        assert!(matches!(text, Some(Values::Text(values)) if *values == texts()));
+        assert!(matches!(whole, Some(Values::Whole(values)) if *values == [Some(7), None]));
     }
 }

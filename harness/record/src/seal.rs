@@ -98,23 +98,18 @@ pub(super) const UNSEALED: &str = "it ends without its checksum, the field `sha2
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     /// Every change of one bit, and that of its line end's neighbour, is found.
     #[test]
     fn every_changed_bit_of_a_sealed_object_is_found() {
+        const FILE: &[u8] = b"{\n  \"a\": 1,\n  \"b\": \"x\"\n}\n";
         type Seal = fn(&mut Vec<u8>);
         type Open = fn(&[u8]) -> Result<bool, String>;
         let line: Open = |text| open_line(text).map(|(_, sealed)| sealed);
         let forms: [(&[u8], Seal, Open); 2] = [
             (br#"{"a":1,"b":[0.25,"x"]}"#, seal_line, line),
-            (
-                b"{\n  \"a\": 1,\n  \"b\": \"x\"\n}\n",
-                seal_file,
-                check_file,
-            ),
+            (FILE, seal_file, check_file),
         ];
         for (text, seal, open) in forms {
             let mut sealed = text.to_vec();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use epochcost_judge::analysis::items::{ItemOverview, JudgedClaim};
+use epochcost_judge::analysis::items::{How, ItemOverview, JudgedClaim};
 use epochcost_judge::analysis::overview::Overview;
 use epochcost_record::ItemState;
 use epochcost_spec::claims::{ClaimKind, VerdictKind};
@@ -65,8 +65,10 @@ fn claims<'a>(items: &[&'a ItemOverview]) -> Vec<MajorClaim<'a>> {
     for (place, item) in items.iter().enumerate() {
         for claim in &item.claims {
             let verdict = &claim.verdict;
-            let is_conclusion = verdict.kind == ClaimKind::Published && verdict.ranking;
-            if is_conclusion && known.insert((item.id.as_str(), verdict.claim.as_str())) {
+            let is_statement = verdict.kind == ClaimKind::Published && !verdict.is_on_figure();
+            let is_tested = claim.how != How::NotRun;
+            if is_statement && is_tested && known.insert((item.id.as_str(), verdict.claim.as_str()))
+            {
                 claims.push(MajorClaim { item: place, claim });
             }
         }

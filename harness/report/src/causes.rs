@@ -36,10 +36,8 @@ mod tests {
             share: Some(-0.25),
         };
         let seconds = |value: f64| format!("{value} s");
-        assert_eq!(
-            line(&effect, seconds),
-            "log rewritten: 30 s (−10 s, -25.0 % of the gap)"
-        );
+        let whole = "log rewritten: 30 s (−10 s, -25.0 % of the gap)";
+        assert_eq!(line(&effect, seconds), whole);
         effect.share = None;
         assert_eq!(line(&effect, seconds), "log rewritten: 30 s (−10 s)");
         effect.observed = None;

@@ -31,6 +31,9 @@ mod table;
 mod tables;
 mod tally;
 mod terminal;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;
 mod trace;
 mod usage;
 mod view;

@@ -14,7 +14,7 @@ pub(super) fn kind(verdict: &Verdict) -> String {
     }
 }
 
-/// Returns verdicts in the order in which pages show them: published rankings, then each published
+/// Returns verdicts in the order in which pages show them: statements of papers, then each printed
 /// figure with its consequences behind it, then own findings, then checks.
 pub(super) fn grouped<T>(all: &[T], verdict: impl Fn(&T) -> &Verdict) -> Vec<&T> {
     let follows = |entry: &T, base: &T| verdict(entry).of.first() == Some(&verdict(base).claim);
@@ -27,7 +27,7 @@ pub(super) fn grouped<T>(all: &[T], verdict: impl Fn(&T) -> &Verdict) -> Vec<&T>
     let consequences = of_kind(ClaimKind::Consequence);
     let mut order: Vec<&T> = Vec::new();
     let mut published = of_kind(ClaimKind::Published);
-    published.sort_by_key(|entry| !verdict(entry).ranking);
+    published.sort_by_key(|entry| verdict(entry).is_on_figure());
     for (index, base) in published.iter().enumerate() {
         order.push(base);
         // Behind the last of several verdicts on one claim.

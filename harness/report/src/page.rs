@@ -207,6 +207,7 @@ pub fn write_page(path: &Path, page: &Page) -> Result<(), ResultsError> {
 mod tests {
     use super::super::table::Cell;
     use super::*;
+    use crate::testing::{holds, lacks};
 
     #[test]
     fn bars_of_one_part_have_no_letters() {
@@ -244,15 +245,14 @@ mod tests {
             ..Page::default()
         };
         let text = render("sections.html", HTML, &page).unwrap();
-        for part in [
+        let parts = [
             "<h1>A &amp; B</h1>",
             "First &lt;sentence&gt;.",
             "a &lt;b&gt;",
             "x &amp; y",
             "data-value=\"0.3333333333333333\">0.333<",
-        ] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        assert!(!text.contains("<all>"));
+        ];
+        holds(&text, &parts);
+        lacks(&text, &["<all>"]);
     }
 }

@@ -43,8 +43,8 @@ pub(super) fn by_origin(overview: &Overview) -> Vec<(How, Counts)> {
     How::OF_ITEMS.into_iter().filter_map(counted).collect()
 }
 
-/// Returns the verdicts on published values and rankings, and on own findings; checks in one
-/// line; for each origin of figures.
+/// Returns the verdicts on papers' printed figures and statements, and on own findings; checks in
+/// one line; for each origin of figures.
 pub(super) fn strips(overview: &Overview) -> Vec<Strip> {
     let run = by_origin(overview).into_iter();
     let run = run.filter(|(origin, _)| *origin != How::NotRun);
@@ -54,11 +54,8 @@ pub(super) fn strips(overview: &Overview) -> Vec<Strip> {
 
 fn strips_of(origin: &str, counts: &Counts) -> Vec<Strip> {
     let titles = [
-        ("on published values", &counts.values),
-        (
-            "on published rankings: which of two is ahead, whatever the values",
-            &counts.rankings,
-        ),
+        ("on printed figures of papers", &counts.figures),
+        ("on statements of papers", &counts.statements),
         ("on own findings, which no paper makes", &counts.own),
     ];
     let strips = titles.map(|(title, counts)| Strip {

@@ -6,7 +6,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,14 +23,18 @@ fn started<T>(server: Result<T, ServerError>) -> Option<T> {
     }
 }
 
-fn assert_gone(address: SocketAddr, process: u32, directory: &Path) {
+/// Drops a server, of which nothing may be left; returns the directory that it had.
+fn is_gone_after<T>(server: T, address: SocketAddr, process: u32) -> PathBuf {
+    let directory = directory_of(process);
+    drop(server);
     assert!(TcpStream::connect(address).is_err(), "{address} is served");
     assert!(!Path::new(&format!("/proc/{process}")).exists());
     assert!(!directory.exists());
+    directory
 }
 
 /// Returns the working directory of a process, which is its server's directory.
-fn directory_of(process: u32) -> std::path::PathBuf {
+fn directory_of(process: u32) -> PathBuf {
     std::fs::read_link(format!("/proc/{process}/cwd")).unwrap()
 }
 
@@ -63,20 +67,20 @@ fn redis_starts_empty_asks_for_its_password_and_is_gone_afterwards() {
     let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", redis.process())).unwrap();
     assert!(!arguments.contains(redis.password()), "{arguments}");
     assert!(!format!("{redis:?}").contains(redis.password()));
-
     let (address, process) = (redis.address(), redis.process());
-    let directory = directory_of(process);
-    drop(redis);
-    assert_gone(address, process, &directory);
+    is_gone_after(redis, address, process);
+}
+
+fn configured(configuration: &str) -> RedisSettings {
+    RedisSettings {
+        configuration: configuration.into(),
+        ..RedisSettings::default()
+    }
 }
 
 #[test]
 fn redis_that_cannot_start_says_why() {
-    let settings = RedisSettings {
-        configuration: "no-such-setting 1".into(),
-        ..RedisSettings::default()
-    };
-    match Redis::start(&settings) {
+    match Redis::start(&configured("no-such-setting 1")) {
         Err(ServerError::Missing { .. }) => {}
         Err(error) => assert!(error.to_string().contains("no-such-setting"), "{error}"),
         Ok(_) => panic!("it started"),
@@ -85,10 +89,7 @@ fn redis_that_cannot_start_says_why() {
 
 #[test]
 fn redis_files_are_found_by_the_next() {
-    let settings = RedisSettings {
-        configuration: "appendonly yes".into(),
-        ..RedisSettings::default()
-    };
+    let settings = configured("appendonly yes");
     let Some(redis) = started(Redis::start(&settings)) else {
         return;
     };
@@ -103,20 +104,14 @@ fn rabbitmq_starts_and_leaves_nothing_of_erlang_behind() {
     let Some(mut rabbitmq) = started(RabbitMq::start()) else {
         return;
     };
-    assert!(
-        rabbitmq
-            .version()
-            .unwrap()
-            .starts_with(|c: char| c.is_ascii_digit())
-    );
+    let version = rabbitmq.version().unwrap();
+    assert!(version.starts_with(|c: char| c.is_ascii_digit()));
     let installed = find::rabbitmq_version(&find::rabbitmq().unwrap());
     assert_eq!(installed.as_deref(), rabbitmq.version());
     assert!(rabbitmq.ended().is_none());
     let (address, process) = (rabbitmq.address(), rabbitmq.process());
-    let directory = directory_of(process);
-    assert_ne!(processes_in(&directory), Vec::<String>::new());
-    drop(rabbitmq);
-    assert_gone(address, process, &directory);
+    assert_ne!(processes_in(&directory_of(process)), Vec::<String>::new());
+    let directory = is_gone_after(rabbitmq, address, process);
     // Erlang's helpers leave the group, and end once their pipe is closed.
     let waited = Instant::now();
     while !processes_in(&directory).is_empty() && waited.elapsed() < Duration::from_secs(5) {
@@ -137,17 +132,14 @@ fn an_s3_server_refuses_strangers_and_is_gone_afterwards() {
     ] {
         let mut stream = TcpStream::connect(objects.address()).unwrap();
         let head = "host: localhost\r\ncontent-length: 1073741824\r\n\r\n";
-        stream.write_all(request.as_bytes()).unwrap();
-        stream.write_all(head.as_bytes()).unwrap();
+        write!(stream, "{request}{head}").unwrap();
         let mut reply = [0; 12];
         stream.read_exact(&mut reply).unwrap();
         assert_eq!(reply, *b"HTTP/1.1 403", "{request}");
     }
     assert!(objects.ended().is_none());
     let (address, process) = (objects.address(), objects.process());
-    let directory = directory_of(process);
-    drop(objects);
-    assert_gone(address, process, &directory);
+    is_gone_after(objects, address, process);
 }
 
 /// Returns the running processes whose environment names the directory.

@@ -160,11 +160,9 @@ mod tests {
                       31 24 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
         let own = "4:memory:/user.slice/a\n2:cpu,cpuacct:/\n0::/\n";
         let find = |controller| Some(find(mounts, own, Version::One, controller)?.path);
+        let memory = "/sys/fs/cgroup/memory/user.slice/a";
         assert_eq!(find("cpu"), Some("/sys/fs/cgroup/cpu,cpuacct/".into()));
-        assert_eq!(
-            find("memory"),
-            Some("/sys/fs/cgroup/memory/user.slice/a".into())
-        );
+        assert_eq!(find("memory"), Some(memory.into()));
         assert_eq!(find("pids"), None);
     }
 
@@ -173,10 +171,8 @@ mod tests {
         let mounts = "31 24 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
         let own = "0::/user.slice/session-1.scope\n";
         let group = find(mounts, own, Version::Two, "cpu").unwrap();
-        assert_eq!(
-            group.path,
-            Path::new("/sys/fs/cgroup/user.slice/session-1.scope")
-        );
+        let session = "/sys/fs/cgroup/user.slice/session-1.scope";
+        assert_eq!(group.path, Path::new(session));
         assert_eq!(group.upwards().count(), 3);
         let mounts = "31 24 0:27 /docker/abc /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
         let group = find(mounts, "2:cpu:/docker/abc\n", Version::One, "cpu").unwrap();

@@ -262,18 +262,8 @@ mod tests {
     #[test]
     fn numbers_keep_three_digits() {
         let texts = [0.0, 1.0, 12.345, 0.000_442_1, 1234.5, 12_868_904.0, -0.05].map(number);
-        assert_eq!(
-            texts,
-            [
-                "0",
-                "1.00",
-                "12.3",
-                "0.000442",
-                "1,234",
-                "12,868,904",
-                "-0.0500"
-            ]
-        );
+        let expected = "0 1.00 12.3 0.000442 1,234 12,868,904 -0.0500";
+        assert_eq!(texts.join(" "), expected);
         assert_eq!(number(7.29e-8), "7.29e-8");
         assert_eq!(number(f64::NAN), UNKNOWN);
     }
@@ -311,13 +301,8 @@ mod tests {
             ..known
         };
         assert_eq!(estimate(skewed), "12.3 (11.9 to 14.0)");
-        assert_eq!(
-            estimate(Estimate {
-                ci95: None,
-                ..known
-            }),
-            "12.3"
-        );
+        let ci95 = None;
+        assert_eq!(estimate(Estimate { ci95, ..known }), "12.3");
         assert_eq!(estimate(Estimate::default()), UNKNOWN);
     }
 

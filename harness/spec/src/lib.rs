@@ -27,5 +27,8 @@ pub mod published;
 pub mod rows;
 pub mod shipped;
 pub mod suggest;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;
 pub mod ui;
 pub mod yaml;

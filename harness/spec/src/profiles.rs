@@ -167,7 +167,6 @@ fn parse<T: DeserializeOwned + JsonSchema>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -177,27 +177,20 @@ pub fn id(named: &Path) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]
     fn a_shipped_file_is_the_one_in_the_source() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"));
         for (name, content) in files() {
-            let above = if name.starts_with("experiments/") {
-                "../.."
-            } else {
-                ".."
-            };
+            let is_above = name.starts_with("experiments/");
+            let above = if is_above { "../.." } else { ".." };
             let on_disk = std::fs::read_to_string(source.join(above).join(name)).unwrap();
             assert_eq!(*content, on_disk, "{name}");
             let path = PathBuf::from(format!("{ROOT}{name}"));
             assert_eq!(read_to_string(&path).unwrap(), on_disk);
-            assert!(
-                is_file(&path) && is_directory(path.parent().unwrap()),
-                "{name}"
-            );
+            assert!(is_file(&path), "{name}");
+            assert!(is_directory(path.parent().unwrap()), "{name}");
         }
         assert!(files().len() > 90, "{}", files().len());
     }
@@ -215,17 +208,9 @@ mod tests {
             assert_eq!(experiment(Path::new(named)), shipped, "{named}");
         }
         let table = experiment(Path::new("cost-performance/table2"));
-        assert_eq!(
-            table,
-            Path::new("shipped:experiments/cost-performance/table2.yaml")
-        );
-        for missing in [
-            "smok",
-            "./smoke",
-            "/smoke.yaml",
-            "cost-performance",
-            "Cargo.toml",
-        ] {
+        let of_paper = "shipped:experiments/cost-performance/table2.yaml";
+        assert_eq!(table, Path::new(of_paper));
+        for missing in "smok ./smoke /smoke.yaml cost-performance Cargo.toml".split(' ') {
             assert_eq!(experiment(Path::new(missing)), Path::new(missing));
         }
     }
@@ -237,16 +222,11 @@ mod tests {
         assert!(!is_directory(&at("experiment")) && !is_directory(&at("experiments/smoke.yaml")));
         assert!(read(&at("experiments/none.yaml")).is_err());
         let around = at("experiments/validation/../smoke.yaml");
-        assert_eq!(
-            read(&around).unwrap(),
-            read(&at("experiments/smoke.yaml")).unwrap()
-        );
-        let below = paths_below(&at("experiments/validation"));
-        assert!(below.contains(&at("experiments/validation/data/exchanges.csv")));
-        assert!(
-            below
-                .iter()
-                .all(|path| path.starts_with(at("experiments/validation")))
-        );
+        let plain = at("experiments/smoke.yaml");
+        assert_eq!(read(&around).unwrap(), read(&plain).unwrap());
+        let validation = at("experiments/validation");
+        let below = paths_below(&validation);
+        assert!(below.contains(&validation.join("data/exchanges.csv")));
+        assert!(below.iter().all(|path| path.starts_with(&validation)));
     }
 }

@@ -88,7 +88,7 @@ struct Readings<'a> {
 /// the word.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let Some(path) = &args.html {
-        probe_file(path)?;
+        probe_file(path, "--html")?;
     }
     let published = args.published.as_deref();
     let papers =

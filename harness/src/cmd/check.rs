@@ -83,7 +83,7 @@ fn files(named: &[PathBuf]) -> Result<Vec<(PathBuf, bool)>, Error> {
             files.push((path.clone(), true));
             continue;
         };
-        let below = yaml_files(&directory)?;
+        let below = yaml_files(&directory).map_err(|error| Error::unreadable(&error, None))?;
         if below.is_empty() {
             return Err(Error::NothingSelected(format!(
                 "there is no experiment below {}",

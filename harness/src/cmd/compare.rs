@@ -130,7 +130,7 @@ impl<'a> Side<'a> {
 /// When a directory is no run or is damaged, or the runs have no row in common.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let Some(path) = &args.html {
-        probe_file(path)?;
+        probe_file(path, "--html")?;
     }
     let (before, first) = opened(&args.before, output)?;
     let (after, second) = opened(&args.after, output)?;
@@ -277,20 +277,43 @@ fn answer(comparison: &Comparison) -> [String; 3] {
         .flat_map(|row| &row.metrics)
         .filter(|metric| !known.contains(&metric.metric))
         .collect();
-    let changed = |metric: &&&MetricComparison| metric.change != Change::Same;
-    let changes = rest.iter().filter(changed).count();
-    let rest = match changes {
-        0 => format!("All other metrics are the same ({} compared).", rest.len()),
-        changes => format!(
-            "Of {} other metrics, {changes} are not the same.",
-            rest.len()
-        ),
-    };
+    let rest = of_others(&rest);
     [
         sentence("Time", &of(known[0])),
         sentence("Cost with everything billed", &of(known[1])),
         rest,
     ]
+}
+
+/// Returns how many metrics are the same, changed, undecided and not comparable. What is
+/// undecided may be equal: it is no change.
+fn of_others(metrics: &[&MetricComparison]) -> String {
+    let count = |is_so: fn(Change) -> bool| {
+        let found = metrics.iter().filter(|metric| is_so(metric.change));
+        found.count()
+    };
+    let counts = [
+        ("the same", count(|change| change == Change::Same)),
+        ("changed", count(is_change)),
+        ("undecided", count(|change| change == Change::Undecided)),
+        (
+            "not comparable",
+            count(|change| change == Change::NotComparable),
+        ),
+    ];
+    let all = metrics.len();
+    if counts[0].1 == all {
+        return format!("All other metrics are the same ({all} compared).");
+    }
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    let counted: Vec<String> = counts
+        .map(|(word, count)| format!("{count} {word}"))
+        .collect();
+    format!("Of {all} other metrics: {}.", counted.join(", "))
+}
+
+fn is_change(change: Change) -> bool {
+    matches!(change, Change::Less | Change::More)
 }
 
 /// Returns how a metric changed over the rows, with the row that changed most.
@@ -305,7 +328,6 @@ fn sentence(name: &str, rows: &[(&str, &MetricComparison)]) -> String {
     let counted: Vec<String> = (words.iter())
         .map(|(word, count)| format!("{count} {word}"))
         .collect();
-    let is_change = |change| matches!(change, Change::Less | Change::More);
     let distance = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.ln().abs());
     let most = rows
         .iter()

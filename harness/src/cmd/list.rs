@@ -13,7 +13,7 @@ use epochcost_spec::exit::Exit;
 use epochcost_spec::format::{count, wrapped};
 use epochcost_spec::shipped;
 use epochcost_spec::suggest::did_you_mean;
-use epochcost_spec::ui::{Output, table};
+use epochcost_spec::ui::{Output, columns, table};
 use epochcost_spec::yaml::schema::{Field, fields};
 use epochcost_systems::{Fidelity, Host, models, systems};
 use serde::Serialize;
@@ -142,6 +142,8 @@ fn list_systems(names: &[String], output: Output) -> Result<(), Error> {
         .iter()
         .map(|line| {
             let room = output.width().map(|width| width.saturating_sub(ABOUT_AT));
+            // With hardly any room the table is one of several lines to a system.
+            let room = room.filter(|room| *room >= LEAST_ABOUT);
             let about = shortened(line.about, room);
             [line.name.to_owned(), line.title.to_owned(), about]
         })
@@ -154,6 +156,9 @@ fn list_systems(names: &[String], output: Output) -> Result<(), Error> {
 
 /// Columns of a terminal that name and title take.
 const ABOUT_AT: usize = 50;
+
+/// What is said of a system is cut to no less than this.
+const LEAST_ABOUT: usize = 24;
 
 /// Returns the name with its source, and no more of it than there is room.
 fn shortened(about: &str, room: Option<usize>) -> String {
@@ -346,7 +351,8 @@ struct ExperimentLine {
 }
 
 fn list_experiments(directory: &Path, output: Output) -> Result<(), Error> {
-    let files = yaml_files(directory)?;
+    let unreadable = |error| Error::unreadable(&error, Some("--directory"));
+    let files = yaml_files(directory).map_err(unreadable)?;
     if files.is_empty() {
         return Err(Error::NothingSelected(format!(
             "there is no .yaml file under {}",
@@ -428,7 +434,12 @@ fn list_fields(names: &[String], output: Output) -> Result<(), Error> {
             keep_once(&mut all);
         }
         for field in &all {
-            output.text(format!("{} ({})", field.path, field.form));
+            let (path, form) = (&field.path, &field.form);
+            // In a pipe a field has one line.
+            output.text(match columns() {
+                Some(_) => wrapped(&format!("{path} "), &format!("({form})")),
+                None => format!("{path} ({form})"),
+            });
             for line in field.about.lines().filter(|line| !line.is_empty()) {
                 match line.strip_prefix("- ") {
                     Some(variant) => output.text(wrapped("    - ", variant)),

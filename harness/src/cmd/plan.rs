@@ -211,7 +211,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         return map::run(args, output);
     }
     if let Some(path) = &args.html {
-        probe_file(path)?;
+        probe_file(path, "--html")?;
     }
     let plan = forecast::forecast(&args.request(output)?, output)?;
     if let Some(path) = &args.html {

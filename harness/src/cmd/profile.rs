@@ -204,8 +204,6 @@ async fn until_stopped(measuring: impl Future<Output = Result<(), Error>>) -> Re
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use clap::{Args as _, Command, FromArgMatches};
 
     use super::*;

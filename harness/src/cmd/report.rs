@@ -8,7 +8,9 @@ use epochcost_judge::analysis::overview::{AnalysedRun, Overview};
 use epochcost_judge::analysis::summary::Summary;
 use epochcost_planner::error::Error;
 use epochcost_planner::forecast::price_book;
-use epochcost_record::{Item, ItemState, REPRODUCTION_VERSION, Reproduction, RunDirectory, probe};
+use epochcost_record::{
+    Item, ItemState, REPRODUCTION_VERSION, Reproduction, ResultsError, RunDirectory, probe,
+};
 use epochcost_report as report;
 use epochcost_spec::chain::chain;
 use epochcost_spec::exit::Exit;
@@ -61,8 +63,10 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     {
         return again(directory, args, output);
     }
-    for asked in [&args.out, &args.figures].into_iter().flatten() {
-        probe(asked)?;
+    for (asked, option) in [(&args.out, "--out"), (&args.figures, "--figures")] {
+        if let Some(asked) = asked {
+            probe(asked, option)?;
+        }
     }
     let mut exit = Exit::Done;
     let mut runs = Vec::new();
@@ -103,7 +107,7 @@ fn of_run(directory: &Path, run: &AnalysedRun, is_one_of_several: bool) -> PathB
 
 /// Writes a run's figures and tables.
 fn figures(run: &AnalysedRun, directory: &Path, output: Output) -> Result<(), Error> {
-    probe(directory)?;
+    probe(directory, "--figures")?;
     let files = report::write_figures(&run.directory, &run.analysis, directory)?;
     output.message(format_args!(
         "figures: {files} files in {}",
@@ -133,7 +137,8 @@ fn rewritten(path: &Path, args: &Args, output: Output) -> Result<(AnalysedRun, b
     }
     let run = AnalysedRun::analyse(directory)?;
     let written = report::write(&run.directory, &run.analysis);
-    let is_asked = args.out.is_none() && args.figures.is_none() && !output.json;
+    let is_elsewhere = args.out.is_some() || args.figures.is_some() || args.prices.is_some();
+    let is_asked = !is_elsewhere && !output.json;
     match written {
         Err(error) if !is_asked => {
             let (path, error) = (path.display(), chain(&error));
@@ -141,7 +146,18 @@ fn rewritten(path: &Path, args: &Args, output: Output) -> Result<(AnalysedRun, b
             output.message(format_args!("the report in {path} was not written: {why}"));
             Ok((run, false))
         }
+        Err(error @ ResultsError::Io { .. }) if error.is_usage() => Err(elsewhere(&error)),
         written => Ok((run, written.map(|()| true)?)),
+    }
+}
+
+/// Returns the error of a run that this user may not write to, with what is written elsewhere.
+fn elsewhere(error: &ResultsError) -> Error {
+    let text = chain(error);
+    Error::Usage {
+        problem: text.lines().next().unwrap_or_default().to_owned(),
+        remedy: "give this user the permission, or name another place with --out or --figures"
+            .to_owned(),
     }
 }
 
@@ -219,8 +235,6 @@ fn relative(from: &Path, to: &Path) -> Result<PathBuf, Error> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

@@ -57,7 +57,7 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         output.json(&experiments.iter().map(expanded).collect::<Vec<_>>());
         return Ok(Exit::Done);
     }
-    probe(args.out.as_deref().unwrap_or(Path::new("results")))?;
+    probe(args.out.as_deref().unwrap_or(Path::new("results")), "--out")?;
     let mut stop = stop_signal()?;
     let mut exit = Exit::Done;
     for experiment in &experiments {

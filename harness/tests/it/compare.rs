@@ -6,7 +6,7 @@ use epochcost_record::RunDirectory;
 use serde_json::{Value, json};
 
 use crate::fixture;
-use crate::support::{Ended, Scene, holds, items};
+use crate::support::{Ended, Scene, holds, items, lacks};
 
 const TRIALS: usize = 5;
 
@@ -152,6 +152,59 @@ fn one_trial_is_undecided_and_says_what_to_do() {
     holds(&text, &["--trials 5"]);
     let widest = text.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(100), "{text}");
+}
+
+/// What one trial cannot decide is no change: a run beside itself was once said to differ.
+#[test]
+fn the_sentence_on_other_metrics_counts_what_changed_apart() {
+    let other = |before: &Scene, after: &Scene| {
+        let found = compare(before, after, "--json").ends(0).json();
+        let metrics = items(&found["comparison"], "rows")
+            .iter()
+            .flat_map(|row| items(row, "metrics"))
+            .filter(|metric| {
+                !["seconds_per_epoch", "cost_full_usd"]
+                    .contains(&metric["metric"].as_str().unwrap())
+            });
+        let changes: Vec<&Value> = metrics.map(|metric| &metric["change"]).collect();
+        let of = |known: &[&str]| {
+            let found = changes.iter().copied().filter_map(Value::as_str);
+            found.filter(|change| known.contains(change)).count()
+        };
+        let counts = [
+            ("the same", of(&["same"])),
+            ("changed", of(&["less", "more"])),
+            ("undecided", of(&["undecided"])),
+            ("not comparable", of(&["not_comparable"])),
+        ];
+        let said = found["answer"][2].as_str().unwrap().to_owned();
+        let counted = counts.iter().filter(|(_, count)| *count > 0);
+        let counted: Vec<String> = counted
+            .map(|(word, count)| format!("{count} {word}"))
+            .collect();
+        (
+            said,
+            format!(
+                "Of {} other metrics: {}.",
+                changes.len(),
+                counted.join(", ")
+            ),
+        )
+    };
+    let one = made_up(1, 1.0);
+    let (said, counted) = other(&one, &one);
+    assert_eq!(said, counted);
+    holds(&said, &["undecided"]);
+    lacks(&said, &["changed", "comparable"]);
+    let (said, counted) = other(&USUAL, &SLOW);
+    assert_eq!(said, counted);
+    holds(&said, &[" changed"]);
+    let (local, sim) = (r#""platform": "local""#, r#""platform": "sim""#);
+    let (said, counted) = other(&USUAL, &edited(&SLOW, "manifest.json", local, sim));
+    assert_eq!(said, counted);
+    holds(&said, &["not comparable"]);
+    let (said, _) = other(&USUAL, &USUAL);
+    holds(&said, &["All other metrics are the same"]);
 }
 
 #[test]

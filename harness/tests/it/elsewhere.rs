@@ -171,11 +171,12 @@ fn a_read_only_run_is_drawn_elsewhere() {
                   \"$0\" report run --figures figures || exit 1\n\
                   \"$0\" report run --out page || exit 2\n\
                   \"$0\" report run --json > report.json || exit 3\n\
+                  \"$0\" report run --prices run/prices.yaml || exit 4\n\
                   \"$0\" report run; exit $((40 + $?))";
     let Some(ended) = unshared(&scene, "--map-root-user --mount", script) else {
         return;
     };
-    let words = ["was not written", "Read-only", "--figures"];
+    let words = ["was not written", "Read-only", "--out or --figures"];
     ended.ends(42).says(&words);
     assert!(scene.has("figures/bytes.svg") && scene.has("page/report.html"));
     scene.value("report.json");
@@ -195,6 +196,11 @@ fn a_page_that_cannot_be_written_is_named_first() {
             let ended = scene.run(&format!("{verb} {place}")).ends(2);
             let ended = ended.says(&["failed to write", "help: "]);
             assert_eq!(ended.text(), "", "{verb}");
+            // The remedy names the option that was given.
+            if place != "." {
+                let (_, option) = verb.rsplit_once(' ').unwrap();
+                ended.says(&[&format!("choose another with {option}")]);
+            }
         }
     }
 }

@@ -279,6 +279,9 @@ fn described_data_are_checked_and_only_simulated() {
     let known = scene(&EXPERIMENT.replace("model: mine\n", "model: mobilenet\n"));
     let run = known.run("run x.yaml --platform local --dry-run");
     run.ends(2).says(&["there are no files of them"]);
+    let few = scene(&EXPERIMENT.replace("samples: 20000", "samples: 100"));
+    let words = "the described data have 100 training samples, 25 for each";
+    few.run("check x.yaml").ends(2).says(&[words]);
     // The bytes of a sample are what is fetched.
     for bytes in [3_073, 10] {
         let experiment = EXPERIMENT.replace("3073", &bytes.to_string());

@@ -73,6 +73,50 @@ fn an_experiment_of_any_platform_is_planned_without_its_data() {
     assert_eq!(text, scene.text("plan x.yaml"));
 }
 
+/// A plan names a winner where a simulated run would.
+#[test]
+fn no_winner_is_named_where_none_can_be() {
+    let fastest = ["Fastest", "Cheapest"];
+    let said = |experiment: &str| scene(experiment).text("plan x.yaml");
+    // Rows are compared at an accuracy, which a plan does not know.
+    let checks = "checks: [accuracy >= 0.8]\n";
+    let text = said(&format!("{EXPERIMENT}{checks}"));
+    holds(&text, &["none is called fastest or cheapest"]);
+    lacks(&text, &fastest);
+    // Alike rows tie. An epoch of fewer steps is another training.
+    let twice = "{system: allreduce, name: one}, {system: allreduce, name: other}";
+    let text = said(&of_systems(&format!("{twice}, spirt")));
+    holds(
+        &text,
+        &["spirt-mobilenet-paper takes 1 where others take 3"],
+    );
+    let text = said(&of_systems(twice));
+    assert_eq!(text.matches("; it ties with other").count(), 2, "{text}");
+    lacks(&text, &["Optimizer steps per epoch differ"]);
+}
+
+/// Figures of functions that cannot be are told from others.
+#[test]
+fn what_only_stands_without_limits_is_said() {
+    let small = of_systems("allreduce").replace("3008", "128");
+    let scene = Scene::of("x.yaml", &small);
+    let off = "--set simulation.limits=false";
+    let words = ["with them AllReduce would not be possible: it uses 168 of its"];
+    holds(&scene.text(&format!("plan x.yaml {off}")), &words);
+    lacks(&scene.text("plan x.yaml"), &words);
+    let long = "--set batches_per_worker=90 --set timeout_s=3";
+    let run = scene.json(&format!("run x.yaml --platform sim --json {off} {long}"));
+    let warnings = run["warnings"].to_string();
+    holds(
+        &warnings,
+        &[
+            "limits of functions are switched off, and a function uses",
+            "of its 128 MB",
+            " s, of 3 s at most",
+        ],
+    );
+}
+
 /// A legend stands under its table, by the name of the column; database hosts of a row without
 /// instances have addresses and volumes.
 #[test]

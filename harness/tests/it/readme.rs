@@ -7,18 +7,18 @@ use epochcost_judge::analysis::answer::told;
 use epochcost_judge::analysis::summary::Summary;
 use serde_json::Value;
 
-use crate::support::{Scene, files_of, items, root};
+use crate::support::{Scene, files_of, items, root, shipped};
 
-const RECORD: &str = "results/records/2026-11-29-answer.json";
+const RECORD: &str = "results/records/2026-11-30-answer.json";
 const EXPERIMENT: &str = "experiments/cost-performance/answer.yaml";
 
 fn record() -> Value {
-    serde_json::from_str(&fs::read_to_string(root().join(RECORD)).unwrap()).unwrap()
+    serde_json::from_str(&shipped(RECORD)).unwrap()
 }
 
 /// The section of README from its heading to the first picture, links without their targets.
 fn answer() -> String {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let readme = shipped("README.md");
     let (_, section) = readme.split_once("## The answer so far\n").unwrap();
     let (section, _) = section.split_once("\n![").unwrap();
     let mut parts = section.split("](");
@@ -30,7 +30,7 @@ fn answer() -> String {
 
 /// Parameters, in millions, of the largest model that the map's first panel places on functions.
 fn largest_model_cheapest_on_functions() -> String {
-    let map = fs::read_to_string(root().join("docs/figures/map.svg")).unwrap();
+    let map = shipped("docs/figures/map.svg");
     let cells = map.split("<title>").filter_map(|title| {
         let (parameters, rest) = title.split_once(" parameters, ")?;
         let (amount, scale) = parameters.split_once(' ')?;
@@ -49,6 +49,17 @@ fn largest_model_cheapest_on_functions() -> String {
     largest.fold(0.0, f64::max).to_string()
 }
 
+/// Percent of whole runs that the ranges of the record's profile hold, by authors who gave it no constant.
+fn held_of_other_authors() -> String {
+    let scores = shipped("harness/profiles/validation/scores.json");
+    let scores: Value = serde_json::from_str(&scores).unwrap();
+    let own = |known: &&Value| known["profile"] == record()["profile"];
+    let known = items(&scores, "profiles").iter().find(own).unwrap();
+    let whole = |line: &&Value| line["scope"] == "whole" && line["gave_a_constant"] == false;
+    let line = items(known, "headlines").iter().find(whole).unwrap();
+    format!("{:.0}", 100.0 * line["coverage"].as_f64().unwrap())
+}
+
 /// The findings of the record, as the front page of a reproduction says them, are README's sentences;
 /// beside them it has no figure but those of the map.
 #[test]
@@ -63,8 +74,9 @@ fn the_answer_is_the_findings_of_its_record() {
         answer = answer.replacen(&line, "", 1);
     }
     let mut known = vec![largest_model_cheapest_on_functions()];
-    // What is stated: Table 2, draws of the constants.
-    known.extend(["2", "300"].map(str::to_owned));
+    // What is stated: Table 2, draws of the constants, ResNet-18.
+    known.extend(["2", "300", "18"].map(str::to_owned));
+    known.push(held_of_other_authors());
     let numbers = answer
         .split(|c: char| !(c.is_ascii_digit() || c == '.'))
         .map(|text| text.trim_matches('.'))

@@ -146,8 +146,8 @@ fn what_is_asked_for_is_run() {
     assert!(!scene.has("out/one/figure2"));
     let summary = scene.summary();
     assert_eq!(summary["catalogue"], 3);
-    assert_eq!(summary["counts"]["values"]["agrees"], 2);
-    assert_eq!(summary["counts"]["rankings"]["agrees"], 2);
+    assert_eq!(summary["counts"]["figures"]["agrees"], 2);
+    assert_eq!(summary["counts"]["statements"]["agrees"], 2);
     assert_eq!(summary["items"][0]["claims"][0]["how"], "simulated");
     holds(&scene.pages()[0], &["one/table1/report.html"]);
     assert!(scene.file("out/two/table1/report.html").is_file());
@@ -155,6 +155,39 @@ fn what_is_asked_for_is_run() {
     let said = scene.reproduce("one/tabel1", 2);
     said.says(&["did you mean `one/table1`?"]);
     scene.reproduce("owt", 2).says(&["there are one, two"]);
+}
+
+/// A statement that gives a value was once counted among the printed figures, but not in the
+/// sentence on them.
+#[test]
+fn a_statement_that_gives_a_value_is_no_printed_figure() {
+    let item = "statements: [{of: times, formula: \"puts[scatterreduce] / puts[allreduce] = 2\"}, ";
+    let scene = Scene::new(&[("one/a", "statements: [", item)]);
+    let end = "more is put,,drawn\n";
+    let value = "times,§1,value,2,,twice as much is put,,drawn\n";
+    scene.edit(
+        "experiments/one/statements.csv",
+        end,
+        &format!("{end}{value}"),
+    );
+    let end = "a,more is put,agrees,2026-11-01,\n";
+    let value = "a,twice as much is put,differs,2026-11-01,\n";
+    scene.edit(
+        "experiments/one/verdicts.csv",
+        end,
+        &format!("{end}{value}"),
+    );
+    scene.reproduce("", 0).says(&[
+        "of 2 statements, 1 agrees and 1 differs; of 1 printed figure, 1 agrees.",
+        "simulated, printed figures: 1 agrees\n",
+        "simulated, statements: 1 agrees, 1 differs\n",
+    ]);
+    let counts = &scene.summary()["counts"];
+    assert_eq!(counts["figures"], serde_json::json!({"agrees": 1}));
+    assert_eq!(
+        counts["statements"],
+        serde_json::json!({"agrees": 1, "differs": 1})
+    );
 }
 
 /// The page over 421 verdicts was once replaced by one of 92.
@@ -399,7 +432,7 @@ fn one_changed_verdict_changes_page_twin_summary_and_exit_code() {
     }
     let summary = scene.summary();
     assert_eq!(summary["exit_code"], 3);
-    assert_eq!(summary["counts"]["values"]["differs"], 1);
+    assert_eq!(summary["counts"]["figures"]["differs"], 1);
     let judged = &summary["items"][1]["claims"][0];
     assert_eq!(judged["verdict"]["verdict"], "differs");
     assert_eq!(judged["unexpected"], true);
@@ -473,7 +506,7 @@ fn one_page_over_runs_of_any_origin() {
     }
     scene.text("report runs/a runs/b --out out");
     let summary = scene.summary();
-    assert_eq!(summary["counts"]["values"]["agrees"], 2);
+    assert_eq!(summary["counts"]["figures"]["agrees"], 2);
     assert_eq!(summary["items"][1]["run"], "../runs/b");
     let [page, _] = scene.pages();
     // They are no reproduction, and are not called one.
@@ -541,11 +574,11 @@ fn an_overview_adds_nothing_measured_to_anything_simulated() {
     let sums = [
         "all measured",
         "all simulated",
-        "measured, published values: ",
+        "measured, printed figures: ",
         "simulated, ",
     ];
     holds(&text, &sums);
     // Each line of the tally has one origin.
-    let tally = pages[1].matches("| published values |");
+    let tally = pages[1].matches("| printed figures |");
     assert_eq!(tally.count(), 2);
 }

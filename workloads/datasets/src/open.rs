@@ -140,7 +140,10 @@ pub(crate) fn remedy(info: &DatasetInfo, dir: &Path) -> String {
     let dir = dir.display();
     match info.origin {
         Origin::Published { url, .. } => {
-            format!("add `--fetch`, or download {url} again and unpack its files into {dir}")
+            format!(
+                "`epochcost check EXPERIMENT --fetch` downloads it; or download {url} again and \
+                 unpack its files into {dir}"
+            )
         }
         Origin::Generated { .. } => {
             format!("delete {dir}: the next run makes it again")

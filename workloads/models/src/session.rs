@@ -335,7 +335,7 @@ fn first_greatest(row: &[f32]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use burn::backend::Autodiff;
+    use burn_autodiff::Autodiff;
     use burn_flex::{Flex, FlexDevice};
 
     use super::*;

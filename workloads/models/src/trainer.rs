@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-use burn::backend::Autodiff;
+use burn_autodiff::Autodiff;
 use burn_flex::{Flex, FlexDevice};
 
 use crate::fit::fits;

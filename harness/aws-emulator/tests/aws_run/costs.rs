@@ -2,16 +2,14 @@
 //! second or the hour beyond a trial's end, and no failures exceed the worst case that was printed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::Mutex;
+use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cloud::{Cloud, experiment, printed};
-use crate::faults::{Fate, ProxiedRequest, proxy};
-use crate::journaled;
+use crate::cloud::{Cloud, RUN};
+use crate::faults::{Fate, ProxiedRequest, through};
 
 /// Time after which nothing is paid by the hour where the machine of a run has died: its lease, and
 /// a minute.
@@ -21,51 +19,14 @@ const LEASE_ENDS_S: u64 = epochcost_aws_plan::LEASE_S + 60;
 const INSTANCES_END_S: u64 = 600 + 1200;
 /// Lines of the journal when a trial of SPIRT has all that it needs.
 const MADE: usize = 60;
-/// Time for which processes of this machine may go on after the emulated time is over.
-const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Starts a run, and kills it `delay` after its journal has `lines`; returns whether it ended
-/// before.
-fn kill(
-    cloud: &Cloud,
-    directory: &Path,
-    more: &[(&str, &str)],
-    lines: usize,
-    delay: Duration,
-) -> bool {
-    let out = directory.join(format!("run-{lines}"));
-    let mut command = cloud.command(&to(&directory.join("x.yaml"), &out, &[]));
-    command.envs(more.iter().copied()).current_dir(directory);
-    kill_after(command, &out, lines, delay).is_some()
-}
-
-/// Returns the arguments of a run of `file` into `out`.
-fn to(file: &Path, out: &Path, more: &[&str]) -> Vec<String> {
-    let (file, out) = (file.display().to_string(), out.display().to_string());
-    let arguments = ["run", &file, "--platform", "aws", "--yes", "--out", &out];
-    arguments
-        .iter()
-        .chain(more)
-        .map(|&one| one.into())
-        .collect()
-}
-
-/// Starts `command`, and kills it `delay` after the journals in `out` have `lines`; returns its exit
-/// code if it ended before.
-fn kill_after(mut command: Command, out: &Path, lines: usize, delay: Duration) -> Option<i32> {
-    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        if journaled(out) >= lines {
-            std::thread::sleep(delay);
-            child.kill().unwrap();
-            child.wait().unwrap();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+/// Lets the lease end: nothing is paid by the hour then, and nothing runs when the switch has looked again.
+fn lease_ends(cloud: &Cloud, skip_s: u64, span_s: u64, when: &str) {
+    cloud.skip(skip_s);
+    cloud.costs_nothing(false, when);
+    // The switch looks again twice, and is done; the first span may still end its first wait.
+    cloud.pass(3, span_s);
+    cloud.costs_nothing(true, when);
 }
 
 /// The machine of a run dies after its first line in the journal and after each fifth from there, or as
@@ -73,32 +34,24 @@ fn kill_after(mut command: Command, out: &Path, lines: usize, delay: Duration) -
 /// ends what the run has.
 #[test]
 fn a_run_that_dies_anywhere_stops_costing_by_itself() {
-    let Some(cloud) = Cloud::start_with_services() else {
+    let Some(cloud) = Cloud::of("spirt") else {
         return;
     };
     cloud.refuse_logs();
-    let directory = tempfile::tempdir().unwrap();
-    experiment(directory.path(), "systems: [spirt]\n");
     let every = std::env::var("TEST_KILL_EVERY").map_or(5, |every| every.parse().unwrap());
     let mut rented = 0;
     for lines in (1..).step_by(every) {
+        let out = format!("run-{lines}");
+        let command = cloud.command(&format!("{RUN} --out {out}"));
         let delay = Duration::from_millis(lines as u64 * 37 % 700);
-        let has_ended = kill(&cloud, directory.path(), &[], lines, delay);
+        let has_ended = cloud.kill_after(command, &out, lines, delay).is_some();
         // The emulated EC2 starts what was asked for.
-        std::thread::sleep(Duration::from_millis(600));
+        sleep(Duration::from_millis(600));
         let before = cloud.account();
         rented += before["rented"].as_array().unwrap().len();
-        cloud.skip(LEASE_ENDS_S);
-        let left = cloud.left(false, PATIENCE);
-        assert!(left.is_empty(), "killed after line {lines}: {left:?}");
-        // The switch looks again twice, and is done; the first span may still end its first wait.
-        cloud.pass(3, 600, PATIENCE);
-        let left = cloud.left(true, PATIENCE);
-        assert!(left.is_empty(), "killed after line {lines}: {left:?}");
-        let region = ["aws", "clean", "--yes", "--region", crate::REGION];
-        let cleaned = cloud.run(directory.path(), &region);
-        assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
-        cloud.assert_empty();
+        let when = format!("killed after line {lines}");
+        lease_ends(&cloud, LEASE_ENDS_S, 600, &when);
+        cloud.clean();
         // The next run reckons by real time: the time at which its switch acts must lie ahead.
         cloud.rewind();
         if has_ended {
@@ -114,39 +67,27 @@ fn a_run_that_dies_anywhere_stops_costing_by_itself() {
 /// another.
 #[test]
 fn a_long_training_whose_machine_died_ends_within_an_hour() {
-    let Some(cloud) = Cloud::start_with_services() else {
+    let Some(cloud) = Cloud::of("spirt") else {
         return;
     };
-    let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), "systems: [spirt]\n");
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("epochs: 2", "epochs: 330")).unwrap();
+    cloud.edit("x.yaml", "epochs: 2", "epochs: 330");
     for delay_s in [0, 6, 12] {
-        let out = directory.path().join(format!("run-{delay_s}"));
-        let command = cloud.command(&to(Path::new(&file), &out, &[]));
+        let out = format!("run-{delay_s}");
+        let command = cloud.command(&format!("{RUN} --out {out}"));
         // A line before and after each of what all trials and this one need.
         let delay = Duration::from_secs(delay_s);
-        assert_eq!(kill_after(command, &out, MADE, delay), None);
+        assert_eq!(cloud.kill_after(command, &out, MADE, delay), None);
         let before = cloud.account();
         assert!(!before["rented"].as_array().unwrap().is_empty(), "{before}");
-        cloud.skip(LEASE_ENDS_S);
-        let left = cloud.left(false, PATIENCE);
-        assert!(left.is_empty(), "{left:?}");
-        // The switch looks again twice, and is done; the first span may still end its first wait.
-        cloud.pass(3, (3600 - LEASE_ENDS_S) / 3, PATIENCE);
-        let left = cloud.left(true, PATIENCE);
-        assert!(left.is_empty(), "{left:?}");
+        lease_ends(&cloud, LEASE_ENDS_S, (3600 - LEASE_ENDS_S) / 3, &out);
         let after_an_hour = cloud.account();
         cloud.skip(86_400);
-        std::thread::sleep(Duration::from_secs(5));
+        sleep(Duration::from_secs(5));
         let after_a_day = cloud.account();
         for part in ["charged", "rented", "running"] {
             assert_eq!(after_an_hour[part], after_a_day[part], "{part}");
         }
-        let region = ["aws", "clean", "--yes", "--region", crate::REGION];
-        let cleaned = cloud.run(directory.path(), &region);
-        assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
-        cloud.assert_empty();
+        cloud.clean();
         cloud.rewind();
     }
 }
@@ -162,16 +103,18 @@ impl Numbers {
     }
 }
 
-/// Returns the quantities of the printed worst case by dimension, with their prices.
-fn worst_case(cloud: &Cloud, directory: &Path, file: &str) -> BTreeMap<String, (f64, f64)> {
-    let planned = cloud.run(directory, &["plan", file, "--platform", "aws", "--json"]);
-    assert_eq!(planned.status.code(), Some(0), "{}", printed(&planned));
-    let plan: Value = serde_json::from_slice(&planned.stdout).unwrap();
-    let mut bound = BTreeMap::new();
+/// Quantities of a worst case by dimension, with their prices.
+type Bound = BTreeMap<String, (f64, f64)>;
+
+/// Returns the printed worst case.
+fn worst_case(cloud: &Cloud, file: &str) -> Bound {
+    let plan = cloud.run(&format!("plan {file} --platform aws --json"));
+    let plan = plan.ends(0).json();
+    let mut bound = Bound::new();
     for line in plan["aws"]["worst_case"].as_array().unwrap() {
         let number = |field: &str| line[field].as_f64().unwrap();
         let dimension = line["dimension"].as_str().unwrap().to_owned();
-        let (quantity, unit_usd): &mut (f64, f64) = bound.entry(dimension).or_default();
+        let (quantity, unit_usd) = bound.entry(dimension).or_default();
         *quantity += number("quantity");
         *unit_usd = number("unit_usd");
     }
@@ -180,7 +123,7 @@ fn worst_case(cloud: &Cloud, directory: &Path, file: &str) -> BTreeMap<String, (
 
 /// Checks that every charge is within the bound.
 #[track_caller]
-fn is_bound(cloud: &Cloud, bound: &BTreeMap<String, (f64, f64)>, what: &str) {
+fn is_bound(cloud: &Cloud, bound: &Bound, what: &str) {
     let account = cloud.account();
     let charged = account["charged"].as_object().unwrap().iter();
     let over: Vec<String> = charged
@@ -204,10 +147,10 @@ fn no_sequence_of_failures_costs_more_than_the_worst_case() {
         (3, "spirt"),
         (4, "mlless"),
     ] {
-        let Some(cloud) = Cloud::start_with_services() else {
+        let Some(cloud) = Cloud::of(system) else {
             return;
         };
-        let numbers = std::sync::Mutex::new(Numbers(seed));
+        let numbers = Mutex::new(Numbers(seed));
         let rule = move |request: &ProxiedRequest<'_>| {
             let number = numbers.lock().unwrap().below(100);
             match number {
@@ -217,45 +160,33 @@ fn no_sequence_of_failures_costs_more_than_the_worst_case() {
                 _ => Fate::Through,
             }
         };
-        let rule: crate::faults::Rule = Arc::new(rule);
-        let moto = proxy(&cloud.moto.url, rule.clone());
-        let own = proxy(&cloud.emulator.url, rule);
-        let directory = tempfile::tempdir().unwrap();
-        let file = experiment(directory.path(), &format!("systems: [{system}]\n"));
-        let bound = worst_case(&cloud, directory.path(), &file);
+        let bound = worst_case(&cloud, "x.yaml");
         let mut numbers = Numbers(100 + seed);
         if numbers.below(2) == 0 {
             cloud.refuse_logs();
         }
         let lines = 5 + numbers.below(80) as usize;
-        let through = [
-            ("AWS_ENDPOINT_URL", moto.as_str()),
-            ("AWS_ENDPOINT_URL_LAMBDA", &own),
-            ("AWS_ENDPOINT_URL_SFN", &own),
-            ("EPOCHCOST_LOG_PATIENCE_S", "2"),
-        ];
         let delay = Duration::from_millis(numbers.below(2000));
-        kill(&cloud, directory.path(), &through, lines, delay);
-        std::thread::sleep(Duration::from_millis(600));
+        let mut command = cloud.command(&format!("{RUN} --out run"));
+        command
+            .envs(through(&cloud, rule))
+            .env("EPOCHCOST_LOG_PATIENCE_S", "2");
+        cloud.kill_after(command, "run", lines, delay);
+        sleep(Duration::from_millis(600));
         // Instances end themselves before the lease does, and the emulator sees it a little later.
         for _ in 0..INSTANCES_END_S / 60 + 1 {
             cloud.skip(60);
-            std::thread::sleep(Duration::from_millis(20));
+            sleep(Duration::from_millis(20));
         }
-        std::thread::sleep(Duration::from_secs(3));
-        cloud.skip(LEASE_ENDS_S - INSTANCES_END_S);
-        let left = cloud.left(false, PATIENCE);
-        assert!(left.is_empty(), "seed {seed}: {left:?}");
-        // The switch looks again twice, and is done; the first span may still end its first wait.
-        cloud.pass(3, 600, PATIENCE);
-        let left = cloud.left(true, PATIENCE);
-        assert!(left.is_empty(), "seed {seed}: {left:?}");
-        is_bound(&cloud, &bound, &format!("{system}, seed {seed}"));
+        sleep(Duration::from_secs(3));
+        let when = format!("{system}, seed {seed}");
+        lease_ends(&cloud, LEASE_ENDS_S - INSTANCES_END_S, 600, &when);
+        is_bound(&cloud, &bound, &when);
     }
 }
 
 /// Returns what the account was charged, US dollars, by the prices of `bound`.
-fn charged_usd(cloud: &Cloud, bound: &BTreeMap<String, (f64, f64)>) -> f64 {
+fn charged_usd(cloud: &Cloud, bound: &Bound) -> f64 {
     let account = cloud.account();
     let charged = account["charged"].as_object().unwrap().iter();
     charged
@@ -275,54 +206,32 @@ fn dollars(text: &str, before: &str) -> f64 {
 fn a_limit_holds_for_a_run_and_all_that_go_on_with_it() {
     let mut ended = [0; 2];
     for (seed, share) in [(1, 1.2), (2, 2.5), (3, 400.0)] {
-        let Some(cloud) = Cloud::start() else { return };
-        let directory = tempfile::tempdir().unwrap();
-        let file = experiment(directory.path(), "systems: [scatterreduce, gpu_baseline]\n");
-        let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(&file, text.replace("trials: 1\n", "trials: 3\n")).unwrap();
-        let file = Path::new(&file);
-        let bound = worst_case(&cloud, directory.path(), &file.display().to_string());
-        let out = directory.path().join("run");
-        let run = |more: &[&str]| {
-            let mut command = cloud.command(&to(file, &out, more));
-            command.current_dir(directory.path());
-            command
+        let Some(cloud) = Cloud::of("scatterreduce, gpu_baseline") else {
+            return;
         };
+        cloud.edit("x.yaml", "trials: 1\n", "trials: 3\n");
+        let bound = worst_case(&cloud, "x.yaml");
         // What the least that can be started may cost is said; nothing is made.
-        let refused = run(&["--max-usd", "0"]).output().unwrap();
-        let said = printed(&refused);
-        assert_eq!(refused.status.code(), Some(6), "{said}");
-        let least_usd = dollars(&said, "what comes next may cost ");
+        let refused = cloud.run(&format!("{RUN} --out run --max-usd 0")).ends(6);
+        let least_usd = dollars(&refused.message(), "what comes next may cost ");
         cloud.assert_empty();
         let limit_usd = share * least_usd;
-        let limit = limit_usd.to_string();
+        let run = format!("{RUN} --out run --max-usd {limit_usd} --resume");
         let mut numbers = Numbers(seed);
-        let mut code = None;
-        for _ in 0..4 {
-            let lines = journaled(&out) + 2 + numbers.below(40) as usize;
+        let code = (0..4).find_map(|_| {
+            let lines = cloud.journaled("run") + 2 + numbers.below(40) as usize;
             let delay = Duration::from_millis(numbers.below(900));
-            code = kill_after(run(&["--max-usd", &limit, "--resume"]), &out, lines, delay);
-            if code.is_some() {
-                break;
-            }
-        }
-        let code = code.or_else(|| {
-            let last = run(&["--max-usd", &limit, "--resume"]).output().unwrap();
-            last.status.code()
+            cloud.kill_after(cloud.command(&run), "run", lines, delay)
         });
-        let cleaned = cloud.run(
-            directory.path(),
-            &["aws", "clean", "--yes", "--region", crate::REGION],
-        );
-        assert_eq!(cleaned.status.code(), Some(0), "{}", printed(&cleaned));
-        cloud.assert_empty();
+        let code = code.unwrap_or_else(|| cloud.run(&run).code());
+        cloud.clean();
         let charged_usd = charged_usd(&cloud, &bound);
-        println!("seed {seed}: {charged_usd:.5} of {limit_usd:.5} USD, exit code {code:?}");
+        println!("seed {seed}: {charged_usd:.5} of {limit_usd:.5} USD, exit code {code}");
         assert!(charged_usd <= limit_usd, "{charged_usd} of {limit_usd}");
         match code {
-            Some(0) => ended[0] += 1,
-            Some(6) => ended[1] += 1,
-            _ => panic!("seed {seed}: {code:?}"),
+            0 => ended[0] += 1,
+            6 => ended[1] += 1,
+            _ => panic!("seed {seed}: {code}"),
         }
     }
     assert!(ended[0] > 0 && ended[1] > 0, "{ended:?}");
@@ -334,31 +243,17 @@ fn a_limit_holds_for_a_run_and_all_that_go_on_with_it() {
 #[test]
 fn the_first_run_costs_little_and_its_worst_case_is_near() {
     let Some(cloud) = Cloud::start() else { return };
-    let directory = tempfile::tempdir().unwrap();
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../experiments/aws-first.yaml"
     );
-    let out = directory.path().join("run").display().to_string();
-    let bound = worst_case(&cloud, directory.path(), file);
+    let bound = worst_case(&cloud, &format!("'{file}'"));
     let worst_usd: f64 = bound.values().map(|(quantity, usd)| quantity * usd).sum();
-    let arguments = [
-        "run",
-        file,
-        "--platform",
-        "aws",
-        "--yes",
-        "--max-usd",
-        "0.05",
-        "--out",
-        &out,
-    ];
-    let ran = cloud.run(directory.path(), &arguments);
-    assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
+    let run = format!("run '{file}' --platform aws --yes --max-usd 0.05 --out run");
+    cloud.run(&run).ends(0);
     cloud.assert_empty();
     is_bound(&cloud, &bound, "aws-first");
-    let forecast = std::fs::read_to_string(Path::new(&out).join("forecast.json")).unwrap();
-    let forecast: Value = serde_json::from_str(&forecast).unwrap();
+    let forecast: Value = serde_json::from_str(&cloud.read("run/forecast.json")).unwrap();
     let row = &forecast["rows"][0];
     let expected_usd = row["usd"].as_f64().unwrap();
     assert!(expected_usd > 0.0 && row["seconds"].as_f64().unwrap() > 0.0);

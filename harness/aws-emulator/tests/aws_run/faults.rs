@@ -2,8 +2,8 @@
 //! exit code, and leaves nothing behind.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, experiment, printed, worker};
+use crate::cloud::{Cloud, Ended, RUN, holds, worker};
 
 /// Request on its way to AWS.
 pub struct ProxiedRequest<'a> {
@@ -23,6 +23,7 @@ pub struct ProxiedRequest<'a> {
 }
 
 /// Treatment of a request.
+#[derive(Clone, Copy)]
 pub enum Fate {
     /// Forwarded.
     Through,
@@ -36,9 +37,17 @@ pub enum Fate {
     Empty(&'static str),
 }
 
+impl<'a> ProxiedRequest<'a> {
+    /// Value of a field of a form.
+    fn field(&self, name: &str) -> Option<&'a str> {
+        let mut fields = self.body.split('&').filter_map(|pair| pair.split_once('='));
+        fields.find_map(|(own, value)| (own == name).then_some(value))
+    }
+}
+
 /// Predicate for the requests that a rule applies to.
 type IsIt = fn(&ProxiedRequest<'_>) -> bool;
-pub type Rule = Arc<dyn Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync>;
+type Rule = Arc<dyn Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync>;
 
 #[derive(Clone)]
 struct Proxy {
@@ -48,7 +57,7 @@ struct Proxy {
 }
 
 /// Starts a server in front of `upstream`, which runs as long as the tests.
-pub fn proxy(upstream: &str, rule: Rule) -> String {
+fn proxy(upstream: &str, rule: Rule) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -74,26 +83,19 @@ async fn pass(State(proxy): State<Proxy>, request: Request) -> Response<Body> {
     let text = String::from_utf8_lossy(&body).into_owned();
     let request = ProxiedRequest {
         path: head.uri.path(),
-        target: head
-            .headers
-            .get("x-amz-target")
-            .map_or("", |value| value.to_str().unwrap()),
+        target: (head.headers.get("x-amz-target")).map_or("", |value| value.to_str().unwrap()),
         body: &text,
     };
     let fate = (proxy.rule)(&request);
     if let Fate::Refused(status, code) = fate {
         let says = json!({ "__type": code, "message": "planned", "Message": "planned" });
-        return Response::builder()
-            .status(status)
-            .header("x-amzn-errortype", code)
-            .body(Body::from(
-                refusal(&head.headers, &text, code).unwrap_or(says.to_string()),
-            ))
-            .unwrap();
+        let says = refusal(&head.headers, &text, code).unwrap_or(says.to_string());
+        let answer = Response::builder().status(status);
+        let answer = answer.header("x-amzn-errortype", code);
+        return answer.body(Body::from(says)).unwrap();
     }
     if let Fate::Empty(list) = fate {
-        let action = (text.split('&')).find_map(|pair| pair.strip_prefix("Action="));
-        let name = format!("{}Response", action.unwrap());
+        let name = format!("{}Response", request.field("Action").unwrap());
         let says = format!(
             "<{name} xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\"><{list}/></{name}>"
         );
@@ -142,62 +144,59 @@ fn refusal(headers: &axum::http::HeaderMap, body: &str, code: &str) -> Option<St
     })
 }
 
-/// Runs a small experiment on functions under a rule; returns exit code, messages and
-/// `trials.jsonl`.
-fn run(
+/// Returns variables that lead a program to Lambda, Step Functions and moto under a rule.
+pub fn through(
+    cloud: &Cloud,
     rule: impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync + 'static,
-) -> Option<(i32, String, String)> {
-    run_system("scatterreduce", rule)
+) -> [(&'static str, String); 3] {
+    through_all(cloud, Arc::new(rule))
 }
 
-fn run_system(
-    system: &str,
+fn through_all(cloud: &Cloud, rule: Rule) -> [(&'static str, String); 3] {
+    let own = proxy(&cloud.emulator.url, rule.clone());
+    [
+        ("AWS_ENDPOINT_URL", proxy(&cloud.moto.url, rule)),
+        ("AWS_ENDPOINT_URL_LAMBDA", own.clone()),
+        ("AWS_ENDPOINT_URL_SFN", own),
+    ]
+}
+
+/// Runs a small experiment of systems under a rule: the run ends with this code, leaves nothing, and its
+/// trials' rows say these words. Returns its messages and rows.
+#[track_caller]
+fn run(
+    systems: &str,
     rule: impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync + 'static,
-) -> Option<(i32, String, String)> {
-    run_worker(system, None, rule)
+    code: i32,
+    says: &[&str],
+) -> Option<(String, String)> {
+    run_worker(None, systems, rule, code, says)
 }
 
 /// The same with a worker of its own.
+#[track_caller]
 fn run_worker(
-    system: &str,
     worker: Option<&Path>,
+    systems: &str,
     rule: impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync + 'static,
-) -> Option<(i32, String, String)> {
-    let cloud = if system.contains("spirt") {
-        Cloud::start_with_services()?
-    } else {
-        Cloud::start()?
-    };
+    code: i32,
+    says: &[&str],
+) -> Option<(String, String)> {
+    let cloud = Cloud::of(systems)?;
     let rule: Rule = Arc::new(rule);
-    let moto = proxy(&cloud.moto.url, rule.clone());
     let objects = proxy(&cloud.objects, rule.clone());
-    let lambda = proxy(&cloud.emulator.url, rule);
-    let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), &format!("systems: [{system}]\n"));
-    let out = directory.path().join("run");
-    let out_text = out.display().to_string();
-    let mut command = cloud.command(&[
-        "run",
-        &file,
-        "--platform",
-        "aws",
-        "--yes",
-        "--out",
-        &out_text,
-    ]);
-    let output = command
-        .current_dir(directory.path())
-        .env("AWS_ENDPOINT_URL", moto)
+    let mut command = cloud.command(&format!("{RUN} --out run"));
+    let command = command
+        .envs(through_all(&cloud, rule))
         .env("AWS_ENDPOINT_URL_S3", objects)
-        .env("AWS_ENDPOINT_URL_LAMBDA", &lambda)
-        .env("AWS_ENDPOINT_URL_SFN", &lambda)
         .env("EPOCHCOST_LOG_PATIENCE_S", "2")
-        .envs(worker.map(|worker| ("EPOCHCOST_WORKER", worker)))
-        .output()
-        .unwrap();
+        .envs(worker.map(|worker| ("EPOCHCOST_WORKER", worker)));
+    let ended = Ended::of(command);
     cloud.assert_empty();
-    let trials = std::fs::read_to_string(out.join("trials.jsonl")).unwrap_or_default();
-    Some((output.status.code().unwrap(), printed(&output), trials))
+    let ended = ended.ends(code);
+    let trials = cloud.trials("run");
+    holds(&trials, says);
+    Some((ended.message(), trials))
 }
 
 pub fn is_invocation(request: &ProxiedRequest<'_>) -> bool {
@@ -208,42 +207,47 @@ pub fn is_log_read(request: &ProxiedRequest<'_>) -> bool {
     request.target.ends_with(".FilterLogEvents")
 }
 
-/// Refuses the first `times` requests for which `is_it` holds.
-fn first(
+/// Treats the first `times` requests for which `is_it` holds in this way.
+pub fn first(
     times: usize,
     is_it: IsIt,
-    status: u16,
-    code: &'static str,
+    fate: Fate,
 ) -> impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync {
     let count = AtomicUsize::new(0);
     move |request| {
         if is_it(request) && count.fetch_add(1, Ordering::SeqCst) < times {
-            Fate::Refused(status, code)
+            fate
         } else {
             Fate::Through
         }
     }
 }
 
+/// Treats all requests for which `is_it` holds in this way.
+pub fn every(is_it: IsIt, fate: Fate) -> impl Fn(&ProxiedRequest<'_>) -> Fate + Send + Sync {
+    first(usize::MAX, is_it, fate)
+}
+
+/// A system of functions alone.
+const FUNCTIONS: &str = "scatterreduce";
+/// All of a trial's invocations are in the log.
+const WHOLE: &str = "REPORT lines of all";
+/// Refusals that a service may get over.
+const PASSING: [(u16, &str); 2] = [(429, "TooManyRequestsException"), (500, "ServiceException")];
+
 #[test]
 fn a_service_that_throttles_or_fails_once_is_asked_again() {
-    for (status, code) in [(429, "TooManyRequestsException"), (500, "ServiceException")] {
-        let Some((exit, printed, _)) = run(first(1, is_invocation, status, code)) else {
-            return;
-        };
-        assert_eq!(exit, 0, "{printed}");
+    for (status, code) in PASSING {
+        let once = first(1, is_invocation, Fate::Refused(status, code));
+        run(FUNCTIONS, once, 0, &[]);
     }
 }
 
 #[test]
 fn a_service_that_goes_on_refusing_is_named_in_the_trials_row() {
-    for (status, code) in [(429, "TooManyRequestsException"), (500, "ServiceException")] {
-        let Some((exit, printed, trials)) = run(first(usize::MAX, is_invocation, status, code))
-        else {
-            return;
-        };
-        assert_eq!(exit, 3, "{printed}");
-        assert!(trials.contains(code), "{trials}");
+    for (status, code) in PASSING {
+        let always = every(is_invocation, Fate::Refused(status, code));
+        run(FUNCTIONS, always, 3, &[code]);
     }
 }
 
@@ -251,17 +255,10 @@ fn a_service_that_goes_on_refusing_is_named_in_the_trials_row() {
 #[test]
 fn a_conflict_is_repeated_and_an_unknown_refusal_fails_its_trial() {
     let is_retention: IsIt = |request| request.target.ends_with(".PutRetentionPolicy");
-    let Some((exit, printed, _)) = run(first(1, is_retention, 400, "OperationAbortedException"))
-    else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
-    let refused = run(first(usize::MAX, is_retention, 400, "NeverSeenException"));
-    let Some((exit, printed, trials)) = refused else {
-        return;
-    };
-    assert_eq!(exit, 3, "{printed}");
-    assert!(trials.contains("NeverSeenException"), "{trials}");
+    let conflict = Fate::Refused(400, "OperationAbortedException");
+    run(FUNCTIONS, first(1, is_retention, conflict), 0, &[]);
+    let unknown = every(is_retention, Fate::Refused(400, "NeverSeenException"));
+    run(FUNCTIONS, unknown, 3, &["NeverSeenException"]);
 }
 
 /// S3 asks its clients to come again: 500 and 503 are part of its service.
@@ -276,65 +273,36 @@ fn an_object_store_that_refuses_now_and_then_is_asked_again() {
             Fate::Through
         }
     };
-    let Some((exit, printed, _)) = run(now_and_then) else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
+    run(FUNCTIONS, now_and_then, 0, &[]);
 }
 
 /// CloudWatch Logs takes few reads per second and account.
 #[test]
 fn a_log_that_may_not_be_read_so_often_is_read_later() {
-    let polls = AtomicUsize::new(0);
-    let throttled = move |request: &ProxiedRequest<'_>| {
-        // More often than the SDK itself asks again.
-        if is_log_read(request) && polls.fetch_add(1, Ordering::SeqCst) < 8 {
-            Fate::Refused(400, "ThrottlingException")
-        } else {
-            Fate::Through
-        }
-    };
-    let Some((exit, printed, trials)) = run(throttled) else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
-    assert!(trials.contains("REPORT lines of all"), "{trials}");
+    // More often than the SDK itself asks again.
+    let throttled = first(8, is_log_read, Fate::Refused(400, "ThrottlingException"));
+    run(FUNCTIONS, throttled, 0, &[WHOLE]);
 }
 
 #[test]
 fn expired_credentials_and_missing_permissions_end_the_run() {
-    let is_role = |request: &ProxiedRequest<'_>| request.body.contains("Action=CreateRole");
+    let is_role = |request: &ProxiedRequest<'_>| request.field("Action") == Some("CreateRole");
     let rules: [(IsIt, &'static str, &str); 2] = [
         (is_invocation, "ExpiredTokenException", "aws sso login"),
         (is_role, "AccessDenied", "epochcost aws policy"),
     ];
     for (is_it, code, remedy) in rules {
-        let Some((exit, printed, _)) = run(first(usize::MAX, is_it, 403, code)) else {
-            return;
-        };
-        assert_eq!(exit, 5, "{printed}");
-        assert!(
-            printed.contains(code) && printed.contains(remedy),
-            "{printed}"
-        );
+        let refused = every(is_it, Fate::Refused(403, code));
+        if let Some((said, _)) = run(FUNCTIONS, refused, 5, &[]) {
+            holds(&said, &[code, remedy]);
+        }
     }
 }
 
 #[test]
 fn a_log_that_comes_late_is_waited_for() {
-    let polls = AtomicUsize::new(0);
-    let late = move |request: &ProxiedRequest<'_>| {
-        if is_log_read(request) && polls.fetch_add(1, Ordering::SeqCst) < 3 {
-            Fate::Changed(|_| json!({ "events": [] }))
-        } else {
-            Fate::Through
-        }
-    };
-    let Some((exit, printed, trials)) = run(late) else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
-    assert!(trials.contains("REPORT lines of all"), "{trials}");
+    let late = first(3, is_log_read, Fate::Changed(|_| json!({ "events": [] })));
+    run(FUNCTIONS, late, 0, &[WHOLE]);
 }
 
 /// Leaves nothing of the lines but a beginning of each stream.
@@ -353,7 +321,7 @@ fn barely_begun(mut answer: Value) -> Value {
 /// given up.
 #[test]
 fn all_lines_are_read_before_a_trial_that_did_not_end() {
-    let first = std::sync::OnceLock::<Instant>::new();
+    let first = OnceLock::<Instant>::new();
     let late = move |request: &ProxiedRequest<'_>| {
         if !is_log_read(request) {
             return Fate::Through;
@@ -371,12 +339,7 @@ fn all_lines_are_read_before_a_trial_that_did_not_end() {
         }
     };
     // Its deadline comes before the next read of all lines.
-    let Some((exit, printed, trials)) = run_system("{system: scatterreduce, timeout_s: 6}", late)
-    else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
-    assert!(trials.contains("REPORT lines of all"), "{trials}");
+    run("{system: scatterreduce, timeout_s: 6}", late, 0, &[WHOLE]);
 }
 
 fn without_reports(mut answer: Value) -> Value {
@@ -389,89 +352,53 @@ fn without_reports(mut answer: Value) -> Value {
 
 #[test]
 fn a_log_that_stays_partial_fails_the_trial() {
-    let partial = |request: &ProxiedRequest<'_>| {
-        if is_log_read(request) {
-            Fate::Changed(without_reports)
-        } else {
-            Fate::Through
-        }
-    };
-    let Some((exit, printed, trials)) = run(partial) else {
-        return;
-    };
-    assert_eq!(exit, 3, "{printed}");
-    assert!(trials.contains("REPORT lines of 0 of "), "{trials}");
+    let partial = every(is_log_read, Fate::Changed(without_reports));
+    run(FUNCTIONS, partial, 3, &["REPORT lines of 0 of "]);
+}
+
+fn doubled(mut answer: Value) -> Value {
+    if let Some(events) = answer["events"].as_array_mut() {
+        let again = events.clone();
+        events.extend(again);
+    }
+    answer
 }
 
 #[test]
 fn lines_that_come_twice_count_once() {
-    let twice = |request: &ProxiedRequest<'_>| {
-        if is_log_read(request) {
-            Fate::Changed(|mut answer| {
-                if let Some(events) = answer["events"].as_array_mut() {
-                    let again = events.clone();
-                    events.extend(again);
-                }
-                answer
-            })
-        } else {
-            Fate::Through
-        }
-    };
-    let Some((exit, printed, trials)) = run(twice) else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
-    assert!(trials.contains("more than once"), "{trials}");
-    assert!(trials.contains("REPORT lines of all"), "{trials}");
+    let twice = every(is_log_read, Fate::Changed(doubled));
+    run(FUNCTIONS, twice, 0, &["more than once", WHOLE]);
 }
 
 /// Every worker is started twice under one request: one of the two does nothing.
 #[test]
 fn an_event_that_is_delivered_twice_counts_once() {
-    let twice = |request: &ProxiedRequest<'_>| {
-        if is_invocation(request) {
-            Fate::Twice
-        } else {
-            Fate::Through
-        }
-    };
-    let Some((exit, printed, trials)) = run(twice) else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
-    assert!(trials.contains("ran again"), "{trials}");
-    assert!(trials.contains("of all 3 invocations"), "{trials}");
-    // Both are paid for, and CloudWatch counts both.
-    assert!(!trials.contains("CloudWatch counts"), "{trials}");
+    let says = ["ran again", "of all 3 invocations"];
+    let twice = every(is_invocation, Fate::Twice);
+    if let Some((_, trials)) = run(FUNCTIONS, twice, 0, &says) {
+        // Both are paid for, and CloudWatch counts both.
+        assert!(!trials.contains("CloudWatch counts"), "{trials}");
+    }
 }
 
 #[test]
 fn no_capacity_and_a_quota_too_small_are_named_in_the_trials_row() {
-    let is_start = |request: &ProxiedRequest<'_>| request.body.contains("Action=RunInstances");
+    let is_start: IsIt = |request| request.field("Action") == Some("RunInstances");
     for code in [
         "InsufficientInstanceCapacity",
         "VcpuLimitExceeded",
         "PendingVerification",
     ] {
-        let rule = first(usize::MAX, is_start, 400, code);
-        let Some((exit, printed, trials)) = run_system("gpu_baseline", rule) else {
-            return;
-        };
-        assert_eq!(exit, 3, "{printed}");
-        assert!(trials.contains(code), "{trials}");
+        let refused = every(is_start, Fate::Refused(400, code));
+        run("gpu_baseline", refused, 3, &[code]);
     }
 }
 
 #[test]
 fn an_instance_that_never_reports_is_named_in_the_trials_row() {
-    let is_log = |request: &ProxiedRequest<'_>| request.path.ends_with("/log.txt");
-    let rule = first(usize::MAX, is_log, 404, "NoSuchKey");
-    let Some((exit, printed, trials)) = run_system("gpu_baseline", rule) else {
-        return;
-    };
-    assert_eq!(exit, 3, "{printed}");
-    assert!(trials.contains("ended without a log; EC2: "), "{trials}");
+    let is_log: IsIt = |request| request.path.ends_with("/log.txt");
+    let missing = every(is_log, Fate::Refused(404, "NoSuchKey"));
+    run("gpu_baseline", missing, 3, &["ended without a log; EC2: "]);
 }
 
 /// Programs are read once: what was checked is what is uploaded.
@@ -484,29 +411,26 @@ fn a_worker_that_is_replaced_while_a_run_begins_is_used_as_it_was() {
     let (from, to) = (new.clone(), copy.clone());
     let replacing = move |request: &ProxiedRequest<'_>| {
         // Asked for between the check and the upload.
-        if request.body.contains("Action=GetCallerIdentity") {
+        if request.field("Action") == Some("GetCallerIdentity") {
             let _ = std::fs::rename(&from, &to);
         }
         Fate::Through
     };
-    let Some((exit, printed, _)) = run_worker("scatterreduce", Some(&copy), replacing) else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
-    assert!(!new.exists(), "it was not replaced");
+    if run_worker(Some(&copy), FUNCTIONS, replacing, 0, &[]).is_some() {
+        assert!(!new.exists(), "it was not replaced");
+    }
 }
 
 /// The first zone has no instance of the type: workers start in another one.
 #[test]
 fn a_zone_without_capacity_sends_workers_to_another() {
-    let first = std::sync::Mutex::new(None::<String>);
+    let first = Mutex::new(None::<String>);
     let refused = Arc::new(AtomicUsize::new(0));
     let count = refused.clone();
     let rule = move |request: &ProxiedRequest<'_>| {
-        let is_worker = request.body.contains("Action=RunInstances")
-            && request.body.contains("InstanceType=g4dn.xlarge");
-        let subnet = (request.body.split('&')).find_map(|pair| pair.strip_prefix("SubnetId="));
-        let Some(subnet) = subnet.filter(|_| is_worker) else {
+        let is_worker = request.field("Action") == Some("RunInstances")
+            && request.field("InstanceType") == Some("g4dn.xlarge");
+        let Some(subnet) = request.field("SubnetId").filter(|_| is_worker) else {
             return Fate::Through;
         };
         let mut first = first.lock().unwrap();
@@ -517,51 +441,39 @@ fn a_zone_without_capacity_sends_workers_to_another() {
         Fate::Refused(400, "InsufficientInstanceCapacity")
     };
     // The other row has hosts of services, so that there is a network.
-    let Some((exit, printed, trials)) = run_system("gpu_baseline, spirt", rule) else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
-    assert!(!trials.contains("InsufficientInstanceCapacity"), "{trials}");
-    assert!(refused.load(Ordering::SeqCst) > 0);
+    if let Some((_, trials)) = run("gpu_baseline, spirt", rule, 0, &[]) {
+        assert!(!trials.contains("InsufficientInstanceCapacity"), "{trials}");
+        assert!(refused.load(Ordering::SeqCst) > 0);
+    }
 }
 
 /// EC2's lists are behind by seconds: what was made must not be made again, nor be missed when it
 /// is removed.
 #[test]
 fn lists_that_are_behind_are_waited_for() {
-    let made = std::sync::Mutex::new(Vec::<(String, std::time::Instant)>::new());
+    let lists = [
+        ("RunInstances", "DescribeInstances", "reservationSet"),
+        ("CreateSubnet", "DescribeSubnets", "subnetSet"),
+        ("CreateVpc", "DescribeVpcs", "vpcSet"),
+        (
+            "CreateVpcEndpoint",
+            "DescribeVpcEndpoints",
+            "vpcEndpointSet",
+        ),
+    ];
+    // When something was last made of each.
+    let made = Mutex::new([None::<Instant>; 4]);
     let rule = move |request: &ProxiedRequest<'_>| {
-        let mut made = made.lock().unwrap();
-        let action = request
-            .body
-            .split('&')
-            .find_map(|pair| pair.strip_prefix("Action="));
-        match action {
-            Some("RunInstances" | "CreateSubnet" | "CreateVpc" | "CreateVpcEndpoint") => {
-                let what = action.unwrap().to_owned();
-                made.push((what, std::time::Instant::now()));
-                Fate::Through
+        let action = request.field("Action").unwrap_or_default();
+        for ((making, listing, list), at) in lists.iter().zip(&mut *made.lock().unwrap()) {
+            if action == *making {
+                *at = Some(Instant::now());
             }
-            Some("DescribeInstances") if is_recent(&made, "RunInstances") => {
-                Fate::Empty("reservationSet")
+            if action == *listing && at.is_some_and(|at| at.elapsed().as_secs() < 3) {
+                return Fate::Empty(*list);
             }
-            Some("DescribeSubnets") if is_recent(&made, "CreateSubnet") => Fate::Empty("subnetSet"),
-            Some("DescribeVpcs") if is_recent(&made, "CreateVpc") => Fate::Empty("vpcSet"),
-            Some("DescribeVpcEndpoints") if is_recent(&made, "CreateVpcEndpoint") => {
-                Fate::Empty("vpcEndpointSet")
-            }
-            _ => Fate::Through,
         }
+        Fate::Through
     };
-    let Some((exit, printed, _)) = run_system("spirt", rule) else {
-        return;
-    };
-    assert_eq!(exit, 0, "{printed}");
-}
-
-/// Returns whether something was made less than three seconds ago.
-fn is_recent(made: &[(String, std::time::Instant)], what: &str) -> bool {
-    let lag = std::time::Duration::from_secs(3);
-    made.iter()
-        .any(|(made, at)| made == what && at.elapsed() < lag)
+    run("spirt", rule, 0, &[]);
 }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Stdio;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 mod cloud;
@@ -12,67 +12,53 @@ mod costs;
 mod faults;
 mod rehearsal;
 mod reproduction;
+#[path = "../../../aws/tests/lifecycle/server.rs"]
+mod server;
 
 use epochcost_servers::find;
 
-use cloud::{Cloud, REGION, assert_metrics_agree, digests, experiment, printed, worker, written};
+use cloud::{Cloud, Ended, REGION, RUN, assert_metrics_agree, digests, holds, worker, written};
 
 #[test]
 fn a_run_on_aws_trains_as_the_local_one_and_leaves_nothing() {
-    let Some(cloud) = Cloud::start() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let systems = "systems: [scatterreduce, allreduce, lambdaml_scatterreduce, gpu_baseline, \
-         {system: mirrored, instance_type: g4dn.12xlarge}]\n";
-    let file = experiment(directory.path(), systems);
-    let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
-    let out = |path: &Path| path.display().to_string();
-    let run = |arguments: &[&str]| cloud.run(directory.path(), arguments);
-    let ran = run(&["run", &file, "--platform", "local", "--out", &out(&local)]);
-    assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
-    let ran = run(&[
-        "run",
-        &file,
-        "--platform",
-        "aws",
-        "--yes",
-        "--out",
-        &out(&aws),
-    ]);
-    assert_eq!(ran.status.code(), Some(0), "{}", printed(&ran));
-    let said = printed(&ran);
-    for rented in ["rents 3 × g4dn.xlarge for ", "rents 1 × g4dn.12xlarge for "] {
-        assert!(said.contains(rented), "{rented}: {said}");
-    }
+    let systems = "scatterreduce, allreduce, lambdaml_scatterreduce, gpu_baseline, \
+                   {system: mirrored, instance_type: g4dn.12xlarge}";
+    let Some(cloud) = Cloud::of(systems) else {
+        return;
+    };
+    cloud.run("run x.yaml --platform local --out local").ends(0);
+    let ran = cloud.run(&format!("{RUN} --out aws")).ends(0);
+    let said = ran.message();
+    holds(
+        &said,
+        &["rents 3 × g4dn.xlarge for ", "rents 1 × g4dn.12xlarge for "],
+    );
     assert_eq!(said.matches("its instances are gone").count(), 2, "{said}");
-    let (expected, found) = (digests(&local), digests(&aws));
+    let [expected, found] = ["local", "aws"].map(|out| digests(&cloud.path(out)));
     // Four systems of 3 workers, one of one process; 2 epochs of 2 batches.
     assert_eq!(expected.len(), (4 * 3 + 1) * 2 * 2, "{expected:?}");
     assert_eq!(found, expected);
-    let trials = std::fs::read_to_string(aws.join("trials.jsonl")).unwrap();
+    let trials = cloud.trials("aws");
     assert_eq!(trials.matches("REPORT lines of all").count(), 3, "{trials}");
-    assert_eq!(assert_metrics_agree(&aws), 3);
+    assert_eq!(assert_metrics_agree(&cloud.path("aws")), 3);
     cloud.assert_empty();
     // The harness's keys appear in no file and no message.
-    assert!(!written(&aws).contains("c4n4ry"));
-    assert!(!printed(&ran).contains("c4n4ry"));
+    assert!(!written(&cloud.path("aws")).contains("c4n4ry"));
+    assert!(!said.contains("c4n4ry"));
 }
 
 /// A worker without CUDA would compute on the CPUs of machines that are paid for their GPUs.
 #[test]
 fn a_row_on_gpus_is_not_run_by_a_worker_without_cuda() {
-    let Some(cloud) = Cloud::start() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), "systems: [allreduce, gpu_baseline]\n");
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("device: {kind: cpu}\n", "")).unwrap();
-    let out = directory.path().join("aws").display().to_string();
-    let arguments = ["run", &file, "--platform", "aws", "--yes", "--out", &out];
-    let ran = cloud.run(directory.path(), &arguments);
-    let text = String::from_utf8_lossy(&ran.stdout);
-    assert!(text.contains("without CUDA"), "{text}");
-    let trials = std::fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
+    let Some(cloud) = Cloud::of("allreduce, gpu_baseline") else {
+        return;
+    };
+    cloud.edit("x.yaml", "device: {kind: cpu}\n", "");
+    let text = cloud.run(&format!("{RUN} --out aws")).text();
+    holds(&text, &["without CUDA"]);
+    let trials = cloud.trials("aws");
     assert!(!trials.contains("gpu-baseline"), "{trials}");
-    assert!(trials.contains("allreduce"), "{trials}");
+    holds(&trials, &["allreduce"]);
     cloud.assert_empty();
 }
 
@@ -83,178 +69,96 @@ fn every_system_trains_on_aws_as_it_does_here() {
     let Some(cloud) = Cloud::start_with_services() else {
         return;
     };
-    let directory = tempfile::tempdir().unwrap();
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../experiments/mobilenet.yaml"
     );
-    let whole = std::fs::read_to_string(file).unwrap();
-    let file = directory
-        .path()
-        .join("mobilenet.yaml")
-        .display()
-        .to_string();
+    cloud.write("x.yaml", &fs::read_to_string(file).unwrap());
     // What AWS cannot run here is refused with its reason: workers may not connect to each other,
     // and functions that a worker calls and waits for have not been tried there.
-    let refusals = [
+    for (system, reason) in [
         ("ring", "connect to each other"),
         ("grads_sharding", "waits for"),
         ("lambda_fl", "waits for"),
         ("lifl", "waits for"),
-    ];
-    let mut text = whole;
-    for (system, reason) in refusals {
-        std::fs::write(&file, &text).unwrap();
-        let refused = cloud.run(
-            directory.path(),
-            &["run", &file, "--platform", "aws", "--yes"],
-        );
-        assert_eq!(refused.status.code(), Some(2), "{}", printed(&refused));
-        assert!(
-            printed(&refused).contains(reason),
-            "{system}: {}",
-            printed(&refused)
-        );
+    ] {
+        let refused = cloud.run(RUN).ends(2).message();
+        assert!(refused.contains(reason), "{system}: {refused}");
         let row = format!("- {system}");
+        let text = cloud.read("x.yaml");
         let others: Vec<_> = text.lines().filter(|line| line.trim() != row).collect();
-        text = others.join("\n");
+        cloud.write("x.yaml", &others.join("\n"));
     }
-    std::fs::write(&file, &text).unwrap();
-    let file = file.as_str();
-    let (local, aws) = (directory.path().join("local"), directory.path().join("aws"));
-    for (platform, out) in [("local", &local), ("aws", &aws)] {
-        let out = out.display().to_string();
-        let arguments = [
-            "run",
-            file,
-            "--platform",
-            platform,
-            "--yes",
-            "--out",
-            &out,
-            "--set",
-            "device={kind: cpu}",
-        ];
-        let ran = cloud.run(directory.path(), &arguments);
-        assert_eq!(ran.status.code(), Some(0), "{platform}: {}", printed(&ran));
-        assert!(!printed(&ran).contains("c4n4ry"));
+    for out in ["local", "aws"] {
+        let set = "--set 'device={kind: cpu}'";
+        let run = format!("run x.yaml --platform {out} --yes --out {out} {set}");
+        let said = cloud.run(&run).ends(0).message();
+        assert!(!said.contains("c4n4ry"));
     }
     cloud.assert_empty();
-    assert!(!written(&aws).contains("c4n4ry"));
+    assert!(!written(&cloud.path("aws")).contains("c4n4ry"));
     // Asynchronous training depends on the order of arrival.
-    let is_synchronous = |at: &String| !at.contains("lambdaml-async");
-    let of = |run: &Path| -> BTreeMap<String, String> {
-        let digests = digests(run).into_iter();
-        digests.filter(|(at, _)| is_synchronous(at)).collect()
-    };
-    let (expected, found) = (of(&local), of(&aws));
+    let [expected, found] = ["local", "aws"].map(|out| -> BTreeMap<String, String> {
+        let digests = digests(&cloud.path(out)).into_iter();
+        digests
+            .filter(|(at, _)| !at.contains("lambdaml-async"))
+            .collect()
+    });
     assert!(expected.len() > 11 * 4, "{}", expected.len());
     assert_eq!(found.len(), expected.len());
     let differs = |(at, _): &(&String, _)| found.get(*at) != expected.get(*at);
     let differing: Vec<_> = expected.iter().filter(differs).collect();
     assert!(differing.is_empty(), "{differing:?}");
-    let trials = std::fs::read_to_string(aws.join("trials.jsonl")).unwrap();
+    let trials = cloud.trials("aws");
     // All but P2P and the two systems whose workers are instances that call no function.
     assert_eq!(trials.matches("REPORT lines of all").count(), 9, "{trials}");
-    assert_eq!(assert_metrics_agree(&aws), 9);
+    assert_eq!(assert_metrics_agree(&cloud.path("aws")), 9);
 }
 
 /// The row of a trial has the reason why one of its hosts cannot serve.
 #[test]
 fn a_service_that_does_not_come_up_is_named_in_the_trials_row() {
-    let Some(cloud) = Cloud::start_with_services() else {
+    let Some(cloud) = Cloud::of("spirt, allreduce") else {
         return;
     };
-    let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), "systems: [spirt, allreduce]\n");
-    let out = directory.path().join("run").display().to_string();
-    let mut command = cloud.command(&["run", &file, "--platform", "aws", "--yes", "--out", &out]);
     // A module in which Redis does not find the entry point.
-    let mut module = std::fs::read(find::module().unwrap()).unwrap();
+    let mut module = fs::read(find::module().unwrap()).unwrap();
     let entry = b"RedisModule_OnLoad";
     while let Some(at) = module.windows(entry.len()).position(|part| part == entry) {
         module[at] = b'?';
     }
-    let broken = directory.path().join("broken.so");
-    std::fs::write(&broken, module).unwrap();
-    let ran = command
-        .current_dir(directory.path())
-        .env("EPOCHCOST_TENSORDB", broken)
-        .output()
-        .unwrap();
-    assert_eq!(ran.status.code(), Some(3), "{}", printed(&ran));
+    let broken = cloud.path("broken.so");
+    fs::write(&broken, module).unwrap();
+    let mut command = cloud.command(&format!("{RUN} --out run"));
+    Ended::of(command.env("EPOCHCOST_TENSORDB", broken)).ends(3);
     cloud.assert_empty();
-    let trials = std::fs::read_to_string(Path::new(&out).join("trials.jsonl")).unwrap();
-    assert!(
-        trials.contains("-spirt-store-0-r0t0 ended before"),
-        "{trials}"
-    );
-    assert!(trials.contains("module.so"), "{trials}");
+    let trials = cloud.trials("run");
+    holds(&trials, &["-spirt-store-0-r0t0 ended before", "module.so"]);
     // The other row has run.
     assert_eq!(trials.matches("REPORT lines of all").count(), 1, "{trials}");
 }
 
-#[test]
-fn nothing_is_made_without_consent_or_over_the_limit() {
-    let Some(cloud) = Cloud::start() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
-    let run = |arguments: &[&str]| cloud.run(directory.path(), arguments);
-    let refused = run(&["run", &file, "--platform", "aws"]);
-    assert_eq!(refused.status.code(), Some(2), "{}", printed(&refused));
-    assert!(printed(&refused).contains("--yes"), "{}", printed(&refused));
-    let arguments = [
-        "run",
-        &file,
-        "--platform",
-        "aws",
-        "--yes",
-        "--max-usd",
-        "0.0001",
-    ];
-    let refused = run(&arguments);
-    assert_eq!(refused.status.code(), Some(6), "{}", printed(&refused));
-    cloud.assert_empty();
-}
-
 /// Shipped prices are one region's; elsewhere they bound nothing.
 #[test]
-fn a_run_in_another_region_takes_its_prices() {
-    let Some(cloud) = Cloud::start() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
-    let mut command = cloud.command(&["run", &file, "--platform", "aws", "--yes"]);
-    let command = command.current_dir(directory.path());
-    let refused = command.env("AWS_REGION", "eu-west-1").output().unwrap();
-    assert_eq!(refused.status.code(), Some(2), "{}", printed(&refused));
-    assert!(
-        printed(&refused).contains("--prices FILE"),
-        "{}",
-        printed(&refused)
+fn nothing_is_made_without_consent_over_the_limit_or_without_prices() {
+    let Some(cloud) = Cloud::of("scatterreduce") else {
+        return;
+    };
+    let asked = "run x.yaml --platform aws";
+    cloud.run(asked).ends(2).says(&["--yes"]);
+    cloud.run(&format!("{RUN} --max-usd 0.0001")).ends(6);
+    let mut elsewhere = cloud.command(RUN);
+    let refused = Ended::of(elsewhere.env("AWS_REGION", "eu-west-1"));
+    refused.ends(2).says(&["--prices FILE"]);
+    // A worker that answers here, and is no program there, is refused before consent, which would be
+    // impossible.
+    let script = cloud.path("bootstrap");
+    cloud.write(
+        "bootstrap",
+        &format!("#!/bin/bash\nexec {} \"$@\"\n", worker().display()),
     );
-    cloud.assert_empty();
-}
-
-/// A worker that would not start on AWS is refused before anyone is asked for money.
-#[test]
-fn a_worker_that_cannot_start_there_is_refused_before_consent() {
-    let Some(cloud) = Cloud::start() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), "systems: [scatterreduce]\n");
-    // A worker that answers here, and is no program there.
-    let script = directory.path().join("bootstrap");
-    let text = format!("#!/bin/bash\nexec {} \"$@\"\n", worker().display());
-    std::fs::write(&script, text).unwrap();
-    let chmod = std::process::Command::new("chmod")
-        .arg("+x")
-        .arg(&script)
-        .status();
-    assert!(chmod.unwrap().success());
-    // Without `--yes`: consent would be asked for, and be impossible.
-    let mut command = cloud.command(&["run", &file, "--platform", "aws"]);
-    let command = command.current_dir(directory.path());
-    let refused = command.env("EPOCHCOST_WORKER", script).output().unwrap();
-    let text = printed(&refused);
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = Ended::of(cloud.command(asked).env("EPOCHCOST_WORKER", script)).message();
     assert!(!text.contains("--yes"), "{text}");
     assert!(
         text.contains("ELF") || text.contains("EPOCHCOST_WORKER"),
@@ -266,8 +170,7 @@ fn a_worker_that_cannot_start_there_is_refused_before_consent() {
 /// Shared: two buckets, two roles and the switch; of the trial: a log group and a function.
 #[test]
 fn a_kill_after_any_journaled_step_leaves_nothing() {
-    let Some(cloud) = Cloud::start() else { return };
-    kill_after_each(&cloud, "scatterreduce", 7, 1);
+    kill_after_each("scatterreduce", 7, 1);
 }
 
 /// Shared: two buckets, four roles, an instance profile, the network in four
@@ -276,78 +179,34 @@ fn a_kill_after_any_journaled_step_leaves_nothing() {
 /// line: each takes seconds.
 #[test]
 fn a_kill_of_a_run_with_hosts_of_services_leaves_nothing() {
-    let Some(cloud) = Cloud::start_with_services() else {
-        return;
-    };
-    kill_after_each(&cloud, "spirt", 15 + 4 + 2 * 9 + 1, 11);
+    kill_after_each("spirt", 15 + 4 + 2 * 9 + 1, 11);
 }
 
 /// Runs a system again and again: each run is killed after `stride` lines of its
 /// journal more than the one before, and is then gone on with or cleaned up. One
 /// comes to its end, having made `resources`.
-fn kill_after_each(cloud: &Cloud, system: &str, resources: usize, stride: usize) {
-    let directory = tempfile::tempdir().unwrap();
-    let file = experiment(directory.path(), &format!("systems: [{system}]\n"));
+fn kill_after_each(system: &str, resources: usize, stride: usize) {
+    let Some(cloud) = Cloud::of(system) else {
+        return;
+    };
     for lines in (1..).step_by(stride) {
-        let out = directory.path().join(format!("run-{lines}"));
-        let out_text = out.display().to_string();
-        let arguments = [
-            "run",
-            &file,
-            "--platform",
-            "aws",
-            "--yes",
-            "--out",
-            &out_text,
-        ];
-        let mut child = cloud.command(&arguments);
-        let mut child = child
-            .current_dir(directory.path())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let ended = loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                break Some(status);
-            }
-            if journaled(&out) >= lines {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        };
-        if let Some(status) = ended {
-            assert_eq!(status.code(), Some(0));
+        let out = format!("run-{lines}");
+        let arguments = format!("{RUN} --out {out}");
+        let command = cloud.command(&arguments);
+        if let Some(code) = cloud.kill_after(command, &out, lines, Duration::ZERO) {
+            assert_eq!(code, 0);
             cloud.assert_empty();
             // Each is intended, made and removed; money is reserved for the run and the trial, and spent.
-            assert_eq!(journaled(&out), 1 + 3 * resources + 3);
+            assert_eq!(cloud.journaled(&out), 1 + 3 * resources + 3);
             assert!(lines > 3 * resources);
             return;
         }
         let teardown = match lines % 2 {
-            0 => cloud.run(
-                directory.path(),
-                &["aws", "clean", "--yes", "--region", REGION],
-            ),
-            _ => cloud.run(directory.path(), &[&arguments[..], &["--resume"]].concat()),
+            0 => cloud.run(&format!("aws clean --yes --region {REGION}")),
+            _ => cloud.run(&format!("{arguments} --resume")),
         };
-        let printed = printed(&teardown);
-        assert_eq!(teardown.status.code(), Some(0), "after {lines}: {printed}");
+        let message = teardown.message();
+        assert_eq!(teardown.code(), 0, "after {lines}: {message}");
         cloud.assert_empty();
     }
-}
-
-/// Whole lines of the journals of a run.
-fn journaled(run: &Path) -> usize {
-    let Ok(entries) = std::fs::read_dir(run) else {
-        return 0;
-    };
-    let journals = entries.filter_map(|entry| {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        name.starts_with("aws-journal-").then_some(path)
-    });
-    let text = journals.map(|path| std::fs::read_to_string(path).unwrap_or_default());
-    text.map(|text| text.matches('\n').count()).sum()
 }

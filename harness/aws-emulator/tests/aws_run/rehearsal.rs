@@ -4,15 +4,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, printed};
-use crate::faults::{Fate, ProxiedRequest, Rule, is_invocation, is_log_read, proxy};
-use crate::journaled;
+use crate::cloud::{Cloud, Ended, journaled};
+use crate::faults::{Fate, ProxiedRequest, is_invocation, is_log_read, through};
 
 /// Directory of the shipped experiments.
 fn shipped() -> PathBuf {
@@ -74,19 +72,15 @@ enum Rows {
     OfEachSystem,
 }
 
-/// Writes an item into `folder`, small, without what it is compared with.
-fn write_small(item: &str, rows: Rows, folder: &Path) {
+/// Returns an item, small, without what it is compared with.
+fn small(item: &str, rows: Rows) -> Value {
     let mut text = read(&shipped().join(format!("{item}.yaml")));
     shrink(&mut text);
     shrink(&mut text["sweep"]);
     let (mut known, mut further) = (BTreeSet::new(), Vec::new());
     // Rows that differed in their model have names of their own.
-    for (index, row) in text["systems"]
-        .as_array_mut()
-        .unwrap()
-        .iter_mut()
-        .enumerate()
-    {
+    let systems = text["systems"].as_array_mut().unwrap().iter_mut();
+    for (index, row) in systems.enumerate() {
         if let Some(system) = row.as_str() {
             *row = json!({"system": system});
         }
@@ -130,22 +124,14 @@ fn write_small(item: &str, rows: Rows, folder: &Path) {
     if fields["sweep"].is_null() {
         fields.remove("sweep");
     }
-    for field in [
-        "beside",
-        "statements",
-        "checks",
-        "findings",
-        "deviates",
-        "augment",
-    ] {
+    for field in "beside statements checks findings deviates augment".split(' ') {
         fields.remove(field);
     }
     fields.insert("forms".into(), json!({"aws": form}));
     fields.insert("dataset".into(), dataset);
     fields.insert("device".into(), json!({"kind": "cpu"}));
     fields.insert("timeout_s".into(), json!(120));
-    let name = item.rsplit('/').next().unwrap();
-    std::fs::write(folder.join(format!("{name}.yaml")), text.to_string()).unwrap();
+    text
 }
 
 /// Rehearses items with one command, which is killed when the journals have each of these numbers of
@@ -154,21 +140,16 @@ fn rehearse(items: &[String], rows: Rows, kills: &[usize]) {
     let Some(cloud) = Cloud::start_with_services() else {
         return;
     };
-    let directory = tempfile::tempdir().unwrap();
-    let directory = directory.path();
-    let folder = directory.join("experiments/small");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(
-        folder.join("paper.yaml"),
-        "cite: the papers, small\ntables: {}\n",
-    )
-    .unwrap();
-    items
-        .iter()
-        .for_each(|item| write_small(item, rows, &folder));
+    let paper = "cite: the papers, small\ntables: {}\n";
+    cloud.write("experiments/small/paper.yaml", paper);
+    for item in items {
+        let (_, name) = item.split_once('/').unwrap();
+        let file = format!("experiments/small/{name}.yaml");
+        cloud.write(&file, &small(item, rows).to_string());
+    }
     // Now and then a request is refused, and a log comes late.
     let count = AtomicUsize::new(0);
-    let rule: Rule = Arc::new(move |request: &ProxiedRequest<'_>| {
+    let rule = move |request: &ProxiedRequest<'_>| {
         let number = count.fetch_add(1, Ordering::SeqCst);
         match number % 23 {
             5 if is_invocation(request) => Fate::Refused(429, "TooManyRequestsException"),
@@ -176,62 +157,35 @@ fn rehearse(items: &[String], rows: Rows, kills: &[usize]) {
             9 | 10 if is_log_read(request) => Fate::Changed(|_| json!({ "events": [] })),
             _ => Fate::Through,
         }
-    });
-    let moto = proxy(&cloud.moto.url, rule.clone());
-    let own = proxy(&cloud.emulator.url, rule);
-    let out = directory.join("out");
+    };
+    let through = through(&cloud, rule);
     let command = || {
-        let arguments = [
-            "reproduce",
-            "small",
-            "--platform",
-            "aws",
-            "--yes",
-            "--out",
-            "out",
-        ];
-        let mut command = cloud.command(&arguments);
-        command
-            .env("AWS_ENDPOINT_URL", &moto)
-            .env("AWS_ENDPOINT_URL_LAMBDA", &own)
-            .env("AWS_ENDPOINT_URL_SFN", &own)
-            .current_dir(directory);
+        let mut command = cloud.command("reproduce small --platform aws --yes --out out");
+        command.envs(through.clone());
         command
     };
     let lines = || -> usize {
-        let runs = std::fs::read_dir(out.join("small")).into_iter().flatten();
+        let runs = std::fs::read_dir(cloud.path("out/small"))
+            .into_iter()
+            .flatten();
         runs.map(|run| journaled(&run.unwrap().path())).sum()
     };
     for more in kills {
         let wanted = lines() + more;
-        let mut child = command()
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut command = command();
+        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         while lines() < wanted {
-            assert!(
-                child.try_wait().unwrap().is_none(),
-                "ended before {wanted} lines"
-            );
+            let ended = child.try_wait().unwrap();
+            assert!(ended.is_none(), "ended before {wanted} lines");
             std::thread::sleep(Duration::from_millis(2));
         }
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let output = command().output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    Ended::of(&mut command()).ends(0);
     cloud.assert_empty();
-    let text = std::fs::read_to_string(out.join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_str(&text).unwrap();
-    let forms = summary["items"].as_array().unwrap().iter();
-    let forms = forms.filter(|item| item["id"].as_str().unwrap().ends_with(".aws"));
-    let states: Vec<(&Value, &Value)> = forms.map(|item| (&item["id"], &item["state"])).collect();
-    assert_eq!(states.len(), items.len(), "{states:?}");
-    assert!(
-        states.iter().all(|(_, state)| **state == "done"),
-        "{states:?}"
-    );
+    assert_eq!(cloud.states(), vec!["done"; items.len()]);
 }
 
 /// An item of each paper: SPIRT and the GPU baseline, KubeML on one machine, P2P with Lambda. Killed twice.

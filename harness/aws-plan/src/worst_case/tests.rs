@@ -60,10 +60,19 @@ fn training(system: &str) -> Training {
 
 #[track_caller]
 fn is_close(found: f64, expected: f64) {
-    assert!(
-        (found / expected - 1.0).abs() < 1e-12,
-        "{found} for {expected}"
-    );
+    let is_close = (found / expected - 1.0).abs() < 1e-12;
+    assert!(is_close, "{found} for {expected}");
+}
+
+/// The worst case of one row.
+fn of(row: &Training) -> Vec<Line> {
+    worst_case(std::slice::from_ref(row), &Book).unwrap()
+}
+
+/// The lines of rows, without those of the whole run.
+fn of_rows(lines: &[Line]) -> Vec<Line> {
+    let is_rows = |line: &&Line| !line.row.is_empty();
+    lines.iter().filter(is_rows).cloned().collect()
 }
 
 fn quantity(lines: &[Line], dimension: &str) -> f64 {
@@ -71,35 +80,31 @@ fn quantity(lines: &[Line], dimension: &str) -> f64 {
     of.map(|line| line.quantity).sum()
 }
 
+/// Fails if there is anything of dimensions, parted by spaces.
+#[track_caller]
+fn lacks(lines: &[Line], dimensions: &str) {
+    for dimension in dimensions.split(' ') {
+        assert_eq!(quantity(lines, dimension), 0.0, "{dimension}");
+    }
+}
+
 #[test]
 fn a_workflow_costs_every_state_of_every_peer_to_its_time_out() {
-    let row = training("spirt");
-    let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
+    let lines = of(&training("spirt"));
     // 8 states, of which one invokes a function per mini-batch; one bootstrap per peer.
     let invocations = 2.0 * 4.0 * (1.0 + 3.0 * (7.0 + 3.0));
     assert_eq!(quantity(&lines, "lambda_request"), 2.0 * invocations);
-    assert_eq!(
-        quantity(&lines, "lambda_gb_second"),
-        invocations * 900.0 * 2.0
-    );
+    let gb_seconds = invocations * 900.0 * 2.0;
+    assert_eq!(quantity(&lines, "lambda_gb_second"), gb_seconds);
     // Seven metrics of each of nine functions, one of each of five hosts.
-    assert_eq!(
-        quantity(&lines, "metric_read"),
-        2.0 * 13.0 * (9.0 * 7.0 + 5.0)
-    );
+    let metrics = 2.0 * 13.0 * (9.0 * 7.0 + 5.0);
+    assert_eq!(quantity(&lines, "metric_read"), metrics);
     // A map is a transition itself.
-    let of_row: Vec<Line> = lines
-        .iter()
-        .filter(|l| !l.row.is_empty())
-        .cloned()
-        .collect();
-    assert_eq!(
-        quantity(&of_row, "state_transition"),
-        2.0 * 4.0 * 3.0 * 11.0
-    );
+    let of_row = quantity(&of_rows(&lines), "state_transition");
+    assert_eq!(of_row, 2.0 * 4.0 * 3.0 * 11.0);
     // The switch acts before the first trial and in each of two, with nine functions and at most
     // eight executions of one machine; it is begun anew every ten minutes.
-    let of_all = quantity(&lines, "state_transition") - quantity(&of_row, "state_transition");
+    let of_all = quantity(&lines, "state_transition") - of_row;
     let acting = switch_transitions(0, 0, 0) + 2 * switch_transitions(9, 1, 8);
     let renewals = 2 + 3600 / 600 + 2 * (2 + (900 * (3 * 9 + 1) + 1200 + 2700) / 600);
     assert_eq!(of_all, (acting + 2 * renewals) as f64);
@@ -112,7 +117,7 @@ fn a_workflow_costs_every_state_of_every_peer_to_its_time_out() {
     assert!((quantity(&lines, "vpc_endpoint_hour") - 2.0 * run).abs() < 1e-9);
     let gb = invocations * 2.0 * 16_384.0 / 1e9;
     assert_eq!(quantity(&lines, "vpc_endpoint_gb"), gb);
-    assert_eq!(quantity(&lines, "ec2/g4dn.xlarge"), 0.0);
+    lacks(&lines, "ec2/g4dn.xlarge");
     assert_eq!(quantity(&lines, "s3_gb_month"), 2.0 * 2.0 * 2.0 / 30.0);
 }
 
@@ -121,28 +126,22 @@ fn a_workflow_costs_every_state_of_every_peer_to_its_time_out() {
 fn a_machine_is_all_that_a_row_on_it_needs() {
     let mut row = training("spirt");
     row.one_machine = true;
-    let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
+    let lines = of(&row);
     let hours = (900.0 * (3.0 * 9.0 + 1.0) + 480.0 + 120.0) / 3600.0;
     is_close(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * hours);
-    for none in [
-        "lambda_gb_second",
-        "ec2/t2.medium",
-        "vpc_endpoint_hour",
-        "vpc_endpoint_gb",
-    ] {
-        assert_eq!(quantity(&lines, none), 0.0, "{none}");
-    }
+    lacks(
+        &lines,
+        "lambda_gb_second ec2/t2.medium vpc_endpoint_hour vpc_endpoint_gb",
+    );
 }
 
 #[test]
 fn instances_are_paid_until_the_deadline_and_no_function_is() {
-    let lines = worst_case(&[training("gpu_baseline")], &Book).unwrap();
+    let lines = of(&training("gpu_baseline"));
     let hours = (900.0 * 4.0 + 480.0 + 120.0) / 3600.0;
     is_close(quantity(&lines, "ec2/g4dn.xlarge"), 2.0 * 4.0 * hours);
     is_close(quantity(&lines, "ipv4_address_hour"), 2.0 * 4.0 * hours);
-    assert_eq!(quantity(&lines, "lambda_gb_second"), 0.0);
-    assert_eq!(quantity(&lines, "ec2/t2.medium"), 0.0);
-    assert_eq!(quantity(&lines, "vpc_endpoint_hour"), 0.0);
+    lacks(&lines, "lambda_gb_second ec2/t2.medium vpc_endpoint_hour");
 }
 
 /// The network is the run's: other rows' time is paid for, too, once.
@@ -172,27 +171,18 @@ fn what_has_no_price_is_an_error() {
 /// A listing costs 12.5 times as much as a read.
 #[test]
 fn a_system_that_waits_by_listing_is_charged_for_listings() {
-    for (system, lists) in [
-        ("scatterreduce", true),
-        ("allreduce", true),
-        ("mlless", false),
-    ] {
-        let row = training(system);
-        let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
-        let of_row = lines.iter().filter(|line| !line.row.is_empty());
-        let listed = of_row.filter(|line| line.dimension == "s3_list").count() > 0;
-        assert_eq!(listed, lists, "{system}");
-    }
+    let lists = ["scatterreduce", "allreduce", "mlless"].map(|system| {
+        let lines = of_rows(&of(&training(system)));
+        lines.iter().any(|line| line.dimension == "s3_list")
+    });
+    assert_eq!(lists, [true, true, false]);
 }
 
 /// A worker that polls once per second lists a hundredth as often.
 #[test]
 fn slow_polls_cost_less() {
     let mut row = training("scatterreduce");
-    let lists = |row: &Training| {
-        let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
-        quantity(&lines, "s3_list") - 3.0 * LOOKS
-    };
+    let lists = |row: &Training| quantity(&of(row), "s3_list") - 3.0 * LOOKS;
     row.job.settings["list_poll_ms"] = 0.into();
     let at_once = lists(&row);
     row.job.settings["list_poll_ms"] = 1000.into();
@@ -207,11 +197,8 @@ fn objects_are_polled_for_as_often_as_settings_say() {
         row.gets = 0;
         row.job.settings["poll_ms"] = poll_ms.into();
         row.job.settings["transfers_at_once"] = at_once.into();
-        let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
-        let of_row = lines.iter().filter(|line| !line.row.is_empty());
-        let of_row = of_row.filter(|line| line.dimension == "s3_get");
         let waiting_s = 4.0 * 2.0 * row.deadline_s().unwrap() as f64;
-        of_row.map(|line| line.quantity).sum::<f64>() / waiting_s
+        quantity(&of_rows(&of(&row)), "s3_get") / waiting_s
     };
     is_close(reads(100, 1), 10.0);
     is_close(reads(100, 3), 30.0);
@@ -228,14 +215,12 @@ fn no_worker_asks_for_more_than_it_may() {
         lists: 500,
         reads: 3,
     };
-    let lines = worst_case(std::slice::from_ref(&row), &Book).unwrap();
+    let lines = of(&row);
     let invocations: u64 = row.calls().unwrap().iter().map(|call| call.at_most).sum();
     let asking = (2 * invocations) as f64;
     is_close(quantity(&lines, "s3_list"), asking * 500.0 + 3.0 * LOOKS);
-    is_close(
-        quantity(&lines, "s3_get"),
-        asking * 3.0 + 2.0 * BUCKETS * LOOKS,
-    );
+    let reads = asking * 3.0 + 2.0 * BUCKETS * LOOKS;
+    is_close(quantity(&lines, "s3_get"), reads);
 }
 
 /// What a trial of more than a day has stored stays until its end, and is paid for as long; how many
@@ -243,10 +228,7 @@ fn no_worker_asks_for_more_than_it_may() {
 #[test]
 fn objects_stay_as_long_as_their_trial() {
     let mut row = training("scatterreduce");
-    let kept = |row: &Training| {
-        let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
-        quantity(&lines, "s3_gb_month") / row.trials as f64
-    };
+    let kept = |row: &Training| quantity(&of(row), "s3_gb_month") / row.trials as f64;
     row.trial_s = Some(DAY_S - AROUND_TRIAL_S);
     let short = kept(&row);
     row.trials = 9;
@@ -282,10 +264,7 @@ fn shares_add_up() {
 fn functions_run_no_longer_than_their_trial() {
     let mut row = training("spirt");
     row.job.epochs = 1_000;
-    let gb_seconds = |row: &Training| {
-        let lines = worst_case(std::slice::from_ref(row), &Book).unwrap();
-        quantity(&lines, "lambda_gb_second")
-    };
+    let gb_seconds = |row: &Training| quantity(&of(row), "lambda_gb_second");
     row.trial_s = Some(100_000);
     // Three mini-batches of each of four peers.
     let trial_s = 100_000.0 + 2_400.0 + 660.0 + 900.0;
@@ -298,30 +277,26 @@ fn functions_run_no_longer_than_their_trial() {
 /// Longer, larger, more: never cheaper.
 #[test]
 fn more_of_anything_costs_no_less() {
-    let usd = |row: Training| -> f64 {
-        let lines = worst_case(&[row], &Book).unwrap();
-        lines.iter().map(|line| line.usd).sum()
-    };
-    for system in [
-        "spirt",
-        "mlless",
-        "scatterreduce",
-        "allreduce",
-        "gpu_baseline",
-    ] {
-        let base = usd(training(system));
+    let usd = |row: &Training| of(row).iter().map(|line| line.usd).sum::<f64>();
+    for system in "spirt mlless scatterreduce allreduce gpu_baseline".split(' ') {
+        let base = usd(&training(system));
         assert!(base > 0.0 && base.is_finite());
         let with = |change: fn(&mut Training)| {
             let mut row = training(system);
             change(&mut row);
-            usd(row)
+            usd(&row)
         };
-        assert!(with(|row| row.trials = 3) > base, "{system}");
-        assert!(with(|row| row.limits.timeout_s = 901) > base, "{system}");
+        let changes: [fn(&mut Training); 6] = [
+            |row| row.trials = 3,
+            |row| row.limits.timeout_s = 901,
+            |row| row.job.epochs = 4,
+            |row| row.puts = 11,
+            |row| row.gets = 21,
+            |row| row.data_gets = 6,
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            assert!(with(change) > base, "{system}, change {number}");
+        }
         assert!(with(|row| row.memory_mb = 4096) >= base, "{system}");
-        assert!(with(|row| row.job.epochs = 4) > base, "{system}");
-        assert!(with(|row| row.puts = 11) > base, "{system}");
-        assert!(with(|row| row.gets = 21) > base, "{system}");
-        assert!(with(|row| row.data_gets = 6) > base, "{system}");
     }
 }

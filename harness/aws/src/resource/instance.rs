@@ -254,18 +254,16 @@ mod tests {
 
     #[test]
     fn an_instance_ends_for_the_reason_that_ec2_states() {
-        let of = |code, message| {
-            let reason = StateReason::builder().set_code(code).set_message(message);
-            end_reason(&Instance::builder().state_reason(reason.build()).build())
+        let of = |code: &str, message: &str| {
+            let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            let reason = StateReason::builder().set_code(said(code));
+            let reason = reason.set_message(said(message)).build();
+            end_reason(&Instance::builder().state_reason(reason).build())
         };
-        let code = || Some("Client.VolumeLimitExceeded".to_owned());
-        let whole = || Some("Client.VolumeLimitExceeded: Volume limit exceeded".to_owned());
-        assert_eq!(of(code(), whole()), whole().unwrap_or_default());
-        assert_eq!(
-            of(code(), Some("too many".to_owned())),
-            "Client.VolumeLimitExceeded: too many"
-        );
-        assert_eq!(of(code(), None), "Client.VolumeLimitExceeded");
-        assert_eq!(of(None, None), "EC2 states no reason");
+        let (code, whole) = ("Client.Limit", "Client.Limit: Volume limit exceeded");
+        assert_eq!(of(code, whole), whole);
+        assert_eq!(of(code, "too many"), "Client.Limit: too many");
+        assert_eq!(of(code, ""), code);
+        assert_eq!(of("", ""), "EC2 states no reason");
     }
 }

@@ -388,13 +388,8 @@ mod tests {
     fn what_is_paid_for_is_removed_before_anything_waits() {
         let order = |kind: Kind| kind.removal_order();
         let waits = order(Kind::SecurityGroup).min(order(Kind::Subnet));
-        for paid in [
-            Kind::Instance,
-            Kind::Volume,
-            Kind::Endpoint,
-            Kind::LogGroup,
-            Kind::Bucket,
-        ] {
+        use Kind::{Bucket, Endpoint, Instance, LogGroup, Volume};
+        for paid in [Instance, Volume, Endpoint, LogGroup, Bucket] {
             assert!(order(paid) < waits, "{paid}");
         }
         assert!(order(Kind::Switch) > order(Kind::Endpoint));

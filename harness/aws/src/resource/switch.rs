@@ -334,10 +334,8 @@ mod tests {
                 break;
             }
             // A choice that finds something leads to the longer way.
-            let next = state["Next"]
-                .as_str()
-                .or(state["Choices"][0]["Next"].as_str());
-            at = next.unwrap();
+            let next = state["Next"].as_str();
+            at = next.or(state["Choices"][0]["Next"].as_str()).unwrap();
         }
         let seen: BTreeSet<&str> = way.iter().copied().collect();
         assert_eq!(seen.len(), states.len());
@@ -346,8 +344,8 @@ mod tests {
         let within: u64 = way.iter().map(|name| of_map(&states[*name])).sum();
         // The begin of an execution is a transition, too.
         let all = 1 + way.len() as u64 + again + within;
-        assert!(all <= epochcost_aws_plan::switch_transitions(functions, 1, executions));
-        assert!(all + 2 > epochcost_aws_plan::switch_transitions(functions, 1, executions));
+        let bound = epochcost_aws_plan::switch_transitions(functions, 1, executions);
+        assert!(all <= bound && all + 2 > bound, "{all} of {bound}");
     }
 
     /// Whatever fails, the rest is still done: every task but a choice goes on after an error.
@@ -367,12 +365,9 @@ mod tests {
         tasks(&definition["States"], &mut found);
         assert_eq!(found.len(), ROUNDS * 7);
         for task in found {
-            assert_eq!(
-                task["Catch"][0]["ErrorEquals"],
-                json!(["States.ALL"]),
-                "{task}"
-            );
-            assert!(task["Catch"][0]["Next"].is_string(), "{task}");
+            let caught = &task["Catch"][0];
+            assert_eq!(caught["ErrorEquals"], json!(["States.ALL"]), "{task}");
+            assert!(caught["Next"].is_string(), "{task}");
         }
     }
 
@@ -392,10 +387,8 @@ mod tests {
             .map(|action| action.to_lowercase())
             .collect();
         assert_eq!(calls, actions);
-        assert!(policy.to_json().contains(&format!(
-            "\"aws:ResourceTag/{RUN_TAG}\":[\"{}\"]",
-            scope.run
-        )));
+        let tagged = format!("\"aws:ResourceTag/{RUN_TAG}\":[\"{}\"]", scope.run);
+        assert!(policy.to_json().contains(&tagged));
         assert_eq!(text.matches(&format!("tag:{RUN_TAG}")).count(), 2 * ROUNDS);
         assert!(text.contains(&scope.run.to_string()));
     }

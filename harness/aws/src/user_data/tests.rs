@@ -12,6 +12,11 @@ fn in_an_hour() -> Timestamp {
     Timestamp::from_second(Timestamp::now().as_second() + 3630).unwrap()
 }
 
+/// Returns the script of a duty whose instance ends in an hour.
+fn scripted(duty: &Duty) -> String {
+    script(duty, REGION, in_an_hour()).unwrap()
+}
+
 fn worker() -> Duty {
     Duty::Worker {
         worker: "s3://code/it's here".into(),
@@ -33,10 +38,8 @@ fn stand_ins(directory: &Path) {
     let say = |name: &str| format!("echo {name} \"$@\" >> {}", calls.display());
     put("shutdown", &say("shutdown"));
     put("dnf", &say("dnf"));
-    put(
-        "redis6-server",
-        &format!("echo this is Redis; {}", say("redis6-server")),
-    );
+    let server = say("redis6-server");
+    put("redis6-server", &format!("echo this is Redis; {server}"));
     put("hostname", "echo 127.9.9.9 172.17.0.1");
     put("sleep", &say("sleep"));
     // A worker that prints its input, and a log that is copied to a file.
@@ -51,9 +54,35 @@ fn stand_ins(directory: &Path) {
     put("aws", &fetch);
 }
 
-/// Runs a script as its instance would, in a temporary directory; returns the calls and
-/// the log.
-fn run(script: &str, fails: bool) -> (String, String) {
+/// Fails unless the text holds every word.
+#[track_caller]
+fn holds(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in:\n{text}");
+    }
+}
+
+/// What an instance has done: its calls, a line each, and its log.
+struct Done {
+    calls: String,
+    log: String,
+}
+
+impl Done {
+    /// Checks that the instance first planned its end, and last ended.
+    fn has_ended(&self) {
+        let mut calls = self.calls.lines();
+        assert_eq!(calls.next(), Some("shutdown -h +60"), "{}", self.calls);
+        assert_eq!(calls.next_back(), Some("shutdown -h now"), "{}", self.calls);
+    }
+
+    fn has_called(&self, call: &str) -> bool {
+        self.calls.lines().any(|own| own == call)
+    }
+}
+
+/// Runs a script as its instance would, in a temporary directory.
+fn run(script: &str, fails: bool) -> Done {
     let directory = tempfile::tempdir().unwrap();
     stand_ins(directory.path());
     let here = directory.path().join("opt");
@@ -66,25 +95,23 @@ fn run(script: &str, fails: bool) -> (String, String) {
     }
     bash.status().unwrap();
     let read = |name: &str| std::fs::read_to_string(directory.path().join(name));
-    (read("calls").unwrap(), read("log").unwrap_or_default())
+    let (calls, log) = (read("calls").unwrap(), read("log").unwrap_or_default());
+    Done { calls, log }
 }
 
 #[test]
 fn a_worker_runs_its_task_hands_in_its_log_and_ends_its_instance() {
     for fails in [false, true] {
-        let (calls, log) = run(&script(&worker(), REGION, in_an_hour()).unwrap(), fails);
-        let lines: Vec<&str> = log.lines().collect();
-        assert!(lines[0].starts_with("EPOCHCOST-CLOCK booted 1"), "{log}");
-        assert!(lines[1].starts_with("EPOCHCOST-CLOCK started 1"), "{log}");
+        let done = run(&scripted(&worker()), fails);
+        let lines: Vec<&str> = done.log.lines().collect();
+        for (at, says) in [(0, "booted"), (1, "started"), (3, "ended")] {
+            let clock = format!("EPOCHCOST-CLOCK {says} 1");
+            assert!(lines[at].starts_with(&clock), "{lines:?}");
+        }
         assert_eq!(lines[2], "--instance {\"a\": 1} it's $HOME `id`");
-        assert!(lines[3].starts_with("EPOCHCOST-CLOCK ended 1"), "{log}");
-        let calls: Vec<&str> = calls.lines().collect();
-        assert_eq!(calls.first(), Some(&"shutdown -h +60"));
-        assert_eq!(calls.last(), Some(&"shutdown -h now"));
-        assert!(
-            calls.contains(&"aws s3 cp --quiet s3://code/it's here bootstrap"),
-            "{calls:?}"
-        );
+        done.has_ended();
+        let fetched = "aws s3 cp --quiet s3://code/it's here bootstrap";
+        assert!(done.has_called(fetched), "{}", done.calls);
     }
 }
 
@@ -99,17 +126,17 @@ fn a_machine_runs_a_trial_and_hands_in_what_it_recorded() {
             log: "s3://objects/log.txt".into(),
             gpus: Some(2),
         };
-        let (calls, log) = run(&script(&duty, REGION, in_an_hour()).unwrap(), fails);
-        assert!(log.contains("\ndev trial . on 0,1\n"), "{log}");
-        let calls: Vec<&str> = calls.lines().collect();
-        let is_there = |call: &str| calls.contains(&call);
-        assert!(is_there("aws s3 cp --quiet s3://code/epochcost epochcost"));
-        assert!(is_there(
-            "aws s3 cp --quiet s3://objects/it's r0t0/train.bin train.bin"
-        ));
-        let sent = "aws s3 cp --quiet outcome.json s3://objects/it's r0t0/outcome.json";
-        assert_eq!(is_there(sent), !fails, "{calls:?}");
-        assert_eq!(calls.last(), Some(&"shutdown -h now"));
+        let done = run(&scripted(&duty), fails);
+        holds(&done.log, &["\ndev trial . on 0,1\n"]);
+        for (copied, expected) in [
+            ("s3://code/epochcost epochcost", true),
+            ("s3://objects/it's r0t0/train.bin train.bin", true),
+            ("outcome.json s3://objects/it's r0t0/outcome.json", !fails),
+        ] {
+            let call = format!("aws s3 cp --quiet {copied}");
+            assert_eq!(done.has_called(&call), expected, "{}", done.calls);
+        }
+        done.has_ended();
     }
 }
 
@@ -131,65 +158,51 @@ fn store(module: Option<&str>) -> Duty {
 /// The replaced server ends at once: the log is published, and no address is.
 #[test]
 fn a_tensor_store_that_does_not_come_up_hands_in_its_log_and_ends_its_instance() {
-    let (calls, log) = run(
-        &script(&store(Some("s3://code/module.so")), REGION, in_an_hour()).unwrap(),
-        false,
-    );
-    let lines: Vec<&str> = calls.lines().collect();
-    assert_eq!(lines.first(), Some(&"shutdown -h +60"));
-    assert_eq!(lines.last(), Some(&"shutdown -h now"));
-    assert!(
-        lines.contains(&"aws s3 cp --quiet s3://code/module.so module.so"),
-        "{calls}"
-    );
-    assert!(
-        calls.contains("redis6-server --port 6379 --bind 127.9.9.9"),
-        "{calls}"
-    );
-    assert!(calls.contains("--loadmodule"), "{calls}");
-    assert!(!calls.contains("address.txt"), "{calls}");
+    let done = run(&scripted(&store(Some("s3://code/module.so"))), false);
+    done.has_ended();
+    let fetched = "aws s3 cp --quiet s3://code/module.so module.so";
+    assert!(done.has_called(fetched), "{}", done.calls);
+    let server = "redis6-server --port 6379 --bind 127.9.9.9";
+    holds(&done.calls, &[server, "--loadmodule"]);
+    assert!(!done.calls.contains("address.txt"), "{}", done.calls);
     // The output of the server.
-    assert!(log.contains("this is Redis"), "{log}");
+    holds(&done.log, &["this is Redis"]);
 }
 
 /// No credentials, or no bucket any more: nothing can be copied. The instance ends all the same.
 #[test]
 fn an_instance_that_cannot_copy_anything_ends() {
     for duty in [worker(), store(None), host(Service::Queue)] {
-        let text = script(&duty, REGION, in_an_hour()).unwrap();
+        let text = scripted(&duty);
         let refused = text.replace("aws s3 cp", "false s3 cp");
         assert_ne!(refused, text);
-        let (calls, _) = run(&refused, false);
-        let calls: Vec<&str> = calls.lines().collect();
-        assert_eq!(calls.first(), Some(&"shutdown -h +60"));
-        assert_eq!(calls.last(), Some(&"shutdown -h now"), "{calls:?}");
+        run(&refused, false).has_ended();
     }
 }
 
 /// A role's permissions may come seconds after its instance.
 #[test]
 fn what_cannot_be_fetched_yet_is_fetched_again() {
-    let text = script(&worker(), REGION, in_an_hour()).unwrap();
+    let text = scripted(&worker());
     // Every other copy is refused.
     let late = text.replace(
         "aws s3 cp --quiet \"$1\" \"$2\" && return",
         "(( ++tries % 2 == 0 )) && aws s3 cp --quiet \"$1\" \"$2\" && return",
     );
     assert_ne!(late, text);
-    let (calls, log) = run(&late.replace("copy() {", "tries=0\ncopy() {"), false);
-    assert!(log.contains("--instance"), "{log}");
-    assert_eq!(calls.matches("sleep 2").count(), 3, "{calls}");
+    let done = run(&late.replace("copy() {", "tries=0\ncopy() {"), false);
+    holds(&done.log, &["--instance"]);
+    assert_eq!(done.calls.matches("sleep 2").count(), 3, "{}", done.calls);
 }
 
 #[test]
 fn what_is_not_asked_for_is_not_loaded() {
-    let (calls, _) = run(&script(&store(None), REGION, in_an_hour()).unwrap(), false);
-    assert!(calls.contains("redis6-server"), "{calls}");
+    let Done { calls, .. } = run(&scripted(&store(None)), false);
+    holds(&calls, &["redis6-server"]);
     assert!(!calls.contains("module"), "{calls}");
-    let text = script(&host(Service::Queue), REGION, in_an_hour()).unwrap();
+    let text = scripted(&host(Service::Queue));
     assert!(!text.contains("redis"), "{text}");
-    assert!(text.contains("rabbitmq:3.13 &"), "{text}");
-    assert!(text.contains("$address/5672"), "{text}");
+    holds(&text, &["rabbitmq:3.13 &", "$address/5672"]);
 }
 
 #[test]
@@ -227,10 +240,7 @@ fn representative() -> Vec<String> {
         }),
         host(Service::Queue),
     ];
-    let scripts = duties
-        .iter()
-        .map(|duty| script(duty, REGION, in_an_hour()).unwrap());
-    scripts.collect()
+    duties.iter().map(scripted).collect()
 }
 
 /// Runs a program that reads a script from its standard input, and expects success;
@@ -257,10 +267,8 @@ fn every_script_is_filled_and_parses() {
     for script in representative() {
         assert!(accepts("bash", &["-n"], &script));
         let quoted = script.replace("@PORT@ $(here)", "");
-        assert!(
-            !quoted.contains("@PORT@") && !quoted.contains("_URL@"),
-            "{script}"
-        );
+        let is_filled = !quoted.contains("@PORT@") && !quoted.contains("_URL@");
+        assert!(is_filled, "{script}");
     }
 }
 
@@ -281,10 +289,8 @@ fn shellcheck_has_nothing_to_say() {
 
 #[test]
 fn a_template_takes_its_own_values_once_and_no_others() {
-    let filled = fill(
-        "a @ONE@ \"${b[@]}\" @TWO@ @ONE@",
-        &[("ONE", "@TWO@"), ("TWO", "2")],
-    );
+    let values = [("ONE", "@TWO@"), ("TWO", "2")];
+    let filled = fill("a @ONE@ \"${b[@]}\" @TWO@ @ONE@", &values);
     assert_eq!(filled.unwrap(), "a @TWO@ \"${b[@]}\" 2 @TWO@");
     assert!(fill("@ONE@", &[]).is_err());
     assert!(fill("", &[("ONE", "1")]).is_err());

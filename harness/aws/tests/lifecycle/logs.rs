@@ -8,32 +8,21 @@ use epochcost_aws::Clients;
 use epochcost_aws::reports::{Reports, Search, collect};
 use jiff::Timestamp;
 
-use super::moto;
+use super::start;
 
 const GROUP: &str = "/aws/lambda/epochcost-0000000000aa-worker";
 
 async fn put(logs: &aws_sdk_cloudwatchlogs::Client, stream: &str, lines: &[String]) {
-    let create = logs
-        .create_log_stream()
-        .log_group_name(GROUP)
-        .log_stream_name(stream);
-    create.send().await.unwrap();
+    let create = logs.create_log_stream().log_group_name(GROUP);
+    create.log_stream_name(stream).send().await.unwrap();
     let now = Timestamp::now().as_millisecond();
-    let events = lines.iter().map(|line| {
-        InputLogEvent::builder()
-            .timestamp(now)
-            .message(line)
-            .build()
-            .unwrap()
-    });
-    let put = logs
-        .put_log_events()
-        .log_group_name(GROUP)
-        .log_stream_name(stream);
-    put.set_log_events(Some(events.collect()))
-        .send()
-        .await
-        .unwrap();
+    let event = |line| InputLogEvent::builder().timestamp(now).message(line);
+    let events = lines.iter().map(|line| event(line).build().unwrap());
+    let put = logs.put_log_events().log_group_name(GROUP);
+    let put = put
+        .log_stream_name(stream)
+        .set_log_events(Some(events.collect()));
+    put.send().await.unwrap();
 }
 
 fn report(id: usize) -> String {
@@ -52,15 +41,11 @@ async fn search(clients: &Clients, expected: &BTreeSet<String>, timeout_ms: u64)
 
 #[tokio::test]
 async fn lines_are_waited_for_until_all_are_there_and_no_longer_than_agreed() {
-    let Some(moto) = moto::start() else { return };
-    let config = moto::config(&moto.url, "us-east-1").await;
-    let clients = Clients::new(config.clone(), None).unwrap();
-    let logs = aws_sdk_cloudwatchlogs::Client::new(&config);
-    logs.create_log_group()
-        .log_group_name(GROUP)
-        .send()
-        .await
-        .unwrap();
+    let Some(scene) = start().await else { return };
+    let clients = scene.clients();
+    let logs = aws_sdk_cloudwatchlogs::Client::new(&scene.config);
+    let create = logs.create_log_group().log_group_name(GROUP);
+    create.send().await.unwrap();
     let expected: BTreeSet<String> = (0..150).map(|id| format!("id-{id:03}")).collect();
     // Many streams, with other lines between, one of them delivered twice.
     let mut first: Vec<String> = (0..100).map(report).collect();

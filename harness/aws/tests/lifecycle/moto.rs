@@ -1,75 +1,13 @@
-//! A moto server for one test, and a list of everything in it that does not depend on tags.
-
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+//! What is in a moto server, by lists that do not depend on tags.
 
 use aws_config::{Region, SdkConfig};
 use aws_sdk_s3::config::Credentials;
-use epochcost_testing::{or_skip, watch};
 
-/// Variable with the path of the program, where it is not on the path.
-const VARIABLE: &str = "EPOCHCOST_MOTO_SERVER";
+use super::REGION;
 
-pub struct Moto {
-    child: Child,
-    pub url: String,
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Starts a server; returns nothing where moto is not installed.
-pub fn start() -> Option<Moto> {
-    watch();
-    let program = std::env::var_os(VARIABLE).map_or_else(|| "moto_server".into(), PathBuf::from);
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let child = Command::new(&program)
-        .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-        // Its Lambda would start containers, and its AMIs take long to load.
-        .env("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => {
-            return or_skip(Err(format!(
-                "{}: {error}; pip install 'moto[server,all]' or name it in {VARIABLE}",
-                program.display()
-            )));
-        }
-    };
-    // Its requests go to standard error, which must be read.
-    let errors = child.stderr.take().unwrap();
-    std::thread::spawn(move || BufReader::new(errors).lines().count());
-    let since = Instant::now();
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(
-            since.elapsed() < Duration::from_secs(60),
-            "moto did not start"
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Some(Moto {
-        child,
-        url: format!("http://127.0.0.1:{port}"),
-    })
-}
-
-pub async fn config(url: &str, region: &str) -> SdkConfig {
+pub async fn config(url: &str) -> SdkConfig {
     epochcost_aws::configuration()
-        .region(Region::new(region.to_owned()))
+        .region(Region::new(REGION))
         .credentials_provider(Credentials::new("test", "test", None, None, "test"))
         .endpoint_url(url)
         .load()
@@ -90,122 +28,70 @@ pub async fn reset(url: &str) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
+/// Adds a line for each item of a list in the account that is there.
+macro_rules! list {
+    ($all:ident, $what:literal, $call:expr, $items:ident, $item:ident => $name:expr $(, if $is:expr)?) => {
+        for $item in $call.send().await.unwrap().$items() {
+            if true $(&& $is)? {
+                $all.push(format!("{} {}", $what, $name));
+            }
+        }
+    };
+}
+
 /// Returns everything in the account and region, whatever its tags, except for what a new
 /// account has.
 pub async fn everything(config: &SdkConfig) -> Vec<String> {
     let mut all = Vec::new();
     let s3 = aws_sdk_s3::Client::new(config);
-    for bucket in s3.list_buckets().send().await.unwrap().buckets() {
-        all.push(format!("bucket {}", bucket.name().unwrap()));
-    }
+    list!(all, "bucket", s3.list_buckets(), buckets, one => one.name().unwrap());
     let iam = aws_sdk_iam::Client::new(config);
-    for role in iam.list_roles().send().await.unwrap().roles() {
-        all.push(format!("role {}", role.role_name()));
-    }
-    for profile in iam
-        .list_instance_profiles()
-        .send()
-        .await
-        .unwrap()
-        .instance_profiles()
-    {
-        all.push(format!("profile {}", profile.instance_profile_name()));
-    }
-    let ec2 = aws_sdk_ec2::Client::new(config);
-    for group in ec2
-        .describe_security_groups()
-        .send()
-        .await
-        .unwrap()
-        .security_groups()
-    {
-        if group.group_name() != Some("default") {
-            all.push(format!("security group {}", group.group_name().unwrap()));
-        }
-    }
-    everything_of_networks(&ec2, &mut all).await;
-    for found in ec2
-        .describe_instances()
-        .send()
-        .await
-        .unwrap()
-        .reservations()
-    {
-        for instance in found.instances() {
-            let state = instance.state().unwrap().name().unwrap();
-            if state.as_str() != "terminated" {
-                all.push(format!(
-                    "instance {}: {state}",
-                    instance.instance_id().unwrap()
-                ));
-            }
-        }
-    }
-    for volume in ec2.describe_volumes().send().await.unwrap().volumes() {
-        all.push(format!("volume {}", volume.volume_id().unwrap()));
-    }
+    list!(all, "role", iam.list_roles(), roles, one => one.role_name());
+    list!(all, "profile", iam.list_instance_profiles(), instance_profiles, one => one.instance_profile_name());
     let logs = aws_sdk_cloudwatchlogs::Client::new(config);
-    for group in logs
-        .describe_log_groups()
-        .send()
-        .await
-        .unwrap()
-        .log_groups()
-    {
-        all.push(format!("log group {}", group.log_group_name().unwrap()));
-    }
+    list!(all, "log group", logs.describe_log_groups(), log_groups, one => one.log_group_name().unwrap());
     let lambda = aws_sdk_lambda::Client::new(config);
-    for function in lambda.list_functions().send().await.unwrap().functions() {
-        all.push(format!("function {}", function.function_name().unwrap()));
-    }
+    list!(all, "function", lambda.list_functions(), functions, one => one.function_name().unwrap());
     let states = aws_sdk_sfn::Client::new(config);
-    for machine in states
-        .list_state_machines()
-        .send()
-        .await
-        .unwrap()
-        .state_machines()
-    {
-        all.push(format!("state machine {}", machine.name()));
-    }
-    all
-}
-
-/// Returns resources outside of default VPCs.
-async fn everything_of_networks(ec2: &aws_sdk_ec2::Client, all: &mut Vec<String>) {
+    list!(all, "state machine", states.list_state_machines(), state_machines, one => one.name());
+    let ec2 = aws_sdk_ec2::Client::new(config);
+    list!(all, "security group", ec2.describe_security_groups(), security_groups,
+        one => one.group_name().unwrap(), if one.group_name() != Some("default"));
+    list!(all, "volume", ec2.describe_volumes(), volumes, one => one.volume_id().unwrap());
+    all.extend(
+        instances(&ec2)
+            .await
+            .iter()
+            .map(|id| format!("instance {id}")),
+    );
+    // Outside of default VPCs.
     let vpcs = ec2.describe_vpcs().send().await.unwrap();
     let theirs: Vec<_> = (vpcs.vpcs().iter())
         .filter(|vpc| vpc.is_default() == Some(true))
         .map(|vpc| vpc.vpc_id())
         .collect();
-    for vpc in vpcs.vpcs() {
-        if !theirs.contains(&vpc.vpc_id()) {
-            all.push(format!("VPC {}", vpc.vpc_id().unwrap()));
-        }
-    }
-    for subnet in ec2.describe_subnets().send().await.unwrap().subnets() {
-        if !theirs.contains(&subnet.vpc_id()) {
-            all.push(format!("subnet {}", subnet.subnet_id().unwrap()));
-        }
-    }
-    let gateways = ec2.describe_internet_gateways().send().await.unwrap();
-    for gateway in gateways.internet_gateways() {
-        let id = gateway.internet_gateway_id().unwrap();
-        all.push(format!("internet gateway {id}"));
-    }
-    let endpoints = ec2.describe_vpc_endpoints().send().await.unwrap();
-    for endpoint in endpoints.vpc_endpoints() {
-        // moto keeps removed instances.
-        if endpoint.state().unwrap().as_str() != "deleted" {
-            all.push(format!("endpoint {}", endpoint.vpc_endpoint_id().unwrap()));
-        }
-    }
-    let tables = ec2.describe_route_tables().send().await.unwrap();
-    for table in tables.route_tables() {
-        if !theirs.contains(&table.vpc_id()) {
-            all.push(format!("route table {}", table.route_table_id().unwrap()));
-        }
-    }
+    list!(all, "VPC", ec2.describe_vpcs(), vpcs,
+        one => one.vpc_id().unwrap(), if !theirs.contains(&one.vpc_id()));
+    list!(all, "subnet", ec2.describe_subnets(), subnets,
+        one => one.subnet_id().unwrap(), if !theirs.contains(&one.vpc_id()));
+    list!(all, "route table", ec2.describe_route_tables(), route_tables,
+        one => one.route_table_id().unwrap(), if !theirs.contains(&one.vpc_id()));
+    list!(all, "internet gateway", ec2.describe_internet_gateways(), internet_gateways,
+        one => one.internet_gateway_id().unwrap());
+    // moto keeps removed ones.
+    list!(all, "endpoint", ec2.describe_vpc_endpoints(), vpc_endpoints,
+        one => one.vpc_endpoint_id().unwrap(), if one.state().unwrap().as_str() != "deleted");
+    all
+}
+
+/// Returns the instances that have not ended.
+async fn instances(ec2: &aws_sdk_ec2::Client) -> Vec<String> {
+    let found = ec2.describe_instances().send().await.unwrap();
+    let all = found.reservations().iter().flat_map(|one| one.instances());
+    let alive = all.filter(|one| one.state().unwrap().name().unwrap().as_str() != "terminated");
+    alive
+        .map(|one| one.instance_id().unwrap().to_owned())
+        .collect()
 }
 
 /// Returns what is paid by the second or the hour and would be for more than `within_s` if nobody
@@ -214,19 +100,9 @@ async fn everything_of_networks(ec2: &aws_sdk_ec2::Client, all: &mut Vec<String>
 pub async fn paid_without_end(config: &SdkConfig, within_s: u64) -> Vec<String> {
     let mut endless = Vec::new();
     let ec2 = aws_sdk_ec2::Client::new(config);
-    for found in ec2
-        .describe_instances()
-        .send()
-        .await
-        .unwrap()
-        .reservations()
-    {
-        for instance in found.instances() {
-            let id = instance.instance_id().unwrap();
-            let state = instance.state().unwrap().name().unwrap().as_str();
-            if state != "terminated" && shutdown_s(&ec2, id).await.is_none_or(|s| s > within_s) {
-                endless.push(format!("instance {id}"));
-            }
+    for id in instances(&ec2).await {
+        if shutdown_s(&ec2, &id).await.is_none_or(|s| s > within_s) {
+            endless.push(format!("instance {id}"));
         }
     }
     let endpoints = ec2.describe_vpc_endpoints().send().await.unwrap();
@@ -241,15 +117,20 @@ pub async fn paid_without_end(config: &SdkConfig, within_s: u64) -> Vec<String> 
     endless
 }
 
-/// Returns the seconds after which an instance's start script ends it.
-async fn shutdown_s(ec2: &aws_sdk_ec2::Client, id: &str) -> Option<u64> {
+/// Returns an instance's start script.
+pub async fn user_data(ec2: &aws_sdk_ec2::Client, id: &str) -> Option<String> {
     let asked = ec2.describe_instance_attribute().instance_id(id);
     let asked = asked.attribute(aws_sdk_ec2::types::InstanceAttributeName::UserData);
     let answer = asked.send().await.unwrap();
     let encoded = answer.user_data()?.value()?;
     let engine = &base64::engine::general_purpose::STANDARD;
     let script = base64::Engine::decode(engine, encoded).unwrap();
-    let script = String::from_utf8(script).unwrap();
+    Some(String::from_utf8(script).unwrap())
+}
+
+/// Returns the seconds after which an instance's start script ends it.
+async fn shutdown_s(ec2: &aws_sdk_ec2::Client, id: &str) -> Option<u64> {
+    let script = user_data(ec2, id).await?;
     let minutes = script.split("shutdown -h +").nth(1)?.lines().next()?;
     Some(minutes.parse::<u64>().unwrap() * 60)
 }

@@ -36,7 +36,12 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
         key: "worker.zip".into(),
         body: EMPTY_ZIP.into(),
     };
-    let role = |what: &str, service, policy| {
+    let role = |what: &str, policy| {
+        let service = match what {
+            "functions" => "lambda.amazonaws.com",
+            "instances" => "ec2.amazonaws.com",
+            _ => "states.amazonaws.com",
+        };
         Spec::Role(RoleSpec {
             name: name(what),
             service,
@@ -55,21 +60,9 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
     vec![
         bucket("code", vec![package]),
         bucket("exchange", Vec::new()),
-        role(
-            "functions",
-            "lambda.amazonaws.com",
-            permissions::functions(scope, true),
-        ),
-        role(
-            "machines",
-            "states.amazonaws.com",
-            permissions::state_machines(scope),
-        ),
-        role(
-            "instances",
-            "ec2.amazonaws.com",
-            permissions::instances(scope, true),
-        ),
+        role("functions", permissions::functions(scope, true)),
+        role("machines", permissions::state_machines(scope)),
+        role("instances", permissions::instances(scope, true)),
         Spec::InstanceProfile(InstanceProfileSpec {
             name: name("instances"),
             role: name("instances"),
@@ -92,7 +85,7 @@ pub fn specs(scope: &Scope) -> Vec<Spec> {
             name: name("members"),
             vpc: Some(name("network")),
         }),
-        role("switch", "states.amazonaws.com", permissions::switch(scope)),
+        role("switch", permissions::switch(scope)),
         Spec::Switch(SwitchSpec {
             name: name("switch"),
             role: name("switch"),
@@ -195,11 +188,6 @@ pub async fn provision_until_killed() {
         let removed = tear_down_within(&clients, &mut journal, Duration::ZERO);
         assert!(removed.await.unwrap().leftovers.is_empty());
     }
-}
-
-/// Runs the provisioning in a process of its own; returns whether it completed.
-pub fn provision_and_kill(url: &str, journal: &Path, at: usize, secret: &str) -> bool {
-    run_and_kill(url, journal, at, secret, false)
 }
 
 /// Runs the provisioning, and the removal if `removes`, in a process of its own; returns whether it

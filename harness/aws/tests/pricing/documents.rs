@@ -40,54 +40,27 @@ pub fn product(sku: &str, service: &str, unit: &str, tiers: &[(&str, &str)]) -> 
     })
 }
 
-pub fn lambda_duration() -> Value {
-    let tiers = [
-        ("0", "0.0000166667"),
-        ("6000000000", "0.0000150000"),
-        ("15000000000", "0.0000133334"),
-    ];
-    product("GBSECONDSKU00001", "AWSLambda", "Lambda-GB-Second", &tiers)
-}
+/// Dimension, SKU, service, unit, and tiers: a range's begin and its price.
+const PRODUCTS: [&str; 7] = [
+    "lambda_gb_second GBSECONDSKU00001 AWSLambda Lambda-GB-Second \
+        0:0.0000166667 6000000000:0.0000150000 15000000000:0.0000133334",
+    "state_transition TRANSITIONSKU001 AmazonStates StateTransitions 0:0.0000000000 4000:0.0000250000",
+    "ec2/g4dn.xlarge G4DNXLARGESKU001 AmazonEC2 Hrs 0:0.5260000000",
+    "vpc_endpoint_hour ENDPOINTHOURS001 AmazonVPC Hrs 0:0.0100000000",
+    "vpc_endpoint_gb ENDPOINTBYTES001 AmazonVPC GB \
+        0:0.0100000000 1048576:0.0060000000 5242880:0.0040000000",
+    "metric_read METRICREADS00001 AmazonCloudWatch Metrics 0:0.0000100000",
+    "ipv4_address_hour PUBLICADDRESS001 AmazonVPC Hrs 0:0.0050000000",
+];
 
-pub fn transitions() -> Value {
-    let tiers = [("0", "0.0000000000"), ("4000", "0.0000250000")];
-    product(
-        "TRANSITIONSKU001",
-        "AmazonStates",
-        "StateTransitions",
-        &tiers,
-    )
-}
-
-pub fn gpu_instance() -> Value {
-    product(
-        "G4DNXLARGESKU001",
-        "AmazonEC2",
-        "Hrs",
-        &[("0", "0.5260000000")],
-    )
-}
-
-pub fn endpoint_hours() -> Value {
-    let tiers = [("0", "0.0100000000")];
-    product("ENDPOINTHOURS001", "AmazonVPC", "Hrs", &tiers)
-}
-
-pub fn endpoint_bytes() -> Value {
-    let tiers = [
-        ("0", "0.0100000000"),
-        ("1048576", "0.0060000000"),
-        ("5242880", "0.0040000000"),
-    ];
-    product("ENDPOINTBYTES001", "AmazonVPC", "GB", &tiers)
-}
-
-pub fn metric_reads() -> Value {
-    let tiers = [("0", "0.0000100000")];
-    product("METRICREADS00001", "AmazonCloudWatch", "Metrics", &tiers)
-}
-
-pub fn public_address() -> Value {
-    let tiers = [("0", "0.0050000000")];
-    product("PUBLICADDRESS001", "AmazonVPC", "Hrs", &tiers)
+/// Returns the product of a dimension.
+pub fn of(dimension: &str) -> Value {
+    let mut rows = PRODUCTS
+        .iter()
+        .map(|row| row.split(' ').collect::<Vec<_>>());
+    let row = rows.find(|row| row[0] == dimension).unwrap();
+    let tiers: Vec<_> = (row[4..].iter())
+        .map(|tier| tier.split_once(':').unwrap())
+        .collect();
+    product(row[1], row[2], row[3], &tiers)
 }

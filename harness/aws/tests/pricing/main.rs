@@ -15,45 +15,40 @@ use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::post;
 use bytes::Bytes;
-use epochcost_aws::pricing::{PriceError, Query, fetch, queries, read};
+use epochcost_aws::pricing::{PriceError, Query, Refreshed, fetch, queries, read};
 use epochcost_testing::mangled::{Drawn, mangled};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 fn query(dimension: &str) -> Query {
-    let all = queries(&["g4dn.xlarge"]);
-    all.into_iter()
-        .find(|query| query.dimension == dimension)
-        .unwrap()
+    let mut all = queries(&["g4dn.xlarge"]).into_iter();
+    all.find(|query| query.dimension == dimension).unwrap()
 }
 
-fn price(
-    dimension: &str,
-    products: &[Value],
-) -> Result<epochcost_aws::pricing::Refreshed, PriceError> {
+fn price(dimension: &str, products: &[Value]) -> Result<Refreshed, PriceError> {
     let texts: Vec<String> = products.iter().map(Value::to_string).collect();
     read(&query(dimension), "eu-south-2", &texts)
 }
 
+/// Of several tiers, the first that costs something; what has no group is known by its usage.
 #[test]
-fn the_first_tier_that_costs_something_is_the_price() {
-    let lambda = price("lambda_gb_second", &[documents::lambda_duration()]).unwrap();
-    assert_eq!(
-        (lambda.usd, lambda.unit.as_str()),
-        (0.0000166667, "GB-second")
-    );
-    assert!(
-        lambda.about.contains("0.000015 from 6000000000 GB-seconds"),
-        "{}",
-        lambda.about
-    );
-    assert!(
-        lambda.about.contains("from 15000000000"),
-        "{}",
-        lambda.about
-    );
-    let transition = price("state_transition", &[documents::transitions()]).unwrap();
-    assert_eq!(transition.usd, 0.000025);
+fn a_product_has_its_price_and_unit() {
+    for row in [
+        "lambda_gb_second | 0.0000166667 | GB-second | 0.000015 from 6000000000 GB-seconds",
+        "lambda_gb_second | 0.0000166667 | GB-second | from 15000000000",
+        "state_transition | 0.000025 | transition |",
+        "vpc_endpoint_hour | 0.01 | hour |",
+        "vpc_endpoint_gb | 0.01 | GB | 0.006 from 1048576",
+        "ipv4_address_hour | 0.005 | hour |",
+        "metric_read | 0.00001 | metric |",
+    ] {
+        let parts: Vec<&str> = row.split('|').map(str::trim).collect();
+        let found = price(parts[0], &[documents::of(parts[0])]).unwrap();
+        assert_eq!(found.usd, parts[1].parse::<f64>().unwrap(), "{row}");
+        assert_eq!(found.unit, parts[2], "{row}");
+        assert!(found.about.contains(parts[3]), "{row}: {}", found.about);
+    }
+    let transition = price("state_transition", &[documents::of("state_transition")]).unwrap();
     assert!(
         transition.source.contains("TRANSITIONSKU001"),
         "{}",
@@ -62,33 +57,17 @@ fn the_first_tier_that_costs_something_is_the_price() {
 }
 
 #[test]
-fn what_has_no_group_is_known_by_its_usage() {
-    let endpoints = price("vpc_endpoint_hour", &[documents::endpoint_hours()]).unwrap();
-    assert_eq!((endpoints.usd, endpoints.unit.as_str()), (0.01, "hour"));
-    let traffic = price("vpc_endpoint_gb", &[documents::endpoint_bytes()]).unwrap();
-    assert_eq!((traffic.usd, traffic.unit.as_str()), (0.01, "GB"));
-    assert!(
-        traffic.about.contains("0.006 from 1048576"),
-        "{}",
-        traffic.about
-    );
-    let address = price("ipv4_address_hour", &[documents::public_address()]).unwrap();
-    assert_eq!((address.usd, address.unit.as_str()), (0.005, "hour"));
-    let reads = price("metric_read", &[documents::metric_reads()]).unwrap();
-    assert_eq!((reads.usd, reads.unit.as_str()), (0.00001, "metric"));
-    let error = price("ipv4_address_hour", &[]).unwrap_err().to_string();
-    assert!(error.contains("PublicIPv4:InUseAddress"), "{error}");
-}
-
-#[test]
 fn a_region_without_the_product_is_an_error_that_names_both() {
-    let error = price("ec2/g4dn.xlarge", &[]).unwrap_err();
-    let text = error.to_string();
-    assert!(matches!(error, PriceError::NotOffered { .. }));
-    assert!(
-        text.contains("eu-south-2") && text.contains("instanceType=g4dn.xlarge"),
-        "{text}"
-    );
+    for (dimension, asked) in [
+        ("ec2/g4dn.xlarge", "instanceType=g4dn.xlarge"),
+        ("ipv4_address_hour", "PublicIPv4:InUseAddress"),
+    ] {
+        let error = price(dimension, &[]).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, PriceError::NotOffered { .. }), "{text}");
+        let names_both = text.contains("eu-south-2") && text.contains(asked);
+        assert!(names_both, "{text}");
+    }
 }
 
 /// A document that is not understood is an error, and never 0.
@@ -97,63 +76,31 @@ fn what_is_not_understood_is_never_a_price() {
     let term = "/terms/OnDemand/G4DNXLARGESKU001.JRTCKXETXF";
     let dimension = format!("{term}/priceDimensions/G4DNXLARGESKU001.JRTCKXETXF.0000000000");
     for (what, pointer, value) in [
-        (
-            "another unit",
-            format!("{dimension}/unit"),
-            json!("Quantity"),
-        ),
+        ("another unit", "PRICE/unit", json!("Quantity")),
         (
             "another currency",
-            format!("{dimension}/pricePerUnit"),
+            "PRICE/pricePerUnit",
             json!({"CNY": "3.7"}),
         ),
-        (
-            "no number",
-            format!("{dimension}/pricePerUnit/USD"),
-            json!("free"),
-        ),
-        (
-            "no finite number",
-            format!("{dimension}/pricePerUnit/USD"),
-            json!("NaN"),
-        ),
-        (
-            "less than nothing",
-            format!("{dimension}/pricePerUnit/USD"),
-            json!("-1"),
-        ),
-        (
-            "nothing",
-            format!("{dimension}/pricePerUnit/USD"),
-            json!("0.0000000000"),
-        ),
-        (
-            "a gap before",
-            format!("{dimension}/beginRange"),
-            json!("1"),
-        ),
-        ("an end", format!("{dimension}/endRange"), json!("100")),
-        ("no tiers", format!("{term}/priceDimensions"), json!({})),
-        ("no terms", "/terms".to_owned(), json!({})),
-        (
-            "no price on demand",
-            "/terms/OnDemand".to_owned(),
-            json!({}),
-        ),
+        ("no number", "PRICE/pricePerUnit/USD", json!("free")),
+        ("no finite number", "PRICE/pricePerUnit/USD", json!("NaN")),
+        ("less than nothing", "PRICE/pricePerUnit/USD", json!("-1")),
+        ("nothing", "PRICE/pricePerUnit/USD", json!("0.0000000000")),
+        ("a gap before", "PRICE/beginRange", json!("1")),
+        ("an end", "PRICE/endRange", json!("100")),
+        ("no tiers", "TERM/priceDimensions", json!({})),
+        ("no terms", "/terms", json!({})),
+        ("no price on demand", "/terms/OnDemand", json!({})),
     ] {
-        let mut document = documents::gpu_instance();
+        let pointer = pointer.replace("PRICE", &dimension).replace("TERM", term);
+        let mut document = documents::of("ec2/g4dn.xlarge");
         *document.pointer_mut(&pointer).unwrap() = value;
         let error = price("ec2/g4dn.xlarge", &[document]).unwrap_err();
-        assert!(
-            matches!(error, PriceError::Unreadable { .. }),
-            "{what}: {error}"
-        );
-        assert!(
-            error.to_string().contains("ec2/g4dn.xlarge"),
-            "{what}: {error}"
-        );
+        let text = format!("{what}: {error}");
+        assert!(matches!(error, PriceError::Unreadable { .. }), "{text}");
+        assert!(text.contains("ec2/g4dn.xlarge"), "{text}");
     }
-    assert!(price("ec2/g4dn.xlarge", &[documents::gpu_instance()]).is_ok());
+    assert!(price("ec2/g4dn.xlarge", &[documents::of("ec2/g4dn.xlarge")]).is_ok());
 }
 
 #[test]
@@ -183,7 +130,7 @@ fn answer(asked: &Value) -> Value {
     };
     assert_eq!(filter("regionCode").as_deref(), Some("eu-south-2"));
     let products: Vec<Value> = match asked["ServiceCode"].as_str().unwrap() {
-        "AWSLambda" => vec![documents::lambda_duration(), documents::lambda_duration()],
+        "AWSLambda" => vec![documents::of("lambda_gb_second"); 2],
         "AmazonVPC" => {
             // Usage types begin with the region's prefix.
             let filters = asked["Filters"].as_array().unwrap();
@@ -191,7 +138,7 @@ fn answer(asked: &Value) -> Value {
                 "Type": "CONTAINS", "Field": "usagetype", "Value": "VpcEndpoint-Hours",
             });
             assert!(filters.contains(&usage), "{filters:?}");
-            vec![documents::endpoint_hours()]
+            vec![documents::of("vpc_endpoint_hour")]
         }
         // This region has no GPU instances.
         "AmazonEC2" => Vec::new(),
@@ -221,14 +168,9 @@ async fn prices_come_over_the_wire() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let routes = Router::new().route("/", post(serve));
     tokio::spawn(async move { axum::serve(listener, routes).await });
-    let asked = [
-        query("lambda_gb_second"),
-        query("ec2/g4dn.xlarge"),
-        query("vpc_endpoint_hour"),
-    ];
-    let prices = fetch(&config(&url).await, "eu-south-2", &asked)
-        .await
-        .unwrap();
+    let asked = ["lambda_gb_second", "ec2/g4dn.xlarge", "vpc_endpoint_hour"].map(query);
+    let prices = fetch(&config(&url).await, "eu-south-2", &asked).await;
+    let prices = prices.unwrap();
     assert_eq!(prices[0].as_ref().unwrap().usd, 0.0000166667);
     assert!(matches!(prices[1], Err(PriceError::NotOffered { .. })));
     assert_eq!(prices[2].as_ref().unwrap().usd, 0.01);
@@ -242,17 +184,17 @@ fn changed_documents_are_prices_or_refused() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seed = env::var("MANGLED_SEED").map_or(now.as_secs(), |text| text.parse().unwrap());
     eprintln!("MANGLED_SEED={seed}");
-    let documents = [
-        ("lambda_gb_second", documents::lambda_duration()),
-        ("state_transition", documents::transitions()),
-        ("ec2/g4dn.xlarge", documents::gpu_instance()),
-        ("vpc_endpoint_gb", documents::endpoint_bytes()),
+    let dimensions = [
+        "lambda_gb_second",
+        "state_transition",
+        "ec2/g4dn.xlarge",
+        "vpc_endpoint_gb",
     ];
     let mut drawn = Drawn::new(seed);
     let mut refused = 0;
     for number in 0..5_000 {
-        let (dimension, document) = &documents[number % documents.len()];
-        let document = serde_json::to_string_pretty(document).unwrap();
+        let dimension = dimensions[number % dimensions.len()];
+        let document = serde_json::to_string_pretty(&documents::of(dimension)).unwrap();
         let text = String::from_utf8_lossy(&mangled(&document, &mut drawn)).into_owned();
         match read(&query(dimension), "eu-south-2", std::slice::from_ref(&text)) {
             Ok(price) => assert!(price.usd > 0.0 && price.usd.is_finite(), "{number}: {text}"),

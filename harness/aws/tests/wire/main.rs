@@ -8,102 +8,48 @@ mod network;
 mod service;
 
 use epochcost_aws::doctor::{Check, Needs, check};
-use epochcost_aws::{AwsError, Cause, RunFilter, survey};
-use service::{Service, ec2_error, identity, regions};
+use epochcost_aws::{Cause, RunFilter, survey};
+use service::{IDENTITY, Row, Service, clients};
 
-/// Returns the cause of a refused `DescribeRegions`, and the number of requests.
-async fn refused(answer: service::Answerer) -> (AwsError, usize) {
-    let service = Service::start(answer).await;
-    let error = service.clients().await.regions().await.unwrap_err();
-    (error, service.asked("DescribeRegions"))
-}
-
-#[tokio::test]
-async fn refusals_are_told_apart_and_say_what_to_do() {
-    let cases: [(service::Answerer, Cause, usize, &str); 8] = [
-        (
-            |_| (503, ec2_error("RequestLimitExceeded")),
-            Cause::Throttled,
-            3,
-            "give the command again",
-        ),
-        (
-            |_| (500, ec2_error("InternalError")),
-            Cause::Service,
-            3,
-            "give the command again",
-        ),
-        (
-            |_| (400, ec2_error("ExpiredToken")),
-            Cause::Expired,
-            1,
-            "aws sso login",
-        ),
-        (
-            |_| (401, ec2_error("AuthFailure")),
-            Cause::Unrecognised,
-            1,
-            "AWS_PROFILE",
-        ),
-        (
-            |_| (403, ec2_error("UnauthorizedOperation")),
-            Cause::Permission,
-            1,
-            "epochcost aws policy",
-        ),
-        (
-            |_| (400, ec2_error("VcpuLimitExceeded")),
-            Cause::Quota,
-            1,
-            "Service Quotas",
-        ),
-        (
-            |_| (400, ec2_error("DependencyViolation")),
-            Cause::InUse,
-            1,
-            "clean --dry-run",
-        ),
-        (
-            |_| (400, ec2_error("SomethingNew")),
-            Cause::Other,
-            1,
-            "clean --dry-run",
-        ),
-    ];
-    for (answer, cause, attempts, remedy) in cases {
-        let (error, asked) = refused(answer).await;
-        assert_eq!((error.cause(), asked), (Some(cause), attempts), "{error}");
-        let text = error.to_string();
-        assert!(
-            text.starts_with("failed to list the account's regions"),
-            "{text}"
-        );
-        assert!(text.contains(remedy), "{text}");
+/// Fails unless the text holds every word.
+#[track_caller]
+fn holds(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in:\n{text}");
     }
 }
 
-/// A lack of capacity is AWS' shortage, whatever the status: no quota helps.
+/// What was tried three times may succeed later. A lack of capacity is AWS' shortage, whatever the status:
+/// no quota helps.
 #[tokio::test]
-async fn no_capacity_is_no_quota() {
-    let answer: service::Answerer = |_| (500, ec2_error("InsufficientInstanceCapacity"));
-    let (error, _) = refused(answer).await;
-    assert_eq!(error.cause(), Some(Cause::Capacity));
-    assert!(error.to_string().contains("another region"));
+async fn refusals_are_told_apart_and_say_what_to_do() {
+    for row in [
+        "503 RequestLimitExceeded | Throttled | 3 | give the command again",
+        "500 InternalError | Service | 3 | give the command again",
+        "500 InsufficientInstanceCapacity | Capacity | 3 | another region",
+        "400 ExpiredToken | Expired | 1 | aws sso login",
+        "401 AuthFailure | Unrecognised | 1 | AWS_PROFILE",
+        "403 UnauthorizedOperation | Permission | 1 | epochcost aws policy",
+        "400 VcpuLimitExceeded | Quota | 1 | Service Quotas",
+        "400 DependencyViolation | InUse | 1 | clean --dry-run",
+        "400 SomethingNew | Other | 1 | clean --dry-run",
+    ] {
+        let parts: Vec<&str> = row.split(" | ").collect();
+        let service = Service::of(&[("DescribeRegions", &[parts[0]])]).await;
+        let error = service.clients().await.regions().await.unwrap_err();
+        let cause = format!("{:?}", error.cause().unwrap());
+        let asked = service.asked("DescribeRegions").to_string();
+        assert_eq!([&*cause, &*asked], parts[1..3], "{error}");
+        let listing = "failed to list the account's regions";
+        assert!(error.to_string().starts_with(listing), "{error}");
+        holds(&error.to_string(), &[parts[3]]);
+    }
 }
 
 #[tokio::test]
 async fn nobody_at_the_other_end_is_no_refusal() {
-    let service = Service::start(|_| (200, String::new())).await;
-    let mut clients = service.clients().await;
-    let config = epochcost_aws::configuration()
-        .region("eu-west-1")
-        .credentials_provider(aws_sdk_s3::config::Credentials::new(
-            "a", "b", None, None, "test",
-        ))
-        .retry_config(aws_config::retry::RetryConfig::disabled())
-        // The discard port of the loopback interface, which is closed.
-        .endpoint_url("http://127.0.0.1:9");
-    clients = epochcost_aws::Clients::new(config.load().await, None).unwrap_or(clients);
+    // The discard port of the loopback interface, which is closed.
+    let clients = clients("http://127.0.0.1:9").await;
     let error = clients.regions().await.unwrap_err();
     assert_eq!(error.cause(), Some(Cause::Unreachable), "{error}");
 }
@@ -111,23 +57,28 @@ async fn nobody_at_the_other_end_is_no_refusal() {
 /// An incomplete survey must not read as "nothing is left".
 #[tokio::test]
 async fn a_survey_with_a_gap_is_an_error() {
-    let service = Service::start(|_| (403, ec2_error("UnauthorizedOperation"))).await;
-    let all = survey(
-        &service.clients().await,
-        &["eu-west-1".to_owned()],
-        &RunFilter::AllRuns,
-    )
-    .await;
+    // Whatever is asked for.
+    let service = Service::of(&[("", &["403 UnauthorizedOperation"])]).await;
+    let regions = ["eu-west-1".to_owned()];
+    let all = survey(&service.clients().await, &regions, &RunFilter::AllRuns).await;
     assert!(all.is_err());
 }
 
+const REGIONS: &str = "<regionInfo><item><regionName>eu-west-1</regionName></item></regionInfo>";
+
+/// A role of IAM Identity Center, whose ARN has a path that a session's lacks.
+const ROLE: &str = "200 <GetRoleResponse xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\"><GetRoleResult>\
+    <Role><Path>/aws-reserved/sso.amazonaws.com/</Path><RoleName>x</RoleName><RoleId>AROA1</RoleId>\
+    <Arn>arn:aws:iam::123456789012:role/aws-reserved/sso.amazonaws.com/x</Arn>\
+    <CreateDate>2026-01-01T00:00:00Z</CreateDate></Role></GetRoleResult></GetRoleResponse>";
+
 fn quota(value: f64) -> String {
-    format!("{{\"Quota\": {{\"QuotaCode\": \"L\", \"Value\": {value}}}}}")
+    format!("200 {{\"Quota\": {{\"QuotaCode\": \"L\", \"Value\": {value}}}}}")
 }
 
 fn vpcs(count: usize) -> String {
     let items = "<item><vpcId>vpc-1</vpcId><state>available</state></item>".repeat(count);
-    network::ec2("DescribeVpcs", &format!("<vpcSet>{items}</vpcSet>"))
+    format!("<vpcSet>{items}</vpcSet>")
 }
 
 /// Returns a decision for each of two actions.
@@ -139,7 +90,7 @@ fn decisions(second: &str) -> String {
         )
     };
     format!(
-        "<SimulatePrincipalPolicyResponse xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\">\
+        "200 <SimulatePrincipalPolicyResponse xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\">\
          <SimulatePrincipalPolicyResult><IsTruncated>false</IsTruncated><EvaluationResults>{}{}\
          </EvaluationResults></SimulatePrincipalPolicyResult></SimulatePrincipalPolicyResponse>",
         one("s3:CreateBucket", "allowed"),
@@ -147,23 +98,26 @@ fn decisions(second: &str) -> String {
     )
 }
 
-/// Returns a role of IAM Identity Center, whose ARN has a path that a session's lacks.
-fn role() -> String {
-    "<GetRoleResponse xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\"><GetRoleResult><Role>\
-     <Path>/aws-reserved/sso.amazonaws.com/</Path><RoleName>x</RoleName><RoleId>AROA1</RoleId>\
-     <Arn>arn:aws:iam::123456789012:role/aws-reserved/sso.amazonaws.com/x</Arn>\
-     <CreateDate>2026-01-01T00:00:00Z</CreateDate></Role></GetRoleResult></GetRoleResponse>"
-        .to_owned()
-}
-
-async fn checks(answer: service::Answerer) -> Vec<Check> {
-    let service = Service::start(answer).await;
+/// Checks an account with everything, but for some answers.
+async fn checks(but: &[Row<'_>]) -> (Service, Vec<Check>) {
+    let (quota, vpcs, allowed) = (quota(1000.0), vpcs(1), decisions("allowed"));
+    let fine: [Row<'_>; 7] = [
+        ("GetCallerIdentity", &[IDENTITY]),
+        ("DescribeRegions", &[REGIONS]),
+        ("GetServiceQuota", &[&quota]),
+        ("DescribeVpcs", &[&vpcs]),
+        ("RunInstances", &["412 DryRunOperation"]),
+        ("GetRole", &[ROLE]),
+        ("SimulatePrincipalPolicy", &[&allowed]),
+    ];
+    let service = Service::of(&[but, &fine].concat()).await;
     let needs = Needs {
         concurrency: 12,
         gpu_vcpus: 16,
         standard_vcpus: 10,
     };
-    check(&service.clients().await, needs).await
+    let checks = check(&service.clients().await, needs).await;
+    (service, checks)
 }
 
 fn one<'a>(checks: &'a [Check], what: &str) -> &'a Check {
@@ -172,60 +126,39 @@ fn one<'a>(checks: &'a [Check], what: &str) -> &'a Check {
 
 #[tokio::test]
 async fn an_account_with_everything_is_fine() {
-    let checks = checks(|operation| match operation {
-        "GetCallerIdentity" => (200, identity()),
-        "DescribeRegions" => (200, regions()),
-        "GetServiceQuota" => (200, quota(1000.0)),
-        "DescribeVpcs" => (200, vpcs(1)),
-        "RunInstances" => (412, ec2_error("DryRunOperation")),
-        "GetRole" => (200, role()),
-        "SimulatePrincipalPolicy" => (200, decisions("allowed")),
-        other => panic!("nobody should ask for {other}"),
-    })
-    .await;
+    let (service, checks) = checks(&[]).await;
     assert!(checks.iter().all(|check| check.found.is_ok()), "{checks:?}");
     // One dry run for the GPUs' type, one for the hosts'.
     assert_eq!(checks.len(), 9);
+    let asked = service.first("SimulatePrincipalPolicy");
+    holds(&asked, &["role%2Faws-reserved%2Fsso.amazonaws.com%2Fx"]);
 }
 
 #[tokio::test]
 async fn what_is_missing_is_named_with_what_to_ask_for() {
-    let checks = checks(|operation| match operation {
-        "GetCallerIdentity" => (200, identity()),
-        "DescribeRegions" => (200, regions().replace("eu-west-1", "us-east-1")),
-        "GetServiceQuota" => (200, quota(8.0)),
-        "DescribeVpcs" => (200, vpcs(8)),
-        "RunInstances" => (403, ec2_error("UnauthorizedOperation")),
-        "GetRole" => (200, role()),
-        "SimulatePrincipalPolicy" => (200, decisions("implicitDeny")),
-        other => panic!("nobody should ask for {other}"),
-    })
+    let others = REGIONS.replace("eu-west-1", "us-east-1");
+    let (_, checks) = checks(&[
+        ("DescribeRegions", &[&others]),
+        ("GetServiceQuota", &[&quota(8.0)]),
+        ("DescribeVpcs", &[&vpcs(8)]),
+        ("RunInstances", &["403 UnauthorizedOperation"]),
+        ("SimulatePrincipalPolicy", &[&decisions("implicitDeny")]),
+    ])
     .await;
-    assert!(one(&checks, "AWS region").found.is_err());
-    assert!(
-        one(&checks, "Lambda concurrency")
-            .remedy
-            .contains("at least 12")
-    );
-    // Four workers of four vCPUs.
-    assert!(
-        one(&checks, "G instances")
-            .remedy
-            .contains("at least 16 of L-DB2E81BA")
-    );
-    // What tensor stores and queues run on.
-    assert!(
-        one(&checks, "standard instances")
-            .remedy
-            .contains("at least 10 of L-1216C47A")
-    );
-    // The run's VPC in addition to eight existing ones.
-    assert!(
-        one(&checks, "VPCs")
-            .remedy
-            .contains("at least 9 of L-F678F1CE")
-    );
-    assert!(one(&checks, "EC2 dry run").found.is_err());
+    for what in ["AWS region", "EC2 dry run"] {
+        assert!(one(&checks, what).found.is_err(), "{what}");
+    }
+    for (what, remedy) in [
+        ("Lambda concurrency", "at least 12"),
+        // Four workers of four vCPUs.
+        ("G instances", "at least 16 of L-DB2E81BA"),
+        // What tensor stores and queues run on.
+        ("standard instances", "at least 10 of L-1216C47A"),
+        // The run's VPC in addition to eight existing ones.
+        ("VPCs", "at least 9 of L-F678F1CE"),
+    ] {
+        holds(&one(&checks, what).remedy, &[remedy]);
+    }
     let permissions = one(&checks, "permissions").found.as_ref().unwrap_err();
     assert_eq!(permissions, "not allowed: iam:CreateRole");
 }
@@ -233,20 +166,11 @@ async fn what_is_missing_is_named_with_what_to_ask_for() {
 /// A quota that nobody has changed is unknown in some accounts: it has its default.
 #[tokio::test]
 async fn an_unknown_quota_is_its_default() {
-    let checks = checks(|operation| match operation {
-        "GetCallerIdentity" => (200, identity()),
-        "DescribeRegions" => (200, regions()),
-        "GetServiceQuota" => {
-            let unknown = "{\"__type\": \"NoSuchResourceException\", \"Message\": \"told to\"}";
-            (400, unknown.to_owned())
-        }
-        "GetAWSDefaultServiceQuota" => (200, quota(5.0)),
-        "DescribeVpcs" => (200, vpcs(1)),
-        "RunInstances" => (412, ec2_error("DryRunOperation")),
-        "GetRole" => (200, role()),
-        "SimulatePrincipalPolicy" => (200, decisions("allowed")),
-        other => panic!("nobody should ask for {other}"),
-    })
+    let unknown = r#"400 {"__type": "NoSuchResourceException", "Message": "told to"}"#;
+    let (_, checks) = checks(&[
+        ("GetServiceQuota", &[unknown]),
+        ("GetAWSDefaultServiceQuota", &[&quota(5.0)]),
+    ])
     .await;
     assert!(one(&checks, "VPCs").found.is_ok(), "{checks:?}");
     let standard = one(&checks, "standard instances").found.as_ref();
@@ -255,12 +179,9 @@ async fn an_unknown_quota_is_its_default() {
 
 #[tokio::test]
 async fn without_an_identity_nothing_else_is_asked() {
-    let checks = checks(|_| {
-        let error = "<ErrorResponse><Error><Type>Sender</Type><Code>ExpiredToken</Code>\
-                     <Message>told to</Message></Error></ErrorResponse>";
-        (403, error.to_owned())
-    })
-    .await;
+    let expired = "403 <ErrorResponse><Error><Type>Sender</Type><Code>ExpiredToken</Code>\
+                   <Message>told to</Message></Error></ErrorResponse>";
+    let (_, checks) = checks(&[("GetCallerIdentity", &[expired])]).await;
     assert_eq!(checks.len(), 1);
-    assert!(checks[0].remedy.contains("aws sso login"), "{checks:?}");
+    holds(&checks[0].remedy, &["aws sso login"]);
 }

@@ -3,17 +3,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use aws_config::Region;
-use aws_config::retry::RetryConfig;
-use aws_sdk_s3::config::Credentials;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
 use ciborium::{Value, cbor};
 use epochcost_aws::metrics::{Measured, MetricsRequest, read};
-use epochcost_aws::{AwsError, Cause, Clients};
-use tokio::net::TcpListener;
+use epochcost_aws::{AwsError, Cause};
+
+use super::holds;
+use super::service::{clients, listen};
 
 const PATH: &str = "/service/GraniteServiceVersion20100801/operation/GetMetricData";
 
@@ -52,7 +50,8 @@ impl CloudWatch {
         let requests = asked.clone();
         let serve = move |uri: Uri, headers: HeaderMap, body: Bytes| async move {
             assert_eq!(uri.path(), PATH);
-            assert_eq!(headers["smithy-protocol"], "rpc-v2-cbor");
+            let protocol = header::HeaderName::from_static("smithy-protocol");
+            assert_eq!(headers[&protocol], "rpc-v2-cbor");
             let before = {
                 let mut requests = requests.lock().unwrap();
                 requests.push(body);
@@ -63,30 +62,15 @@ impl CloudWatch {
             ciborium::into_writer(&answer, &mut bytes).unwrap();
             let headers = [
                 (header::CONTENT_TYPE, "application/cbor"),
-                (
-                    header::HeaderName::from_static("smithy-protocol"),
-                    "rpc-v2-cbor",
-                ),
+                (protocol, "rpc-v2-cbor"),
             ];
-            let status = StatusCode::from_u16(status).unwrap();
-            (status, headers, bytes).into_response() as Response
+            (StatusCode::from_u16(status).unwrap(), headers, bytes)
         };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let routes = Router::new().fallback(serve);
-        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let url = listen(Router::new().fallback(serve)).await;
         Self { url, asked }
     }
 
     async fn read(&self, functions: &[&str]) -> Result<Vec<Measured>, AwsError> {
-        let retries =
-            RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
-        let config = epochcost_aws::configuration()
-            .region(Region::new("eu-west-1"))
-            .credentials_provider(Credentials::new("test", "test", None, None, "test"))
-            .retry_config(retries)
-            .endpoint_url(&self.url);
-        let clients = Clients::new(config.load().await, None).unwrap();
         let functions: Vec<String> = functions.iter().map(|name| (*name).to_owned()).collect();
         let asked = MetricsRequest {
             functions: &functions,
@@ -94,7 +78,7 @@ impl CloudWatch {
             since: "2026-11-21T10:02:00Z".parse().unwrap(),
             until: "2026-11-21T10:07:00Z".parse().unwrap(),
         };
-        read(&clients, &asked).await
+        read(&clients(&self.url).await, &asked).await
     }
 
     /// Returns whether a request contained these bytes.
@@ -103,13 +87,6 @@ impl CloudWatch {
         let mut windows = asked[request].windows(text.len());
         windows.any(|window| window == text.as_bytes())
     }
-}
-
-fn value(measured: &[Measured], of: &str, metric: &str) -> Option<f64> {
-    let one = measured
-        .iter()
-        .find(|one| one.of == of && one.metric == metric);
-    one.unwrap().value
 }
 
 #[tokio::test]
@@ -138,24 +115,21 @@ async fn metrics_come_over_several_pages_and_periods() {
     let measured = cloud.read(&["f", "g"]).await.unwrap();
     // Seven metrics per function, and one of the instance.
     assert_eq!(measured.len(), 15);
-    assert_eq!(value(&measured, "f", "Invocations"), Some(6.0));
-    assert_eq!(value(&measured, "f", "Duration"), Some(250.5));
-    assert_eq!(value(&measured, "f", "Throttles"), Some(5.0));
-    assert_eq!(value(&measured, "f", "ConcurrentExecutions"), Some(4.0));
-    // Unknown metrics are not 0.
-    assert_eq!(value(&measured, "f", "Errors"), None);
-    assert_eq!(value(&measured, "g", "Invocations"), None);
-    assert_eq!(
-        value(&measured, "epochcost-worker-0", "CPUUtilization"),
-        Some(50.0)
-    );
-    for text in [
-        "AWS/Lambda",
-        "FunctionName",
-        "AsyncEventsDropped",
-        "AWS/EC2",
-        "i-0123",
+    for (of, metric, expected) in [
+        ("f", "Invocations", Some(6.0)),
+        ("f", "Duration", Some(250.5)),
+        ("f", "Throttles", Some(5.0)),
+        ("f", "ConcurrentExecutions", Some(4.0)),
+        // Unknown metrics are not 0.
+        ("f", "Errors", None),
+        ("g", "Invocations", None),
+        ("epochcost-worker-0", "CPUUtilization", Some(50.0)),
     ] {
+        let is_it = |one: &&Measured| one.of == of && one.metric == metric;
+        let one = measured.iter().find(is_it).unwrap();
+        assert_eq!(one.value, expected, "{metric} of {of}");
+    }
+    for text in "AWS/Lambda FunctionName AsyncEventsDropped AWS/EC2 i-0123".split(' ') {
         assert!(cloud.contained(0, text), "{text}");
     }
     assert!(!cloud.contained(0, "NextToken") && cloud.contained(1, "more"));
@@ -185,19 +159,20 @@ fn refusal(kind: &str) -> Value {
 
 #[tokio::test]
 async fn a_refusal_is_an_error_and_no_metric() {
-    let denied = CloudWatch::start(|_| (403, refusal("AccessDeniedException"))).await;
-    let error = denied.read(&["f"]).await.unwrap_err();
-    assert_eq!(error.cause(), Some(Cause::Permission), "{error}");
-    let throttled = CloudWatch::start(|_| (400, refusal("ThrottlingException"))).await;
-    let error = throttled.read(&["f"]).await.unwrap_err();
-    assert_eq!(error.cause(), Some(Cause::Throttled), "{error}");
-    assert_eq!(throttled.asked.lock().unwrap().len(), 3);
+    let denied: Answers = |_| (403, refusal("AccessDeniedException"));
+    let throttled: Answers = |_| (400, refusal("ThrottlingException"));
+    for (answers, cause, attempts) in [
+        (denied, Cause::Permission, 1),
+        (throttled, Cause::Throttled, 3),
+    ] {
+        let refused = CloudWatch::start(answers).await;
+        let error = refused.read(&["f"]).await.unwrap_err();
+        assert_eq!(error.cause(), Some(cause), "{error}");
+        assert_eq!(refused.asked.lock().unwrap().len(), attempts);
+    }
     // The refusal of one metric, in a successful answer.
-    let partly =
-        CloudWatch::start(|_| (200, page(vec![result("m0", "InternalError", &[])], None))).await;
+    let partly = |_| (200, page(vec![result("m0", "InternalError", &[])], None));
+    let partly = CloudWatch::start(partly).await;
     let error = partly.read(&["f"]).await.unwrap_err();
-    assert!(
-        error.to_string().contains("metric m0: InternalError"),
-        "{error}"
-    );
+    holds(&error.to_string(), &["metric m0: InternalError"]);
 }

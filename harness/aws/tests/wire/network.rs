@@ -5,31 +5,40 @@ use epochcost_aws::resource::{
     Address, Architecture, EndpointService, EndpointSpec, Found, FunctionNetwork, FunctionSpec,
     Holding, InstanceSpec, Kind, Spec, SubnetSpec,
 };
-use epochcost_aws::{
-    Approval, AwsError, Clients, Consent, Journal, Removal, RunId, provision, remove_all,
-};
+use epochcost_aws::{Approval, AwsError, Consent, Journal, Removal, RunId, provision, remove_all};
 
-use super::service::{Service, ec2_error, identity};
+use super::holds;
+use super::service::{IDENTITY, Row, Service};
 
-/// Returns an answer of EC2.
-pub fn ec2(operation: &str, content: &str) -> String {
-    format!(
-        "<{operation}Response xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\
-         <requestId>1</requestId>{content}</{operation}Response>"
-    )
-}
+const GROUP: &str = "<securityGroupInfo><item><groupId>sg-1</groupId></item></securityGroupInfo>";
+const VPC: &str = "<vpcSet><item><vpcId>vpc-1</vpcId></item></vpcSet>";
+const DONE: &str = "<return>true</return>";
+const NO_ENDPOINT: &str = "<vpcEndpointSet/>";
+const NO_INSTANCE: &str = "<reservationSet/>";
+const NO_SUBNET: &str = "<subnetSet/>";
+const STARTED: &str = "<instancesSet><item><instanceId>i-1</instanceId></item></instancesSet>";
+const SUBNET: &str = "<subnetSet><item><subnetId>subnet-1</subnetId></item></subnetSet>";
 
 fn run() -> RunId {
     RunId::new(0xab)
 }
 
-async fn clients(service: &Service) -> Clients {
-    service.clients().await
+/// Starts a service where the network exists, but for some answers.
+async fn network(but: &[Row<'_>]) -> Service {
+    let zones = endpoint_services(&["eu-west-1a", "eu-west-1b"]);
+    let there: [Row<'_>; 5] = [
+        ("GetCallerIdentity", &[IDENTITY]),
+        ("DescribeVpcs", &[VPC]),
+        ("DescribeSubnets", &[SUBNET]),
+        ("DescribeVpcEndpointServices", &[&zones]),
+        ("DescribeSecurityGroups", &[GROUP]),
+    ];
+    Service::of(&[but, &there].concat()).await
 }
 
 /// Provisions one resource.
 async fn make(service: &Service, spec: Spec) -> Result<String, AwsError> {
-    let clients = clients(service).await;
+    let clients = service.clients().await;
     let expires = "2099-01-01T00:00:00Z".parse().unwrap();
     let scope = clients.scope(run(), expires).await.unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -41,8 +50,14 @@ async fn make(service: &Service, spec: Spec) -> Result<String, AwsError> {
     Ok(made[0].1.clone())
 }
 
-async fn remove(service: &Service, found: Vec<Found>) -> Removal {
-    remove_all(found, &clients(service).await).await
+async fn remove(service: &Service, found: &[Found]) -> Removal {
+    remove_all(found.to_vec(), &service.clients().await).await
+}
+
+/// Removes resources, of which nothing may be left.
+async fn remove_whole(service: &Service, found: &[Found]) {
+    let removed = remove(service, found).await;
+    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
 }
 
 fn found(kind: Kind, id: &str) -> Found {
@@ -70,36 +85,11 @@ fn endpoint() -> Spec {
 }
 
 fn endpoints(state: &str) -> String {
-    let one = format!(
-        "<item><vpcEndpointId>vpce-1</vpcEndpointId><vpcEndpointType>Interface</vpcEndpointType>\
-         <state>{state}</state><lastError><message>no such zone</message></lastError></item>"
-    );
-    ec2(
-        "DescribeVpcEndpoints",
-        &format!("<vpcEndpointSet>{one}</vpcEndpointSet>"),
+    format!(
+        "<vpcEndpointSet><item><vpcEndpointId>vpce-1</vpcEndpointId>\
+         <vpcEndpointType>Interface</vpcEndpointType><state>{state}</state>\
+         <lastError><message>no such zone</message></lastError></item></vpcEndpointSet>"
     )
-}
-
-/// Answers where the network exists.
-fn network(operation: &str) -> (u16, String) {
-    let text = match operation {
-        "GetCallerIdentity" => identity(),
-        "DescribeVpcs" => ec2(
-            operation,
-            "<vpcSet><item><vpcId>vpc-1</vpcId></item></vpcSet>",
-        ),
-        "DescribeSubnets" => ec2(
-            operation,
-            "<subnetSet><item><subnetId>subnet-1</subnetId></item></subnetSet>",
-        ),
-        "DescribeVpcEndpointServices" => endpoint_services(&["eu-west-1a", "eu-west-1b"]),
-        "DescribeSecurityGroups" => ec2(
-            operation,
-            "<securityGroupInfo><item><groupId>sg-1</groupId></item></securityGroupInfo>",
-        ),
-        other => panic!("nobody should ask for {other}"),
-    };
-    (200, text)
 }
 
 /// Returns Lambda's endpoint service in these zones.
@@ -108,32 +98,21 @@ fn endpoint_services(zones: &[&str]) -> String {
         .iter()
         .map(|zone| format!("<item>{zone}</item>"))
         .collect();
-    ec2(
-        "DescribeVpcEndpointServices",
-        &format!(
-            "<serviceDetailSet><item><serviceName>com.amazonaws.eu-west-1.lambda</serviceName>\
-             <availabilityZoneSet>{zones}</availabilityZoneSet></item></serviceDetailSet>"
-        ),
+    format!(
+        "<serviceDetailSet><item><serviceName>com.amazonaws.eu-west-1.lambda</serviceName>\
+         <availabilityZoneSet>{zones}</availabilityZoneSet></item></serviceDetailSet>"
     )
 }
 
 #[tokio::test]
 async fn an_endpoint_is_waited_for_until_it_answers() {
-    let service = Service::start_counting(|operation, before| match (operation, before) {
-        // The endpoint does not exist; EC2 does not know the VPC at once; then it does.
-        ("DescribeVpcEndpoints", 0) => (200, ec2(operation, "<vpcEndpointSet></vpcEndpointSet>")),
-        ("CreateVpcEndpoint", 0) => (400, ec2_error("InvalidVpcId.NotFound")),
-        ("CreateVpcEndpoint", _) => (
-            200,
-            ec2(
-                operation,
-                "<vpcEndpoint><vpcEndpointId>vpce-1</vpcEndpointId></vpcEndpoint>",
-            ),
-        ),
-        ("DescribeVpcEndpoints", 1) => (200, endpoints("pending")),
-        ("DescribeVpcEndpoints", _) => (200, endpoints("Available")),
-        (other, _) => network(other),
-    })
+    let created = "<vpcEndpoint><vpcEndpointId>vpce-1</vpcEndpointId></vpcEndpoint>";
+    let [pending, available] = ["pending", "Available"].map(endpoints);
+    // The endpoint does not exist; EC2 does not know the VPC at once; then it does.
+    let service = network(&[
+        ("DescribeVpcEndpoints", &[NO_ENDPOINT, &pending, &available]),
+        ("CreateVpcEndpoint", &["400 InvalidVpcId.NotFound", created]),
+    ])
     .await;
     assert_eq!(make(&service, endpoint()).await.unwrap(), "vpce-1");
     assert_eq!(service.asked("CreateVpcEndpoint"), 2);
@@ -142,74 +121,54 @@ async fn an_endpoint_is_waited_for_until_it_answers() {
 
 #[tokio::test]
 async fn an_endpoint_that_failed_says_why() {
-    let service = Service::start(|operation| match operation {
-        "DescribeVpcEndpoints" => (200, endpoints("failed")),
-        other => network(other),
-    })
-    .await;
-    let error = make(&service, endpoint()).await.unwrap_err().to_string();
-    assert!(error.contains("is failed: no such zone"), "{error}");
+    let service = network(&[("DescribeVpcEndpoints", &[&endpoints("failed")])]).await;
+    let error = make(&service, endpoint()).await.unwrap_err();
+    holds(&error.to_string(), &["is failed: no such zone"]);
     assert_eq!(service.asked("CreateVpcEndpoint"), 0);
 }
 
 #[tokio::test]
 async fn an_endpoint_is_removed_when_its_interface_is() {
-    let service = Service::start_counting(|operation, before| match (operation, before) {
-        ("DeleteVpcEndpoints", _) => (200, ec2(operation, "<unsuccessful></unsuccessful>")),
-        ("DescribeVpcEndpoints", 0) => (200, endpoints("deleting")),
-        ("DescribeVpcEndpoints", _) => (400, ec2_error("InvalidVpcEndpointId.NotFound")),
-        (other, _) => network(other),
-    })
+    let gone = "400 InvalidVpcEndpointId.NotFound";
+    let service = network(&[
+        ("DeleteVpcEndpoints", &["<unsuccessful></unsuccessful>"]),
+        ("DescribeVpcEndpoints", &[&endpoints("deleting"), gone]),
+    ])
     .await;
-    let removed = remove(&service, vec![found(Kind::Endpoint, "vpce-1")]).await;
-    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
+    remove_whole(&service, &[found(Kind::Endpoint, "vpce-1")]).await;
     assert_eq!(service.asked("DescribeVpcEndpoints"), 2);
 }
 
 /// The refusal is in an answer with status 200.
 #[tokio::test]
 async fn an_endpoint_that_refuses_to_go_is_left_and_named() {
-    let service = Service::start(|operation| match operation {
-        "DeleteVpcEndpoints" => {
-            let refused = "<unsuccessful><item><resourceId>vpce-1</resourceId><error>\
-                           <code>UnauthorizedOperation</code><message>told to</message></error>\
-                           </item></unsuccessful>";
-            (200, ec2(operation, refused))
-        }
-        other => network(other),
-    })
-    .await;
-    let removed = remove(&service, vec![found(Kind::Endpoint, "vpce-1")]).await;
+    let refused = "<unsuccessful><item><resourceId>vpce-1</resourceId><error>\
+                   <code>UnauthorizedOperation</code><message>told to</message></error>\
+                   </item></unsuccessful>";
+    let service = network(&[("DeleteVpcEndpoints", &[refused])]).await;
+    let removed = remove(&service, &[found(Kind::Endpoint, "vpce-1")]).await;
     let (_, error) = &removed.leftovers[0];
-    assert!(
-        error.to_string().contains("epochcost aws policy"),
-        "{error}"
-    );
+    holds(&error.to_string(), &["epochcost aws policy"]);
 }
 
 #[tokio::test]
 async fn interfaces_of_functions_are_waited_for() {
-    let service = Service::start_counting(|operation, before| match (operation, before) {
-        ("DeleteSecurityGroup" | "DeleteSubnet" | "DeleteVpc", 0) => {
-            (400, ec2_error("DependencyViolation"))
-        }
-        ("DeleteSecurityGroup" | "DeleteSubnet", _) => {
-            (200, ec2(operation, "<return>true</return>"))
-        }
-        ("DeleteVpc", _) => (400, ec2_error("InvalidVpcID.NotFound")),
+    let in_use = "400 DependencyViolation";
+    let service = network(&[
+        ("DeleteSecurityGroup", &[in_use, DONE]),
+        ("DeleteSubnet", &[in_use, DONE]),
+        ("DeleteVpc", &[in_use, "400 InvalidVpcID.NotFound"]),
         // Detached ones are removed, and only those that Lambda made.
-        ("DescribeNetworkInterfaces", _) => (200, interfaces()),
-        ("DeleteNetworkInterface", _) => (200, ec2(operation, "<return>true</return>")),
-        (other, _) => network(other),
-    })
+        ("DescribeNetworkInterfaces", &[&interfaces()]),
+        ("DeleteNetworkInterface", &[DONE]),
+    ])
     .await;
-    let all = vec![
+    let all = [
         found(Kind::SecurityGroup, "sg-1"),
         found(Kind::Subnet, "subnet-1"),
         found(Kind::Vpc, "vpc-1"),
     ];
-    let removed = remove(&service, all).await;
-    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
+    remove_whole(&service, &all).await;
     for operation in ["DeleteSecurityGroup", "DeleteSubnet", "DeleteVpc"] {
         assert_eq!(service.asked(operation), 2);
     }
@@ -225,46 +184,22 @@ fn interfaces() -> String {
              </description><status>available</status></item>"
         )
     };
-    let all = one(
+    let ours = one(
         "eni-1",
         "AWS Lambda VPC ENI-epochcost-0000000000ab-worker-1",
-    ) + &one("eni-2", "x");
-    ec2(
-        "DescribeNetworkInterfaces",
-        &format!("<networkInterfaceSet>{all}</networkInterfaceSet>"),
-    )
-}
-
-/// Types and endpoints are in different zones: in neither could functions reach what they need.
-#[tokio::test]
-async fn a_zone_without_the_endpoints_is_none() {
-    let service = Service::start(|operation| match operation {
-        "DescribeSubnets" => (200, ec2(operation, "<subnetSet></subnetSet>")),
-        "DescribeInstanceTypeOfferings" => (
-            200,
-            offerings(&[("g4dn.xlarge", "eu-west-1a"), ("t2.medium", "eu-west-1a")]),
-        ),
-        "DescribeVpcEndpointServices" => (200, endpoint_services(&["eu-west-1b"])),
-        other => network(other),
-    })
-    .await;
-    let error = make(&service, subnet()).await.unwrap_err().to_string();
-    assert!(error.contains("no availability zone"), "{error}");
-    assert_eq!(service.asked("CreateSubnet"), 0);
+    );
+    let other = one("eni-2", "x");
+    format!("<networkInterfaceSet>{ours}{other}</networkInterfaceSet>")
 }
 
 /// A new subnet is in EC2's lists some seconds after it was made.
 #[tokio::test]
 async fn what_is_not_listed_yet_is_waited_for() {
-    let service = Service::start_counting(|operation, before| match (operation, before) {
-        ("DescribeInstances", _) => (200, ec2(operation, "<reservationSet/>")),
-        ("DescribeSubnets", 0) => (200, ec2(operation, "<subnetSet></subnetSet>")),
-        ("RunInstances", _) => {
-            let started = "<instancesSet><item><instanceId>i-1</instanceId></item></instancesSet>";
-            (200, ec2(operation, started))
-        }
-        (other, _) => network(other),
-    })
+    let service = network(&[
+        ("DescribeInstances", &[NO_INSTANCE]),
+        ("DescribeSubnets", &[NO_SUBNET, SUBNET]),
+        ("RunInstances", &[STARTED]),
+    ])
     .await;
     let subnet = Some(run().name("network"));
     assert_eq!(make(&service, instance(subnet)).await.unwrap(), "i-1");
@@ -274,41 +209,29 @@ async fn what_is_not_listed_yet_is_waited_for() {
 /// Lambda removes interfaces under the functions' role.
 #[tokio::test]
 async fn roles_stay_as_long_as_what_interfaces_hold() {
-    let service = Service::start(|operation| match operation {
-        "DeleteSecurityGroup" => (403, ec2_error("UnauthorizedOperation")),
-        other => network(other),
-    })
-    .await;
-    let all = vec![
+    let service = network(&[("DeleteSecurityGroup", &["403 UnauthorizedOperation"])]).await;
+    let all = [
         found(Kind::SecurityGroup, "sg-1"),
         found(Kind::Role, "arn:aws:iam::123456789012:role/x"),
     ];
-    let removed = remove(&service, all).await;
-    let left: Vec<Kind> = (removed.leftovers.iter())
-        .map(|(found, _)| found.address.kind)
-        .collect();
-    assert_eq!(left, [Kind::SecurityGroup, Kind::Role]);
-    assert!(
-        removed.leftovers[1]
-            .1
-            .to_string()
-            .contains("network interfaces")
-    );
+    let left = remove(&service, &all).await.leftovers;
+    let kinds: Vec<Kind> = left.iter().map(|(found, _)| found.address.kind).collect();
+    assert_eq!(kinds, [Kind::SecurityGroup, Kind::Role]);
+    holds(&left[1].1.to_string(), &["network interfaces"]);
     assert_eq!(service.asked("DeleteRole"), 0);
 }
 
-fn offerings(zones: &[(&str, &str)]) -> String {
-    let items: String = (zones.iter())
-        .map(|(kind, zone)| {
-            format!(
-                "<item><instanceType>{kind}</instanceType>\
-                 <locationType>availability-zone</locationType><location>{zone}</location></item>"
-            )
-        })
-        .collect();
-    ec2(
-        "DescribeInstanceTypeOfferings",
-        &format!("<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"),
+/// Returns the zones that have instance types: pairs of a type and a zone.
+fn offerings(zones: [(&str, &str); 2]) -> String {
+    let items = zones.map(|(kind, zone)| {
+        format!(
+            "<item><instanceType>{kind}</instanceType>\
+             <locationType>availability-zone</locationType><location>{zone}</location></item>"
+        )
+    });
+    format!(
+        "<instanceTypeOfferingSet>{}</instanceTypeOfferingSet>",
+        items.concat()
     )
 }
 
@@ -322,37 +245,39 @@ fn subnet() -> Spec {
     })
 }
 
+/// Types are in different zones, or where the endpoints are not: in neither could functions reach what they
+/// need.
 #[tokio::test]
-async fn a_region_where_no_zone_has_all_types_is_named() {
-    let service = Service::start(|operation| match operation {
-        "DescribeSubnets" => (200, ec2(operation, "<subnetSet></subnetSet>")),
-        "DescribeInstanceTypeOfferings" => (
-            200,
-            offerings(&[("g4dn.xlarge", "eu-west-1a"), ("t2.medium", "eu-west-1b")]),
-        ),
-        other => network(other),
-    })
-    .await;
-    let error = make(&service, subnet()).await.unwrap_err().to_string();
-    for part in ["eu-west-1", "g4dn.xlarge", "t2.medium"] {
-        assert!(error.contains(part), "{error}");
+async fn a_region_where_no_zone_has_everything_is_named() {
+    let [both, first] = [&["eu-west-1a", "eu-west-1b"][..], &["eu-west-1b"]].map(endpoint_services);
+    let region_and_types = ["eu-west-1", "g4dn.xlarge", "t2.medium"];
+    for (second_type_in, services, says) in [
+        ("eu-west-1b", both, &region_and_types[..]),
+        ("eu-west-1a", first, &["no availability zone"]),
+    ] {
+        let types = offerings([("g4dn.xlarge", "eu-west-1a"), ("t2.medium", second_type_in)]);
+        let service = network(&[
+            ("DescribeSubnets", &[NO_SUBNET]),
+            ("DescribeInstanceTypeOfferings", &[&types]),
+            ("DescribeVpcEndpointServices", &[&services]),
+        ])
+        .await;
+        let error = make(&service, subnet()).await.unwrap_err();
+        holds(&error.to_string(), says);
+        assert_eq!(service.asked("CreateSubnet"), 0);
     }
-    assert_eq!(service.asked("CreateSubnet"), 0);
 }
 
 /// A process that died created it, and EC2 did not know of it at the first request.
 #[tokio::test]
 async fn a_subnet_that_was_made_before_is_taken() {
-    let service = Service::start_counting(|operation, before| match (operation, before) {
-        ("DescribeSubnets", 0) => (200, ec2(operation, "<subnetSet></subnetSet>")),
-        ("DescribeInstanceTypeOfferings", _) => (
-            200,
-            offerings(&[("t2.medium", "eu-west-1b"), ("g4dn.xlarge", "eu-west-1b")]),
-        ),
-        ("CreateSubnet", _) => (400, ec2_error("InvalidSubnet.Conflict")),
-        ("ModifySubnetAttribute", _) => (200, ec2(operation, "<return>true</return>")),
-        (other, _) => network(other),
-    })
+    let types = offerings([("t2.medium", "eu-west-1b"), ("g4dn.xlarge", "eu-west-1b")]);
+    let service = network(&[
+        ("DescribeSubnets", &[NO_SUBNET, SUBNET]),
+        ("DescribeInstanceTypeOfferings", &[&types]),
+        ("CreateSubnet", &["400 InvalidSubnet.Conflict"]),
+        ("ModifySubnetAttribute", &[DONE]),
+    ])
     .await;
     assert_eq!(make(&service, subnet()).await.unwrap(), "subnet-1");
 }
@@ -361,29 +286,25 @@ async fn a_subnet_that_was_made_before_is_taken() {
 /// know the function yet, and takes time to attach its interface.
 #[tokio::test]
 async fn a_function_in_a_network_is_waited_for() {
-    let service = Service::start_counting(|operation, before| {
-        let configuration = |state: &str| format!("{{\"State\": \"{state}\"}}");
-        let refusal = "{\"Type\": \"User\", \"message\": \"The provided execution role does not \
-                       have permissions to call CreateNetworkInterface on EC2\", \
-                       \"__type\": \"InvalidParameterValueException\"}";
-        let key = "{\"Type\": \"User\", \"message\": \"Lambda was unable to configure access to \
-                   your environment variables because the KMS key is invalid for CreateGrant.\", \
-                   \"__type\": \"InvalidParameterValueException\"}";
-        let unknown = "{\"Type\": \"User\", \"message\": \"Function not found\", \
-                       \"__type\": \"ResourceNotFoundException\"}";
-        let created = operation == "POST /2015-03-31/functions";
-        let settings = operation.ends_with("/event-invoke-config");
-        match (operation, before) {
-            (_, 0) if created => (400, refusal.to_owned()),
-            (_, 1) if created => (400, key.to_owned()),
-            _ if created => (201, configuration("Pending")),
-            _ if settings => (200, "{}".to_owned()),
-            (_, 0) if operation.ends_with("/configuration") => (404, unknown.to_owned()),
-            (_, 1) if operation.ends_with("/configuration") => (200, configuration("Pending")),
-            _ if operation.ends_with("/configuration") => (200, configuration("Active")),
-            (other, _) => network(other),
-        }
-    })
+    let refused = |status: u16, code: &str, message: &str| {
+        format!(r#"{status} {{"Type": "User", "message": "{message}", "__type": "{code}"}}"#)
+    };
+    let invalid = |message| refused(400, "InvalidParameterValueException", message);
+    let role = invalid(
+        "The provided execution role does not have permissions to call CreateNetworkInterface on EC2",
+    );
+    let key = invalid(
+        "Lambda was unable to configure access to your environment variables because the KMS key is \
+         invalid for CreateGrant.",
+    );
+    let unknown = refused(404, "ResourceNotFoundException", "Function not found");
+    let (pending, active) = (r#"200 {"State": "Pending"}"#, r#"200 {"State": "Active"}"#);
+    let create = "POST /2015-03-31/functions";
+    let service = network(&[
+        (create, &[&role, &key, r#"201 {"State": "Pending"}"#]),
+        ("/event-invoke-config", &["200 {}"]),
+        ("/configuration", &[&unknown, pending, active]),
+    ])
     .await;
     let function = Spec::Function(FunctionSpec {
         name: run().name("worker"),
@@ -401,12 +322,11 @@ async fn a_function_in_a_network_is_waited_for() {
         }),
     });
     make(&service, function).await.unwrap();
-    assert_eq!(service.asked("POST /2015-03-31/functions"), 3);
+    assert_eq!(service.asked(create), 3);
     let described = format!("GET {}/configuration", path("worker"));
     assert_eq!(service.asked(&described), 3);
     // Lines in JSON would have no REPORT.
-    let created = service.first("POST /2015-03-31/functions");
-    assert!(created.contains("\"LogFormat\":\"Text\""), "{created}");
+    holds(&service.first(create), &["\"LogFormat\":\"Text\""]);
 }
 
 /// Returns the path of a function.
@@ -416,42 +336,22 @@ fn path(name: &str) -> String {
 
 #[tokio::test]
 async fn a_function_that_is_still_created_is_removed_when_it_is_there() {
-    let service = Service::start_counting(|operation, before| match (operation, before) {
-        (delete, 0) if delete.starts_with("DELETE ") => {
-            let text = "The operation cannot be performed at this time. The function is currently \
-                        in the following state: Pending";
-            let conflict = "ResourceConflictException";
-            (
-                409,
-                format!("{{\"message\": \"{text}\", \"__type\": \"{conflict}\"}}"),
-            )
-        }
-        (delete, _) if delete.starts_with("DELETE ") => (204, String::new()),
-        (other, _) => network(other),
-    })
-    .await;
-    let removed = remove(&service, vec![found(Kind::Function, "worker")]).await;
-    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
-    assert_eq!(service.asked(&format!("DELETE {}", path("members"))), 2);
+    let conflict = r#"409 {"message": "The operation cannot be performed at this time. The function is currently in the following state: Pending", "__type": "ResourceConflictException"}"#;
+    let delete = format!("DELETE {}", path("members"));
+    let service = network(&[(&delete, &[conflict, "204"])]).await;
+    remove_whole(&service, &[found(Kind::Function, "worker")]).await;
+    assert_eq!(service.asked(&delete), 2);
 }
 
 /// EC2 knows of an instance profile some seconds after IAM has created it.
 #[tokio::test]
 async fn an_instance_profile_that_is_not_known_yet_is_waited_for() {
-    let service = Service::start_counting(|operation, before| match (operation, before) {
-        ("DescribeInstances", _) => (200, ec2(operation, "<reservationSet/>")),
-        ("RunInstances", 0) => {
-            let unknown = "for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance \
-                           Profile name";
-            let error = ec2_error("InvalidParameterValue").replace("told to", unknown);
-            (400, error)
-        }
-        ("RunInstances", _) => {
-            let started = "<instancesSet><item><instanceId>i-1</instanceId></item></instancesSet>";
-            (200, ec2(operation, started))
-        }
-        (other, _) => network(other),
-    })
+    let unknown = "400 InvalidParameterValue for parameter iamInstanceProfile.name is invalid. \
+                   Invalid IAM Instance Profile name";
+    let service = network(&[
+        ("DescribeInstances", &[NO_INSTANCE]),
+        ("RunInstances", &[unknown, STARTED]),
+    ])
     .await;
     assert_eq!(make(&service, instance(None)).await.unwrap(), "i-1");
     assert_eq!(service.asked("RunInstances"), 2);
@@ -474,33 +374,22 @@ fn instance(subnet: Option<String>) -> Spec {
 /// Every second of each is paid for: none waits for another's end.
 #[tokio::test]
 async fn instances_end_at_once() {
-    let service = Service::start_counting(|operation, before| match (operation, before) {
-        ("TerminateInstances", _) => (200, ec2(operation, "<instancesSet/>")),
-        // Still there when first asked for, after the one call for all.
-        ("DescribeInstances", 0) => (
-            200,
-            ec2(
-                operation,
-                "<reservationSet><item><instancesSet><item><instanceId>i-1</instanceId>\
-                 <instanceState><name>shutting-down</name></instanceState></item></instancesSet>\
-                 </item></reservationSet>",
-            ),
-        ),
-        ("DescribeInstances", _) => (200, ec2(operation, "<reservationSet/>")),
-        (other, _) => network(other),
-    })
+    // Still there when first asked for, after the one call for all.
+    let ending = "<reservationSet><item><instancesSet><item><instanceId>i-1</instanceId>\
+                  <instanceState><name>shutting-down</name></instanceState></item></instancesSet>\
+                  </item></reservationSet>";
+    let service = network(&[
+        ("TerminateInstances", &["<instancesSet/>"]),
+        ("DescribeInstances", &[ending, NO_INSTANCE]),
+    ])
     .await;
-    let instance = |id: &str| Found {
+    let ids = ["i-1", "i-2", "i-3"];
+    let all = ids.map(|id| Found {
         holding: Holding::Instance("t2.medium".to_owned()),
         ..found(Kind::Instance, id)
-    };
-    let all = vec![instance("i-1"), instance("i-2"), instance("i-3")];
-    let removed = remove(&service, all).await;
-    assert!(removed.leftovers.is_empty(), "{:?}", removed.leftovers);
+    });
+    remove_whole(&service, &all).await;
     // The first call names all three.
-    let first = service.first("TerminateInstances");
-    for id in ["i-1", "i-2", "i-3"] {
-        assert!(first.contains(id), "{first}");
-    }
+    holds(&service.first("TerminateInstances"), &ids);
     assert_eq!(service.asked("TerminateInstances"), 1 + 3);
 }

@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use epochcost_judge::audit;
 use epochcost_spec::formula::{Beside, Cell, Formula, Instance};
 
@@ -31,26 +29,18 @@ fn over_rows(paper: &Paper, formula: &Formula, over_paper: &[Instance], factor: 
     let row = |at: &[String]| format!("r-{}", at.join("-").replace([' ', ',', '(', ')', '='], "_"));
     let mut rows = Grid::default();
     let mut figures = std::collections::BTreeSet::new();
-    for column in paper
-        .grid
-        .columns()
-        .iter()
-        .filter(|column| !column.is_exact)
-    {
+    let columns = paper.grid.columns().iter();
+    for column in columns.filter(|column| !column.is_exact) {
         let name = format!("{}_{}", column.table, column.name);
         let mut made = Column::new("row", &name, &["row".to_owned()], false);
         for (at, cell) in column.cells() {
-            let value = cell.value / factor;
-            let half_digit = cell.half_digit / factor;
-            made.insert(
-                vec![row(at)],
-                Cell {
-                    value,
-                    half_digit,
-                    unit: None,
-                    ..cell.clone()
-                },
-            );
+            let scaled = Cell {
+                value: cell.value / factor,
+                half_digit: cell.half_digit / factor,
+                unit: None,
+                ..cell.clone()
+            };
+            made.insert(vec![row(at)], scaled);
         }
         figures.insert(name);
         rows.add_column(made);
@@ -84,13 +74,8 @@ fn over_rows(paper: &Paper, formula: &Formula, over_paper: &[Instance], factor: 
         if let ([a], [b]) = (again.as_slice(), own.as_slice())
             && let (Some(a), Some(b)) = (a.any[0].ratio, b.any[0].ratio)
         {
-            let difference = (a - b).abs();
-            assert!(
-                difference <= 1e-9 * b.abs(),
-                "{}: {a} and {b}: {}",
-                formula.text(),
-                one.text
-            );
+            let is_same = (a - b).abs() <= 1e-9 * b.abs();
+            assert!(is_same, "{}: {a} and {b}: {}", formula.text(), one.text);
         }
         compared += 1;
     }

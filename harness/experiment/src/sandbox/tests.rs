@@ -1,38 +1,29 @@
-#![allow(clippy::unwrap_used)]
-
-use std::path::Path;
-
 use epochcost_platform::simulator;
 use epochcost_spec::rows::Row;
 
 use super::*;
-use crate::document::Document;
-use crate::{Experiment, Options, PlatformKind};
+use crate::PlatformKind;
+use crate::testing::{cases, holds};
+use crate::tests::{BASE, load_on};
 
-const BASE: &str = "\
-schema: 1
-name: test
-dataset: {name: synthetic-mnist, train: 1000, test: 100}
-model: lenet5
-workers: 2
-batch_size: 10
-epochs: 1
-systems: [allreduce, gpu_baseline]
-";
-
+/// The rows of a system of functions and of one of instances.
 fn load(line: &str, platform: PlatformKind) -> Result<Vec<Row>, ExperimentError> {
-    let document = Document::parse(Path::new("test.yaml"), format!("{BASE}{line}\n"))?;
-    let options = Options {
-        platform: Some(platform),
-        ..Options::default()
-    };
-    Ok(Experiment::from_document(document, &options)?.rows)
+    load_systems("[allreduce, gpu_baseline]", line, platform)
+}
+
+fn load_systems(
+    systems: &str,
+    line: &str,
+    platform: PlatformKind,
+) -> Result<Vec<Row>, ExperimentError> {
+    let (before, _) = BASE.split_once("systems: ").unwrap();
+    let text = format!("{before}systems: {systems}\n{line}\n");
+    Ok(load_on(Some(platform), &text, &[])?.rows)
 }
 
 fn local(line: &str) -> Sandbox {
-    load(line, PlatformKind::default()).unwrap()[0]
-        .sandbox
-        .clone()
+    let rows = load(line, PlatformKind::default()).unwrap();
+    rows[0].sandbox.clone()
 }
 
 fn refusal(line: &str) -> String {
@@ -46,60 +37,28 @@ fn what_is_left_out_is_lambdas_default() {
     assert_eq!(sandbox.ephemeral_storage_mb, 512);
     assert_eq!(sandbox.account.concurrency_limit, 1_000);
     let account = local("account: {concurrency_limit: 3}").account;
-    assert_eq!(
-        (account.concurrency_limit, account.scaling_per_10_s),
-        (3, 1_000)
-    );
+    assert_eq!(account.concurrency_limit, 3);
+    assert_eq!(account.scaling_per_10_s, 1_000);
 }
 
 #[test]
 fn each_field_has_lambdas_range() {
-    for (line, words) in [
-        ("ephemeral_storage_mb: 511", ["give 512 to 10240", "511"]),
-        (
-            "ephemeral_storage_mb: 99999999999",
-            ["give 512 to 10240", "99999999999"],
-        ),
-        (
-            "account: {concurrency_limit: 0}",
-            ["test.yaml:9:", "1 or more"],
-        ),
-        (
-            "account: {concurrency: 5}",
-            ["concurrency_limit", "did you mean"],
-        ),
-        ("environment: {AWS_REGION: x}", ["AWS_REGION", "reserved"]),
-        (
-            "environment: {AWS_LAMBDA_RUNTIME_API: x}",
-            ["reserved", "test.yaml:9:"],
-        ),
-        (
-            "environment: {EPOCHCOST_FAULTS: '[]'}",
-            ["reserved", "leave it out"],
-        ),
-        ("environment: {1A: x}", ["`1A`", "letter"]),
-        ("network: {}", ["without figures", "profile"]),
-        (
-            "network: {bandwidth_mbit_s: 0}",
-            ["bandwidth_mbit_s", "give 0.001 to 1000000000"],
-        ),
-        (
-            "network: {latency_ms: {queue: -1}}",
-            ["latency_ms.queue", "give 0 to 60000"],
-        ),
-        (
-            "network: {profile: aws, latency_ms: {}}",
-            ["one of the two", "profile"],
-        ),
-        (
-            "network: {profile: aws-us-esat-1}",
-            ["aws-us-east-1", "test.yaml:9:"],
-        ),
-    ] {
-        let error = refusal(line);
-        for word in words {
-            assert!(error.contains(word), "{line}: no {word:?} in {error}");
-        }
+    for ([line], words) in cases(&[
+        "ephemeral_storage_mb: 511 | give 512 to 10240 | 511",
+        "ephemeral_storage_mb: 99999999999 | give 512 to 10240 | 99999999999",
+        "account: {concurrency_limit: 0} | test.yaml:9: | 1 or more",
+        "account: {concurrency: 5} | concurrency_limit | did you mean",
+        "environment: {AWS_REGION: x} | AWS_REGION | reserved",
+        "environment: {AWS_LAMBDA_RUNTIME_API: x} | reserved | test.yaml:9:",
+        "environment: {EPOCHCOST_FAULTS: '[]'} | reserved | leave it out",
+        "environment: {1A: x} | `1A` | letter",
+        "network: {} | without figures | profile",
+        "network: {bandwidth_mbit_s: 0} | bandwidth_mbit_s | give 0.001 to 1000000000",
+        "network: {latency_ms: {queue: -1}} | latency_ms.queue | give 0 to 60000",
+        "network: {profile: aws, latency_ms: {}} | one of the two | profile",
+        "network: {profile: aws-us-esat-1} | aws-us-east-1 | test.yaml:9:",
+    ]) {
+        holds(refusal(line), &words);
     }
     let long = format!("environment: {{LONG: {}}}", "x".repeat(4_093));
     assert!(refusal(&long).contains("4097 bytes"));
@@ -129,14 +88,8 @@ fn a_simulation_takes_the_account_and_has_its_own_network() {
     let row = load(line, simulator()).unwrap().remove(0);
     assert!(row.sandbox.is_default());
     assert_eq!(row.constants["function.concurrency_limit"].value, 3.0);
-    let twice = "systems: [{system: allreduce, constants: {function.concurrency_limit: {value: 4, assumed: a test}}}]";
-    let text = BASE.replace("systems: [allreduce, gpu_baseline]", twice);
-    let text = format!("{text}account: {{concurrency_limit: 3}}\n");
-    let document = Document::parse(Path::new("test.yaml"), text).unwrap();
-    let options = Options {
-        platform: Some(simulator()),
-        ..Options::default()
-    };
-    let error = Experiment::from_document(document, &options).unwrap_err();
-    assert!(error.to_string().contains("the same value"), "{error}");
+    let twice = "[{system: allreduce, constants: {function.concurrency_limit: {value: 4, assumed: a test}}}]";
+    let line = "account: {concurrency_limit: 3}";
+    let error = load_systems(twice, line, simulator()).unwrap_err();
+    holds(error, &["the same value"]);
 }

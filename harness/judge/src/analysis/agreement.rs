@@ -242,11 +242,8 @@ mod tests {
             (59, 2, Differs),
             (0, 0, Open),
         ] {
-            assert_eq!(
-                agreement(draws, agree, 0).kind(),
-                kind,
-                "{agree} of {draws}"
-            );
+            let found = agreement(draws, agree, 0).kind();
+            assert_eq!(found, kind, "{agree} of {draws}");
         }
     }
 
@@ -267,10 +264,8 @@ mod tests {
         assert_eq!(told(0, 15), VerdictKind::Differs);
         assert_eq!(told(285, 15), VerdictKind::Agrees);
         let (_, reason) = agreement(300, 0, 0).with_ties(300);
-        assert!(
-            reason.starts_with("the figures are equal in 300 of 300 draws"),
-            "{reason}"
-        );
+        let start = "the figures are equal in 300 of 300 draws";
+        assert!(reason.starts_with(start), "{reason}");
     }
 
     /// √(0.95 · 0.05 / 300) = 1.26 points.
@@ -289,16 +284,13 @@ mod tests {
     fn a_ranking_and_its_reverse_exclude_each_other() {
         for draws in [59, 60, 100, 300, 301] {
             for agree in 0..=draws {
-                let (one, other) = (
-                    agreement(draws, agree, 0),
-                    agreement(draws, draws - agree, 0),
-                );
-                let mirrored = match one.kind() {
+                let kind = |agree| agreement(draws, agree, 0).kind();
+                let mirrored = match kind(agree) {
                     VerdictKind::Agrees => VerdictKind::Differs,
                     VerdictKind::Differs => VerdictKind::Agrees,
                     open => open,
                 };
-                assert_eq!(other.kind(), mirrored, "{agree} of {draws}");
+                assert_eq!(kind(draws - agree), mirrored, "{agree} of {draws}");
             }
         }
     }
@@ -306,11 +298,14 @@ mod tests {
     /// With the same draw on both sides, what both have in common cancels.
     #[test]
     fn common_draws_compare_what_differs() {
-        let common = |draw: u32| 1.0 + f64::from(hash::unit_f32(hash::mix(1, draw.into())));
-        let other = |draw: u32| 1.0 + f64::from(hash::unit_f32(hash::mix(2, draw.into())));
-        let values: Vec<_> = (0..300).map(|draw| Some(common(draw))).collect();
-        let longer: Vec<_> = (0..300).map(|draw| Some(1.01 * common(draw))).collect();
-        let unpaired: Vec<_> = (0..300).map(|draw| Some(1.01 * other(draw))).collect();
+        let values = |seed, factor: f64| -> Vec<Option<f64>> {
+            let unit = |draw| f64::from(hash::unit_f32(hash::mix(seed, draw)));
+            (0..300)
+                .map(|draw| Some(factor * (1.0 + unit(draw))))
+                .collect()
+        };
+        let [longer, unpaired] = [1, 2].map(|seed| values(seed, 1.01));
+        let values = values(1, 1.0);
         let kind = |divisors: &[Option<f64>]| {
             let both = values.iter().zip(divisors);
             let found = both.map(|(value, divisor)| {

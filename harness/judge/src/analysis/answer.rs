@@ -39,11 +39,7 @@ impl Answer {
         let simulated = figures_of(platform) == Figures::Simulated;
         if let Some(wanted) = unlearned(claims, rows).filter(|_| simulated) {
             return Self {
-                fastest: format!(
-                    "Sizes were simulated and nothing was trained: this experiment compares \
-                     systems at {} accuracy, so none is called fastest or cheapest.",
-                    format::goal(wanted)
-                ),
+                fastest: named_none(wanted),
                 conclusions: conclusions::of_run(verdicts.iter()),
                 ..Self::default()
             };
@@ -117,6 +113,19 @@ pub(super) fn unlearned(claims: &[Claim], rows: &[RowAnalysis]) -> Option<f64> {
     let accuracy = |row: &RowAnalysis| row.estimate(Metric::Accuracy).mean;
     let is_unlearned = rows.iter().all(|row| accuracy(row).is_none());
     highest(claims.iter()).filter(|_| is_unlearned)
+}
+
+/// Returns why rows that were trained nowhere are not ranked, if claims compare them at an accuracy.
+pub fn unranked(claims: &[Claim]) -> Option<String> {
+    highest(claims.iter()).map(named_none)
+}
+
+fn named_none(wanted: f64) -> String {
+    format!(
+        "Sizes were simulated and nothing was trained: this experiment compares systems at {} \
+         accuracy, so none is called fastest or cheapest.",
+        format::goal(wanted)
+    )
 }
 
 fn fastest(settings: &[Setting], origin: &str) -> String {

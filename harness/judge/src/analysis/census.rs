@@ -81,7 +81,7 @@ impl<'a> Census<'a> {
                 verdict,
                 standing: standing::of(verdict, claim.how),
             };
-            match &verdict.cell {
+            match verdict.figure() {
                 Some(cell) => {
                     let of_cell = census.figures.entry(cell.to_string()).or_default();
                     of_cell.push(observation);
@@ -285,10 +285,9 @@ mod tests {
         let told = |words: &[VerdictKind]| counted(words, noun);
         assert_eq!(told(&[]), None);
         assert_eq!(told(&[Open]).as_deref(), Some("of 1 statement, 1 is open"));
-        assert_eq!(
-            told(&[Agrees, RatherAgrees, Differs, ByConstruction]).as_deref(),
-            Some("of 4 statements, 2 agree, 1 differs and 1 is by construction")
-        );
+        let four = told(&[Agrees, RatherAgrees, Differs, ByConstruction]);
+        let sentence = "of 4 statements, 2 agree, 1 differs and 1 is by construction";
+        assert_eq!(four.as_deref(), Some(sentence));
     }
 
     #[test]

@@ -65,22 +65,22 @@ impl<'a> Tally<'a> {
 }
 
 /// Returns the sentence on the published claims among `verdicts`: on conclusions
-/// (which of two is ahead), then on figures. Without a published claim, it says so.
+/// (a paper's statements), then on its printed figures. Without a published claim, it says so.
 pub(super) fn of_run<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> String {
     let verdicts: Vec<&Verdict> = verdicts.collect();
-    let published = |is_ranking: bool| {
+    let published = |is_figure: bool| {
         let all = verdicts.iter().copied();
         Tally::of(all.filter(move |verdict| {
-            verdict.kind == ClaimKind::Published && verdict.ranking == is_ranking
+            verdict.kind == ClaimKind::Published && verdict.is_on_figure() == is_figure
         }))
     };
-    let (rankings, values) = (published(true), published(false));
+    let (statements, figures) = (published(false), published(true));
     let mut parts = Vec::new();
-    if rankings.all() > 0 {
-        parts.push(sentence(&rankings, &CONCLUSIONS));
+    if statements.all() > 0 {
+        parts.push(sentence(&statements, &CONCLUSIONS));
     }
-    if values.all() > 0 {
-        parts.push(sentence(&values, &FIGURES));
+    if figures.all() > 0 {
+        parts.push(sentence(&figures, &FIGURES));
     }
     if parts.is_empty() {
         return without_paper(&verdicts);

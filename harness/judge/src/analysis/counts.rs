@@ -13,10 +13,12 @@ pub type ByVerdict = BTreeMap<VerdictKind, usize>;
 /// Number of verdicts by kind of claim and of verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Verdicts on published figures.
-    pub values: ByVerdict,
-    /// Verdicts on published rankings.
-    pub rankings: ByVerdict,
+    /// Verdicts on printed figures of papers.
+    #[serde(alias = "values")]
+    pub figures: ByVerdict,
+    /// Verdicts on statements of papers.
+    #[serde(alias = "rankings")]
+    pub statements: ByVerdict,
     /// Verdicts on consequences of both: not counted among them.
     pub consequences: ByVerdict,
     /// Verdicts on invariants of this program.
@@ -32,28 +34,28 @@ impl Counts {
     pub fn of<'a>(verdicts: impl Iterator<Item = (&'a Verdict, bool)>) -> Self {
         let mut counts = Self::default();
         for (verdict, is_unexpected) in verdicts {
-            let of_kind = counts.of_kind(verdict.kind, verdict.ranking);
+            let of_kind = counts.of_kind(verdict);
             *of_kind.entry(verdict.verdict).or_default() += 1;
             counts.unexpected += usize::from(is_unexpected);
         }
         counts
     }
 
-    fn of_kind(&mut self, kind: ClaimKind, is_ranking: bool) -> &mut ByVerdict {
-        match (kind, is_ranking) {
-            (ClaimKind::Published, true) => &mut self.rankings,
-            (ClaimKind::Published, false) => &mut self.values,
-            (ClaimKind::Consequence, _) => &mut self.consequences,
-            (ClaimKind::Check, _) => &mut self.checks,
-            (ClaimKind::Own, _) => &mut self.own,
+    fn of_kind(&mut self, verdict: &Verdict) -> &mut ByVerdict {
+        match verdict.kind {
+            ClaimKind::Published if verdict.is_on_figure() => &mut self.figures,
+            ClaimKind::Published => &mut self.statements,
+            ClaimKind::Consequence => &mut self.consequences,
+            ClaimKind::Check => &mut self.checks,
+            ClaimKind::Own => &mut self.own,
         }
     }
 
     /// Returns the counts with the names that reports give them, in their order.
     pub fn named(&self) -> [(&'static str, &ByVerdict); 5] {
         [
-            ("published values", &self.values),
-            ("published rankings", &self.rankings),
+            ("printed figures", &self.figures),
+            ("statements", &self.statements),
             ("consequences", &self.consequences),
             ("own findings", &self.own),
             ("checks", &self.checks),
@@ -71,5 +73,39 @@ impl Counts {
             ("checks", "hold")
         };
         (all > 0).then(|| format!("{hold} of {all} {noun} {verb}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A printed figure has a cell. A statement that gives a value, and one that was not run, so
+    /// that nothing is known of its formula, are statements.
+    #[test]
+    fn what_a_paper_prints_is_a_figure_and_all_else_a_statement() {
+        let verdict = |kind: &str, cell: Option<&str>, ranking: bool, word: &str| -> Verdict {
+            let verdict = json!({
+                "claim": "a", "kind": kind, "statement": "a", "unit": "", "cell": cell,
+                "published": 6.0, "ranking": ranking, "band": [null, null], "verdict": word,
+                "reason": "",
+            });
+            serde_json::from_value(verdict).unwrap()
+        };
+        let all = [
+            verdict("published", Some("t.csv:2:puts"), false, "agrees"),
+            verdict("published", None, false, "differs"),
+            verdict("published", None, false, "not_run"),
+            verdict("published", None, true, "open"),
+            verdict("consequence", Some("t.csv:2:usd"), false, "agrees"),
+        ];
+        let counts = Counts::of(all.iter().map(|verdict| (verdict, false)));
+        let words = |counts: &ByVerdict| counts.keys().copied().collect::<Vec<_>>();
+        let statements = [VerdictKind::Open, VerdictKind::Differs, VerdictKind::NotRun];
+        assert_eq!(words(&counts.figures), [VerdictKind::Agrees]);
+        assert_eq!(words(&counts.statements), statements);
+        assert_eq!(words(&counts.consequences), [VerdictKind::Agrees]);
     }
 }

@@ -137,8 +137,6 @@ impl ItemOverview {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     /// Its deviations are stated; what is made smaller for a quick look is no observation.

@@ -66,24 +66,16 @@ mod tests {
 
     #[test]
     fn a_lead_decides_above_ten_images_and_zero() {
-        assert_eq!(
-            verdict(&[20.0, 24.0, 22.0, 25.0, 19.0]),
-            VerdictKind::Agrees
-        );
+        use VerdictKind::{Agrees, Differs, NotRun, Open};
+        assert_eq!(verdict(&[20.0, 24.0, 22.0, 25.0, 19.0]), Agrees);
         // Ten images or fewer, however sure.
-        assert_eq!(verdict(&[6.0, 7.0, 6.0, 7.0, 6.0]), VerdictKind::Differs);
+        assert_eq!(verdict(&[6.0, 7.0, 6.0, 7.0, 6.0]), Differs);
         // More than ten, and an interval that reaches below zero.
-        assert_eq!(
-            verdict(&[60.0, -40.0, 55.0, -30.0, 50.0]),
-            VerdictKind::Open
-        );
+        assert_eq!(verdict(&[60.0, -40.0, 55.0, -30.0, 50.0]), Open);
         // The other leads; the two are the same bits.
-        assert_eq!(
-            verdict(&[-30.0, -33.0, -29.0, -31.0, -30.0]),
-            VerdictKind::Differs
-        );
-        assert_eq!(verdict(&[0.0; 5]), VerdictKind::Differs);
-        assert_eq!(verdict(&[500.0]), VerdictKind::Open);
-        assert_eq!(verdict(&[]), VerdictKind::NotRun);
+        assert_eq!(verdict(&[-30.0, -33.0, -29.0, -31.0, -30.0]), Differs);
+        assert_eq!(verdict(&[0.0; 5]), Differs);
+        assert_eq!(verdict(&[500.0]), Open);
+        assert_eq!(verdict(&[]), NotRun);
     }
 }

@@ -59,7 +59,7 @@ pub use columns::machine_epochs;
 pub use rules::{Circumstances, Fit, Rests, decide};
 pub use trial::{EpochAnalysis, TrialAnalysis};
 pub use usage::Usages;
-pub use work::{epochs_are_alike, samples_per_epoch};
+pub use work::{SLIGHTLY, epochs_are_alike, samples_per_epoch};
 
 /// A run, analysed.
 #[derive(Clone, Debug)]

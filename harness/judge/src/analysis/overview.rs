@@ -18,7 +18,7 @@ use super::summary::{Answer, RowSummary, Verdict};
 use super::{Analysis, answer, conclusions, summarise, verdicts};
 
 /// The version of an overview's `summary.json`.
-pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 3, minor: 0 };
+pub const OVERVIEW_VERSION: SchemaVersion = SchemaVersion { major: 4, minor: 0 };
 
 /// A run and its analysis.
 #[derive(Clone, Debug)]

@@ -212,6 +212,13 @@ mod tests {
         decide(&claim(kind), &[], figures, all, at)
     }
 
+    fn of_one_machine() -> Circumstances {
+        Circumstances {
+            machine: Some("this machine".into()),
+            ..Circumstances::default()
+        }
+    }
+
     /// What servers say that stand in for a platform's is no observation of it.
     #[test]
     fn a_rehearsal_decides_nothing() {
@@ -249,10 +256,7 @@ mod tests {
     fn a_comparison_of_uses_of_the_processor_decides_nothing_on_one_machine() {
         let names = ["compute_gradients_cpu_percent", "put_cpu_percent"];
         let both = names.map(|name| (Metric::named(name).unwrap(), None));
-        let here = Circumstances {
-            machine: Some("this machine".into()),
-            ..Circumstances::default()
-        };
+        let here = of_one_machine();
         let (kind, reason) = decided(ClaimKind::Published, &both, &here);
         assert_eq!(kind, VerdictKind::Open);
         assert!(reason.ends_with("there it is as published"), "{reason}");
@@ -263,10 +267,7 @@ mod tests {
     /// The worker's allocator keeps what was freed, so that later stages have more behind them.
     #[test]
     fn memory_behind_stages_of_one_machine_orders_no_stages() {
-        let here = Circumstances {
-            machine: Some("this machine".into()),
-            ..Circumstances::default()
-        };
+        let here = of_one_machine();
         let of = |names: [&str; 2]| names.map(|name| (Metric::named(name).unwrap(), None));
         let stages = of(["compute_gradients_memory_mb", "put_memory_mb"]);
         let models = of(["put_memory_mb", "put_memory_mb"]);
@@ -278,19 +279,14 @@ mod tests {
             let (kind, reason) = decided(ClaimKind::Published, figures, at);
             assert_eq!(kind, word, "{figures:?}: {reason}");
         }
-        assert_eq!(
-            decided(ClaimKind::Own, &stages, &here).0,
-            VerdictKind::Holds
-        );
+        let (own, _) = decided(ClaimKind::Own, &stages, &here);
+        assert_eq!(own, VerdictKind::Holds);
     }
 
     /// A sentence that gives a figure is as little comparable as a table that prints it.
     #[test]
     fn a_figure_that_a_sentence_gives_is_not_compared_with_one_machine_s() {
-        let here = Circumstances {
-            machine: Some("this machine".into()),
-            ..Circumstances::default()
-        };
+        let here = of_one_machine();
         let sentence = |kind| Claim {
             metric: Some(Metric::PeakMemoryMb),
             formula: Some("peak_memory_mb[a] = 4000".into()),
@@ -339,33 +335,22 @@ mod tests {
             }],
             ..Circumstances::default()
         };
-        let time = [(Metric::SecondsPerEpoch, None)];
-        let with = |source: &str, kind| {
+        use VerdictKind::{Agrees, ByConstruction, Differs, Open, RatherAgrees, RatherDiffers};
+        let published = claim(ClaimKind::Published);
+        let of = |metric, source: &str, kind| {
             let told = (kind, String::new());
-            decide(&claim(ClaimKind::Published), &[], &time, told, &fit(source)).0
+            decide(&published, &[], &[(metric, None)], told, &fit(source)).0
         };
-        for kind in [VerdictKind::Agrees, VerdictKind::RatherAgrees] {
-            assert_eq!(with("A et al. 2020, §2", kind), VerdictKind::ByConstruction);
+        let with = |source: &str, kind| of(Metric::SecondsPerEpoch, source, kind);
+        for kind in [Agrees, RatherAgrees] {
+            assert_eq!(with("A et al. 2020, §2", kind), ByConstruction);
             assert_eq!(with("B et al. 2021, §2", kind), kind);
         }
-        for kind in [
-            VerdictKind::Open,
-            VerdictKind::RatherDiffers,
-            VerdictKind::Differs,
-        ] {
+        for kind in [Open, RatherDiffers, Differs] {
             assert_eq!(with("A et al. 2020, §2", kind), kind);
         }
         // Counts rest on no time.
-        let told = (VerdictKind::Agrees, String::new());
-        let at = fit("A et al. 2020, §2");
-        let counts = decide(
-            &claim(ClaimKind::Published),
-            &[],
-            &[(Metric::Puts, None)],
-            told,
-            &at,
-        );
-        assert_eq!(counts.0, VerdictKind::Agrees);
+        assert_eq!(of(Metric::Puts, "A et al. 2020, §2", Agrees), Agrees);
     }
 
     #[test]

@@ -125,29 +125,29 @@ mod tests {
 
     #[test]
     fn the_best_standing_that_decides_leads() {
-        for (observations, word) in [
-            (&[][..], NotRun),
-            (&[(Measured, Open), (Independent, Agrees)], Agrees),
-            (&[(Measured, Differs), (Independent, Agrees)], Differs),
-            (&[(Independent, Agrees), (Independent, Differs)], Open),
+        assert_eq!(combined(&[]), NotRun);
+        for (one, other, word) in [
+            ((Measured, Open), (Independent, Agrees), Agrees),
+            ((Measured, Differs), (Independent, Agrees), Differs),
+            ((Independent, Agrees), (Independent, Differs), Open),
             (
-                &[(Independent, Agrees), (Independent, RatherAgrees)],
+                (Independent, Agrees),
+                (Independent, RatherAgrees),
                 RatherAgrees,
             ),
             (
-                &[(Independent, Differs), (Independent, RatherDiffers)],
+                (Independent, Differs),
+                (Independent, RatherDiffers),
                 RatherDiffers,
             ),
-            (&[(Dependent, ByConstruction), (Independent, Open)], Open),
+            ((Dependent, ByConstruction), (Independent, Open), Open),
             (
-                &[(Dependent, ByConstruction), (Independent, NotRun)],
+                (Dependent, ByConstruction),
+                (Independent, NotRun),
                 ByConstruction,
             ),
         ] {
-            let observations: Vec<_> = observations
-                .iter()
-                .map(|(standing, word)| (*standing, *word, false))
-                .collect();
+            let observations = [one, other].map(|(standing, word)| (standing, word, false));
             assert_eq!(combined(&observations), word, "{observations:?}");
         }
     }

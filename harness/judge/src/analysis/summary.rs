@@ -16,7 +16,7 @@ use super::counts::Counts;
 use super::warnings::Warning;
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 3, minor: 0 };
+pub const SUMMARY_VERSION: SchemaVersion = SchemaVersion { major: 4, minor: 0 };
 
 /// A run in figures. What is not available is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -374,6 +374,17 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Returns the printed figure that it is on, by its cell. A paper's other claims are
+    /// statements, those that give a value and those that were not run among them.
+    pub fn figure(&self) -> Option<&Cell> {
+        self.cell.as_ref()
+    }
+
+    /// Returns whether it is on a printed figure.
+    pub fn is_on_figure(&self) -> bool {
+        self.figure().is_some()
+    }
+
     /// Returns whether it is as expected: equal to `expect` if that is given; else anything of a
     /// paper's claim, and anything but "fails" of others.
     pub fn holds(&self) -> bool {

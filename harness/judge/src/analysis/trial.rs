@@ -392,8 +392,6 @@ fn replicas_identical(steps: &[StepRecord], workers: usize) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::analysis::usage::tests::step;
 

@@ -52,8 +52,6 @@ impl Usages {
 
 #[cfg(test)]
 pub(super) mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     /// A record in which nothing took any time.

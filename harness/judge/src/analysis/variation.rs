@@ -258,6 +258,7 @@ fn are_interleaved(order: &[TrialId]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::holds;
 
     fn numbered(values: &[f64]) -> Vec<(usize, f64)> {
         values.iter().copied().enumerate().collect()
@@ -273,18 +274,9 @@ mod tests {
         let groups = [1.0, 1.0, 1.01, 1.0, 0.99, 2.0, 2.01, 2.0];
         assert_eq!(outliers(&groups), [0usize; 0], "two groups");
         let found = of_row("r", &numbered(&values));
-        assert_eq!(
-            found[0],
-            Variation::Outliers {
-                row: "r".into(),
-                trials: vec![4]
-            }
-        );
-        let text = found[0].to_string();
-        assert!(
-            text.contains("trial 4") && text.contains("--trials"),
-            "{text}"
-        );
+        let (row, trials) = ("r".into(), vec![4]);
+        assert_eq!(found[0], Variation::Outliers { row, trials });
+        holds(&found[0], &["trial 4", "--trials"]);
     }
 
     #[test]
@@ -323,12 +315,11 @@ mod tests {
     #[test]
     fn rows_take_turns() {
         let order = |ids: &[(&str, usize)]| -> Vec<TrialId> {
-            ids.iter()
-                .map(|(row, trial)| TrialId {
-                    row: (*row).to_owned(),
-                    trial: *trial,
-                })
-                .collect()
+            let id = |(row, trial): &(&str, usize)| TrialId {
+                row: (*row).to_owned(),
+                trial: *trial,
+            };
+            ids.iter().map(id).collect()
         };
         let turns = order(&[("a", 0), ("b", 0), ("a", 1), ("b", 1)]);
         assert!(are_interleaved(&turns));

@@ -2,6 +2,8 @@
 
 use epochcost_platform::{Site, site_of};
 use epochcost_record::{DIVERGED, INCOMPLETE, Machine, RunDirectory, SimulationRecord, TrialId};
+use epochcost_spec::metering::Invocation;
+use epochcost_systems::Host;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -61,10 +63,17 @@ impl Warning {
 
 /// Beginnings of the warnings that question a result, which come before all others: a terminal
 /// shows two.
-const FIRST: [&str; 4] = [REHEARSAL, INCOMPLETE, DIVERGED, UNLIKE_CLOSED_FORM];
+const FIRST: [&str; 5] = [
+    REHEARSAL,
+    INCOMPLETE,
+    DIVERGED,
+    UNLIKE_CLOSED_FORM,
+    BEYOND_LIMITS,
+];
 
 const REHEARSAL: &str = "a rehearsal: ";
 const UNLIKE_CLOSED_FORM: &str = "the metered exchange differs from its closed form";
+const BEYOND_LIMITS: &str = "limits of functions are switched off, and ";
 
 /// Returns every warning: those that question a result, then the most general ones. Warnings that
 /// differ in their numbers alone are one. `order` is every trial in the order in which they were
@@ -73,6 +82,10 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId
     let of_run = of_run(run, rows, order).into_iter().map(Warning::of_run);
     let mut warnings: Vec<Warning> = of_run.collect();
     warnings.extend(of_rows(rows));
+    let simulation = run.manifest().simulation.as_ref();
+    if simulation.is_some_and(|record| !record.limits) {
+        warnings.extend(beyond_limits(rows));
+    }
     let rank = |text: &str| FIRST.iter().position(|start| text.starts_with(start));
     warnings.sort_by_key(|warning| rank(&warning.text).unwrap_or(FIRST.len()));
     warnings
@@ -240,6 +253,36 @@ fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
     warnings
 }
 
+/// Rows that the platform would refuse if limits held: a simulation without them has figures of
+/// functions that cannot be.
+fn beyond_limits(rows: &[RowAnalysis]) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    for RowAnalysis {
+        planned, trials, ..
+    } in rows
+    {
+        let row = &planned.row;
+        let calls = || {
+            let calls = trials.iter().flat_map(|trial| trial.invocations.iter());
+            calls.filter(|call| call.host == Host::Function)
+        };
+        let memory = |call: &Invocation| Some((call.peak_memory_mb?, call.memory_mb?));
+        let too_large = calls().filter_map(memory).filter(|(used, has)| used > has);
+        if let Some((used, has)) = too_large.max() {
+            let text = format!("{BEYOND_LIMITS}a function uses {used} of its {has} MB");
+            add(&mut warnings, &row.id, &text);
+        }
+        let longest = calls().map(|call| call.duration_ms).fold(0.0, f64::max) / 1e3;
+        if longest > row.timeout_s as f64 {
+            let limit = row.timeout_s;
+            let text =
+                format!("{BEYOND_LIMITS}a function runs {longest:.0} s, of {limit} s at most");
+            add(&mut warnings, &row.id, &text);
+        }
+    }
+    warnings
+}
+
 /// Counts a warning about a row, with those of its kind.
 fn add(warnings: &mut Vec<Warning>, row: &str, text: &str) {
     let kind = kind(text);
@@ -277,35 +320,24 @@ fn kind(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::cases;
 
     #[test]
     fn warnings_that_differ_in_their_numbers_are_one() {
         let mut warnings = Vec::new();
-        for (row, text) in [
-            (
-                "a",
-                "oversubscribed: functions of 4 workers, 1.16 vCPU each, shared 2 cores",
-            ),
-            (
-                "b",
-                "oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
-            ),
-            (
-                "b",
-                "oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
-            ),
-            ("b", "booting was not simulated"),
-        ] {
+        for ([row, text], _) in cases(&[
+            "a | oversubscribed: functions of 4 workers, 1.16 vCPU each, shared 2 cores",
+            "b | oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
+            "b | oversubscribed: functions of 8 workers, 0.5 vCPU each, shared 2 cores",
+            "b | booting was not simulated",
+        ]) {
             add(&mut warnings, row, text);
         }
         assert_eq!(warnings.len(), 2);
         assert_eq!((warnings[0].rows.len(), warnings[0].times), (2, 3));
-        assert!(
-            warnings[0]
-                .line()
-                .starts_with("2 rows (a, b): oversubscribed")
-        );
-        assert!(warnings[0].line().ends_with("(3 times)"));
+        let line = warnings[0].line();
+        assert!(line.starts_with("2 rows (a, b): oversubscribed"), "{line}");
+        assert!(line.ends_with("(3 times)"), "{line}");
         assert_eq!(warnings[1].line(), "b: booting was not simulated");
     }
 }

@@ -18,8 +18,8 @@ const SAME: f64 = 0.05;
 /// Times the accuracy of guessing up to which nothing was learned.
 const GUESSING: f64 = 2.0;
 
-/// A ratio from which on a figure is more than slightly larger.
-const SLIGHTLY: f64 = 1.005;
+/// A ratio from which on a figure is more than slightly larger: below, two rows tie.
+pub const SLIGHTLY: f64 = 1.005;
 
 /// What rows are compared by.
 #[derive(Clone, Copy)]

@@ -208,11 +208,14 @@ fn summary(findings: &[Finding]) -> Vec<String> {
         .map(|(cite, own)| format!("{} of {} in {cite}", differs(own), own.len()))
         .collect();
     let all: Vec<&Finding> = findings.iter().collect();
+    let (of, each) = match papers.as_slice() {
+        [(cite, _)] => (format!(" of {cite}"), String::new()),
+        _ => (String::new(), format!(": {}", of_papers.join(", "))),
+    };
     sentences.push(format!(
-        "Of {} figures, {} do not follow from what the paper and its authors give: {}.",
+        "Of {} figures{of}, {} do not follow from what the paper and its authors give{each}.",
         all.len(),
         differs(&all),
-        of_papers.join(", ")
     ));
     for (cite, own) in &papers {
         let [printed, data] = origins(own);

@@ -183,15 +183,8 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::path::Path;
-
-    use epochcost_experiment::{Document, Experiment, Options};
-    use epochcost_platform::simulator;
-
     use super::*;
-    use crate::forecast::rows;
+    use crate::forecast::{described, rows};
 
     /// Systems whose functions, or machines, come and go by epoch or stay; described, on little data.
     const SYSTEMS: &str = "[spirt, gpu_baseline, kubeml, p2p, p2p_lambda, \
@@ -203,18 +196,15 @@ mod tests {
     /// What is carried on is what the whole takes, also where objects are kept longer and longer.
     #[test]
     fn many_epochs_are_carried_on_from_few() {
-        let text = format!(
-            "schema: 1\nname: mine\nplatform: sim\ndataset: {{samples: 2048, test: 10, bytes_per_sample: 3073}}\n\
-             models:\n  - {{name: mine, parameters: 20000000, flops_per_sample: 5.0e+9, \
-             activation_bytes_per_sample: 1048576}}\nmodel: mine\nworkers: 4\nbatch_size: 64\nepochs: 3000\n\
-             memory_mb: 3008\nsystems: {SYSTEMS}\n"
-        );
-        let document = Document::parse(Path::new("mine.yaml"), text).unwrap();
-        let options = Options {
-            platform: Some(simulator()),
-            ..Options::default()
-        };
-        let experiment = Experiment::from_document(document, &options).unwrap();
+        let fields = [
+            ("dataset.samples", "2048"),
+            ("models.0.parameters", "20000000"),
+            ("models.0.flops_per_sample", "5.0e+9"),
+            ("epochs", "3000"),
+            ("memory_mb", "3008"),
+            ("systems", SYSTEMS),
+        ];
+        let experiment = described::experiment(&fields, false);
         let prices = PriceBook::shipped().unwrap();
         let stands = experiment.simulation.as_ref().unwrap();
         let mut carried_on = Vec::new();
@@ -252,11 +242,8 @@ mod tests {
                 ]
             };
             for (now, then) in figures(&found).into_iter().zip(figures(&whole)) {
-                assert!(
-                    (now - then).abs() <= 0.005 * then,
-                    "{}: {now} and {then}",
-                    row.id
-                );
+                let is_near = (now - then).abs() <= 0.005 * then;
+                assert!(is_near, "{}: {now} and {then}", row.id);
             }
         }
         println!("{carried_on:?}");

@@ -464,10 +464,8 @@ mod tests {
                     fails: boundary + 1,
                 };
                 assert_eq!(found.unwrap(), expected, "of {most} from {from}");
-                assert!(
-                    asked.iter().all(|one| (1..=most).contains(one)),
-                    "{asked:?}"
-                );
+                let are_within = asked.iter().all(|one| (1..=most).contains(one));
+                assert!(are_within, "{asked:?}");
                 let furthest = asked.iter().copied().max().unwrap();
                 if from == 1 {
                     assert!(furthest <= most.min((2 * boundary).max(1)), "{asked:?}");

@@ -8,6 +8,8 @@ mod activity;
 mod alone;
 mod answer;
 mod cloud;
+#[cfg(test)]
+mod described;
 mod epochs;
 mod estimate;
 mod frontier;
@@ -31,6 +33,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use epochcost_experiment::{Document, Experiment, ExperimentError, Options, PlatformKind, named};
+use epochcost_judge::analysis::answer::unranked;
 use epochcost_platform::{RowUsage, simulator};
 use epochcost_record::{SchemaVersion, SimulationRecord};
 use epochcost_spec::cost::{self, CostModel, PriceBook, PriceBookError};
@@ -134,6 +137,8 @@ pub struct Forecast {
     /// Whether rows train different numbers of samples, so that the frontier
     /// compares seconds and dollars per sample.
     frontier_by_sample: bool,
+    /// Why no row is called fastest or cheapest, where the experiment compares them at an accuracy.
+    unranked: Option<String>,
     /// Samples of the experiment's rows that are not those that were asked for.
     samples_rounded: Vec<Rounded>,
     /// Where to train under the goal, if there is one.
@@ -250,6 +255,7 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
             None => misses::sentences(stands, std::iter::empty()),
             Some(answer) => answer.misses(stands, &places::laid(request.places, stands)?.sites),
         },
+        unranked: unranked(&experiment.claims),
         answer,
         account: request.account,
         frontier_by_sample,

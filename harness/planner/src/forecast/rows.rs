@@ -34,6 +34,8 @@ pub(super) struct PlannedRow {
     pub(super) batch_size: usize,
     pub(super) batches_per_worker: usize,
     pub(super) epochs: usize,
+    /// Optimizer steps of a worker's model in an epoch.
+    pub(super) steps_per_epoch: usize,
     /// Samples that all its workers train on, over all epochs.
     pub(super) samples: usize,
     /// Memory size of its functions; null on instances.
@@ -166,6 +168,7 @@ impl PlannedRow {
             batch_size: job.batch_size,
             batches_per_worker: job.batches_per_worker,
             epochs: job.epochs,
+            steps_per_epoch: work::steps_per_epoch(job),
             samples: work::samples(job),
             memory_mb: has_functions(row).then_some(row.memory_mb),
             instance_type: find(&job.system)

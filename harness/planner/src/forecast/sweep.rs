@@ -50,6 +50,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::testing::holds;
 
     fn swept(text: &str, sweeps: &[&str]) -> Result<String, ExperimentError> {
         let mut document = Document::parse(Path::new("x.yaml"), text.to_owned())?;
@@ -68,23 +69,14 @@ mod tests {
             "sweep": {"workers": [4, 8], "epochs": [1], "settings.sort": [true, false]}
         });
         assert_eq!(again, expected);
-        assert!(
-            swept("name: x\n", &["memory_mb=512"])
-                .unwrap()
-                .contains("512")
-        );
+        let added = swept("name: x\n", &["memory_mb=512"]).unwrap();
+        holds(added, &["512"]);
     }
 
     #[test]
     fn a_sweep_without_values_is_refused_with_its_option() {
-        let error = swept("name: x\n", &["workers"]).unwrap_err().to_string();
-        assert!(
-            error.contains("--sweep workers") && error.contains("no values"),
-            "{error}"
-        );
-        let error = swept("name: x\n", &["workers=[1,"])
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("--sweep workers=[1,"), "{error}");
+        let refused = |sweep: &str| swept("name: x\n", &[sweep]).unwrap_err();
+        holds(refused("workers"), &["--sweep workers", "no values"]);
+        holds(refused("workers=[1,"), &["--sweep workers=[1,"]);
     }
 }

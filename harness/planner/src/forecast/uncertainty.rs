@@ -212,13 +212,10 @@ impl Interval {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::path::Path;
 
     use epochcost_experiment::{Experiment, Options};
     use epochcost_platform::simulator;
-    use epochcost_simulator::profile::Profile;
 
     use super::*;
     use crate::forecast::rows::candidates;
@@ -244,15 +241,8 @@ mod tests {
         let (mut all, mut at_their_means) = (0, 0);
         for (row, ranges) in rows.iter().zip(&found.rows) {
             let at = |draws: Option<u64>| {
-                let simulation = row.simulation.clone();
-                let profile = Profile {
-                    draws,
-                    ..simulation.profile
-                };
-                let simulation = Simulation {
-                    profile,
-                    ..simulation
-                };
+                let mut simulation = row.simulation.clone();
+                simulation.profile.draws = draws;
                 let estimated = estimate(&row.row, &simulation, &prices).unwrap();
                 estimated.feasible().unwrap()
             };
@@ -265,21 +255,15 @@ mod tests {
                 let values = drawn.iter_mut().filter_map(|drawn| figure(drawn).copied());
                 let median = Percentiles::of(values.collect()).unwrap().p50;
                 // The mean of a spread is 1 within some tenths of a percent.
-                let is_inside =
-                    |figure: f64| figure >= 0.99 * range.p5 && figure <= 1.01 * range.p95;
-                assert!(
-                    is_inside(median),
-                    "{} {name}: {median} {range:?}",
-                    ranges.id
-                );
+                let is_inside = |f: f64| f >= 0.99 * range.p5 && f <= 1.01 * range.p95;
+                let id = &ranges.id;
+                assert!(is_inside(median), "{id} {name}: {median} {range:?}");
                 all += 1;
                 at_their_means += usize::from(is_inside(*stated));
             }
         }
-        assert!(
-            all > 100 && at_their_means < all - 10,
-            "{at_their_means} of {all}"
-        );
+        let fewer = at_their_means < all - 10;
+        assert!(all > 100 && fewer, "{at_their_means} of {all}");
     }
 
     #[test]

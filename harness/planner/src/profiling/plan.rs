@@ -92,7 +92,7 @@ impl Plan {
         }
         // An empty parent is the current directory.
         let parent = plan.out.parent().filter(|path| *path != Path::new(""));
-        probe(parent.unwrap_or(Path::new(".")))?;
+        probe(parent.unwrap_or(Path::new(".")), "--out")?;
         Ok(plan)
     }
 

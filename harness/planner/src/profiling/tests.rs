@@ -1,5 +1,3 @@
-#![allow(clippy::unwrap_used)]
-
 use std::num::NonZeroUsize;
 
 use epochcost_record::Machine;
@@ -9,9 +7,10 @@ use epochcost_systems::Device;
 use super::measure::{Answer, Setting};
 use super::plan::{default_file, default_models, is_busy};
 use super::*;
+use crate::testing::holds;
 
 /// A machine of four idle cores.
-fn machine() -> Machine {
+pub(super) fn machine() -> Machine {
     Machine {
         cpu: Some("Abacus(R) 9000 @ 1 Hz".into()),
         cores: 4,
@@ -60,9 +59,7 @@ fn plan(directory: &Path, arguments: &[&str]) -> Result<Plan, Error> {
 fn refused(directory: &Path, arguments: &[&str], words: &[&str]) {
     let error = plan(directory, arguments).unwrap_err();
     assert_eq!(error.exit(), Exit::Usage);
-    for word in words {
-        assert!(error.to_string().contains(word), "{word:?} in {error}");
-    }
+    holds(error, words);
 }
 
 /// A machine on which a step takes exactly 0.1 + 0.01 b seconds, of which 80 %
@@ -73,11 +70,8 @@ fn measured(plan: &Plan, slow: f64) -> Vec<Measurement> {
     let measurement = |(index, setting): (usize, &Setting)| {
         let (batch, threads) = (setting.batch_size as f64, setting.threads as f64);
         let round = index / a_round;
-        let factor = if round == 0 || round + 1 == plan.rounds {
-            1.0
-        } else {
-            slow
-        };
+        let is_slow = round != 0 && round + 1 != plan.rounds;
+        let factor = if is_slow { slow } else { 1.0 };
         let step_s = factor * (0.1 + 0.01 * batch) * (0.2 + 0.8 / threads);
         Measurement {
             setting: *setting,
@@ -104,10 +98,8 @@ fn by_default_all_but_the_largest_are_measured_in_every_round() {
     assert_eq!(plan.models, default_models());
     assert!(plan.models.contains(&"resnet50"));
     assert!(!plan.models.contains(&"vgg11"));
-    assert_eq!(
-        (&*plan.batches, &*plan.threads),
-        (&[8, 32, 128][..], &[1, 4][..])
-    );
+    assert_eq!(&*plan.batches, [8, 32, 128]);
+    assert_eq!(&*plan.threads, [1, 4]);
     let settings = plan.settings();
     assert_eq!(settings.len(), 3 * 3 * 2 * plan.models.len());
     let (first, second) = settings.split_at(settings.len() / 3);
@@ -118,11 +110,8 @@ fn by_default_all_but_the_largest_are_measured_in_every_round() {
 #[test]
 fn a_known_machine_gives_its_own_numbers_back() {
     let directory = tempfile::tempdir().unwrap();
-    let plan = plan(
-        directory.path(),
-        &["--threads", "4,1,2", "--batch", "64,4,16"],
-    )
-    .unwrap();
+    let options = ["--threads", "4,1,2", "--batch", "64,4,16"];
+    let plan = plan(directory.path(), &options).unwrap();
     // One disturbed round of three does not move a median.
     let points = summary::points(&measured(&plan, 1.5));
     let profile = summary::profile(&plan, &points).unwrap();
@@ -143,10 +132,8 @@ fn a_known_machine_gives_its_own_numbers_back() {
     let warnings = summary::warnings(&points);
     let count = points.len();
     let expected = format!("{count} of {count} points differ");
-    assert!(warnings[0].contains(&expected), "{}", warnings[0]);
-    assert!(warnings[0].contains("(50 %)"), "{}", warnings[0]);
-    let source = &profile.models[0].source;
-    assert!(source.contains("differ by up to 50 %"), "{source}");
+    holds(&warnings[0], &[&expected, "(50 %)"]);
+    holds(&profile.models[0].source, &["differ by up to 50 %"]);
     assert!(summary::doubts(&plan, &profile).is_empty());
 }
 
@@ -160,13 +147,11 @@ fn the_file_says_how_it_came_about_and_reads_back() {
     let warnings = ["a busy host".to_owned()];
     record::write(&plan, &worker, &profile, &points, &warnings).unwrap();
     let text = std::fs::read_to_string(&plan.out).unwrap();
-    for word in [
-        "# machine: Abacus(R)",
-        &format!("# worker: SHA-256 {}", worker.sha256),
-        "# warning: a busy host",
-    ] {
-        assert!(text.contains(word), "no {word:?} in:\n{text}");
-    }
+    let by = format!("# worker: SHA-256 {}", worker.sha256);
+    holds(
+        &text,
+        &["# machine: Abacus(R)", &by, "# warning: a busy host"],
+    );
     let read: ComputeProfile = serde_yaml::from_str(&text).unwrap();
     assert!(read.models[0].source.contains("idle host"), "{text}");
     assert_eq!(read, profile);
@@ -186,10 +171,8 @@ fn a_profile_is_never_overwritten_unasked() {
 fn what_cannot_be_measured_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str], words: &[&str]| refused(directory.path(), arguments, words);
-    refused(
-        &["--model", "resnet-18"],
-        &["`resnet-18`", "did you mean `resnet18`"],
-    );
+    let unknown = ["`resnet-18`", "did you mean `resnet18`"];
+    refused(&["--model", "resnet-18"], &unknown);
     refused(&["--threads", "1,5"], &["5 threads", "at most 4"]);
     refused(&["--threads", "2"], &["one thread", "1 among them"]);
 }
@@ -200,15 +183,10 @@ fn too_few_points_are_doubted() {
     let plan = plan(directory.path(), &["--batch", "8", "--threads", "1"]).unwrap();
     let points = summary::points(&measured(&plan, 1.0));
     let profile = summary::profile(&plan, &points).unwrap();
-    assert_eq!(
-        (profile.models[0].fixed_s, profile.models[0].parallel),
-        (0.0, 0.0)
-    );
+    let cost = &profile.models[0];
+    assert_eq!((cost.fixed_s, cost.parallel), (0.0, 0.0));
     let doubts = summary::doubts(&plan, &profile).join("\n");
-    assert!(
-        doubts.contains("--batch") && doubts.contains("--threads"),
-        "{doubts}"
-    );
+    holds(doubts, &["--batch", "--threads"]);
 }
 
 #[test]
@@ -218,11 +196,8 @@ fn a_process_that_shared_its_core_is_warned_of() {
     let mut measurements = measured(&plan, 1.0);
     assert!(summary::warnings(&summary::points(&measurements)).is_empty());
     for measurement in &mut measurements {
-        measurement
-            .answer
-            .step_cpu_s
-            .iter_mut()
-            .for_each(|s| *s *= 0.6);
+        let steps = measurement.answer.step_cpu_s.iter_mut();
+        steps.for_each(|s| *s *= 0.6);
     }
     let points = summary::points(&measurements);
     let warnings = summary::warnings(&points);
@@ -243,8 +218,6 @@ fn a_host_is_busy_when_our_threads_do_not_fit_beside_others() {
 fn the_default_file_is_named_for_cpu_and_date() {
     let file = default_file(&machine(), Device::Cpu).display().to_string();
     let date = names::today();
-    assert_eq!(
-        file,
-        format!("results/profiles/abacus-r-9000-1-hz-{date}.yaml")
-    );
+    let expected = format!("results/profiles/abacus-r-9000-1-hz-{date}.yaml");
+    assert_eq!(file, expected);
 }

@@ -116,7 +116,6 @@ impl Lease {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use epochcost_aws::RunId;
 
     use super::*;

@@ -262,7 +262,6 @@ fn started(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use uuid::Uuid;
 
     use super::*;
@@ -273,6 +272,10 @@ mod tests {
             text: text.clone(),
         };
         texts.iter().enumerate().map(line).collect()
+    }
+
+    fn of(texts: &[String]) -> Vec<Seen> {
+        read(&Streams::from([("s".to_owned(), lines(texts))]))
     }
 
     fn report(id: Uuid) -> String {
@@ -305,8 +308,7 @@ mod tests {
         let (first, second) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let mut texts = whole(first, r#"{"Ok":"finished"}"#);
         texts.extend(whole(second, r#"{"Err":"no such bucket"}"#));
-        let streams = Streams::from([("s".to_owned(), lines(&texts))]);
-        let seen = read(&streams);
+        let seen = of(&texts);
         assert_eq!(seen.len(), 2);
         assert_eq!(seen[0].failure(), None);
         let invocation = seen[0].invocation().unwrap();
@@ -315,10 +317,6 @@ mod tests {
         assert!(invocation.cold);
         let failure = seen[1].failure().unwrap();
         assert!(failure.starts_with("no such bucket"), "{failure}");
-    }
-
-    fn of(texts: Vec<String>) -> Vec<Seen> {
-        read(&Streams::from([("s".to_owned(), lines(&texts))]))
     }
 
     /// Platform lines of one millisecond come in any order, and other output may have no line
@@ -343,19 +341,13 @@ mod tests {
         let mut start_second = good();
         start_second.swap(0, 1);
         for texts in [swapped, early_report, lost_end, glued, joined, start_second] {
-            let both = texts
-                .iter()
-                .cloned()
-                .chain(whole(Uuid::from_u128(2), r#"{"Ok":"finished"}"#));
-            let seen = of(both.collect());
+            let next = whole(Uuid::from_u128(2), r#"{"Ok":"finished"}"#);
+            let seen = of(&[&texts[..], &next].concat());
             assert_eq!(seen.len(), 2, "{texts:?}");
             for one in seen {
                 let invocation = one.invocation().unwrap();
-                assert_eq!(
-                    (one.failure(), invocation.billed_ms),
-                    (None, 600),
-                    "{texts:?}"
-                );
+                assert_eq!(one.failure(), None, "{texts:?}");
+                assert_eq!(invocation.billed_ms, 600, "{texts:?}");
                 assert_eq!(invocation.function, "worker", "{texts:?}");
             }
         }
@@ -363,7 +355,7 @@ mod tests {
         for at in [1, 6] {
             let mut texts = good();
             texts.insert(at, report(id).replace("600 ms", "1 ms"));
-            assert_eq!(of(texts)[0].invocation().unwrap().billed_ms, 600);
+            assert_eq!(of(&texts)[0].invocation().unwrap().billed_ms, 600);
         }
     }
 
@@ -384,27 +376,20 @@ mod tests {
             let mut then = whole(next, r#"{"Ok":"finished"}"#);
             then[5] = plain(next);
             texts.extend(then);
-            let found: Vec<Invocation> = of(texts).iter().filter_map(Seen::invocation).collect();
+            let found: Vec<Invocation> = of(&texts).iter().filter_map(Seen::invocation).collect();
             let cold: Vec<bool> = found.iter().map(|one| one.cold).collect();
             assert_eq!(cold, [true, again]);
-            assert_eq!(
-                (found[0].billed_ms, found[0].function.as_str()),
-                (600, UNKNOWN)
-            );
-            assert!(
-                found[0]
-                    .error
-                    .as_ref()
-                    .unwrap()
-                    .starts_with("Runtime.ExitError")
-            );
+            assert_eq!(found[0].billed_ms, 600);
+            assert_eq!(found[0].function, UNKNOWN);
+            let error = found[0].error.as_ref().unwrap();
+            assert!(error.starts_with("Runtime.ExitError"), "{error}");
         }
     }
 
     #[test]
     fn a_log_in_json_is_named() {
         let start = r#"{"time":"2026-01-01T00:00:00.100Z","type":"platform.start","record":{}}"#;
-        let seen = of(vec![start.to_owned(), "EPOCHCOST".to_owned()]);
+        let seen = of(&[start.to_owned(), "EPOCHCOST".to_owned()]);
         assert!(seen[0].failure().unwrap().contains("JSON"));
     }
 
@@ -416,8 +401,7 @@ mod tests {
         let outcome = texts.remove(3);
         texts.push(outcome);
         texts.extend(whole(Uuid::from_u128(2), r#"{"Err":"no such bucket"}"#));
-        let streams = Streams::from([("s".to_owned(), lines(&texts))]);
-        let seen = read(&streams);
+        let seen = of(&texts);
         assert_eq!(seen.len(), 2);
         assert!(matches!(seen[0].outcome, Some(Ok(_))), "{:?}", seen[0]);
         assert_eq!(seen[0].failure(), None);
@@ -429,17 +413,15 @@ mod tests {
         let id = Uuid::from_u128(1);
         let mut texts = whole(id, r#"{"Ok":"finished"}"#);
         texts[5].push_str("\nXRAY TraceId: 1-5bda1d6e\tSegmentId: 53aa\tSampled: true\t\n");
-        let seen = &read(&Streams::from([("s".to_owned(), lines(&texts))]))[0];
+        let seen = &of(&texts)[0];
         assert!(seen.invocation().is_some() && seen.unreadable.is_none());
 
         texts[5] = report(id).replace("500.00 ms", "0.5 s");
-        let seen = &read(&Streams::from([("s".to_owned(), lines(&texts))]))[0];
+        let seen = &of(&texts)[0];
         assert!(seen.report.is_none());
         let error = seen.unreadable.as_ref().unwrap();
-        assert!(
-            error.contains("Duration") && error.contains(&id.to_string()),
-            "{error}"
-        );
+        let names_both = error.contains("Duration") && error.contains(&id.to_string());
+        assert!(names_both, "{error}");
     }
 
     #[test]
@@ -461,8 +443,7 @@ mod tests {
     fn a_log_cut_anywhere_is_an_invocation_that_has_not_ended() {
         let texts = whole(Uuid::from_u128(1), r#"{"Ok":"finished"}"#);
         for cut in 0..texts.len() {
-            let streams = Streams::from([("s".to_owned(), lines(&texts[..cut]))]);
-            for seen in read(&streams) {
+            for seen in of(&texts[..cut]) {
                 assert!(seen.report.is_none() && seen.invocation().is_none());
                 assert_eq!(seen.failure(), None);
             }

@@ -138,19 +138,11 @@ mod tests {
         // In any order but that of their names: store-10 is after store-2.
         let roles = [Role::TensorStore(10), Role::Queue, Role::TensorStore(2)];
         let environment = Services(roles.map(at).into()).environment();
-        assert_eq!(
-            environment,
-            [
-                (
-                    epochcost_environment::worker::TENSORS.to_owned(),
-                    "redis+plain://10.0.0.7:6379,redis+plain://10.0.0.7:6379".to_owned()
-                ),
-                (
-                    epochcost_environment::worker::QUEUE.to_owned(),
-                    "amqp://guest:guest@10.0.0.7:5672/%2f".to_owned()
-                )
-            ]
-        );
+        let stores = "redis+plain://10.0.0.7:6379,redis+plain://10.0.0.7:6379";
+        let queue = "amqp://guest:guest@10.0.0.7:5672/%2f";
+        let expected = [(worker::TENSORS, stores), (worker::QUEUE, queue)];
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        assert_eq!(environment, expected.map(owned));
         let queue = Services([at(Role::Queue)].into()).environment();
         assert_eq!(queue.len(), 1);
         assert!(Services::default().environment().is_empty());

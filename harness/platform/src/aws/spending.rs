@@ -165,7 +165,6 @@ fn requests(dimension: &str, outcome: &TrialOutcome) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
     use epochcost_aws::logs::{Line, Streams};
@@ -207,6 +206,14 @@ mod tests {
         }
     }
 
+    fn rented(what: &str, usd_per_hour: f64) -> Rented {
+        Rented {
+            what: what.to_owned(),
+            usd_per_hour,
+            since: Instant::now(),
+        }
+    }
+
     #[test]
     fn what_runs_is_spent_by_the_second_and_what_ended_as_it_was_billed() {
         // (3 + 10) s of 2 GB, two requests, and a dollar before.
@@ -226,14 +233,9 @@ mod tests {
     /// What was measured takes the place of its worst case, and of nothing else.
     #[test]
     fn what_is_over_cost_what_was_measured_and_the_worst_case_of_the_rest() {
-        let dimensions = [
-            "lambda_gb_second",
-            "lambda_request",
-            "ec2/g4dn.xlarge",
-            "s3_list",
-            "logs_gb",
-        ];
-        let at_most = Share::from(dimensions.map(|dimension| (dimension.to_owned(), 10.0)));
+        let dimensions = "lambda_gb_second lambda_request ec2/g4dn.xlarge s3_list logs_gb";
+        let dimensions = dimensions.split(' ').map(str::to_owned);
+        let at_most: Share = dimensions.map(|dimension| (dimension, 10.0)).collect();
         let outcome = TrialOutcome {
             invocations: seen().iter().filter_map(Seen::invocation).collect(),
             ..TrialOutcome::default()
@@ -250,29 +252,24 @@ mod tests {
     fn what_is_rented_is_said_with_its_price_and_its_end() {
         let end: Timestamp = "2026-11-23T14:05:59Z".parse().unwrap();
         assert_eq!(spending(None).rented(2, end), None);
-        let one = |what: &str, usd_per_hour| Rented {
-            what: what.to_owned(),
-            usd_per_hour,
-            since: Instant::now(),
-        };
         let all = Spending {
-            rented: vec![one("4 × g4dn.xlarge", 2.104), one("5 × t2.medium", 0.232)],
+            rented: vec![
+                rented("4 × g4dn.xlarge", 2.104),
+                rented("5 × t2.medium", 0.232),
+            ],
             ..spending(None)
         };
-        assert_eq!(
-            all.rented(2, end).unwrap(),
-            "rents 4 × g4dn.xlarge, 5 × t2.medium for 2.34 USD an hour, until 2026-11-23 14:05 UTC \
-             at the latest, beside 2 interface endpoints of the run"
-        );
+        let said = "rents 4 × g4dn.xlarge, 5 × t2.medium for 2.34 USD an hour, until 2026-11-23 14:05 \
+                    UTC at the latest, beside 2 interface endpoints of the run";
+        assert_eq!(all.rented(2, end).unwrap(), said);
     }
 
     #[test]
     fn instances_are_spent_by_the_hour() {
         let with = |usd_per_hour| Spending {
             rented: vec![Rented {
-                what: "2 × g4dn.xlarge".to_owned(),
-                usd_per_hour,
                 since: Instant::now() - Duration::from_secs(1800),
+                ..rented("2 × g4dn.xlarge", usd_per_hour)
             }],
             ..spending(Some(2.0))
         };

@@ -177,7 +177,6 @@ impl Caller {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn admission(concurrency_limit: u32, scaling_per_10_s: u32) -> Admission {
@@ -204,9 +203,8 @@ mod tests {
     fn a_function_gains_sandboxes_at_its_rate() {
         let account = admission(100, 5);
         let gains = |function: &str, at_s: f64| {
-            account
-                .gain_at(function, Duration::from_secs_f64(at_s))
-                .is_ok()
+            let at = Duration::from_secs_f64(at_s);
+            account.gain_at(function, at).is_ok()
         };
         assert!((0..5).all(|_| gains("f", 0.0)) && !gains("f", 0.0));
         // Each function has a rate of its own.

@@ -138,14 +138,9 @@ mod tests {
     #[test]
     fn the_target_directory_is_seen_from_programs_and_tests() {
         let of = |path: &'static str| target_dir(Path::new(path));
-        assert_eq!(
-            of("/w/target/release/epochcost"),
-            Some(Path::new("/w/target"))
-        );
-        assert_eq!(
-            of("/w/target/release/deps/local-12"),
-            Some(Path::new("/w/target"))
-        );
+        let target = Some(Path::new("/w/target"));
+        assert_eq!(of("/w/target/release/epochcost"), target);
+        assert_eq!(of("/w/target/release/deps/local-12"), target);
         assert_eq!(of("/usr/bin/epochcost"), None);
         assert_eq!(of("/release/a/b/epochcost"), None);
     }

@@ -59,10 +59,9 @@ fn least_mb(row: &Row) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::local::tests::{job, row};
+    use crate::testing::holds;
 
     /// Counted one by one: a row is refused if the workers of some GPU take more than it has.
     #[test]
@@ -89,23 +88,14 @@ mod tests {
                 let processes = if system == "mirrored" { 1 } else { workers };
                 let mut sharing = vec![0.0; gpus.len()];
                 (0..processes).for_each(|rank| sharing[rank % gpus.len()] += 1.0);
-                let fits = sharing
-                    .iter()
-                    .zip(memories)
-                    .all(|(sharing, least)| sharing < least);
+                let mut pairs = sharing.iter().zip(memories);
+                let fits = pairs.all(|(sharing, least)| sharing < least);
                 let checked = check(&row, &gpus);
-                assert_eq!(
-                    checked.is_ok(),
-                    fits,
-                    "{system} {workers} {memories:?}: {checked:?}"
-                );
+                let what = format!("{system} {workers} {memories:?}: {checked:?}");
+                assert_eq!(checked.is_ok(), fits, "{what}");
                 if let Err(error) = checked {
                     refused += 1;
-                    let said = error.to_string();
-                    assert!(
-                        said.contains("NVIDIA L4") && said.contains("CUDA_VISIBLE_DEVICES"),
-                        "{said}"
-                    );
+                    holds(error, &["NVIDIA L4", "CUDA_VISIBLE_DEVICES"]);
                 }
                 row.job.device = Device::Cpu;
                 assert!(check(&row, &gpus).is_ok());

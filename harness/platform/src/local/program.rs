@@ -57,7 +57,7 @@ impl Program {
             Ok(now) if content(&now) == self.content => Ok(()),
             _ => Err(format!(
                 "{} was changed since the run began: results would mix two programs; start a new \
-                 run, or put the first one back and go on with --resume",
+                 run, or put the first one back and go on with `run --resume`",
                 self.file.display()
             )),
         }
@@ -79,6 +79,7 @@ impl fmt::Debug for Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::holds;
     use std::os::unix::fs::PermissionsExt;
     use std::process::Command;
 
@@ -101,16 +102,14 @@ mod tests {
         script(&file, "first");
         script(&new, "second");
         let program = Program::open(&file).unwrap();
+        let is_the_first = || {
+            assert_eq!(says(&program), "first\n");
+            assert_eq!(program.check(), Ok(()));
+        };
         fs::rename(&new, &file).unwrap();
-        assert_eq!(
-            (says(&program).as_str(), program.check()),
-            ("first\n", Ok(()))
-        );
+        is_the_first();
         fs::remove_file(&file).unwrap();
-        assert_eq!(
-            (says(&program).as_str(), program.check()),
-            ("first\n", Ok(()))
-        );
+        is_the_first();
     }
 
     #[test]
@@ -120,10 +119,6 @@ mod tests {
         script(&file, "first");
         let program = Program::open(&file).unwrap();
         script(&file, "another");
-        let refused = program.check().unwrap_err();
-        assert!(
-            refused.contains("bootstrap") && refused.contains("--resume"),
-            "{refused}"
-        );
+        holds(program.check().unwrap_err(), &["bootstrap", "--resume"]);
     }
 }

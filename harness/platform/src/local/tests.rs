@@ -1,5 +1,4 @@
 //! Functions of a real worker, called one by one.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -119,16 +118,14 @@ impl Peer {
             logs: None,
             ends: Default::default(),
         });
-        let own = environment.iter().copied().collect::<BTreeMap<_, _>>();
+        let own = environment.iter();
+        let own = own.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let spec = FunctionSpec {
             function_memory_mb: BTreeMap::new(),
             memory_mb: 512,
             timeout: TIMEOUT,
             storage_mb: 512,
-            environment: own
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
+            environment: own.collect(),
         };
         let api = RuntimeApi::start().await.unwrap();
         let account = Admission::new(Default::default());
@@ -163,16 +160,12 @@ impl Peer {
 /// A gradient of batch 3 ends well; those of the others do not.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_sandbox_died_the_next_call_is_cold() {
+    const EXITED: &str = "Runtime.ExitError: Runtime exited with error: exit status 1";
+    const TIMED_OUT: &str = "Task timed out after 2.00 seconds";
     let ends = [
         (FaultKind::OutOfMemory, "Runtime.OutOfMemory"),
-        (
-            FaultKind::Crash,
-            "Runtime.ExitError: Runtime exited with error: exit status 1",
-        ),
-        (
-            FaultKind::StragglerMs(600_000),
-            "Task timed out after 2.00 seconds",
-        ),
+        (FaultKind::Crash, EXITED),
+        (FaultKind::StragglerMs(600_000), TIMED_OUT),
     ];
     let faults: Vec<Fault> = (0..)
         .zip(ends)
@@ -204,13 +197,8 @@ async fn after_an_error_the_sandbox_serves_on() {
     let peer = Peer::start(&[fault], &[("RUST_LOG", "off")]).await;
     assert_eq!(peer.call("init_peer", None).await.error, None);
     let failed = peer.call("compute_gradients", Some(0)).await;
-    assert!(
-        failed
-            .error
-            .as_deref()
-            .unwrap()
-            .contains("injected fault: error")
-    );
+    let why = failed.error.as_deref().unwrap();
+    assert!(why.contains("injected fault: error"), "{why}");
     let next = peer.call("compute_gradients", Some(3)).await;
     assert!(next.error.is_none() && !next.cold && next.sandbox == failed.sandbox);
 }

@@ -34,7 +34,6 @@ fn mb(kib: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

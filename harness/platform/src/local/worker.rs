@@ -254,7 +254,6 @@ fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> PlatformError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

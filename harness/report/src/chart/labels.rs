@@ -120,9 +120,7 @@ mod tests {
         assert!(place.is_some_and(|[x, _]| x < 480.0), "{place:?}");
         let wide =
             "a name that is wider than the frame and fits nowhere at all, wherever one puts it";
-        assert_eq!(
-            occupied.place(wide, around([250.0, 150.0], wide), FRAME),
-            None
-        );
+        let place = occupied.place(wide, around([250.0, 150.0], wide), FRAME);
+        assert_eq!(place, None);
     }
 }

@@ -477,6 +477,7 @@ fn label_places(drawn: &[Line], frame: &Frame) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::holds;
 
     fn chart(lines: Vec<Line>, target: Option<(f64, String)>) -> Lines<'static> {
         let axis = |name, whole| Axis {
@@ -515,10 +516,7 @@ mod tests {
         let chart = chart(vec![reached, censored], target);
         let drawn = lines(&chart, Size::Wide).unwrap_or_default();
         assert_eq!(drawn.matches("arrow s1 head").count(), 1);
-        assert!(
-            drawn.contains("m: 0.6, censored") && drawn.contains(">80 %<"),
-            "{drawn}"
-        );
+        holds(&drawn, &["m: 0.6, censored", ">80 %<"]);
     }
 
     #[test]

@@ -125,41 +125,27 @@ mod tests {
 
     #[test]
     fn no_two_of_twenty_four_series_look_the_same() {
-        let looks: BTreeSet<(String, String)> = (0..24)
-            .map(|series| {
-                (
-                    Look::nth(series).fill(),
-                    Look::nth(series).outline([0.0, 0.0], 5.0),
-                )
-            })
-            .collect();
-        assert_eq!(looks.len(), 24);
+        let looks = (0..24).map(Look::nth);
+        let looks = looks.map(|look| (look.fill(), look.outline([0.0, 0.0], 5.0)));
+        assert_eq!(looks.collect::<BTreeSet<_>>().len(), 24);
     }
 
     #[test]
     fn colour_is_the_system_and_mark_the_variant() {
         let outline = |look: Look| look.outline([0.0, 0.0], 5.0);
-        let of = [
-            ("a", "small"),
-            ("a", "large"),
-            ("b", "small"),
-            ("b", "large"),
-        ];
+        let both = |name| [(name, "small"), (name, "large")];
+        let of = ["a", "b"].into_iter().flat_map(both);
         let [a, a_large, b, b_large] = looks(of)[..] else {
             panic!("four series")
         };
         assert_eq!([a.fill(), b.fill()], [a_large.fill(), b_large.fill()]);
         assert_ne!(a.fill(), b.fill());
-        assert_eq!(
-            [outline(a), outline(a_large)],
-            [outline(b), outline(b_large)]
-        );
+        let [of_a, of_b] = [[a, a_large], [b, b_large]].map(|of| of.map(outline));
+        assert_eq!(of_a, of_b);
         assert_ne!(outline(a), outline(a_large));
         // Sixteen systems of two variants each: no two look the same.
         let names: Vec<String> = (0..16).map(|system| system.to_string()).collect();
-        let series = names
-            .iter()
-            .flat_map(|name| [(name.as_str(), "x"), (name, "y")]);
+        let series = (names.iter()).flat_map(|name| [(name.as_str(), "x"), (name, "y")]);
         let all = looks(series).into_iter();
         let all: BTreeSet<_> = all.map(|look| (look.fill(), outline(look))).collect();
         assert_eq!(all.len(), 32);

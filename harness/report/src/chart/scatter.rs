@@ -498,6 +498,7 @@ fn frontier(marks: &[&Mark]) -> Vec<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{holds, lacks};
 
     fn mark(x: f64, y: f64, provenance: Provenance) -> Mark {
         Mark {
@@ -540,29 +541,27 @@ mod tests {
     fn what_a_logarithm_cannot_show_is_left_out() {
         assert!(drawn(vec![mark(0.0, 1.0, Provenance::Measured)], Vec::new()).is_none());
         let alone = drawn(vec![mark(1.0, 1.0, Provenance::Published)], Vec::new());
-        let alone = alone.unwrap_or_default();
-        assert!(
-            alone.contains("s1 hollow") && !alone.contains("arrow"),
-            "{alone}"
-        );
+        holds(alone.as_deref().unwrap_or_default(), &["s1 hollow"]);
+        lacks(alone.unwrap_or_default(), &["arrow"]);
     }
 
     #[test]
     fn arrows_lead_from_published_to_this_run_and_lower_bounds_are_named() {
-        let marks = vec![
-            mark(1.0, 1.0, Provenance::Measured),
-            mark(8.0, 8.0, Provenance::Published),
-        ];
+        let ends = [(1.0, Provenance::Measured), (8.0, Provenance::Published)];
+        let marks = ends.map(|(at, provenance)| mark(at, at, provenance)).into();
         let bound = LowerBound {
             name: "gradients alone".into(),
             y: 0.5,
         };
         let drawn = drawn(marks, vec![bound]).unwrap_or_default();
-        assert!(drawn.contains("arrow s1 head"), "{drawn}");
-        assert!(
-            drawn.contains("class='bound'") && drawn.contains("gradients alone"),
-            "{drawn}"
+        holds(
+            &drawn,
+            &[
+                "arrow s1 head",
+                "class='bound'",
+                "gradients alone",
+                "data-x='8' data-y='8'",
+            ],
         );
-        assert!(drawn.contains("data-x='8' data-y='8'"), "{drawn}");
     }
 }

@@ -271,36 +271,34 @@ pub fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{holds, lacks};
+
+    const UNNAMED: About<'_> = About {
+        id: "c",
+        title: "",
+        desc: "",
+    };
 
     #[test]
     fn markup_in_names_stays_text() {
         let about = About {
-            id: "c",
             title: "a'b",
             desc: "<b>",
+            ..UNNAMED
         };
         let mut svg = Svg::new(Size::Wide, about);
         svg.open("<i>", "'");
-        svg.text(
-            [0.0, 0.0],
-            "start",
-            "t",
-            "<script>alert('&\u{1b}')</script>",
-        );
+        let script = "<script>alert('&\u{1b}')</script>";
+        svg.text([0.0, 0.0], "start", "t", script);
         svg.close();
         let text = svg.finish();
-        assert!(
-            !text.contains("<script>") && text.contains("&lt;script&gt;alert(&#39;&amp;[U+001B]"),
-            "{text}"
-        );
-        assert!(
-            text.contains("<title id='c-title'>a&#39;b</title>"),
-            "{text}"
-        );
-        assert!(
-            text.contains("data-name='&lt;i&gt;' data-system='&#39;'"),
-            "{text}"
-        );
+        let escaped = [
+            "&lt;script&gt;alert(&#39;&amp;[U+001B]",
+            "<title id='c-title'>a&#39;b</title>",
+            "data-name='&lt;i&gt;' data-system='&#39;'",
+        ];
+        holds(&text, &escaped);
+        lacks(&text, &["<script>"]);
     }
 
     #[test]
@@ -313,20 +311,13 @@ mod tests {
         let names = [4, 12, 24].map(|w| format!("median-in-store-model-mobilenet-workers-{w}"));
         let short = names.map(|name| shortened(&name, 180.0));
         assert!(short[0] != short[1] && short[1] != short[2], "{short:?}");
-        assert!(
-            short.iter().all(|name| name.starts_with("median")),
-            "{short:?}"
-        );
+        let begin_alike = short.iter().all(|name| name.starts_with("median"));
+        assert!(begin_alike, "{short:?}");
     }
 
     #[test]
     fn text_stays_inside_its_image() {
-        let about = About {
-            id: "c",
-            title: "",
-            desc: "",
-        };
-        let mut svg = Svg::new(Size::Narrow, about);
+        let mut svg = Svg::new(Size::Narrow, UNNAMED);
         svg.text([348.0, 10.0], "middle", "t", "10,000 s");
         let moved = 350.0 - 1.0 - text_width("10,000 s") / 2.0;
         assert!(svg.finish().contains(&format!("x='{moved:.1}'")));
@@ -334,12 +325,7 @@ mod tests {
 
     #[test]
     fn an_arrow_between_near_points_is_left_out() {
-        let about = About {
-            id: "c",
-            title: "",
-            desc: "",
-        };
-        let mut svg = Svg::new(Size::Wide, about);
+        let mut svg = Svg::new(Size::Wide, UNNAMED);
         svg.arrow([[0.0, 0.0], [3.0, 0.0]], "arrow");
         svg.arrow([[0.0, 0.0], [30.0, 0.0]], "arrow");
         assert_eq!(svg.finish().matches("<path").count(), 1);

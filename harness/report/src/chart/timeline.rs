@@ -290,6 +290,15 @@ fn joined(pieces: &[Piece], seconds: f64, columns: usize) -> Vec<Piece> {
 mod tests {
     use super::*;
 
+    /// One of many pieces of a length.
+    fn piece(i: u32, each: f64, kind: usize) -> Piece {
+        Piece {
+            from: f64::from(i) * each,
+            to: f64::from(i + 1) * each,
+            kind,
+        }
+    }
+
     fn lane(pieces: Vec<Piece>) -> Lane {
         Lane {
             name: "worker 0".into(),
@@ -319,14 +328,8 @@ mod tests {
 
     #[test]
     fn thousands_of_pieces_become_few_that_keep_their_shares() {
-        let pieces: Vec<Piece> = (0..50_000)
-            .map(|i| Piece {
-                from: f64::from(i) * 0.002,
-                to: f64::from(i + 1) * 0.002,
-                kind: usize::from(i >= 30_000),
-            })
-            .collect();
-        let coarse = coarse(&[lane(pieces)], 100.0);
+        let piece = |i: u32| piece(i, 0.002, usize::from(i >= 30_000));
+        let coarse = coarse(&[lane((0..50_000).map(piece).collect())], 100.0);
         assert_eq!(coarse[0].len(), 2);
         assert!((coarse[0][0].to - 60.0).abs() < 0.2, "{:?}", coarse[0]);
     }
@@ -334,14 +337,9 @@ mod tests {
     #[test]
     fn alternating_pieces_stay_bounded() {
         let pieces = |lanes: usize| -> Vec<Lane> {
-            let piece = |i: u32| Piece {
-                from: f64::from(i) * 0.01,
-                to: f64::from(i + 1) * 0.01,
-                kind: i as usize % 2,
-            };
-            (0..lanes)
-                .map(|_| lane((0..10_000).map(piece).collect()))
-                .collect()
+            let piece = |i: u32| piece(i, 0.01, i as usize % 2);
+            let lane = |_| lane((0..10_000).map(piece).collect());
+            (0..lanes).map(lane).collect()
         };
         let coarse = coarse(&pieces(40), 100.0);
         assert!(coarse.iter().map(Vec::len).sum::<usize>() <= MOST_PIECES);

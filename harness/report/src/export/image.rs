@@ -211,6 +211,7 @@ fn resolved(body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{holds, lacks};
 
     #[test]
     fn an_image_alone_needs_no_page_and_no_style() {
@@ -218,18 +219,16 @@ mod tests {
                    <path d='M0 0' class='line s2'/>\n<rect x='1' class='bar c1'><title>a</title></rect>\n\
                    <text x='1' y='2' class='t m'>a &gt; b</text>\n</svg>";
         let text = alone(svg, true, "epochcost 1: run--1");
-        for words in [
+        let words = [
             "xmlns='http://www.w3.org/2000/svg'",
             "width='860' height='300'",
             "<path fill='none' stroke='#e69f00' stroke-dasharray='6 4' stroke-linejoin='round' stroke-width='2' d='M0 0'/>",
             "<rect fill='#0072b2' fill-opacity='.4' stroke='#1c1f23' stroke-dasharray='3 2' stroke-opacity='.55' stroke-width='1.3' x='1'>",
             "<text fill='#ffffff' font-size='12' stroke='#ffffff' stroke-linejoin='round' stroke-width='3' x='1' y='2'>a &gt; b</text>\n<text fill='#5a616b' font-size='12' x='1' y='2'>a &gt; b</text>",
-        ] {
-            assert!(text.contains(words), "no {words} in {text}");
-        }
-        for foreign in ["var(", "--s", "paint-order", "<style", "class=", "run--1"] {
-            assert!(!text.contains(foreign), "{foreign} in {text}");
-        }
+        ];
+        holds(&text, &words);
+        let foreign = ["var(", "--s", "paint-order", "<style", "class=", "run--1"];
+        lacks(&text, &foreign);
     }
 
     /// Renderers differ in what they read of CSS; a rule that this file does not know would be
@@ -239,10 +238,8 @@ mod tests {
         let left_out = ["--s", "paint-order", "outline", "font-variant-numeric"];
         for rule in rules() {
             for (name, value) in rule.properties {
-                assert!(
-                    ATTRIBUTES.contains(&name) || left_out.contains(&name),
-                    "{name}"
-                );
+                let is_known = ATTRIBUTES.contains(&name) || left_out.contains(&name);
+                assert!(is_known, "{name}");
                 assert!(!value.contains("--s)") || value == "var(--s)", "{value}");
             }
         }

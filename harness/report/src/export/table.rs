@@ -293,49 +293,41 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::holds;
 
     fn table() -> Table {
-        let cells = vec![
-            Cell::of(Some(1.0 / 3.0), format::usd),
-            Cell::of(None, format::usd),
-        ];
         let mut table = Table::new("Cost & time", &["system:", "cost", "rest"]);
         table.columns[1].unit = "USD";
-        table.row(
-            std::iter::once(Cell::text("A, \"b\"_1"))
-                .chain(cells)
-                .collect(),
-        );
+        table.row(vec![
+            Cell::text("A, \"b\"_1"),
+            Cell::of(Some(1.0 / 3.0), format::usd),
+            Cell::of(None, format::usd),
+        ]);
         table
     }
 
     #[test]
     fn csv_has_every_digit_and_nothing_for_what_is_unknown() {
-        let text = table().csv();
-        assert_eq!(
-            text,
-            "system,cost (USD),rest\n\"A, \"\"b\"\"_1\",0.3333333333333333,\n"
-        );
+        let expected = "system,cost (USD),rest\n\"A, \"\"b\"\"_1\",0.3333333333333333,\n";
+        assert_eq!(table().csv(), expected);
     }
 
     #[test]
     fn latex_and_markdown_escape_what_they_would_read() {
-        let text = table().latex("c", "tab:c");
-        assert!(
-            text.contains("A, \"b\"\\_\\allowbreak{}1 & \\$0.333 & -- \\\\"),
-            "{text}"
+        holds(
+            table().latex("c", "tab:c"),
+            &[
+                "A, \"b\"\\_\\allowbreak{}1 & \\$0.333 & -- \\\\",
+                "\\caption{Cost \\& time}\\label{tab:c}",
+                "{lrr}",
+                "\\toprule",
+                "\\bottomrule",
+            ],
         );
-        assert!(text.contains("\\caption{Cost \\& time}\\label{tab:c}") && text.contains("{lrr}"));
-        assert!(text.contains("\\toprule") && text.contains("\\bottomrule"));
-        assert!(
-            table()
-                .markdown()
-                .starts_with("| system | cost | rest |\n| --- | --: | --: |\n")
-        );
-        assert_eq!(
-            latex_text("--out a|b\\c"),
-            "-{}-out a\\textbar{}b\\textbackslash{}c"
-        );
+        let heading = "| system | cost | rest |\n| --- | --: | --: |\n";
+        assert!(table().markdown().starts_with(heading));
+        let escaped = "-{}-out a\\textbar{}b\\textbackslash{}c";
+        assert_eq!(latex_text("--out a|b\\c"), escaped);
         assert_eq!(latex_text("café ✗"), "café [U+2717]");
     }
 
@@ -345,9 +337,8 @@ mod tests {
             let texts = texts.iter().map(Cell::text);
             texts.chain([Cell::of(Some(1.5), format::number)]).collect()
         };
-        let columns: Vec<&str> = std::iter::repeat_n("c:", texts.len())
-            .chain(["c"])
-            .collect();
+        let mut columns = vec!["c:"; texts.len()];
+        columns.push("c");
         let mut table = Table::new("Any", &columns);
         (0..rows).for_each(|row| table.row(cells(row)));
         table

@@ -38,8 +38,6 @@ pub const RATIO_UNIT: &str = "×";
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

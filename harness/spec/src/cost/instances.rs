@@ -57,8 +57,6 @@ pub fn with_gpus(book: &PriceBook, count: usize) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::cost::Price;
 
@@ -68,17 +66,13 @@ mod tests {
         let book = PriceBook::shipped().unwrap();
         for price in book.prices() {
             if let Some(name) = price.dimension.strip_prefix("ec2/") {
-                let numbers = [
-                    (0, ""),
-                    (1, "one NVIDIA"),
-                    (4, "four NVIDIA"),
-                    (8, "eight NVIDIA"),
-                ];
-                let words = numbers
-                    .iter()
-                    .find(|(count, _)| *count == gpus(name))
-                    .unwrap()
-                    .1;
+                let words = match gpus(name) {
+                    0 => "",
+                    1 => "one NVIDIA",
+                    4 => "four NVIDIA",
+                    8 => "eight NVIDIA",
+                    other => panic!("{name}: {other} GPUs"),
+                };
                 assert!(price.about.contains(words), "{name}: {}", price.about);
                 assert_eq!(price.about.contains("NVIDIA"), gpus(name) > 0, "{name}");
             }

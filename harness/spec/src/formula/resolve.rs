@@ -453,16 +453,24 @@ impl<'a> Resolver<'a> {
                 Ok(((*key).to_owned(), set))
             }
             [] => {
-                let all = columns
-                    .iter()
-                    .flat_map(|column| column.keys.iter().flat_map(|key| column.values_of(key)));
+                // Values of the key that is meant, if one is, else of all.
+                let has = |key: &String| columns.iter().any(|column| column.keys.contains(key));
+                let meant = set.name.as_ref().filter(|meant| has(meant));
+                let is_asked = |key: &&String| meant.is_none_or(|meant| meant == *key);
+                let all = columns.iter().flat_map(|column| {
+                    let keys = column.keys.iter().filter(is_asked);
+                    keys.flat_map(|key| column.values_of(key))
+                });
                 let mut known: Vec<&str> = all.map(String::as_str).collect();
                 known.sort_unstable();
                 known.dedup();
                 let is_unknown = |value: &&String| !known.contains(&value.as_str());
                 let (problem, remedy) = match values.iter().find(is_unknown) {
                     Some(value) => (
-                        format!("`{name}` has no row `{value}`"),
+                        match meant {
+                            Some(key) => format!("no row of `{name}` has {key} {value}"),
+                            None => format!("`{name}` has no row `{value}`"),
+                        },
                         did_you_mean(value, &known),
                     ),
                     None => (

@@ -1,8 +1,7 @@
-#![allow(clippy::unwrap_used)]
-
 use proptest::prelude::*;
 
 use super::*;
+use crate::testing::{cases, holds};
 
 /// A table as text: a line of names, `|` after the last key; units in parentheses.
 fn table(grid: &mut Grid, name: &str, text: &str) {
@@ -75,9 +74,19 @@ fn grid() -> Grid {
     grid
 }
 
+/// A grid of one table.
+fn grid_of(text: &str) -> Grid {
+    let mut grid = Grid::default();
+    table(&mut grid, "t", text);
+    grid
+}
+
+fn over(text: &str, grid: &Grid) -> Result<Vec<Instance>, FormulaError> {
+    Formula::parse(text)?.instances(grid)
+}
+
 fn instances(text: &str) -> Vec<Instance> {
-    let found = Formula::parse(text).and_then(|formula| formula.instances(&grid()));
-    found.unwrap_or_else(|error| panic!("{error}"))
+    over(text, &grid()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Instances that hold, of how many.
@@ -88,21 +97,31 @@ fn held(text: &str, of: [usize; 2]) {
     assert_eq!([held, all.len()], of, "{text}: {all:#?}");
 }
 
+/// Formulas with their instances that hold, of how many.
+#[track_caller]
+fn held_all(lines: &[&str]) {
+    for ([text, of], _) in cases(lines) {
+        let (holding, all) = of.split_once(" of ").unwrap();
+        held(text, [holding, all].map(|count| count.parse().unwrap()));
+    }
+}
+
 fn error(text: &str) -> FormulaError {
-    let found = Formula::parse(text).and_then(|formula| formula.instances(&grid()));
-    found.expect_err(text)
+    over(text, &grid()).expect_err(text)
 }
 
 #[test]
 fn free_keys_hold_for_all_values_and_empty_cells_drop_an_instance() {
-    held("seconds < 45", [5, 6]);
-    held("seconds[small] < 45", [3, 3]);
-    held("seconds * batches > 0", [4, 4]);
-    held("seconds[not gpu] > seconds[gpu]", [4, 4]);
-    held("seconds[one] <= seconds", [2, 4]);
-    held("seconds[one] < seconds[two] and seconds[gpu] < 6", [3, 4]);
-    held("seconds[gpu] > 6 or costs.usd[gpu] < 0.15", [2, 2]);
-    held("seconds[GPU (four), small] = 5", [1, 1]);
+    held_all(&[
+        "seconds < 45 | 5 of 6",
+        "seconds[small] < 45 | 3 of 3",
+        "seconds * batches > 0 | 4 of 4",
+        "seconds[not gpu] > seconds[gpu] | 4 of 4",
+        "seconds[one] <= seconds | 2 of 4",
+        "seconds[one] < seconds[two] and seconds[gpu] < 6 | 3 of 4",
+        "seconds[gpu] > 6 or costs.usd[gpu] < 0.15 | 2 of 2",
+        "seconds[GPU (four), small] = 5 | 1 of 1",
+    ]);
 }
 
 #[test]
@@ -120,20 +139,19 @@ fn sets_of_one_name_and_equal_sets_have_one_value() {
 
 #[test]
 fn chains_trends_and_the_best_are_comparisons_of_two_numbers() {
-    held("seconds[gpu] < seconds[one] < seconds[two]", [4, 4]);
-    held("rising(batch, minutes)", [2, 2]);
-    held("falling(batch, sizes.usd)", [1, 2]);
+    held_all(&[
+        "seconds[gpu] < seconds[one] < seconds[two] | 4 of 4",
+        "rising(batch, minutes) | 2 of 2",
+        "falling(batch, sizes.usd) | 1 of 2",
+    ]);
     let steps = instances("rising(batch, minutes)");
-    assert_eq!(
-        steps[1].at,
-        [("batch".to_owned(), "128 to 1024".to_owned())]
-    );
-    held("argmin(framework, seconds) = gpu", [2, 2]);
-    held("argmax(framework, costs.share) = gpu", [2, 2]);
-    held(
-        "argmax(framework, seconds) = gpu and argmin(batch, sizes.usd) = 128",
-        [1, 3],
-    );
+    let at = ("batch".to_owned(), "128 to 1024".to_owned());
+    assert_eq!(steps[1].at, [at]);
+    held_all(&[
+        "argmin(framework, seconds) = gpu | 2 of 2",
+        "argmax(framework, costs.share) = gpu | 2 of 2",
+        "argmax(framework, seconds) = gpu and argmin(batch, sizes.usd) = 128 | 1 of 3",
+    ]);
     let best = &instances("argmax(framework, seconds[small]) = gpu")[0].any[0];
     assert_eq!((best.left.value, best.right.value), (5.0, 20.0));
     assert_eq!(best.right.row.as_deref(), Some("two"));
@@ -141,84 +159,67 @@ fn chains_trends_and_the_best_are_comparisons_of_two_numbers() {
 
 #[test]
 fn functions_go_over_a_key() {
-    held("max(batch, sizes.usd / minutes) = 0.5", [1, 1]);
-    held("sum(framework, seconds[small]) = 35", [1, 1]);
-    held("min(framework, seconds[not gpu, large]) = 40", [1, 1]);
-    held("min(framework, seconds[not gpu]) >= 10", [2, 2]);
-    held("sizes.count = ceil(samples / batch)", [2, 3]);
-    held("floor(-seconds[gpu, small] / 2) = -3", [1, 1]);
-    held("share(seconds < 45) >= 1/2", [1, 1]);
-    held("share(seconds < 45) > 5/6", [0, 1]);
+    held_all(&[
+        "max(batch, sizes.usd / minutes) = 0.5 | 1 of 1",
+        "sum(framework, seconds[small]) = 35 | 1 of 1",
+        "min(framework, seconds[not gpu, large]) = 40 | 1 of 1",
+        "min(framework, seconds[not gpu]) >= 10 | 2 of 2",
+        "sizes.count = ceil(samples / batch) | 2 of 3",
+        "floor(-seconds[gpu, small] / 2) = -3 | 1 of 1",
+        "share(seconds < 45) >= 1/2 | 1 of 1",
+        "share(seconds < 45) > 5/6 | 0 of 1",
+    ]);
     // What was read is what was chosen.
     let [one] = &instances("max(batch, sizes.usd) = 0.6")[..] else {
         panic!()
     };
-    let read: Vec<&str> = one
-        .inputs
-        .iter()
-        .map(|input| input.place.as_str())
-        .collect();
-    assert_eq!(read, ["sizes:4:usd"]);
+    let [read] = one.inputs.as_slice() else {
+        panic!("{:?}", one.inputs);
+    };
+    assert_eq!(read.place, "sizes:4:usd");
 }
 
 #[test]
 fn derived_quantities_take_the_sets_of_their_reference() {
-    held("price[gpu, small] = 0.02", [1, 1]);
-    held("price[one] > price[gpu]", [2, 2]);
-    held("argmax(framework, price[large]) = one", [1, 1]);
+    held_all(&[
+        "price[gpu, small] = 0.02 | 1 of 1",
+        "price[one] > price[gpu] | 2 of 2",
+        "argmax(framework, price[large]) = one | 1 of 1",
+    ]);
     let wrong = error("price[three] > 0");
-    assert_eq!(
-        (wrong.column(), wrong.text.as_str()),
-        (7, "price[three] > 0")
-    );
+    assert_eq!((wrong.column(), &*wrong.text), (7, "price[three] > 0"));
 }
 
 #[test]
 fn equality_is_to_the_digits_or_to_one_percent_by_what_is_compared() {
-    // A lone number: to its digits.
-    held("seconds[small, two] / seconds[small, gpu] = 4.0", [1, 1]);
-    held(
-        "seconds[small, two] / seconds[large, one] * 26.3 = speedup",
-        [1, 1],
-    );
-    held(
-        "seconds[small, two] / seconds[large, one] * 30 = speedup",
-        [0, 1],
-    );
-    held("4.2 = seconds[small, two] / 5", [0, 1]);
-    // Products: within 1 %, which the mark says.
-    held(
-        "seconds[small, one] * 1.009 = seconds[small, one] * 1.0",
-        [1, 1],
-    );
-    // Counts and set-ups: exactly.
-    held("sizes.count[128] * 128 = samples", [1, 1]);
-    held("sizes.count[1024] * 1024 = samples", [0, 1]);
-    held("workers * 1600.5 = samples", [0, 1]);
-    // Percentages: in points.
-    held("costs.share[small, one] = costs.share[small, two]", [0, 1]);
-    held("costs.share[small, one] ~ costs.share[small, two]", [1, 1]);
-    held("costs.share[small, one] ~ costs.share[large, one]", [0, 1]);
-    held("seconds[small, one] * 1.09 ~ seconds[small, one]", [1, 1]);
-    held(
-        "seconds[small, one] * 1.2 ~ seconds[small, one] * 1.0",
-        [0, 1],
-    );
+    held_all(&[
+        // A lone number: to its digits.
+        "seconds[small, two] / seconds[small, gpu] = 4.0 | 1 of 1",
+        "seconds[small, two] / seconds[large, one] * 26.3 = speedup | 1 of 1",
+        "seconds[small, two] / seconds[large, one] * 30 = speedup | 0 of 1",
+        "4.2 = seconds[small, two] / 5 | 0 of 1",
+        // Products: within 1 %, which the mark says.
+        "seconds[small, one] * 1.009 = seconds[small, one] * 1.0 | 1 of 1",
+        // Counts and set-ups: exactly.
+        "sizes.count[128] * 128 = samples | 1 of 1",
+        "sizes.count[1024] * 1024 = samples | 0 of 1",
+        "workers * 1600.5 = samples | 0 of 1",
+        // Percentages: in points.
+        "costs.share[small, one] = costs.share[small, two] | 0 of 1",
+        "costs.share[small, one] ~ costs.share[small, two] | 1 of 1",
+        "costs.share[small, one] ~ costs.share[large, one] | 0 of 1",
+        "seconds[small, one] * 1.09 ~ seconds[small, one] | 1 of 1",
+        "seconds[small, one] * 1.2 ~ seconds[small, one] * 1.0 | 0 of 1",
+    ]);
 }
 
 #[test]
 fn nearly_is_beyond_rounding_and_within_one_percent() {
-    let mut grid = Grid::default();
-    table(
-        &mut grid,
-        "t",
-        "k | a(USD), b(s)\n x, 1.0000, 1.0050\n y, 1.0000, 1.0200\n z, 1.00, 1.0001",
-    );
-    let formula = Formula::parse("a = b * 1").unwrap();
-    let error = formula.instances(&grid).unwrap_err();
+    let grid =
+        grid_of("k | a(USD), b(s)\n x, 1.0000, 1.0050\n y, 1.0000, 1.0200\n z, 1.00, 1.0001");
+    let error = over("a = b * 1", &grid).unwrap_err();
     assert!(error.problem.contains("USD and s"), "{error}");
-    let formula = Formula::parse("a = b * b / b").unwrap();
-    let found: Vec<_> = (formula.instances(&grid).unwrap().iter())
+    let found: Vec<_> = (over("a = b * b / b", &grid).unwrap().iter())
         .map(|one| (one.any[0].holds, one.any[0].within_rounding))
         .collect();
     let [nearly, no, yes] = [(true, false), (false, false), (true, true)]
@@ -228,119 +229,59 @@ fn nearly_is_beyond_rounding_and_within_one_percent() {
 
 #[test]
 fn units_convert_and_unlike_ones_are_refused() {
-    held("minutes[64] * 5 > seconds[large, two]", [1, 1]);
-    held(
-        "minutes[64] + seconds[small, one] > seconds[large, two]",
-        [1, 1],
-    );
-    held("seconds[small, one] + minutes[64] = 70", [1, 1]);
+    held_all(&[
+        "minutes[64] * 5 > seconds[large, two] | 1 of 1",
+        "minutes[64] + seconds[small, one] > seconds[large, two] | 1 of 1",
+        "seconds[small, one] + minutes[64] = 70 | 1 of 1",
+    ]);
     let wrong = error("seconds[small] < costs.usd[small]");
-    assert_eq!(
-        (wrong.column(), wrong.problem.as_str()),
-        (1, "s and USD are unlike units")
-    );
+    let said = (wrong.column(), &*wrong.problem);
+    assert_eq!(said, (1, "s and USD are unlike units"));
     let wrong = error("4 < seconds + sizes.bytes[64]");
     assert_eq!(wrong.column(), 5, "{wrong}");
     // Products are not checked.
     held("seconds[small, one] * costs.usd[small, one] = 3.00", [1, 1]);
-    let mut grid = Grid::default();
-    table(&mut grid, "t", "k | wall(s), all(s summed)\n x, 10, 40");
-    let all = Formula::parse("wall < all")
-        .unwrap()
-        .instances(&grid)
-        .unwrap();
+    let grid = grid_of("k | wall(s), all(s summed)\n x, 10, 40");
+    let all = over("wall < all", &grid).unwrap();
     assert!(all[0].is_unlike() && !all[0].holds());
     assert_eq!(all[0].any[0].holds, None);
 }
 
 #[test]
 fn errors_give_column_caret_and_remedy() {
-    for (text, column, problem, remedy) in [
-        ("seconds <", 10, "ends too early", "a number or a name"),
-        ("secnods < 3", 1, "no `secnods`", "did you mean `seconds`"),
-        ("seconds < 3 andd 4", 13, "`a` is not expected", "the end"),
-        (
-            "seconds < 3 and batches = 3 or batches = 4",
-            29,
-            "mixed",
-            "two statements",
-        ),
-        (
-            "seconds[smal] < 3",
-            9,
-            "no row `smal`",
-            "did you mean `small`",
-        ),
-        (
-            "seconds[small, large] < 3",
-            16,
-            "two sets of `model`",
-            "`|`",
-        ),
-        ("seconds[small|one] < 3", 9, "different keys", "comma"),
-        ("usd < 3", 1, "several tables", "`costs.usd` or `sizes.usd`"),
-        ("costs.minutes < 3", 1, "no `minutes` in `costs`", "minutes"),
-        (
-            "max(batches, seconds) < 3",
-            5,
-            "no key `batches`",
-            "did you mean `batch`",
-        ),
-        (
-            "max(batch, seconds) < 3",
-            5,
-            "nothing in it has the key `batch`",
-            "leave the key",
-        ),
-        (
-            "argmax(framework, seconds) = three",
-            30,
-            "`three` is no framework",
-            "gpu",
-        ),
-        (
-            "argmax(framework, seconds) = one|two",
-            33,
-            "`|` is not expected",
-            "the end",
-        ),
-        (
-            "workers[small] = 4",
-            9,
-            "`workers` has no keys",
-            "leave the brackets out",
-        ),
-        ("seconds / (workers - 4) < 3", 1, "division by 0", "0"),
-        ("1.5.2 < seconds", 1, "`1.5.2` is no number", "1200"),
-        ("seconds['small] < 3", 9, "quotation", "close it"),
-        ("seconds[small < 3", 18, "ends too early", "`]`"),
-        ("framework < 3", 1, "no one value", "`framework`"),
-        (
-            "framework * seconds < 3",
-            1,
-            "`one` is no number",
-            "numbers",
-        ),
-        ("batches[gpu] = 3", 1, "no instance", "printed"),
-        ("seconds[not small|large] < 3", 9, "empty", "one value"),
-        ("seconds = seconds", 1, "no instance", "printed"),
-        (
-            "seconds[f: one, small] < seconds[f: two, small]",
-            34,
-            "`f` names two sets",
-            "another name",
-        ),
-        (
-            "rising(batch, minutes) or seconds < 3",
-            8,
-            "cannot be a chain or a trend",
-            "two sums",
-        ),
-    ] {
+    for ([text, column, problem], remedy) in cases(&[
+        "seconds < | 10 | ends too early | a number or a name",
+        "secnods < 3 | 1 | no `secnods` | did you mean `seconds`",
+        "seconds < 3 andd 4 | 13 | `a` is not expected | the end",
+        "seconds < 3 and batches = 3 or batches = 4 | 29 | mixed | two statements",
+        "seconds[smal] < 3 | 9 | no row `smal` | did you mean `small`",
+        "seconds[model: three] < 3 | 9 | no row of `seconds` has model three | large, small",
+        "seconds[small, large] < 3 | 16 | two sets of `model` | `|`",
+        "seconds[small|one] < 3 | 9 | different keys | comma",
+        "usd < 3 | 1 | several tables | `costs.usd` or `sizes.usd`",
+        "costs.minutes < 3 | 1 | no `minutes` in `costs` | minutes",
+        "max(batches, seconds) < 3 | 5 | no key `batches` | did you mean `batch`",
+        "max(batch, seconds) < 3 | 5 | nothing in it has the key `batch` | leave the key",
+        "argmax(framework, seconds) = three | 30 | `three` is no framework | gpu",
+        "argmax(framework, seconds) = one|two | 33 | `|` is not expected | the end",
+        "workers[small] = 4 | 9 | `workers` has no keys | leave the brackets out",
+        "seconds / (workers - 4) < 3 | 1 | division by 0 | 0",
+        "1.5.2 < seconds | 1 | `1.5.2` is no number | 1200",
+        "seconds['small] < 3 | 9 | quotation | close it",
+        "seconds[small < 3 | 18 | ends too early | `]`",
+        "framework < 3 | 1 | no one value | `framework`",
+        "framework * seconds < 3 | 1 | `one` is no number | numbers",
+        "batches[gpu] = 3 | 1 | no instance | printed",
+        "seconds[not small|large] < 3 | 9 | empty | one value",
+        "seconds = seconds | 1 | no instance | printed",
+        "seconds[f: one, small] < seconds[f: two, small] | 34 | `f` names two sets | another name",
+        "rising(batch, minutes) or seconds < 3 | 8 | cannot be a chain or a trend | two sums",
+    ]) {
         let error = error(text);
+        let column: usize = column.parse().unwrap();
         assert_eq!(error.column(), column, "{error}");
         assert!(error.problem.contains(problem), "{error}");
-        assert!(error.remedy.contains(remedy), "{error}");
+        holds(&error.remedy, &remedy);
         let caret = error.to_string();
         let caret = caret.lines().nth(2).unwrap().find('^').unwrap();
         assert_eq!(caret, column + 1, "{error}");
@@ -354,21 +295,14 @@ fn errors_give_column_caret_and_remedy() {
 fn a_quantity_made_of_itself_is_refused() {
     let mut grid = grid();
     grid.add_derived("round", "1 + round").unwrap();
-    let error = Formula::parse("round < 3")
-        .unwrap()
-        .instances(&grid)
-        .unwrap_err();
+    let error = over("round < 3", &grid).unwrap_err();
     assert!(error.problem.contains("made of itself"), "{error}");
 }
 
 #[test]
 fn depth_is_limited_and_not_the_stack() {
-    for text in [
-        "(".repeat(100_000),
-        "-".repeat(100_000),
-        "share(".repeat(100_000),
-    ] {
-        let error = Formula::parse(&text).unwrap_err();
+    for opening in ["(", "-", "share("] {
+        let error = Formula::parse(&opening.repeat(100_000)).unwrap_err();
         assert!(error.problem.contains("too"), "{}", error.problem);
     }
 }
@@ -387,13 +321,11 @@ fn numbers_of_notes_have_one_value() {
 fn sums() -> impl Strategy<Value = (String, f64)> {
     let number = (1u32..1000).prop_map(|n| (n.to_string(), f64::from(n)));
     number.prop_recursive(5, 40, 2, |inner| {
+        let two = (inner.clone(), inner.clone());
         prop_oneof![
-            (inner.clone(), inner.clone())
-                .prop_map(|((a, x), (b, y))| (format!("({a} + {b})"), x + y)),
-            (inner.clone(), inner.clone())
-                .prop_map(|((a, x), (b, y))| (format!("({a} - {b})"), x - y)),
-            (inner.clone(), inner.clone())
-                .prop_map(|((a, x), (b, y))| (format!("{a} * {b}"), x * y)),
+            (two.clone()).prop_map(|((a, x), (b, y))| (format!("({a} + {b})"), x + y)),
+            (two.clone()).prop_map(|((a, x), (b, y))| (format!("({a} - {b})"), x - y)),
+            two.prop_map(|((a, x), (b, y))| (format!("{a} * {b}"), x * y)),
             inner.prop_map(|(a, x)| (format!("-({a})"), -x)),
         ]
     })
@@ -405,27 +337,23 @@ fn cells() -> impl Strategy<Value = Vec<(u32, u32)>> {
 }
 
 fn of(cells: &[(u32, u32)]) -> Grid {
-    let mut grid = Grid::default();
     let rows = cells.iter().enumerate().map(|(row, (a, b))| {
         let [a, b] = [a, b].map(|cents| f64::from(*cents) / 100.0);
         format!("r{row}, {a:.2}, {b:.2}")
     });
     let rows: Vec<String> = rows.collect();
-    table(&mut grid, "t", &format!("k | a, b\n{}", rows.join("\n")));
-    grid
+    grid_of(&format!("k | a, b\n{}", rows.join("\n")))
 }
 
 fn marks(text: &str, grid: &Grid) -> Vec<(String, bool)> {
-    let all = Formula::parse(text).unwrap().instances(grid).unwrap();
-    all.iter()
-        .map(|one| (one.at[0].1.clone(), one.holds()))
-        .collect()
+    let all = over(text, grid).unwrap().into_iter();
+    all.map(|one| (one.at[0].1.clone(), one.holds())).collect()
 }
 
 proptest! {
     #[test]
     fn no_text_is_a_panic(text in "\\PC{0,60}") {
-        let _ = Formula::parse(&text).and_then(|formula| formula.instances(&grid()));
+        let _ = over(&text, &grid());
     }
 
     #[test]
@@ -434,7 +362,7 @@ proptest! {
             "max(", "argmax(", "rising(", "share(", "batch", "framework", "=", "<", "+", "-", "/", "and", "or",
             "2", "f:", "price", "workers", "minutes"]), 0..14)) {
         let text = words.join(" ");
-        if let Err(error) = Formula::parse(&text).and_then(|formula| formula.instances(&grid())) {
+        if let Err(error) = over(&text, &grid()) {
             prop_assert!(error.column() <= error.text.chars().count() + 1, "{}", error);
             prop_assert!(!error.remedy.is_empty());
         }

@@ -103,7 +103,6 @@ pub fn tail(output: &[String], count: usize) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -176,16 +175,9 @@ mod tests {
     #[test]
     fn records_are_told_from_other_output() {
         let record_line = r#"{"warning":{"rank":1,"text":"a\tb: c"}}"#;
-        let read = record(&format!("{RECORD_PREFIX}{record_line}"))
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            read,
-            Record::Warning {
-                rank: 1,
-                text: "a\tb: c".into()
-            }
-        );
+        let read = record(&format!("{RECORD_PREFIX}{record_line}"));
+        let (rank, text) = (1, "a\tb: c".into());
+        assert_eq!(read.unwrap().unwrap(), Record::Warning { rank, text });
         assert!(record("EPOCHCOST {}").is_none());
         assert!(record(&format!("{RECORD_PREFIX}{{}}")).unwrap().is_err());
     }

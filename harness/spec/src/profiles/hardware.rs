@@ -100,8 +100,6 @@ pub fn reference(table: &[Hardware], device: Device) -> Result<&Hardware, String
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

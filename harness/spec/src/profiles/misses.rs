@@ -167,32 +167,25 @@ fn whole(profile: &str) -> Vec<Headline> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::profiles::{DEFAULT, shipped};
+    use crate::testing::holds;
 
     /// A file that cannot be read would say of every profile that it was never compared.
     #[test]
     fn the_larger_error_is_said_first() {
         let both = whole(DEFAULT);
         assert_eq!(both.len(), 2);
-        let larger = both
-            .iter()
-            .max_by(|a, b| a.median_error.unwrap().total_cmp(&b.median_error.unwrap()));
-        let larger = larger.unwrap();
+        let larger = (both.iter())
+            .max_by(|a, b| a.median_error.unwrap().total_cmp(&b.median_error.unwrap()))
+            .unwrap();
         let said = sentence(DEFAULT, Some(Client::Interpreted));
         let (first, _) = said.split_once("; ").unwrap();
-        assert!(first.starts_with(&format!(
-            "Profile {DEFAULT} (interpreted client): on measured "
-        )));
-        assert!(
-            first.contains(&format!("({} sets)", larger.sets)),
-            "{first}"
-        );
-        let error = format!(
-            "median errors are {:.0} %",
-            larger.median_error.unwrap() * 100.0
-        );
+        let start = format!("Profile {DEFAULT} (interpreted client): on measured ");
+        assert!(first.starts_with(&start));
+        holds(&first, &[&format!("({} sets)", larger.sets)]);
+        let percent = larger.median_error.unwrap() * 100.0;
+        let error = format!("median errors are {percent:.0} %");
         assert!(first.contains(&error), "{first}");
     }
 
@@ -201,11 +194,8 @@ mod tests {
         let (platforms, _) = shipped();
         let all: Misses = serde_json::from_str(SCORES).unwrap();
         for known in all.profiles {
-            assert!(
-                platforms.contains(&known.profile.as_str()),
-                "{}",
-                known.profile
-            );
+            let name = known.profile;
+            assert!(platforms.contains(&name.as_str()), "{name}");
         }
         for name in ["laptop", "mine"] {
             let said = sentence(name, Some(Client::Compiled));

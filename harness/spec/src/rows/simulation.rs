@@ -123,8 +123,6 @@ pub fn device(simulation: &Simulation, row: &Row) -> Device {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn shipped() -> impl Iterator<Item = Profile<Constant>> {
@@ -155,15 +153,11 @@ mod tests {
                         continue;
                     }
                     let width = (high / low) / (own_high / own_low);
-                    assert!(
-                        own_low == 0.0 || (width - 1.0).abs() < 1e-9,
-                        "{path}: {width}"
-                    );
-                    let sides = (low < value) >= (own_low < own.value);
-                    assert!(
-                        sides && (value < high) >= (own.value < own_high),
-                        "{path}: {low} to {high}"
-                    );
+                    let is_as_wide = own_low == 0.0 || (width - 1.0).abs() < 1e-9;
+                    assert!(is_as_wide, "{path}: {width}");
+                    let below = (low < value) >= (own_low < own.value);
+                    let above = (value < high) >= (own.value < own_high);
+                    assert!(below && above, "{path}: {low} to {high}");
                     drawn += 1;
                 }
             }

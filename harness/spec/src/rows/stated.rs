@@ -150,8 +150,6 @@ impl<'de> Visitor<'de> for ConstantVisitor {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn read(json: &str) -> Result<StatedConstant, serde_json::Error> {

@@ -25,7 +25,8 @@ pub fn columns() -> Option<usize> {
 /// are all numbers lean to the right.
 ///
 /// On a terminal that is too narrow, columns of text are wrapped; if that is not enough, the
-/// table goes on below itself, with its first column again.
+/// table goes on below itself, with its first column again. A word is broken only where it alone
+/// is too wide.
 pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
     fitted(heading, rows, columns())
 }
@@ -43,6 +44,11 @@ impl Column<'_> {
         let words = self.cells.iter().flat_map(|cell| cell.split(' '));
         words.map(width_of).max().unwrap_or(0)
     }
+
+    /// Returns the width below which a word would be broken.
+    fn least(&self) -> usize {
+        self.widest_word().max(NARROWEST)
+    }
 }
 
 fn width_of(text: &str) -> usize {
@@ -58,9 +64,15 @@ fn fitted<const N: usize>(
     let Some(width) = width else {
         return lines(&all.iter().collect::<Vec<_>>());
     };
-    narrow(&mut all, width);
-    let blocks = blocks(&all, width);
-    let blocks = blocks.iter().map(|block| lines(block));
+    narrow(&mut all, width, |column| column.least());
+    let blocks = blocks(&all, width).into_iter().map(|places| {
+        // Columns have the room of their own block.
+        let own = places.into_iter();
+        let mut own: Vec<Column<'_>> = own.map(|place| column(&heading, rows, place)).collect();
+        narrow(&mut own, width, |column| column.least());
+        narrow(&mut own, width, |_| NARROWEST);
+        lines(&own.iter().collect::<Vec<_>>())
+    });
     blocks.collect::<Vec<_>>().join("\n\n")
 }
 
@@ -86,12 +98,12 @@ fn total(columns: &[&Column<'_>]) -> usize {
     widths + GAP * columns.len().saturating_sub(1)
 }
 
-/// Narrows columns of text, the widest first, until the table fits or none can be narrowed.
-fn narrow(all: &mut [Column<'_>], width: usize) {
+/// Narrows columns of text, the widest first, until the table fits or none is wider than its
+/// least width.
+fn narrow(all: &mut [Column<'_>], width: usize, least: impl Fn(&Column<'_>) -> usize) {
     loop {
         let excess = total(&all.iter().collect::<Vec<_>>()).saturating_sub(width);
         let texts = all.iter_mut().filter(|column| !column.is_numeric);
-        let least = |column: &Column<'_>| column.widest_word().max(NARROWEST);
         let widest = texts
             .filter(|column| column.width > least(column))
             .max_by_key(|column| column.width);
@@ -106,25 +118,26 @@ fn narrow(all: &mut [Column<'_>], width: usize) {
     }
 }
 
-/// Returns the columns in tables that fit, each with the first column.
-fn blocks<'a, 'b>(all: &'b [Column<'a>], width: usize) -> Vec<Vec<&'b Column<'a>>> {
+/// Returns the places of the columns in tables that fit, each with the first column.
+fn blocks(all: &[Column<'_>], width: usize) -> Vec<Vec<usize>> {
     let Some((first, rest)) = all.split_first() else {
         return Vec::new();
     };
     // A mark before the names is none.
     let keys = 1 + usize::from(first.width <= 1 && !rest.is_empty());
-    let keys: Vec<&Column<'a>> = all[..keys].iter().collect();
-    let rest = &rest[keys.len() - 1..];
+    let keys: Vec<usize> = (0..keys).collect();
+    let taken =
+        |block: &[usize]| total(&block.iter().map(|place| &all[*place]).collect::<Vec<_>>());
     let mut blocks = vec![keys.clone()];
-    for column in rest {
+    for place in keys.len()..all.len() {
         let is_full = blocks.last().is_some_and(|block| {
-            block.len() > keys.len() && total(block) + GAP + column.width > width
+            block.len() > keys.len() && taken(block) + GAP + all[place].width > width
         });
         if is_full {
             blocks.push(keys.clone());
         }
         if let Some(block) = blocks.last_mut() {
-            block.push(column);
+            block.push(place);
         }
     }
     blocks
@@ -156,21 +169,41 @@ fn lines(columns: &[&Column<'_>]) -> String {
     lines.join("\n")
 }
 
-/// Returns a cell in lines of a width; what has no space is not broken.
+/// Characters behind which a word is broken, if it has one.
+const BREAKS: [char; 3] = ['/', '-', '_'];
+
+/// Returns a word in parts of a width.
+fn broken(word: &str, width: usize) -> Vec<String> {
+    let mut rest: Vec<char> = word.chars().collect();
+    let mut parts = Vec::new();
+    while rest.len() > width.max(1) {
+        let end = width.max(1);
+        let found = rest[..end].iter().rposition(|c| BREAKS.contains(c));
+        let after = rest.split_off(found.map_or(end, |at| at + 1));
+        parts.push(rest.into_iter().collect());
+        rest = after;
+    }
+    parts.push(rest.into_iter().collect());
+    parts
+}
+
+/// Returns a cell in lines of a width; a word is broken only if it is wider.
 fn wrapped(cell: &str, width: usize) -> Vec<String> {
     if width_of(cell) <= width {
         return vec![cell.to_owned()];
     }
     let mut lines = vec![String::new()];
     for word in cell.split(' ') {
-        let Some(line) = lines.last_mut() else { break };
-        if line.is_empty() {
-            line.push_str(word);
-        } else if width_of(line) + 1 + width_of(word) <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
+        for (place, part) in broken(word, width).into_iter().enumerate() {
+            let Some(line) = lines.last_mut() else { break };
+            if line.is_empty() {
+                line.push_str(&part);
+            } else if place == 0 && width_of(line) + 1 + width_of(&part) <= width {
+                line.push(' ');
+                line.push_str(&part);
+            } else {
+                lines.push(part);
+            }
         }
     }
     lines
@@ -184,29 +217,63 @@ mod tests {
 
     #[test]
     fn numbers_lean_right_and_text_left() {
-        let rows = [
-            ["a".to_owned(), "1".to_owned()],
-            ["bcd".to_owned(), "20".to_owned()],
-        ];
+        let rows = [["a", "1"], ["bcd", "20"]].map(|row| row.map(str::to_owned));
         assert_eq!(table(["name", "n"], &rows), "name   n\na      1\nbcd   20");
     }
 
     #[test]
     fn a_narrow_terminal_wraps_texts_and_then_goes_on_below() {
-        let rows = [[
-            "one".to_owned(),
-            "a long text of many words".to_owned(),
-            "1".to_owned(),
-        ]];
+        let fitted = |heading, row: [&str; 3], width| {
+            fitted(heading, &[row.map(str::to_owned)], Some(width))
+        };
         assert_eq!(
-            fitted(["row", "text", "n"], &rows, Some(26)),
+            fitted(
+                ["row", "text", "n"],
+                ["one", "a long text of many words", "1"],
+                26
+            ),
             "row  text                n\none  a long text of      1\n     many words"
         );
-        let rows = [["one".to_owned(), "123456".to_owned(), "654321".to_owned()]];
         assert_eq!(
-            fitted(["row", "a", "b"], &rows, Some(12)),
+            fitted(["row", "a", "b"], ["one", "123456", "654321"], 12),
             "row       a\none  123456\n\nrow       b\none  654321"
         );
+    }
+
+    /// Names of experiments and addresses once were wider than the terminal.
+    #[test]
+    fn a_word_is_broken_only_where_it_alone_is_too_wide() {
+        let name = "cost-performance/figure2-without-allreduce";
+        let rows = [[
+            name.to_owned(),
+            "1".to_owned(),
+            "https://example.org/a/long/address".to_owned(),
+        ]];
+        let gap = |width: usize| " ".repeat(width);
+        let lines = [
+            format!("file{}rows", gap(32)),
+            format!("cost-performance/figure2-without-{}1", gap(6)),
+            "allreduce\n".to_owned(),
+            format!("file{}from", gap(18)),
+            format!("cost-performance/{}https://", gap(5)),
+            format!("figure2-without-{}example.org/a/", gap(6)),
+            format!("allreduce{}long/address", gap(13)),
+        ];
+        let shown = fitted(["file", "rows", "from"], &rows, Some(40));
+        assert_eq!(shown, lines.join("\n"));
+        // Where each word has room, none is broken.
+        let rows = [[
+            name.to_owned(),
+            "1".to_owned(),
+            "a long text of many words".to_owned(),
+        ]];
+        let lines = [
+            format!("file{}rows  about", gap(40)),
+            format!("{name}     1  a long text of many"),
+            format!("{}words", gap(50)),
+        ];
+        let shown = fitted(["file", "rows", "about"], &rows, Some(70));
+        assert_eq!(shown, lines.join("\n"));
     }
 
     proptest! {

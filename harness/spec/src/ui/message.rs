@@ -74,10 +74,8 @@ mod tests {
 
     #[test]
     fn what_a_line_is_stands_in_colour() {
-        assert_eq!(
-            message("warning: the error: here", 80, true),
-            "\u{1b}[33m\u{1b}[1mwarning:\u{1b}[0m the error: here"
-        );
+        let coloured = "\u{1b}[33m\u{1b}[1mwarning:\u{1b}[0m the error: here";
+        assert_eq!(message("warning: the error: here", 80, true), coloured);
         assert_eq!(message("results go to x", 80, true), "results go to x");
     }
 }

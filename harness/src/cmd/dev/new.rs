@@ -249,8 +249,6 @@ fn no_checkout(path: &Path, problem: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

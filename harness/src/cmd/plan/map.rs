@@ -65,7 +65,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     }
     // A pipe or device is written to as it is.
     if !args.out.exists() || args.out.is_dir() {
-        probe_file(&args.out)?;
+        probe_file(&args.out, "--out")?;
     }
     let drawn = map(&request)?;
     std::fs::write(&args.out, drawn.svg()).map_err(|source| Error::Io {

@@ -77,7 +77,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
                 remedy: "replace it with --force, or name another file with --out".to_owned(),
             });
         }
-        probe_file(out)?;
+        probe_file(out, "--out")?;
         let stem = out.file_stem().and_then(|stem| stem.to_str());
         name = stem.unwrap_or(name);
     }

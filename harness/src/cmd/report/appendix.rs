@@ -21,7 +21,8 @@ pub struct Args {
     /// Papers that the appendix covers; all, if none is named.
     #[arg(value_name = "PAPER")]
     papers: Vec<String>,
-    /// Summary of the reproduction whose verdicts are the expected ones.
+    /// Summary of the reproduction whose verdicts are the expected ones: the record of a checkout,
+    /// or the `summary.json` of your own `reproduce`.
     #[arg(long, value_name = "FILE", default_value = RECORD)]
     record: PathBuf,
     /// Directory that `appendix.md` and `appendix.tex` are written into.
@@ -43,7 +44,10 @@ struct Written {
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let unreadable = |reason: String| Error::Usage {
         problem: format!("failed to read {}: {reason}", args.record.display()),
-        remedy: "name the summary.json of a reproduction with --record".to_owned(),
+        remedy:
+            "run it at the root of a checkout, which has that record, or name the summary.json of \
+                 a reproduction of your own with --record"
+                .to_owned(),
     };
     let text =
         std::fs::read_to_string(&args.record).map_err(|error| unreadable(error.to_string()))?;
@@ -66,7 +70,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         });
     }
     let appendix = report::appendix(&record, &args.papers);
-    probe(&args.out)?;
+    probe(&args.out, "--out")?;
     let texts = [
         ("appendix.md", &appendix.markdown),
         ("appendix.tex", &appendix.latex),

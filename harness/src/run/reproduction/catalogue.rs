@@ -33,7 +33,8 @@ impl Catalogue {
     /// # Errors
     /// [`Error::NothingSelected`] if there are none.
     pub fn read(directory: &Path) -> Result<Self, Error> {
-        let files = yaml_files(directory)?;
+        let unreadable = |error| Error::unreadable(&error, Some("--directory"));
+        let files = yaml_files(directory).map_err(unreadable)?;
         let mut entries: Vec<Entry> = files
             .into_iter()
             .filter_map(|file| {
@@ -113,8 +114,6 @@ impl Catalogue {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn catalogue(files: &[&str]) -> (tempfile::TempDir, Result<Catalogue, Error>) {

@@ -110,7 +110,7 @@ async fn visit(request: &Request<'_>, output: Output) -> Result<(Exit, Option<Ti
         }
         return Ok((dry_run::show(&tasks, request, output)?, None));
     }
-    probe(request.out)?;
+    probe(request.out, "--out")?;
     let mut work = Work::new(request, &catalogue, &tasks, output)?;
     for (index, task) in tasks.iter().enumerate() {
         let place = format!("[{}/{}] {}", index + 1, tasks.len(), task.id);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Ended, Scene, holds, items, root};
+use crate::support::{Ended, Scene, holds, items, lacks, root};
 
 /// Held and counted instances of every statement over the figures as they are printed.
 const MARKS: &str = include_str!("marks.csv");
@@ -386,6 +386,24 @@ fn a_place_or_word_that_no_sentence_has_is_answered_with_those_there_are() {
     ] {
         audit(&format!("p2p {arguments}")).ends(2).says(parts);
     }
+    // The places of other papers are none that was asked about.
+    let told = |papers: &str| audit(&format!("{papers} --at nowhere")).ends(2).message();
+    lacks(&told("p2p"), &["4.2"]);
+    holds(&told("cost-performance"), &["4.2"]);
+    holds(&told("p2p cost-performance"), &["4.2", "V-B2"]);
+}
+
+/// Of one paper they were once said twice in a sentence.
+#[test]
+fn figures_that_do_not_follow_are_counted_by_paper_where_there_are_several() {
+    let said = "do not follow from what the paper and its authors give";
+    let one = flat(&text("cost-performance"));
+    holds(
+        &one,
+        &["figures of Barrak et al. 2025, ", &format!("{said}. ")],
+    );
+    let two = flat(&text("cost-performance p2p"));
+    holds(&two, &[&format!("{said}: ")]);
 }
 
 #[test]

@@ -75,9 +75,9 @@ pub fn tables_agree(browser: &mut Browser, page: &Page) {
     ];
     let verdicts = [(2, "/published"), (3, "/observed"), (4, "/ratio")];
     let rows = page.rows();
-    // Rankings come first.
+    // Statements come first.
     let mut claims = page.summary["verdicts"].as_array().unwrap().clone();
-    claims.sort_by_key(|claim| claim["ranking"] != true);
+    claims.sort_by_key(|claim| claim["kind"] != "published" || !claim["cell"].is_null());
     let tables: [Table<'_>; 4] = [
         ("table-summary", summary, rows),
         ("table-stages", &stages, rows),

@@ -1,6 +1,7 @@
 //! Every command line that a document, a recipe or help shows: parsed by the program's own
 //! parser, its experiments found, and run where that is cheap, in an empty directory and in a
 //! checkout.
+mod options;
 mod text;
 
 use std::collections::BTreeSet;

@@ -29,6 +29,9 @@ fn an_appendix_has_every_mandatory_section() {
     assert!(!text.contains("cost-performance/"));
     let unknown = scene.run(&format!("report appendix p2q {options}"));
     unknown.ends(2).says(&["did you mean `p2p`?"]);
+    // The program does not carry the record.
+    let without = Scene::empty().run("report appendix").ends(2);
+    without.says(&["at the root of a checkout", "--record"]);
 }
 
 /// Every reference is to an entity, and every file is there.

@@ -86,7 +86,7 @@ fn a_run_becomes_a_summary() {
     let analysis = analysed(&run);
     let text = fs::read_to_string(run.path().join("summary.json")).unwrap();
     let summary: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(summary["schema_version"]["major"], 3);
+    assert_eq!(summary["schema_version"]["major"], 4);
     let rows = items(&summary, "rows");
     assert_eq!(rows.len(), 5);
     let fields = [

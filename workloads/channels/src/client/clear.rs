@@ -1,14 +1,15 @@
 //! Deletion of all keys or objects of a scope.
 
-use fred::types::Value;
+use bytes::Bytes;
+use redis_protocol::resp2::types::BytesFrame;
 
 use super::S3Objects;
-use super::redis::{Address, Connection};
+use super::redis::{Address, Connection, texts};
 use crate::endpoint::{Endpoint, Scheme};
 use crate::{ChannelError, Result, Scope};
 
 /// Keys that Redis examines per SCAN request.
-const KEYS_PER_SCAN: i64 = 1_000;
+const KEYS_PER_SCAN: &str = "1000";
 
 /// Deletes every key of `scope` from the tensor store, or every object of it
 /// from the bucket, at `endpoint`. Queues are left to the broker, which deletes
@@ -38,28 +39,32 @@ async fn clear_redis(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
     };
     let connection = Connection::open(address).await?;
     // A scope has no characters with a meaning in a pattern.
-    let pattern = scope.name("*");
-    let mut cursor = Value::from("0");
+    let pattern = Bytes::from(scope.name("*"));
+    let mut cursor = Bytes::from_static(b"0");
     loop {
         let arguments = vec![
             cursor,
-            Value::from("MATCH"),
-            Value::from(pattern.as_str()),
-            Value::from("COUNT"),
-            Value::from(KEYS_PER_SCAN),
+            "MATCH".into(),
+            pattern.clone(),
+            "COUNT".into(),
+            KEYS_PER_SCAN.into(),
         ];
         // One page of keys, and the cursor of the next.
-        let reply = connection.call("SCAN", arguments).await?;
-        let Value::Array(parts) = reply else {
-            return Err(connection.unexpected("SCAN"));
+        let page = match connection.call("SCAN", arguments).await? {
+            BytesFrame::Array(parts) => <[BytesFrame; 2]>::try_from(parts).ok(),
+            _ => None,
         };
-        let Ok([next, Value::Array(keys)]) = <[Value; 2]>::try_from(parts) else {
-            return Err(connection.unexpected("SCAN"));
+        let page = match page {
+            Some([BytesFrame::BulkString(next), BytesFrame::Array(keys)]) => {
+                texts(keys).map(|keys| (next, keys))
+            }
+            _ => None,
         };
+        let (next, keys) = page.ok_or_else(|| connection.unexpected("SCAN"))?;
         if !keys.is_empty() {
             connection.done("UNLINK", keys).await?;
         }
-        if next.as_str().is_some_and(|next| next == "0") {
+        if next == "0" {
             return Ok(());
         }
         cursor = next;

@@ -27,6 +27,7 @@ mod signed;
 mod sizes;
 #[cfg(feature = "aws")]
 mod sqs;
+mod wire;
 
 pub use amqp::RabbitQueue;
 pub use claim::claim;

@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use async_trait::async_trait;
-use fred::types::Value;
+use bytes::Bytes;
+use redis_protocol::resp2::types::BytesFrame;
 
 use super::redis::{Address, Connection, Pool, blob, with_keys};
 use crate::memory::compute;
@@ -69,10 +70,11 @@ impl PlainTensors {
     }
 
     async fn part(&self, key: &str, elements: Range<u64>) -> Result<Option<Payload>> {
-        if self.commands.count("EXISTS", vec![key.into()]).await? == 0 {
+        let name = Bytes::copy_from_slice(key.as_bytes());
+        if self.commands.count("EXISTS", vec![name.clone()]).await? == 0 {
             return Ok(None);
         }
-        let length = self.commands.count("STRLEN", vec![key.into()]).await?;
+        let length = self.commands.count("STRLEN", vec![name.clone()]).await?;
         let found = compute::elements(&Payload::Phantom { bytes: length })?;
         if elements.end > found {
             let reason = format!("the tensor has {found} elements");
@@ -83,7 +85,7 @@ impl PlainTensors {
         }
         let (first, last) = (4 * elements.start, 4 * elements.end - 1);
         let bounds = [first, last].map(|bound| bound.to_string().into());
-        let arguments = [key.into()].into_iter().chain(bounds);
+        let arguments = [name].into_iter().chain(bounds);
         self.commands.value("GETRANGE", arguments.collect()).await
     }
 }
@@ -114,7 +116,7 @@ async fn store(connection: &Connection, written: Vec<(String, Payload)>) -> Resu
         let arguments = vec![key.into(), blob(&value)?];
         connection.done("SET", arguments).await?;
     }
-    Ok(connection.call("EXEC", Vec::new()).await? != Value::Null)
+    Ok(connection.call("EXEC", Vec::new()).await? != BytesFrame::Null)
 }
 
 #[async_trait]
@@ -138,7 +140,7 @@ impl Channel<TensorCommand> for PlainTensors {
                 let last = i64::try_from(count).unwrap_or(i64::MAX) - 1;
                 // For a count of 0 the first item is fetched: it shows whether the list exists.
                 let range = ["0".into(), last.max(0).to_string().into()];
-                let arguments = [key.as_str().into()].into_iter().chain(range);
+                let arguments = [key.clone().into()].into_iter().chain(range);
                 let texts = redis.values("LRANGE", arguments.collect()).await?;
                 let mean = compute::json_mean(&key, count, texts).await?;
                 return Ok(Reply::Value(Some(mean)));

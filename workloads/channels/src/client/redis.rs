@@ -4,20 +4,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fred::clients::Client;
-use fred::error::{Error, ErrorKind};
-use fred::interfaces::ClientLike;
-use fred::types::config::{Config, ConnectionConfig, ServerConfig, TcpConfig};
-use fred::types::{Builder, ClusterHash, CustomCommand, Value};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout_at};
-use tokio_util::task::AbortOnDropHandle;
+use redis_protocol::resp2::types::BytesFrame;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::wire::{Failure, Wire};
 use crate::endpoint::Endpoint;
 use crate::{ChannelError, Payload, Result};
 
 /// Pause before a command that a running script blocked is sent again.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// What Redis answers to a password where it has none, before version 6 and since.
+const NO_PASSWORD_IS_SET: [&str; 2] = [
+    "ERR Client sent AUTH, but no password is set",
+    "ERR AUTH <password> called without any password configured for the default user",
+];
 
 /// Address of a service that speaks the Redis protocol.
 #[derive(Clone, Debug)]
@@ -28,63 +29,19 @@ pub(super) struct Address {
 
 /// One connection, closed when dropped.
 pub(super) struct Connection {
-    client: Client,
+    wire: Wire,
     address: Address,
-    /// Closed when the connection has ended.
-    ended: watch::Receiver<()>,
-    _routing: AbortOnDropHandle<()>,
 }
 
 impl Connection {
     pub(super) async fn open(address: Address) -> Result<Self> {
-        // Connect, with one attempt per command.
-        let connecting = async {
-            let client = Builder::from_config(address.config())
-                .set_connection_config(ConnectionConfig {
-                    connection_timeout: address.endpoint.connect_timeout(),
-                    internal_command_timeout: address.endpoint.connect_timeout(),
-                    max_command_attempts: 1,
-                    tcp: TcpConfig {
-                        nodelay: Some(true),
-                        ..TcpConfig::default()
-                    },
-                    ..ConnectionConfig::default()
-                })
-                .build()?;
-            let routing = AbortOnDropHandle::new(client.init().await?);
-            Ok((client, routing))
-        };
-        let (client, routing) = connecting
-            .await
-            .map_err(|error| address.error("connect", &error))?;
-        // Signal the end of the connection to pending commands.
-        let (ending, ended) = watch::channel(());
-        let routing = tokio::spawn(async move {
-            // After any end of the routing task there are no more replies.
-            let _ = routing.await;
-            drop(ending);
-        });
-        Ok(Self {
-            client,
-            address,
-            ended,
-            _routing: AbortOnDropHandle::new(routing),
-        })
-    }
-
-    /// Waits for the reply to a command or for the end of the connection, since the
-    /// library drops commands that arrive while it closes.
-    async fn reply(
-        &self,
-        command: &'static str,
-        arguments: Vec<Value>,
-    ) -> std::result::Result<Value, Error> {
-        let mut ended = self.ended.clone();
-        let command = CustomCommand::new_static(command, ClusterHash::FirstKey, false);
-        tokio::select! {
-            biased;
-            reply = self.client.custom(command, arguments) => reply,
-            _ = ended.changed() => Err(Error::new(ErrorKind::IO, "the connection was closed")),
+        let limit = address.endpoint.connect_timeout();
+        match timeout(limit, address.connect()).await {
+            Ok(wire) => Ok(Self {
+                wire: wire?,
+                address,
+            }),
+            Err(_) => Err(address.silent("connect", limit)),
         }
     }
 
@@ -98,27 +55,31 @@ impl Connection {
     pub(super) async fn call_for(
         &self,
         command: &'static str,
-        arguments: Vec<Value>,
+        arguments: Vec<Bytes>,
         longer: Duration,
-    ) -> Result<Value> {
+    ) -> Result<BytesFrame> {
         let limit = self.limit() + longer;
         let deadline = Instant::now() + limit;
         loop {
-            let reply = self.reply(command, arguments.clone());
+            let reply = self.wire.ask(command, arguments.clone());
             match timeout_at(deadline, reply).await {
                 Ok(Ok(reply)) => return Ok(reply),
                 // Redis executed no part of the command.
-                Ok(Err(error)) if is_busy(&error) && Instant::now() < deadline => {
+                Ok(Err(failure)) if is_busy(&failure) && Instant::now() < deadline => {
                     sleep(BUSY_PAUSE).await;
                 }
-                Ok(Err(error)) => return Err(self.address.error(command, &error)),
+                Ok(Err(failure)) => return Err(self.address.error(command, failure)),
                 Err(_) => return Err(self.address.silent(command, limit)),
             }
         }
     }
 
     /// Sends one command and waits for its reply.
-    pub(super) async fn call(&self, command: &'static str, arguments: Vec<Value>) -> Result<Value> {
+    pub(super) async fn call(
+        &self,
+        command: &'static str,
+        arguments: Vec<Bytes>,
+    ) -> Result<BytesFrame> {
         self.call_for(command, arguments, Duration::ZERO).await
     }
 
@@ -128,7 +89,7 @@ impl Connection {
     }
 
     /// Sends a command whose reply is OK.
-    pub(super) async fn done(&self, command: &'static str, arguments: Vec<Value>) -> Result<()> {
+    pub(super) async fn done(&self, command: &'static str, arguments: Vec<Bytes>) -> Result<()> {
         self.call(command, arguments).await.map(drop)
     }
 
@@ -136,17 +97,21 @@ impl Connection {
     pub(super) async fn value(
         &self,
         command: &'static str,
-        arguments: Vec<Value>,
+        arguments: Vec<Bytes>,
     ) -> Result<Option<Payload>> {
         let reply = self.call(command, arguments).await?;
         self.payload(command, reply)
     }
 
     /// Converts a reply that is a value or nil.
-    pub(super) fn payload(&self, command: &'static str, reply: Value) -> Result<Option<Payload>> {
+    pub(super) fn payload(
+        &self,
+        command: &'static str,
+        reply: BytesFrame,
+    ) -> Result<Option<Payload>> {
         match reply {
-            Value::Null => Ok(None),
-            reply => match reply.into_bytes() {
+            BytesFrame::Null => Ok(None),
+            reply => match text(reply) {
                 Some(bytes) => Ok(Some(bytes.into())),
                 None => Err(self.address.unexpected(command)),
             },
@@ -157,24 +122,23 @@ impl Connection {
     pub(super) async fn values(
         &self,
         command: &'static str,
-        arguments: Vec<Value>,
+        arguments: Vec<Bytes>,
     ) -> Result<Vec<Payload>> {
-        let Value::Array(items) = self.call(command, arguments).await? else {
+        let BytesFrame::Array(items) = self.call(command, arguments).await? else {
             return Err(self.address.unexpected(command));
         };
-        let items = items.into_iter().map(Value::into_bytes);
-        items
-            .map(|item| item.map(Payload::from))
-            .collect::<Option<_>>()
+        texts(items)
+            .map(|items| items.into_iter().map(Payload::from).collect())
             .ok_or_else(|| self.address.unexpected(command))
     }
 
     /// Sends a command whose reply is a count.
-    pub(super) async fn count(&self, command: &'static str, arguments: Vec<Value>) -> Result<u64> {
-        let reply = self.call(command, arguments).await?;
-        reply
-            .as_u64()
-            .ok_or_else(|| self.address.unexpected(command))
+    pub(super) async fn count(&self, command: &'static str, arguments: Vec<Bytes>) -> Result<u64> {
+        match self.call(command, arguments).await? {
+            BytesFrame::Integer(count) => u64::try_from(count).ok(),
+            _ => None,
+        }
+        .ok_or_else(|| self.address.unexpected(command))
     }
 }
 
@@ -216,34 +180,48 @@ impl Pool {
 }
 
 impl Address {
-    fn config(&self) -> Config {
+    /// Connects and gives the password; without one, asks for any answer.
+    async fn connect(&self) -> Result<Wire> {
         let endpoint = &self.endpoint;
-        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Config {
-            fail_fast: true,
-            username: given(&endpoint.user),
-            password: given(endpoint.password.reveal()),
-            server: ServerConfig::new_centralized(
-                endpoint.host.as_str(),
-                endpoint.port.unwrap_or_default(),
-            ),
-            ..Config::default()
+        let wire = Wire::open(&endpoint.authority()).await;
+        let wire = wire.map_err(|error| self.unreachable(error.to_string()))?;
+        let given = [endpoint.user.as_str(), endpoint.password.reveal()];
+        let (command, given) = match given {
+            [_, ""] => ("PING", &[][..]),
+            ["", password] => ("AUTH", &[password][..]),
+            [user, password] => ("AUTH", &[user, password][..]),
+        };
+        let words = given
+            .iter()
+            .map(|word| Bytes::copy_from_slice(word.as_bytes()));
+        match wire.ask(command, words.collect()).await {
+            Err(Failure::Answered(text))
+                if NO_PASSWORD_IS_SET
+                    .iter()
+                    .any(|known| text.starts_with(known)) =>
+            {
+                Ok(wire)
+            }
+            Err(failure) => Err(self.error("connect", failure)),
+            Ok(_) => Ok(wire),
         }
     }
 
-    fn error(&self, operation: &str, error: &Error) -> ChannelError {
-        let details = error.details();
-        match missing_key(details) {
+    fn error(&self, operation: &str, failure: Failure) -> ChannelError {
+        let reason = match failure {
+            Failure::Answered(reason) => reason,
+            Failure::Closed => return self.unreachable("the connection was closed".into()),
+        };
+        match missing_key(&reason) {
             Some(key) => ChannelError::Missing {
                 service: self.service,
                 key,
             },
-            None if answered(error) => ChannelError::Refused {
+            None => ChannelError::Refused {
                 service: self.service,
                 operation: operation.to_owned(),
-                reason: details.to_owned(),
+                reason,
             },
-            None => self.unreachable(error.to_string()),
         }
     }
 
@@ -273,22 +251,8 @@ impl Address {
 }
 
 /// Returns whether Redis refused the command because a script was running.
-fn is_busy(error: &Error) -> bool {
-    error.details().starts_with("BUSY ")
-}
-
-/// Returns whether the server sent the error, and not the transport.
-fn answered(error: &Error) -> bool {
-    !matches!(
-        error.kind(),
-        ErrorKind::IO
-            | ErrorKind::Timeout
-            | ErrorKind::Canceled
-            | ErrorKind::Routing
-            | ErrorKind::Url
-            | ErrorKind::Config
-            | ErrorKind::Backpressure
-    )
+fn is_busy(failure: &Failure) -> bool {
+    matches!(failure, Failure::Answered(text) if text.starts_with("BUSY "))
 }
 
 /// Extracts the key of the error `ERR no such key "…"`.
@@ -297,14 +261,25 @@ fn missing_key(details: &str) -> Option<String> {
 }
 
 /// Converts a value to an argument, without a copy.
-pub(super) fn blob(value: &Payload) -> Result<Value> {
-    value
-        .bytes()
-        .map(|bytes: &Bytes| Value::Bytes(bytes.clone()))
+pub(super) fn blob(value: &Payload) -> Result<Bytes> {
+    value.bytes().cloned()
+}
+
+/// Returns the bytes of a reply that has some.
+fn text(reply: BytesFrame) -> Option<Bytes> {
+    match reply {
+        BytesFrame::BulkString(bytes) | BytesFrame::SimpleString(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// Returns the bytes of every item of a list.
+pub(super) fn texts(items: Vec<BytesFrame>) -> Option<Vec<Bytes>> {
+    items.into_iter().map(text).collect()
 }
 
 /// Appends keys to the arguments.
-pub(super) fn with_keys(mut arguments: Vec<Value>, keys: Vec<String>) -> Vec<Value> {
-    arguments.extend(keys.into_iter().map(Value::from));
+pub(super) fn with_keys(mut arguments: Vec<Bytes>, keys: Vec<String>) -> Vec<Bytes> {
+    arguments.extend(keys.into_iter().map(Bytes::from));
     arguments
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::UNIX_EPOCH;
 use std::{env, fs};
 
-use burn::backend::cuda::CudaDevice;
 use burn_cubecl::CubeBackend;
+use burn_cuda::CudaDevice;
 use cubecl::config::cache::CacheConfig;
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::cuda::{CudaRuntime, install};

@@ -3,8 +3,8 @@
 
 use std::sync::OnceLock;
 
-use burn::backend::wgpu::WgpuDevice;
 use burn_cubecl::CubeBackend;
+use burn_wgpu::WgpuDevice;
 use cubecl::wgpu::WgpuRuntime;
 
 use super::computes;

@@ -159,7 +159,7 @@ impl<B: LayerOps> Convolution<B> {
 
 #[cfg(test)]
 mod tests {
-    use burn::backend::Autodiff;
+    use burn_autodiff::Autodiff;
     use burn_flex::{Flex, FlexDevice};
 
     use super::*;

@@ -15,7 +15,7 @@ fn trimmed(mut shape: Vec<usize>) -> Vec<usize> {
 /// Widths, kernels, groups and order: all that a flat vector depends on.
 fn is_as_described(model: &Model) {
     let info = ModelInfo::find(model.name).unwrap();
-    let session = session::<burn::backend::Autodiff<Flex>>(info, FlexDevice).unwrap();
+    let session = session::<burn_autodiff::Autodiff<Flex>>(info, FlexDevice).unwrap();
     let start = session.start(None);
     let layers = model.layers();
     let described = layers.trainable().into_iter().map(|tensor| tensor.shape);
@@ -52,7 +52,7 @@ fn a_model_without_a_network_is_refused() {
         ..*ModelInfo::find("lenet5").unwrap()
     };
     let info: &'static ModelInfo = Box::leak(Box::new(unregistered));
-    let refused = session::<burn::backend::Autodiff<Flex>>(info, FlexDevice).err();
+    let refused = session::<burn_autodiff::Autodiff<Flex>>(info, FlexDevice).err();
     let model = "unregistered";
     assert_eq!(refused, Some(ModelError::NoNetwork { model }));
 }

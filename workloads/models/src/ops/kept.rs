@@ -116,9 +116,9 @@ impl<B: LayerOps> Origin<B> {
 
 #[cfg(test)]
 mod tests {
-    use burn::backend::Autodiff;
     use burn::tensor::TensorData;
     use burn::tensor::backend::Backend;
+    use burn_autodiff::Autodiff;
     use burn_flex::Flex;
     use epochcost_kernels::hash::{mix, unit_f32};
 

@@ -10,8 +10,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 
-use burn::backend::autodiff::NodeId;
 use burn::tensor::Tensor;
+use burn_autodiff::NodeId;
 
 use super::LayerOps;
 use crate::flat::Reading;

@@ -1,9 +1,9 @@
 //! The kernels against the same operations in burn's own terms, and their gradients
 //! against finite differences, over random sizes.
 
-use burn::backend::Autodiff;
 use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData, Tolerance};
+use burn_autodiff::Autodiff;
 use burn_flex::{Flex, FlexDevice};
 use epochcost_kernels::hash::{mix, unit_f32};
 

@@ -1,13 +1,13 @@
 //! The papers' other arm, done well: a client that fetches values from plain
 //! Redis, computes, and stores the result.
 
-use bytes::Bytes;
+use std::sync::Arc;
+
+use epochcost_channels::client::PlainTensors;
+use epochcost_channels::{Payload, TensorStore};
 use epochcost_kernels::codec::{decode_f32, encode_f32};
 use epochcost_kernels::optimizer::Sgd;
 use epochcost_kernels::reduce::mean_bytes;
-use fred::clients::Client;
-use fred::interfaces::{ClientLike, KeysInterface};
-use fred::types::config::Config;
 
 use super::ping::Ping;
 use super::record::Arm;
@@ -25,9 +25,10 @@ pub fn arms(
         .enable_all()
         .build()
         .unwrap();
-    let config = Config::from_url(&server.url()).unwrap();
-    let client = Client::new(config, None, None, None);
-    runtime.block_on(client.init()).unwrap();
+    let client = runtime
+        .block_on(PlainTensors::connect(&server.url()))
+        .unwrap();
+    let client = TensorStore::new(Arc::new(client));
     let keys: Vec<String> = (0..sent.len()).map(|i| format!("g{i}")).collect();
     runtime.block_on(async {
         for (key, value) in keys.iter().zip(sent) {
@@ -47,33 +48,35 @@ pub fn arms(
     ]
 }
 
-async fn set(client: &Client, key: &str, value: Vec<u8>) {
-    let value = Bytes::from(value);
-    client
-        .set::<(), _, _>(key, value, None, None, false)
-        .await
-        .unwrap();
+async fn set(client: &TensorStore, key: &str, value: Vec<u8>) {
+    client.set(key, value.into()).await.unwrap();
 }
 
-async fn mean(client: &Client, keys: &[String]) {
-    let mut values: Vec<Bytes> = Vec::new();
+async fn get(client: &TensorStore, key: &str) -> Payload {
+    client.expect(key).await.unwrap()
+}
+
+async fn mean(client: &TensorStore, keys: &[String]) {
+    let mut values = Vec::new();
     for key in keys {
-        values.push(client.get(key.as_str()).await.unwrap());
+        values.push(get(client, key).await);
     }
-    let values: Vec<&[u8]> = values.iter().map(Bytes::as_ref).collect();
+    let values: Vec<&[u8]> = values
+        .iter()
+        .map(|value| value.bytes().unwrap().as_ref())
+        .collect();
     set(client, "m", encode_f32(&mean_bytes(&values).unwrap())).await;
 }
 
-async fn step(client: &Client) {
-    let parameters: Bytes = client.get("w").await.unwrap();
-    let gradient: Bytes = client.get("g1").await.unwrap();
+async fn step(client: &TensorStore) {
+    let (parameters, gradient) = (get(client, "w").await, get(client, "g1").await);
     let sgd = Sgd {
         learning_rate: RATE.parse().unwrap(),
         momentum: 0.0,
         weight_decay: 0.0,
     };
-    let mut parameters = decode_f32(&parameters).unwrap();
-    let gradient = decode_f32(&gradient).unwrap();
+    let mut parameters = decode_f32(parameters.bytes().unwrap()).unwrap();
+    let gradient = decode_f32(gradient.bytes().unwrap()).unwrap();
     sgd.step(&mut parameters, &gradient, &mut Vec::new())
         .unwrap();
     set(client, "w", encode_f32(&parameters)).await;

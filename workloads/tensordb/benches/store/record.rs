@@ -164,7 +164,7 @@ impl Record {
             "elements": ELEMENTS,
             "gradients": GRADIENTS,
             "repetitions": self.repetitions,
-            "client": "fred 10 (fetch, compute, store); a bare blocking client (module, Lua, PING)",
+            "client": "the workers' own (fetch, compute, store); a bare blocking client (module, Lua, PING)",
             "redis": output("redis-server", &["--version"]),
             "cpu": cpu(),
             "load_average_at_the_end": read("/proc/loadavg"),

@@ -16,7 +16,7 @@ use redis_protocol::resp2::types::BytesFrame;
 use self::commands::{Carry, Generator, KEYS, LIST_KEYS, NO_KEY, OTHER_KEY, Step, Words};
 use super::client::{Client, floats, ok, shown};
 use super::oracle::{Values, expected};
-use super::server::Server;
+use super::start;
 
 /// Commands between two checks that replica and files keep up.
 const CHECKPOINT: usize = 2_500;
@@ -34,21 +34,14 @@ fn random_commands_do_the_same_in_both_stores() {
     let count = setting("EPOCHCOST_FUZZ_COMMANDS", 10_000) as usize;
     let seed = setting("EPOCHCOST_FUZZ_SEED", 1);
     let files = "appendonly yes\nappendfsync no\nauto-aof-rewrite-percentage 0";
-    let Some(primary) = Server::start(files) else {
-        return;
-    };
-    let replica = Server::start(&primary.as_primary()).unwrap();
+    let Some(primary) = start(files) else { return };
+    let replica = start(&primary.as_primary()).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let embedded = runtime
-        .block_on(TensorServer::start(Arc::new(MemoryTensors::default())))
-        .unwrap();
-    let address = embedded
-        .endpoint()
-        .split_once("//")
-        .unwrap()
-        .1
-        .parse()
-        .unwrap();
+    let embedded = TensorServer::start(Arc::new(MemoryTensors::default()));
+    let embedded = runtime.block_on(embedded).unwrap();
+    let endpoint = embedded.endpoint();
+    let (_, address) = endpoint.split_once("//").unwrap();
+    let address = address.parse().unwrap();
 
     let mut fuzz = Fuzz {
         module: primary.client(),
@@ -57,7 +50,7 @@ fn random_commands_do_the_same_in_both_stores() {
         replies: HashMap::new(),
         judged: 0,
     };
-    fuzz.module.done(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]);
+    fuzz.module.does(&["DEBUG SET-ACTIVE-EXPIRE 0"]);
     let mut generator = Generator::new(seed);
     let mut sent = 0;
     let mut checkpoint = CHECKPOINT;
@@ -74,12 +67,11 @@ fn random_commands_do_the_same_in_both_stores() {
     let digest = fuzz.module.digest();
     for rewrite in [false, true] {
         if rewrite {
-            fuzz.module
-                .done(&["CONFIG", "SET", "aof-use-rdb-preamble", "no"]);
-            fuzz.module.call(&["BGREWRITEAOF"]);
+            fuzz.module.does(&["CONFIG SET aof-use-rdb-preamble no"]);
+            fuzz.module.reply("BGREWRITEAOF");
             wait_for_rewrite(&mut fuzz.module);
         }
-        fuzz.module.done(&["DEBUG", "LOADAOF"]);
+        fuzz.module.does(&["DEBUG LOADAOF"]);
         assert_eq!(fuzz.module.digest(), digest, "after loading the file");
         fuzz.compare_keys("after loading the file");
     }
@@ -217,18 +209,14 @@ impl Fuzz {
         let Some(found) = self.values.get(&expected.key).map(|bytes| floats(bytes)) else {
             return;
         };
-        assert_eq!(
-            found.len(),
-            expected.elements.len(),
-            "{place}: {}",
-            shown(words)
-        );
+        let place = format!("{place}: {}", shown(words));
+        assert_eq!(found.len(), expected.elements.len(), "{place}");
         for (found, (exact, tolerance)) in found.iter().zip(&expected.elements) {
             let off = (f64::from(*found) - exact).abs();
+            let is_right = off <= tolerance + 1e-30;
             assert!(
-                off <= tolerance + 1e-30,
-                "{place}: {}: {found} where {exact} ± {tolerance} is right",
-                shown(words)
+                is_right,
+                "{place}: {found} where {exact} ± {tolerance} is right"
             );
         }
         self.judged += 1;
@@ -276,20 +264,15 @@ fn kind(reply: &BytesFrame) -> String {
 
 /// Waits until the replica has all that the primary sent, and compares.
 pub fn same_digest(primary: &mut Client, replica: &mut Client) {
-    assert_eq!(
-        primary.call(&["WAIT", "1", "60000"]),
-        BytesFrame::Integer(1),
-        "the replica has fallen behind"
-    );
+    let followed = primary.integer("WAIT 1 60000");
+    assert_eq!(followed, 1, "the replica has fallen behind");
     assert_eq!(primary.digest(), replica.digest(), "the replica differs");
 }
 
 /// Waits for BGREWRITEAOF to end.
 pub fn wait_for_rewrite(client: &mut Client) {
     loop {
-        let BytesFrame::BulkString(info) = client.call(&["INFO", "persistence"]) else {
-            panic!("INFO gave no text");
-        };
+        let info = client.bulk("INFO persistence");
         let info = String::from_utf8_lossy(&info).into_owned();
         let idle = ["aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"];
         if idle.iter().all(|line| info.contains(line)) {

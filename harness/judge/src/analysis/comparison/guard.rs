@@ -291,6 +291,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::testing::holds;
 
     #[test]
     fn differences_name_their_path() {
@@ -322,35 +323,28 @@ mod tests {
             change(&mut other);
             machines([&machine(), &other])
         };
-        assert_eq!(
-            other(|machine| machine.memory_bytes = Some(995_000_000)),
-            None
+        assert_eq!(other(|of| of.memory_bytes = Some(995_000_000)), None);
+        assert_eq!(other(|of| of.kernel = None), None);
+        assert!(other(|of| of.memory_bytes = Some(2_000_000_000)).is_some());
+        assert!(other(|of| of.cpu = None).is_some());
+        let why = |change| other(change).unwrap();
+        holds(why(|of| of.cores = 4), &["4 CPUs"]);
+        holds(
+            why(|of| of.cpu_quota = Some(1.5)),
+            &["container of 1.5 CPUs"],
         );
-        assert_eq!(other(|machine| machine.kernel = None), None);
-        assert!(other(|machine| machine.memory_bytes = Some(2_000_000_000)).is_some());
-        assert!(other(|machine| machine.cores = 4).is_some_and(|why| why.contains("4 CPUs")));
-        assert!(other(|machine| machine.cpu = None).is_some());
-        assert!(
-            other(|machine| machine.cpu_quota = Some(1.5))
-                .is_some_and(|why| why.contains("container of 1.5 CPUs"))
-        );
-        assert!(
-            other(|machine| machine.gpus = vec!["T4".into()])
-                .is_some_and(|why| why.contains("[T4]"))
-        );
+        holds(why(|of| of.gpus = vec!["T4".into()]), &["[T4]"]);
     }
 
     #[test]
     fn limits_of_functions_must_hold_in_both_runs_or_in_neither() {
+        let limit = |(what, enforced): &(&str, bool)| Limit {
+            what: (*what).to_owned(),
+            enforced: *enforced,
+            how: "somehow".to_owned(),
+        };
         let with = |limits: &[(&str, bool)]| Machine {
-            limits: limits
-                .iter()
-                .map(|(what, enforced)| Limit {
-                    what: (*what).to_owned(),
-                    enforced: *enforced,
-                    how: "somehow".to_owned(),
-                })
-                .collect(),
+            limits: limits.iter().map(limit).collect(),
             ..machine()
         };
         let held = with(&[("cpu", true), ("memory", true)]);

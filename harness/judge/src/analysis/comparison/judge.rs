@@ -270,6 +270,7 @@ fn mean(values: &[Value]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::holds;
 
     const MEASURED: Rules = Rules {
         threshold: 0.05,
@@ -277,13 +278,11 @@ mod tests {
     };
 
     fn values(numbers: &[f64]) -> Vec<Value> {
-        let numbered = numbers.iter().zip(0..);
-        numbered
-            .map(|(value, seed)| Value {
-                seed,
-                value: *value,
-            })
-            .collect()
+        let value = |(seed, value): (u64, &f64)| Value {
+            seed,
+            value: *value,
+        };
+        (0..).zip(numbers).map(value).collect()
     }
 
     fn compared(metric: Metric, before: &[f64], after: &[f64], rules: Rules) -> MetricComparison {
@@ -308,11 +307,7 @@ mod tests {
         let noisy = [0.7, 1.4, 1.0, 0.8, 1.3];
         let undecided = compared(time, &noisy, &noisy.map(|t| 1.2 * t), MEASURED);
         assert_eq!(undecided.word, "undecided");
-        assert!(
-            undecided.reason.contains("--trials"),
-            "{}",
-            undecided.reason
-        );
+        holds(&undecided.reason, &["--trials"]);
     }
 
     #[test]
@@ -329,10 +324,8 @@ mod tests {
         assert_eq!(word(Metric::Puts, &[7.0, 7.0], &[6.0, 6.0]), "less");
         // A filter's traffic varies with the seed, and is the same for one seed.
         assert_eq!(word(Metric::Bytes, &[90.0, 110.0], &[90.0, 110.0]), "same");
-        assert_eq!(
-            word(Metric::Bytes, &[90.0, 110.0], &[91.0, 110.0]),
-            "undecided"
-        );
+        let other = word(Metric::Bytes, &[90.0, 110.0], &[91.0, 110.0]);
+        assert_eq!(other, "undecided");
     }
 
     #[test]
@@ -350,11 +343,10 @@ mod tests {
             repeats: Repeats::Exactly,
             ..MEASURED
         };
-        let word =
-            |before, after| compared(Metric::SecondsPerEpoch, &[before], &[after], exactly).word;
-        assert_eq!(word(1.0, 1.0), "same");
-        assert_eq!(word(1.0, 1.04), "same");
-        assert_eq!(word(1.0, 1.06), "slower");
+        for (after, word) in [(1.0, "same"), (1.04, "same"), (1.06, "slower")] {
+            let found = compared(Metric::SecondsPerEpoch, &[1.0], &[after], exactly);
+            assert_eq!(found.word, word, "{after}");
+        }
     }
 
     #[test]
@@ -383,26 +375,17 @@ mod tests {
     fn other_machines_have_other_times() {
         let v = values(&[1.0, 1.0]);
         let not_alike = [Some("another machine"), None];
-        let judged = |metric| Judgement::of(metric, [&v, &v], not_alike, MEASURED);
-        for metric in [
-            Metric::SecondsPerEpoch,
-            Metric::CostFullUsd,
-            Metric::PeakMemoryMb,
-        ] {
-            assert!(matches!(
-                judged(metric),
-                Judgement::Known {
-                    change: Change::NotComparable,
-                    ..
-                }
-            ));
+        let change = |metric| {
+            let judged = Judgement::of(metric, [&v, &v], not_alike, MEASURED);
+            let Judgement::Known { change, .. } = judged else {
+                panic!("{metric:?} is known");
+            };
+            change
+        };
+        use Metric::{Bytes, CostFullUsd, PeakMemoryMb, SecondsPerEpoch};
+        for metric in [SecondsPerEpoch, CostFullUsd, PeakMemoryMb] {
+            assert!(matches!(change(metric), Change::NotComparable));
         }
-        assert!(matches!(
-            judged(Metric::Bytes),
-            Judgement::Known {
-                change: Change::Same,
-                ..
-            }
-        ));
+        assert!(matches!(change(Bytes), Change::Same));
     }
 }

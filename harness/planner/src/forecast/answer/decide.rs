@@ -264,8 +264,7 @@ pub(super) fn leads(goal: Goal, own: &[Option<Price>], other: &[Option<Price>]) 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
+    use epochcost_kernels::hash;
     use proptest::prelude::*;
 
     use super::*;
@@ -305,15 +304,12 @@ mod tests {
         /// The settings that keep a goal, by the definition.
         fn keeping(&self, goal: Goal, count: usize) -> Vec<usize> {
             let keeps = |(price, drawn): &(Price, Vec<Option<Price>>)| {
-                let within = drawn[..count]
-                    .iter()
-                    .flatten()
-                    .filter(|p| goal.is_met_by(**p));
+                let drawn = drawn[..count].iter().flatten();
+                let within = drawn.filter(|p| goal.is_met_by(**p));
                 goal.is_met_by(*price) && within.count() as f64 >= 0.95 * count as f64
             };
-            (0..self.0.len())
-                .filter(|index| keeps(&self.0[*index]))
-                .collect()
+            let all = 0..self.0.len();
+            all.filter(|index| keeps(&self.0[*index])).collect()
         }
 
         fn price_of(&self, index: usize) -> Price {
@@ -337,15 +333,11 @@ mod tests {
                 });
                 wins.count() as f64 > 0.05 * FEW as f64
             };
-            let ties = keeping
-                .into_iter()
-                .filter(|index| *index == first || ahead(*index));
+            let ties = (keeping.into_iter()).filter(|index| *index == first || ahead(*index));
             ties.min_by(|a, b| {
                 let (x, y) = (price(a), price(b));
-                let order = x
-                    .usd
-                    .total_cmp(&y.usd)
-                    .then(x.seconds.total_cmp(&y.seconds));
+                let seconds = || x.seconds.total_cmp(&y.seconds);
+                let order = x.usd.total_cmp(&y.usd).then_with(seconds);
                 order.then(a.cmp(b))
             })
         }
@@ -355,11 +347,7 @@ mod tests {
     fn table() -> impl Strategy<Value = Table> {
         let setting = (10u16..40, 10u16..40, 1u16..60, 0u8..30, any::<u64>());
         let setting = setting.prop_map(|(seconds, usd, spread, lost, seed)| {
-            let unit = |number: u64| {
-                f64::from(epochcost_kernels::hash::unit_f32(
-                    epochcost_kernels::hash::mix(seed, number),
-                ))
-            };
+            let unit = |number: u64| f64::from(hash::unit_f32(hash::mix(seed, number)));
             let price = Price {
                 seconds: seconds.into(),
                 usd: usd.into(),
@@ -477,9 +465,8 @@ mod tests {
         };
         let price = |seconds| Price { seconds, usd: 1.0 };
         let drawn = |wins: usize| -> Vec<Option<Price>> {
-            (0..FEW)
-                .map(|n| Some(price(if n < wins { 5.0 } else { 20.0 })))
-                .collect()
+            let seconds = (0..FEW).map(|n| if n < wins { 5.0 } else { 20.0 });
+            seconds.map(|seconds| Some(price(seconds))).collect()
         };
         let other: Vec<Option<Price>> = vec![Some(price(10.0)); FEW];
         for (wins, expected) in [(0, false), (2, false), (3, true), (FEW, true)] {

@@ -1,30 +1,27 @@
-#![allow(clippy::unwrap_used)]
+use std::collections::BTreeSet;
 
-use std::path::Path;
-
-use epochcost_experiment::{Document, Options};
-use epochcost_platform::simulator;
+use epochcost_kernels::hash;
 use epochcost_spec::cost::CostModel;
 
+use super::bench::Figures;
 use super::bounds::Before;
 use super::*;
+use crate::forecast::described;
 use crate::forecast::places::{Draw, Site};
 
 /// A described model on little data: every setting can be simulated whole.
 fn experiment(samples: usize, epochs: usize) -> Experiment {
-    let text = format!(
-        "schema: 1\nname: mine\nplatform: sim\ndataset: {{samples: {samples}, test: 10, \
-         bytes_per_sample: 3073}}\nmodels:\n  - {{name: mine, parameters: 2000000, \
-         flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}}\nmodel: mine\nworkers: 4\n\
-         batch_size: 64\nepochs: {epochs}\nsystems: [scatterreduce, gpu_baseline]\n"
-    );
-    let document = Document::parse(Path::new("mine.yaml"), text).unwrap();
-    let options = Options {
-        platform: Some(simulator()),
-        keeps_impossible: true,
-        ..Options::default()
-    };
-    Experiment::from_document(document, &options).unwrap()
+    of_systems(samples, epochs, "[scatterreduce, gpu_baseline]", true)
+}
+
+fn of_systems(samples: usize, epochs: usize, systems: &str, keeps: bool) -> Experiment {
+    let [samples, epochs] = [samples, epochs].map(|number| number.to_string());
+    let fields = [
+        ("dataset.samples", &*samples),
+        ("epochs", &epochs),
+        ("systems", systems),
+    ];
+    described::experiment(&fields, keeps)
 }
 
 /// Few places, so that a grid is small enough to enumerate.
@@ -42,8 +39,87 @@ fn few_sites() -> Vec<Site> {
     sites
 }
 
-fn bench<'a>(sites: &'a [Site], stands: &'a Simulation, prices: &'a PriceBook) -> Bench<'a> {
-    Bench::new(sites, stands, prices, CostModel::Full)
+/// An experiment at places, and what they stand under.
+struct World {
+    experiment: Experiment,
+    sites: Vec<Site>,
+    stands: Simulation,
+    prices: PriceBook,
+}
+
+impl World {
+    fn new(experiment: Experiment, sites: Vec<Site>) -> Self {
+        Self {
+            stands: experiment.simulation.clone().unwrap(),
+            prices: PriceBook::shipped().unwrap(),
+            experiment,
+            sites,
+        }
+    }
+
+    fn few(experiment: Experiment) -> Self {
+        Self::new(experiment, few_sites())
+    }
+
+    fn at(names: &[&str], experiment: Experiment) -> Self {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Self::new(experiment, places::sites(&names).unwrap())
+    }
+
+    fn bench(&self) -> Bench<'_> {
+        self.bench_at(&self.sites)
+    }
+
+    fn bench_at<'a>(&'a self, sites: &'a [Site]) -> Bench<'a> {
+        Bench::new(sites, &self.stands, &self.prices, CostModel::Full)
+    }
+
+    fn points(&self) -> Vec<Point> {
+        points::points(&self.experiment, &self.sites).unwrap()
+    }
+
+    /// The points of few workers.
+    fn small_points(&self) -> Vec<Point> {
+        let points = self.points().into_iter();
+        points.filter(|point| point.row.job.workers <= 8).collect()
+    }
+
+    fn describe(&self, point: &Point) -> String {
+        text::describe(point, &self.sites[point.site])
+    }
+}
+
+fn whole(bench: &Bench<'_>, point: &Point) -> Result<Figures, String> {
+    bench.whole(point, Draw(None)).unwrap()
+}
+
+fn short(bench: &Bench<'_>, point: &Point) -> Result<Figures, String> {
+    bench.short(point, Draw(None)).unwrap()
+}
+
+/// Fails unless seconds and dollars are those of the whole, within a share of them.
+#[track_caller]
+fn near(what: &str, whole: &Figures, found: &Figures, tolerance: f64) {
+    let (whole, found) = (whole.price, found.price);
+    for (a, b) in [(whole.seconds, found.seconds), (whole.usd, found.usd)] {
+        assert!((a - b).abs() <= tolerance * a, "{what}: {a} and {b}");
+    }
+}
+
+/// A search of which every setting has been simulated, and their indices.
+fn every<'a>(bench: &'a Bench<'a>, points: &[Point]) -> (Searched<'a>, Vec<usize>) {
+    let mut every = Searched::of(bench, points.to_vec());
+    let all: Vec<usize> = (0..points.len()).collect();
+    every.simulate(&all).unwrap();
+    (every, all)
+}
+
+/// The same, with some draws of every setting that is possible; their indices.
+fn drawn<'a>(bench: &'a Bench<'a>, points: &[Point]) -> (Searched<'a>, Vec<usize>) {
+    let (mut every, mut possible) = every(bench, points);
+    possible.retain(|index| every.figures(*index).is_some());
+    every.draw(&possible, decide::FEW).unwrap();
+    (every, possible)
 }
 
 fn goal(deadline_s: Option<f64>, budget_usd: Option<f64>) -> Goal {
@@ -53,33 +129,25 @@ fn goal(deadline_s: Option<f64>, budget_usd: Option<f64>) -> Goal {
     }
 }
 
-fn small_points(experiment: &Experiment, sites: &[Site]) -> Vec<Point> {
-    let points = points::points(experiment, sites).unwrap();
-    let small = points
-        .into_iter()
-        .filter(|point| point.row.job.workers <= 8);
-    small.collect()
+/// The goals of a deadline, of a budget, and of both.
+fn goals(seconds: f64, usd: f64) -> [Goal; 3] {
+    [
+        goal(Some(seconds), None),
+        goal(None, Some(usd)),
+        goal(Some(seconds), Some(usd)),
+    ]
 }
 
 /// The search finds what simulating every setting whole finds, though it simulates most of
 /// them in part.
 #[test]
 fn the_search_agrees_with_brute_force() {
-    let (experiment, sites) = (experiment(2_560, 2), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let points = small_points(&experiment, &sites);
+    let world = World::few(experiment(2_560, 2));
+    let points = world.small_points();
     assert!(points.len() > 20, "{}", points.len());
-    let bench_all = bench(&sites, &stands, &prices);
-    let whole: Vec<Option<Price>> = (points.iter())
-        .map(|point| {
-            bench_all
-                .whole(point, Draw(None))
-                .unwrap()
-                .ok()
-                .map(|f| f.price)
-        })
-        .collect();
+    let bench = world.bench();
+    let price = |point| whole(&bench, point).ok().map(|figures| figures.price);
+    let whole: Vec<Option<Price>> = points.iter().map(price).collect();
     let known: Vec<Price> = whole.iter().flatten().copied().collect();
     let between = |of: fn(&Price) -> f64, share: f64| {
         let mut values: Vec<f64> = known.iter().map(of).collect();
@@ -90,12 +158,8 @@ fn the_search_agrees_with_brute_force() {
         // Just above a setting's own figures, so that rounding decides nothing.
         let seconds = between(|p| p.seconds, share) * 1.01;
         let usd = between(|p| p.usd, share) * 1.01;
-        for goal in [
-            goal(Some(seconds), None),
-            goal(None, Some(usd)),
-            goal(Some(seconds), Some(usd)),
-        ] {
-            let bench = bench(&sites, &stands, &prices);
+        for goal in goals(seconds, usd) {
+            let bench = world.bench();
             let mut searched = Searched::of(&bench, points.clone());
             let all = searched.fits(|_| true);
             let found = searched.whole_best(goal, &all).unwrap();
@@ -109,17 +173,8 @@ fn the_search_agrees_with_brute_force() {
             assert_eq!(Some(figures.price), whole[found]);
             // As good as the best, but for what a partial simulation may be off by.
             let (own, best) = (figures.price, whole[expected].unwrap());
-            let measure = |p: Price| {
-                if goal.deadline_s.is_some() {
-                    p.usd
-                } else {
-                    p.seconds
-                }
-            };
-            assert!(
-                measure(own) <= measure(best) * 1.02,
-                "{goal:?}: {own:?} {best:?}"
-            );
+            let of = |p: Price| goal.deadline_s.map_or(p.seconds, |_| p.usd);
+            assert!(of(own) <= of(best) * 1.02, "{goal:?}: {own:?} {best:?}");
         }
     }
 }
@@ -131,29 +186,19 @@ fn all_systems(samples: usize, epochs: usize) -> Experiment {
         // KubeML's tensors are those of a model of its own.
         .filter(|name| *name != "kubeml")
         .collect();
-    let mut experiment = experiment(samples, epochs);
     let list = format!("[{}]", names.join(", "));
-    (experiment.document.set_option("test", "systems", &list)).unwrap();
-    let options = Options {
-        platform: Some(simulator()),
-        keeps_impossible: true,
-        ..Options::default()
-    };
-    Experiment::from_document(experiment.document, &options).unwrap()
+    of_systems(samples, epochs, &list, true)
 }
 
 /// No setting takes less than its bound, of any system.
 #[test]
 fn nothing_is_faster_or_cheaper_than_its_bound() {
-    let (experiment, sites) = (all_systems(1_280, 2), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let bench = bench(&sites, &stands, &prices);
-    let mut bounded = std::collections::BTreeSet::new();
-    for point in small_points(&experiment, &sites) {
-        let what = text::describe(&point, &sites[point.site]);
-        let whole = bench.whole(&point, Draw(None)).unwrap();
-        let short = bench.short(&point, Draw(None)).unwrap();
+    let world = World::few(all_systems(1_280, 2));
+    let bench = world.bench();
+    let mut bounded = BTreeSet::new();
+    for point in world.small_points() {
+        let what = world.describe(&point);
+        let (whole, short) = (whole(&bench, &point), short(&bench, &point));
         let least = match bounds::before(&bench, &point, Draw(None)) {
             Before::AtLeast(least) => least,
             Before::Impossible(reason) => {
@@ -179,53 +224,33 @@ fn nothing_is_faster_or_cheaper_than_its_bound() {
 /// A setting that is simulated in part meets the limits of the whole.
 #[test]
 fn a_workflow_that_is_too_long_is_impossible_though_its_parts_are_short() {
-    let (mut whole, sites) = (experiment(4 * 64 * 2_000, 1), few_sites());
-    (whole.document.set_option("test", "systems", "[spirt]")).unwrap();
-    let options = Options {
-        platform: Some(simulator()),
-        ..Options::default()
-    };
-    let whole = Experiment::from_document(whole.document, &options).unwrap();
-    let stands = whole.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let bench = bench(&sites, &stands, &prices);
-    let points = points::points(&whole, &sites).unwrap();
+    let world = World::few(of_systems(4 * 64 * 2_000, 1, "[spirt]", false));
+    let points = world.points();
     let paper = |point: &&Point| {
         let job = &point.row.job;
         job.workers == 4 && job.fidelity == epochcost_systems::Fidelity::Paper
     };
     let point = points.iter().find(paper).unwrap();
-    let reason = bench.short(point, Draw(None)).unwrap().unwrap_err();
+    let reason = short(&world.bench(), point).unwrap_err();
     assert!(reason.contains("workflow definition"), "{reason}");
 }
 
 /// The search that leaves settings out finds what it would find if it simulated all of them.
 #[test]
 fn bounds_change_no_answer_and_no_frontier() {
-    let (experiment, sites) = (all_systems(1_280, 1), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let bench = bench(&sites, &stands, &prices);
-    let points = small_points(&experiment, &sites);
-    let mut every = Searched::of(&bench, points.clone());
-    let all: Vec<usize> = (0..points.len()).collect();
-    every.simulate(&all).unwrap();
+    let world = World::few(all_systems(1_280, 1));
+    let (bench, points) = (world.bench(), world.small_points());
+    let (mut every, _) = every(&bench, &points);
     let known: Vec<Price> = every.hopes().into_iter().flatten().collect();
     let mut left_out = 0;
     for price in known.iter().step_by(7) {
-        for goal in [
-            goal(Some(price.seconds), None),
-            goal(None, Some(price.usd)),
-            goal(Some(price.seconds), Some(price.usd)),
-            goal(Some(f64::INFINITY), None),
-        ] {
+        let any = goal(Some(f64::INFINITY), None);
+        for goal in goals(price.seconds, price.usd).into_iter().chain([any]) {
             let mut searched = Searched::of(&bench, points.clone());
             let fits = searched.fits(|_| true);
             let expected = goal.best(&every.hopes(), |_| true);
             assert_eq!(searched.best(goal, &fits).unwrap(), expected, "{goal:?}");
-            left_out += searched
-                .found
-                .iter()
+            left_out += (searched.found.iter())
                 .filter(|found| found.is_none())
                 .count();
         }
@@ -244,17 +269,10 @@ fn bounds_change_no_answer_and_no_frontier() {
 /// less memory and slower hardware; the frontier is what it is without.
 #[test]
 fn rough_simulations_of_many_workers_bound_closer_ones_and_change_no_frontier() {
-    let (experiment, sites) = (all_systems(8_192, 2), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let points = points::points(&experiment, &sites).unwrap();
-    let points: Vec<Point> = (points.into_iter())
-        .filter(|point| [1, 32].contains(&point.row.job.workers))
-        .collect();
-    let bench = bench(&sites, &stands, &prices);
-    let mut every = Searched::of(&bench, points.clone());
-    let all: Vec<usize> = (0..points.len()).collect();
-    every.simulate(&all).unwrap();
+    let world = World::few(all_systems(8_192, 2));
+    let (bench, mut points) = (world.bench(), world.points());
+    points.retain(|point| [1, 32].contains(&point.row.job.workers));
+    let (mut every, all) = every(&bench, &points);
     let mut compared = 0;
     for (fast, point) in points.iter().enumerate() {
         let rough = bench.rough(point, Draw(None)).unwrap();
@@ -266,7 +284,7 @@ fn rough_simulations_of_many_workers_bound_closer_ones_and_change_no_frontier() 
             let Some(figures) = every.figures(index) else {
                 continue;
             };
-            let what = text::describe(&points[index], &sites[points[index].site]);
+            let what = world.describe(&points[index]);
             let (least, price) = (rough.price, figures.price);
             let ratio = price.seconds / least.seconds;
             assert!(ratio >= search::SURE, "{what}: {price:?} {least:?}");
@@ -285,16 +303,12 @@ fn rough_simulations_of_many_workers_bound_closer_ones_and_change_no_frontier() 
 /// A setting on spot and on demand is simulated once, and takes what it takes at each place alone.
 #[test]
 fn places_that_differ_in_prices_alone_share_a_simulation() {
-    let experiment = experiment(2_560, 3);
     let names = ["aws-g4dn.xlarge", "aws-g4dn.xlarge-spot", "aws-g6.xlarge"];
-    let sites = places::sites(&names.map(str::to_owned)).unwrap();
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let together = bench(&sites, &stands, &prices);
+    let world = World::at(&names, experiment(2_560, 3));
+    let together = world.bench();
     let mut apart = [0; 3];
-    for point in small_points(&experiment, &sites) {
-        let site = &sites[point.site..][..1];
-        let alone = bench(site, &stands, &prices);
+    for point in world.small_points() {
+        let alone = world.bench_at(&world.sites[point.site..][..1]);
         let own = Point {
             site: 0,
             ..point.clone()
@@ -313,38 +327,32 @@ fn places_that_differ_in_prices_alone_share_a_simulation() {
 /// Objects that are never deleted are paid for by their bytes and the time, which both grow.
 #[test]
 fn kept_objects_of_a_long_training_are_paid_for() {
-    let (experiment, sites) = (experiment(2_560, 3_000), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let bench = bench(&sites, &stands, &prices);
-    let points = small_points(&experiment, &sites);
+    let world = World::few(experiment(2_560, 3_000));
+    let (bench, points) = (world.bench(), world.small_points());
     let keeps =
         |point: &&Point| point.row.job.system == "gpu_baseline" && point.row.job.workers == 4;
     let point = points.iter().find(keeps).unwrap();
-    let whole = bench.whole(point, Draw(None)).unwrap().unwrap();
-    let short = bench.short(point, Draw(None)).unwrap().unwrap();
+    let (whole, short) = (whole(&bench, point).unwrap(), short(&bench, point).unwrap());
     assert!(whole.is_whole && !short.is_whole);
-    let [whole, short] = [whole, short].map(|figures| figures.price);
-    assert!(
-        (short.usd / whole.usd - 1.0).abs() < 0.005,
-        "{short:?} {whole:?}"
-    );
+    let ratio = short.price.usd / whole.price.usd;
+    assert!((ratio - 1.0).abs() < 0.005, "{short:?} {whole:?}");
 }
 
 /// SPIRT with a described model of so many parameters, and operations and bytes of a sample.
-fn of_spirt(samples: usize, [parameters, flops, bytes]: [f64; 3]) -> Experiment {
-    let text = format!(
-        "schema: 1\nname: mine\nplatform: sim\ndataset: {{samples: {samples}, test: 0, \
-         bytes_per_sample: 3073}}\nmodels:\n  - {{name: mine, parameters: {parameters}, \
-         flops_per_sample: {flops:e}, activation_bytes_per_sample: {bytes}}}\nmodel: mine\n\
-         workers: 4\nbatch_size: 4\nepochs: 1\nsystems: [spirt]\n"
-    );
-    let document = Document::parse(Path::new("mine.yaml"), text).unwrap();
-    let options = Options {
-        platform: Some(simulator()),
-        ..Options::default()
-    };
-    Experiment::from_document(document, &options).unwrap()
+fn of_spirt(samples: usize, model: [f64; 3], more: &[(&str, &str)]) -> Experiment {
+    let samples = samples.to_string();
+    let [parameters, flops, bytes] = model.map(|number| number.to_string());
+    let mut fields = vec![
+        ("dataset.samples", &*samples),
+        ("dataset.test", "0"),
+        ("models.0.parameters", &parameters),
+        ("models.0.flops_per_sample", &flops),
+        ("models.0.activation_bytes_per_sample", &bytes),
+        ("batch_size", "4"),
+        ("systems", "[spirt]"),
+    ];
+    fields.extend(more);
+    described::experiment(&fields, false)
 }
 
 /// Functions that an account's limit keeps from running at once are carried on from as many as
@@ -352,12 +360,9 @@ fn of_spirt(samples: usize, [parameters, flops, bytes]: [f64; 3]) -> Experiment 
 /// the answer names one, which is settled.
 #[test]
 fn a_fan_out_beyond_the_limit_is_carried_on() {
-    let experiment = of_spirt(28000, [20000.0, 5.0e+8, 1048576.0]);
-    let sites = places::sites(&["lambda-x86".to_owned()]).unwrap();
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let bench = bench(&sites, &stands, &prices);
-    let points = points::points(&experiment, &sites).unwrap();
+    let experiment = of_spirt(28000, [20000.0, 5.0e+8, 1048576.0], &[]);
+    let world = World::at(&["lambda-x86"], experiment);
+    let (bench, points) = (world.bench(), world.points());
     let wanted = |point: &&Point| {
         let row = &point.row;
         row.job.system == "spirt" && row.job.workers == 4 && row.memory_mb == 1769
@@ -365,19 +370,11 @@ fn a_fan_out_beyond_the_limit_is_carried_on() {
     let wanted: Vec<&Point> = points.iter().filter(wanted).collect();
     assert!(!wanted.is_empty());
     for point in wanted {
-        let what = text::describe(point, &sites[0]);
-        let whole = bench.whole(point, Draw(None)).unwrap().unwrap();
-        let short = bench.short(point, Draw(None)).unwrap().unwrap();
+        let (whole, short) = (whole(&bench, point).unwrap(), short(&bench, point).unwrap());
         assert!(!short.is_whole);
         let settled = bench.settled(point, &short).unwrap().unwrap();
-        for (found, tolerance) in [(&short, 0.25), (&settled, 0.05)] {
-            for (a, b) in [
-                (whole.price.seconds, found.price.seconds),
-                (whole.price.usd, found.price.usd),
-            ] {
-                assert!((a - b).abs() <= tolerance * a, "{what}: {a} and {b}");
-            }
-        }
+        near(&world.describe(point), &whole, &short, 0.25);
+        near(&world.describe(point), &whole, &settled, 0.05);
     }
 }
 
@@ -385,19 +382,18 @@ fn a_fan_out_beyond_the_limit_is_carried_on() {
 /// sooner: no figure is carried on from such a pair, which once gave a training of -83 seconds.
 #[test]
 fn no_figure_is_carried_on_from_a_longer_part_that_ends_sooner() {
-    let experiment = of_spirt(50000, [294912.0, 1.068e+10, 98850000.0]);
-    let names = ["lambda-x86", "lambda-x86-s3-express"].map(str::to_owned);
-    let sites = places::sites(&names).unwrap();
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let bench = bench(&sites, &stands, &prices);
-    let points = points::points(&experiment, &sites).unwrap();
-    let wanted =
-        |row: &epochcost_spec::rows::Row| row.job.workers == 64 && row.job.system == "spirt";
-    let mut compared = std::collections::BTreeSet::new();
-    for point in points.iter().filter(|point| wanted(&point.row)) {
-        let what = text::describe(point, &sites[point.site]);
-        let Ok(short) = bench.short(point, Draw(None)).unwrap() else {
+    let names = ["lambda-x86", "lambda-x86-s3-express"];
+    let experiment = of_spirt(50000, [294912.0, 1.068e+10, 98850000.0], &[]);
+    let world = World::at(&names, experiment);
+    let (bench, points) = (world.bench(), world.points());
+    let wanted = |point: &&Point| {
+        let job = &point.row.job;
+        job.workers == 64 && job.system == "spirt"
+    };
+    let mut compared = BTreeSet::new();
+    for point in points.iter().filter(wanted) {
+        let what = world.describe(point);
+        let Ok(short) = short(&bench, point) else {
             continue;
         };
         let rough = bench.rough(point, Draw(None)).unwrap().unwrap();
@@ -405,46 +401,34 @@ fn no_figure_is_carried_on_from_a_longer_part_that_ends_sooner() {
             panic!("{what} is possible");
         };
         for found in [&short, &rough] {
-            assert!(
-                found.price.seconds >= least.seconds,
-                "{what}: {found:?}, {least:?}"
-            );
-            assert!(found.price.usd >= least.usd, "{what}: {found:?}, {least:?}");
+            let price = found.price;
+            let is_above = price.seconds >= least.seconds && price.usd >= least.usd;
+            assert!(is_above, "{what}: {found:?}, {least:?}");
         }
         // The whole takes seconds: one size of each place has it.
         if compared.insert(point.site) {
-            let whole = bench.whole(point, Draw(None)).unwrap().unwrap();
+            let whole = whole(&bench, point).unwrap();
             let settled = bench.settled(point, &short).unwrap().unwrap();
             let ratio = settled.price.seconds / whole.price.seconds;
-            assert!(
-                (0.95..1.05).contains(&ratio),
-                "{what}: {settled:?}, {whole:?}"
-            );
+            let is_near = (0.95..1.05).contains(&ratio);
+            assert!(is_near, "{what}: {settled:?}, {whole:?}");
         }
     }
-    assert_eq!(compared.len(), sites.len());
+    assert_eq!(compared.len(), world.sites.len());
 }
 
 /// What is carried on from a few mini-batches is what the whole takes.
 #[test]
 fn partial_simulations_are_carried_on_to_the_whole() {
-    let (experiment, sites) = (experiment(6_400, 3), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let bench = bench(&sites, &stands, &prices);
-    for point in small_points(&experiment, &sites) {
-        let whole = bench.whole(&point, Draw(None)).unwrap();
-        let short = bench.short(&point, Draw(None)).unwrap();
-        let what = text::describe(&point, &sites[point.site]);
-        let (Ok(whole), Ok(short)) = (&whole, &short) else {
-            assert_eq!(whole.is_ok(), short.is_ok(), "{what}: {whole:?} {short:?}");
-            continue;
-        };
-        for (a, b) in [
-            (whole.price.seconds, short.price.seconds),
-            (whole.price.usd, short.price.usd),
-        ] {
-            assert!((a - b).abs() <= 0.02 * a, "{what}: {a} and {b}");
+    let world = World::few(experiment(6_400, 3));
+    let bench = world.bench();
+    for point in world.small_points() {
+        let what = world.describe(&point);
+        match (whole(&bench, &point), short(&bench, &point)) {
+            (Ok(whole), Ok(short)) => near(&what, &whole, &short, 0.02),
+            (whole, short) => {
+                assert_eq!(whole.is_ok(), short.is_ok(), "{what}: {whole:?} {short:?}")
+            }
         }
     }
 }
@@ -453,36 +437,19 @@ fn partial_simulations_are_carried_on_to_the_whole() {
 /// longer than the whole is simulated.
 #[test]
 fn epochs_of_several_rounds_are_carried_on() {
-    let mut experiment = of_spirt(6_400, [20_000.0, 5.0e+8, 1_048_576.0]);
-    for (field, value) in [("settings", "{rounds_per_epoch: 2}"), ("epochs", "24")] {
-        (experiment.document.set_option("test", field, value)).unwrap();
-    }
-    let options = Options {
-        platform: Some(simulator()),
-        ..Options::default()
-    };
-    let experiment = Experiment::from_document(experiment.document, &options).unwrap();
-    let sites = places::sites(&["lambda-x86".to_owned()]).unwrap();
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let bench = bench(&sites, &stands, &prices);
-    let points = points::points(&experiment, &sites).unwrap();
+    let fields = [("settings", "{rounds_per_epoch: 2}"), ("epochs", "24")];
+    let experiment = of_spirt(6_400, [20_000.0, 5.0e+8, 1_048_576.0], &fields);
+    let world = World::at(&["lambda-x86"], experiment);
+    let bench = world.bench();
     let mut compared = 0;
-    for point in &points {
+    for point in &world.points() {
         let job = &point.row.job;
         if job.workers != 4 || point.row.memory_mb != 1769 || bench.lengths(point).is_some() {
             continue;
         }
-        let what = text::describe(point, &sites[point.site]);
-        let whole = bench.whole(point, Draw(None)).unwrap().unwrap();
-        let short = bench.short(point, Draw(None)).unwrap().unwrap();
-        assert!(!short.is_whole, "{what}");
-        for (a, b) in [
-            (whole.price.seconds, short.price.seconds),
-            (whole.price.usd, short.price.usd),
-        ] {
-            assert!((a - b).abs() <= 0.02 * a, "{what}: {a} and {b}");
-        }
+        let (whole, short) = (whole(&bench, point).unwrap(), short(&bench, point).unwrap());
+        assert!(!short.is_whole, "{}", world.describe(point));
+        near(&world.describe(point), &whole, &short, 0.02);
         compared += 1;
     }
     assert!(compared > 0);
@@ -491,18 +458,16 @@ fn epochs_of_several_rounds_are_carried_on() {
 /// Every setting trains the samples, and one machine alone is among them.
 #[test]
 fn every_setting_shares_the_work() {
-    let (experiment, sites) = (experiment(2_560, 1), few_sites());
-    let points = points::points(&experiment, &sites).unwrap();
-    let asked = experiment.rows.iter().map(|row| work::samples(&row.job));
-    let asked = asked.max().unwrap();
+    let world = World::few(experiment(2_560, 1));
+    let points = world.points();
+    let rows = world.experiment.rows.iter();
+    let asked = rows.map(|row| work::samples(&row.job)).max().unwrap();
     for point in &points {
         let job = &point.row.job;
         let samples = work::samples(job);
         assert!(samples >= asked && samples < asked + job.workers * job.batch_size);
     }
-    let alone = points
-        .iter()
-        .filter(|point| alone::is_one_machine(&point.row));
+    let alone = (points.iter()).filter(|point| alone::is_one_machine(&point.row));
     // The places of instances, one of which has four GPUs.
     let devices: Vec<usize> = alone.map(|point| point.row.job.workers).collect();
     assert_eq!(devices, [1, 4, 1]);
@@ -512,18 +477,9 @@ fn every_setting_shares_the_work() {
 /// The figure that is shown is the median of the draws.
 #[test]
 fn ranges_hold_the_figures_that_they_are_of() {
-    let (experiment, sites) = (experiment(2_560, 2), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let points = small_points(&experiment, &sites);
-    let bench = bench(&sites, &stands, &prices);
-    let mut searched = Searched::of(&bench, points);
-    let all: Vec<usize> = (0..searched.points.len()).collect();
-    searched.simulate(&all).unwrap();
-    let possible: Vec<usize> = (all.into_iter())
-        .filter(|index| searched.figures(*index).is_some())
-        .collect();
-    searched.draw(&possible, decide::FEW).unwrap();
+    let world = World::few(experiment(2_560, 2));
+    let bench = world.bench();
+    let (searched, possible) = drawn(&bench, &world.small_points());
     let any = goal(Some(f64::INFINITY), None);
     for index in &possible {
         let stated = searched.choice(*index).unwrap();
@@ -536,25 +492,14 @@ fn ranges_hold_the_figures_that_they_are_of() {
                 let values = drawn.iter().map(of);
                 values.filter(|value| is(value, &shown)).count()
             };
-            let half = drawn.len() / 2;
-            assert!(
-                count(f64::le) >= half && count(f64::ge) >= half,
-                "{}",
-                choice.what
-            );
+            let is_median = count(f64::le).min(count(f64::ge)) >= drawn.len() / 2;
+            assert!(is_median, "{}", choice.what);
         };
-        holds(
-            choice.seconds_range.unwrap(),
-            choice.price.seconds,
-            |price| price.seconds,
-        );
-        holds(choice.usd_range.unwrap(), choice.price.usd, |price| {
-            price.usd
-        });
+        let (price, seconds, usd) = (choice.price, choice.seconds_range, choice.usd_range);
+        holds(seconds.unwrap(), price.seconds, |price| price.seconds);
+        holds(usd.unwrap(), price.usd, |price| price.usd);
         // Waiting for the slowest moves dollars beyond those at the stated values, and seconds less.
-        let faster = drawn
-            .iter()
-            .filter(|drawn| drawn.seconds <= stated.price.seconds);
+        let faster = (drawn.iter()).filter(|drawn| drawn.seconds <= stated.price.seconds);
         let share = faster.count() as f64 / drawn.len() as f64;
         assert!(share >= 0.05, "{}: {share}", choice.what);
     }
@@ -564,27 +509,14 @@ fn ranges_hold_the_figures_that_they_are_of() {
 /// goal by all of its draws, and nothing that does is better.
 #[test]
 fn the_answer_keeps_the_goal_and_nothing_that_does_is_better() {
-    let (experiment, sites) = (experiment(2_560, 2), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let points = small_points(&experiment, &sites);
-    let bench = bench(&sites, &stands, &prices);
-    let mut every = Searched::of(&bench, points.clone());
-    let all: Vec<usize> = (0..points.len()).collect();
-    every.simulate(&all).unwrap();
-    let possible: Vec<usize> = (all.into_iter())
-        .filter(|index| every.figures(*index).is_some())
-        .collect();
-    every.draw(&possible, decide::FEW).unwrap();
+    let world = World::few(experiment(2_560, 2));
+    let (bench, points) = (world.bench(), world.small_points());
+    let (every, possible) = drawn(&bench, &points);
     let price = |searched: &Searched<'_>, index: usize| searched.figures(index).unwrap().price;
     let mut answered = 0;
     for index in possible.iter().step_by(5) {
         let own = price(&every, *index);
-        for goal in [
-            goal(Some(own.seconds * 1.2), None),
-            goal(None, Some(own.usd * 1.2)),
-            goal(Some(own.seconds * 1.2), Some(own.usd * 1.2)),
-        ] {
+        for goal in goals(own.seconds * 1.2, own.usd * 1.2) {
             let mut searched = Searched::of(&bench, points.clone());
             let fits = searched.fits(|_| true);
             let decision = decide::decide(&mut searched, goal, &fits, decide::Depth::Other);
@@ -612,11 +544,8 @@ fn the_answer_keeps_the_goal_and_nothing_that_does_is_better() {
 /// keeps the goal is both faster and cheaper than the answer, and no row of the frontier than another.
 #[test]
 fn what_is_shown_decides() {
-    let (experiment, sites) = (experiment(2_560, 2), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let points = small_points(&experiment, &sites);
-    let bench = bench(&sites, &stands, &prices);
+    let world = World::few(experiment(2_560, 2));
+    let (bench, points) = (world.bench(), world.small_points());
     let silent = epochcost_spec::ui::Output {
         json: false,
         verbosity: -1,
@@ -632,7 +561,7 @@ fn what_is_shown_decides() {
         (Some(100.0), Some(0.02)),
     ] {
         let goal = goal(deadline_s, budget_usd);
-        let question = Question::of(&experiment, goal);
+        let question = Question::of(&world.experiment, goal);
         let mut searched = Searched::of(&bench, points.clone());
         let effort = Effort::new(&activity);
         let answer = Answer::of(&mut searched, goal, question, true, effort).unwrap();
@@ -672,16 +601,9 @@ fn what_is_shown_decides() {
 #[ignore = "minutes of simulation; run by hand"]
 fn the_said_chance_is_that_of_fresh_draws() {
     const FRESH: usize = 400;
-    let (experiment, sites) = (experiment(50_000, 1), places::sites(&[]).unwrap());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let points = points::points(&experiment, &sites).unwrap();
-    let bench = bench(&sites, &stands, &prices);
-    let unit = |n: u64| {
-        f64::from(epochcost_kernels::hash::unit_f32(
-            epochcost_kernels::hash::mix(7, n),
-        ))
-    };
+    let world = World::at(&[], experiment(50_000, 1));
+    let (bench, points) = (world.bench(), world.points());
+    let unit = |n: u64| f64::from(hash::unit_f32(hash::mix(7, n)));
     let mut missed = Vec::new();
     for pair in 0..10 {
         let seconds = 20.0 * 30f64.powf(unit(2 * pair));
@@ -704,10 +626,8 @@ fn the_said_chance_is_that_of_fresh_draws() {
         searched.draw(&[named], MANY).unwrap();
         let share = |searched: &Searched<'_>| {
             let drawn = searched.drawn_so_far(named);
-            (
-                decide::kept(goal, &drawn) as f64 / drawn.len() as f64,
-                drawn.len() as f64,
-            )
+            let of = drawn.len() as f64;
+            (decide::kept(goal, &drawn) as f64 / of, of)
         };
         let (said, of_said) = share(&searched);
         searched.draws = Draws::new(4711);
@@ -715,7 +635,7 @@ fn the_said_chance_is_that_of_fresh_draws() {
         let (fresh, of_fresh) = share(&searched);
         let variance = |p: f64, n: f64| p * (1.0 - p) / n;
         let error = (variance(said, of_said) + variance(fresh, of_fresh)).sqrt();
-        let what = text::describe(&searched.points[named], &sites[searched.points[named].site]);
+        let what = world.describe(&searched.points[named]);
         println!(
             "{}: {what}: said {said:.3}, fresh {fresh:.3}, two errors {:.3}, answer {}",
             goal.text(),
@@ -732,12 +652,10 @@ fn the_said_chance_is_that_of_fresh_draws() {
 /// A goal that allows more never has a worse answer.
 #[test]
 fn more_time_or_money_never_makes_the_answer_worse() {
-    let (experiment, sites) = (experiment(2_560, 2), few_sites());
-    let stands = experiment.simulation.clone().unwrap();
-    let prices = PriceBook::shipped().unwrap();
-    let points = small_points(&experiment, &sites);
+    let world = World::few(experiment(2_560, 2));
+    let points = world.small_points();
     let answer = |goal: Goal| {
-        let bench = bench(&sites, &stands, &prices);
+        let bench = world.bench();
         let mut searched = Searched::of(&bench, points.clone());
         let all = searched.fits(|_| true);
         let best = searched.whole_best(goal, &all).unwrap();

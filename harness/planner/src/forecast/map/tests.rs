@@ -1,20 +1,38 @@
-#![allow(clippy::unwrap_used)]
-
 use super::svg::between;
 use super::*;
 use crate::forecast::places::sites;
+use crate::testing::holds;
+
+fn two_hours() -> Goal {
+    Goal::parse(Some("2h"), None).unwrap().unwrap()
+}
+
+/// What is said of a map of four cells at places, with a model of one's own or without.
+fn asked<T>(places: &[&str], model: Option<&Path>, of: impl Fn(&MapRequest<'_>) -> T) -> T {
+    let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+    of(&MapRequest {
+        places: &places,
+        goal: two_hours(),
+        samples: 50_000,
+        cells: Some(2),
+        model,
+    })
+}
 
 /// A small map of few places.
 fn small() -> Map {
-    let places = ["lambda-x86", "aws-g4dn.xlarge", "aws-g6.12xlarge"].map(str::to_owned);
-    map(&MapRequest {
-        places: &places,
-        goal: Goal::parse(Some("2h"), None).unwrap().unwrap(),
-        samples: 50_000,
-        cells: Some(2),
-        model: None,
-    })
-    .unwrap()
+    let places = ["lambda-x86", "aws-g4dn.xlarge", "aws-g6.12xlarge"];
+    asked(&places, None, map).unwrap()
+}
+
+/// An experiment with a model of one's own, and a line of its own.
+fn own_text(model: &str, line: &str) -> String {
+    format!(
+        "schema: 1\nname: mine\nplatform: sim\n{line}dataset: {{samples: 1000, test: 0, \
+         bytes_per_sample: 3073}}\nmodels:\n  - {{name: {model}, parameters: 2000000, \
+         flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}}\nmodel: {model}\n\
+         workers: 4\nbatch_size: 64\nepochs: 1\nsystems: [scatterreduce]\n"
+    )
 }
 
 /// A model of one's own is a point with settings of its own.
@@ -22,44 +40,24 @@ fn small() -> Map {
 fn an_own_model_is_a_point() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("mine.yaml");
-    let text = "schema: 1\nname: mine\nplatform: sim\ndataset: {samples: 1000, test: 0, \
-                bytes_per_sample: 3073}\nmodels:\n  - {name: a<b, parameters: 2000000, \
-                flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}\nmodel: a<b\n\
-                workers: 4\nbatch_size: 64\nepochs: 1\nsystems: [scatterreduce]\n";
-    std::fs::write(&path, text).unwrap();
-    let places = ["aws-g4dn.xlarge".to_owned()];
-    let request = MapRequest {
-        places: &places,
-        goal: Goal::parse(Some("2h"), None).unwrap().unwrap(),
-        samples: 50_000,
-        cells: Some(2),
-        model: Some(&path),
+    let drawn = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        asked(&["aws-g4dn.xlarge"], Some(&path), map)
     };
-    let drawn = map(&request).unwrap();
-    let own = drawn.models.last().unwrap();
+    let text = own_text("a<b", "");
+    let with_own = drawn(&text).unwrap();
+    let own = with_own.models.last().unwrap();
     assert_eq!((own.model.as_str(), own.parameters), ("a<b", 2e6));
     // Its stated rate on a GPU decides its time there, and the map's rate what that amounts to.
     let known = own.own.as_ref().unwrap();
     assert_eq!(known.flops_per_sample, own.flops_per_sample);
-    assert!(
-        known
-            .cheapest
-            .as_ref()
-            .unwrap()
-            .what
-            .contains("aws-g4dn.xlarge")
-    );
-    assert!(
-        drawn
-            .sentences
-            .last()
-            .unwrap()
-            .starts_with("a<b: cheapest is one")
-    );
-    assert!(drawn.svg().contains("7 a&lt;b."));
+    let cheapest = known.cheapest.as_ref().unwrap();
+    assert!(cheapest.what.contains("aws-g4dn.xlarge"));
+    let last = with_own.sentences.last().unwrap();
+    assert!(last.starts_with("a<b: cheapest is one"));
+    assert!(with_own.svg().contains("7 a&lt;b."));
     // A file without such a model is refused.
-    std::fs::write(&path, text.replace("a<b\n", "lenet5\n")).unwrap();
-    assert!(map(&request).is_err());
+    assert!(drawn(&text.replace("a<b\n", "lenet5\n")).is_err());
 }
 
 /// An own model is placed under its experiment's simulation, and what cannot be had so is said.
@@ -67,56 +65,32 @@ fn an_own_model_is_a_point() {
 fn an_own_model_is_placed_with_its_client() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("mine.yaml");
-    let text = "schema: 1\nname: mine\nplatform: sim\nsimulation: {client: compiled}\n\
-                dataset: {samples: 1000, test: 0, bytes_per_sample: 3073}\nmodels:\n  - {name: mine, \
-                parameters: 2000000, flops_per_sample: 5.0e+8, activation_bytes_per_sample: \
-                1048576}\nmodel: mine\nworkers: 4\nbatch_size: 64\nepochs: 1\nsystems: \
-                [scatterreduce]\n";
-    let places = ["lambda-x86".to_owned()];
-    let drawn = |text: &str, places: &[String]| {
-        std::fs::write(&path, text).unwrap();
-        map(&MapRequest {
-            places,
-            goal: Goal::parse(Some("2h"), None).unwrap().unwrap(),
-            samples: 50_000,
-            cells: Some(2),
-            model: Some(&path),
-        })
+    let drawn = |client: &str, place: &str| {
+        let line = format!("simulation: {{client: {client}}}\n");
+        std::fs::write(&path, own_text("mine", &line)).unwrap();
+        asked(&[place], Some(&path), map)
     };
     let seconds = |map: &Map| {
         let own = map.models.last().unwrap().own.as_ref().unwrap();
         own.fastest.as_ref().unwrap().seconds
     };
-    let interpreted = text.replace("compiled", "interpreted");
-    let compiled = drawn(text, &places).unwrap();
-    let slower = drawn(&interpreted, &places).unwrap();
+    let compiled = drawn("compiled", "lambda-x86").unwrap();
+    let slower = drawn("interpreted", "lambda-x86").unwrap();
     assert!(seconds(&compiled) < seconds(&slower));
     assert_eq!(compiled.cells.len(), slower.cells.len());
-    assert!(
-        slower
-            .sentences
-            .last()
-            .unwrap()
-            .contains("(interpreted client)")
-    );
+    let last = slower.sentences.last().unwrap();
+    assert!(last.contains("(interpreted client)"));
     assert!(slower.misses[0].contains("(compiled client)"));
-    let refused = drawn(&interpreted, &["cloud-run-l4".to_owned()]).unwrap_err();
+    let refused = drawn("interpreted", "cloud-run-l4").unwrap_err();
     let said = "cloud-run-l4: its profile serverless-gpu describes no interpreted client";
-    assert!(refused.to_string().contains(said), "{refused}");
+    holds(refused, &[said]);
 }
 
 /// Changes are counted by kinds.
 #[test]
 fn a_map_moves_by_the_cells_that_change_their_kind() {
-    let places = ["lambda-x86", "lambda-x86-s3-express", "aws-g4dn.xlarge"].map(str::to_owned);
-    let moved = shifts(&MapRequest {
-        places: &places,
-        goal: Goal::parse(Some("2h"), None).unwrap().unwrap(),
-        samples: 50_000,
-        cells: Some(2),
-        model: None,
-    })
-    .unwrap();
+    let places = ["lambda-x86", "lambda-x86-s3-express", "aws-g4dn.xlarge"];
+    let moved = asked(&places, None, shifts).unwrap();
     let [same, rest @ ..] = moved.shifts.as_slice() else {
         panic!("no shifts");
     };
@@ -145,15 +119,10 @@ fn a_map_has_its_corners_and_the_papers_models() {
     let names: Vec<&str> = map.models.iter().map(|mark| mark.model.as_str()).collect();
     assert_eq!(names, MODELS);
     // Every model lies on the whole map.
+    let within = |axis: &[f64], value: f64| (axis[0]..=axis[8]).contains(&value);
     for mark in &map.models {
-        assert!(
-            (PARAMETERS[0]..=PARAMETERS[8]).contains(&mark.parameters),
-            "{mark:?}"
-        );
-        assert!(
-            (OPERATIONS[0]..=OPERATIONS[8]).contains(&mark.flops_per_sample),
-            "{mark:?}"
-        );
+        assert!(within(&PARAMETERS, mark.parameters), "{mark:?}");
+        assert!(within(&OPERATIONS, mark.flops_per_sample), "{mark:?}");
     }
 }
 
@@ -165,10 +134,9 @@ fn the_picture_stands_alone() {
     assert_eq!(svg.matches("<title>").count(), 1 + 2 * map.cells.len());
     assert!(!svg.contains("NaN") && !svg.contains("class=\"s\" x=\"inf"));
     for tag in ["g", "text", "svg", "defs", "pattern", "style"] {
-        let (opened, closed) = (format!("<{tag}"), format!("</{tag}>"));
-        let opened =
-            svg.matches(&format!("{opened} ")).count() + svg.matches(&format!("{opened}>")).count();
-        assert_eq!(opened, svg.matches(&closed).count(), "{tag}");
+        let count = |text: String| svg.matches(&text).count();
+        let opened = count(format!("<{tag} ")) + count(format!("<{tag}>"));
+        assert_eq!(opened, count(format!("</{tag}>")), "{tag}");
     }
     assert_eq!(svg, small().svg());
 }
@@ -195,9 +163,8 @@ fn names_and_dots_lie_apart() {
         };
         let tags = |start: &str| -> Vec<String> {
             let parts = svg.split(start).skip(1);
-            parts
-                .map(|part| part.split("</text>").next().unwrap().to_owned())
-                .collect()
+            let texts = parts.map(|part| part.split("</text>").next().unwrap());
+            texts.map(str::to_owned).collect()
         };
         let dots: Vec<(f64, f64)> = (tags("<circle").iter())
             .map(|tag| (attribute(tag, "cx"), attribute(tag, "cy")))
@@ -213,10 +180,8 @@ fn names_and_dots_lie_apart() {
             .collect();
         assert!(names.len() > 8, "{}", names.len());
         for (index, name) in names.iter().enumerate() {
-            assert!(
-                !dots.iter().any(|dot| svg::touches(*dot, *name)),
-                "{name:?}"
-            );
+            let touches = dots.iter().any(|dot| svg::touches(*dot, *name));
+            assert!(!touches, "{name:?}");
             let overlaps = |other: &svg::Area| {
                 let apart = |a: f64, a_size: f64, b: f64, b_size: f64| {
                     a + a_size <= b + 1e-6 || b + b_size <= a + 1e-6
@@ -248,7 +213,6 @@ fn best_at(model: &str) -> Cell {
     let points: Vec<Point> = points(&experiment, &sites).unwrap();
     let points: Vec<Point> = points.into_iter().filter(|p| is_tried(p, &sites)).collect();
     let bench = Bench::new(&sites, &stands, &prices, CostModel::Full);
-    let goal = Goal::parse(Some("2h"), None).unwrap().unwrap();
     let (parameters, operations) = match model {
         "smallest" => (PARAMETERS[0], OPERATIONS[0]),
         name => {
@@ -256,7 +220,7 @@ fn best_at(model: &str) -> Cell {
             (mark.parameters, mark.flops_per_sample)
         }
     };
-    cell(&bench, &points, goal, parameters, operations).unwrap()
+    cell(&bench, &points, two_hours(), parameters, operations).unwrap()
 }
 
 /// What the documents conclude from the map: one GPU alone is the cheapest for the models of
@@ -265,12 +229,8 @@ fn best_at(model: &str) -> Cell {
 fn one_gpu_is_the_cheapest_for_the_models_of_table_2() {
     for model in ["mobilenet", "resnet18"] {
         let cheapest = best_at(model).cheapest.unwrap();
-        assert_eq!(
-            cheapest.kind,
-            Kind::OneMachine,
-            "{model}: {}",
-            cheapest.what
-        );
+        let what = &cheapest.what;
+        assert_eq!(cheapest.kind, Kind::OneMachine, "{model}: {what}");
         assert_eq!(cheapest.place, "aws-g4dn.xlarge-spot", "{model}");
         assert!(!cheapest.is_uncertain, "{model}");
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use epochcost_judge::analysis::SLIGHTLY;
 use epochcost_judge::analysis::titles::model_title;
 use epochcost_spec::cost::CostModel;
 use epochcost_spec::cost::instances::gpus;
@@ -9,9 +10,18 @@ use epochcost_spec::format::{number, usd};
 
 use super::{Contender, is_alone, seconds, why_not};
 use crate::forecast::Forecast;
+use crate::forecast::rows::PlannedRow;
 
 /// Models and numbers of samples that are spoken of one by one; more models are counted.
 const NAMED: usize = 3;
+
+/// Returns a number of rows beside one that was named.
+fn more_rows(count: usize) -> String {
+    match count {
+        1 => "1 more row".to_owned(),
+        count => format!("{count} more rows"),
+    }
+}
 
 impl Forecast {
     /// Returns what the forecast comes to: where to train under the goal; without one, what
@@ -37,15 +47,18 @@ impl Forecast {
             0 => String::new(),
             rest => format!("; {rest} more models below"),
         };
-        let lines = [
-            ("Fastest", of(Self::fastest)),
-            ("Cheapest", of(Self::cheapest)),
-        ];
-        let lines = lines.into_iter().filter(|(_, text)| !text.is_empty());
-        let mut sentences: Vec<String> = lines
-            .map(|(word, text)| format!("{word} (simulated): {text}{rest}."))
-            .collect();
-        sentences.push(self.possible());
+        let mut sentences: Vec<String> = self.unranked.iter().cloned().collect();
+        if sentences.is_empty() {
+            let lines = [
+                ("Fastest", of(Self::fastest)),
+                ("Cheapest", of(Self::cheapest)),
+            ];
+            let lines = lines.into_iter().filter(|(_, text)| !text.is_empty());
+            sentences
+                .extend(lines.map(|(word, text)| format!("{word} (simulated): {text}{rest}.")));
+        }
+        sentences.extend(self.fewer_steps());
+        sentences.push(self.beyond_limits().unwrap_or_else(|| self.possible()));
         let rounded = self.samples_rounded.iter().take(NAMED);
         sentences.extend(rounded.map(|rounded| rounded.text.clone()));
         let on_cpu = self.rows.iter().filter(|row| row.cpu_for_gpu);
@@ -80,7 +93,11 @@ impl Forecast {
         let (best, rest) = order.split_first()?;
         let time = |one: &Contender<'_>| seconds(one.seconds);
         let next = rest.first().map_or_else(String::new, |next| {
-            format!("; next: {}, {}", next.row.name, time(next))
+            if next.seconds < best.seconds * SLIGHTLY {
+                format!("; it ties with {}", next.row.name)
+            } else {
+                format!("; next: {}, {}", next.row.name, time(next))
+            }
         });
         let basis = self.basis();
         Some(format!("{}, {}{basis}{next}", best.row.name, time(best)))
@@ -100,11 +117,18 @@ impl Forecast {
             usd(best.usd),
             self.basis()
         );
+        let (tied, behind) = match rest.first() {
+            Some(next) if next.usd < best.usd * SLIGHTLY => (Some(next), None),
+            next => (None, next),
+        };
+        if let Some(tied) = tied {
+            text.push_str(&format!("; it ties with {}", tied.row.name));
+        }
         let plain = order.iter().find(|one| is_alone(one.row));
         match plain {
             Some(plain) if plain.row.id == best.row.id => {
                 text.push_str(", which is the plain alternative");
-                if let Some(next) = rest.first() {
+                if let Some(next) = behind {
                     let factor = number(next.usd / best.usd);
                     text.push_str(&format!(
                         "; next: {}, {factor} times as much",
@@ -119,12 +143,58 @@ impl Forecast {
                 seconds(plain.seconds)
             )),
             None => {
-                if let Some(next) = rest.first() {
+                if let Some(next) = behind {
                     text.push_str(&format!("; next: {}, {}", next.row.name, usd(next.usd)));
                 }
             }
         }
         Some(text)
+    }
+
+    /// Returns which rows take fewer optimizer steps than the others, if some do: they train on the same
+    /// samples and learn less from them. One instance alone has its own mini-batches.
+    fn fewer_steps(&self) -> Option<String> {
+        let rows = || {
+            let rows = self.rows.iter().filter(|row| !is_alone(row));
+            rows.filter(|row| row.estimate.is_some())
+        };
+        let most = rows().map(|row| row.steps_per_epoch).max()?;
+        let mut fewer = rows().filter(|row| row.steps_per_epoch < most);
+        let (first, more) = (fewer.next()?, fewer.count());
+        let (name, steps) = (&first.name, first.steps_per_epoch);
+        let more = match more {
+            0 => String::new(),
+            more => format!(", {} fewer than {most}", more_rows(more)),
+        };
+        Some(format!(
+            "Optimizer steps per epoch differ: {name} takes {steps} where others take {most}{more}; an \
+             epoch is not the same training."
+        ))
+    }
+
+    /// Returns how many rows the platform would refuse if limits held.
+    fn beyond_limits(&self) -> Option<String> {
+        if self.simulation.limits {
+            return None;
+        }
+        let needs = |row: &PlannedRow| {
+            let (used, has) = (
+                row.estimate.as_ref()?.function_peak_memory_mb,
+                row.memory_mb?,
+            );
+            (used > has).then_some((used, has))
+        };
+        let mut over = self.rows.iter().filter_map(|row| Some((row, needs(row)?)));
+        let (first, (used, has)) = over.next()?;
+        let more = match over.count() {
+            0 => String::new(),
+            more => format!(" and {}", more_rows(more)),
+        };
+        Some(format!(
+            "Limits of functions are switched off; with them {}{more} would not be possible: it uses \
+             {used} of its {has} MB.",
+            first.name
+        ))
     }
 
     /// Returns how many rows are possible, and what keeps the first of the others from it.

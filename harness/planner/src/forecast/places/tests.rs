@@ -1,9 +1,6 @@
-#![allow(clippy::unwrap_used)]
-
-use epochcost_experiment::{Document, Experiment, Options};
-use epochcost_platform::simulator;
-
 use super::*;
+use crate::forecast::described;
+use crate::testing::{cases, holds};
 
 #[test]
 fn at_least_twelve_places_are_shipped_and_usable() {
@@ -25,15 +22,10 @@ fn at_least_twelve_places_are_shipped_and_usable() {
             assert!(site.hourly_usd(&book).unwrap() > 0.0, "{}", place.name);
             // Prices of two providers do not state it.
             let is_unstated = ["runpod-", "lambda-cloud-"];
-            let is_unstated = is_unstated
-                .iter()
-                .any(|start| place.name.starts_with(start));
-            assert_eq!(
-                site.instance_memory_mb(&book).is_none(),
-                is_unstated,
-                "{}",
-                place.name
-            );
+            let mut starts = is_unstated.iter();
+            let is_unstated = starts.any(|start| place.name.starts_with(start));
+            let memory_mb = site.instance_memory_mb(&book);
+            assert_eq!(memory_mb.is_none(), is_unstated, "{}", place.name);
         }
         let values = site.profile(Draw(None));
         let drawn = site.profile(Draw(Some(1)));
@@ -45,77 +37,43 @@ fn at_least_twelve_places_are_shipped_and_usable() {
 #[test]
 fn a_place_of_ones_own_needs_no_code() {
     let directory = tempfile::tempdir().unwrap();
-    let text = PLACES
-        .iter()
-        .find(|text| text.contains("name: aws-g4dn.xlarge\n"));
-    let text = text.unwrap().replace("aws-g4dn.xlarge", "mine");
     let file = directory.path().join("mine.yaml");
-    std::fs::write(&file, &text).unwrap();
-    let name = file.to_str().unwrap().to_owned();
-    let own = &sites(std::slice::from_ref(&name)).unwrap()[0];
-    assert_eq!(own.place.name, "mine");
+    let read = |text: String| {
+        std::fs::write(&file, text).unwrap();
+        sites(&[file.to_str().unwrap().to_owned()])
+    };
+    let mut shipped = PLACES.iter();
+    let text = shipped.find(|text| text.contains("name: aws-g4dn.xlarge\n"));
+    let text = text.unwrap().replace("aws-g4dn.xlarge", "mine");
+    assert_eq!(read(text.clone()).unwrap()[0].place.name, "mine");
     // A price per second is converted.
     let per_second = text.replace("unit: hour", "unit: second");
-    std::fs::write(&file, per_second.replace("usd: 0.526", "usd: 0.0001461111")).unwrap();
-    let priced = &sites(std::slice::from_ref(&name)).unwrap()[0];
-    let usd = priced.hourly_usd(&PriceBook::shipped().unwrap()).unwrap();
+    let priced = read(per_second.replace("usd: 0.526", "usd: 0.0001461111")).unwrap();
+    let usd = priced[0]
+        .hourly_usd(&PriceBook::shipped().unwrap())
+        .unwrap();
     assert!((usd - 0.526).abs() < 1e-6, "{usd}");
-    for (from, to, says) in [
-        ("hardware: t4", "hardware: t5", "t4"),
-        (
-            "profile: aws-us-east-1-2024",
-            "profile: aws",
-            "no platform profile `aws`",
-        ),
-        (
-            "host: instance",
-            "host: function",
-            "functions have no `instance_type`",
-        ),
-        ("schema: 1", "schema: 2", "version 1"),
-        ("devices: 1", "devices: 0", "1 or more"),
-        ("usd: 0.526", "usd: -1", "-1 is outside 0 to"),
-        ("unit: hour", "unit: request", "per hour"),
-        ("dimension: ec2/", "dimension: ec3/", "did you mean `ec2/`"),
-        (
-            "ec2/g4dn.xlarge",
-            "ec2/g4dn.xlrage",
-            "charged as `ec2/g4dn.xlarge`",
-        ),
-        (
-            "date: 2026-11-21, is",
-            "date: 2236-11-21, is",
-            "later than today",
-        ),
-        (
-            "prices:",
-            "constants: {instance.boots: {value: 1, date: x, source: x}}\nprices:",
-            "boots",
-        ),
-    ] {
-        std::fs::write(&file, text.replace(from, to)).unwrap();
-        let error = sites(std::slice::from_ref(&name)).unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
+    for ([from, to], says) in cases(&[
+        "hardware: t4 | hardware: t5 | t4",
+        "profile: aws-us-east-1-2024 | profile: aws | no platform profile `aws`",
+        "host: instance | host: function | functions have no `instance_type`",
+        "schema: 1 | schema: 2 | version 1",
+        "devices: 1 | devices: 0 | 1 or more",
+        "usd: 0.526 | usd: -1 | -1 is outside 0 to",
+        "unit: hour | unit: request | per hour",
+        "dimension: ec2/ | dimension: ec3/ | did you mean `ec2/`",
+        "ec2/g4dn.xlarge | ec2/g4dn.xlrage | charged as `ec2/g4dn.xlarge`",
+        "date: 2026-11-21, is | date: 2236-11-21, is | later than today",
+        "prices: | constants: {instance.boots: {value: 1, date: x, source: x}}\nprices: | boots",
+    ]) {
+        holds(read(text.replace(from, to)).unwrap_err(), &says);
     }
-    let error = sites(&["aws-g4dn.xlarg".to_owned()])
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("did you mean `aws-g4dn.xlarge`"), "{error}");
+    let error = sites(&["aws-g4dn.xlarg".to_owned()]).unwrap_err();
+    holds(error, &["did you mean `aws-g4dn.xlarge`"]);
 }
 
 fn stands(simulation: &str) -> Simulation {
-    let text = format!(
-        "schema: 1\nname: mine\nplatform: sim\nsimulation: {simulation}\ndataset: {{samples: 1000, \
-         test: 10, bytes_per_sample: 3073}}\nmodels:\n  - {{name: mine, parameters: 2000000, \
-         flops_per_sample: 5.0e+8, activation_bytes_per_sample: 1048576}}\nmodel: mine\nworkers: 4\n\
-         batch_size: 64\nepochs: 1\nsystems: [scatterreduce]\n"
-    );
-    let document = Document::parse(Path::new("mine.yaml"), text).unwrap();
-    let options = Options {
-        platform: Some(simulator()),
-        ..Options::default()
-    };
-    let experiment = Experiment::from_document(document, &options).unwrap();
+    let experiment = described::experiment(&[("simulation", simulation)], false);
     experiment.simulation.unwrap()
 }
 
@@ -144,32 +102,20 @@ fn places_stand_under_the_simulation_of_an_experiment() {
     assert_eq!(seconds, [0.5, 0.006, 0.5]);
     // Client: left out where it is not described, or refused where the place is named.
     let interpreted = stands("{client: interpreted}");
-    let error = laid(&names, &interpreted).err().unwrap().to_string();
     let said = "cloud-run-l4: its profile serverless-gpu describes no interpreted client";
-    assert!(error.contains(said), "{error}");
+    holds(laid(&names, &interpreted).err().unwrap(), &[said]);
     let all = laid(&[], &interpreted).unwrap();
     assert_eq!(all.left_out[0], said);
     let of_profile = |left: &String| left.contains("its profile serverless-gpu describes no");
     assert!(all.left_out.iter().all(of_profile), "{:?}", all.left_out);
-    assert_eq!(
-        all.sites.len() + all.left_out.len(),
-        sites(&[]).unwrap().len()
-    );
-    let client = |site: &Site| site.profile(Draw(None)).client;
-    assert!(
-        all.sites
-            .iter()
-            .all(|site| client(site) == Client::Interpreted)
-    );
+    let count = all.sites.len() + all.left_out.len();
+    assert_eq!(count, sites(&[]).unwrap().len());
+    for site in &all.sites {
+        assert_eq!(site.profile(Draw(None)).client, Client::Interpreted);
+    }
     // A machine that everything shares is no place.
-    let error = laid(&[], &stands("{profile: laptop}"))
-        .err()
-        .unwrap()
-        .to_string();
-    assert!(
-        error.contains("one machine that everything shares"),
-        "{error}"
-    );
+    let error = laid(&[], &stands("{profile: laptop}")).err().unwrap();
+    holds(error, &["one machine that everything shares"]);
 }
 
 /// Faster hardware shortens a step by its factor, and a draw stays in its range.

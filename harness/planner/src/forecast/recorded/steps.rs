@@ -292,8 +292,6 @@ impl Trial<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use epochcost_spec::profiles;
 
     use super::*;

@@ -108,8 +108,6 @@ fn constant([low, value, high]: [f64; 3], source: String, date: &str) -> Constan
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -549,9 +549,8 @@ fn early(status: ExitStatus, steps: usize, taken: usize, faults: &[String], log:
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
+    use crate::testing::{holds, lacks};
 
     fn reading(steps: usize) -> Reading {
         Reading::new(&Launch {
@@ -560,6 +559,15 @@ mod tests {
             steps,
             limit: Duration::from_secs(10),
         })
+    }
+
+    /// What has been read when lines have come, `;` between them.
+    fn read(lines: &str) -> Observed {
+        let mut reading = reading(100);
+        for line in lines.split(';') {
+            reading.takes(Instant::now(), line);
+        }
+        reading.observed
     }
 
     #[test]
@@ -587,10 +595,8 @@ mod tests {
         assert!(!reading.takes(at(5), "step seconds=4"));
         assert!(!reading.takes(at(9), "step seconds=4"));
         assert!(reading.takes(at(15), "step seconds=6"));
-        assert_eq!(
-            reading.observed.steps,
-            [[4.0, 0.0, 0.0, 0.0], [6.0, 0.0, 0.0, 0.0]]
-        );
+        let steps = [4.0, 6.0].map(|seconds| [seconds, 0.0, 0.0, 0.0]);
+        assert_eq!(reading.observed.steps, steps);
     }
 
     #[test]
@@ -613,46 +619,34 @@ mod tests {
     /// Two kinds alternate after the first step; of a third nothing was counted.
     #[test]
     fn operations_are_the_mean_of_kinds_as_often_as_they_were_seen() {
-        let mut reading = reading(100);
         let lines = "step seconds=9 kind=0 warm=1;work flops=999 samples=8 kind=0;\
                      step seconds=1 kind=1 warm=1;work flops=10 samples=8 kind=1;work flops=14 samples=8 kind=1;\
                      step seconds=1 kind=2;work flops=6 samples=4 kind=2;\
                      step seconds=1 kind=1;step seconds=1 kind=1;step seconds=4 kind=3";
-        for line in lines.split(';') {
-            reading.takes(Instant::now(), line);
-        }
+        let observed = read(lines);
         // Twice the time of one of a kind that was counted in one of two steps.
-        assert_eq!(reading.observed.beyond_counted(), Some(2.0));
-        assert_eq!(reading.observed.operations(), Some((10.5, Some(7.0))));
+        assert_eq!(observed.beyond_counted(), Some(2.0));
+        assert_eq!(observed.operations(), Some((10.5, Some(7.0))));
         assert_eq!(Observed::default().operations(), None);
     }
 
     #[test]
     fn operations_that_vary_are_known_as_far_as_their_sample_tells() {
         let error = |lines: &str| {
-            let mut reading = reading(100);
-            for line in lines.split(';') {
-                reading.takes(Instant::now(), line);
-            }
-            reading.observed.operations_error()
+            let first = "step seconds=1 kind=9 warm=1;";
+            read(&format!("{first}{lines}")).operations_error()
         };
         let step = |kind: u64, flops: f64| {
             format!("step seconds=1 kind={kind};work flops={flops} samples=2 kind={kind};")
         };
-        let first = "step seconds=1 kind=9 warm=1;";
         // Every step of its own size: a mean of 25 a sample, known to 2 x 12.9 / sqrt(4).
-        let sizes: String = (0..4)
-            .map(|n| step(n, f64::from(n as u32 + 1) * 20.0))
-            .collect();
-        let found = error(&format!("{first}{sizes}")).unwrap();
+        let sizes = [20.0, 40.0, 60.0, 80.0].into_iter().zip(0..);
+        let sizes: String = sizes.map(|(flops, kind)| step(kind, flops)).collect();
+        let found = error(&sizes).unwrap();
         assert!((found - 12.909_944 / 25.0).abs() < 1e-6, "{found}");
         // What a program does in turn is counted as often as it is seen.
-        assert_eq!(
-            error(&format!("{first}{}{}", step(0, 20.0), step(1, 60.0))),
-            None
-        );
-        let same: String = (0..5).map(|_| step(3, 20.0)).collect();
-        assert_eq!(error(&format!("{first}{same}")), Some(0.0));
+        assert_eq!(error(&(step(0, 20.0) + &step(1, 60.0))), None);
+        assert_eq!(error(&step(3, 20.0).repeat(5)), Some(0.0));
     }
 
     #[test]
@@ -673,10 +667,8 @@ mod tests {
             "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n".repeat(20);
         fs::write(&log, format!("Traceback\nKeyError: 'lr'\n{banner}")).unwrap();
         let failed = early(ExitStatus::from_raw(256), 0, 0, &[], &log).problem;
-        assert!(
-            failed.contains("KeyError") && !failed.contains("elastic"),
-            "{failed}"
-        );
+        holds(&failed, &["KeyError"]);
+        lacks(&failed, &["elastic"]);
         // One step is said to be too few, and not to be none.
         let ended = early(ExitStatus::from_raw(0), 0, 1, &[], &log);
         assert!(ended.remedy.contains("at least 7 steps"), "{ended:?}");

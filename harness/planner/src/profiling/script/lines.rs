@@ -303,11 +303,10 @@ fn number(text: &str, values: &BTreeMap<&str, &str>, name: &str) -> Result<Optio
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::{cases, holds};
 
     #[test]
     fn a_line_says_what_it_says() {
@@ -321,9 +320,10 @@ mod tests {
             ..Step::default()
         };
         assert_eq!(line("step seconds=0.5 samples=8 warm=1"), Line::Step(step));
+        let flops = 1e9;
         let work = |samples, kind| {
             Line::Work(Work {
-                flops: 1e9,
+                flops,
                 samples,
                 kind,
             })
@@ -332,10 +332,8 @@ mod tests {
         assert_eq!(line("work flops=1e9 samples=8 kind=2"), work(Some(8.0), 2));
         assert_eq!(line("note a = b"), Line::Note("a = b".into()));
         let reported = parse("rate process=12 flops_per_s=2").unwrap();
-        assert_eq!(
-            (reported.process, reported.line),
-            (Some(12), Line::Rate(2.0))
-        );
+        assert_eq!(reported.process, Some(12));
+        assert_eq!(reported.line, Line::Rate(2.0));
         let Line::Model(model) = line("model trainable=5 device_name=NVIDIA_T4") else {
             panic!()
         };
@@ -345,32 +343,22 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named() {
-        for (text, says) in [
-            ("steps seconds=1", "begins with none of begin, step"),
-            ("step second=1", "`second` is none of seconds"),
-            ("step 1", "is no NAME=VALUE"),
-            ("step seconds=-1", "`seconds` is no number"),
-            ("step seconds=nan", "`seconds` is no number"),
-            ("work", "has no `flops=`"),
-            (
-                "step seconds=0.01 seconds=5",
-                "`seconds` stands there twice",
-            ),
-            ("step seconds=0", "`seconds` is not above 0"),
-            ("step seconds=1e9", "at most 86400"),
-            ("step seconds=0.01 optimizer=5", "longer than the step"),
-            (
-                "model trainable=1e30",
-                "`trainable` is no number from 0 to 1e18",
-            ),
-            (
-                "step samples=99999999999",
-                "`samples` is no number from 0 to 1e7",
-            ),
-            ("begin process=x", "`process` is no number"),
-        ] {
-            let error = parse(text).unwrap_err();
-            assert!(error.contains(says), "{error}");
+        for ([text], says) in cases(&[
+            "steps seconds=1 | begins with none of begin, step",
+            "step second=1 | `second` is none of seconds",
+            "step 1 | is no NAME=VALUE",
+            "step seconds=-1 | `seconds` is no number",
+            "step seconds=nan | `seconds` is no number",
+            "work | has no `flops=`",
+            "step seconds=0.01 seconds=5 | `seconds` stands there twice",
+            "step seconds=0 | `seconds` is not above 0",
+            "step seconds=1e9 | at most 86400",
+            "step seconds=0.01 optimizer=5 | longer than the step",
+            "model trainable=1e30 | `trainable` is no number from 0 to 1e18",
+            "step samples=99999999999 | `samples` is no number from 0 to 1e7",
+            "begin process=x | `process` is no number",
+        ]) {
+            holds(parse(text).unwrap_err(), &says);
         }
     }
 

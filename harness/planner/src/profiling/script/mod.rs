@@ -330,7 +330,7 @@ impl ScriptPlan {
             }
         }
         let parent = out.parent().filter(|path| *path != Path::new(""));
-        probe(parent.unwrap_or(Path::new(".")))?;
+        probe(parent.unwrap_or(Path::new(".")), "--out")?;
         Ok(Self {
             command: request.command.to_vec(),
             batches,

@@ -180,8 +180,6 @@ impl Fitted {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
 
     use super::*;
@@ -198,18 +196,14 @@ mod tests {
     #[test]
     fn kinds_of_steps_count_as_often_as_they_were_seen() {
         let kind = |step: usize| u64::from(step.is_multiple_of(5));
-        let steps: Vec<f64> = (0..20)
-            .map(|step| [1.0, 3.0][kind(step) as usize])
-            .collect();
-        let mut observed = observed(&steps);
+        let steps = (0..20).map(|step| [1.0, 3.0][kind(step) as usize]);
+        let mut observed = observed(&steps.collect::<Vec<f64>>());
         observed.kinds = (0..20).map(kind).collect();
         observed.seen = [(0, 24.0), (1, 6.0)].into();
         let point = Point::of(&observed, 8, 1).unwrap();
-        assert!((point.step_s - 1.4).abs() < 1e-9, "{point:?}");
-        assert!(
-            (point.low_s - 1.4).abs() < 1e-9 && (point.high_s - 1.4).abs() < 1e-9,
-            "{point:?}"
-        );
+        for seconds in [point.step_s, point.low_s, point.high_s] {
+            assert!((seconds - 1.4).abs() < 1e-9, "{point:?}");
+        }
         // Where samples vary, the mean.
         observed.samples = vec![8.0, 2.0];
         let mean = Point::of(&observed, 5, 1).unwrap().step_s;
@@ -242,13 +236,8 @@ mod tests {
     #[test]
     fn intervals_are_those_of_the_sign_test() {
         let values = |count: u32| (1..=count).map(f64::from).collect::<Vec<_>>();
-        for (count, ranks) in [
-            (5, (1.0, 5.0)),
-            (6, (1.0, 6.0)),
-            (10, (2.0, 9.0)),
-            (20, (6.0, 15.0)),
-            (100, (40.0, 61.0)),
-        ] {
+        for (count, low, high) in [(5, 1, 5), (6, 1, 6), (10, 2, 9), (20, 6, 15), (100, 40, 61)] {
+            let ranks = (f64::from(low), f64::from(high));
             assert_eq!(interval(&values(count)), Some(ranks), "{count}");
         }
     }

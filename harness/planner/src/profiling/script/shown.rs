@@ -97,54 +97,37 @@ fn on_one_line(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::cases;
 
-    fn shown_of(words: &[&str]) -> String {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    /// A command line of words, between which there is one space.
+    fn shown_of(words: &str) -> String {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
         command_line(&words)
     }
 
     #[test]
     fn secrets_are_hidden_and_nothing_else_is() {
-        for (words, expected) in [
-            (
-                vec!["python", "t.py", "--token=abc"],
-                "python t.py '--token=***'",
-            ),
-            (
-                vec!["--api-key", "abc", "--lr", "0.1"],
-                "--api-key '***' --lr 0.1",
-            ),
-            (
-                vec!["env", "WANDB_API_KEY=abc", "sh"],
-                "env 'WANDB_API_KEY=***' sh",
-            ),
-            (
-                vec!["--db", "postgres://me:abc@host/x"],
-                "--db 'postgres://***@host/x'",
-            ),
-            (vec!["--login", "hf_abc"], "--login '***'"),
-            (vec!["--header", "Bearer abc"], "--header '***'"),
-            (vec!["--password", "--epochs", "3"], "--password --epochs 3"),
-            (vec!["--max-tokens", "512"], "--max-tokens 512"),
-            (
-                vec!["--tokenizer=gpt2", "--author", "x"],
-                "--tokenizer=gpt2 --author x",
-            ),
-            (
-                vec!["--mail", "https://host/a@b"],
-                "--mail https://host/a@b",
-            ),
-        ] {
-            assert_eq!(shown_of(&words), expected);
-            assert!(!shown_of(&words).contains("abc"));
+        for ([words, expected], _) in cases(&[
+            "python t.py --token=abc | python t.py '--token=***'",
+            "--api-key abc --lr 0.1 | --api-key '***' --lr 0.1",
+            "env WANDB_API_KEY=abc sh | env 'WANDB_API_KEY=***' sh",
+            "--db postgres://me:abc@host/x | --db 'postgres://***@host/x'",
+            "--login hf_abc | --login '***'",
+            "--password --epochs 3 | --password --epochs 3",
+            "--max-tokens 512 | --max-tokens 512",
+            "--tokenizer=gpt2 --author x | --tokenizer=gpt2 --author x",
+            "--mail https://host/a@b | --mail https://host/a@b",
+        ]) {
+            assert_eq!(shown_of(words), expected);
+            assert!(!shown_of(words).contains("abc"));
         }
+        let header = ["--header", "Bearer abc"].map(str::to_owned);
+        assert_eq!(command_line(&header), "--header '***'");
     }
 
     #[test]
     fn a_line_break_stays_within_its_word() {
-        assert_eq!(
-            shown_of(&["a", "b\nmodels: []\u{1b}"]),
-            r"a $'b\nmodels: []\u{1b}'"
-        );
+        let words = ["a", "b\nmodels: []\u{1b}"].map(str::to_owned);
+        assert_eq!(command_line(&words), r"a $'b\nmodels: []\u{1b}'");
     }
 }

@@ -75,8 +75,8 @@ fn refused(home: &Path, controller: &str, error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::testing::holds;
 
     #[test]
     fn groups_are_made_beside_the_harness() {
@@ -106,10 +106,9 @@ mod tests {
     #[test]
     fn a_group_of_others_is_told_with_a_remedy() {
         let gone = Path::new("/sys/fs/cgroup/no/such/group");
-        let why = enable(gone, "cpu").unwrap_err();
-        assert!(
-            why.contains("Delegate=yes") && why.contains("no/such"),
-            "{why}"
+        holds(
+            enable(gone, "cpu").unwrap_err(),
+            &["Delegate=yes", "no/such"],
         );
     }
 }

@@ -198,7 +198,6 @@ impl Confinement {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
     use group::hold;
     use std::path::PathBuf;
@@ -217,11 +216,8 @@ mod tests {
             .spawn()
             .expect("sleep is everywhere");
         let confinement = limits.confine(child.id(), 512).unwrap();
-        let paths: Vec<PathBuf> = confinement
-            .groups
-            .iter()
-            .map(|group| group.path().to_owned())
-            .collect();
+        let groups = confinement.groups.iter();
+        let paths: Vec<PathBuf> = groups.map(|group| group.path().to_owned()).collect();
         assert!(paths.iter().all(|path| path.exists()));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -154,7 +154,6 @@ pub(in super::super) fn bytes_in(directory: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

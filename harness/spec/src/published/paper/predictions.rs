@@ -98,9 +98,8 @@ fn what(text: &str) -> Option<What> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
+    use crate::testing::holds;
 
     use VerdictKind::{Differs, Holds, Open, RatherAgrees};
 
@@ -125,21 +124,17 @@ mod tests {
             ("8 to 12", Open, None, None),
         ] {
             let prediction = read(predicts).unwrap();
-            assert_eq!(
-                prediction.came_true(verdict, observed),
-                came_true,
-                "{predicts}"
-            );
+            let found = prediction.came_true(verdict, observed);
+            assert_eq!(found, came_true, "{predicts}");
         }
     }
 
     #[test]
     fn what_is_no_prediction_is_refused() {
         for predicts in ["open", "12 to 8", "8", "8 to many", "nan to 1"] {
-            let error = read(predicts).unwrap_err();
-            assert!(
-                error.contains("predictions.csv:2:8") && error.contains("LOW to HIGH"),
-                "{error}"
+            holds(
+                read(predicts).unwrap_err(),
+                &["predictions.csv:2:8", "LOW to HIGH"],
             );
         }
     }

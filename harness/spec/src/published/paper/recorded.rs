@@ -163,9 +163,8 @@ fn quoted(cell: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
+    use crate::testing::holds;
 
     const TEXT: &str = "experiment,claim,verdict,date,why\n\
                         a,\"s[x, y]\",agrees,2026-11-01,first\n\
@@ -182,12 +181,10 @@ mod tests {
         assert_eq!(recorded.verdict("a", "s[x, y]"), Some(VerdictKind::Agrees));
         assert_eq!(recorded.verdict("b", "s[x, y]"), None);
         assert_eq!(recorded.text(), TEXT);
-        let error = read(&TEXT.replace("differs", "reproduced"))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("verdicts.csv:4:5") && error.contains("rather_agrees"),
-            "{error}"
+        let wrong = TEXT.replace("differs", "reproduced");
+        holds(
+            read(&wrong).unwrap_err(),
+            &["verdicts.csv:4:5", "rather_agrees"],
         );
     }
 

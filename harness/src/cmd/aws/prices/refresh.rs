@@ -27,7 +27,7 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
             remedy: "name another file with --out".to_owned(),
         });
     }
-    probe_file(&args.out)?;
+    probe_file(&args.out, "--out")?;
     let refreshed = cloud.prices(&args.region, &old).await?;
     // Another region's price is no substitute.
     let is_same_region = args.region == old.region();
@@ -124,7 +124,6 @@ fn differences(new: &[Price], old: &PriceBook) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// One price that the API does not say for certain keeps nobody from the others.

@@ -3,8 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use epochcost_tensor_commands::velocity_key;
-use fred::types::Value;
+use redis_protocol::resp2::types::BytesFrame;
 
 use super::PlainTensors;
 use super::redis::{blob, with_keys};
@@ -61,8 +62,8 @@ impl LuaTensors {
     }
 
     /// Runs the script's command `name`; loads the script first if Redis does not have it.
-    async fn script(&self, name: &str, keys: &[String], more: Vec<Value>) -> Result<Value> {
-        let arguments = [vec![name.into()], more].concat();
+    async fn script(&self, name: &str, keys: &[String], more: Vec<Bytes>) -> Result<BytesFrame> {
+        let arguments = [vec![Bytes::copy_from_slice(name.as_bytes())], more].concat();
         let loaded = self.loaded().clone();
         let script = match loaded {
             Some(script) => script,
@@ -92,7 +93,12 @@ impl LuaTensors {
         Ok(name)
     }
 
-    async fn evaluate(&self, script: String, keys: &[String], more: Vec<Value>) -> Result<Value> {
+    async fn evaluate(
+        &self,
+        script: String,
+        keys: &[String],
+        more: Vec<Bytes>,
+    ) -> Result<BytesFrame> {
         let mut arguments = with_keys(
             vec![script.into(), keys.len().to_string().into()],
             keys.to_vec(),
@@ -108,7 +114,7 @@ impl LuaTensors {
         // A script in f64 would read the decimal text of an f32 as another number.
         let (name, settings) = operation.kind.words(|value| f64::from(value).to_string());
         let sent = sent.as_ref().map(blob).transpose()?;
-        let arguments = settings.into_iter().map(Value::from).chain(sent);
+        let arguments = settings.into_iter().map(Bytes::from).chain(sent);
         let velocity = velocity_key(&operation.target);
         let keys = [vec![operation.target, velocity], operation.sources].concat();
         let reply = self.script(name, &keys, arguments.collect());

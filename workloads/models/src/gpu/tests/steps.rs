@@ -1,6 +1,6 @@
 //! Whole training steps against the CPU's.
 
-use burn::backend::Autodiff;
+use burn_autodiff::Autodiff;
 
 use super::*;
 use crate::ModelInfo;

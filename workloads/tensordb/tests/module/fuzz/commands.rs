@@ -97,6 +97,11 @@ impl fmt::Display for Step {
     }
 }
 
+/// The words of a command.
+fn of(words: &[&[u8]]) -> Words {
+    words.iter().map(|word| word.to_vec()).collect()
+}
+
 /// Draws steps from a seed.
 pub struct Generator(u64);
 
@@ -164,14 +169,8 @@ impl Generator {
                 .flat_map(|_| (self.next() as u32).to_le_bytes())
                 .collect(),
             1 => {
-                let odd = [
-                    f32::NAN,
-                    f32::INFINITY,
-                    f32::NEG_INFINITY,
-                    -0.0,
-                    f32::MAX,
-                    1e-45,
-                ];
+                let infinite = f32::INFINITY;
+                let odd = [f32::NAN, infinite, -infinite, -0.0, f32::MAX, 1e-45];
                 (0..5).flat_map(|_| self.pick(&odd).to_le_bytes()).collect()
             }
             2..4 => {
@@ -309,20 +308,11 @@ impl Generator {
 
     /// A command of the table with any words behind it.
     fn nonsense(&mut self) -> Words {
-        let names = [
-            "TENSOR.SET",
-            "TENSOR.GET",
-            "TENSOR.GETRANGE",
-            "TENSOR.ACCUMULATE",
-            "TENSOR.MEAN",
-            "TENSOR.ROBUST",
-            "TENSOR.SGD",
-            "TENSOR.MEANSGD",
-            "TENSOR.JSONMEAN",
-        ];
-        let name = self.pick(&names);
+        let names = "SET GET GETRANGE ACCUMULATE MEAN ROBUST SGD MEANSGD JSONMEAN";
+        let names: Vec<&str> = names.split(' ').collect();
+        let name = format!("TENSOR.{}", self.pick(&names));
         let count = self.below(8);
-        self.words(name, |g| {
+        self.words(&name, |g| {
             (0..count)
                 .map(|_| match g.below(5) {
                     0 => g.key(),
@@ -354,57 +344,33 @@ impl Generator {
         };
         match self.below(9) {
             0 => Step::Translated {
-                module: vec![vec![b"PEXPIREAT".to_vec(), to.clone(), b"1".to_vec()]],
-                twin: vec![vec![b"DEL".to_vec(), to]],
+                module: vec![of(&[b"PEXPIREAT", &to, b"1"])],
+                twin: vec![of(&[b"DEL", &to])],
             },
             // Expired but still there when the next command meets it.
             1 => Step::Translated {
                 module: vec![
-                    vec![b"PEXPIRE".to_vec(), to.clone(), b"1".to_vec()],
-                    vec![b"DEBUG".to_vec(), b"SLEEP".to_vec(), b"0.003".to_vec()],
+                    of(&[b"PEXPIRE", &to, b"1"]),
+                    of(&[b"DEBUG", b"SLEEP", b"0.003"]),
                 ],
-                twin: vec![vec![b"DEL".to_vec(), to]],
+                twin: vec![of(&[b"DEL", &to])],
             },
-            2 | 3 => same(vec![b"PEXPIRE".to_vec(), to, b"100000000".to_vec()]),
-            4 => same(vec![b"PERSIST".to_vec(), to]),
-            5 => same(vec![b"DEBUG".to_vec(), b"RELOAD".to_vec()]),
-            6 => same(vec![b"MEMORY".to_vec(), b"USAGE".to_vec(), from]),
-            7 => same(
-                vec![b"COMMAND".to_vec(), b"GETKEYS".to_vec()]
-                    .into_iter()
-                    .chain(self.command())
-                    .collect(),
-            ),
+            2 | 3 => same(of(&[b"PEXPIRE", &to, b"100000000"])),
+            4 => same(of(&[b"PERSIST", &to])),
+            5 => same(of(&[b"DEBUG", b"RELOAD"])),
+            6 => same(of(&[b"MEMORY", b"USAGE", &from])),
+            7 => same([of(&[b"COMMAND", b"GETKEYS"]), self.command()].concat()),
             _ => {
-                let other: [Words; 4] = [
-                    vec![
-                        b"HSET".to_vec(),
-                        OTHER_KEY.to_vec(),
-                        b"f".to_vec(),
-                        b"v".to_vec(),
-                    ],
-                    vec![b"SADD".to_vec(), OTHER_KEY.to_vec(), b"m".to_vec()],
-                    vec![
-                        b"ZADD".to_vec(),
-                        OTHER_KEY.to_vec(),
-                        b"1".to_vec(),
-                        b"m".to_vec(),
-                    ],
-                    vec![
-                        b"XADD".to_vec(),
-                        OTHER_KEY.to_vec(),
-                        b"*".to_vec(),
-                        b"f".to_vec(),
-                        b"v".to_vec(),
-                    ],
+                let other: [&[&[u8]]; 4] = [
+                    &[b"HSET", OTHER_KEY, b"f", b"v"],
+                    &[b"SADD", OTHER_KEY, b"m"],
+                    &[b"ZADD", OTHER_KEY, b"1", b"m"],
+                    &[b"XADD", OTHER_KEY, b"*", b"f", b"v"],
                 ];
-                let made = other[self.below(4) as usize].clone();
+                let gone = of(&[b"DEL", OTHER_KEY]);
                 Step::Translated {
-                    module: vec![vec![b"DEL".to_vec(), OTHER_KEY.to_vec()], made],
-                    twin: vec![
-                        vec![b"DEL".to_vec(), OTHER_KEY.to_vec()],
-                        vec![b"RPUSH".to_vec(), OTHER_KEY.to_vec(), b"x".to_vec()],
-                    ],
+                    module: vec![gone.clone(), of(self.pick(&other))],
+                    twin: vec![gone, of(&[b"RPUSH", OTHER_KEY, b"x"])],
                 }
             }
         }

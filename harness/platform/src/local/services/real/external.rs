@@ -92,7 +92,6 @@ fn suits(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn read_with(name: &'static str, value: &'static str) -> Result<ExternalServers, String> {

@@ -154,7 +154,7 @@ pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
     Err(PlatformError::Lacks {
         what: format!("what `services: real` takes: {}", what.join("; ")),
         remedy: format!(
-            "{}; or use --services embedded, which takes nothing",
+            "{}; or run it with --services embedded, which takes nothing",
             remedies.join("; ")
         ),
     })
@@ -180,7 +180,7 @@ fn found_or_built(
     };
     found.map_err(|reason| PlatformError::Lacks {
         what: format!("{name}: {reason}"),
-        remedy: format!("name a built one in {variable}, or use --services embedded"),
+        remedy: format!("name a built one in {variable}, or run it with --services embedded"),
     })
 }
 

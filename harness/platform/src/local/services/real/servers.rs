@@ -339,18 +339,13 @@ mod tests {
 
     #[test]
     fn the_scheme_says_what_is_spoken() {
-        let address = |kind| spoken("redis://:secret@127.0.0.1:6379", kind);
-        assert_eq!(
-            address(TensorStoreKind::Module),
-            "redis://:secret@127.0.0.1:6379"
-        );
-        assert_eq!(
-            address(TensorStoreKind::Plain),
-            "redis+plain://:secret@127.0.0.1:6379"
-        );
-        assert_eq!(
-            address(TensorStoreKind::Lua),
-            "redis+lua://:secret@127.0.0.1:6379"
-        );
+        for (kind, scheme) in [
+            (TensorStoreKind::Module, "redis"),
+            (TensorStoreKind::Plain, "redis+plain"),
+            (TensorStoreKind::Lua, "redis+lua"),
+        ] {
+            let address = spoken("redis://:secret@127.0.0.1:6379", kind);
+            assert_eq!(address, format!("{scheme}://:secret@127.0.0.1:6379"));
+        }
     }
 }
