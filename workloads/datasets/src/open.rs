@@ -141,7 +141,7 @@ pub(crate) fn remedy(info: &DatasetInfo, dir: &Path) -> String {
     match info.origin {
         Origin::Published { url, .. } => {
             format!(
-                "`epochcost check EXPERIMENT --fetch` downloads it; or download {url} again and \
+                "let `epochcost check EXPERIMENT --fetch` download it, or download {url} again and \
                  unpack its files into {dir}"
             )
         }

@@ -114,12 +114,12 @@ impl Resource {
         if amount <= 0.0 {
             return;
         }
-        // Nobody leaves or takes anything of what has no end.
-        if self.0.capacity.is_infinite() {
-            let alone = nanoseconds(amount / cap).max(1);
-            let engine = &self.0.engine;
-            return engine.until(engine.now().saturating_add(alone)).await;
-        }
+        // Of what has no end nobody takes anything from others: seconds alone count, in one class.
+        let (amount, cap) = if self.0.capacity.is_infinite() {
+            (amount / cap, 1.0)
+        } else {
+            (amount, cap)
+        };
         Consume {
             shared: self.0.clone(),
             amount,
