@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use insta::assert_snapshot;
+
 use crate::support::{Scene, cases, holds, root};
 
 /// `epochcost dev completions bash | head -3` once ended in a panic.
@@ -45,6 +47,30 @@ fn an_error_is_json_where_results_are() {
     }
     // Without it, standard output stays empty.
     assert_eq!(scene.run("report no.yaml").ends(2).text(), "");
+}
+
+/// A name that a verb or an option once had is answered with what does it now.
+#[test]
+fn names_of_before_are_answered_with_those_of_today() {
+    let names = "map, validate, replay, artifact, data, prices, init, new, clean, completions, doctor --aws, \
+                 doctor --print-policy";
+    let scene = Scene::empty();
+    let said: String = names
+        .split(", ")
+        .map(|name| format!("{name}\n{}", scene.run(name).ends(2).shown()))
+        .collect();
+    assert_snapshot!(said);
+    // What they name is there.
+    for command in said
+        .split('`')
+        .filter_map(|part| part.strip_prefix("epochcost "))
+    {
+        let verbs = command
+            .split(' ')
+            .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+        let verbs: Vec<&str> = verbs.collect();
+        scene.run(&format!("{} --help", verbs.join(" "))).ends(0);
+    }
 }
 
 #[test]

@@ -470,7 +470,7 @@ fn lists_that_are_behind_are_waited_for() {
                 *at = Some(Instant::now());
             }
             if action == *listing && at.is_some_and(|at| at.elapsed().as_secs() < 3) {
-                return Fate::Empty(*list);
+                return Fate::Empty(list);
             }
         }
         Fate::Through

@@ -129,9 +129,9 @@ fn blocks(all: &[Column<'_>], width: usize) -> Vec<Vec<usize>> {
     let taken =
         |block: &[usize]| total(&block.iter().map(|place| &all[*place]).collect::<Vec<_>>());
     let mut blocks = vec![keys.clone()];
-    for place in keys.len()..all.len() {
+    for (place, column) in all.iter().enumerate().skip(keys.len()) {
         let is_full = blocks.last().is_some_and(|block| {
-            block.len() > keys.len() && taken(block) + GAP + all[place].width > width
+            block.len() > keys.len() && taken(block) + GAP + column.width > width
         });
         if is_full {
             blocks.push(keys.clone());
