@@ -183,7 +183,7 @@ mod tests {
         let (first, _) = said.split_once("; ").unwrap();
         let start = format!("Profile {DEFAULT} (interpreted client): on measured ");
         assert!(first.starts_with(&start));
-        holds(&first, &[&format!("({} sets)", larger.sets)]);
+        holds(first, &[&format!("({} sets)", larger.sets)]);
         let percent = larger.median_error.unwrap() * 100.0;
         let error = format!("median errors are {percent:.0} %");
         assert!(first.contains(&error), "{first}");
