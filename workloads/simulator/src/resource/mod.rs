@@ -114,7 +114,7 @@ impl Resource {
         if amount <= 0.0 {
             return;
         }
-        // Of what has no end nobody takes anything from others: seconds alone count, in one class.
+        // Without a limit users do not slow each other down: one class counts their seconds.
         let (amount, cap) = if self.0.capacity.is_infinite() {
             (amount / cap, 1.0)
         } else {
