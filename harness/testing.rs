@@ -1,4 +1,4 @@
-//! What the unit tests of the crates of this folder share: each takes this file in as a module of its own,
+//! What tests of the crates of this folder share: each takes this file in as a module of its own,
 //! of which it need not use all.
 #![allow(dead_code)]
 

@@ -51,5 +51,7 @@ mod reproduce;
 mod schemas;
 mod sim_platform;
 mod support;
+#[path = "../../testing.rs"]
+mod testing;
 mod validate;
 mod verbs;

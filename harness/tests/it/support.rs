@@ -1,12 +1,13 @@
 //! The program under test, in a directory of its own.
 
-use std::array::from_fn;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+pub use crate::testing::{cases, holds, lacks};
 
 /// A command that runs the program.
 pub fn program() -> Command {
@@ -212,35 +213,8 @@ pub fn shipped(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// Fails unless the text holds every word.
-#[track_caller]
-pub fn holds(text: &str, words: &[&str]) {
-    for word in words {
-        assert!(text.contains(word), "no {word:?} in:\n{text}");
-    }
-}
-
-/// Fails if the text holds one of the words.
-#[track_caller]
-pub fn lacks(text: &str, words: &[&str]) {
-    for word in words {
-        assert!(!text.contains(word), "{word:?} in:\n{text}");
-    }
-}
-
 /// The items of a list in JSON.
 #[track_caller]
 pub fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value[field].as_array().unwrap()
-}
-
-/// Cases of a table, a line each: its first parts, and the words that are said. ` | ` stands between them.
-pub fn cases<'a, const N: usize>(
-    lines: &'a [&'a str],
-) -> impl Iterator<Item = ([&'a str; N], Vec<&'a str>)> {
-    lines.iter().map(|line| {
-        let mut parts = line.split(" | ");
-        let first = from_fn(|_| parts.next().unwrap());
-        (first, parts.collect())
-    })
 }

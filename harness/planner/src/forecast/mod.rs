@@ -9,6 +9,7 @@ mod alone;
 mod answer;
 mod cloud;
 #[cfg(test)]
+#[path = "tests/described.rs"]
 mod described;
 mod epochs;
 mod estimate;
