@@ -75,8 +75,8 @@ fn rows_that_disagree_are_warned_of() {
     };
     let other = READ.replace("0.031", "0.2").replace("65536", "65000");
     let warning = ["times as much as their errors"];
-    holds(&said(&[READ, &other]), &warning);
-    lacks(&said(&[READ]), &warning);
+    holds(said(&[READ, &other]), &warning);
+    lacks(said(&[READ]), &warning);
 }
 
 /// The table that --probe prints is one that can be read once it is filled in.

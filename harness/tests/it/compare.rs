@@ -86,9 +86,9 @@ fn a_shaped_network_is_not_compared_with_one_that_is_left_as_it_is() {
     expected[0] = "not comparable";
     assert_eq!(words(&compared, "seconds_per_epoch"), expected);
     let row = &compared["rows"][0];
-    holds(&row["settings"].to_string(), &["network"]);
+    holds(row["settings"].to_string(), &["network"]);
     let networks = ["600 Mbit/s", "left as it is"];
-    holds(&row["metrics"].to_string(), &networks);
+    holds(row["metrics"].to_string(), &networks);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_program_may_fail_on_words() {
         ("undecided", 3, ""),
     ] {
         let ended = compare(&USUAL, &one, &format!("--fail-on {words}"));
-        holds(&ended.ends(code).message(), &[said]);
+        holds(ended.ends(code).message(), &[said]);
     }
 }
 
@@ -220,14 +220,14 @@ fn platforms_and_machines_are_never_mixed() {
         assert_eq!(words(&found, timed), ["not comparable"; 5], "{timed}");
     }
     assert_eq!(words(&found, "bytes"), ["same"; 5]);
-    holds(&reason(&found), &["local", "simulated"]);
+    holds(reason(&found), &["local", "simulated"]);
     let (cores, more) = (r#""cores": "#, r#""cores": 1"#);
     let found = compared(&USUAL, &edited(&SLOW, "machine.json", cores, more));
     assert_eq!(words(&found, "seconds_per_epoch"), ["not comparable"; 5]);
-    holds(&reason(&found), &["other machines"]);
+    holds(reason(&found), &["other machines"]);
     let (on, off) = (r#""enforced": true"#, r#""enforced": false"#);
     let found = compared(&USUAL, &edited(&USUAL, "machine.json", on, off));
-    holds(&reason(&found), &["limits"]);
+    holds(reason(&found), &["limits"]);
     let found = compared(&USUAL, &edited(&USUAL, "manifest.json", "abab", "cdcd"));
     assert_eq!(words(&found, "accuracy"), ["not comparable"; 5]);
 }

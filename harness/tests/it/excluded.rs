@@ -66,7 +66,7 @@ fn findings_that_options_take_away_are_neither_drawn_nor_judged() {
     assert!(!scene.has("without/draws.jsonl"));
     let summary = scene.value("without/summary.json");
     assert_eq!(items(&summary, "verdicts").len(), 0);
-    holds(&summary["excluded"][0]["why"].to_string(), &["findings=[]"]);
+    holds(summary["excluded"][0]["why"].to_string(), &["findings=[]"]);
 }
 
 /// A check of a row that the file itself does not have is the file's fault.

@@ -37,7 +37,7 @@ fn cut(scene: &Scene, file: &str, bytes: usize) {
 #[track_caller]
 fn refused(scene: &Scene, words: &[&str]) {
     let ended = scene.run("report --json run").ends(2);
-    holds(&ended.message(), words);
+    holds(ended.message(), words);
     let printed = ended.json();
     let fields: Vec<&String> = printed.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["error"], "a refused run has no figures");

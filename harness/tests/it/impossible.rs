@@ -104,8 +104,8 @@ fn a_setting_of_too_many_steps_is_refused_before_any_is_run() {
     };
     // Alone, a usage error. Beside others, one of the rows, and they run.
     let alone = run(too_much).ends(2);
-    holds(&alone.message(), &[&format!("error: {reason}")]);
+    holds(alone.message(), &[&format!("error: {reason}")]);
     let beside = run(&format!("{too_much}, allreduce")).ends(0);
     let line = format!("GPU baseline: infeasible: {reason}");
-    holds(&beside.text(), &[&line]);
+    holds(beside.text(), &[&line]);
 }

@@ -73,7 +73,7 @@ fn shipped_experiments_are_found_by_their_names() {
     }
     assert!(!listed.contains("not valid"), "{listed}");
     for named in ["smoke", "smoke.yaml", "experiments/smoke.yaml", names[2]] {
-        holds(&installed.text(&format!("check {named}")), &["rows"]);
+        holds(installed.text(&format!("check {named}")), &["rows"]);
     }
     // What lies beside experiments is found as well.
     let dry = installed.text("reproduce --dry-run");
@@ -201,7 +201,7 @@ fn a_new_system_is_the_documents_example() {
     assert_eq!(registry.replace(line, ""), support::shipped(REGISTRY));
     holds(&registry, &[&format!("{line}    ]\n")]);
     let place = "pub mod p2p_lambda;\npub(crate) mod pair_mean;\npub(crate) mod registry;";
-    holds(&checkout.read(MODULES), &[place]);
+    holds(checkout.read(MODULES), &[place]);
     for (first, last) in [("smoke", "ring"), ("mobilenet", "lifl")] {
         let list = checkout.read(&format!("experiments/{first}.yaml"));
         holds(&list, &[&format!("\n  - {last}\n  - pair_mean\n")]);

@@ -122,7 +122,7 @@ fn what_samples_are_rounded_to_is_said() {
             assert_eq!(rounded["asked"].to_string(), asked);
             assert_eq!(rounded["least"].to_string(), trained);
             assert_eq!(json["rows"][0]["samples"].to_string(), trained);
-            holds(&scene.text(&plan).replace('\n', " "), &said);
+            holds(scene.text(&plan).replace('\n', " "), &said);
         }
     }
     let exact = plan(EXPERIMENT, "");
@@ -188,7 +188,7 @@ fn compute_profiles_count_for_described_models() {
     let plain = scene.json("plan x.yaml --json");
     let planned = |with: &str| scene.run(&format!("plan x.yaml --compute {with}")).ends(0);
     let ended = planned("./steps.yaml --json");
-    lacks(&ended.message(), &["no row uses"]);
+    lacks(ended.message(), &["no row uses"]);
     let profiled = ended.json();
     assert_eq!(items(&profiled, "unused_compute").len(), 0);
     // Two hundred steps of 100 samples by one instance alone.
@@ -201,10 +201,10 @@ fn compute_profiles_count_for_described_models() {
     // Places take what was measured anywhere for the steps of their references, and say so.
     let answer = planned("./steps.yaml --deadline 2h --place aws-g4dn.xlarge");
     let taken = "measured, and taken as the steps of one vCPU";
-    holds(&answer.text(), &[taken]);
+    holds(answer.text(), &[taken]);
     let ended = planned("./other.yaml --json");
     let words = ["no row uses the compute profile measured-here"];
-    holds(&ended.message(), &words);
+    holds(ended.message(), &words);
     let unused = ended.json();
     assert_eq!(unused["unused_compute"][0]["profile"], "measured-here");
     assert_eq!(compute(&plain, 1), compute(&unused, 1));
@@ -219,7 +219,7 @@ fn settings_of_the_experiment_are_of_its_own_systems() {
     let question = "plan x.yaml --budget 5usd --place lambda-x86";
     let text = scene.text(question);
     assert!(text.contains("SPIRT") && !text.contains("sync s"), "{text}");
-    holds(&scene.text(&format!("{question} -v")), &["sync s"]);
+    holds(scene.text(&format!("{question} -v")), &["sync s"]);
 }
 
 /// A search for an answer honours what the experiment and its rows state of the platform.

@@ -102,8 +102,8 @@ fn what_only_stands_without_limits_is_said() {
     let scene = Scene::of("x.yaml", &small);
     let off = "--set simulation.limits=false";
     let words = ["with them AllReduce would not be possible: it uses 168 of its"];
-    holds(&scene.text(&format!("plan x.yaml {off}")), &words);
-    lacks(&scene.text("plan x.yaml"), &words);
+    holds(scene.text(&format!("plan x.yaml {off}")), &words);
+    lacks(scene.text("plan x.yaml"), &words);
     let long = "--set batches_per_worker=90 --set timeout_s=3";
     let run = scene.json(&format!("run x.yaml --platform sim --json {off} {long}"));
     let warnings = run["warnings"].to_string();
@@ -263,7 +263,7 @@ fn infeasible_settings_of_a_sweep_are_rows_that_name_the_limit() {
         "infeasible (memory): ",
         "64 MB is outside the sizes of a function",
     ];
-    holds(&scene.text(sweep), &words);
+    holds(scene.text(sweep), &words);
 }
 
 /// The smallest size is feasible, and one MB less is not.

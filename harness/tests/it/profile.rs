@@ -153,7 +153,7 @@ fn an_unchanged_training_is_profiled_and_planned() {
 
     // Its loader draws many more samples than an epoch's; it ends by steps that nothing names, so epochs
     // are asked for.
-    holds(&found["notes"].to_string(), &["draws 10000000000 of 6400"]);
+    holds(found["notes"].to_string(), &["draws 10000000000 of 6400"]);
     let asked = scene.run("plan mine-plan.yaml --json").ends(2).message();
     let problem = "nothing says how many epochs";
     holds(&asked, &["mine-plan.yaml:", problem, "--epochs N"]);
@@ -202,7 +202,7 @@ fn steps_that_differ_count_as_often_as_they_are_taken() {
         &scene,
         &format!("--out rollouts.yaml -- python3 '{script}' --rollouts"),
     );
-    holds(&found["warnings"].to_string(), &[warned]);
+    holds(found["warnings"].to_string(), &[warned]);
 }
 
 /// Samples are those of the loader whatever else is called, an evaluation is no part of a step, and the
@@ -225,12 +225,12 @@ fn what_is_no_training_is_taken_for_none() {
         "as the DataLoader hands out; Discriminator takes",
         "model.pt: the file that was there is put back",
     ];
-    holds(&found["notes"].to_string(), &notes);
+    holds(found["notes"].to_string(), &notes);
     assert_eq!(scene.read("model.pt"), "trained");
     let source = found["profile"]["models"][0]["source"].as_str().unwrap();
     holds(source, &["the program's own forward passes"]);
     let words = ["By args.epochs of hard.py.\nepochs: 40", "samples: 16,"];
-    holds(&scene.read("own-plan.yaml"), &words);
+    holds(scene.read("own-plan.yaml"), &words);
     // A graph is neither cut nor sampled: an epoch is a step, which a plan can train.
     let full = profiled(
         &scene,
@@ -244,7 +244,7 @@ fn what_is_no_training_is_taken_for_none() {
         "epochs: 40\n",
         "[gpu_baseline]",
     ];
-    holds(&scene.read("full-plan.yaml"), &words);
+    holds(scene.read("full-plan.yaml"), &words);
     let answer = scene.json("plan full-plan.yaml --json --deadline 2h --place aws-r5.large");
     let question = &answer["answer"]["question"];
     assert_eq!(question["steps_per_epoch"], 1, "{answer:#}");
@@ -270,7 +270,7 @@ fn a_line_of_any_bytes_is_a_note() {
         while true; do echo "step samples=$1 seconds=0.0$1" > "$EPOCHCOST_PROFILE_PIPE"; done"#;
     let arguments = format!("--batch 3,6 --out own.yaml -- sh -c '{script}' sh {{batch}}");
     let found = profiled(&Scene::empty(), &arguments);
-    holds(&found["notes"].to_string(), &["caf"]);
+    holds(found["notes"].to_string(), &["caf"]);
 }
 
 /// A program that takes six steps, fewer than are asked for.
@@ -286,7 +286,7 @@ fn a_program_that_fails_gives_no_profile() {
         ("exit 0", 0, ""),
     ] {
         let ended = profile(&scene, &format!("--out own.yaml -- sh -c '{SIX} {end}'"));
-        holds(&ended.ends(code).message(), &[status]);
+        holds(ended.ends(code).message(), &[status]);
         assert_eq!(scene.has("own.yaml"), code == 0);
     }
 }
@@ -412,7 +412,7 @@ fn a_program_reports_its_own_steps_on_the_pipe() {
     // No product of matrices was timed: the factor is said to be assumed.
     let carried = &found["profile"]["models"][0]["carried"];
     holds(carried["source"].as_str().unwrap(), &["assumed"]);
-    holds(&found["warnings"].to_string(), &["says nothing of GPUs"]);
+    holds(found["warnings"].to_string(), &["says nothing of GPUs"]);
     // Without a loader nothing knows an epoch.
     let asked = scene.run("plan own-plan.yaml --json").ends(2).message();
     let problem = "nothing says how many samples an epoch has, and how many";
@@ -432,7 +432,7 @@ fn two_lines_report_the_steps_of_any_python_program() {
     let found = profiled(&Scene::empty(), &arguments);
     assert_eq!(samples(&found), [5]);
     assert_eq!(found["profile"]["models"][0]["model"], "loop");
-    holds(&found["warnings"].to_string(), &["one batch size"]);
+    holds(found["warnings"].to_string(), &["one batch size"]);
 }
 
 /// A program that cannot be profiled ends the verb with the reason and its own last words.
@@ -444,7 +444,7 @@ fn a_program_without_steps_is_refused_with_its_output() {
         "--out own.yaml -- sh -c 'echo no such data; exit 3'",
     );
     let words = ["exit status: 3", "no such data", "0 counted steps"];
-    holds(&ended.ends(5).text(), &words);
+    holds(ended.ends(5).text(), &words);
     assert_eq!(fs::read_dir(scene.path()).unwrap().count(), 0);
 }
 

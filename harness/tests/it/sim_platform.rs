@@ -214,7 +214,7 @@ fn a_simulated_run_says_what_it_stands_on() {
     let scene = scene(CLAIMED);
     let ended = run(&scene, "run", "").ends(0);
     let stands = "Every figure is simulated. Profile aws-us-east-1-2024 (compiled client):";
-    holds(&ended.text(), &[stands]);
+    holds(ended.text(), &[stands]);
     let manifest = scene.value("run/manifest.json");
     assert_eq!(manifest["schema_version"]["minor"], SCHEMA_VERSION.minor);
     let record = &manifest["simulation"];
@@ -288,7 +288,7 @@ fn a_precision_is_named_wherever_its_row_is() {
     let summary = summary(&scene, "out");
     let precisions = [0, 1].map(|row| &summary["rows"][row]["precision"]);
     assert_eq!(precisions, [&Value::Null, &"bf16".into()]);
-    holds(&ended.text(), &["tuned, bf16"]);
-    holds(&ended.message(), &["changes no simulated time"]);
-    holds(&scene.read("out/report.md"), &["tuned, bf16"]);
+    holds(ended.text(), &["tuned, bf16"]);
+    holds(ended.message(), &["changes no simulated time"]);
+    holds(scene.read("out/report.md"), &["tuned, bf16"]);
 }

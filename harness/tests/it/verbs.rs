@@ -19,7 +19,7 @@ fn completions_survive_a_closed_pipe() {
         output.status.success() && output.stderr.is_empty(),
         "{output:?}"
     );
-    holds(&scene.text("dev completions bash"), &["appendix"]);
+    holds(scene.text("dev completions bash"), &["appendix"]);
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn help_groups_verbs_and_gives_examples() {
     let scene = Scene::empty();
     let groups = ["Train and plan:", "Reproduce the papers:"];
     let parts = [groups[0], groups[1], "Start with: epochcost run", "--wide"];
-    holds(&scene.text("--help"), &parts);
+    holds(scene.text("--help"), &parts);
     let examples = "Examples:\n  epochcost run smoke";
-    holds(&scene.text("run --help"), &[examples]);
+    holds(scene.text("run --help"), &[examples]);
 }
 
 /// "81.6 s" in a run of a second once looked like a mistake.

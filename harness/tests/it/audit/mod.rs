@@ -205,7 +205,7 @@ fn a_made_up_paper_is_audited() {
         "fast is fastest",
         "no figure isolates it",
     ];
-    holds(&scene.text("audit ./made-up"), &words);
+    holds(scene.text("audit ./made-up"), &words);
     // Damage names file, line and column.
     let readings = "third,§2,value,2,twice,slow takes 20 minutes,minutes[slow] = 20,\nfourth,§2,value,2,third,about 20,minutes[slow] ~ 20,\nreason,§2,cause,3,,";
     for (place, before, after, problem) in [
@@ -388,9 +388,9 @@ fn a_place_or_word_that_no_sentence_has_is_answered_with_those_there_are() {
     }
     // The places of other papers are none that was asked about.
     let told = |papers: &str| audit(&format!("{papers} --at nowhere")).ends(2).message();
-    lacks(&told("p2p"), &["4.2"]);
-    holds(&told("cost-performance"), &["4.2"]);
-    holds(&told("p2p cost-performance"), &["4.2", "V-B2"]);
+    lacks(told("p2p"), &["4.2"]);
+    holds(told("cost-performance"), &["4.2"]);
+    holds(told("p2p cost-performance"), &["4.2", "V-B2"]);
 }
 
 /// Of one paper they were once said twice in a sentence.
@@ -481,7 +481,7 @@ fn figures_of_the_authors_data_are_counted_apart() {
     assert!(!shown().contains("authors' data"));
     let marked = "keys: [k]\n    authors_data: true";
     replace(&scene, "paper.yaml", "keys: [k]", marked);
-    holds(&shown(), &["3 in its authors' data"]);
+    holds(shown(), &["3 in its authors' data"]);
     replace(
         &scene,
         "paper.yaml",

@@ -106,7 +106,7 @@ fn schedules_in_virtual_time_break_no_promise() {
     eprintln!("{faults}");
     let ended = scene.directory.end(&mut scene.command(&faults)).ends(0);
     holds(
-        &ended.message(),
+        ended.message(),
         &[&format!("seed {seed}: {count} schedules")],
     );
 }
@@ -179,7 +179,7 @@ fn broken_promises_are_seen_and_their_schedules_can_be_run() {
             seen.trial.faults = vec![times];
             change(&mut seen);
             let found = seen.broken(std::slice::from_ref(fault), whole);
-            holds(&found.unwrap(), &[says]);
+            holds(found.unwrap(), &[says]);
         }
         let mut told = whole.clone();
         told.trial.faults = vec![0];

@@ -275,7 +275,7 @@ async fn a_system_on_gpus_falls_back_only_where_it_may() {
         assert!(local.check_device(&plan.row).is_ok());
         plan.row.job.device = Device::Cuda;
         if let Err(error) = local.check_device(&plan.row) {
-            holds(&error.to_string(), &["the device cuda"]);
+            holds(error.to_string(), &["the device cuda"]);
         }
         plan.row.cpu_fallback = true;
         assert!(local.check_device(&plan.row).is_ok());

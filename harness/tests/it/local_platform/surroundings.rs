@@ -19,7 +19,7 @@ async fn a_workflow_tries_again_what_was_throttled() {
     let throttles = outcome.throttles.unwrap();
     assert!(throttles > 0);
     assert_eq!(outcome.transitions, unlimited.transitions + throttles);
-    holds(&outcome.warnings.concat(), &["throttled"]);
+    holds(outcome.warnings.concat(), &["throttled"]);
 }
 
 /// The published state machine has no `Retry`.

@@ -27,7 +27,7 @@ fn figures_and_tables_stand_alone() {
     // Every digit of the summary.
     let summary = scene.value("run/summary.json");
     let exact = summary["rows"][3]["figures"]["cost_full_usd"]["mean"].to_string();
-    holds(&read("table-summary.csv"), &[&exact]);
+    holds(read("table-summary.csv"), &[&exact]);
     let data = read("time-cost.csv");
     assert!(data.starts_with("name,origin,"), "{data}");
     holds(&data, &["SPIRT,measured,10,"]);
@@ -38,7 +38,7 @@ fn figures_and_tables_stand_alone() {
     let units = "name,part,value (bytes per worker and trial)";
     assert!(of_bytes.starts_with(units), "{of_bytes}");
     let units = ["(USD)", "(s)", "(MB)", "(bytes)", "(share)"];
-    holds(&heading("table-summary.csv"), &units);
+    holds(heading("table-summary.csv"), &units);
     let verdicts = read("table-verdicts.csv");
     let units = verdicts.lines().map(|line| {
         let unquoted: String = line.split('"').step_by(2).collect();
@@ -48,10 +48,10 @@ fn figures_and_tables_stand_alone() {
     assert_eq!(units[0], "unit");
     assert!(!units.contains(&String::new()), "{verdicts}");
     let words = ["\\toprule", "every system learns something"];
-    holds(&read("table-verdicts.tex"), &words);
+    holds(read("table-verdicts.tex"), &words);
     assert!(read("table-stages.md").starts_with("| system | fetch dataset |"));
     let id = summary["run_id"].as_str().unwrap();
-    holds(&read("CITATION.bib"), &[id]);
+    holds(read("CITATION.bib"), &[id]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ systems:
     assert!(!heading.contains("epoch"), "{heading}");
     let unlike = "No two rows of this run do the same work";
     let words = [unlike, "so that 1,000 samples are compared"];
-    holds(&scene.read("run/report.html"), &words);
+    holds(scene.read("run/report.html"), &words);
 }
 
 /// What compares systems at an accuracy names no winner among runs of which none learned anything,

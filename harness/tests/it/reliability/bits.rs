@@ -93,7 +93,7 @@ fn lines_of_another_run_are_refused() {
         panic!("invocations of another run went unseen");
     };
     let said = "in invocations.jsonl are of another run";
-    holds(&error.to_string(), &["trials.jsonl, line 1", said]);
+    holds(error.to_string(), &["trials.jsonl, line 1", said]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn every_changed_bit_of_a_reproduction_is_refused() {
     for bit in 0..8 * before.len() {
         flip_bit(&file, bit, &before);
         let error = Reproduction::read(directory.path()).unwrap_err();
-        holds(&error.to_string(), &["reproduction.json"]);
+        holds(error.to_string(), &["reproduction.json"]);
     }
 }
 

@@ -195,7 +195,7 @@ fn few_file_handles_are_no_panic() {
     let words = ["raise the limit with `ulimit -n`"];
     for handles in [4, 5, 6, 8, 10] {
         let ended = scene.shell(&format!("ulimit -n {handles}; exec \"$0\" {RUN}-{handles}"));
-        lacks(&ended.ends(1).says(&words).message(), &["panicked"]);
+        lacks(ended.ends(1).says(&words).message(), &["panicked"]);
     }
     // With a few more a trial begins, and its servers take no further connection.
     let text = SIZES
@@ -205,5 +205,5 @@ fn few_file_handles_are_no_panic() {
     let scene = Scene::of("sizes.yaml", &text);
     let options = "--trials 1 --set 'systems=[allreduce]'";
     scene.shell(&format!("ulimit -n 40; exec \"$0\" {RUN} {options}"));
-    holds(&scene.read("run/trials.jsonl"), &words);
+    holds(scene.read("run/trials.jsonl"), &words);
 }

@@ -23,7 +23,7 @@ fn a_full_disk_is_named_and_the_run_goes_on_with_room() {
         };
         ended.ends(0);
         for message in ["first", "again"] {
-            holds(&scene.read(message), &["No space left", "free some space"]);
+            holds(scene.read(message), &["No space left", "free some space"]);
         }
         scene.text("run sizes.yaml --out room --resume");
     }

@@ -68,7 +68,7 @@ fn more_correct_samples_than_there_are_are_refused() {
         panic!("it was read");
     };
     holds(
-        &error.to_string(),
+        error.to_string(),
         &["trials.jsonl, line", "samples correct"],
     );
 }

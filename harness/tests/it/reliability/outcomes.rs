@@ -35,8 +35,8 @@ fn training_that_diverges_is_an_outcome_with_its_step() {
     for evaluate in ["never", "every_epoch"] {
         let scene = Scene::of("sizes.yaml", &DIVERGES.replace("EVALUATE", evaluate));
         let ended = scene.run(RUN).ends(0);
-        holds(&ended.message(), &[diverged]);
-        holds(&ended.text(), &["1, 1 diverged"]);
+        holds(ended.message(), &[diverged]);
+        holds(ended.text(), &["1, 1 diverged"]);
         let trials = scene.read("run/trials.jsonl");
         let trial: Value = trials.lines().next().unwrap().parse().unwrap();
         let place = (&trial["diverged"], &trial["diverged_batch"]);
@@ -53,7 +53,7 @@ fn training_that_diverges_is_an_outcome_with_its_step() {
         }
         assert_eq!(summary["verdicts"][0]["verdict"], "holds");
         for page in ["run/report.md", "run/report.html"] {
-            holds(&scene.read(page), &[diverged, "1, 1 diverged"]);
+            holds(scene.read(page), &[diverged, "1, 1 diverged"]);
         }
     }
 }
@@ -70,7 +70,7 @@ fn an_accuracy_over_a_part_of_the_split_says_so() {
     );
     scene.text(RUN);
     let said = "the accuracy after epoch 2 is that over 34 of 50 test samples";
-    holds(&scene.read("run/report.md"), &[said]);
+    holds(scene.read("run/report.md"), &[said]);
 }
 
 const RETRIES: &str = r#"[
@@ -114,7 +114,7 @@ fn functions_that_were_called_again_are_counted() {
     let warnings = analysis.warnings();
     assert!(warnings.iter().any(|known| known.text.contains(warning)));
     let done = "done; 2 functions failed and were called again";
-    holds(&scene.read("report.md"), &[done]);
+    holds(scene.read("report.md"), &[done]);
     let mean_over_trials = analysis.summary.verdicts[0].observed;
     assert_eq!(mean_over_trials, Some(1.0));
 }
@@ -225,7 +225,7 @@ fn training_that_diverges_has_no_loss_and_takes_that_of_its_row() {
     let drawn = row.by_epoch(|epoch| epoch.train_loss);
     assert_eq!(drawn.len(), 1, "{drawn:?}");
     epochcost_report::write(&run, &analysis).unwrap();
-    holds(&scene.read("report.md"), &["| diverged |"]);
+    holds(scene.read("report.md"), &["| diverged |"]);
 }
 
 /// Worker 1's replica is better: accuracy, the time to it and what is printed are worker 0's.

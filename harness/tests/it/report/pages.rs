@@ -74,7 +74,7 @@ fn the_page_stands_alone_and_escapes_what_it_shows() {
         assert_eq!(charts, 7 + 5, "seven of all rows, and a timeline of each");
     }
     let escaped = r"at &lt;epoch 1 \| batch 2&gt;";
-    holds(&reported.read("report.md"), &[escaped]);
+    holds(reported.read("report.md"), &[escaped]);
 }
 
 /// A link in a claim or a description stays text: nothing in a report leads anywhere.

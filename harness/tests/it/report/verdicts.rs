@@ -75,5 +75,5 @@ fn checks_are_one_line_and_no_reproductions() {
     let printed = reported.terminal();
     assert_eq!(printed.matches("checks hold").count(), 1, "{printed}");
     let overview = reported.scene.run("report . --out overview");
-    holds(&overview.text(), &["tests no published statement"]);
+    holds(overview.text(), &["tests no published statement"]);
 }
