@@ -7,7 +7,7 @@ use bytes::Bytes;
 use redis_protocol::resp2::types::BytesFrame;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::wire::{Failure, Wire};
+use super::wire::{Asked, Failure, Wire};
 use crate::endpoint::Endpoint;
 use crate::{ChannelError, Payload, Result};
 
@@ -50,6 +50,41 @@ impl Connection {
         self.address.endpoint.options.timeout
     }
 
+    /// Sends one command.
+    pub(super) fn start(&self, command: &'static str, arguments: Vec<Bytes>) -> Asked {
+        self.wire.start(command, arguments)
+    }
+
+    /// Waits for the reply to a command that was started, for `longer` beyond the time-out of the
+    /// endpoint.
+    pub(super) async fn reply(
+        &self,
+        command: &'static str,
+        asked: &mut Asked,
+        longer: Duration,
+    ) -> Result<BytesFrame> {
+        let limit = self.limit() + longer;
+        match timeout(limit, self.wire.reply(asked)).await {
+            Ok(reply) => reply.map_err(|failure| self.address.error(command, failure)),
+            Err(_) => Err(self.address.silent(command, limit)),
+        }
+    }
+
+    /// Sends nothing more, and returns the reply to a command if it was on its way.
+    pub(super) async fn end(self, asked: Asked) -> Option<BytesFrame> {
+        let limit = self.limit();
+        timeout(limit, self.wire.end(asked)).await.ok().flatten()
+    }
+
+    /// Sends one command and waits for its reply.
+    pub(super) async fn call(
+        &self,
+        command: &'static str,
+        arguments: Vec<Bytes>,
+    ) -> Result<BytesFrame> {
+        self.call_for(command, arguments, Duration::ZERO).await
+    }
+
     /// Sends one command and waits for its reply, for `longer` beyond the time-out
     /// of the endpoint.
     pub(super) async fn call_for(
@@ -72,15 +107,6 @@ impl Connection {
                 Err(_) => return Err(self.address.silent(command, limit)),
             }
         }
-    }
-
-    /// Sends one command and waits for its reply.
-    pub(super) async fn call(
-        &self,
-        command: &'static str,
-        arguments: Vec<Bytes>,
-    ) -> Result<BytesFrame> {
-        self.call_for(command, arguments, Duration::ZERO).await
     }
 
     /// Returns the error for a reply of an unexpected type.
