@@ -3,7 +3,7 @@
 
 use epochcost_platform::{Figures, Site, figures_of, site_of};
 use epochcost_record::Manifest;
-use epochcost_spec::claims::{Claim, ClaimKind, Estimate, Metric};
+use epochcost_spec::claims::{Claim, ClaimKind, Estimate, Metric, VerdictKind};
 use epochcost_spec::format;
 
 use super::names::names;
@@ -85,14 +85,20 @@ pub fn told<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
         let ratio = ratio.map_or(String::new(), |ratio| {
             format!("{}×, ", format::number(ratio))
         });
-        let draws = verdict.draws.as_ref().map_or(String::new(), |draws| {
-            if draws.agree == draws.draws {
-                " in all draws".to_owned()
-            } else {
-                format!(" in {} of draws", format::percent(draws.share))
-            }
-        });
-        format!("{}: {ratio}{}{draws}.", verdict.claim, verdict.verdict)
+        let (claim, kind) = (&verdict.claim, verdict.verdict);
+        let Some(draws) = &verdict.draws else {
+            return format!("{claim}: {ratio}{kind}.");
+        };
+        let word = match kind {
+            VerdictKind::Holds => String::new(),
+            _ => format!("{kind}: "),
+        };
+        let share = if draws.agree == draws.draws {
+            "all".to_owned()
+        } else {
+            format!("{} of", format::percent(draws.share))
+        };
+        format!("{claim}: {ratio}{word}holds in {share} draws.")
     };
     findings.map(sentence).collect()
 }

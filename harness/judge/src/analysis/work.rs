@@ -349,7 +349,9 @@ fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Conte
     };
     let drawn_of = |metric, target, divisor: f64| -> Vec<Option<f64>> {
         let values = agreement::values(row, (metric, target)).unwrap_or_default();
-        let each = values.iter().map(|value| value.map(|value| value / divisor));
+        let each = values
+            .iter()
+            .map(|value| value.map(|value| value / divisor));
         each.collect()
     };
     let drawn = match target {
