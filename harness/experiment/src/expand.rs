@@ -5,7 +5,7 @@ use epochcost_spec::suggest::did_you_mean;
 use epochcost_spec::yaml::overrides::{assign, system_entry};
 
 use super::begun;
-use super::document::{Document, Entry, Node, Origin, Value, join};
+use super::document::{Document, Entry, Node, Origin, Place, Value, join};
 use super::error::ExperimentError;
 use super::schema;
 
@@ -37,6 +37,7 @@ pub fn expand(document: &Document) -> Result<Vec<RawRow>, ExperimentError> {
     let root = &document.root;
     let axes = axes(document)?;
     let combinations = combinations(document, &axes)?;
+    refuse_unused(document, &axes)?;
     let mut rows = Vec::new();
     for entry in systems(document)? {
         let entry = system_entry(entry);
@@ -170,6 +171,31 @@ fn combinations<'a>(
             .collect();
     }
     Ok(combinations)
+}
+
+/// An option that gives a field of all rows would be dropped without a word where each row has its
+/// own value, by the sweep or by its system.
+fn refuse_unused(document: &Document, axes: &[Axis<'_>]) -> Result<(), ExperimentError> {
+    let is_option = |node: &&Node| matches!(node.origin.place, Place::Option(_));
+    for axis in axes {
+        let mut segments = axis.path.split('.');
+        let given = segments.try_fold(&document.root, |node, segment| node.get(segment));
+        if let Some(given) = given.filter(is_option) {
+            let problem = format!("`{}` is swept: no row has this value", axis.path);
+            let remedy = format!("give the sweep's values: --set sweep.{}=[A,B]", axis.path);
+            return Err(document.error(given.origin.clone(), problem, remedy));
+        }
+    }
+    let entries: Vec<Node> = systems(document)?.iter().map(system_entry).collect();
+    for field in schema::common_fields() {
+        let given = document.root.get(field).filter(is_option);
+        if let Some(given) = given.filter(|_| entries.iter().all(|own| own.get(field).is_some())) {
+            let problem = format!("each system has its own `{field}`: no row has this value");
+            let remedy = format!("give all of them this one: --set 'systems.*.{field}=VALUE'");
+            return Err(document.error(given.origin.clone(), problem, remedy));
+        }
+    }
+    Ok(())
 }
 
 /// A value of one system's own would be swept away without a word.

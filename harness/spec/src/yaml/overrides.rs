@@ -66,7 +66,9 @@ impl Document {
                 .iter()
                 .any(|one| one.path.starts_with(SWEEP));
             let remedy = if is_swept {
-                format!("leave one of them out; a sweep takes all values: --sweep {field}=A,B")
+                format!(
+                    "leave one of them out; a sweep takes all values: --set {SWEEP}{field}=[A,B]"
+                )
             } else {
                 "leave one of them out".to_owned()
             };
