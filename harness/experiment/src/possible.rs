@@ -125,12 +125,7 @@ impl Checker<'_> {
             }
             _ => field,
         };
-        self.error(
-            fields,
-            field,
-            format!("the system cannot run this row: {error}"),
-            remedy,
-        )
+        self.error(fields, field, error.to_string(), remedy)
     }
 
     /// Refuses a system whose workers connect to each other where they cannot.
