@@ -181,7 +181,7 @@ simulation:
     run(&scene, "run", "").ends(0);
     let answer = summary(&scene, "run")["answer"]["cheapest"].to_string();
     holds(&answer, &["Cheapest: four on 4 × g4dn.xlarge"]);
-    lacks(&answer, &["ties"]);
+    lacks(&answer, &["no clear lead"]);
 }
 
 #[test]

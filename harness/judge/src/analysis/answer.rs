@@ -173,7 +173,7 @@ fn tie(best: &[&Contender]) -> Option<String> {
         more => format!(" and {more} more"),
     };
     let name = &one.name;
-    Some(format!("it ties with {name}{more}"))
+    Some(format!("no clear lead over {name}{more}"))
 }
 
 /// Returns the sentence on the only row.
