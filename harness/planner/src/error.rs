@@ -82,11 +82,20 @@ impl Error {
         }
     }
 
+    /// Returns the error of a price that the price book does not have.
+    pub(crate) fn no_price(none: impl ToString) -> Self {
+        Self::Lacks {
+            what: none.to_string(),
+            remedy: "plan with a price book that has it: --prices FILE".to_owned(),
+        }
+    }
+
     /// Returns the exit code that it ends with.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Experiment(_) | Self::Usage { .. } | Self::Audit(_) => Exit::Usage,
-            Self::Dataset(_) => Exit::Usage,
+            Self::Experiment(_) | Self::Dataset(_) | Self::Usage { .. } | Self::Audit(_) => {
+                Exit::Usage
+            }
             Self::Io { source, .. } if closed(source).is_some() => Exit::Usage,
             Self::Results(error) if error.is_usage() => Exit::Usage,
             Self::Results(_) | Self::Io { .. } => Exit::Internal,

@@ -2,11 +2,10 @@
 //! which trains the same samples and exchanges nothing.
 
 use epochcost_experiment::{Document, Experiment, Options};
-use epochcost_platform::simulator;
 use epochcost_spec::rows::Row;
 use epochcost_systems::{Host, Launch, find};
 
-use super::work;
+use super::{on_simulator, quoted, work};
 use crate::error::Error;
 
 /// System that trains on one instance; with one worker, it exchanges nothing.
@@ -37,10 +36,9 @@ pub(super) fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
     for setting in settings {
         let document = document(&experiment.document, &setting, several)?;
         let options = Options {
-            platform: Some(simulator()),
             prices: experiment.prices.clone(),
             keeps_impossible: true,
-            ..Options::default()
+            ..on_simulator()
         };
         rows.extend(Experiment::from_document(document, &options)?.rows);
     }
@@ -60,14 +58,11 @@ pub(super) fn is_one_machine(row: &Row) -> bool {
 /// Returns whether a row is one function that runs from the start to the end, and has none to
 /// exchange with.
 pub(super) fn is_one_function(row: &Row) -> bool {
-    let Some(system) = find(&row.job.system) else {
-        return false;
-    };
-    let Ok(bound) = system.bind(&row.job) else {
-        return false;
-    };
-    let on_functions = system.deployment().worker_host() == Host::Function;
-    on_functions && matches!(bound.launch(), Launch::Workers(workers) if workers.len() == 1)
+    find(&row.job.system).is_some_and(|system| {
+        let on_functions = system.deployment().worker_host() == Host::Function;
+        let launch = system.bind(&row.job).map(|bound| bound.launch());
+        on_functions && matches!(launch, Ok(Launch::Workers(workers)) if workers.len() == 1)
+    })
 }
 
 fn settings(experiment: &Experiment) -> Vec<Setting> {
@@ -112,12 +107,10 @@ fn document(from: &Document, setting: &Setting, several: bool) -> Result<Documen
     for field in fields {
         document.root.remove(field);
     }
-    let name = if several {
-        format!("{NAME}-{}-b{}", setting.model, setting.batch_size)
-    } else {
-        NAME.to_owned()
-    };
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut name = NAME.to_owned();
+    if several {
+        name += &format!("-{}-b{}", setting.model, setting.batch_size);
+    }
     let row = format!("[{{system: {SYSTEM}, name: {}}}]", quoted(&name));
     let values = [
         ("systems", row),

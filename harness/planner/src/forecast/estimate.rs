@@ -1,6 +1,7 @@
 //! One setting in virtual time: its seconds, dollars, traffic and memory.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use epochcost_channels::Traffic;
@@ -21,46 +22,54 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// What came of a simulation.
-#[derive(Clone, Debug)]
-pub(super) enum Outcome<T> {
-    /// The run reached its end.
-    Feasible(T),
-    /// A limit of the platform makes it impossible.
+/// What came of a simulation: the run reached its end, or was kept from it.
+pub(super) type Outcome<T> = Result<T, Obstacle>;
+
+/// What keeps a setting from its end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Obstacle {
+    /// A limit of the platform.
     Infeasible(Infeasible),
     /// The system failed, and no limit is to blame.
     Failed(String),
 }
 
-impl<T> Outcome<T> {
-    pub(super) fn as_feasible(&self) -> Option<&T> {
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Feasible(estimate) => Some(estimate),
-            Self::Infeasible(_) | Self::Failed(_) => None,
-        }
-    }
-
-    pub(super) fn feasible(self) -> Option<T> {
-        match self {
-            Self::Feasible(estimate) => Some(estimate),
-            Self::Infeasible(_) | Self::Failed(_) => None,
+            Self::Infeasible(limit) => limit.fmt(f),
+            Self::Failed(reason) => reason.fmt(f),
         }
     }
 }
 
 /// Seconds by stage, in the paper's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct StageMeans {
     /// Getting training data from the store.
-    pub(super) fetch_dataset: Option<f64>,
+    pub(super) fetch_dataset: f64,
     /// Forward and backward.
-    pub(super) compute_gradients: Option<f64>,
+    pub(super) compute_gradients: f64,
     /// Serialise, put, wait, get, aggregate.
-    pub(super) synchronise: Option<f64>,
+    pub(super) synchronise: f64,
     /// The optimizer step.
-    pub(super) update_model: Option<f64>,
+    pub(super) update_model: f64,
     /// Evaluation and the decision to stop.
-    pub(super) detect_convergence: Option<f64>,
+    pub(super) detect_convergence: f64,
+}
+
+impl StageMeans {
+    /// Returns the seconds of every stage, in their order.
+    pub(super) fn all(&self) -> [f64; 5] {
+        [
+            self.fetch_dataset,
+            self.compute_gradients,
+            self.synchronise,
+            self.update_model,
+            self.detect_convergence,
+        ]
+    }
 }
 
 /// What a setting is expected to take, simulated: at the stated values or, where
@@ -171,7 +180,8 @@ pub(super) fn probe_by(
 ) -> Result<Outcome<Simulated>, Error> {
     let probed = probe_until(simulation, options)?;
     // Without a time there is none that could be over.
-    Ok(probed.unwrap_or_else(|| Outcome::Failed("the simulation was given up".into())))
+    let given_up = || Err(Obstacle::Failed("the simulation was given up".into()));
+    Ok(probed.unwrap_or_else(given_up))
 }
 
 /// Simulates a setting, unless it is refused before anything runs; none if the instant at which `options`
@@ -184,19 +194,19 @@ pub(super) fn probe_until(
     options: Options,
 ) -> Result<Option<Outcome<Simulated>>, Error> {
     if let Some(infeasible) = refused(simulation, package_mb())? {
-        return Ok(Some(Outcome::Infeasible(infeasible)));
+        return Ok(Some(Err(Obstacle::Infeasible(infeasible))));
     }
     let simulated = match simulate(simulation, options) {
         Err(SimulationError::GivenUp { .. }) => return Ok(None),
         Err(error) if error.is_too_much() => {
-            return Ok(Some(Outcome::Failed(error.to_string())));
+            return Ok(Some(Err(Obstacle::Failed(error.to_string()))));
         }
         simulated => simulated?,
     };
     Ok(Some(match (&simulated.infeasible, &simulated.failure) {
-        (Some(infeasible), _) => Outcome::Infeasible(infeasible.clone()),
-        (None, Some(failure)) => Outcome::Failed(failure.clone()),
-        (None, None) => Outcome::Feasible(simulated),
+        (Some(infeasible), _) => Err(Obstacle::Infeasible(infeasible.clone())),
+        (None, Some(failure)) => Err(Obstacle::Failed(failure.clone())),
+        (None, None) => Ok(simulated),
     }))
 }
 
@@ -213,16 +223,10 @@ pub(super) fn estimate_by(
     let began = Instant::now();
     let probed = probe_by(simulation, options)?;
     let took = began.elapsed();
-    let fitting = in_memory(
-        row,
-        simulation,
-        probed,
-        memory_mb(prices, &row.instance_type),
-    );
-    Ok(match priced(row, simulation, fitting, prices)? {
-        Outcome::Feasible(estimate) => Outcome::Feasible(Estimate { took, ..estimate }),
-        other => other,
-    })
+    let has_mb = memory_mb(prices, &row.instance_type);
+    let fitting = in_memory(row, simulation, probed, has_mb);
+    let priced = priced(row, simulation, fitting, prices)?;
+    Ok(priced.map(|estimate| Estimate { took, ..estimate }))
 }
 
 /// Returns what came of a simulation on instances of the row's type, which have so much memory, if
@@ -235,19 +239,14 @@ pub(super) fn in_memory(
 ) -> Outcome<Simulated> {
     // Where one machine is shared, instances are processes on it.
     let applies = simulation.has_limits && simulation.profile.host.is_none();
-    match (&simulated, memory_mb.filter(|_| applies)) {
-        (Outcome::Feasible(found), Some(has_mb)) => {
-            let peak_mb = peak_mb(found, Some(Host::Instance));
-            if peak_mb <= f64::from(has_mb) {
-                return simulated;
-            }
-            let instance = &row.instance_type;
-            Outcome::Infeasible(Infeasible {
-                limit: Limit::Memory,
-                reason: format!("{instance} needs {peak_mb:.0} MB of {has_mb} MB"),
-            })
-        }
-        _ => simulated,
+    let simulated = simulated?;
+    let peak_mb = peak_mb(&simulated, Some(Host::Instance));
+    match memory_mb.filter(|has_mb| applies && peak_mb > f64::from(*has_mb)) {
+        Some(has_mb) => Err(Obstacle::Infeasible(Infeasible {
+            limit: Limit::Memory,
+            reason: format!("{} needs {peak_mb:.0} MB of {has_mb} MB", row.instance_type),
+        })),
+        None => Ok(simulated),
     }
 }
 
@@ -262,11 +261,8 @@ pub(super) fn priced(
     prices: &PriceBook,
 ) -> Result<Outcome<Estimate>, Error> {
     Ok(match simulated {
-        Outcome::Feasible(simulated) => {
-            Outcome::Feasible(figures(row, simulation, simulated, prices)?)
-        }
-        Outcome::Infeasible(infeasible) => Outcome::Infeasible(infeasible),
-        Outcome::Failed(reason) => Outcome::Failed(reason),
+        Ok(simulated) => Ok(figures(row, simulation, simulated, prices)?),
+        Err(obstacle) => Err(obstacle),
     })
 }
 
@@ -286,18 +282,10 @@ fn figures(
     let totals = simulated.totals;
     let traffic = totals.traffic;
     let calls: Vec<Invocation> = simulated.invocations.into_iter().map(invocation).collect();
-    let of_requests = simulated.most_requests.into_iter();
-    let mut most: BTreeMap<String, Invoked> = of_requests
-        .map(|(function, requests)| {
-            (
-                function,
-                Invoked {
-                    seconds: 0.0,
-                    requests,
-                },
-            )
-        })
-        .collect();
+    let mut most: BTreeMap<String, Invoked> = BTreeMap::new();
+    for (function, requests) in simulated.most_requests {
+        most.entry(function).or_default().requests = requests;
+    }
     for call in calls.iter().filter(|call| call.host == Host::Function) {
         let of_function = most.entry(call.function.clone()).or_default();
         of_function.seconds = of_function.seconds.max(call.duration_ms / 1e3);
@@ -360,7 +348,7 @@ pub(super) fn pace_of(profile: &Profile<f64>) -> Option<Pace> {
 
 /// Seconds per worker and epoch.
 pub(super) fn stages(seconds: StageSeconds, job: &epochcost_systems::Job) -> StageMeans {
-    let mean = |seconds: f64| Some(seconds / machine_epochs(job));
+    let mean = |seconds: f64| seconds / machine_epochs(job);
     StageMeans {
         fetch_dataset: mean(seconds.fetch_dataset),
         compute_gradients: mean(seconds.compute_gradients),

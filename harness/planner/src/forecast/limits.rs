@@ -6,16 +6,14 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use epochcost_platform::sim::{CLASSES_ABOVE, package_mb};
-use epochcost_simulator::{
-    Infeasible, Options, Simulation, SimulationError, refused, simulated_workers,
-};
+use epochcost_simulator::{Options, Simulation, SimulationError, refused, simulated_workers};
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::cost::instances::{lacks_gpus, memory_mb};
 use epochcost_spec::ui::Output;
 use epochcost_systems::find;
 use serde::Serialize;
 
-use super::estimate::{Outcome, has_functions, in_memory, probe_until, sizes_only};
+use super::estimate::{Obstacle, has_functions, in_memory, probe_until, sizes_only};
 use super::rows::Candidate;
 use super::{parallel, text};
 use crate::error::Error;
@@ -54,16 +52,6 @@ pub(super) struct Boundary {
     pub(super) not_simulated: Option<String>,
     /// Whether the time was over before the search was.
     pub(super) is_cut: bool,
-}
-
-/// What keeps a system from a number of workers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Obstacle {
-    /// A limit of the platform.
-    Infeasible(Infeasible),
-    /// The system failed, and no limit is to blame.
-    Failed(String),
 }
 
 /// Finds the boundaries of all rows, beside each other and within the time of `search`.
@@ -282,12 +270,7 @@ impl<'a> Search<'a> {
         let Some(probed) = probe_until(&simulation, options)? else {
             return Ok(None);
         };
-        let fitting = in_memory(&self.candidate.row, &simulation, probed, self.memory_mb);
-        let met = match fitting {
-            Outcome::Feasible(_) => None,
-            Outcome::Infeasible(infeasible) => Some(Obstacle::Infeasible(infeasible)),
-            Outcome::Failed(reason) => Some(Obstacle::Failed(reason)),
-        };
+        let met = in_memory(&self.candidate.row, &simulation, probed, self.memory_mb).err();
         let works = met.is_none();
         self.tried.insert(key, met);
         Ok(Some(works))
@@ -342,8 +325,7 @@ impl<'a> Search<'a> {
                 then: Some(Obstacle::Failed(reason.clone())),
                 ..unknown
             },
-            State::Cut(Some(range)) => self.boundary(range, unknown),
-            State::Over(range) => self.boundary(range, unknown),
+            State::Cut(Some(range)) | State::Over(range) => self.boundary(range, unknown),
         }
     }
 

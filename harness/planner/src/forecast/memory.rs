@@ -10,7 +10,7 @@ use epochcost_systems::Host;
 use serde::Serialize;
 
 use super::epochs::estimate;
-use super::estimate::{Estimate, Outcome, peak_mb, probe};
+use super::estimate::{Estimate, peak_mb, probe};
 use crate::error::Error;
 
 /// The grid on which the cheapest size is searched for, MB.
@@ -38,18 +38,16 @@ pub(super) fn smallest(
     let peak_mb = match known_peak_mb {
         Some(peak_mb) => peak_mb,
         None => match probe(&sized(simulation, largest))? {
-            Outcome::Feasible(simulated) => peak_mb(&simulated, Some(Host::Function)) as u32,
-            Outcome::Infeasible(_) | Outcome::Failed(_) => return Ok(None),
+            Ok(simulated) => peak_mb(&simulated, Some(Host::Function)) as u32,
+            Err(_) => return Ok(None),
         },
     };
     let least = peak_mb.max(simulation.profile.function.memory_mb_minimum.ceil() as u32);
     if least > largest {
         return Ok(None);
     }
-    let works = |memory_mb| -> Result<bool, Error> {
-        let ended = probe(&sized(simulation, memory_mb))?;
-        Ok(matches!(ended, Outcome::Feasible(_)))
-    };
+    let works =
+        |memory_mb| -> Result<bool, Error> { Ok(probe(&sized(simulation, memory_mb))?.is_ok()) };
     if !simulation.has_limits || works(least)? {
         return Ok(Some(least));
     }
@@ -101,31 +99,25 @@ pub(super) fn cheapest(
 ) -> Result<Cheapest, Error> {
     let function = &simulation.profile.function;
     let largest_mb = function.memory_mb_limit as u32;
-    let Some(smallest_mb) = smallest_mb else {
-        return Ok(Cheapest {
-            id: row.id.clone(),
-            memory_mb: None,
-            estimate: None,
-            simulated_sizes: 0,
-        });
-    };
     let tried: RefCell<BTreeMap<u32, Option<Estimate>>> = RefCell::default();
     let cost = |memory_mb: u32| -> Result<f64, Error> {
         if !tried.borrow().contains_key(&memory_mb) {
             let ended = estimate(row, &sized(simulation, memory_mb), prices)?;
-            tried.borrow_mut().insert(memory_mb, ended.feasible());
+            tried.borrow_mut().insert(memory_mb, ended.ok());
         }
         let tried = tried.borrow();
         let known = tried.get(&memory_mb).and_then(Option::as_ref);
         Ok(known.map_or(f64::INFINITY, |estimate| estimate.usd(account)))
     };
     let one_vcpu_mb = function.mb_per_vcpu.ceil() as u32;
-    for memory_mb in [smallest_mb, simulation.memory_mb, one_vcpu_mb] {
-        if (smallest_mb..=largest_mb).contains(&memory_mb) {
-            cost(memory_mb)?;
+    if let Some(smallest_mb) = smallest_mb {
+        for memory_mb in [smallest_mb, simulation.memory_mb, one_vcpu_mb] {
+            if (smallest_mb..=largest_mb).contains(&memory_mb) {
+                cost(memory_mb)?;
+            }
         }
+        refine(smallest_mb, largest_mb, cost)?;
     }
-    refine(smallest_mb, largest_mb, cost)?;
     let tried = tried.into_inner();
     let simulated_sizes = tried.len();
     let feasible = tried

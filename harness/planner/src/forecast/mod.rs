@@ -185,18 +185,13 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     let opponents = alone::rows(&experiment)?;
     experiment.rows.extend(opponents);
     let experiment = experiment;
-    let Some(stands) = &experiment.simulation else {
-        // It was loaded for the simulator.
-        return Err(Error::NothingSelected("no simulation".into()));
-    };
+    let stands = simulation_of(&experiment)?;
     let prices = match &experiment.prices {
         Some(prices) => prices.clone(),
         None => price_book(None)?,
     };
-    if let Some(warning) = prices
-        .stale(jiff::Zoned::now().date())
-        .filter(|_| request.prices.is_some())
-    {
+    let stale = prices.stale(jiff::Zoned::now().date());
+    if let Some(warning) = stale.filter(|_| request.prices.is_some()) {
         output.message(format_args!("warning: {warning}"));
     }
     let (name, began) = (&experiment.name, Instant::now());
@@ -220,19 +215,17 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
         Default::default()
     };
     let on_cloud = on_cloud(request, &experiment, &rows, &prices, output)?;
-    for refused in experiment
-        .impossible
-        .iter()
-        .filter(|_| request.plans_rows())
-    {
-        let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());
-        rows.insert(refused.index.min(rows.len()), row);
+    if request.plans_rows() {
+        for refused in &experiment.impossible {
+            let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());
+            rows.insert(refused.index.min(rows.len()), row);
+        }
     }
     let uncertainty = (request.sampling)
         .map(|sampling| {
-            let Sampling { samples, seed } = sampling;
+            let samples = sampling.samples;
             activity.now(format_args!("simulating each row {samples} times"));
-            uncertainty::uncertainty(&candidates, stands, samples, seed, &prices)
+            uncertainty::uncertainty(&candidates, stands, sampling, &prices)
         })
         .transpose()?;
     if let Some(uncertainty) = &uncertainty {
@@ -243,10 +236,17 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     let answer = (request.goal)
         .map(|goal| answer::answer(request, goal, &experiment, stands, &prices, &activity))
         .transpose()?;
-    if request.cheapest_memory {
+    let cheapest_memory = if request.cheapest_memory {
         activity.now("searching the cheapest memory of each row");
-    }
-    let cheapest_memory = cheapest_memory(request, &candidates, &rows, &prices)?;
+        Some(cheapest_memory(
+            request.account,
+            &candidates,
+            &rows,
+            &prices,
+        )?)
+    } else {
+        None
+    };
     drop(activity);
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,
@@ -299,17 +299,13 @@ fn planned(
     let planned = rows::some_of(planned, &experiment.rows, stands)?;
     let (mut known, mut rows) = (Vec::new(), Vec::new());
     for (candidate, planned) in candidates.into_iter().zip(planned) {
-        rows.push(match (candidate, planned) {
-            (Ok(candidate), Ok(Some(planned))) => {
+        match (candidate, planned) {
+            (Err(impossible), _) | (_, Err(impossible)) => rows.push(*impossible),
+            (Ok(candidate), Ok(planned)) => {
                 known.push(candidate);
-                planned
+                rows.extend(planned);
             }
-            (Err(impossible), _) | (_, Err(impossible)) => *impossible,
-            (Ok(candidate), Ok(None)) => {
-                let reason = "it was not simulated".to_owned();
-                PlannedRow::impossible(&candidate.row, stands, reason)
-            }
-        });
+        }
     }
     Ok((known, rows))
 }
@@ -381,10 +377,8 @@ fn on_cloud(
     prices: &PriceBook,
     output: Output,
 ) -> Result<Option<cloud::OnCloud>, Error> {
-    let Some(platform) = request
-        .platform
-        .filter(|platform| platform.site().is_cloud())
-    else {
+    let is_cloud = |platform: &PlatformKind| platform.site().is_cloud();
+    let Some(platform) = request.platform.filter(is_cloud) else {
         return Ok(None);
     };
     // Undecided claims may add trials where the file says so.
@@ -406,21 +400,16 @@ pub fn usage(
     output: Output,
 ) -> Result<Vec<RowUsage>, Error> {
     let options = Options {
-        platform: Some(simulator()),
         prices: Some(prices.clone()),
-        ..Options::default()
+        ..on_simulator()
     };
     let simulated = Experiment::from_document(experiment.document.clone(), &options)?;
-    let Some(stands) = &simulated.simulation else {
-        return Err(Error::NothingSelected("no simulation".into()));
-    };
-    let (candidates, rows) = planned(&simulated, stands, prices)?;
+    let (candidates, rows) = planned(&simulated, simulation_of(&simulated)?, prices)?;
     // What is announced and what expires cover the trials that undecided claims may add.
     let (platform, trials) = (experiment.platform, experiment.most_trials);
     let mut used = cloud::usage(platform, experiment, &rows, trials, output);
     for row in &mut used {
-        let simulated = candidates.iter().find(|one| one.row.id == row.row.id);
-        if let Some(simulated) = simulated
+        if let Some(simulated) = candidates.iter().find(|one| one.row.id == row.row.id)
             && let Some(machine) = Machine::of(&row.row, simulated, prices)?
         {
             // Its boot is paid for; the trial's limits begin behind it.
@@ -466,9 +455,8 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
     let options = Options {
         prices: prices.transpose()?,
         set: request.set.to_vec(),
-        platform: Some(simulator()),
         keeps_impossible: true,
-        ..Options::default()
+        ..on_simulator()
     };
     let (profile, compute) = (request.profile, request.compute);
     if let Some(run) = run {
@@ -507,7 +495,6 @@ fn on_profiles(
     profile: Option<&str>,
     compute: &[String],
 ) -> Result<(), ExperimentError> {
-    let quoted = |name: &str| serde_json::Value::from(name).to_string();
     if let Some(profile) = profile {
         let option = format!("--profile {profile}");
         document.set_option(&option, "simulation.profile", &quoted(profile))?;
@@ -522,22 +509,35 @@ fn on_profiles(
 }
 
 fn cheapest_memory(
-    request: &Request<'_>,
+    account: CostModel,
     candidates: &[Candidate],
     rows: &[PlannedRow],
     prices: &PriceBook,
-) -> Result<Option<Vec<Cheapest>>, Error> {
-    if !request.cheapest_memory {
-        return Ok(None);
-    }
-    let functions: Vec<_> = (candidates.iter())
-        .filter(|candidate| has_functions(&candidate.row))
-        .collect();
-    let found = parallel::map(&functions, |candidate| {
+) -> Result<Vec<Cheapest>, Error> {
+    let functions = candidates.iter().filter(|one| has_functions(&one.row));
+    parallel::try_map(&functions.collect::<Vec<_>>(), |candidate| {
         let Candidate { row, simulation } = candidate;
         let planned = rows.iter().find(|planned| planned.id == row.id);
         let smallest = planned.and_then(|planned| planned.smallest_memory_mb);
-        memory::cheapest(row, simulation, smallest, request.account, prices)
-    });
-    found.into_iter().collect::<Result<_, _>>().map(Some)
+        memory::cheapest(row, simulation, smallest, account, prices)
+    })
+}
+
+/// Returns the simulation of an experiment that was loaded for the simulator.
+fn simulation_of(experiment: &Experiment) -> Result<&Simulation, Error> {
+    let lacking = || Error::NothingSelected("no simulation".into());
+    experiment.simulation.as_ref().ok_or_else(lacking)
+}
+
+/// Returns the options of an experiment on the simulator.
+fn on_simulator() -> Options {
+    Options {
+        platform: Some(simulator()),
+        ..Options::default()
+    }
+}
+
+/// Returns a text as a value of YAML.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }

@@ -22,7 +22,7 @@ const MEASURE_S: f64 = 0.5;
 const SEED: u64 = 1;
 
 /// What one process measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Setting {
     /// The model's name.
     pub(super) model: &'static str,
@@ -31,6 +31,7 @@ pub(super) struct Setting {
     /// Samples of a step.
     pub(super) batch_size: usize,
     /// Threads that it computes on.
+    #[serde(skip)]
     pub(super) threads: usize,
     /// Fewest steps that are timed.
     pub(super) steps: usize,
@@ -38,11 +39,9 @@ pub(super) struct Setting {
 
 /// What the worker reads (`workloads/worker/src/profile.rs`).
 #[derive(Serialize)]
-struct Request<'a> {
-    model: &'a str,
-    device: Device,
-    batch_size: usize,
-    steps: usize,
+struct Request {
+    #[serde(flatten)]
+    setting: Setting,
     measure_s: f64,
     warm_up_s: f64,
     seed: u64,
@@ -130,10 +129,7 @@ pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measure
         .spawn()
         .map_err(failed)?;
     let request = Request {
-        model: setting.model,
-        device: setting.device,
-        batch_size: setting.batch_size,
-        steps: setting.steps,
+        setting,
         measure_s: MEASURE_S,
         warm_up_s: WARM_UP_S,
         seed: SEED,

@@ -23,12 +23,13 @@ use std::path::Path;
 
 use epochcost_platform::PlatformError;
 use epochcost_platform::local::worker::{Worker, find_or_build};
-use epochcost_simulator::profile::ComputeProfile;
-use epochcost_spec::ui::{Output, bar, table};
+use epochcost_simulator::profile::{ComputeProfile, Fit, ModelCost};
+use epochcost_spec::ui::{Output, bar};
 use serde::Serialize;
 
 use self::measure::Measurement;
 use self::summary::Point;
+use crate::columns::table;
 use crate::error::Error;
 
 pub use self::plan::{Plan, Request};
@@ -109,38 +110,25 @@ async fn measurements(
 
 /// Returns the costs of a compute profile as a table.
 pub fn costs_table(profile: &ComputeProfile) -> String {
-    let rows: Vec<[String; 10]> = profile
-        .models
-        .iter()
-        .map(|cost| {
-            let fit = cost.fit.as_ref();
-            [
-                cost.model.clone(),
-                cost.fixed_s.to_string(),
-                cost.sample_s.to_string(),
-                cost.parallel.to_string(),
-                cost.evaluate_sample_s.to_string(),
-                cost.build_s.to_string(),
-                cost.fixed_mb.to_string(),
-                cost.sample_mb.to_string(),
-                fit.map_or("-".into(), |fit| fit.r_squared.to_string()),
-                fit.map_or("-".into(), |fit| {
-                    format!("{:.1} %", 100.0 * fit.largest_error)
-                }),
-            ]
-        })
-        .collect();
-    let heading = [
-        "model",
-        "fixed s",
-        "s/sample",
-        "parallel",
-        "evaluate s/sample",
-        "build s",
-        "fixed MB",
-        "MB/sample",
-        "r²",
-        "largest error",
-    ];
-    table(heading, &rows)
+    let fit =
+        |cost: &ModelCost, text: fn(&Fit) -> String| cost.fit.as_ref().map_or("-".into(), text);
+    table(
+        &profile.models,
+        [
+            ("model", &|cost| cost.model.clone()),
+            ("fixed s", &|cost| cost.fixed_s.to_string()),
+            ("s/sample", &|cost| cost.sample_s.to_string()),
+            ("parallel", &|cost| cost.parallel.to_string()),
+            ("evaluate s/sample", &|cost| {
+                cost.evaluate_sample_s.to_string()
+            }),
+            ("build s", &|cost| cost.build_s.to_string()),
+            ("fixed MB", &|cost| cost.fixed_mb.to_string()),
+            ("MB/sample", &|cost| cost.sample_mb.to_string()),
+            ("r²", &|cost| fit(cost, |fit| fit.r_squared.to_string())),
+            ("largest error", &|cost| {
+                fit(cost, |fit| format!("{:.1} %", 100.0 * fit.largest_error))
+            }),
+        ],
+    )
 }

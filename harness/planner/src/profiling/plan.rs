@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use epochcost_record::{Machine, probe};
+use epochcost_record::{Machine, probe_file};
 use epochcost_spec::format;
 use epochcost_spec::suggest::did_you_mean;
 use epochcost_systems::{Device, find_model, models};
@@ -90,9 +90,7 @@ impl Plan {
                 remedy: "replace it with --force, or name another file with --out".into(),
             });
         }
-        // An empty parent is the current directory.
-        let parent = plan.out.parent().filter(|path| *path != Path::new(""));
-        probe(parent.unwrap_or(Path::new(".")), "--out")?;
+        probe_file(&plan.out, "--out")?;
         Ok(plan)
     }
 

@@ -1,10 +1,9 @@
 //! Break-evens: where functions and instances cost the same.
 
 use epochcost_spec::format::{count, usd};
-use epochcost_spec::rows::OwnModel;
 use serde::Serialize;
 
-use super::bench::Point;
+use super::bench::{Point, cut};
 use super::{Choice, Searched};
 use crate::error::Error;
 use crate::forecast::parallel;
@@ -71,9 +70,11 @@ fn runs(searched: &Searched<'_>, functions: &Choice, instances: &Choice) -> Opti
     let (run, kept) = (functions.price, instances.price);
     let point = &searched.points[instances.index];
     let site = searched.site(point);
-    let machines = match point.row.job.workers {
-        _ if super::alone::is_one_machine(&point.row) => 1.0,
-        workers => workers as f64,
+    let is_one = super::alone::is_one_machine(&point.row);
+    let machines = if is_one {
+        1.0
+    } else {
+        point.row.job.workers as f64
     };
     let month_usd = MONTH_H * machines * site.hourly_usd(searched.bench.prices)?;
     let at = month_usd / run.usd;
@@ -226,17 +227,15 @@ impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
         let tasks: Vec<(f64, usize)> = (factors.iter())
             .flat_map(|factor| [(*factor, 0), (*factor, 1)])
             .collect();
-        let found = parallel::map(&tasks, |(factor, which)| -> Result<Option<f64>, Error> {
+        parallel::try_map(&tasks, |(factor, which)| {
             let point = &self.searched.points[self.points[*which]];
             let Some(point) = (self.vary)(point, *factor) else {
                 return Ok(None);
             };
             let found = self.searched.bench.rough(&point, Draw(None))?;
-            Ok(Some(found.map_or(f64::INFINITY, |figures| {
-                figures.price.usd * self.scales[*which]
-            })))
-        });
-        found.into_iter().collect()
+            let usd = found.map(|figures| figures.price.usd * self.scales[*which]);
+            Ok(Some(usd.unwrap_or(f64::INFINITY)))
+        })
     }
 
     /// Returns the dollars on functions and on instances at each factor where one of them is
@@ -304,25 +303,18 @@ fn with_parameters(point: &Point, factor: f64) -> Option<Point> {
     let mut point = point.clone();
     let own = point.row.own_model.as_mut()?;
     let parameters = (own.parameters as f64 * factor).round().max(1.0);
-    *own = OwnModel {
-        parameters: parameters as usize,
-        ..own.clone()
-    };
+    own.parameters = parameters as usize;
     Some(point)
 }
 
 /// Returns a point that trains so many times as many mini-batches; none with fewer than one.
 fn with_samples(point: &Point, factor: f64) -> Option<Point> {
     let mut point = point.clone();
-    let job = &mut point.row.job;
-    let batches = (job.batches_per_worker as f64 * factor).round();
-    if batches < 1.0 {
+    let job = &point.row.job;
+    let batches = (job.batches_per_worker as f64 * factor).round() as usize;
+    if batches == 0 {
         return None;
     }
-    let share = batches / job.batches_per_worker as f64;
-    job.batches_per_worker = batches as usize;
-    let used = crate::forecast::work::samples(job) / job.epochs.max(1);
-    let samples = (job.data.train_samples as f64 * share).ceil() as usize;
-    job.data.train_samples = samples.max(used);
+    point.row.job = cut(job, batches, job.epochs);
     Some(point)
 }

@@ -40,15 +40,8 @@ impl Goal {
 
     /// Returns whether a setting is within the deadline and the budget.
     pub(super) fn is_met_by(self, price: Price) -> bool {
-        self.in_time(price) && self.in_budget(price)
-    }
-
-    pub(super) fn in_time(self, price: Price) -> bool {
         self.deadline_s.is_none_or(|limit| price.seconds <= limit)
-    }
-
-    pub(super) fn in_budget(self, price: Price) -> bool {
-        self.budget_usd.is_none_or(|limit| price.usd <= limit)
+            && self.budget_usd.is_none_or(|limit| price.usd <= limit)
     }
 
     /// Compares two settings that meet the goal, the better first: the cheaper where there
@@ -91,12 +84,11 @@ impl Goal {
 
     /// Returns the goal in words.
     pub(in crate::forecast) fn text(self) -> String {
-        match self {
-            Self {
-                deadline_s: None,
-                budget_usd: None,
-            } => "without a limit".to_owned(),
-            limited => format!("within {}", limited.limits()),
+        let limits = self.limits();
+        if limits.is_empty() {
+            "without a limit".to_owned()
+        } else {
+            format!("within {limits}")
         }
     }
 }

@@ -1,16 +1,18 @@
 //! The settings that a search tries: system × workers × memory × place × fidelity.
 
+use std::collections::BTreeSet;
+
 use epochcost_experiment::document::{Entry, Node, Value};
 use epochcost_experiment::{Document, Experiment, Options};
-use epochcost_platform::simulator;
 use epochcost_spec::rows::Row;
 use epochcost_systems::{Host, Machines, find, systems};
 
 use super::bench::Point;
 use crate::error::Error;
 use crate::forecast::alone::{self, is_alone};
+use crate::forecast::estimate::has_functions;
 use crate::forecast::places::Site;
-use crate::forecast::{estimate::has_functions, work};
+use crate::forecast::{on_simulator, quoted, work};
 
 /// Numbers of workers that are tried, beside the experiment's own.
 const WORKERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
@@ -43,11 +45,7 @@ pub(in crate::forecast) fn points(
 /// Returns the experiment's systems, and their opponents, with every number of workers
 /// and fidelity that the data allow.
 fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
-    let mut models: Vec<&str> = (experiment.rows.iter())
-        .map(|row| row.job.model.as_str())
-        .collect();
-    models.sort_unstable();
-    models.dedup();
+    let models = work::models(experiment);
     let Some(first) = experiment.rows.first().filter(|_| models.len() == 1) else {
         return Err(Error::Usage {
             problem: format!(
@@ -59,16 +57,14 @@ fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
     };
     let samples = experiment.rows.iter().map(|row| work::samples(&row.job));
     let samples = samples.max().unwrap_or(0);
-    let mut workers: Vec<usize> = experiment.rows.iter().map(|row| row.job.workers).collect();
+    let mut workers: BTreeSet<usize> = experiment.rows.iter().map(|row| row.job.workers).collect();
     workers.extend(WORKERS.into_iter().chain([1]));
-    workers.sort_unstable();
-    workers.dedup();
     workers.retain(|workers| workers * first.job.batch_size <= samples);
+    let workers: Vec<usize> = workers.into_iter().collect();
     let options = Options {
-        platform: Some(simulator()),
         prices: experiment.prices.clone(),
         keeps_impossible: true,
-        ..Options::default()
+        ..on_simulator()
     };
     let document = document(experiment, first, samples, &workers)?;
     let mut rows = Experiment::from_document(document, &options)?.rows;
@@ -110,7 +106,6 @@ fn document(
     ] {
         document.root.remove(field);
     }
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let values = [
         ("model", quoted(&first.job.model)),
         ("batch_size", first.job.batch_size.to_string()),

@@ -2,10 +2,10 @@
 
 use epochcost_simulator::profile::Client;
 use epochcost_spec::profiles;
-use epochcost_spec::ui::table;
 use serde::Serialize;
 
 use super::{Best, Cell, Field, Kind, MapRequest, experiment};
+use crate::columns::table;
 use crate::error::Error;
 
 /// Place of functions with S3 Express One Zone.
@@ -120,25 +120,25 @@ impl Shift {
 impl Shifts {
     /// Returns the changes as a table.
     pub fn text(&self) -> String {
-        let heading = [
-            "",
-            "cheapest kind changes",
-            "functions cheapest",
-            "fastest kind changes",
-            "functions fastest",
-        ];
-        let lines: Vec<_> = (self.shifts.iter())
-            .map(|shift| {
-                [
-                    shift.change.to_owned(),
-                    shift.cheapest_changed.to_string(),
-                    shift.functions_cheapest.to_string(),
-                    shift.fastest_changed.to_string(),
-                    shift.functions_fastest.to_string(),
-                ]
-            })
-            .collect();
+        let table = table(
+            &self.shifts,
+            [
+                ("", &|shift| shift.change.to_owned()),
+                ("cheapest kind changes", &|shift| {
+                    shift.cheapest_changed.to_string()
+                }),
+                ("functions cheapest", &|shift| {
+                    shift.functions_cheapest.to_string()
+                }),
+                ("fastest kind changes", &|shift| {
+                    shift.fastest_changed.to_string()
+                }),
+                ("functions fastest", &|shift| {
+                    shift.functions_fastest.to_string()
+                }),
+            ],
+        );
         let cells = self.shifts.first().map_or(0, |shift| shift.cells);
-        format!("Of {cells} cells:\n{}", table(heading, &lines))
+        format!("Of {cells} cells:\n{table}")
     }
 }

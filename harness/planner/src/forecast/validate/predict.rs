@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use epochcost_experiment::{self as experiment, Document, Experiment};
+use epochcost_experiment::{Document, Experiment};
 use epochcost_kernels::hash;
 use epochcost_platform::sim::{CLASSES_ABOVE, Sim};
-use epochcost_platform::simulator;
 use epochcost_simulator::profile::{Constant, Profile, Refinement};
 use epochcost_simulator::{Options, Recorded, Simulation, probe};
 use epochcost_spec::cost::PriceBook;
@@ -17,8 +16,8 @@ use super::file::File;
 use super::run;
 use super::score::Predicted;
 use crate::error::Error;
-use crate::forecast::estimate::{Outcome, estimate_by, sizes_only};
-use crate::forecast::{on_profiles, parallel};
+use crate::forecast::estimate::{estimate_by, sizes_only};
+use crate::forecast::{on_profiles, on_simulator, parallel};
 
 /// Seed of all draws of a validation.
 const SEED: u64 = 0x5641_4C49;
@@ -199,11 +198,8 @@ impl Predictor {
             ..sizes_only(CLASSES_ABOVE)
         };
         let outcome = estimate_by(&plan.row, simulation, &self.prices, options)?;
-        Ok(match outcome {
-            Outcome::Feasible(estimate) => Ok(run::of_estimate(&estimate)),
-            Outcome::Infeasible(limit) => Err(limit.to_string()),
-            Outcome::Failed(reason) => Err(reason),
-        })
+        let figures = outcome.map(|estimate| run::of_estimate(&estimate));
+        Ok(figures.map_err(|obstacle| obstacle.to_string()))
     }
 
     /// Returns the simulation of an experiment's row on a draw.
@@ -241,11 +237,7 @@ fn experiment_on(
     if profile.interpreted.is_none() {
         document.set_option("the validation", "simulation.client", "compiled")?;
     }
-    let options = experiment::Options {
-        platform: Some(simulator()),
-        ..experiment::Options::default()
-    };
-    Ok(Experiment::from_document(document, &options)?)
+    Ok(Experiment::from_document(document, &on_simulator())?)
 }
 
 /// Simulates every setting once, however many figures are taken from it: for each repetition at the stated

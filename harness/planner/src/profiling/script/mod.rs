@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use epochcost_record::{Machine, probe};
+use epochcost_record::{Machine, probe_file};
 use epochcost_simulator::profile::ComputeProfile;
 use epochcost_spec::format::{bytes, percent, seconds, slug};
 use epochcost_spec::ui::Output;
@@ -146,17 +146,8 @@ struct Profiled<'a> {
 /// What the program says of its model.
 #[derive(Serialize)]
 struct ModelFigures<'a> {
-    framework: Option<&'a str>,
-    device: &'a str,
-    /// Scalars that are exchanged.
-    trainable: Option<f64>,
-    dtype: Option<&'a str>,
-    /// Samples of an epoch, where the program's loader knows them.
-    epoch_samples: Option<f64>,
-    trainable_bytes: Option<f64>,
-    parameters: Option<f64>,
-    statistics: Option<f64>,
-    optimizer_bytes: Option<f64>,
+    #[serde(flatten)]
+    described: &'a Described,
     flops_per_sample: Option<f64>,
 }
 
@@ -316,10 +307,7 @@ impl ScriptPlan {
             },
             Path::to_owned,
         );
-        let stem = out
-            .file_stem()
-            .map_or("profile".into(), |stem| stem.to_string_lossy());
-        let experiment = out.with_file_name(format!("{stem}-plan.yaml"));
+        let experiment = out.with_file_name(format!("{}-plan.yaml", names::stem(&out)));
         let experiment = find_model(&name).is_none().then_some(experiment);
         for file in [Some(&out), experiment.as_ref()].into_iter().flatten() {
             if file.exists() && !request.force {
@@ -329,8 +317,7 @@ impl ScriptPlan {
                 ));
             }
         }
-        let parent = out.parent().filter(|path| *path != Path::new(""));
-        probe(parent.unwrap_or(Path::new(".")), "--out")?;
+        probe_file(&out, "--out")?;
         Ok(Self {
             command: request.command.to_vec(),
             batches,
@@ -410,7 +397,6 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
     for note in &measured.notes {
         output.message(format_args!("note: {note}"));
     }
-    let figures = figures(&measured);
     file::write_profile(plan, &profile, &measured, &warnings)?;
     let experiment = match (&plan.experiment, measured.model.trainable) {
         (Some(experiment), Some(_)) => {
@@ -425,7 +411,10 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
         experiment,
         profile: &profile,
         points: &measured.points,
-        model: figures,
+        model: ModelFigures {
+            described: &measured.model,
+            flops_per_sample: measured.flops_per_sample,
+        },
         warnings: &warnings,
         notes: &measured.notes,
     });
@@ -486,7 +475,11 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     let points: Vec<Point> = all.iter().map(|(_, point)| point.clone()).collect();
     let observed: Vec<&Observed> = all.iter().map(|(observed, _)| observed).collect();
     let model = observed.iter().find_map(|seen| seen.model.clone());
-    let model = model.unwrap_or_default();
+    let mut model = model.unwrap_or_default();
+    model.device = Some(match device {
+        Device::Cpu => "cpu".into(),
+        Device::Cuda => "cuda".into(),
+    });
     let fitted = Fitted::through(&points, model.fixed_mb).ok_or_else(|| Error::Lacks {
         what: format!("no line goes through the steps of {}", plan.name),
         remedy: "measure more --steps on an idle machine".into(),
@@ -702,25 +695,6 @@ fn doubts(
         ));
     }
     doubts
-}
-
-fn figures(measured: &Measured) -> ModelFigures<'_> {
-    let model = &measured.model;
-    ModelFigures {
-        framework: model.framework.as_deref(),
-        device: match measured.device {
-            Device::Cpu => "cpu",
-            Device::Cuda => "cuda",
-        },
-        trainable: model.trainable,
-        dtype: model.dtype.as_deref(),
-        epoch_samples: model.epoch_samples,
-        trainable_bytes: model.trainable_bytes,
-        parameters: model.parameters,
-        statistics: model.statistics,
-        optimizer_bytes: model.optimizer_bytes,
-        flops_per_sample: measured.flops_per_sample,
-    }
 }
 
 #[cfg(test)]
