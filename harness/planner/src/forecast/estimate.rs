@@ -335,8 +335,7 @@ pub(super) fn peak_mb(simulated: &Simulated, host: Option<Host>) -> f64 {
     let calls = simulated.invocations.iter();
     let calls = calls.filter(|call| host.is_none_or(|host| call.host == host));
     calls
-        .map(|call| call.peak_memory_mb)
-        .fold(0.0, f64::max)
+        .fold(0.0, |most, call| call.peak_memory_mb.max(most))
         .ceil()
 }
 

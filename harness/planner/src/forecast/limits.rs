@@ -240,15 +240,13 @@ impl<'a> Search<'a> {
             })
         };
         let sketched = by(1, SEARCH_CLASSES_ABOVE)?;
-        if !sketched.is_exact() {
-            return Ok(State::Cut(Some(range(sketched, SEARCH_CLASSES_ABOVE))));
+        if sketched.is_exact() {
+            let settled = by(sketched.works, CLASSES_ABOVE)?;
+            if settled.is_exact() {
+                return Ok(State::Over(range(settled, CLASSES_ABOVE)));
+            }
         }
-        let settled = by(sketched.works, CLASSES_ABOVE)?;
-        Ok(if settled.is_exact() {
-            State::Over(range(settled, CLASSES_ABOVE))
-        } else {
-            State::Cut(Some(range(sketched, SEARCH_CLASSES_ABOVE)))
-        })
+        Ok(State::Cut(Some(range(sketched, SEARCH_CLASSES_ABOVE))))
     }
 
     /// Returns whether the row's setting works with that many workers; none if the time was over.
@@ -279,8 +277,7 @@ impl<'a> Search<'a> {
     /// Returns the limit that refuses that many workers before anything runs.
     fn refusal(&self, workers: usize) -> Result<Option<Obstacle>, Error> {
         let simulation = self.at(workers);
-        let instance_type = &self.candidate.row.instance_type;
-        if let Some(reason) = lacks_gpus(&simulation.job, instance_type) {
+        if let Some(reason) = lacks_gpus(&simulation.job, &self.candidate.row.instance_type) {
             return Ok(Some(Obstacle::Failed(reason)));
         }
         let limit = refused(&simulation, package_mb())?;
@@ -340,21 +337,17 @@ impl<'a> Search<'a> {
         };
         let is_next = met.as_ref().is_some_and(|(at, _)| *at == works + 1);
         let (fails_at, then) = met.unzip();
-        let not_simulated = if unknown.is_cut && is_next {
-            Some("the time was over before every worker was simulated".to_owned())
-        } else if unknown.is_cut {
-            Some("the time was over".to_owned())
-        } else if is_next || works >= self.up_to {
-            None
-        } else {
-            let millions = MOST_REQUESTS / 1_000_000;
-            Some(format!("more than {millions} million requests"))
+        let why = match (unknown.is_cut, is_next) {
+            (true, true) => "the time was over before every worker was simulated".to_owned(),
+            (true, false) => "the time was over".to_owned(),
+            (false, _) => format!("more than {} million requests", MOST_REQUESTS / 1_000_000),
         };
+        let is_exact = !unknown.is_cut && (is_next || works >= self.up_to);
         Boundary {
             feasible_up_to: works,
             fails_at,
             then,
-            not_simulated,
+            not_simulated: (!is_exact).then_some(why),
             ..unknown
         }
     }

@@ -120,13 +120,11 @@ pub(super) fn cheapest(
     }
     let tried = tried.into_inner();
     let simulated_sizes = tried.len();
-    let feasible = tried
-        .into_iter()
-        .filter_map(|(mb, found)| Some((mb, found?)));
+    let tried = tried.into_iter();
+    let feasible = tried.filter_map(|(mb, found)| Some((mb, found?)));
     let best = feasible.min_by(|(_, a), (_, b)| {
-        let key = |estimate: &Estimate| (estimate.usd(account), estimate.seconds);
-        let ((a_usd, a_s), (b_usd, b_s)) = (key(a), key(b));
-        a_usd.total_cmp(&b_usd).then(a_s.total_cmp(&b_s))
+        let by_usd = a.usd(account).total_cmp(&b.usd(account));
+        by_usd.then(a.seconds.total_cmp(&b.seconds))
     });
     let (memory_mb, estimate) = best.unzip();
     Ok(Cheapest {
@@ -148,9 +146,8 @@ fn refine(
     let mut step = on_grid(((high - low) / COARSE).max(1));
     let (mut from, mut to) = (on_grid(low), high);
     loop {
-        let sizes = (from..=to).step_by(step as usize);
         let mut best: Option<(u32, f64)> = None;
-        for size in sizes {
+        for size in (from..=to).step_by(step as usize) {
             let usd = cost(size)?;
             if best.is_none_or(|(_, least)| usd < least) {
                 best = Some((size, usd));
@@ -159,10 +156,8 @@ fn refine(
         let Some((size, _)) = best.filter(|_| step > GRID_MB) else {
             return Ok(());
         };
-        (from, to) = (
-            size.saturating_sub(step).max(on_grid(low)),
-            size.saturating_add(step).min(high),
-        );
+        from = size.saturating_sub(step).max(on_grid(low));
+        to = size.saturating_add(step).min(high);
         step = on_grid(step / 4);
     }
 }

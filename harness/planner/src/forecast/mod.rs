@@ -206,9 +206,9 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     let activity = Activity::begin(output, part);
     let (candidates, mut rows) = if request.plans_rows() {
         let planned = planned(&experiment, stands, &prices)?;
+        let took_s = began.elapsed().as_secs_f64();
         activity.detail(format_args!(
-            "rows and their smallest memory: {:.2} s",
-            began.elapsed().as_secs_f64()
+            "rows and their smallest memory: {took_s:.2} s"
         ));
         planned
     } else {

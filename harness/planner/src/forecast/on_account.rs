@@ -81,9 +81,8 @@ pub fn on_account(
     let simulated = Experiment::from_document(document, &simulated)?;
     let stands = simulation_of(&simulated)?;
     let (mut candidates, planned) = planned(&simulated, stands, prices)?;
-    let refused = planned
-        .iter()
-        .filter_map(|row| Some((row.id.clone(), refusal(row)?)));
+    let refused = planned.iter();
+    let refused = refused.filter_map(|row| Some((row.id.clone(), refusal(row)?)));
     impossible.extend(refused);
     used.retain(|row| !impossible.contains_key(&row.row.id));
     candidates.retain(|one| used.iter().any(|row| row.row.id == one.row.id));
@@ -200,9 +199,8 @@ fn used(
 /// Returns why a row cannot be run: its functions or its instances are too small for it, or it fails.
 fn refusal(row: &PlannedRow) -> Option<String> {
     let infeasible = row.infeasible.as_ref().map(|limit| limit.reason.clone());
-    infeasible
-        .or(row.failure.clone())
-        .or(row.impossible.clone())
+    let failure = row.failure.clone().or(row.impossible.clone());
+    infeasible.or(failure)
 }
 
 impl OnAccount {

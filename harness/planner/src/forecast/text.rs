@@ -184,10 +184,10 @@ fn compact(row: &PlannedRow, estimate: &Estimate) -> String {
     let named = COST_NAMES.into_iter().zip(sums);
     let mut parts: Vec<(&str, f64)> = named.filter(|(_, usd)| *usd > 0.0).collect();
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let parts: Vec<String> = parts
+    let parts = parts
         .iter()
-        .map(|(name, dollars)| format!("{name} {}", usd(*dollars)))
-        .collect();
+        .map(|(name, dollars)| format!("{name} {}", usd(*dollars)));
+    let parts: Vec<String> = parts.collect();
     let total = usd(full.total_usd());
     wrapped("", &format!("{}: {total} = {}", row.id, parts.join(" + ")))
 }
@@ -246,9 +246,9 @@ fn limits(found: &[Boundary], up_to: u32, within_s: f64) -> String {
     let cut = found.iter().filter(|boundary| boundary.is_cut);
     let cut: Vec<_> = cut.map(|boundary| boundary.id.as_str()).collect();
     if !cut.is_empty() {
+        let cut = cut.join(", ");
         lines.push(format!(
-            "not settled within {within_s:.0} s (--limits-within): {}",
-            cut.join(", ")
+            "not settled within {within_s:.0} s (--limits-within): {cut}"
         ));
     }
     lines.join("\n")

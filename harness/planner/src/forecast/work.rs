@@ -226,10 +226,8 @@ pub(super) fn unused_compute(
     if named.and_then(|node| node.get("compute")).is_none() {
         return Vec::new();
     }
-    let used: Vec<String> = (experiment.rows.iter())
-        .filter_map(|row| ComputeUsed::of(stands, row))
-        .map(|used| used.profile)
-        .collect();
+    let used = (experiment.rows.iter()).filter_map(|row| ComputeUsed::of(stands, row));
+    let used: Vec<String> = used.map(|used| used.profile).collect();
     let trained = models(experiment);
     let unused = stands.compute.iter().filter(|p| !used.contains(&p.name));
     let unused = unused.map(|profile| {

@@ -92,10 +92,10 @@ impl fmt::Display for Measurement {
         let (steps, peak_mb) = (&self.answer.step_s, self.answer.peak_mb);
         let step_s = median(steps).unwrap_or(f64::NAN);
         let count = steps.len();
+        let setting = self.setting;
         write!(
             f,
-            "{}: {step_s:.4} s a step ({count}), {peak_mb:.0} MB",
-            self.setting
+            "{setting}: {step_s:.4} s a step ({count}), {peak_mb:.0} MB"
         )
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use epochcost_record::{Machine, probe_file};
 use epochcost_spec::format;
 use epochcost_spec::suggest::did_you_mean;
-use epochcost_systems::{Device, find_model, models};
+use epochcost_systems::{Device, ModelSizes, find_model, models};
 
 use super::measure::Setting;
 use super::names;
@@ -158,9 +158,10 @@ pub(super) fn is_busy(load: f64, threads: usize, cores: usize) -> bool {
 /// The models that are measured where none is named: others take minutes a point, and
 /// gigabytes.
 pub(super) fn default_models() -> Vec<&'static str> {
+    let is_small = |model: &&ModelSizes| model.sizes.parameters < DEFAULT_PARAMETERS;
     models()
         .iter()
-        .filter(|model| model.sizes.parameters < DEFAULT_PARAMETERS)
+        .filter(is_small)
         .map(|model| model.name)
         .collect()
 }

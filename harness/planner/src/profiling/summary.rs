@@ -85,10 +85,10 @@ impl Point {
         let greatest = |values: Vec<f64>| values.into_iter().fold(0.0, f64::max);
         let step_s = all(&|round| middle(&round.answer.step_s));
         let sum = |of: fn(&Answer) -> &[f64]| -> f64 {
-            rounds
+            let sums = rounds
                 .iter()
-                .map(|round| of(&round.answer).iter().sum::<f64>())
-                .sum()
+                .map(|round| of(&round.answer).iter().sum::<f64>());
+            sums.sum()
         };
         let (wall_s, cpu_s) = (
             sum(|answer| &answer.step_s),

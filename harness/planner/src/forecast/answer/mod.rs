@@ -169,10 +169,9 @@ pub(super) fn answer(
     }
     let points = points::points(experiment, &sites)?;
     priced(&points, &sites, prices)?;
+    let (count, places) = (points.len(), sites.len());
     activity.now(format_args!(
-        "searching {} settings at {} places",
-        points.len(),
-        sites.len()
+        "searching {count} settings at {places} places"
     ));
     let bench = Bench::new(&sites, stands, prices, request.account);
     let mut searched = Searched::of(&bench, points);

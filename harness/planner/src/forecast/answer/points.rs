@@ -127,9 +127,8 @@ fn document(
     }
     let named: Vec<String> = entries.iter().map(name_of).collect();
     document.set_option("plan", "systems", &text(&entries))?;
-    let missing = OPPONENTS
-        .iter()
-        .filter(|name| !named.iter().any(|own| own == *name));
+    let is_named = |name: &&&str| named.iter().any(|own| own == **name);
+    let missing = OPPONENTS.iter().filter(|name| !is_named(name));
     let known = missing.filter(|name| find(name).is_some());
     let opponents: Vec<Node> = known
         .map(|name| document.option_value("plan", "systems", name))

@@ -205,11 +205,8 @@ fn infeasible(answer: &Answer) -> String {
     if near.is_empty() {
         return format!("Nothing can train this at all, let alone {}.", goal.text());
     }
-    format!(
-        "Nothing trains this {}. Nearest: {}.",
-        goal.text(),
-        near.join("; or ")
-    )
+    let (within, near) = (goal.text(), near.join("; or "));
+    format!("Nothing trains this {within}. Nearest: {near}.")
 }
 
 /// Returns the runner-up and the plain alternative; the best of several workers where the

@@ -547,11 +547,10 @@ fn sentences(map: &Map) -> Vec<String> {
                     ""
                 }
             ),
-            None => format!(
-                "{}: nothing is possible {}.",
-                model_title(&mark.model),
-                map.goal.text()
-            ),
+            None => {
+                let (model, within) = (model_title(&mark.model), map.goal.text());
+                format!("{model}: nothing is possible {within}.")
+            }
         });
     }
     sentences

@@ -92,10 +92,10 @@ pub(super) fn picture(map: &Map) -> String {
 fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> Option<&Best>) {
     let (columns, rows) = (map.parameters.len(), map.operations.len());
     let bottom = TOP + rows as f64 * SIDE;
+    let y = TOP - 14.0;
     put!(
         svg,
-        "<text class=\"h\" x=\"{left}\" y=\"{}\">{title}</text>",
-        TOP - 14.0
+        "<text class=\"h\" x=\"{left}\" y=\"{y}\">{title}</text>"
     );
     // Cells, the least compute at the bottom.
     for (index, cell) in map.cells.iter().enumerate() {
@@ -106,28 +106,25 @@ fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> O
     borders(svg, map, (left, bottom), of);
     // Axes.
     for (index, parameters) in map.parameters.iter().enumerate() {
-        let x = left + (index as f64 + 0.5) * SIDE;
+        let (x, y) = (left + (index as f64 + 0.5) * SIDE, bottom + 16.0);
         let text = scaled(*parameters);
         put!(
             svg,
-            "<text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{text}</text>",
-            bottom + 16.0
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{text}</text>"
         );
     }
     for (index, operations) in map.operations.iter().enumerate() {
-        let y = bottom - (index as f64 + 0.45) * SIDE;
+        let (x, y) = (left - 6.0, bottom - (index as f64 + 0.45) * SIDE);
         let text = scaled(*operations);
         put!(
             svg,
-            "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\">{text}</text>",
-            left - 6.0
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"end\">{text}</text>"
         );
     }
-    let middle = left + columns as f64 * SIDE / 2.0;
+    let (x, y) = (left + columns as f64 * SIDE / 2.0, bottom + 34.0);
     put!(
         svg,
-        "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">trainable parameters</text>",
-        bottom + 34.0
+        "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">trainable parameters</text>"
     );
     if left == LEFT {
         let y = TOP + rows as f64 * SIDE / 2.0;
@@ -142,11 +139,8 @@ fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> O
     labels(svg, map, (left, bottom), of, &dots);
     for (index, (mark, dot)) in map.models.iter().zip(&dots).enumerate() {
         let Some((x, y)) = dot else { continue };
-        let colour = if mark.own.is_some() {
-            "#c8102e"
-        } else {
-            "#222"
-        };
+        let is_own = mark.own.is_some();
+        let colour = if is_own { "#c8102e" } else { "#222" };
         put!(
             svg,
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{DOT}\" fill=\"{colour}\" stroke=\"#fff\"/>\
@@ -196,22 +190,17 @@ fn borders(
     of: fn(&Cell) -> Option<&Best>,
 ) {
     let columns = map.parameters.len();
-    let mut line = |x: f64, y: f64, to: (f64, f64)| {
-        put!(
-            svg,
-            "<path d=\"M{x} {y}l{} {}\" stroke=\"#222\" stroke-width=\"1.5\"/>",
-            to.0,
-            to.1
-        );
-    };
+    let differ = |one: usize, other: usize| owner(map, of, one) != owner(map, of, other);
     for index in 0..map.cells.len() {
         let (column, row) = (index % columns, index / columns);
         let (x, y) = (left + column as f64 * SIDE, bottom - row as f64 * SIDE);
-        if column > 0 && owner(map, of, index) != owner(map, of, index - 1) {
-            line(x, y, (0.0, -SIDE));
-        }
-        if row > 0 && owner(map, of, index) != owner(map, of, index - columns) {
-            line(x, y, (SIDE, 0.0));
+        let vertical = (column > 0 && differ(index, index - 1)).then_some((0.0, -SIDE));
+        let horizontal = (row > 0 && differ(index, index - columns)).then_some((SIDE, 0.0));
+        for (right, up) in vertical.into_iter().chain(horizontal) {
+            put!(
+                svg,
+                "<path d=\"M{x} {y}l{right} {up}\" stroke=\"#222\" stroke-width=\"1.5\"/>"
+            );
         }
     }
 }
@@ -266,33 +255,24 @@ fn labels(
         };
         let lines = lines(&best.place);
         let letters = lines.iter().map(|line| line.chars().count()).max();
-        let (width, height) = (
-            letters.unwrap_or(0) as f64 * LETTER,
-            lines.len() as f64 * LINE,
-        );
-        let corner = |index: usize| {
+        let width = letters.unwrap_or(0) as f64 * LETTER;
+        let height = lines.len() as f64 * LINE;
+        let corner = |index: &usize| {
             let x = left + (index % columns) as f64 * SIDE;
             (x, bottom - ((index / columns) + 1) as f64 * SIDE)
         };
-        let corners: Vec<(f64, f64)> = region.iter().map(|index| corner(*index)).collect();
+        let corners: Vec<(f64, f64)> = region.iter().map(corner).collect();
         let count = corners.len() as f64;
         let middle = corners.iter().fold((0.0, 0.0), |sum, corner| {
             (sum.0 + corner.0 / count, sum.1 + corner.1 / count)
         });
         // In the middle of a cell, or else at its upper or lower edge.
         let heights = [(SIDE - height) / 2.0, 2.0, SIDE - height - 2.0];
-        let areas = heights.iter().flat_map(|y| {
-            corners
-                .iter()
-                .map(move |corner| (corner.0 + (SIDE - width) / 2.0, corner.1 + y, width, height))
-        });
-        let distance = |area: &Area| {
-            let corner = (
-                area.0 - (SIDE - width) / 2.0,
-                area.1 - (SIDE - height) / 2.0,
-            );
-            between(corner, middle)
-        };
+        let (beside, above) = ((SIDE - width) / 2.0, (SIDE - height) / 2.0);
+        let area = |y: f64, corner: &(f64, f64)| (corner.0 + beside, corner.1 + y, width, height);
+        let areas = heights.into_iter();
+        let areas = areas.flat_map(|y| corners.iter().map(move |corner| area(y, corner)));
+        let distance = |area: &Area| between((area.0 - beside, area.1 - above), middle);
         let is_free = |area: &Area| !dots.iter().flatten().any(|dot| touches(*dot, *area));
         let free = areas.filter(is_free);
         let Some(area) = free.min_by(|a, b| distance(a).total_cmp(&distance(b))) else {

@@ -108,12 +108,8 @@ impl Forecast {
             CostModel::Full => "with everything billed",
             CostModel::Paper => "by the paper's cost model",
         };
-        let mut text = format!(
-            "{}, {}{} {account}",
-            best.row.name,
-            usd(best.usd),
-            self.basis()
-        );
+        let (name, cost, basis) = (&best.row.name, usd(best.usd), self.basis());
+        let mut text = format!("{name}, {cost}{basis} {account}");
         let (tied, behind) = match rest.first() {
             Some(next) if next.usd < best.usd * SLIGHTLY => (Some(next), None),
             next => (None, next),

@@ -97,9 +97,8 @@ pub(super) fn left_out(files: &[File], draws: u32) -> Result<Vec<LeftOut>, Error
     }
     let profile = first.platform()?;
     let all = own(files)?;
-    let rows = all
-        .iter()
-        .filter_map(|own| Some((own.author, own.row.clone()?)));
+    let known = all.iter();
+    let rows = known.filter_map(|own| Some((own.author, own.row.clone()?)));
     let (whose, rows): (Vec<&str>, Vec<Row>) = rows.unzip();
     let predictors = files.iter().map(|file| Ok((file, Predictor::new(file)?)));
     let predictors: Vec<(&File, Predictor)> = predictors.collect::<Result<_, Error>>()?;

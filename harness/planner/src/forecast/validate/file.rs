@@ -103,17 +103,13 @@ impl File {
         };
         let text = shipped::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
         let limits = |file: &mut Self| {
-            let wrong = file
-                .targets
-                .iter()
-                .position(|target| !target.has_one_limit());
-            wrong.map_or(Ok(()), |index| {
-                Err(Fault {
-                    path: format!("targets.{index}"),
-                    problem: "a target has one limit".to_owned(),
-                    remedy: "give `at_most`, `at_least` or `within`".to_owned(),
-                })
-            })
+            let wrong = (file.targets.iter()).position(|target| !target.has_one_limit());
+            let fault = wrong.map(|index| Fault {
+                path: format!("targets.{index}"),
+                problem: "a target has one limit".to_owned(),
+                remedy: "give `at_most`, `at_least` or `within`".to_owned(),
+            });
+            fault.map_or(Ok(()), Err)
         };
         let mut file: Self = yaml::read(&name, &text, limits)
             .map_err(|(problem, remedy)| Error::Usage { problem, remedy })?;
@@ -195,12 +191,15 @@ impl File {
         let Some(source) = self.source(series) else {
             return false;
         };
-        let constants = profile.constants();
-        let constants = constants.iter().map(|(_, constant)| &constant.source);
-        let spreads = profile.spreads();
-        let spreads = spreads.iter().map(|(_, spread)| &spread.source);
-        let mut texts = constants.chain(spreads);
-        texts.any(|text| text.contains(&source.repository))
+        let names = |text: &str| text.contains(&source.repository);
+        profile
+            .constants()
+            .iter()
+            .any(|(_, constant)| names(&constant.source))
+            || profile
+                .spreads()
+                .iter()
+                .any(|(_, spread)| names(&spread.source))
     }
 
     /// Reads the data.

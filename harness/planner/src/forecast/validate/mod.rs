@@ -152,13 +152,10 @@ pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
     } else {
         Vec::new()
     };
+    let of_runs = files.is_empty() && request.draws.is_none();
     Ok(Validated {
         schema_version: VALIDATION_VERSION,
-        draws: if files.is_empty() {
-            request.draws.unwrap_or(0)
-        } else {
-            draws
-        },
+        draws: if of_runs { 0 } else { draws },
         headlines: headlines(&sets),
         authors,
         sets,
@@ -214,9 +211,8 @@ fn headlines(sets: &[Set]) -> Vec<Headline> {
     let groups = groups.flat_map(|scope| [false, true].map(|gave| (scope, gave)));
     let headline = |(scope, gave): (Scope, bool)| {
         let of = |set: &Set| {
-            let own = set.cells.iter().filter(|cell| {
-                !cell.is_fitted && cell.scope == scope && cell.gave_a_constant == gave
-            });
+            let judged = set.cells.iter().filter(|cell| !cell.is_fitted);
+            let own = judged.filter(|cell| (cell.scope, cell.gave_a_constant) == (scope, gave));
             Scored::of(&own.cloned().collect::<Vec<_>>())
         };
         let sets = sets.iter().filter(|set| !set.is_circular);
@@ -238,23 +234,15 @@ fn set(file: &File, draws: u32, request: &Request<'_>) -> Result<Set, Error> {
     let score = Scored::of(&judged).ok_or_else(|| file.error("no series is judged"))?;
     // What each refinement adds.
     let mut without = Vec::new();
-    let refinements = if request.with_refinements {
-        predictor.refinements()
-    } else {
-        Vec::new()
-    };
-    for refinement in refinements {
+    let refinements = request.with_refinements.then(|| predictor.refinements());
+    for refinement in refinements.unwrap_or_default() {
         let predicted = predictor.predict(&cells, 0, Some(refinement))?;
         let compared = cells.iter().zip(predicted).map(&compare);
         let judged: Vec<_> = compared.filter(|cell| !cell.is_fitted).collect();
-        let Some(judged) = Scored::of(&judged) else {
-            continue;
-        };
-        if judged.score.differs(&score.score) {
-            without.push(Without {
-                refinement: refinement.title(),
-                judged: judged.score,
-            });
+        let judged = Scored::of(&judged).map(|judged| judged.score);
+        if let Some(judged) = judged.filter(|judged| judged.differs(&score.score)) {
+            let refinement = refinement.title();
+            without.push(Without { refinement, judged });
         }
     }
     Ok(Set {

@@ -57,14 +57,9 @@ impl Predictor {
         let profile = file.platform()?;
         let experiment = (file.experiment.as_ref())
             .map(|path| experiment_on(&file.beside(path), &profile, &file.profile));
-        let profile = stated(&profile, &file.constants);
-        let (constants, prices) = (file.constants.clone(), PriceBook::shipped()?);
-        Ok(Self::of(
-            profile,
-            constants,
-            experiment.transpose()?,
-            prices,
-        ))
+        let (experiment, prices) = (experiment.transpose()?, PriceBook::shipped()?);
+        let (profile, constants) = (stated(&profile, &file.constants), file.constants.clone());
+        Ok(Self::of(profile, constants, experiment, prices))
     }
 
     /// Returns one with the rows of an experiment.
@@ -87,16 +82,12 @@ impl Predictor {
 
     /// Returns the same on another platform.
     pub(super) fn on(&self, profile: &Profile<Constant>) -> Self {
-        let simulation = self.simulation.as_ref();
-        let simulation = simulation.map(|simulation| rows::Simulation {
-            profile: profile.clone(),
-            ..simulation.clone()
-        });
-        Self {
-            profile: stated(profile, &self.constants),
-            simulation,
-            ..self.clone()
+        let mut moved = self.clone();
+        if let Some(simulation) = &mut moved.simulation {
+            simulation.profile = profile.clone();
         }
+        moved.profile = stated(profile, &self.constants);
+        moved
     }
 
     /// Returns the platform, with the constants that the file states.
@@ -136,11 +127,8 @@ impl Predictor {
         draws: u32,
         without: Option<Refinement>,
     ) -> Result<Vec<Predicted>, Error> {
-        let repetitions = if self.values.is_empty() {
-            REPETITIONS
-        } else {
-            1
-        };
+        let of_run = !self.values.is_empty();
+        let repetitions = if of_run { 1 } else { REPETITIONS };
         let settings = cells.iter().map(|cell| &cell.setting);
         let simulated = simulated(settings, repetitions, draws, |setting, draw| {
             self.seconds(setting, draw, without)
@@ -167,12 +155,8 @@ impl Predictor {
         match setting {
             Setting::Operation(operation) => Ok(probe(&refined(self.drawn(draw)), operation)),
             Setting::Row(id) => {
-                let (plan, simulation) = self.simulation(id, draw)?;
-                let profile = refined(simulation.profile.clone());
-                let simulation = Simulation {
-                    profile,
-                    ..simulation
-                };
+                let (plan, mut simulation) = self.simulation(id, draw)?;
+                simulation.profile = refined(simulation.profile);
                 let figures = self.figures(plan, &simulation)?;
                 figures.map_err(|why| Error::NothingSelected(format!("row {id}: {why}")))
             }

@@ -76,10 +76,8 @@ pub(super) fn set(path: &Path, request: &Request<'_>) -> Result<Set, Error> {
         let id = &row.planned.row.id;
         let Some(first) = row.succeeded().next() else {
             let why = row.planned.infeasible.as_deref();
-            notes.push(format!(
-                "{id}: {}",
-                why.unwrap_or("every trial of it failed")
-            ));
+            let why = why.unwrap_or("every trial of it failed");
+            notes.push(format!("{id}: {why}"));
             continue;
         };
         let steps = run.directory.steps(&first.trial)?;
@@ -124,11 +122,10 @@ pub(super) fn set(path: &Path, request: &Request<'_>) -> Result<Set, Error> {
     Ok(Set {
         name: manifest.run_id.clone(),
         description: format!("{}, recorded and simulated", manifest.experiment),
-        about: format!(
-            "Recorded on {} cores of {}",
-            machine.cores,
-            machine.cpu.as_deref().unwrap_or("an unknown CPU")
-        ),
+        about: {
+            let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
+            format!("Recorded on {} cores of {cpu}", machine.cores)
+        },
         sources: Vec::new(),
         stands_on: format!("profile {profile}; steps {steps}"),
         profile: profile.clone(),

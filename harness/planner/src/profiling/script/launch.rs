@@ -474,9 +474,9 @@ impl Reading {
             ));
         }
         if self.others > 0 {
+            let others = self.others;
             self.observed.notes.push(format!(
-                "{} lines of other processes were left out: figures are those of one process",
-                self.others
+                "{others} lines of other processes were left out: figures are those of one process"
             ));
         }
         if let Some(fault) = self.faults.first() {
@@ -502,9 +502,8 @@ fn early(status: ExitStatus, steps: usize, taken: usize, faults: &[String], log:
     let tail = &lines[lines.len().saturating_sub(TAIL)..];
     let narrow = |line: &&str| line.chars().take(WIDEST).collect::<String>();
     let tail = tail.iter().map(narrow).collect::<Vec<_>>().join("\n    ");
-    let fault = faults
-        .first()
-        .map(|fault| format!("; a line it reported: {fault}"));
+    let fault = faults.first();
+    let fault = fault.map(|fault| format!("; a line it reported: {fault}"));
     let fault = fault.unwrap_or_default();
     let printed = match tail.as_str() {
         "" => "it printed nothing".to_owned(),

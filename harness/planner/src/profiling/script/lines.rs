@@ -178,9 +178,9 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
     }
     let Some((_, fields)) = WORDS.iter().find(|(known, _)| *known == word) else {
         let known: Vec<&str> = WORDS.iter().map(|(known, _)| *known).collect();
+        let known = known.join(", ");
         return Err(format!(
-            "{text:?} begins with none of {}, note and problem",
-            known.join(", ")
+            "{text:?} begins with none of {known}, note and problem"
         ));
     };
     let values = values(text, rest, fields)?;
@@ -272,10 +272,8 @@ fn values<'a>(
             return Err(format!("{text:?}: {field:?} is no NAME=VALUE"));
         };
         if name != "process" && !fields.contains(&name) {
-            return Err(format!(
-                "{text:?}: `{name}` is none of {}",
-                fields.join(", ")
-            ));
+            let known = fields.join(", ");
+            return Err(format!("{text:?}: `{name}` is none of {known}"));
         }
         if values.insert(name, value).is_some() {
             return Err(format!("{text:?}: `{name}` stands there twice"));

@@ -92,18 +92,16 @@ impl FromStr for SamplesPerStep {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let factor = text
-            .strip_prefix('x')
-            .map(|factor| factor.parse::<f64>().ok());
+        let factor = text.strip_prefix('x');
+        let factor = factor.map(|factor| factor.parse::<f64>().ok());
         if let Some(factor) = factor {
             let factor = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
             return factor
                 .map(Self::Factor)
                 .ok_or_else(|| "give a factor above 0, like x0.5".into());
         }
-        let numbers = text
-            .split(',')
-            .map(|number| number.trim().parse().ok().filter(|n| *n > 0));
+        let numbers = text.split(',');
+        let numbers = numbers.map(|number| number.trim().parse().ok().filter(|n| *n > 0));
         let numbers = numbers.collect::<Option<Vec<usize>>>();
         let remedy = "give a number for each batch size, like 8 or 8,16, or a factor like x0.5";
         numbers.map(Self::Each).ok_or_else(|| remedy.into())
@@ -420,9 +418,9 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
     });
     output.message(format_args!("profile: {}", plan.out.display()));
     if let Some(experiment) = experiment {
+        let command = file::command(experiment, &measured);
         output.message(format_args!(
-            "where to train: {}{}",
-            file::command(experiment, &measured),
+            "where to train: {command}{}",
             said(&measured.work)
         ));
     }
@@ -463,12 +461,8 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     }
     let device = device(&all[0].0);
     // What more threads gain, at the largest batch.
-    for threads in plan
-        .threads
-        .iter()
-        .skip(1)
-        .filter(|_| device == Device::Cpu)
-    {
+    let others = plan.threads.iter().skip(1);
+    for threads in others.filter(|_| device == Device::Cpu) {
         let batch = batches.last().copied().flatten();
         all.push(one(plan, &mut bench, batch, *threads, output).await?);
     }
@@ -495,11 +489,8 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     Ok(Measured {
         flops_per_sample: first.0.operations().map(|(flops, samples)| {
             // Of as many samples as the counted steps have.
-            let scale = first
-                .0
-                .typical_samples()
-                .zip(samples)
-                .map_or(1.0, |(found, counted)| found / counted);
+            let both = first.0.typical_samples().zip(samples);
+            let scale = both.map_or(1.0, |(found, counted)| found / counted);
             flops * scale / first.1.samples as f64
         }),
         rate: of_all(|seen| seen.rate),
@@ -563,10 +554,8 @@ async fn one(
 
 /// Returns what the program computes on.
 fn device(observed: &Observed) -> Device {
-    let named = observed
-        .model
-        .as_ref()
-        .and_then(|model| model.device.as_deref());
+    let model = observed.model.as_ref();
+    let named = model.and_then(|model| model.device.as_deref());
     match named {
         Some("cuda") => Device::Cuda,
         _ => Device::Cpu,
@@ -682,11 +671,8 @@ fn doubts(
             ));
         }
     }
-    let asked = plan
-        .batches
-        .iter()
-        .zip(points)
-        .filter(|_| plan.samples.is_empty());
+    let asked = plan.batches.iter().zip(points);
+    let asked = asked.filter(|_| plan.samples.is_empty());
     for (batch, point) in asked.filter(|(batch, point)| **batch != point.samples) {
         doubts.push(format!(
             "at --batch {batch} a step has {} samples: they are counted as its passes took them, and \

@@ -52,11 +52,8 @@ pub(super) fn profile(
         ),
         _ => {}
     }
-    let other = measured
-        .model
-        .dtype
-        .as_deref()
-        .filter(|dtype| *dtype != "float32");
+    let dtype = measured.model.dtype.as_deref();
+    let other = dtype.filter(|dtype| *dtype != "float32");
     notes.extend(other.map(|dtype| {
         format!("trainable scalars are {dtype}: exchanges are simulated with 4 bytes each")
     }));

@@ -16,10 +16,9 @@ pub(super) fn text(plan: &ScriptPlan, measured: &Measured) -> String {
         let whole = model.parameters.map_or(String::new(), |whole| {
             format!(" of {} parameters", count(whole))
         });
+        let (name, trainable) = (&plan.name, count(trainable));
         said.push(format!(
-            "{} trains {}{whole} ({dtype}): {exchanged} per exchange",
-            plan.name,
-            count(trainable)
+            "{name} trains {trainable}{whole} ({dtype}): {exchanged} per exchange"
         ));
     }
     if let Some(state) = model.optimizer_bytes {

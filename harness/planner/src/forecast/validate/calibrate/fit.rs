@@ -265,12 +265,10 @@ impl Days {
         };
         let of: Vec<Option<usize>> = seen.iter().map(most).collect();
         // The levels of the days are part of the errors.
-        let fixed: Vec<Parameter> = (parameters.iter())
-            .map(|parameter| Parameter {
-                deviation: 0.0,
-                ..parameter.clone()
-            })
-            .collect();
+        let mut fixed = parameters.to_vec();
+        fixed
+            .iter_mut()
+            .for_each(|parameter| parameter.deviation = 0.0);
         let unseen = self.unseen(&fixed);
         let mut levels = unseen.clone();
         let (mut squares, mut counts) = (vec![0.0; constants], vec![0usize; constants]);

@@ -29,10 +29,8 @@ impl Calibrated {
         });
         parts.extend(stay);
         if !self.unused.is_empty() {
-            parts.push(format!(
-                "rows that move no constant: {}",
-                self.unused.join(", ")
-            ));
+            let unused = self.unused.join(", ");
+            parts.push(format!("rows that move no constant: {unused}"));
         }
         parts.extend(self.proposed.as_ref().map(Proposals::text));
         parts.join("\n\n")
