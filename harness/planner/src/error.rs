@@ -15,6 +15,9 @@ use epochcost_spec::cost::PriceBookError;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::profiles::ProfileError;
 
+/// What comes of a part of a verb.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why a verb could not do its work.
 #[derive(Debug, Error)]
 pub enum Error {

@@ -9,7 +9,7 @@ use epochcost_spec::ui::Output;
 
 use super::rows::PlannedRow;
 use crate::columns::table;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The part of a forecast that concerns a cloud.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) fn on_cloud(
     platform: PlatformKind,
     rows: &[RowUsage],
     prices: &PriceBook,
-) -> Result<Option<OnCloud>, Error> {
+) -> Result<Option<OnCloud>> {
     let Some(cloud) = platform.cloud()? else {
         return Ok(None);
     };

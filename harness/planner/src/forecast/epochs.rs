@@ -9,7 +9,7 @@ use epochcost_spec::rows::Row;
 use epochcost_systems::Job;
 
 use super::estimate::{Estimate, Outcome, StageMeans, estimate_by, sizes_only};
-use crate::error::Error;
+use crate::error::Result;
 
 /// Events of the longer of the two simulations that a training is carried on from, about.
 const EVENTS: f64 = 100_000.0;
@@ -33,7 +33,7 @@ pub(super) fn estimate(
     row: &Row,
     simulation: &Simulation,
     prices: &PriceBook,
-) -> Result<Outcome<Estimate>, Error> {
+) -> Result<Outcome<Estimate>> {
     let by =
         |simulation: &Simulation| estimate_by(row, simulation, prices, sizes_only(CLASSES_ABOVE));
     let whole = || by(simulation);
@@ -43,8 +43,7 @@ pub(super) fn estimate(
     if job.epochs <= 4 * FEW || is_refused.is_some() || changes(job) {
         return whole();
     }
-    let part =
-        |epochs| -> Result<Option<Estimate>, Error> { Ok(by(&cut(simulation, epochs))?.ok()) };
+    let part = |epochs| -> Result<Option<Estimate>> { Ok(by(&cut(simulation, epochs))?.ok()) };
     let Some(few) = part(FEW)? else {
         return whole();
     };

@@ -20,7 +20,7 @@ use epochcost_spec::rows::Row;
 use epochcost_systems::{ChannelTraffic, Host, StageSeconds, find};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::Result;
 
 /// What came of a simulation: the run reached its end, or was kept from it.
 pub(super) type Outcome<T> = Result<T, Obstacle>;
@@ -166,7 +166,7 @@ pub(super) fn sizes_only(alike_above: usize) -> Options {
 ///
 /// # Errors
 /// When the setting is none of a known system.
-pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error> {
+pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>> {
     probe_by(simulation, sizes_only(CLASSES_ABOVE))
 }
 
@@ -174,10 +174,7 @@ pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error
 ///
 /// # Errors
 /// When the setting is none of a known system.
-pub(super) fn probe_by(
-    simulation: &Simulation,
-    options: Options,
-) -> Result<Outcome<Simulated>, Error> {
+pub(super) fn probe_by(simulation: &Simulation, options: Options) -> Result<Outcome<Simulated>> {
     let probed = probe_until(simulation, options)?;
     // Without a time there is none that could be over.
     let given_up = || Err(Obstacle::Failed("the simulation was given up".into()));
@@ -192,7 +189,7 @@ pub(super) fn probe_by(
 pub(super) fn probe_until(
     simulation: &Simulation,
     options: Options,
-) -> Result<Option<Outcome<Simulated>>, Error> {
+) -> Result<Option<Outcome<Simulated>>> {
     if let Some(infeasible) = refused(simulation, package_mb())? {
         return Ok(Some(Err(Obstacle::Infeasible(infeasible))));
     }
@@ -219,7 +216,7 @@ pub(super) fn estimate_by(
     simulation: &Simulation,
     prices: &PriceBook,
     options: Options,
-) -> Result<Outcome<Estimate>, Error> {
+) -> Result<Outcome<Estimate>> {
     let began = Instant::now();
     let probed = probe_by(simulation, options)?;
     let took = began.elapsed();
@@ -259,7 +256,7 @@ pub(super) fn priced(
     simulation: &Simulation,
     simulated: Outcome<Simulated>,
     prices: &PriceBook,
-) -> Result<Outcome<Estimate>, Error> {
+) -> Result<Outcome<Estimate>> {
     Ok(match simulated {
         Ok(simulated) => Ok(figures(row, simulation, simulated, prices)?),
         Err(obstacle) => Err(obstacle),

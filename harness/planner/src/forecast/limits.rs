@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::estimate::{Obstacle, has_functions, in_memory, probe_until, sizes_only};
 use super::rows::Candidate;
 use super::{parallel, text};
-use crate::error::Error;
+use crate::error::Result;
 
 /// Requests of the workers that are simulated, by closed form, above which a size is not
 /// tried: some ten seconds. The search of a row tries at most twice as many sizes as
@@ -214,7 +214,7 @@ impl<'a> Search<'a> {
         search
     }
 
-    fn advance(&mut self, until: Instant) -> Result<State, Error> {
+    fn advance(&mut self, until: Instant) -> Result<State> {
         // What is known without a simulation.
         let admitted = bracket(1, self.up_to, |workers| {
             Ok(Some(self.refusal(workers)?.is_none()))
@@ -255,7 +255,7 @@ impl<'a> Search<'a> {
         workers: usize,
         classes_above: usize,
         until: Instant,
-    ) -> Result<Option<bool>, Error> {
+    ) -> Result<Option<bool>> {
         let key = (workers, classes_for(workers, classes_above));
         if let Some(met) = self.tried.get(&key) {
             return Ok(Some(met.is_none()));
@@ -275,7 +275,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the limit that refuses that many workers before anything runs.
-    fn refusal(&self, workers: usize) -> Result<Option<Obstacle>, Error> {
+    fn refusal(&self, workers: usize) -> Result<Option<Obstacle>> {
         let simulation = self.at(workers);
         if let Some(reason) = lacks_gpus(&simulation.job, &self.candidate.row.instance_type) {
             return Ok(Some(Obstacle::Failed(reason)));
@@ -383,8 +383,8 @@ impl Bracket {
 fn bracket(
     from: usize,
     most: usize,
-    mut holds: impl FnMut(usize) -> Result<Option<bool>, Error>,
-) -> Result<Bracket, Error> {
+    mut holds: impl FnMut(usize) -> Result<Option<bool>>,
+) -> Result<Bracket> {
     let (mut works, mut fails) = (0, most.saturating_add(1));
     let (mut next, mut step) = (from.clamp(1, most.max(1)), 1);
     while fails - works > 1 {
@@ -407,7 +407,7 @@ fn bracket(
 
 /// Reads, writes and messages of the exchange that are simulated: the system's closed form, and
 /// of workers that are alike those of their representatives.
-fn requests(simulation: &Simulation) -> Result<u64, Error> {
+fn requests(simulation: &Simulation) -> Result<u64> {
     let Some(system) = find(&simulation.job.system) else {
         return Ok(0);
     };

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::epochs::estimate;
 use super::estimate::{Estimate, peak_mb, probe};
-use crate::error::Error;
+use crate::error::Result;
 
 /// The grid on which the cheapest size is searched for, MB.
 const GRID_MB: u32 = 64;
@@ -30,10 +30,7 @@ const COARSE: u32 = 10;
 ///
 /// # Errors
 /// When the setting is none of a known system.
-pub(super) fn smallest(
-    simulation: &Simulation,
-    known_peak_mb: Option<u32>,
-) -> Result<Option<u32>, Error> {
+pub(super) fn smallest(simulation: &Simulation, known_peak_mb: Option<u32>) -> Result<Option<u32>> {
     let largest = simulation.profile.function.memory_mb_limit as u32;
     let peak_mb = match known_peak_mb {
         Some(peak_mb) => peak_mb,
@@ -46,8 +43,7 @@ pub(super) fn smallest(
     if least > largest {
         return Ok(None);
     }
-    let works =
-        |memory_mb| -> Result<bool, Error> { Ok(probe(&sized(simulation, memory_mb))?.is_ok()) };
+    let works = |memory_mb| -> Result<bool> { Ok(probe(&sized(simulation, memory_mb))?.is_ok()) };
     if !simulation.has_limits || works(least)? {
         return Ok(Some(least));
     }
@@ -96,11 +92,11 @@ pub(super) fn cheapest(
     smallest_mb: Option<u32>,
     account: CostModel,
     prices: &PriceBook,
-) -> Result<Cheapest, Error> {
+) -> Result<Cheapest> {
     let function = &simulation.profile.function;
     let largest_mb = function.memory_mb_limit as u32;
     let tried: RefCell<BTreeMap<u32, Option<Estimate>>> = RefCell::default();
-    let cost = |memory_mb: u32| -> Result<f64, Error> {
+    let cost = |memory_mb: u32| -> Result<f64> {
         if !tried.borrow().contains_key(&memory_mb) {
             let ended = estimate(row, &sized(simulation, memory_mb), prices)?;
             tried.borrow_mut().insert(memory_mb, ended.ok());
@@ -137,11 +133,7 @@ pub(super) fn cheapest(
 
 /// Calls `cost` on a grid from `low` to `high`, then on finer ones around the
 /// best point so far.
-fn refine(
-    low: u32,
-    high: u32,
-    mut cost: impl FnMut(u32) -> Result<f64, Error>,
-) -> Result<(), Error> {
+fn refine(low: u32, high: u32, mut cost: impl FnMut(u32) -> Result<f64>) -> Result<()> {
     let on_grid = |size: u32| size.next_multiple_of(GRID_MB);
     let mut step = on_grid(((high - low) / COARSE).max(1));
     let (mut from, mut to) = (on_grid(low), high);

@@ -54,7 +54,7 @@ use self::recorded::RecordedRun;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
 use self::work::{Rounded, UnusedCompute};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The version of the format of a forecast.
 const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 8 };
@@ -180,7 +180,7 @@ pub struct Forecast {
 ///
 /// # Errors
 /// When the experiment or a profile cannot be used, or no row can be run.
-pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error> {
+pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast> {
     let mut experiment = load(request)?;
     let opponents = alone::rows(&experiment)?;
     experiment.rows.extend(opponents);
@@ -290,7 +290,7 @@ fn planned(
     experiment: &Experiment,
     stands: &Simulation,
     prices: &PriceBook,
-) -> Result<(Vec<Candidate>, Vec<PlannedRow>), Error> {
+) -> Result<(Vec<Candidate>, Vec<PlannedRow>)> {
     let candidates = rows::candidates(experiment, stands)?;
     let planned = parallel::map(&candidates, |candidate| match candidate {
         Ok(candidate) => rows::plan(candidate, stands, prices).map(Some),
@@ -331,7 +331,7 @@ impl Forecast {
 ///
 /// # Errors
 /// When there is no such place, or it cannot be used.
-pub fn check_place(name: &str) -> Result<(), Error> {
+pub fn check_place(name: &str) -> Result<()> {
     places::sites(&[name.to_owned()]).map(drop)
 }
 
@@ -339,7 +339,7 @@ pub fn check_place(name: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// When it cannot be read or is malformed.
-pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
+pub fn price_book(path: Option<&Path>) -> Result<PriceBook> {
     let Some(path) = path else {
         return Ok(PriceBook::shipped()?);
     };
@@ -359,7 +359,7 @@ pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
 ///
 /// # Errors
 /// Names every price that is missing.
-pub fn priced(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<(), Error> {
+pub fn priced(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<()> {
     let prices = prices.map_or_else(PriceBook::shipped, |prices| Ok(prices.clone()))?;
     let simulation = experiment.simulation.as_ref();
     let function_price =
@@ -376,7 +376,7 @@ fn on_cloud(
     rows: &[PlannedRow],
     prices: &PriceBook,
     output: Output,
-) -> Result<Option<cloud::OnCloud>, Error> {
+) -> Result<Option<cloud::OnCloud>> {
     let is_cloud = |platform: &PlatformKind| platform.site().is_cloud();
     let Some(platform) = request.platform.filter(is_cloud) else {
         return Ok(None);
@@ -394,11 +394,7 @@ fn on_cloud(
 ///
 /// # Errors
 /// When a row cannot be simulated.
-pub fn usage(
-    experiment: &Experiment,
-    prices: &PriceBook,
-    output: Output,
-) -> Result<Vec<RowUsage>, Error> {
+pub fn usage(experiment: &Experiment, prices: &PriceBook, output: Output) -> Result<Vec<RowUsage>> {
     let options = Options {
         prices: Some(prices.clone()),
         ..on_simulator()
@@ -431,7 +427,7 @@ fn say_pace(forecast: &Forecast, output: Output) {
 }
 
 /// The experiment as it would be simulated, with the options laid over it.
-fn load(request: &Request<'_>) -> Result<Experiment, Error> {
+fn load(request: &Request<'_>) -> Result<Experiment> {
     let run = is_run(request.experiment).then(|| RecordedRun::open(request.experiment));
     let run = run.transpose()?;
     let mut document = match &run {
@@ -513,7 +509,7 @@ fn cheapest_memory(
     candidates: &[Candidate],
     rows: &[PlannedRow],
     prices: &PriceBook,
-) -> Result<Vec<Cheapest>, Error> {
+) -> Result<Vec<Cheapest>> {
     let functions = candidates.iter().filter(|one| has_functions(&one.row));
     parallel::try_map(&functions.collect::<Vec<_>>(), |candidate| {
         let Candidate { row, simulation } = candidate;
@@ -524,7 +520,7 @@ fn cheapest_memory(
 }
 
 /// Returns the simulation of an experiment that was loaded for the simulator.
-fn simulation_of(experiment: &Experiment) -> Result<&Simulation, Error> {
+fn simulation_of(experiment: &Experiment) -> Result<&Simulation> {
     let lacking = || Error::NothingSelected("no simulation".into());
     experiment.simulation.as_ref().ok_or_else(lacking)
 }

@@ -18,7 +18,7 @@ use super::estimate::has_functions;
 use super::rows::{Candidate, PlannedRow};
 use super::uncertainty::{Percentiles, draws};
 use super::{Sampling, planned, simulation_of, usage};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// An experiment in its form for a cloud: figures are of all its trials.
 #[derive(Debug, Serialize)]
@@ -61,7 +61,7 @@ pub fn on_account(
     form: FormName,
     prices: &PriceBook,
     sampling: Sampling,
-) -> Result<OnAccount, Error> {
+) -> Result<OnAccount> {
     let options = Options {
         form: Some(form),
         keeps_impossible: true,
@@ -90,7 +90,7 @@ pub fn on_account(
         let row = used.iter().find(|row| row.row.id == one.row.id);
         row.map_or(Ok(None), |row| Machine::of(&row.row, one, prices))
     });
-    let machines = machines.collect::<Result<Vec<_>, Error>>()?;
+    let machines = machines.collect::<Result<Vec<_>>>()?;
     let drawn = draws(&candidates, stands, sampling, prices)?;
     let trials = simulated.trials as f64;
     let (mut seconds, mut usd) = (Vec::new(), Vec::new());
@@ -150,11 +150,7 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Returns the machine of `row`, which is `simulated`; none of rows that need none.
-    pub(super) fn of(
-        row: &Row,
-        simulated: &Candidate,
-        prices: &PriceBook,
-    ) -> Result<Option<Self>, Error> {
+    pub(super) fn of(row: &Row, simulated: &Candidate, prices: &PriceBook) -> Result<Option<Self>> {
         if row.one_machine.is_none() {
             return Ok(None);
         }
@@ -184,7 +180,7 @@ fn used(
     file: &Path,
     options: &Options,
     prices: &PriceBook,
-) -> Result<(Vec<RowUsage>, BTreeMap<String, String>), Error> {
+) -> Result<(Vec<RowUsage>, BTreeMap<String, String>)> {
     let quiet = Output {
         json: false,
         verbosity: -1,

@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::epochs::{cut, estimate};
 use super::estimate::{Estimate, Obstacle, has_functions};
 use super::{alone, frontier, memory, work};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A row and what it is expected to take.
 #[derive(Serialize)]
@@ -77,7 +77,7 @@ pub(super) struct Candidate {
 pub(super) fn candidates(
     experiment: &Experiment,
     stands: &rows::Simulation,
-) -> Result<Vec<Result<Candidate, Box<PlannedRow>>>, Error> {
+) -> Result<Vec<Result<Candidate, Box<PlannedRow>>>> {
     let sim = Sim::new(stands.clone(), None);
     let plans = experiment.trial_plans();
     let described = plans.iter().take(experiment.rows.len()).map(|plan| {
@@ -95,10 +95,10 @@ pub(super) fn candidates(
 /// # Errors
 /// The first, if nothing succeeded.
 pub(super) fn some_of<T>(
-    found: Vec<Result<T, Error>>,
+    found: Vec<Result<T>>,
     rows: &[Row],
     stands: &rows::Simulation,
-) -> Result<Vec<Result<T, Box<PlannedRow>>>, Error> {
+) -> Result<Vec<Result<T, Box<PlannedRow>>>> {
     let has_some = found.iter().any(Result::is_ok);
     let mut kept = Vec::with_capacity(found.len());
     for (found, row) in found.into_iter().zip(rows) {
@@ -122,7 +122,7 @@ pub(super) fn plan(
     candidate: &Candidate,
     stands: &rows::Simulation,
     prices: &PriceBook,
-) -> Result<PlannedRow, Error> {
+) -> Result<PlannedRow> {
     let Candidate { row, simulation } = candidate;
     let on_functions = has_functions(row);
     let (mut infeasible, mut failure, mut known) = (None, None, None);

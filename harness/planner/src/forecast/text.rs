@@ -1,5 +1,6 @@
 //! A forecast as tables for people.
 
+use epochcost_channels::Traffic;
 use epochcost_judge::analysis::titles::{device_title, model_title};
 use epochcost_report::{COST_NAMES, cost_parts};
 use epochcost_simulator::profile::ComputeOrigin;
@@ -58,6 +59,7 @@ fn figure(row: &PlannedRow, of: impl Fn(&Estimate) -> String) -> String {
 }
 
 fn times_and_dollars(rows: &[PlannedRow]) -> String {
+    let of = |row: &PlannedRow, of: fn(&Estimate) -> f64| figure(row, |e| number(of(e)));
     let mut text = table(
         rows,
         [
@@ -66,18 +68,14 @@ fn times_and_dollars(rows: &[PlannedRow]) -> String {
             ("W", &|row| row.workers.to_string()),
             ("b", &|row| row.batch_size.to_string()),
             ("memory", &memory),
-            ("s/epoch", &|row| {
-                figure(row, |e| number(e.seconds_per_epoch))
-            }),
+            ("s/epoch", &|row| of(row, |e| e.seconds_per_epoch)),
             ("total", &|row| figure(row, |e| duration(e.seconds))),
             ("compute s", &|row| {
-                figure(row, |e| number(e.stage_seconds.compute_gradients))
+                of(row, |e| e.stage_seconds.compute_gradients)
             }),
-            ("sync s", &|row| {
-                figure(row, |e| number(e.stage_seconds.synchronise))
-            }),
-            ("$ paper", &|row| figure(row, |e| number(e.cost_paper_usd))),
-            ("$ full", &|row| figure(row, |e| number(e.cost_full_usd))),
+            ("sync s", &|row| of(row, |e| e.stage_seconds.synchronise)),
+            ("$ paper", &|row| of(row, |e| e.cost_paper_usd)),
+            ("$ full", &|row| of(row, |e| e.cost_full_usd)),
         ],
     );
     let reasons = rows
@@ -119,14 +117,13 @@ fn by_sample(plan: &Forecast) -> String {
     let each = |row: &PlannedRow, of: fn(&Estimate) -> f64, scale: f64| {
         figure(row, |e| number(of(e) * scale / row.samples as f64))
     };
+    let detecting = |row: &PlannedRow| figure(row, |e| number(e.stage_seconds.detect_convergence));
     let table = table(
         &plan.rows,
         [
             ("work", &|row| row.id.clone()),
             ("samples", &|row| count(row.samples as f64)),
-            ("detect s", &|row| {
-                figure(row, |e| number(e.stage_seconds.detect_convergence))
-            }),
+            ("detect s", &detecting),
             ("ms/sample", &|row| each(row, |e| e.seconds, 1e3)),
             ("$ paper/M", &|row| each(row, |e| e.cost_paper_usd, 1e6)),
             ("$ full/M", &|row| each(row, |e| e.cost_full_usd, 1e6)),
@@ -139,25 +136,21 @@ fn by_sample(plan: &Forecast) -> String {
 }
 
 fn traffic_and_memory(rows: &[PlannedRow]) -> String {
+    let of = |row: &PlannedRow, of: fn(&Estimate) -> u64| figure(row, |e| of(e).to_string());
+    let size = |row: &PlannedRow, of: fn(&Traffic) -> u64| {
+        figure(row, |e| bytes_in_column(of(&e.traffic)))
+    };
     let table = table(
         rows,
         [
             ("exchange", &|row| row.id.clone()),
-            ("puts", &|row| figure(row, |e| e.traffic.puts.to_string())),
-            ("gets", &|row| figure(row, |e| e.traffic.gets.to_string())),
-            ("lists", &|row| figure(row, |e| e.traffic.lists.to_string())),
-            ("messages", &|row| {
-                figure(row, |e| e.traffic.messages.to_string())
-            }),
-            ("up", &|row| {
-                figure(row, |e| bytes_in_column(e.traffic.bytes_up))
-            }),
-            ("down", &|row| {
-                figure(row, |e| bytes_in_column(e.traffic.bytes_down))
-            }),
-            ("peak MB", &|row| {
-                figure(row, |e| e.peak_memory_mb.to_string())
-            }),
+            ("puts", &|row| of(row, |e| e.traffic.puts)),
+            ("gets", &|row| of(row, |e| e.traffic.gets)),
+            ("lists", &|row| of(row, |e| e.traffic.lists)),
+            ("messages", &|row| of(row, |e| e.traffic.messages)),
+            ("up", &|row| size(row, |traffic| traffic.bytes_up)),
+            ("down", &|row| size(row, |traffic| traffic.bytes_down)),
+            ("peak MB", &|row| of(row, |e| e.peak_memory_mb)),
             ("smallest MB", &|row| or_none(row.smallest_memory_mb)),
         ],
     );

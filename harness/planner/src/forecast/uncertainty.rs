@@ -13,7 +13,7 @@ use super::epochs::estimate;
 use super::estimate::{Estimate, Obstacle, Outcome};
 use super::rows::{Candidate, PlannedRow};
 use super::{Sampling, parallel};
-use crate::error::Error;
+use crate::error::Result;
 
 /// Intervals over samples of the constants' ranges.
 #[derive(Debug, Serialize)]
@@ -100,7 +100,7 @@ pub(super) fn uncertainty(
     simulation: &rows::Simulation,
     sampling: Sampling,
     prices: &PriceBook,
-) -> Result<Uncertainty, Error> {
+) -> Result<Uncertainty> {
     let drawn = draws(candidates, simulation, sampling, prices)?;
     let rows = candidates.iter().zip(drawn);
     let rows = rows.map(|(candidate, drawn)| Interval::new(candidate.row.id.clone(), drawn));
@@ -124,7 +124,7 @@ pub(super) fn draws(
     simulation: &rows::Simulation,
     Sampling { samples, seed }: Sampling,
     prices: &PriceBook,
-) -> Result<Vec<Vec<Outcome<Estimate>>>, Error> {
+) -> Result<Vec<Vec<Outcome<Estimate>>>> {
     let tasks: Vec<_> = (candidates.iter())
         .flat_map(|candidate| (0..samples).map(move |sample| (candidate, sample)))
         .collect();

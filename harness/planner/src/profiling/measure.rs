@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Steps for so long come before those that are timed.
 const WARM_UP_S: f64 = 0.5;
@@ -109,7 +109,7 @@ pub(super) fn method(steps: usize, rounds: usize) -> String {
 }
 
 /// Runs one process; it is killed where this is dropped.
-pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measurement, Error> {
+pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measurement> {
     let failed = |source| Error::Io {
         doing: format!("measure {setting}"),
         source,

@@ -10,7 +10,7 @@ use epochcost_systems::{Device, ModelSizes, find_model, models};
 
 use super::measure::Setting;
 use super::names;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Load of others, in cores, from which a measurement is disturbed.
 const DISTURBING_LOAD: f64 = 0.5;
@@ -61,7 +61,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Usage`] for what cannot be measured and for a file that is there.
-    pub fn new(request: &Request<'_>, machine: Machine) -> Result<Self, Error> {
+    pub fn new(request: &Request<'_>, machine: Machine) -> Result<Self> {
         let device = request.device;
         let most_threads = match device {
             Device::Cpu => machine.cores.max(1),
@@ -94,7 +94,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn check_threads(&self) -> Result<(), Error> {
+    fn check_threads(&self) -> Result<()> {
         let cores = self.machine.cores;
         if let Some(many) = self.threads.iter().find(|threads| **threads > cores) {
             return Err(Error::Usage {
@@ -167,7 +167,7 @@ pub(super) fn default_models() -> Vec<&'static str> {
 }
 
 /// The models of those names.
-fn known_models(names: &[String]) -> Result<Vec<&'static str>, Error> {
+fn known_models(names: &[String]) -> Result<Vec<&'static str>> {
     let known: Vec<&'static str> = models().iter().map(|model| model.name).collect();
     if names.is_empty() {
         return Ok(default_models());

@@ -13,7 +13,7 @@ use super::measure::method;
 use super::names::machine;
 use super::plan::Plan;
 use super::summary::{Point, points_table};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Writes the profile with the machine, the conditions, the versions, and what was measured.
 pub(super) fn write(
@@ -22,7 +22,7 @@ pub(super) fn write(
     profile: &ComputeProfile,
     points: &[Point],
     warnings: &[String],
-) -> Result<(), Error> {
+) -> Result<()> {
     let build = Build::current();
     let unknown = || "unknown".to_owned();
     let kernel = plan.machine.kernel.clone();
@@ -45,11 +45,7 @@ pub(super) fn write(
 }
 
 /// Writes a profile below lines of comments, so that a reader sees all of the file or none.
-pub(super) fn with_header(
-    path: &Path,
-    lines: &[String],
-    profile: &ComputeProfile,
-) -> Result<(), Error> {
+pub(super) fn with_header(path: &Path, lines: &[String], profile: &ComputeProfile) -> Result<()> {
     let yaml = serde_yaml::to_string(profile).map_err(|error| Error::Io {
         doing: format!("write {}", path.display()),
         source: io::Error::other(error),

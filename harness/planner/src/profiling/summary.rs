@@ -13,7 +13,7 @@ use super::measure::{Answer, Measurement, Setting, method};
 use super::names;
 use super::plan::Plan;
 use crate::columns::table;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A process on one thread that got less of a core had to share it.
 const WHOLE_CORE: f64 = 0.95;
@@ -114,7 +114,7 @@ impl Point {
 }
 
 /// The profile that the points give.
-pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile, Error> {
+pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile> {
     let source = source(plan, points);
     let cost = |model: &&'static str| cost(plan, model, points, &source);
     Ok(ComputeProfile {
@@ -139,12 +139,7 @@ pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile, E
     })
 }
 
-fn cost(
-    plan: &Plan,
-    model: &'static str,
-    points: &[Point],
-    source: &str,
-) -> Result<ModelCost, Error> {
+fn cost(plan: &Plan, model: &'static str, points: &[Point], source: &str) -> Result<ModelCost> {
     let unusable = || Error::Io {
         doing: format!("fit a line to the measurements of {model}"),
         source: std::io::Error::other("a time or a memory size is not positive"),
@@ -321,6 +316,7 @@ pub(super) fn doubts(plan: &Plan, profile: &ComputeProfile) -> Vec<String> {
 
 /// The points for people.
 pub(super) fn points_table(points: &[Point]) -> String {
+    let spread = |point: &Point| format!("{:.1} %", 100.0 * point.spread);
     let cpus = |cpus: Option<f64>| cpus.map_or("-".to_owned(), |cpus| format!("{cpus:.2}"));
     table(
         points,
@@ -330,9 +326,7 @@ pub(super) fn points_table(points: &[Point]) -> String {
             ("threads", &|point| point.threads.to_string()),
             ("steps", &|point| point.steps.to_string()),
             ("step s", &|point| format!("{:.5}", point.step_s)),
-            ("spread of rounds", &|point| {
-                format!("{:.1} %", 100.0 * point.spread)
-            }),
+            ("spread of rounds", &spread),
             ("CPUs", &|point| cpus(point.cpus)),
             ("peak MB", &|point| format!("{:.0}", point.peak_mb)),
         ],

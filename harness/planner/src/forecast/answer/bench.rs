@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::goal::Price;
 use super::part::{Growing, Part, SHORT, SHORTEST, Span};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::estimate::{
     Estimate, Outcome, has_functions, in_memory, priced, probe_by, sizes_only,
 };
@@ -29,18 +29,18 @@ const LAMBDA_LONGEST_S: u64 = 900;
 
 /// A setting of the search: what is trained, and where.
 #[derive(Clone, Debug)]
-pub(in crate::forecast) struct Point {
+pub(crate) struct Point {
     /// System, fidelity, workers, memory and work.
-    pub(in crate::forecast) row: Row,
+    pub(crate) row: Row,
     /// Position of the place among the sites.
-    pub(in crate::forecast) site: usize,
+    pub(crate) site: usize,
 }
 
 /// Seconds and dollars of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::forecast) struct Figures {
+pub(crate) struct Figures {
     /// Seconds and dollars of the whole.
-    pub(in crate::forecast) price: Price,
+    pub(crate) price: Price,
     /// Events of the simulation.
     pub(super) events: f64,
     /// Whether the whole was simulated; otherwise it is carried on from its first
@@ -51,14 +51,14 @@ pub(in crate::forecast) struct Figures {
 }
 
 /// A point's figures, or why it is impossible.
-pub(in crate::forecast) type Found = Result<Figures, String>;
+pub(crate) type Found = Result<Figures, String>;
 
 /// Everything that points are simulated with.
-pub(in crate::forecast) struct Bench<'a> {
-    pub(in crate::forecast) sites: &'a [Site],
-    pub(in crate::forecast) stands: &'a Stands,
-    pub(in crate::forecast) prices: &'a PriceBook,
-    pub(in crate::forecast) account: CostModel,
+pub(crate) struct Bench<'a> {
+    pub(crate) sites: &'a [Site],
+    pub(crate) stands: &'a Stands,
+    pub(crate) prices: &'a PriceBook,
+    pub(crate) account: CostModel,
     /// Platform and prices of each site at their stated values.
     stated: Vec<(Profile<f64>, PriceBook)>,
     /// Memory of an instance of each site, MB; none where it is not known, and of functions.
@@ -89,7 +89,7 @@ pub(super) struct Counted {
 }
 
 impl<'a> Bench<'a> {
-    pub(in crate::forecast) fn new(
+    pub(crate) fn new(
         sites: &'a [Site],
         stands: &'a Stands,
         prices: &'a PriceBook,
@@ -167,7 +167,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// When the row is none of a known system, or something has no price.
-    pub(in crate::forecast) fn short(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+    pub(crate) fn short(&self, point: &Point, draw: Draw) -> Result<Found> {
         match self.lengths(point) {
             Some(lengths) => self.carried(point, draw, lengths),
             None => self.by_epochs(point, draw),
@@ -179,7 +179,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// As [`Self::short`].
-    pub(super) fn rough(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+    pub(super) fn rough(&self, point: &Point, draw: Draw) -> Result<Found> {
         let exchanges = point.row.job.workers > ALIKE_ABOVE;
         self.carried(point, draw, if exchanges { SHORTEST } else { SHORT })
     }
@@ -209,7 +209,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// As [`Self::short`].
-    pub(super) fn whole(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+    pub(super) fn whole(&self, point: &Point, draw: Draw) -> Result<Found> {
         let job = &point.row.job;
         let span = Span::of(job.batches_per_worker, job.epochs, CLASSES_ABOVE);
         let found = self.part(point, draw, span)?;
@@ -233,7 +233,7 @@ impl Bench<'_> {
         point: &Point,
         draw: Draw,
         span: Span,
-    ) -> Result<Result<Part, String>, Error> {
+    ) -> Result<Result<Part, String>> {
         let site = self.site(point);
         let Some(reference) = reference(self.stands, &point.row, site.device()) else {
             let device = site.hardware.about.as_str();
@@ -274,7 +274,7 @@ impl Bench<'_> {
         site: usize,
         simulation: &Simulation,
         alike_above: usize,
-    ) -> Result<Outcome<Simulated>, Error> {
+    ) -> Result<Outcome<Simulated>> {
         let job = &simulation.job;
         let key = (
             simulation.profile.draws,

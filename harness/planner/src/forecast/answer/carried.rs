@@ -6,7 +6,7 @@ use epochcost_systems::{FanOut, Job, find};
 use super::bench::{ALIKE_ABOVE, Bench, Figures, Found, Point};
 use super::bounds;
 use super::part::{Growing, Lengths, Part, SHORT, Span};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
 
@@ -57,7 +57,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// As [`Self::short`].
-    pub(super) fn by_epochs(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+    pub(super) fn by_epochs(&self, point: &Point, draw: Draw) -> Result<Found> {
         let Job {
             epochs,
             batches_per_worker: batches,
@@ -84,12 +84,7 @@ impl Bench<'_> {
     /// Returns the figures of a point, carried on from two short simulations. Both are doubled while the
     /// longer one ends sooner, as by convoys at a shared server that happen to form in the shorter one,
     /// and while what is carried on is less than the point's bound.
-    pub(super) fn carried(
-        &self,
-        point: &Point,
-        draw: Draw,
-        lengths: Lengths,
-    ) -> Result<Found, Error> {
+    pub(super) fn carried(&self, point: &Point, draw: Draw, lengths: Lengths) -> Result<Found> {
         let job = &point.row.job;
         let (batches, epochs) = (job.batches_per_worker, job.epochs);
         let is_short = batches <= lengths.many;
@@ -177,7 +172,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// As [`Self::short`].
-    pub(super) fn settled(&self, point: &Point, short: &Figures) -> Result<Found, Error> {
+    pub(super) fn settled(&self, point: &Point, short: &Figures) -> Result<Found> {
         if short.is_settled {
             return Ok(Ok(*short));
         }
@@ -201,7 +196,7 @@ impl Bench<'_> {
     /// Returns the figures of a training from parts of three lengths, if the mini-batches of the
     /// third take what those of the second do; of the whole otherwise, unless that has too many
     /// events.
-    fn repeated(&self, point: &Point, lengths: Lengths, events: f64) -> Result<Found, Error> {
+    fn repeated(&self, point: &Point, lengths: Lengths, events: f64) -> Result<Found> {
         let Lengths { few, many } = lengths;
         let longest = 2 * many;
         let spans = [(few, 1), (many, 1), (longest, 1), (few, 2)];

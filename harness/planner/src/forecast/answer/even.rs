@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::bench::{Point, cut};
 use super::{Choice, Searched};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
 
@@ -46,7 +46,7 @@ pub(super) fn break_evens(
     searched: &Searched<'_>,
     functions: Option<&Choice>,
     instances: Option<&Choice>,
-) -> Result<Vec<BreakEven>, Error> {
+) -> Result<Vec<BreakEven>> {
     let (Some(functions), Some(instances)) = (functions, instances) else {
         return Ok(Vec::new());
     };
@@ -205,7 +205,7 @@ struct Pair<'a, V> {
 }
 
 impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
-    fn new(searched: &'a Searched<'a>, choices: [&Choice; 2], vary: V) -> Result<Self, Error> {
+    fn new(searched: &'a Searched<'a>, choices: [&Choice; 2], vary: V) -> Result<Self> {
         let mut pair = Self {
             searched,
             points: choices.map(|choice| choice.index),
@@ -223,7 +223,7 @@ impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
 
     /// Returns the dollars of both settings at each factor, one setting after the other: infinite
     /// where one is impossible, none where it cannot be varied so far.
-    fn usd(&self, factors: &[f64]) -> Result<Vec<Option<f64>>, Error> {
+    fn usd(&self, factors: &[f64]) -> Result<Vec<Option<f64>>> {
         let tasks: Vec<(f64, usize)> = (factors.iter())
             .flat_map(|factor| [(*factor, 0), (*factor, 1)])
             .collect();
@@ -240,7 +240,7 @@ impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
 
     /// Returns the dollars on functions and on instances at each factor where one of them is
     /// possible.
-    fn compared(&self, factors: &[f64]) -> Result<Vec<Option<[f64; 2]>>, Error> {
+    fn compared(&self, factors: &[f64]) -> Result<Vec<Option<[f64; 2]>>> {
         let usd = self.usd(factors)?;
         let pairs = usd.chunks(2).map(|pair| match pair {
             [Some(a), Some(b)] if a.is_finite() || b.is_finite() => Some([*a, *b]),
@@ -255,7 +255,7 @@ fn crossing(
     searched: &Searched<'_>,
     choices: [&Choice; 2],
     vary: impl Fn(&Point, f64) -> Option<Point> + Sync,
-) -> Result<Crossing, Error> {
+) -> Result<Crossing> {
     let pair = Pair::new(searched, choices, vary)?;
     let [functions, instances] = choices.map(|choice| choice.price.usd);
     let functions_now = functions < instances;

@@ -45,7 +45,7 @@ use super::places::{self, Draw, Site};
 use super::uncertainty::Percentiles;
 use super::work::Rounded;
 use super::{Request, alone, frontier, misses, parallel, work};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 pub(super) use self::bench::{Bench, Point};
 pub use self::goal::{Goal, read_seconds};
@@ -162,7 +162,7 @@ pub(super) fn answer(
     stands: &Simulation,
     prices: &PriceBook,
     activity: &Activity,
-) -> Result<Answer, Error> {
+) -> Result<Answer> {
     let places::Laid { sites, left_out } = places::laid(request.places, stands)?;
     if !left_out.is_empty() {
         activity.say(format_args!("places left out: {}", left_out.join("; ")));
@@ -186,11 +186,7 @@ pub(super) fn answer(
 ///
 /// # Errors
 /// Names the place and every price that is missing there.
-pub(in crate::forecast) fn priced(
-    points: &[Point],
-    sites: &[Site],
-    prices: &PriceBook,
-) -> Result<(), Error> {
+pub(crate) fn priced(points: &[Point], sites: &[Site], prices: &PriceBook) -> Result<()> {
     for (index, site) in sites.iter().enumerate() {
         let book = site.prices(prices, Draw(None));
         let function_price = site.profile(Draw(None)).function_price;
@@ -243,7 +239,7 @@ impl Answer {
         question: Question,
         any_steps: bool,
         mut effort: Effort<'_>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let own_steps = question.steps_per_epoch;
         let fits =
             searched.fits(|point| any_steps || work::steps_per_epoch(&point.row.job) >= own_steps);
@@ -423,7 +419,7 @@ impl Searched<'_> {
     /// Returns the settings that come next to the best at the stated values, one for each other system,
     /// host or place: the first that keeps the goal, and those that are not far behind, as the
     /// draws may put these before it.
-    fn rivals(&mut self, goal: Goal, best: usize, fits: &[bool]) -> Result<Vec<usize>, Error> {
+    fn rivals(&mut self, goal: Goal, best: usize, fits: &[bool]) -> Result<Vec<usize>> {
         let without_like = |searched: &Self, index: usize, open: &[bool]| {
             let used = &searched.points[index];
             both(&searched.fits(|point| !searched.is_like(used, point)), open)
@@ -490,7 +486,7 @@ impl Searched<'_> {
 
     /// Returns what is nearest to a goal that nothing meets: the cheapest in time and the
     /// fastest in the budget, or the fastest and the cheapest of all.
-    fn nearest(&mut self, goal: Goal, fits: &[bool]) -> Result<Vec<usize>, Error> {
+    fn nearest(&mut self, goal: Goal, fits: &[bool]) -> Result<Vec<usize>> {
         let cheapest = |deadline_s| Goal {
             deadline_s: Some(deadline_s),
             budget_usd: None,
@@ -519,7 +515,7 @@ impl Searched<'_> {
         goal: Goal,
         risky: &[usize],
         nearest: &[usize],
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<Option<usize>> {
         let open: BTreeSet<usize> = risky.iter().chain(nearest).copied().collect();
         let mut open: Vec<usize> = open.into_iter().collect();
         for (count, most) in [(FIRST, MOST_LIKELY), (MANY, 1)] {

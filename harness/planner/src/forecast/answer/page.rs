@@ -10,12 +10,13 @@ use crate::columns::page_table;
 
 impl Answer {
     /// Returns the answer in sentences.
-    pub(in crate::forecast) fn sentences(&self) -> &[String] {
+    pub(crate) fn sentences(&self) -> &[String] {
         &self.sentences
     }
 
     /// Returns the settings that nothing is both faster and cheaper than.
-    pub(in crate::forecast) fn section(&self) -> Section {
+    pub(crate) fn section(&self) -> Section {
+        const WORDS: [&str; 2] = ["the answer", "a tie"];
         let keeps = |choice: &Choice| {
             let share = |chance: Chance| chance.kept as f64 / chance.draws as f64;
             Cell::with(choice.chance.map(share), choice.percent())
@@ -25,13 +26,9 @@ impl Answer {
             &self.frontier,
             [
                 ("setting:", &|one| Cell::text(&one.what)),
-                ("answer:", &|one| {
-                    Cell::text(self.mark(one, ["the answer", "a tie"]))
-                }),
+                ("answer:", &|one| Cell::text(self.mark(one, WORDS))),
                 ("time", &|one| Cell::of(Some(one.price.seconds), duration)),
-                ("range:", &|one| {
-                    Cell::text(ends(one.seconds_range, duration))
-                }),
+                ("range:", &|of| Cell::text(ends(of.seconds_range, duration))),
                 ("cost", &|one| Cell::of(Some(one.price.usd), usd)),
                 ("range:", &|one| Cell::text(ends(one.usd_range, usd))),
                 ("keeps the goal", &keeps),

@@ -8,7 +8,7 @@ use epochcost_spec::rows::Row;
 use epochcost_systems::{Host, Machines, find, systems};
 
 use super::bench::Point;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::forecast::alone::{self, is_alone};
 use crate::forecast::estimate::has_functions;
 use crate::forecast::places::Site;
@@ -28,10 +28,7 @@ const OPPONENTS: [&str; 2] = [alone::SYSTEM, "ring"];
 ///
 /// # Errors
 /// When the experiment trains more than one model, or none of its rows can be changed.
-pub(in crate::forecast) fn points(
-    experiment: &Experiment,
-    sites: &[Site],
-) -> Result<Vec<Point>, Error> {
+pub(crate) fn points(experiment: &Experiment, sites: &[Site]) -> Result<Vec<Point>> {
     let rows = rows(experiment)?;
     let mut points = Vec::new();
     for (index, site) in sites.iter().enumerate() {
@@ -44,7 +41,7 @@ pub(in crate::forecast) fn points(
 
 /// Returns the experiment's systems, and their opponents, with every number of workers
 /// and fidelity that the data allow.
-fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
+fn rows(experiment: &Experiment) -> Result<Vec<Row>> {
     let models = work::models(experiment);
     let Some(first) = experiment.rows.first().filter(|_| models.len() == 1) else {
         return Err(Error::Usage {
@@ -94,7 +91,7 @@ fn document(
     first: &Row,
     samples: usize,
     workers: &[usize],
-) -> Result<Document, Error> {
+) -> Result<Document> {
     let mut document = experiment.document.clone();
     for field in [
         "sweep",

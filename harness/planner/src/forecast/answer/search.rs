@@ -10,13 +10,13 @@ use super::decide::{self, Ground, MISSES};
 use super::goal::{Goal, Price};
 use super::ranges::Draws;
 use super::{AssumedPrice, Choice, MOST_SHOWN, alone, bounds, on_frontier, parallel, text, work};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::places::{Draw, Site};
 
 /// Settings, what bounds each, and what is known of those that were simulated.
-pub(in crate::forecast) struct Searched<'a> {
-    pub(in crate::forecast) bench: &'a Bench<'a>,
-    pub(in crate::forecast) points: Vec<Point>,
+pub(crate) struct Searched<'a> {
+    pub(crate) bench: &'a Bench<'a>,
+    pub(crate) points: Vec<Point>,
     /// Seconds and dollars that no setting goes below; none for impossible ones.
     least: Vec<Option<Price>>,
     /// Figures of the settings that were simulated, and reasons of those that are impossible.
@@ -38,7 +38,7 @@ pub(super) const SEED: u64 = 42;
 
 impl<'a> Searched<'a> {
     /// Computes the bounds of every point, and simulates none.
-    pub(in crate::forecast) fn of(bench: &'a Bench<'a>, points: Vec<Point>) -> Self {
+    pub(crate) fn of(bench: &'a Bench<'a>, points: Vec<Point>) -> Self {
         let (mut least, mut found) = (Vec::new(), Vec::new());
         for point in &points {
             let before = bounds::before(bench, point, Draw(None));
@@ -56,7 +56,7 @@ impl<'a> Searched<'a> {
     }
 
     /// Simulates points with few mini-batches, unless they were.
-    pub(super) fn simulate(&mut self, indices: &[usize]) -> Result<(), Error> {
+    pub(super) fn simulate(&mut self, indices: &[usize]) -> Result<()> {
         let missing: Vec<usize> = (indices.iter().copied())
             .filter(|index| self.found[*index].is_none())
             .collect();
@@ -70,7 +70,7 @@ impl<'a> Searched<'a> {
     }
 
     /// Returns the figures of a point that was simulated and is possible.
-    pub(in crate::forecast) fn figures(&self, index: usize) -> Option<&Figures> {
+    pub(crate) fn figures(&self, index: usize) -> Option<&Figures> {
         self.found[index].as_ref()?.as_ref().ok()
     }
 
@@ -90,11 +90,7 @@ impl<'a> Searched<'a> {
 
     /// Returns the best of the points that `fits` marks: the one that would be found if all of
     /// them were simulated, since no other one's bound is before it.
-    pub(in crate::forecast) fn best(
-        &mut self,
-        goal: Goal,
-        fits: &[bool],
-    ) -> Result<Option<usize>, Error> {
+    pub(crate) fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>> {
         loop {
             let hopes = self.hopes();
             let Some(best) = goal.best(&hopes, |place| fits[place]) else {
@@ -125,7 +121,7 @@ impl<'a> Searched<'a> {
 
     /// Returns the best of the points that `fits` marks, once its figures are those of the
     /// whole training.
-    pub(super) fn whole_best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+    pub(super) fn whole_best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>> {
         loop {
             let Some(best) = self.best(goal, fits)? else {
                 return Ok(None);
@@ -137,7 +133,7 @@ impl<'a> Searched<'a> {
     }
 
     /// Returns for each point whether `of` holds.
-    pub(in crate::forecast) fn fits(&self, of: impl Fn(&Point) -> bool) -> Vec<bool> {
+    pub(crate) fn fits(&self, of: impl Fn(&Point) -> bool) -> Vec<bool> {
         self.points.iter().map(of).collect()
     }
 
@@ -189,7 +185,7 @@ impl<'a> Searched<'a> {
     /// Returns the cheapest points on the frontier of seconds and dollars: no figures and no bound
     /// are faster and cheaper. Bounds of more dollars hide none of them. Those that fan functions
     /// out are settled, since few mini-batches of these tell less of the whole.
-    pub(super) fn frontier(&mut self) -> Result<Vec<usize>, Error> {
+    pub(super) fn frontier(&mut self) -> Result<Vec<usize>> {
         loop {
             // Of what is known, and of the bounds of the rest.
             let mut on = on_frontier(self.hopes().into_iter().enumerate());
@@ -251,7 +247,7 @@ impl<'a> Searched<'a> {
     }
 
     /// Raises the bounds of points, and of those that are no faster, by rough simulations.
-    fn scout(&mut self, scouts: &[usize]) -> Result<(), Error> {
+    fn scout(&mut self, scouts: &[usize]) -> Result<()> {
         let rough = parallel::map(scouts, |index| {
             self.bench.rough(&self.points[*index], Draw(None))
         });
@@ -288,7 +284,7 @@ impl<'a> Searched<'a> {
 }
 
 impl Ground for Searched<'_> {
-    fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+    fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>> {
         Searched::best(self, goal, fits)
     }
 
@@ -296,14 +292,14 @@ impl Ground for Searched<'_> {
         self.figures(index).map(|figures| figures.price)
     }
 
-    fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>, Error> {
+    fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>> {
         self.draw(&[index], count)?;
         let mut drawn = self.drawn_so_far(index);
         drawn.truncate(count);
         Ok(drawn)
     }
 
-    fn settle(&mut self, index: usize) -> Result<bool, Error> {
+    fn settle(&mut self, index: usize) -> Result<bool> {
         let short = self.figures(index).copied();
         let Some(short) = short.filter(|short| !short.is_settled) else {
             return Ok(false);

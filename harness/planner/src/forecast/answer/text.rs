@@ -15,7 +15,7 @@ use crate::forecast::text::paragraph;
 use crate::forecast::uncertainty::Percentiles;
 
 /// Returns a setting in words.
-pub(in crate::forecast) fn describe(point: &Point, site: &Site) -> String {
+pub(crate) fn describe(point: &Point, site: &Site) -> String {
     let job = &point.row.job;
     let place = &site.place.name;
     if alone::is_one_machine(&point.row) {
@@ -253,7 +253,7 @@ pub(super) fn ends(range: Option<Percentiles>, text: fn(f64) -> String) -> Strin
 
 impl Answer {
     /// Returns the answer for people: its sentences, and the frontier.
-    pub(in crate::forecast) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let frontier = table(
             &self.frontier,
             [
@@ -283,7 +283,7 @@ impl Answer {
     }
 
     /// Returns which prices were read, and which were assumed.
-    pub(in crate::forecast) fn prices(&self) -> String {
+    pub(crate) fn prices(&self) -> String {
         let assumed = self.shown().flat_map(|choice| {
             let of_choice = choice.assumed();
             of_choice.map(move |(what, date)| format!("{what} at {} ({date})", choice.place))

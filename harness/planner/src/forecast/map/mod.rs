@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::answer::{Bench, Goal, Point, Searched, describe, points, priced};
 use super::places::{Draw, Laid, Site, laid};
 use super::{alone, misses, on_simulator, parallel, simulation_of};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 pub use self::shifts::{Shift, Shifts, shifts};
 
@@ -155,7 +155,7 @@ pub struct Map {
 ///
 /// # Errors
 /// When a place or the experiment of an own model cannot be used, or something has no price.
-pub fn map(request: &MapRequest<'_>) -> Result<Map, Error> {
+pub fn map(request: &MapRequest<'_>) -> Result<Map> {
     let field = Field::new(request)?;
     let stands = simulation_of(&field.experiment)?;
     let mut models: Vec<Mark> = (MODELS.iter())
@@ -193,15 +193,12 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn new(request: &'a MapRequest<'a>) -> Result<Self, Error> {
+    fn new(request: &'a MapRequest<'a>) -> Result<Self> {
         Self::of(request, experiment(request.samples)?).map(|(field, _)| field)
     }
 
     /// Returns the field of an experiment, and the places that its simulation leaves out.
-    fn of(
-        request: &'a MapRequest<'a>,
-        experiment: Experiment,
-    ) -> Result<(Self, Vec<String>), Error> {
+    fn of(request: &'a MapRequest<'a>, experiment: Experiment) -> Result<(Self, Vec<String>)> {
         let Laid { sites, left_out } = laid(request.places, simulation_of(&experiment)?)?;
         let field = Self {
             request,
@@ -213,7 +210,7 @@ impl<'a> Field<'a> {
     }
 
     /// Returns what the profiles under the map's places miss by.
-    fn misses(&self, map: &Map) -> Result<Vec<String>, Error> {
+    fn misses(&self, map: &Map) -> Result<Vec<String>> {
         let best = map
             .cells
             .iter()
@@ -224,10 +221,7 @@ impl<'a> Field<'a> {
     }
 
     /// Calls `work` with the bench of this field and the points that are tried.
-    fn with<T>(
-        &self,
-        work: impl FnOnce(&Bench<'_>, &[Point]) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn with<T>(&self, work: impl FnOnce(&Bench<'_>, &[Point]) -> Result<T>) -> Result<T> {
         let stands = simulation_of(&self.experiment)?;
         let mut points = points(&self.experiment, &self.sites)?;
         points.retain(|point| is_tried(point, &self.sites));
@@ -238,7 +232,7 @@ impl<'a> Field<'a> {
 
     /// Returns the cells of the map, where a share of each model's parameters is trained and
     /// exchanged.
-    fn cells(&self, exchanged: f64) -> Result<Vec<Cell>, Error> {
+    fn cells(&self, exchanged: f64) -> Result<Vec<Cell>> {
         let columns = thinned(&PARAMETERS, self.request);
         let grid: Vec<(f64, f64)> = (thinned(&OPERATIONS, self.request).iter())
             .flat_map(|flops| columns.iter().map(move |n| (*n, *flops)))
@@ -257,7 +251,7 @@ impl<'a> Field<'a> {
 
     /// Returns the point of the own model of an experiment, with its best settings under the
     /// experiment's simulation, and notes on that.
-    fn own(&self, path: &Path) -> Result<(Mark, Vec<String>), Error> {
+    fn own(&self, path: &Path) -> Result<(Mark, Vec<String>)> {
         let options = Options {
             keeps_impossible: true,
             ..on_simulator()
@@ -379,7 +373,7 @@ fn thinned(values: &[f64], request: &MapRequest<'_>) -> Vec<f64> {
 }
 
 /// Returns an experiment whose model every cell replaces.
-fn experiment(samples: u64) -> Result<Experiment, Error> {
+fn experiment(samples: u64) -> Result<Experiment> {
     let text = format!(
         "schema: 1\nname: map\nplatform: sim\ndataset: {{samples: {samples}, test: 0, \
          bytes_per_sample: 3073}}\nmodels:\n  - {{name: any, parameters: 1000000, \
@@ -426,7 +420,7 @@ fn cell(
     goal: Goal,
     parameters: f64,
     flops: f64,
-) -> Result<Cell, Error> {
+) -> Result<Cell> {
     let points: Vec<Point> = (points.iter())
         .map(|point| with_model(point, parameters, flops))
         .collect();
@@ -444,7 +438,7 @@ fn cell(
 }
 
 /// Returns the best point by a goal, and whether draws agree on its kind.
-fn best(searched: &mut Searched<'_>, goal: Goal) -> Result<Option<Best>, Error> {
+fn best(searched: &mut Searched<'_>, goal: Goal) -> Result<Option<Best>> {
     let bench = searched.bench;
     let all = searched.fits(|_| true);
     let Some(best) = searched.best(goal, &all)? else {
@@ -456,25 +450,17 @@ fn best(searched: &mut Searched<'_>, goal: Goal) -> Result<Option<Best>, Error> 
     // The best of each kind, which draws may bring to the top.
     let own = kind(&searched.points[best], bench.sites);
     let mut rivals = vec![best];
-    for other in [
-        Kind::Functions,
-        Kind::OneMachine,
-        Kind::SeveralGpus,
-        Kind::Ring,
-    ] {
-        if other != own {
-            let fits = searched.fits(|point| kind(point, bench.sites) == other);
-            rivals.extend(searched.best(goal, &fits)?);
-        }
+    for (other, ..) in svg::KINDS.into_iter().filter(|(other, ..)| *other != own) {
+        let fits = searched.fits(|point| kind(point, bench.sites) == other);
+        rivals.extend(searched.best(goal, &fits)?);
     }
     let mut is_uncertain = false;
-    for draw in 0..DRAWS {
-        let mut drawn = Vec::with_capacity(rivals.len());
-        for rival in &rivals {
-            let found = bench.short(&searched.points[*rival], Draw(Some(draw)))?;
-            drawn.push(found.ok().map(|figures| figures.price));
-        }
-        if goal.best(&drawn, |_| true) != Some(0) {
+    for draw in (0..DRAWS).map(|draw| Draw(Some(draw))) {
+        let drawn = rivals.iter().map(|rival| {
+            let found = bench.short(&searched.points[*rival], draw)?;
+            Ok(found.ok().map(|figures| figures.price))
+        });
+        if goal.best(&drawn.collect::<Result<Vec<_>>>()?, |_| true) != Some(0) {
             is_uncertain = true;
             break;
         }

@@ -2,6 +2,7 @@
 
 use epochcost_judge::analysis::titles::{device_title, model_title};
 use epochcost_report::{Cell, Section};
+use epochcost_simulator::profile::ComputeOrigin;
 use epochcost_spec::format::{UNKNOWN, count, exact, number};
 
 use super::{Estimate, section};
@@ -100,29 +101,27 @@ impl Forecast {
                 }),
                 ("source…", &|one| Cell::text(&one.source)),
                 ("date:", &|one| {
-                    Cell::text(one.date.clone().unwrap_or_default())
+                    Cell::text(one.date.as_deref().unwrap_or(""))
                 }),
             ],
         );
         constants.is_folded = true;
         let costs = (simulation.compute.iter())
             .flat_map(|known| known.costs.iter().map(move |cost| (known, cost)));
+        let origin = |origin: ComputeOrigin| text::origin(self, origin);
+        let seconds = |seconds: f64| Cell::of(Some(seconds), number);
         let compute = page_table(
             "Compute profiles",
             &costs.collect::<Vec<_>>(),
             [
                 ("profile:", &|(known, _)| Cell::text(&known.name)),
-                ("numbers:", &|(known, _)| {
-                    Cell::text(text::origin(self, known.origin))
-                }),
+                ("numbers:", &|(of, _)| Cell::text(origin(of.origin))),
                 ("model:", &|(_, cost)| Cell::text(model_title(&cost.model))),
                 ("device:", &|(_, cost)| {
                     Cell::text(device_title(cost.device))
                 }),
-                ("s/sample", &|(_, cost)| {
-                    Cell::of(Some(cost.sample_s), number)
-                }),
-                ("s/step", &|(_, cost)| Cell::of(Some(cost.fixed_s), number)),
+                ("s/sample", &|(_, cost)| seconds(cost.sample_s)),
+                ("s/step", &|(_, cost)| seconds(cost.fixed_s)),
             ],
         );
         let limits = if simulation.limits { "on" } else { "off" };

@@ -95,6 +95,7 @@ impl Forecast {
         let of = |row: &PlannedRow, of: fn(&Estimate) -> f64| {
             Cell::of(row.estimate.as_ref().map(of), number)
         };
+        let frontier = |row: &PlannedRow| Cell::text(if row.on_frontier { "yes" } else { "" });
         let mut table = page_table(
             "Every row of the experiment",
             &self.rows,
@@ -109,9 +110,7 @@ impl Forecast {
                 ("total s", &|row| of(row, |e| e.seconds)),
                 ("$ paper", &|row| of(row, |e| e.cost_paper_usd)),
                 ("$ full", &|row| of(row, |e| e.cost_full_usd)),
-                ("frontier:", &|row| {
-                    Cell::text(if row.on_frontier { "yes" } else { "" })
-                }),
+                ("frontier:", &frontier),
                 ("why not…", &|row| {
                     Cell::text(row.why_not().unwrap_or_default())
                 }),
@@ -226,23 +225,18 @@ impl Forecast {
                 items.extend(bill.items.iter().map(|item| (row, bill.cost_model, item)));
             }
         }
+        let figure = |figure: f64, text: fn(f64) -> String| Cell::of(Some(figure), text);
         let mut table = page_table(
             "Every line of both bills",
             &items,
             [
                 ("row:", &|(row, ..)| Cell::text(&row.id)),
-                ("cost model:", &|(_, account, _)| {
-                    Cell::text(account.as_str())
-                }),
+                ("cost model:", &|(_, of, _)| Cell::text(of.as_str())),
                 ("dimension:", &|(.., item)| Cell::text(&item.dimension)),
                 ("unit:", &|(.., item)| Cell::text(&item.unit)),
-                ("quantity", &|(.., item)| {
-                    Cell::of(Some(item.quantity), number)
-                }),
-                ("unit price", &|(.., item)| {
-                    Cell::of(Some(item.unit_price_usd), usd)
-                }),
-                ("cost", &|(.., item)| Cell::of(Some(item.usd), usd)),
+                ("quantity", &|(.., item)| figure(item.quantity, number)),
+                ("unit price", &|(.., item)| figure(item.unit_price_usd, usd)),
+                ("cost", &|(.., item)| figure(item.usd, usd)),
             ],
         );
         table.is_folded = true;
@@ -267,6 +261,7 @@ impl Forecast {
     fn traffic(&self) -> Section {
         let whole = |value: u64| Cell::of(Some(value as f64), count);
         let size = |value: u64| Cell::of(Some(value as f64), bytes);
+        let smallest = |row: &PlannedRow| Cell::of(row.smallest_memory_mb.map(f64::from), count);
         let table = page_table(
             "Traffic of the exchange, and memory",
             &self.estimated().collect::<Vec<_>>(),
@@ -280,9 +275,7 @@ impl Forecast {
                 ("bytes up", &|(_, of)| size(of.traffic.bytes_up)),
                 ("bytes down", &|(_, of)| size(of.traffic.bytes_down)),
                 ("peak MB", &|(_, of)| whole(of.peak_memory_mb)),
-                ("smallest MB", &|(row, _)| {
-                    Cell::of(row.smallest_memory_mb.map(f64::from), count)
-                }),
+                ("smallest MB", &|(row, _)| smallest(row)),
             ],
         );
         let note = "Samples are of all workers and epochs. The smallest functions have the memory and \

@@ -21,7 +21,7 @@ use jiff::civil::Date;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Fraction of a range, by the seed of a draw and the name of what is drawn.
 fn fraction(seed: u64, name: &str) -> f64 {
@@ -376,7 +376,7 @@ impl Site {
 ///
 /// # Errors
 /// When there is no such place, or it cannot be used.
-pub(super) fn sites(names: &[String]) -> Result<Vec<Site>, Error> {
+pub(super) fn sites(names: &[String]) -> Result<Vec<Site>> {
     let table = hardware::shipped().map_err(|reason| unusable("the table of hardware", &reason))?;
     let places = PLACES.iter().map(|text| parse("shipped", text));
     let mut places: Vec<Place> = places.collect::<Result<_, _>>()?;
@@ -407,7 +407,7 @@ pub(super) struct Laid {
 ///
 /// # Errors
 /// When there is no such place, a named one cannot be had so, or none can.
-pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid, Error> {
+pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid> {
     if stands.profile.host.is_some() {
         return Err(Error::Usage {
             problem: format!(
@@ -444,7 +444,7 @@ fn stated_by_experiment(profile: &Profile<Constant>) -> BTreeMap<String, Constan
     constants.into_iter().collect()
 }
 
-fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
+fn from_file(name: &str, shipped: &[Place]) -> Result<Place> {
     if !name.contains(['/', '.']) || !Path::new(name).exists() {
         let known: Vec<&str> = shipped.iter().map(|place| place.name.as_str()).collect();
         return Err(Error::Usage {
@@ -457,7 +457,7 @@ fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
     parse(name, &text)
 }
 
-fn parse(name: &str, text: &str) -> Result<Place, Error> {
+fn parse(name: &str, text: &str) -> Result<Place> {
     // Somewhere it is tomorrow already. Shipped dates do not depend on this machine's clock.
     let tomorrow = jiff::Zoned::now().date().tomorrow().ok();
     let latest = tomorrow.filter(|_| name != "shipped");
@@ -479,7 +479,7 @@ fn unusable(name: &str, reason: &str) -> Error {
 ///
 /// # Errors
 /// When its profile, hardware, constants or prices cannot be used.
-fn site(place: Place, table: &[Hardware]) -> Result<Site, Error> {
+fn site(place: Place, table: &[Hardware]) -> Result<Site> {
     let name = place.name.clone();
     let wrong = |reason: String| unusable(&name, &reason);
     if place.schema != 1 {

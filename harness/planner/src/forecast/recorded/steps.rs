@@ -21,7 +21,7 @@ use epochcost_spec::rows::Simulation;
 use epochcost_systems::{Device, Job, StageSeconds, StepRecord};
 
 use super::RecordedRun;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::forecast::parallel;
 
 /// Share of a step that more vCPUs speed up, which a run at one memory size does
@@ -46,7 +46,7 @@ impl RecordedRun {
     ///
     /// # Errors
     /// When no step computed a gradient, or a simulation could not be made.
-    pub(super) fn steps(&self) -> Result<ComputeProfile, Error> {
+    pub(super) fn steps(&self) -> Result<ComputeProfile> {
         let costs = parallel::try_map(&self.rows, |row| self.row_cost(row))?;
         let mut by_model: BTreeMap<String, Vec<(usize, ModelCost)>> = BTreeMap::new();
         for (batch, cost) in costs.into_iter().flatten() {
@@ -67,12 +67,12 @@ impl RecordedRun {
     }
 
     /// Returns a row's batch size, and what its steps cost; none where no step computed a gradient.
-    fn row_cost(&self, row: &RowAnalysis) -> Result<Option<(usize, ModelCost)>, Error> {
+    fn row_cost(&self, row: &RowAnalysis) -> Result<Option<(usize, ModelCost)>> {
         let job = &row.planned.row.job;
         let trials = row
             .succeeded()
             .map(|trial| Ok((self.directory.steps(&trial.trial)?, trial)));
-        let trials: Vec<_> = trials.collect::<Result<_, Error>>()?;
+        let trials: Vec<_> = trials.collect::<Result<_>>()?;
         let recorded = trials.iter().map(|(steps, trial)| Trial {
             steps,
             invocations: &trial.invocations,
@@ -98,7 +98,7 @@ impl RecordedRun {
         row: &RowAnalysis,
         cost: ModelCost,
         values: &Arc<Recorded>,
-    ) -> Result<Observed, Error> {
+    ) -> Result<Observed> {
         let plan = Self::plan(row);
         let stands = Simulation {
             profile: self.machine.clone(),

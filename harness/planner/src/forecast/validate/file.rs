@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::{self, Cell};
 use super::score::Target;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A validation: a data set, its split, and targets.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -95,7 +95,7 @@ impl File {
     ///
     /// # Errors
     /// When it cannot be read or used.
-    pub(super) fn read(path: &Path, profile: Option<&str>) -> Result<Self, Error> {
+    pub(super) fn read(path: &Path, profile: Option<&str>) -> Result<Self> {
         let name = path.display().to_string();
         let unusable = |problem: String| Error::Usage {
             problem: format!("failed to read the validation {name}: {problem}"),
@@ -131,7 +131,7 @@ impl File {
     ///
     /// # Errors
     /// When it cannot be used.
-    pub(super) fn platform(&self) -> Result<Profile<Constant>, Error> {
+    pub(super) fn platform(&self) -> Result<Profile<Constant>> {
         Ok(profiles::platform(&self.profile)?)
     }
 
@@ -206,7 +206,7 @@ impl File {
     ///
     /// # Errors
     /// When they cannot be read, or a series that constants may be fitted to is not there.
-    pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
+    pub(super) fn cells(&self) -> Result<Vec<Cell>> {
         let cells = cells::read(&self.beside(&self.data), |_| Ok(self.repeat))
             .map_err(|error| self.error(&chain(&error)))?;
         let is_there = |series: &String| cells.iter().any(|cell| cell.series == *series);

@@ -27,7 +27,7 @@ use self::file::{File, Source};
 use self::predict::Predictor;
 use self::score::{Compared, Predicted, Score, Scored, Verdict};
 use super::recorded::is_run;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 pub use self::file::File as Validation;
 
@@ -131,7 +131,7 @@ const DRAWS: u32 = 200;
 ///
 /// # Errors
 /// When a file, its data, a run or a profile cannot be used.
-pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
+pub fn validate(request: &Request<'_>) -> Result<Validated> {
     let (runs, files): (Vec<_>, Vec<_>) = request.files.iter().partition(|path| is_run(path));
     if runs.is_empty() && (!request.compute.is_empty() || request.within.is_some()) {
         return Err(Error::Usage {
@@ -166,7 +166,7 @@ pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
 ///
 /// # Errors
 /// When they cannot be read or used.
-pub fn check(path: &Path) -> Result<(), Error> {
+pub fn check(path: &Path) -> Result<()> {
     let file = File::read(path, None)?;
     file.platform()?;
     file.cells().map(drop)
@@ -176,7 +176,7 @@ pub fn check(path: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the file, its data or its profile cannot be used.
-pub fn predict(path: &Path, profile: Option<&str>, draws: Option<u32>) -> Result<String, Error> {
+pub fn predict(path: &Path, profile: Option<&str>, draws: Option<u32>) -> Result<String> {
     rounds::predict(&File::read(path, profile)?, draws.unwrap_or(DRAWS))
 }
 
@@ -222,7 +222,7 @@ fn headlines(sets: &[Set]) -> Vec<Headline> {
 }
 
 /// Compares the simulator with one data set.
-fn set(file: &File, draws: u32, request: &Request<'_>) -> Result<Set, Error> {
+fn set(file: &File, draws: u32, request: &Request<'_>) -> Result<Set> {
     // Predictions of every cell, with intervals.
     let cells = file.cells()?;
     let predictor = Predictor::new(file)?;

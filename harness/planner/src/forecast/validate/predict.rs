@@ -15,7 +15,7 @@ use super::cells::{Cell, Setting};
 use super::file::File;
 use super::run;
 use super::score::Predicted;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::forecast::estimate::{estimate_by, sizes_only};
 use crate::forecast::{on_profiles, on_simulator, parallel};
 
@@ -53,7 +53,7 @@ impl Predictor {
     ///
     /// # Errors
     /// When one of them cannot be used.
-    pub(super) fn new(file: &File) -> Result<Self, Error> {
+    pub(super) fn new(file: &File) -> Result<Self> {
         let profile = file.platform()?;
         let experiment = (file.experiment.as_ref())
             .map(|path| experiment_on(&file.beside(path), &profile, &file.profile));
@@ -126,7 +126,7 @@ impl Predictor {
         cells: &[Cell],
         draws: u32,
         without: Option<Refinement>,
-    ) -> Result<Vec<Predicted>, Error> {
+    ) -> Result<Vec<Predicted>> {
         let of_run = !self.values.is_empty();
         let repetitions = if of_run { 1 } else { REPETITIONS };
         let settings = cells.iter().map(|cell| &cell.setting);
@@ -147,7 +147,7 @@ impl Predictor {
         setting: &Setting,
         draw: Draw,
         without: Option<Refinement>,
-    ) -> Result<Vec<f64>, Error> {
+    ) -> Result<Vec<f64>> {
         let refined = |profile: Profile<f64>| match without {
             None => profile,
             Some(refinement) => profile.without(refinement),
@@ -167,7 +167,7 @@ impl Predictor {
     ///
     /// # Errors
     /// When it cannot be simulated.
-    pub(super) fn row(&self, id: &str) -> Result<Result<Vec<f64>, String>, Error> {
+    pub(super) fn row(&self, id: &str) -> Result<Result<Vec<f64>, String>> {
         let (plan, simulation) = self.simulation(id, Draw::Stated(0))?;
         self.figures(plan, &simulation)
     }
@@ -176,7 +176,7 @@ impl Predictor {
         &self,
         plan: &TrialPlan,
         simulation: &Simulation,
-    ) -> Result<Result<Vec<f64>, String>, Error> {
+    ) -> Result<Result<Vec<f64>, String>> {
         let options = Options {
             recorded: self.values.get(&plan.row.id).cloned(),
             ..sizes_only(CLASSES_ABOVE)
@@ -187,7 +187,7 @@ impl Predictor {
     }
 
     /// Returns the simulation of an experiment's row on a draw.
-    fn simulation(&self, id: &str, draw: Draw) -> Result<(&TrialPlan, Simulation), Error> {
+    fn simulation(&self, id: &str, draw: Draw) -> Result<(&TrialPlan, Simulation)> {
         let (Some(plan), Some(simulation)) = (self.rows.get(id), &self.simulation) else {
             let problem = format!("no row `{id}` of an experiment");
             return Err(Error::NothingSelected(problem));
@@ -215,7 +215,7 @@ fn experiment_on(
     path: &std::path::Path,
     profile: &Profile<Constant>,
     name: &str,
-) -> Result<Experiment, Error> {
+) -> Result<Experiment> {
     let mut document = Document::read(path)?;
     on_profiles(&mut document, Some(name), &[])?;
     if profile.interpreted.is_none() {
@@ -233,8 +233,8 @@ pub(super) fn simulated<'a, S: Ord + Sync, R: Send>(
     settings: impl Iterator<Item = &'a S>,
     repetitions: u32,
     draws: u32,
-    simulate: impl Fn(&S, Draw) -> Result<R, Error> + Sync,
-) -> Result<BTreeMap<&'a S, Vec<R>>, Error> {
+    simulate: impl Fn(&S, Draw) -> Result<R> + Sync,
+) -> Result<BTreeMap<&'a S, Vec<R>>> {
     let settings: BTreeSet<&S> = settings.collect();
     let stated = (0..repetitions).map(Draw::Stated);
     let all: Vec<Draw> = stated.chain((0..draws).map(Draw::Sampled)).collect();
@@ -243,7 +243,7 @@ pub(super) fn simulated<'a, S: Ord + Sync, R: Send>(
         .collect();
     let mut results = parallel::map(&tasks, |(setting, draw)| simulate(setting, *draw)).into_iter();
     let mut of = |setting| {
-        let own: Result<Vec<R>, Error> = results.by_ref().take(all.len()).collect();
+        let own: Result<Vec<R>> = results.by_ref().take(all.len()).collect();
         Ok((setting, own?))
     };
     settings.into_iter().map(&mut of).collect()

@@ -19,7 +19,7 @@ use super::cells::Statistic;
 use super::file::File;
 use super::predict::{Predictor, REPETITIONS, simulated};
 use super::score::Predicted;
-use crate::error::Error;
+use crate::error::Result;
 
 /// Most clients, functions or inputs of a line.
 const MOST: usize = 100_000;
@@ -50,7 +50,7 @@ pub(super) struct Line {
 ///
 /// # Errors
 /// When the file, a line or the profile cannot be used.
-pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
+pub(super) fn predict(file: &File, draws: u32) -> Result<String> {
     let lines = read(&file.beside(&file.data)).map_err(|error| file.error(&chain(&error)))?;
     let predictor = Predictor::new(file)?;
     let prices = Prices::shipped()?;
@@ -85,7 +85,7 @@ impl Prices {
     ///
     /// # Errors
     /// When it lacks a price.
-    pub(super) fn shipped() -> Result<Self, Error> {
+    pub(super) fn shipped() -> Result<Self> {
         let book = PriceBook::shipped()?;
         Ok(Self {
             mb_second: cost::function_rate_usd(PaperAccount::Comparison, 1, None, &book)?,

@@ -12,7 +12,7 @@ use super::cells::{Cell, FIGURES, Setting, Statistic, WALL};
 use super::predict::Predictor;
 use super::score::{Compared, Expected, Scored, Verdict};
 use super::{FigureScore, Request, Set};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::forecast::estimate::{Estimate, StageMeans, stages};
 use crate::forecast::recorded::RecordedRun;
 use crate::forecast::{on_simulator, simulation_of};
@@ -58,7 +58,7 @@ fn figures(
 ///
 /// # Errors
 /// When the run or a profile cannot be used, or no row has both.
-pub(super) fn set(path: &Path, request: &Request<'_>) -> Result<Set, Error> {
+pub(super) fn set(path: &Path, request: &Request<'_>) -> Result<Set> {
     let run = RecordedRun::open(path)?;
     let manifest = run.directory.manifest();
     let options = Options {

@@ -113,9 +113,7 @@ fn over_sets(form: Form, lines: &[OverSets]) -> String {
             ("median error", &|line| figure(line, 0, percent)),
             ("bias", &|line| figure(line, 1, signed)),
             ("covered", &|line| figure(line, 2, percent)),
-            ("width", &|line| {
-                figure(line, 3, |width| format!("{width:.2}"))
-            }),
+            ("width", &|line| figure(line, 3, hundredths)),
         ],
     )
 }
@@ -241,15 +239,17 @@ fn scores(form: Form, scores: &[(String, Scored)]) -> String {
             ("≤ 25 %", &|(_, of)| percent(of.score.within_25)),
             ("≤ 50 %", &|(_, of)| percent(of.score.within_50)),
             ("covered", &|(_, of)| or_none(of.coverage, percent)),
-            ("width", &|(_, of)| {
-                or_none(of.width, |width| format!("{width:.2}"))
-            }),
+            ("width", &|(_, of)| or_none(of.width, hundredths)),
         ],
     )
 }
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
+}
+
+fn hundredths(width: f64) -> String {
+    format!("{width:.2}")
 }
 
 fn signed(share: f64) -> String {

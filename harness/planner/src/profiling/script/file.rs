@@ -10,7 +10,7 @@ use epochcost_spec::yaml::named;
 use super::shown::command_line;
 use super::text::{largest, text};
 use super::{Measured, ScriptPlan};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::quoted;
 use crate::profiling::{names, record};
 
@@ -28,7 +28,7 @@ pub(super) fn write_profile(
     profile: &ComputeProfile,
     measured: &Measured,
     warnings: &[String],
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut lines = vec![
         "A compute profile, measured by `epochcost profile` with the program:".to_owned(),
         format!("  {}", command_line(&plan.command)),
@@ -53,7 +53,7 @@ pub(super) fn write_experiment(
     path: &Path,
     profile: &ComputeProfile,
     measured: &Measured,
-) -> Result<(), Error> {
+) -> Result<()> {
     let text = experiment(plan, path, profile, measured);
     Ok(write_whole(path, text.as_bytes())?)
 }

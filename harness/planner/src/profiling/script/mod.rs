@@ -35,7 +35,7 @@ use self::profile::profile;
 use self::text::text;
 use super::names;
 use super::summary::bad_fit;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Where the batch size stands in a command.
 const BATCH: &str = "{batch}";
@@ -236,7 +236,7 @@ impl ScriptPlan {
     ///
     /// # Errors
     /// [`Error::Usage`] for what cannot be measured and for a file that is there.
-    pub fn new(request: &ScriptRequest<'_>, machine: Machine) -> Result<Self, Error> {
+    pub fn new(request: &ScriptRequest<'_>, machine: Machine) -> Result<Self> {
         let has_place = request.command.iter().any(|word| word.contains(BATCH));
         if has_place && request.batches.is_empty() {
             return Err(usage(
@@ -380,7 +380,7 @@ fn program(command: &[String], here: &Path) -> String {
 ///
 /// # Errors
 /// Whatever kept the program from being measured, and a fit that is too bad to be used.
-pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
+pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<()> {
     let measured = observe(plan, output).await?;
     let fit = &measured.fitted.time.fit;
     if let Some(reason) = bad_fit(&plan.name, fit).filter(|_| !plan.allows_bad_fit) {
@@ -445,7 +445,7 @@ fn said(work: &Work) -> String {
 }
 
 /// Runs the program at every batch size and number of threads.
-async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
+async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured> {
     let failed = |source| Error::Io {
         doing: "prepare to read the program's steps".into(),
         source,
@@ -515,7 +515,7 @@ async fn one(
     batch: Option<usize>,
     threads: usize,
     output: Output,
-) -> Result<(Observed, Point), Error> {
+) -> Result<(Observed, Point)> {
     let command = plan.command(batch);
     let noun = if threads == 1 { "thread" } else { "threads" };
     let what = match batch {

@@ -8,7 +8,7 @@ use epochcost_systems::Device;
 
 use super::points::Fitted;
 use super::{Measured, ScriptPlan, carry};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::profiling::names;
 use crate::profiling::summary::rounded_fit;
 
@@ -19,7 +19,7 @@ const FORWARD: f64 = 1.0 / 3.0;
 pub(super) fn profile(
     plan: &ScriptPlan,
     measured: &Measured,
-) -> Result<(ComputeProfile, Vec<String>), Error> {
+) -> Result<(ComputeProfile, Vec<String>)> {
     let date = names::today();
     let unusable = |reason: String| Error::Lacks {
         what: format!("the steps cannot be carried: {reason}"),

@@ -29,7 +29,7 @@ use self::linear::{Parameter, linear};
 use self::plan::Proposals;
 use super::rounds::Prices;
 use super::score::median;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 pub(super) use self::linear::{Row, What};
 
@@ -94,7 +94,7 @@ struct Moved {
 ///
 /// # Errors
 /// When a measurement or the profile cannot be used.
-pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated, Error> {
+pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated> {
     let profile = profiles::platform(request.profile)?;
     if request.client != ProbeClient::Compiled && profile.interpreted.is_none() {
         return Err(Error::Usage {

@@ -18,7 +18,7 @@ use super::super::cells::{self, Setting, Statistic};
 use super::super::file::Repeat;
 use super::super::rounds::{self, ARCHITECTURE};
 use super::linear::{Row, What};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Start of Lambda's line on an invocation.
 const REPORT: &str = "REPORT RequestId: ";
@@ -35,7 +35,7 @@ pub(super) fn read(
     path: &Path,
     client: ProbeClient,
     profile: &Profile<Constant>,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<Row>> {
     if path.is_dir() {
         return of_run(path);
     }
@@ -65,7 +65,7 @@ pub(super) fn read(
 }
 
 /// Reads a table in the format of validations: of cells, or of rounds of aggregation.
-fn of_table(path: &Path, text: &str) -> Result<Vec<Row>, Error> {
+fn of_table(path: &Path, text: &str) -> Result<Vec<Row>> {
     let usage = |problem: String| Error::Usage {
         problem,
         remedy:
@@ -147,7 +147,7 @@ fn rows(
 }
 
 /// Reads Init Durations: their median by day, where lines begin with one, and memory size.
-fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>, Error> {
+fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>> {
     let name = path.display().to_string();
     let mut seconds: BTreeMap<Key, Vec<f64>> = BTreeMap::new();
     for (number, line) in text.lines().enumerate() {
@@ -181,7 +181,7 @@ fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>, Erro
 
 /// Reads the starts of a run on AWS, and its steps that wrote or read a single object: what they
 /// sent and how long it took is recorded for stages, and not for requests.
-fn of_run(path: &Path) -> Result<Vec<Row>, Error> {
+fn of_run(path: &Path) -> Result<Vec<Row>> {
     let run = RunDirectory::open_whole(path)?;
     let place = path.display().to_string();
     let platform = &run.manifest().platform;

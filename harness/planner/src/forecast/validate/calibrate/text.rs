@@ -82,9 +82,7 @@ impl Proposals {
                 ("setting", &|(_, one)| one.setting.clone()),
                 ("times", &|(_, one)| one.count.to_string()),
                 ("price", &|(_, one)| usd(one.usd)),
-                ("deviation after", &|(_, one)| {
-                    format!("{:.2}", one.deviation)
-                }),
+                ("deviation after", &|(_, of)| format!("{:.2}", of.deviation)),
             ],
         );
         let lines: Vec<String> = self.measurements.iter().map(Proposed::line).collect();
