@@ -15,6 +15,9 @@ use epochcost_spec::cost::PriceBookError;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::profiles::ProfileError;
 
+/// What comes of a part of a verb.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why a verb could not do its work.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -82,11 +85,20 @@ impl Error {
         }
     }
 
+    /// Returns the error of a price that the price book does not have.
+    pub(crate) fn no_price(none: impl ToString) -> Self {
+        Self::Lacks {
+            what: none.to_string(),
+            remedy: "plan with a price book that has it: --prices FILE".to_owned(),
+        }
+    }
+
     /// Returns the exit code that it ends with.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Experiment(_) | Self::Usage { .. } | Self::Audit(_) => Exit::Usage,
-            Self::Dataset(_) => Exit::Usage,
+            Self::Experiment(_) | Self::Dataset(_) | Self::Usage { .. } | Self::Audit(_) => {
+                Exit::Usage
+            }
             Self::Io { source, .. } if closed(source).is_some() => Exit::Usage,
             Self::Results(error) if error.is_usage() => Exit::Usage,
             Self::Results(_) | Self::Io { .. } => Exit::Internal,
