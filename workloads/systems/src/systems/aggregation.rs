@@ -291,10 +291,11 @@ async fn aggregate(world: &mut World, settings: &Settings) -> Result<()> {
     let objects = world.exchange.objects.clone();
     let levels = settings.levels(world.workers());
     let found = work(&levels, settings.shards, world.task.round);
-    let (output, inputs) = found.ok_or_else(|| SystemError::Malformed {
-        what: "a task of `aggregate`".into(),
-        reason: format!("there is no function {}", world.task.round),
-    })?;
+    let unknown = || {
+        let reason = format!("there is no function {}", world.task.round);
+        SystemError::malformed("a task of `aggregate`", reason)
+    };
+    let (output, inputs) = found.ok_or_else(unknown)?;
     let clients: usize = inputs.iter().map(|(_, clients)| clients).sum();
     let is_even = inputs.iter().all(|(_, clients)| *clients == inputs[0].1);
     let divisor = if is_even { inputs.len() } else { clients };
@@ -398,18 +399,12 @@ impl TrainingSystem for Aggregation {
         } else if settings.fan_in.is_some_and(|inputs| inputs < 2) {
             ("fan_in", "give 2 or more, or null for no tree")
         } else if settings.leaves.is_some() && settings.fan_in.is_some() {
-            (
-                "fan_in",
-                "give `leaves` or `fan_in`; the other must be null",
-            )
+            let reason = "give `leaves` or `fan_in`; the other must be null";
+            ("fan_in", reason)
         } else {
             return Ok(());
         };
-        Err(SettingsError::Value {
-            system: self.name(),
-            field: field.into(),
-            reason: reason.into(),
-        })
+        Err(SettingsError::value(self.name(), field, reason))
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {

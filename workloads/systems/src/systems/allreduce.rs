@@ -59,6 +59,7 @@ use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
 use crate::mechanics::polling::{PollOptions, Purpose};
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
+use crate::mechanics::traffic;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{
     DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau, Replicas,
@@ -146,49 +147,6 @@ pub(crate) struct Settings {
     continues_by_time: bool,
 }
 
-impl Settings {
-    /// Returns the settings of a fidelity. The original's code does what its paper says, but for
-    /// listings and re-invocations.
-    fn new(fidelity: Fidelity, source: Source) -> Self {
-        let original = fidelity == Fidelity::Code && source == Source::LambdaMl;
-        let code = fidelity == Fidelity::Code && !original;
-        let tuned = fidelity == Fidelity::Tuned;
-        Self {
-            exchanges: Exchanged::Gradients,
-            over: if tuned { Over::Tensors } else { Over::Objects },
-            finds_by: if tuned {
-                FindsBy::Name
-            } else {
-                FindsBy::Listing
-            },
-            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
-            reduction: if code {
-                Reduction::Sum
-            } else {
-                Reduction::Mean
-            },
-            root_rereads: !code && !tuned,
-            keys: if code {
-                Keys::Overwritten
-            } else {
-                Keys::EveryStep
-            },
-            seeded_replicas: !code,
-            overlapping_shards: code,
-            arrival_order: false,
-            list_first_page_only: fidelity == Fidelity::Code,
-            rewrites_log: code,
-            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
-            merged_poll_ms: if tuned { TUNED_POLL_MS } else { 100 },
-            merged_timeout_s: (!code).then_some(60),
-            reduce_on_plateau: None,
-            early_stopping: None,
-            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
-            continues_by_time: tuned,
-        }
-    }
-}
-
 /// AllReduce over the object store.
 pub(crate) struct AllReduce(pub(crate) Source);
 
@@ -212,9 +170,8 @@ impl Exchange for Reducer {
         world.enter(Stage::Serialise);
         let body = gradient.encode();
         world.enter(Stage::Put);
-        objects
-            .put(TMP, &self.gradient_key(world.rank(), at), body)
-            .await?;
+        let key = self.gradient_key(world.rank(), at);
+        objects.put(TMP, &key, body).await?;
         // 2. Worker 0 collects all, reduces and puts the result.
         if world.rank() == 0 {
             let gradients = match self.settings.finds_by {
@@ -403,17 +360,51 @@ impl TrainingSystem for AllReduce {
         }
     }
 
+    /// The settings of a fidelity. The original's code does what its paper says, but for listings and
+    /// re-invocations.
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::new(fidelity, self.0)
+        let original = fidelity == Fidelity::Code && self.0 == Source::LambdaMl;
+        let code = fidelity == Fidelity::Code && !original;
+        let tuned = fidelity == Fidelity::Tuned;
+        Settings {
+            exchanges: Exchanged::Gradients,
+            over: if tuned { Over::Tensors } else { Over::Objects },
+            finds_by: if tuned {
+                FindsBy::Name
+            } else {
+                FindsBy::Listing
+            },
+            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
+            reduction: if code {
+                Reduction::Sum
+            } else {
+                Reduction::Mean
+            },
+            root_rereads: !code && !tuned,
+            keys: if code {
+                Keys::Overwritten
+            } else {
+                Keys::EveryStep
+            },
+            seeded_replicas: !code,
+            overlapping_shards: code,
+            arrival_order: false,
+            list_first_page_only: fidelity == Fidelity::Code,
+            rewrites_log: code,
+            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
+            merged_poll_ms: if tuned { TUNED_POLL_MS } else { 100 },
+            merged_timeout_s: (!code).then_some(60),
+            reduce_on_plateau: None,
+            early_stopping: None,
+            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
+            continues_by_time: tuned,
+        }
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
         if settings.over == Over::Tensors && settings.reduction == Reduction::Sum {
-            return Err(SettingsError::Value {
-                system: self.name(),
-                field: "reduction".into(),
-                reason: "a tensor store takes means; use reduction: mean or over: objects".into(),
-            });
+            let reason = "a tensor store takes means; use reduction: mean or over: objects";
+            return Err(SettingsError::value(self.name(), "reduction", reason));
         }
         Ok(())
     }
@@ -441,18 +432,12 @@ impl TrainingSystem for AllReduce {
                 workers * sizes.gradient_bytes(),
             ));
         }
-        let gets = if settings.root_rereads {
-            2 * workers
-        } else {
-            2 * workers - 1
-        };
-        Ok(Traffic {
-            puts: steps * (workers + 1),
-            gets: steps * gets,
-            bytes_up: steps * (workers + 1) * sizes.gradient_bytes(),
-            bytes_down: steps * gets * sizes.gradient_bytes(),
-            ..Traffic::default()
-        })
+        let gets = 2 * workers - u64::from(!settings.root_rereads);
+        let bytes = sizes.gradient_bytes();
+        Ok(traffic::sum([
+            traffic::puts(steps * (workers + 1), bytes),
+            traffic::gets(steps * gets, bytes),
+        ]))
     }
 
     /// A replica's parameters and momentum, the own gradient, the merged one

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
+use crate::mechanics::traffic;
 use crate::{
     Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau, Replicas, Result,
     SettingsError, Sizes, Stage, TrainingSystem, Vector, World,
@@ -53,20 +54,6 @@ pub(crate) struct Settings {
     epochs_per_invocation: Option<usize>,
     /// Whether a worker re-invokes itself when its time is nearly over.
     continues_by_time: bool,
-}
-
-impl Settings {
-    fn new(fidelity: Fidelity) -> Self {
-        let code = fidelity == Fidelity::Code;
-        Self {
-            exchanges: Exchanged::ModelEveryStep,
-            seeded_replicas: true,
-            reduce_on_plateau: None,
-            early_stopping: None,
-            epochs_per_invocation: code.then_some(EPOCHS_PER_INVOCATION),
-            continues_by_time: fidelity == Fidelity::Tuned,
-        }
-    }
 }
 
 /// LambdaML's asynchronous variant.
@@ -111,17 +98,21 @@ impl TrainingSystem for Asynchronous {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::new(fidelity)
+        let code = fidelity == Fidelity::Code;
+        Settings {
+            exchanges: Exchanged::ModelEveryStep,
+            seeded_replicas: true,
+            reduce_on_plateau: None,
+            early_stopping: None,
+            epochs_per_invocation: code.then_some(EPOCHS_PER_INVOCATION),
+            continues_by_time: fidelity == Fidelity::Tuned,
+        }
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
         if settings.exchanges == Exchanged::Gradients {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "exchanges".into(),
-                reason: "a shared object holds a model; use model_every_step or model_every_epoch"
-                    .into(),
-            });
+            let reason = "a shared object holds a model; use model_every_step or model_every_epoch";
+            return Err(SettingsError::value(NAME, "exchanges", reason));
         }
         Ok(())
     }
@@ -137,13 +128,11 @@ impl TrainingSystem for Asynchronous {
 
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let models = settings.exchanges.rounds(job) * job.workers as u64;
-        Ok(Traffic {
-            puts: models,
-            gets: models,
-            bytes_up: models * sizes.gradient_bytes(),
-            bytes_down: models * sizes.gradient_bytes(),
-            ..Traffic::default()
-        })
+        let bytes = sizes.gradient_bytes();
+        Ok(traffic::sum([
+            traffic::puts(models, bytes),
+            traffic::gets(models, bytes),
+        ]))
     }
 
     /// A replica's parameters and momentum, its gradient, the model as it is

@@ -16,7 +16,7 @@
 
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use epochcost_kernels::optimizer::OptimizerSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,7 @@ use crate::contract::arithmetic::beside_model;
 use crate::contract::data::Shard;
 use crate::mechanics::continuation::follow_alone;
 use crate::mechanics::monitor::Monitor;
+use crate::mechanics::published::sgd;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{FUNCTION, INSTANCES};
 use crate::{
@@ -76,11 +77,7 @@ impl TrainingSystem for Mirrored {
 
     /// SGD of the KubeML paper's runs.
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
-        OptimizerSpec::Sgd(Sgd {
-            learning_rate: 0.01,
-            momentum: 0.9,
-            weight_decay: 1e-4,
-        })
+        sgd(0.01, 0.9, 1e-4)
     }
 
     fn data_layout(&self, _settings: &Settings) -> DataLayout {

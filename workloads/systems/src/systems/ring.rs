@@ -73,17 +73,6 @@ pub(crate) struct Settings {
     early_stopping: Option<EarlyStopping>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            poll_ms: 100,
-            timeout_s: None,
-            reduce_on_plateau: None,
-            early_stopping: None,
-        }
-    }
-}
-
 /// The ring all-reduce between instances.
 pub(crate) struct Ring;
 
@@ -215,7 +204,12 @@ impl TrainingSystem for Ring {
     }
 
     fn defaults(&self, _fidelity: Fidelity) -> Settings {
-        Settings::default()
+        Settings {
+            poll_ms: 100,
+            timeout_s: None,
+            reduce_on_plateau: None,
+            early_stopping: None,
+        }
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {

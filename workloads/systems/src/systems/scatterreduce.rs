@@ -117,43 +117,6 @@ pub(crate) struct Settings {
     continues_by_time: bool,
 }
 
-impl Settings {
-    /// Returns the settings of a fidelity. The original's code does what its paper says, but for
-    /// listings and re-invocations.
-    fn new(fidelity: Fidelity, source: Source) -> Self {
-        let original = fidelity == Fidelity::Code && source == Source::LambdaMl;
-        let code = fidelity == Fidelity::Code && !original;
-        let tuned = fidelity == Fidelity::Tuned;
-        Self {
-            exchanges: Exchanged::Gradients,
-            over: if tuned { Over::Tensors } else { Over::Objects },
-            stores: 1,
-            finds_by: if tuned {
-                FindsBy::Name
-            } else {
-                FindsBy::Listing
-            },
-            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
-            seeded_replicas: !code,
-            overlapping_shards: code,
-            arrival_order: false,
-            list_first_page_only: fidelity == Fidelity::Code,
-            rewrites_log: code,
-            delete_merged: if code {
-                DeleteMerged::EveryStep
-            } else {
-                DeleteMerged::EveryEpoch
-            },
-            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
-            list_timeout_s: None,
-            reduce_on_plateau: None,
-            early_stopping: None,
-            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
-            continues_by_time: tuned,
-        }
-    }
-}
-
 /// ScatterReduce over the object store.
 pub(crate) struct ScatterReduce(pub(crate) Source);
 
@@ -426,8 +389,39 @@ impl TrainingSystem for ScatterReduce {
         }
     }
 
+    /// The settings of a fidelity. The original's code does what its paper says, but for listings and
+    /// re-invocations.
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::new(fidelity, self.0)
+        let original = fidelity == Fidelity::Code && self.0 == Source::LambdaMl;
+        let code = fidelity == Fidelity::Code && !original;
+        let tuned = fidelity == Fidelity::Tuned;
+        Settings {
+            exchanges: Exchanged::Gradients,
+            over: if tuned { Over::Tensors } else { Over::Objects },
+            stores: 1,
+            finds_by: if tuned {
+                FindsBy::Name
+            } else {
+                FindsBy::Listing
+            },
+            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
+            seeded_replicas: !code,
+            overlapping_shards: code,
+            arrival_order: false,
+            list_first_page_only: fidelity == Fidelity::Code,
+            rewrites_log: code,
+            delete_merged: if code {
+                DeleteMerged::EveryStep
+            } else {
+                DeleteMerged::EveryEpoch
+            },
+            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
+            list_timeout_s: None,
+            reduce_on_plateau: None,
+            early_stopping: None,
+            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
+            continues_by_time: tuned,
+        }
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {

@@ -303,10 +303,7 @@ impl Mailbox {
 }
 
 fn malformed(reason: &str) -> SystemError {
-    SystemError::Malformed {
-        what: "the message of a peer".into(),
-        reason: reason.into(),
-    }
+    SystemError::malformed("the message of a peer", reason)
 }
 
 #[cfg(test)]

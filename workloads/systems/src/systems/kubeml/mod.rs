@@ -76,7 +76,7 @@ mod traffic;
 
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use epochcost_kernels::optimizer::OptimizerSpec;
 
 use self::split::Split;
 
@@ -85,6 +85,7 @@ pub use self::message::{
 };
 pub use self::settings::{CALLS, FailedFunction, MergeBy, OptimizerState, Settings};
 pub use self::traffic::{state_traffic, traffic};
+use crate::mechanics::published::sgd;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
     Replicas, Result, SettingsError, Sizes, StepRecord, TrainingSystem, World,
@@ -113,14 +114,6 @@ fn reports(trial: &str) -> String {
 /// The queue of the answers to a function's /next.
 fn answers(trial: &str, function: usize) -> String {
     format!("{trial}_next_{function}")
-}
-
-fn unusable(field: &str, reason: String) -> SettingsError {
-    SettingsError::Value {
-        system: NAME,
-        field: field.into(),
-        reason,
-    }
 }
 
 const FUNCTIONS: [Function; 4] = [
@@ -165,11 +158,11 @@ impl TrainingSystem for KubeMl {
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
         if settings.k == 0 || settings.k < -1 {
             let reason = "give 1 or more mini-batches, or -1 for one merge per epoch";
-            return Err(unusable("k", reason.into()));
+            return Err(SettingsError::value(NAME, "k", reason));
         }
         if settings.document_samples == 0 {
             let reason = "a document holds 1 sample or more";
-            return Err(unusable("document_samples", reason.into()));
+            return Err(SettingsError::value(NAME, "document_samples", reason));
         }
         Ok(())
     }
@@ -181,7 +174,7 @@ impl TrainingSystem for KubeMl {
                 "{} functions share {documents} documents; use more data or smaller documents",
                 job.workers
             );
-            return Err(unusable("document_samples", reason));
+            return Err(SettingsError::value(NAME, "document_samples", reason));
         }
         Ok(())
     }
@@ -193,11 +186,7 @@ impl TrainingSystem for KubeMl {
             Fidelity::Paper | Fidelity::Tuned => 0.9,
             Fidelity::Code => 0.0,
         };
-        OptimizerSpec::Sgd(Sgd {
-            learning_rate: 0.01,
-            momentum,
-            weight_decay: 1e-4,
-        })
+        sgd(0.01, momentum, 1e-4)
     }
 
     fn data_layout(&self, _settings: &Settings) -> DataLayout {

@@ -164,14 +164,7 @@ impl TrainingSystem for MlLess {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
-        match settings.fault() {
-            Some((field, reason)) => Err(SettingsError::Value {
-                system: NAME,
-                field: field.into(),
-                reason,
-            }),
-            None => Ok(()),
-        }
+        settings.check()
     }
 
     fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
@@ -220,44 +213,33 @@ impl TrainingSystem for MlLess {
     }
 
     fn symmetry(&self, settings: &Settings) -> Symmetry {
-        if settings.rewrites_log {
-            return Symmetry::Unlike {
-                instead: "settings: {rewrites_log: false}",
-            };
-        }
-        if settings.slack > 0 {
-            return Symmetry::Unlike {
-                instead: "settings: {slack: 0}",
-            };
-        }
-        Symmetry::Alike(Alike {
-            objects: &["_up_w{from}_i{n}", "_model_r_w{from}"],
-            queues: &["_w{to}"],
-            sender_at: Some(message::RANK_AT),
-            drawn: true,
-            ..Alike::default()
-        })
+        let instead = if settings.rewrites_log {
+            "settings: {rewrites_log: false}"
+        } else if settings.slack > 0 {
+            "settings: {slack: 0}"
+        } else {
+            return Symmetry::Alike(Alike {
+                objects: &["_up_w{from}_i{n}", "_model_r_w{from}"],
+                queues: &["_w{to}"],
+                sender_at: Some(message::RANK_AT),
+                drawn: true,
+                ..Alike::default()
+            });
+        };
+        Symmetry::Unlike { instead }
     }
 
     fn replicas(&self, settings: &Settings) -> Replicas {
-        let differ = |reason| Replicas::Differ { reason };
-        match settings {
-            Settings {
-                seeded_replicas: false,
-                ..
-            } => differ("every worker draws its own initial parameters"),
-            Settings {
-                exchange: Exchange::Updates,
-                ..
-            } => differ(
-                "replicas differ by updates not yet sent and by the order in which they are added",
-            ),
-            Settings {
-                addition_order: AdditionOrder::Arrival,
-                ..
-            } => differ("gradients are added in the order in which they come"),
-            _ => Replicas::Identical,
-        }
+        let reason = if !settings.seeded_replicas {
+            "every worker draws its own initial parameters"
+        } else if settings.exchange == Exchange::Updates {
+            "replicas differ by updates not yet sent and by the order in which they are added"
+        } else if settings.addition_order == AdditionOrder::Arrival {
+            "gradients are added in the order in which they come"
+        } else {
+            return Replicas::Identical;
+        };
+        Replicas::Differ { reason }
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {

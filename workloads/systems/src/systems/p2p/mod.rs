@@ -62,7 +62,6 @@
 //! as their steps report.
 
 mod settings;
-mod traffic;
 
 use std::time::Duration;
 
@@ -78,8 +77,10 @@ pub use crate::mechanics::p2p::{
     Barrier, BarrierAt, EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue, SyncQueue, TOKEN_BYTES, Validation,
 };
 use crate::mechanics::p2p::{
-    Gate, Mailbox, Rules, check_threshold, detect_convergence, received, replicas, sgd, symmetry,
+    Gate, Mailbox, Rules, between_peers, check_threshold, detect_convergence, received, replicas,
+    symmetry,
 };
+use crate::mechanics::published::sgd;
 use crate::mechanics::replica::Replica;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
@@ -186,6 +187,19 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+/// P2P's exchange in one trial, where peers read `received` gradients.
+///
+/// With W peers, E epochs, S bytes of a gradient as it is sent and T of a
+/// token: W·E gradients and, with a barrier, as many tokens; up
+/// W·E·(S + T), down `received` · S. Synchronous peers read W(W − 1)·E unless
+/// they fetch gradients again that they have.
+fn traffic(settings: &Settings, job: &Job, sizes: Sizes, received: u64) -> Result<Traffic> {
+    let rounds = (job.workers * job.epochs) as u64;
+    let mut traffic = between_peers(&rules(settings), sizes, rounds, received)?;
+    traffic += gate(settings).traffic(rounds);
+    Ok(traffic)
+}
+
 const FUNCTIONS: [Function; 1] = [Function::worker(PEER, Host::Instance)];
 
 #[async_trait]
@@ -221,16 +235,15 @@ impl TrainingSystem for P2p {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
-        let rules = rules(settings);
-        check_threshold(NAME, &rules, gate(settings).opens)?;
+        check_threshold(NAME, &rules(settings), gate(settings).opens)?;
         settings.compression().check(NAME)
     }
 
     /// SGD at 0.001, as the paper's synchronous run; the code has 0.02.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
         match fidelity {
-            Fidelity::Paper | Fidelity::Tuned => sgd(0.001),
-            Fidelity::Code => sgd(0.02),
+            Fidelity::Paper | Fidelity::Tuned => sgd(0.001, 0.0, 0.0),
+            Fidelity::Code => sgd(0.02, 0.0, 0.0),
         }
     }
 
@@ -248,7 +261,7 @@ impl TrainingSystem for P2p {
     /// peers, and those that fetch gradients again, read what their steps report.
     fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
         let once = (job.workers * (job.workers - 1) * job.epochs) as u64;
-        traffic::traffic(settings, &rules(settings), job, sizes, once)
+        traffic(settings, job, sizes, once)
     }
 
     fn traffic_of(
@@ -258,11 +271,10 @@ impl TrainingSystem for P2p {
         sizes: Sizes,
         steps: &[&StepRecord],
     ) -> Result<Traffic> {
-        let rules = rules(settings);
-        if rules.reads_once() {
+        if rules(settings).reads_once() {
             return self.traffic(job, settings, sizes);
         }
-        traffic::traffic(settings, &rules, job, sizes, received(steps))
+        traffic(settings, job, sizes, received(steps))
     }
 
     /// Parameters, momentum, the sum and a mini-batch's gradient, the message,

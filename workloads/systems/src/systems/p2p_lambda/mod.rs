@@ -55,8 +55,9 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 pub use self::settings::Settings;
 use crate::mechanics::p2p::{
     BarrierAt, Gate, Mode, PeerQueue, Rules, SyncQueue, check_threshold, object_key, received,
-    replicas, sgd, symmetry,
+    replicas, symmetry,
 };
+use crate::mechanics::published::sgd;
 use crate::{
     DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
     SettingsError, Sizes, State, StepRecord, Symmetry, TrainingSystem, World,
@@ -163,8 +164,8 @@ impl TrainingSystem for P2pLambda {
     /// SGD at 0.001, as the paper's synchronous run; the code has 0.01.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
         match fidelity {
-            Fidelity::Paper | Fidelity::Tuned => sgd(0.001),
-            Fidelity::Code => sgd(0.01),
+            Fidelity::Paper | Fidelity::Tuned => sgd(0.001, 0.0, 0.0),
+            Fidelity::Code => sgd(0.01, 0.0, 0.0),
         }
     }
 
@@ -206,8 +207,7 @@ impl TrainingSystem for P2pLambda {
         steps: &[&StepRecord],
     ) -> Result<Traffic> {
         // Peers with a queue of the latest gradient read it once an epoch, whatever its age.
-        let rules = rules(settings);
-        if rules.mode == Mode::Synchronous && rules.threshold.is_none() {
+        if settings.mode == Mode::Synchronous && settings.threshold.is_none() {
             return self.traffic(job, settings, sizes);
         }
         // Peers also take the keys of their functions.

@@ -121,6 +121,7 @@ pub use self::settings::{
 pub use self::signatures::Signatures;
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 pub use crate::mechanics::batch_norm::BatchNorm;
+use crate::mechanics::published::plain_sgd;
 use crate::{
     Alike, AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines,
     Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, StoreUse,
@@ -133,18 +134,8 @@ const NAME: &str = "spirt";
 #[derive(Clone, Copy, Debug)]
 pub struct Spirt;
 
-/// Functions of an epoch, in order.
-const STATES: [&str; 8] = [
-    "authenticate",
-    COMPUTE,
-    "average_gradients",
-    "check_heartbeat",
-    "aggregate_gradients",
-    "update_model",
-    "check_convergence",
-    "trigger_next",
-];
-
+/// The function that prepares a peer.
+const INIT: &str = "init_peer";
 /// The function that computes the gradient of one mini-batch.
 const COMPUTE: &str = "compute_gradients";
 
@@ -152,11 +143,10 @@ const COMPUTE: &str = "compute_gradients";
 fn sgd_of(job: &Job) -> Result<Sgd, SettingsError> {
     match job.optimizer {
         OptimizerSpec::Sgd(sgd) => Ok(sgd),
-        OptimizerSpec::Adam(_) => Err(SettingsError::Value {
-            system: NAME,
-            field: "optimizer".into(),
-            reason: "the tensor store knows SGD only; use {sgd: {learning_rate: 0.01}}".into(),
-        }),
+        OptimizerSpec::Adam(_) => {
+            let reason = "the tensor store knows SGD only; use {sgd: {learning_rate: 0.01}}";
+            Err(SettingsError::value(NAME, "optimizer", reason))
+        }
     }
 }
 
@@ -168,8 +158,9 @@ fn in_store_step(sgd: Sgd) -> SgdStep {
     }
 }
 
+/// That which prepares a peer, and those of an epoch, in order.
 const FUNCTIONS: [Function; 9] = [
-    Function::worker("init_peer", Host::Function),
+    Function::worker(INIT, Host::Function),
     Function::worker("authenticate", Host::Function),
     Function::worker(COMPUTE, Host::Function),
     Function::worker("average_gradients", Host::Function),
@@ -214,36 +205,22 @@ impl TrainingSystem for Spirt {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
-        if settings.rounds_per_epoch == 0 {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "rounds_per_epoch".into(),
-                reason: "an epoch has one round or more; use 1 to exchange once per epoch".into(),
-            });
-        }
-        let needs_members = [
-            ("rejoin", settings.rejoin),
-            ("joins", settings.joins.is_some()),
-        ];
-        if let Some((field, _)) = needs_members
-            .iter()
-            .find(|(_, set)| *set && !settings.membership)
-        {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: (*field).into(),
-                reason: "without members nobody becomes one; use membership: true".into(),
-            });
-        }
         let is_text = settings.gradient_format == GradientFormat::Json;
-        if is_text && settings.averaging == Averaging::OnArrival {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "averaging".into(),
-                reason: "a store cannot add texts as they come; use gradient_format: binary".into(),
-            });
-        }
-        Ok(())
+        let unless_members = "without members nobody becomes one; use membership: true";
+        let (field, reason) = if settings.rounds_per_epoch == 0 {
+            let reason = "an epoch has one round or more; use 1 to exchange once per epoch";
+            ("rounds_per_epoch", reason)
+        } else if settings.rejoin && !settings.membership {
+            ("rejoin", unless_members)
+        } else if settings.joins.is_some() && !settings.membership {
+            ("joins", unless_members)
+        } else if is_text && settings.averaging == Averaging::OnArrival {
+            let reason = "a store cannot add texts as they come; use gradient_format: binary";
+            ("averaging", reason)
+        } else {
+            return Ok(());
+        };
+        Err(SettingsError::value(NAME, field, reason))
     }
 
     fn check_job(&self, job: &Job, settings: &Settings) -> Result<(), SettingsError> {
@@ -252,34 +229,24 @@ impl TrainingSystem for Spirt {
         if let Some(Joins { peers, epoch }) = settings.joins {
             let (workers, epochs) = (job.workers, job.epochs);
             if !(1..workers).contains(&peers) || !(1..epochs).contains(&epoch) {
-                return Err(SettingsError::Value {
-                    system: NAME,
-                    field: "joins".into(),
-                    reason: format!(
-                        "of {workers} peers 1 to {} may join, in an epoch from 1 to {}",
-                        workers.saturating_sub(1),
-                        epochs.saturating_sub(1)
-                    ),
-                });
+                let reason = format!(
+                    "of {workers} peers 1 to {} may join, in an epoch from 1 to {}",
+                    workers.saturating_sub(1),
+                    epochs.saturating_sub(1)
+                );
+                return Err(SettingsError::value(NAME, "joins", reason));
             }
         }
         let kind = job.attack.as_ref().map(|attack| attack.kind);
         if kind == Some(AttackKind::WrongKey) && settings.signatures == Signatures::None {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "signatures".into(),
-                reason: "no key is wrong where nothing is signed; use signatures: leave_out".into(),
-            });
+            let reason = "no key is wrong where nothing is signed; use signatures: leave_out";
+            return Err(SettingsError::value(NAME, "signatures", reason));
         }
         if settings.averaging == Averaging::OnArrival && kind.is_some_and(AttackKind::needs_honest)
         {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "averaging".into(),
-                reason: "an attacker cannot see when a sum that grows on arrival is complete; use \
-                         averaging: in_store"
-                    .into(),
-            });
+            let reason = "an attacker cannot see when a sum that grows on arrival is complete; use \
+                          averaging: in_store";
+            return Err(SettingsError::value(NAME, "averaging", reason));
         }
         Ok(())
     }
@@ -299,11 +266,7 @@ impl TrainingSystem for Spirt {
     /// SGD at 0.01 in both: the published gradient function's 0.02 builds an
     /// optimizer that is never stepped.
     fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
-        OptimizerSpec::Sgd(Sgd {
-            learning_rate: 0.01,
-            momentum: 0.0,
-            weight_decay: 0.0,
-        })
+        plain_sgd()
     }
 
     fn data_layout(&self, _settings: &Settings) -> DataLayout {
@@ -311,18 +274,19 @@ impl TrainingSystem for Spirt {
     }
 
     fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workflow {
-            bootstrap: "init_peer",
-        }
+        Launch::Workflow { bootstrap: INIT }
     }
 
     fn states(&self, settings: &Settings) -> Vec<State> {
         let fan_out = settings.fan_out;
-        let state = |function| match function {
-            COMPUTE => State::Batches { function, fan_out },
-            _ => State::Task { function },
+        let state = |function: &Function| match function.name {
+            COMPUTE => State::Batches {
+                function: COMPUTE,
+                fan_out,
+            },
+            function => State::Task { function },
         };
-        STATES.into_iter().map(state).collect()
+        FUNCTIONS[1..].iter().map(state).collect()
     }
 
     fn rounds(&self, job: &Job, settings: &Settings) -> usize {
@@ -427,7 +391,7 @@ impl TrainingSystem for Spirt {
         world.compute.leave_attack_to_system();
         let mut outcome = Outcome::Finished;
         match world.task.function.as_str() {
-            "init_peer" => stages::init_peer(world, &settings).await?,
+            INIT => stages::init_peer(world, &settings).await?,
             "authenticate" => stages::authenticate(world, &settings).await?,
             COMPUTE => stages::compute_gradients(world, &settings).await?,
             "average_gradients" => stages::average_gradients(world, &settings).await?,
