@@ -49,8 +49,9 @@ use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::plain_sgd;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::{
-    Deployment, EarlyStopping, Fidelity, Function, Host, Job, Outcome, ReduceOnPlateau, Replicas,
-    Result, SettingsError, Sizes, Stage, SystemError, Task, TrainingSystem, Vector, World,
+    Bound, BoundSystem, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Outcome,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Steps, SystemError, Task,
+    TrainingSystem, Vector, World,
 };
 
 const AGGREGATE: &str = "aggregate";
@@ -411,11 +412,26 @@ impl TrainingSystem for Aggregation {
         plain_sgd()
     }
 
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        let steps = settings.exchanges.rounds(job);
-        let levels = settings.levels(job.workers);
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        if world.task.function == AGGREGATE {
+            aggregate(world, &settings).await?;
+            return Ok(Outcome::Finished);
+        }
+        let options = LoopOptions {
+            exchanges: settings.exchanges,
+            continues_by_time: settings.continues_by_time,
+            ..LoopOptions::default()
+        };
+        synchronous::train(world, &mut ByFunctions { settings }, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, Aggregation> {
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
+        let steps = self.settings.exchanges.rounds(job);
+        let levels = self.settings.levels(job.workers);
         let functions = levels.iter().map(Vec::len).sum::<usize>() as u64;
-        let (clients, shards) = (job.workers as u64, settings.shards as u64);
+        let (clients, shards) = (job.workers as u64, self.settings.shards as u64);
         let (up, down) = (clients + functions, 2 * clients + functions - 1);
         Ok(Traffic {
             puts: steps * shards * up,
@@ -428,34 +444,21 @@ impl TrainingSystem for Aggregation {
 
     /// A worker's parameters and momentum, its update, a shard as it is sent, the mean; a function's
     /// object, its values and their sum, each of a shard.
-    fn resident_vectors(&self, _: &Job, _: &Settings, function: &str, _: usize) -> usize {
+    fn resident_vectors(&self, function: &str, _: usize) -> usize {
         match function {
             AGGREGATE => HELD,
             _ => 5,
         }
     }
 
-    fn resident_parts(&self, settings: &Settings, function: &str) -> usize {
+    fn resident_parts(&self, function: &str) -> usize {
         match function {
-            AGGREGATE => settings.shards,
+            AGGREGATE => self.settings.shards,
             _ => 1,
         }
     }
 
-    fn replicas(&self, _settings: &Settings) -> Replicas {
+    fn replicas(&self) -> Replicas {
         Replicas::Identical
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        if world.task.function == AGGREGATE {
-            aggregate(world, &settings).await?;
-            return Ok(Outcome::Finished);
-        }
-        let options = LoopOptions {
-            exchanges: settings.exchanges,
-            continues_by_time: settings.continues_by_time,
-            ..LoopOptions::default()
-        };
-        synchronous::train(world, &mut ByFunctions { settings }, options).await
     }
 }

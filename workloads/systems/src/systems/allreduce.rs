@@ -62,8 +62,9 @@ use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iterat
 use crate::mechanics::traffic;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{
-    DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau, Replicas,
-    Result, SettingsError, Sizes, Stage, TrainingSystem, Vector, World,
+    Bound, BoundSystem, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Steps, TrainingSystem, Vector,
+    World,
 };
 
 const TMP: &str = "tmp-params";
@@ -413,18 +414,32 @@ impl TrainingSystem for AllReduce {
         self.0.optimizer()
     }
 
-    fn data_layout(&self, settings: &Settings) -> DataLayout {
-        DataLayout::shuffled(settings.overlapping_shards)
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        let options = LoopOptions {
+            exchanges: settings.exchanges,
+            layout: DataLayout::shuffled(settings.overlapping_shards),
+            seeded_replicas: settings.seeded_replicas,
+            rewrites_log: settings.rewrites_log,
+            epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
+        };
+        synchronous::train(world, &mut Reducer { settings }, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, AllReduce> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::shuffled(self.settings.overlapping_shards)
     }
 
-    fn tensor_stores(&self, _job: &Job, settings: &Settings) -> usize {
-        usize::from(settings.over == Over::Tensors)
+    fn tensor_stores(&self) -> usize {
+        usize::from(self.settings.over == Over::Tensors)
     }
 
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
         let workers = job.workers as u64;
-        let steps = settings.exchanges.rounds(job);
-        if settings.over == Over::Tensors {
+        let steps = self.settings.exchanges.rounds(job);
+        if self.settings.over == Over::Tensors {
             let notices = 2 * workers.saturating_sub(1);
             return Ok(in_store::traffic(
                 steps,
@@ -432,7 +447,7 @@ impl TrainingSystem for AllReduce {
                 workers * sizes.gradient_bytes(),
             ));
         }
-        let gets = 2 * workers - u64::from(!settings.root_rereads);
+        let gets = 2 * workers - u64::from(!self.settings.root_rereads);
         let bytes = sizes.gradient_bytes();
         Ok(traffic::sum([
             traffic::puts(steps * (workers + 1), bytes),
@@ -442,30 +457,12 @@ impl TrainingSystem for AllReduce {
 
     /// A replica's parameters and momentum, the own gradient, the merged one
     /// as it comes and decoded; worker 0 first all gradients and their mean.
-    fn resident_vectors(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        _function: &str,
-        rank: usize,
-    ) -> usize {
-        let reduces = rank == 0 && settings.over == Over::Objects;
-        if reduces { job.workers + 4 } else { 5 }
+    fn resident_vectors(&self, _function: &str, rank: usize) -> usize {
+        let reduces = rank == 0 && self.settings.over == Over::Objects;
+        if reduces { self.job.workers + 4 } else { 5 }
     }
 
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        synchronous::replicas(settings.seeded_replicas)
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        let options = LoopOptions {
-            exchanges: settings.exchanges,
-            layout: self.data_layout(&settings),
-            seeded_replicas: settings.seeded_replicas,
-            rewrites_log: settings.rewrites_log,
-            epochs_per_invocation: settings.epochs_per_invocation,
-            continues_by_time: settings.continues_by_time,
-        };
-        synchronous::train(world, &mut Reducer { settings }, options).await
+    fn replicas(&self) -> Replicas {
+        synchronous::replicas(self.settings.seeded_replicas)
     }
 }

@@ -44,9 +44,9 @@ use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{self, Exchange, FUNCTION, INSTANCES, Iteration, LoopOptions};
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::{
-    Alike, Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError, TrainingSystem, Vector,
-    World,
+    Alike, Batch, Bound, BoundSystem, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job,
+    Launch, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry, SystemError,
+    TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -324,26 +324,39 @@ impl TrainingSystem for GpuBaseline {
         }
     }
 
-    fn data_layout(&self, settings: &Settings) -> DataLayout {
-        DataLayout::shuffled(settings.single_process)
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        if settings.single_process {
+            return train_single_process(world, &settings).await;
+        }
+        let options = LoopOptions {
+            seeded_replicas: settings.seeded_replicas,
+            ..LoopOptions::default()
+        };
+        synchronous::train(world, &mut AllToAll { settings }, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, GpuBaseline> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::shuffled(self.settings.single_process)
     }
 
-    fn launch(&self, job: &Job, settings: &Settings) -> Launch {
-        let played = settings.single_process;
-        let processes = if played { 1 } else { job.workers };
+    fn launch(&self) -> Launch {
+        let played = self.settings.single_process;
+        let processes = if played { 1 } else { self.job.workers };
         Launch::Workers((0..processes).map(|rank| (FUNCTION, rank)).collect())
     }
 
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        if job.workers == 1 && !settings.single_process {
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
+        if job.workers == 1 && !self.settings.single_process {
             return Ok(Traffic::default());
         }
         let workers = job.workers as u64;
         let steps = (job.epochs * job.batches_per_worker) as u64;
-        let (gets, parts) = if settings.single_process {
+        let (gets, parts) = if self.settings.single_process {
             (workers, 1)
         } else {
-            let parts = Parts::new(settings.parts, sizes.parameters);
+            let parts = Parts::new(self.settings.parts, sizes.parameters);
             (workers * (workers - 1), parts.count() as u64)
         };
         Ok(Traffic {
@@ -356,12 +369,12 @@ impl TrainingSystem for GpuBaseline {
     }
 
     /// A replica's parameters and momentum, all gradients and their mean.
-    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
-        job.workers + 3
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
+        self.job.workers + 3
     }
 
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
-        if settings.single_process {
+    fn symmetry(&self) -> Symmetry {
+        if self.settings.single_process {
             return Symmetry::Everyone;
         }
         Symmetry::Alike(Alike {
@@ -371,18 +384,7 @@ impl TrainingSystem for GpuBaseline {
         })
     }
 
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        synchronous::replicas(settings.seeded_replicas)
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        if settings.single_process {
-            return train_single_process(world, &settings).await;
-        }
-        let options = LoopOptions {
-            seeded_replicas: settings.seeded_replicas,
-            ..LoopOptions::default()
-        };
-        synchronous::train(world, &mut AllToAll { settings }, options).await
+    fn replicas(&self) -> Replicas {
+        synchronous::replicas(self.settings.seeded_replicas)
     }
 }

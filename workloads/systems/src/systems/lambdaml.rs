@@ -28,8 +28,8 @@ use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
 use crate::mechanics::traffic;
 use crate::{
-    Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau, Replicas, Result,
-    SettingsError, Sizes, Stage, TrainingSystem, Vector, World,
+    Bound, BoundSystem, Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau,
+    Replicas, Result, SettingsError, Sizes, Stage, Steps, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "lambdaml_async";
@@ -121,32 +121,6 @@ impl TrainingSystem for Asynchronous {
         plain_sgd()
     }
 
-    /// A worker goes on with what it finds, and waits for no other.
-    fn waits(&self, _settings: &Settings) -> bool {
-        false
-    }
-
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        let models = settings.exchanges.rounds(job) * job.workers as u64;
-        let bytes = sizes.gradient_bytes();
-        Ok(traffic::sum([
-            traffic::puts(models, bytes),
-            traffic::gets(models, bytes),
-        ]))
-    }
-
-    /// A replica's parameters and momentum, its gradient, the model as it is
-    /// sent and as it comes.
-    fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
-        5
-    }
-
-    fn replicas(&self, _settings: &Settings) -> Replicas {
-        Replicas::Differ {
-            reason: "every worker goes on with what it finds in the shared object",
-        }
-    }
-
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         let options = LoopOptions {
             exchanges: settings.exchanges,
@@ -156,5 +130,33 @@ impl TrainingSystem for Asynchronous {
             ..LoopOptions::default()
         };
         synchronous::train(world, &mut SharedObject, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, Asynchronous> {
+    /// A worker goes on with what it finds, and waits for no other.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
+        let models = self.settings.exchanges.rounds(job) * job.workers as u64;
+        let bytes = sizes.gradient_bytes();
+        Ok(traffic::sum([
+            traffic::puts(models, bytes),
+            traffic::gets(models, bytes),
+        ]))
+    }
+
+    /// A replica's parameters and momentum, its gradient, the model as it is
+    /// sent and as it comes.
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
+        5
+    }
+
+    fn replicas(&self) -> Replicas {
+        Replicas::Differ {
+            reason: "every worker goes on with what it finds in the shared object",
+        }
     }
 }

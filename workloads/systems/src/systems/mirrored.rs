@@ -28,8 +28,9 @@ use crate::mechanics::published::sgd;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{FUNCTION, INSTANCES};
 use crate::{
-    DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job, Launch, Machines, Outcome,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, TrainingSystem, Vector, World,
+    Bound, BoundSystem, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job, Launch,
+    Machines, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, TrainingSystem,
+    Vector, World,
 };
 
 const NAME: &str = "mirrored";
@@ -80,30 +81,32 @@ impl TrainingSystem for Mirrored {
         sgd(0.01, 0.9, 1e-4)
     }
 
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+    async fn run(&self, world: &mut World, _: Settings) -> Result<Outcome> {
+        train(world).await
+    }
+}
+
+impl BoundSystem for Bound<'_, Mirrored> {
+    fn data_layout(&self) -> DataLayout {
         DataLayout::Whole
     }
 
-    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
+    fn launch(&self) -> Launch {
         Launch::Workers(vec![(FUNCTION, 0)])
     }
 
     /// No traffic: no byte leaves the machine.
-    fn traffic(&self, _: &Job, _: &Settings, _sizes: Sizes) -> Result<Traffic> {
+    fn closed_form(&self, _: &Job, _sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
         Ok(Traffic::default())
     }
 
     /// The parameters and the momentum, all gradients and their mean.
-    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
-        job.workers + 3
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
+        self.job.workers + 3
     }
 
-    fn replicas(&self, _settings: &Settings) -> Replicas {
+    fn replicas(&self) -> Replicas {
         Replicas::Identical
-    }
-
-    async fn run(&self, world: &mut World, _: Settings) -> Result<Outcome> {
-        train(world).await
     }
 }
 

@@ -51,8 +51,9 @@ use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::{
-    Alike, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau,
-    Replicas, Result, Sizes, Stage, Symmetry, TrainingSystem, Vector, World,
+    Alike, Bound, BoundSystem, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome,
+    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry, TrainingSystem, Vector,
+    World,
 };
 
 const TMP: &str = "tmp-params";
@@ -428,22 +429,36 @@ impl TrainingSystem for ScatterReduce {
         self.0.optimizer()
     }
 
-    fn data_layout(&self, settings: &Settings) -> DataLayout {
-        DataLayout::shuffled(settings.overlapping_shards)
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        let options = LoopOptions {
+            exchanges: settings.exchanges,
+            layout: DataLayout::shuffled(settings.overlapping_shards),
+            seeded_replicas: settings.seeded_replicas,
+            rewrites_log: settings.rewrites_log,
+            epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
+        };
+        synchronous::train(world, &mut Chunks { settings }, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, ScatterReduce> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::shuffled(self.settings.overlapping_shards)
     }
 
-    fn tensor_stores(&self, job: &Job, settings: &Settings) -> usize {
-        match settings.over {
-            Over::Tensors => settings.stores.clamp(1, job.workers),
+    fn tensor_stores(&self) -> usize {
+        match self.settings.over {
+            Over::Tensors => self.settings.stores.clamp(1, self.job.workers),
             Over::Objects => 0,
         }
     }
 
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
         let workers = job.workers as u64;
-        let steps = settings.exchanges.rounds(job);
+        let steps = self.settings.exchanges.rounds(job);
         let gradient = sizes.gradient_bytes();
-        if settings.over == Over::Tensors {
+        if self.settings.over == Over::Tensors {
             let (chunks, notices) = (workers * workers, 2 * workers * (workers - 1));
             return Ok(in_store::traffic(
                 steps,
@@ -462,41 +477,29 @@ impl TrainingSystem for ScatterReduce {
 
     /// A replica's parameters and momentum, the own gradient, the own chunk of
     /// all workers (one gradient together), the merged chunks and the whole.
-    fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
         6
     }
 
     /// Chunks that are found by listing are found at a time that depends on the owner's rank, and
     /// stores serve requests that are under way at once in an order that does.
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
+    fn symmetry(&self) -> Symmetry {
         let unlike = |instead| Symmetry::Unlike { instead };
-        match (settings.over, settings.finds_by) {
+        match (self.settings.over, self.settings.finds_by) {
             (Over::Tensors, _) => unlike("settings: {over: objects}"),
             (Over::Objects, FindsBy::Listing) => unlike("settings: {finds_by: name}"),
-            _ if settings.rewrites_log => unlike("settings: {rewrites_log: false}"),
+            _ if self.settings.rewrites_log => unlike("settings: {rewrites_log: false}"),
             (Over::Objects, FindsBy::Name) => Symmetry::Alike(Alike {
                 objects: &["{to}_{from}_{n}_{n}", "{from}_{n}_{n}"],
                 // How much one of several requests at once delays the others is not known of
                 // those for whom a worker stands.
-                drawn: settings.transfers_at_once <= 1,
+                drawn: self.settings.transfers_at_once <= 1,
                 ..Alike::default()
             }),
         }
     }
 
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        synchronous::replicas(settings.seeded_replicas)
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        let options = LoopOptions {
-            exchanges: settings.exchanges,
-            layout: self.data_layout(&settings),
-            seeded_replicas: settings.seeded_replicas,
-            rewrites_log: settings.rewrites_log,
-            epochs_per_invocation: settings.epochs_per_invocation,
-            continues_by_time: settings.continues_by_time,
-        };
-        synchronous::train(world, &mut Chunks { settings }, options).await
+    fn replicas(&self) -> Replicas {
+        synchronous::replicas(self.settings.seeded_replicas)
     }
 }

@@ -87,8 +87,8 @@ pub use self::settings::{CALLS, FailedFunction, MergeBy, OptimizerState, Setting
 pub use self::traffic::{state_traffic, traffic};
 use crate::mechanics::published::sgd;
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
-    Replicas, Result, SettingsError, Sizes, StepRecord, TrainingSystem, World,
+    Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines,
+    Outcome, QueueService, Replicas, Result, SettingsError, Sizes, Steps, TrainingSystem, World,
 };
 
 const NAME: &str = "kubeml";
@@ -189,51 +189,6 @@ impl TrainingSystem for KubeMl {
         sgd(0.01, momentum, 1e-4)
     }
 
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Whole
-    }
-
-    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers(vec![(JOB, 0)])
-    }
-
-    /// Traffic with W functions in every epoch, also under an elastic scheduler;
-    /// [`traffic()`] takes what there was.
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(job, settings, sizes, &[])
-    }
-
-    fn traffic_of(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        sizes: Sizes,
-        steps: &[&StepRecord],
-    ) -> Result<Traffic> {
-        traffic::traffic(job, settings, sizes, steps)
-    }
-
-    /// A function's model, gradient and momentum, and the model as it is sent;
-    /// the job's copy of every function's, their mean, and that as it is sent.
-    fn resident_vectors(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        function: &str,
-        _rank: usize,
-    ) -> usize {
-        match (function, settings.merge_by) {
-            (JOB, MergeBy::Job) => job.workers + 2,
-            (JOB, MergeBy::Store) => 1,
-            _ => 4,
-        }
-    }
-
-    /// All functions begin an interval with the same model.
-    fn replicas(&self, _settings: &Settings) -> Replicas {
-        Replicas::Identical
-    }
-
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
         world.at(world.task.epoch, None);
         match world.task.function.as_str() {
@@ -243,5 +198,36 @@ impl TrainingSystem for KubeMl {
             _ => function::validate(world, &settings).await?,
         }
         Ok(Outcome::Finished)
+    }
+}
+
+impl BoundSystem for Bound<'_, KubeMl> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::Whole
+    }
+
+    fn launch(&self) -> Launch {
+        Launch::Workers(vec![(JOB, 0)])
+    }
+
+    /// Before a trial, every epoch has W functions, also under an elastic scheduler; [`traffic()`]
+    /// takes what there was.
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic> {
+        traffic::traffic(job, &self.settings, sizes, steps.unwrap_or_default())
+    }
+
+    /// A function's model, gradient and momentum, and the model as it is sent;
+    /// the job's copy of every function's, their mean, and that as it is sent.
+    fn resident_vectors(&self, function: &str, _rank: usize) -> usize {
+        match (function, self.settings.merge_by) {
+            (JOB, MergeBy::Job) => self.job.workers + 2,
+            (JOB, MergeBy::Store) => 1,
+            _ => 4,
+        }
+    }
+
+    /// All functions begin an interval with the same model.
+    fn replicas(&self) -> Replicas {
+        Replicas::Identical
     }
 }

@@ -111,8 +111,8 @@ pub use self::settings::{
 };
 pub use self::traffic::{Sent, traffic};
 use crate::{
-    Alike, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas,
-    Result, SettingsError, Sizes, StepRecord, Symmetry, TrainingSystem, World,
+    Alike, Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch,
+    Outcome, Replicas, Result, SettingsError, Sizes, Steps, Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "mlless";
@@ -171,51 +171,55 @@ impl TrainingSystem for MlLess {
         OptimizerSpec::Adam(Adam::new(0.01))
     }
 
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        match world.task.function.as_str() {
+            SUPERVISOR => supervisor::run(world, &settings).await,
+            _ => worker::run(world, settings).await,
+        }
+    }
+}
+
+impl BoundSystem for Bound<'_, MlLess> {
+    fn data_layout(&self) -> DataLayout {
         DataLayout::Minibatches
     }
 
-    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
-        let workers = (0..job.workers).map(|rank| (WORKER, rank));
+    fn launch(&self) -> Launch {
+        let workers = (0..self.job.workers).map(|rank| (WORKER, rank));
         Launch::Workers(workers.chain([(SUPERVISOR, 0)]).collect())
     }
 
-    /// Traffic where every worker sends a whole update in every step;
-    /// [`traffic()`] takes what was really sent.
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        let sent = Sent::whole(job, settings, sizes);
-        Ok(traffic::traffic(job, settings, sizes, sent))
-    }
-
-    fn traffic_of(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        sizes: Sizes,
-        steps: &[&StepRecord],
-    ) -> Result<Traffic> {
-        if settings.depends_on_course() {
-            return Ok(traffic::of_course(job, settings, sizes, steps));
-        }
-        let densities = steps.iter().filter_map(|step| step.update_density);
-        let sent = Sent::recorded(settings, sizes, densities);
+    /// Before a trial, every worker sends a whole update in every step; [`traffic()`] takes what was
+    /// really sent.
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic> {
+        let settings = &self.settings;
+        let sent = match steps {
+            None => Sent::whole(job, settings, sizes),
+            Some(steps) if settings.depends_on_course() => {
+                return Ok(traffic::of_course(job, settings, sizes, steps));
+            }
+            Some(steps) => {
+                let densities = steps.iter().filter_map(|step| step.update_density);
+                Sent::recorded(settings, sizes, densities)
+            }
+        };
         Ok(traffic::traffic(job, settings, sizes, sent))
     }
 
     /// A replica's parameters and momentum, the change, what the filter keeps
     /// back, all updates and their sum; the supervisor holds none. A sparse update of half of the
     /// entries takes as much as a vector, and one that a filter let through less.
-    fn resident_vectors(&self, job: &Job, _: &Settings, function: &str, _rank: usize) -> usize {
+    fn resident_vectors(&self, function: &str, _rank: usize) -> usize {
         match function {
             SUPERVISOR => 0,
-            _ => job.workers + 5,
+            _ => self.job.workers + 5,
         }
     }
 
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
-        let instead = if settings.rewrites_log {
+    fn symmetry(&self) -> Symmetry {
+        let instead = if self.settings.rewrites_log {
             "settings: {rewrites_log: false}"
-        } else if settings.slack > 0 {
+        } else if self.settings.slack > 0 {
             "settings: {slack: 0}"
         } else {
             return Symmetry::Alike(Alike {
@@ -229,23 +233,16 @@ impl TrainingSystem for MlLess {
         Symmetry::Unlike { instead }
     }
 
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        let reason = if !settings.seeded_replicas {
+    fn replicas(&self) -> Replicas {
+        let reason = if !self.settings.seeded_replicas {
             "every worker draws its own initial parameters"
-        } else if settings.exchange == Exchange::Updates {
+        } else if self.settings.exchange == Exchange::Updates {
             "replicas differ by updates not yet sent and by the order in which they are added"
-        } else if settings.addition_order == AdditionOrder::Arrival {
+        } else if self.settings.addition_order == AdditionOrder::Arrival {
             "gradients are added in the order in which they come"
         } else {
             return Replicas::Identical;
         };
         Replicas::Differ { reason }
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        match world.task.function.as_str() {
-            SUPERVISOR => supervisor::run(world, &settings).await,
-            _ => worker::run(world, settings).await,
-        }
     }
 }

@@ -83,8 +83,9 @@ use crate::mechanics::p2p::{
 use crate::mechanics::published::sgd;
 use crate::mechanics::replica::Replica;
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
-    SettingsError, Sizes, Stage, StepRecord, Symmetry, SystemError, TrainingSystem, Vector, World,
+    Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome,
+    PaperAccount, Replicas, Result, SettingsError, Sizes, Stage, Steps, Symmetry, SystemError,
+    TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "p2p";
@@ -247,52 +248,43 @@ impl TrainingSystem for P2p {
         }
     }
 
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        train(world, &settings).await?;
+        Ok(Outcome::Finished)
+    }
+}
+
+impl BoundSystem for Bound<'_, P2p> {
     /// As PyTorch's `DataLoader` cuts what is left.
     fn trains_on_the_rest(&self) -> bool {
         true
     }
 
     /// The mean gradient of all mini-batches is one step.
-    fn steps_per_epoch(&self, _job: &Job, _settings: &Settings) -> usize {
+    fn steps_per_epoch(&self) -> usize {
         1
     }
 
-    /// Traffic where every gradient is read once by every other peer; asynchronous
-    /// peers, and those that fetch gradients again, read what their steps report.
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+    /// Every gradient is read once by every other peer; asynchronous peers, and those that fetch
+    /// gradients again, read what their steps report.
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic> {
+        let reads_once = rules(&self.settings).reads_once();
         let once = (job.workers * (job.workers - 1) * job.epochs) as u64;
-        traffic(settings, job, sizes, once)
-    }
-
-    fn traffic_of(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        sizes: Sizes,
-        steps: &[&StepRecord],
-    ) -> Result<Traffic> {
-        if rules(settings).reads_once() {
-            return self.traffic(job, settings, sizes);
-        }
-        traffic(settings, job, sizes, received(steps))
+        let read = steps.filter(|_| !reads_once).map_or(once, received);
+        traffic(&self.settings, job, sizes, read)
     }
 
     /// Parameters, momentum, the sum and a mini-batch's gradient, the message,
     /// what top-k keeps back, and every peer's gradient.
-    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
-        job.workers + 6
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
+        self.job.workers + 6
     }
 
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
-        symmetry(&rules(settings))
+    fn symmetry(&self) -> Symmetry {
+        symmetry(&rules(&self.settings))
     }
 
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        replicas(&rules(settings), settings.seeded_replicas)
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        train(world, &settings).await?;
-        Ok(Outcome::Finished)
+    fn replicas(&self) -> Replicas {
+        replicas(&rules(&self.settings), self.settings.seeded_replicas)
     }
 }

@@ -123,9 +123,9 @@ pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::published::plain_sgd;
 use crate::{
-    Alike, AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines,
-    Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, StoreUse,
-    Symmetry, TrainingSystem, World,
+    Alike, AttackKind, Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job,
+    Launch, Machines, Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State, Steps,
+    StoreUse, Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
@@ -256,130 +256,10 @@ impl TrainingSystem for Spirt {
         true
     }
 
-    fn queue_service(&self, settings: &Settings) -> QueueService {
-        match settings.broker {
-            Broker::RabbitMq => QueueService::RabbitMq,
-            Broker::Sqs => QueueService::Sqs,
-        }
-    }
-
     /// SGD at 0.01 in both: the published gradient function's 0.02 builds an
     /// optimizer that is never stepped.
     fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
         plain_sgd()
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Minibatches
-    }
-
-    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workflow { bootstrap: INIT }
-    }
-
-    fn states(&self, settings: &Settings) -> Vec<State> {
-        let fan_out = settings.fan_out;
-        let state = |function: &Function| match function.name {
-            COMPUTE => State::Batches {
-                function: COMPUTE,
-                fan_out,
-            },
-            function => State::Task { function },
-        };
-        FUNCTIONS[1..].iter().map(state).collect()
-    }
-
-    fn rounds(&self, job: &Job, settings: &Settings) -> usize {
-        settings.rounds(job)
-    }
-
-    /// The average of a round's gradients is one step.
-    fn steps_per_epoch(&self, job: &Job, settings: &Settings) -> usize {
-        settings.rounds(job)
-    }
-
-    fn first_peers(&self, job: &Job, settings: &Settings) -> usize {
-        settings.first_peers(job.workers)
-    }
-
-    fn survives_lost_peers(&self, settings: &Settings) -> bool {
-        settings.membership
-    }
-
-    /// The closed form with the members of each round: the peers that ended
-    /// `average_gradients`, whose barrier decides them.
-    fn traffic_of(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        sizes: Sizes,
-        steps: &[&StepRecord],
-    ) -> Result<Traffic> {
-        if !settings.membership {
-            return self.traffic(job, settings, sizes);
-        }
-        traffic::of_members(job, settings, sizes, steps)
-    }
-
-    /// Traffic; with [`GradientFormat::Json`], texts count at
-    /// [`TEXT_BYTES_PER_PARAMETER`]; [`traffic()`] takes the real ones.
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(job, settings, sizes, Texts::nominal(job, settings, sizes))
-    }
-
-    fn states_bytes(&self, settings: &Settings) -> bool {
-        settings.gradient_format == GradientFormat::Binary
-    }
-
-    /// Aggregation holds every peer's average as it comes and decoded, and
-    /// their mean; a gradient function its parameters and its gradient, as a
-    /// vector and as it is sent. Averages are computed in the store, unless
-    /// they are fetched.
-    fn resident_vectors(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        function: &str,
-        _rank: usize,
-    ) -> usize {
-        match function {
-            // Mixing and centres are further vectors of the rule.
-            "aggregate_gradients" if settings.robust_at == RobustAt::Function => {
-                job.workers + 3 + usize::from(settings.nearest_neighbour_mixing) * job.workers
-            }
-            "aggregate_gradients" => job.workers + 2,
-            "average_gradients" if settings.averaging == Averaging::Fetch => {
-                job.batches_per_worker.div_ceil(settings.rounds(job)) + 2
-            }
-            _ => 3,
-        }
-    }
-
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
-        if settings.membership {
-            return Symmetry::Unlike {
-                instead: "settings: {membership: false}",
-            };
-        }
-        Symmetry::Alike(Alike {
-            queues: &["_sync_{n}_{to}"],
-            sender_at: Some(0),
-            stores: match settings.reading_order {
-                ReadingOrder::Rank => StoreUse::TogetherIn("aggregate_gradients"),
-                ReadingOrder::Neighbour => StoreUse::Apart,
-            },
-            ..Alike::default()
-        })
-    }
-
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        if settings.seeded_replicas {
-            Replicas::Identical
-        } else {
-            Replicas::Differ {
-                reason: "every peer draws its own initial parameters",
-            }
-        }
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
@@ -403,5 +283,113 @@ impl TrainingSystem for Spirt {
         }
         world.end_step();
         Ok(outcome)
+    }
+}
+
+impl BoundSystem for Bound<'_, Spirt> {
+    fn queue_service(&self) -> QueueService {
+        match self.settings.broker {
+            Broker::RabbitMq => QueueService::RabbitMq,
+            Broker::Sqs => QueueService::Sqs,
+        }
+    }
+
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::Minibatches
+    }
+
+    fn launch(&self) -> Launch {
+        Launch::Workflow { bootstrap: INIT }
+    }
+
+    fn states(&self) -> Vec<State> {
+        let fan_out = self.settings.fan_out;
+        let state = |function: &Function| match function.name {
+            COMPUTE => State::Batches {
+                function: COMPUTE,
+                fan_out,
+            },
+            function => State::Task { function },
+        };
+        FUNCTIONS[1..].iter().map(state).collect()
+    }
+
+    fn rounds(&self) -> usize {
+        self.settings.rounds(self.job)
+    }
+
+    /// The average of a round's gradients is one step.
+    fn steps_per_epoch(&self) -> usize {
+        self.settings.rounds(self.job)
+    }
+
+    fn first_peers(&self) -> usize {
+        self.settings.first_peers(self.job.workers)
+    }
+
+    fn survives_lost_peers(&self) -> bool {
+        self.settings.membership
+    }
+
+    /// Texts count at [`TEXT_BYTES_PER_PARAMETER`] with [`GradientFormat::Json`]; [`traffic()`] takes
+    /// the real ones. Members of a round are the peers that ended `average_gradients`, whose barrier
+    /// decides them.
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic> {
+        let settings = &self.settings;
+        if let Some(steps) = steps.filter(|_| settings.membership) {
+            return traffic::of_members(job, settings, sizes, steps);
+        }
+        traffic::traffic(job, settings, sizes, Texts::nominal(job, settings, sizes))
+    }
+
+    fn states_bytes(&self) -> bool {
+        self.settings.gradient_format == GradientFormat::Binary
+    }
+
+    /// Aggregation holds every peer's average as it comes and decoded, and
+    /// their mean; a gradient function its parameters and its gradient, as a
+    /// vector and as it is sent. Averages are computed in the store, unless
+    /// they are fetched.
+    fn resident_vectors(&self, function: &str, _rank: usize) -> usize {
+        let (settings, workers) = (&self.settings, self.job.workers);
+        match function {
+            // Mixing and centres are further vectors of the rule.
+            "aggregate_gradients" if settings.robust_at == RobustAt::Function => {
+                workers + 3 + usize::from(settings.nearest_neighbour_mixing) * workers
+            }
+            "aggregate_gradients" => workers + 2,
+            "average_gradients" if settings.averaging == Averaging::Fetch => {
+                let batches = self.job.batches_per_worker;
+                batches.div_ceil(settings.rounds(self.job)) + 2
+            }
+            _ => 3,
+        }
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        if self.settings.membership {
+            return Symmetry::Unlike {
+                instead: "settings: {membership: false}",
+            };
+        }
+        Symmetry::Alike(Alike {
+            queues: &["_sync_{n}_{to}"],
+            sender_at: Some(0),
+            stores: match self.settings.reading_order {
+                ReadingOrder::Rank => StoreUse::TogetherIn("aggregate_gradients"),
+                ReadingOrder::Neighbour => StoreUse::Apart,
+            },
+            ..Alike::default()
+        })
+    }
+
+    fn replicas(&self) -> Replicas {
+        if self.settings.seeded_replicas {
+            Replicas::Identical
+        } else {
+            Replicas::Differ {
+                reason: "every peer draws its own initial parameters",
+            }
+        }
     }
 }
