@@ -48,7 +48,9 @@ pub use contract::stage_hook::{StageEntry, StageHook};
 pub use contract::state_dict::{Entry, EntryKind, state_dict};
 pub use contract::states;
 pub use contract::symmetry::{Alike, Parties, StoreUse, Symmetry};
-pub use contract::system::{BoundSystem, Launch, OfJob, Outcome, Replicas, Sizes, Steps, System};
+pub use contract::system::{
+    BoundSystem, Launch, Names, OfJob, Outcome, Replicas, Sizes, Steps, System,
+};
 pub use contract::technique::{EarlyStopping, ReduceOnPlateau, Techniques};
 pub use contract::totals::{Kept, Totals};
 pub use contract::training_system::TrainingSystem;

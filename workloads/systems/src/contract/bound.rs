@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::contract::settings::{parse, resolve};
 use crate::{
-    BoundSystem, Deployment, Fidelity, Job, OfJob, Outcome, Result, SettingsError, System,
+    BoundSystem, Deployment, Fidelity, Job, Names, OfJob, Outcome, Result, SettingsError, System,
     SystemError, TrainingSystem, World,
 };
 
@@ -28,12 +28,13 @@ pub(crate) fn settings_of<S: TrainingSystem>(
     system: &S,
     job: &Job,
 ) -> Result<S::Settings, SettingsError> {
-    let settings = parse(system.name(), &job.settings)?;
+    let name = system.names().name;
+    let settings = parse(name, &job.settings)?;
     system.check(&settings)?;
     system.check_job(job, &settings)?;
-    job.techniques().check(system.name(), job)?;
+    job.techniques().check(name, job)?;
     if let Some(attack) = &job.attack {
-        attack.check(system.name(), job, system.attackers_see_honest())?;
+        attack.check(name, job, system.attackers_see_honest())?;
     }
     Ok(settings)
 }
@@ -43,20 +44,8 @@ impl<S: TrainingSystem> System for S
 where
     for<'a> Bound<'a, S>: BoundSystem,
 {
-    fn name(&self) -> &'static str {
-        TrainingSystem::name(self)
-    }
-
-    fn title(&self) -> &'static str {
-        TrainingSystem::title(self)
-    }
-
-    fn noun(&self) -> String {
-        TrainingSystem::noun(self)
-    }
-
-    fn about(&self) -> &'static str {
-        TrainingSystem::about(self)
+    fn names(&self) -> Names {
+        TrainingSystem::names(self)
     }
 
     fn deployment(&self) -> Deployment {
@@ -68,7 +57,7 @@ where
         fidelity: Fidelity,
         overrides: &Map<String, Value>,
     ) -> Result<Value, SettingsError> {
-        let name = TrainingSystem::name(self);
+        let name = self.name();
         let settings = resolve(name, &self.defaults(fidelity), overrides)?;
         self.check(&parse(name, &settings)?)?;
         Ok(settings)
@@ -104,7 +93,7 @@ where
             .all(|known| known.name != function.as_str())
         {
             return Err(SystemError::UnknownFunction {
-                system: TrainingSystem::name(self),
+                system: self.name(),
                 function: function.clone(),
             });
         }

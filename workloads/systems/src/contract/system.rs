@@ -68,22 +68,46 @@ pub enum Outcome {
     Repeated,
 }
 
+/// Names of a system, and its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The name used in experiments and results, lower case.
+    pub name: &'static str,
+    /// The name used in reports, as in the papers.
+    pub title: &'static str,
+    /// The publication behind it, and the source that each fidelity follows.
+    pub about: &'static str,
+}
+
+impl Names {
+    /// Returns the names of a system.
+    pub const fn new(name: &'static str, title: &'static str, about: &'static str) -> Self {
+        Self { name, title, about }
+    }
+}
+
 /// A training system, as platforms and reports see it: its settings are JSON.
 ///
 /// Every `TrainingSystem` is one.
 #[async_trait]
 pub trait System: Send + Sync {
+    /// Its names, and its source.
+    fn names(&self) -> Names;
+
     /// The name used in experiments and results, lower case.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.names().name
+    }
 
     /// The name used in reports, as in the papers.
-    fn title(&self) -> &'static str;
-
-    /// The name within a sentence, with its article if it has one.
-    fn noun(&self) -> String;
+    fn title(&self) -> &'static str {
+        self.names().title
+    }
 
     /// The publication behind it, and the source that each fidelity follows.
-    fn about(&self) -> &'static str;
+    fn about(&self) -> &'static str {
+        self.names().about
+    }
 
     /// What it is deployed on, and what is billed for it.
     fn deployment(&self) -> Deployment;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Deployment, Fidelity, Job, Outcome, Result, SettingsError, World};
+use crate::{Deployment, Fidelity, Job, Names, Outcome, Result, SettingsError, World};
 
 /// A training system with typed settings: the trait that its file implements.
 ///
@@ -15,19 +15,8 @@ pub trait TrainingSystem: Send + Sync + 'static {
     /// Every difference between the fidelities, one field each.
     type Settings: Serialize + DeserializeOwned + JsonSchema + Send + Sync;
 
-    /// The name used in experiments and results, lower case.
-    fn name(&self) -> &'static str;
-
-    /// The name used in reports, as in the papers.
-    fn title(&self) -> &'static str;
-
-    /// The name within a sentence, with its article if it has one.
-    fn noun(&self) -> String {
-        self.title().to_owned()
-    }
-
-    /// The publication behind it, and the source that each fidelity follows.
-    fn about(&self) -> &'static str;
+    /// Its names, and its source.
+    fn names(&self) -> Names;
 
     /// What it is deployed on, and what is billed for it.
     fn deployment(&self) -> Deployment;

@@ -49,7 +49,7 @@ use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::plain_sgd;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::{
-    Bound, BoundSystem, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Outcome,
+    Bound, BoundSystem, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Names, Outcome,
     ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Steps, SystemError, Task,
     TrainingSystem, Vector, World,
 };
@@ -338,33 +338,23 @@ const FUNCTIONS: [Function; 2] = [
 impl TrainingSystem for Aggregation {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
+    fn names(&self) -> Names {
         match self {
-            Self::GradsSharding => "grads_sharding",
-            Self::LambdaFl => "lambda_fl",
-            Self::Lifl => "lifl",
-        }
-    }
-
-    fn title(&self) -> &'static str {
-        match self {
-            Self::GradsSharding => "GradsSharding",
-            Self::LambdaFl => "λ-FL",
-            Self::Lifl => "LIFL",
-        }
-    }
-
-    fn about(&self) -> &'static str {
-        match self {
-            Self::GradsSharding => {
-                "arXiv 2604.22072 (2026): M functions each average one shard of every client's gradient"
-            }
-            Self::LambdaFl => {
-                "λ-FL as in arXiv 2604.22072 (2026): leaf functions average groups of clients, a root their means"
-            }
-            Self::Lifl => {
-                "LIFL as in arXiv 2604.22072 (2026): levels of functions, each of which averages a few objects"
-            }
+            Self::GradsSharding => Names::new(
+                "grads_sharding",
+                "GradsSharding",
+                "arXiv 2604.22072 (2026): M functions each average one shard of every client's gradient",
+            ),
+            Self::LambdaFl => Names::new(
+                "lambda_fl",
+                "λ-FL",
+                "λ-FL as in arXiv 2604.22072 (2026): leaf functions average groups of clients, a root their means",
+            ),
+            Self::Lifl => Names::new(
+                "lifl",
+                "LIFL",
+                "LIFL as in arXiv 2604.22072 (2026): levels of functions, each of which averages a few objects",
+            ),
         }
     }
 
@@ -405,7 +395,7 @@ impl TrainingSystem for Aggregation {
         } else {
             return Ok(());
         };
-        Err(SettingsError::value(self.name(), field, reason))
+        Err(SettingsError::value(self.names().name, field, reason))
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {

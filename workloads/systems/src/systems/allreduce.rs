@@ -62,7 +62,7 @@ use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iterat
 use crate::mechanics::traffic;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{
-    Bound, BoundSystem, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome,
+    Bound, BoundSystem, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Names, Outcome,
     ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Steps, TrainingSystem, Vector,
     World,
 };
@@ -331,26 +331,14 @@ impl Reducer {
 impl TrainingSystem for AllReduce {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
+    fn names(&self) -> Names {
         match self.0 {
-            Source::Comparison => "allreduce",
-            Source::LambdaMl => "lambdaml_allreduce",
-        }
-    }
-
-    fn title(&self) -> &'static str {
-        match self.0 {
-            Source::Comparison => "AllReduce",
-            Source::LambdaMl => "LambdaML AllReduce",
-        }
-    }
-
-    fn about(&self) -> &'static str {
-        match self.0 {
-            Source::Comparison => {
-                "LambdaML AllReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
-            }
-            Source::LambdaMl => ORIGINAL,
+            Source::Comparison => Names::new(
+                "allreduce",
+                "AllReduce",
+                "LambdaML AllReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025",
+            ),
+            Source::LambdaMl => Names::new("lambdaml_allreduce", "LambdaML AllReduce", ORIGINAL),
         }
     }
 
@@ -405,7 +393,7 @@ impl TrainingSystem for AllReduce {
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
         if settings.over == Over::Tensors && settings.reduction == Reduction::Sum {
             let reason = "a tensor store takes means; use reduction: mean or over: objects";
-            return Err(SettingsError::value(self.name(), "reduction", reason));
+            return Err(SettingsError::value(self.names().name, "reduction", reason));
         }
         Ok(())
     }

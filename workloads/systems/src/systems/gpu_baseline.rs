@@ -45,8 +45,8 @@ use crate::mechanics::synchronous::{self, Exchange, FUNCTION, INSTANCES, Iterati
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::{
     Alike, Batch, Bound, BoundSystem, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job,
-    Launch, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry, SystemError,
-    TrainingSystem, Vector, World,
+    Launch, Names, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry,
+    SystemError, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -277,20 +277,9 @@ async fn train_single_process(world: &mut World, settings: &Settings) -> Result<
 impl TrainingSystem for GpuBaseline {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "GPU baseline"
-    }
-
-    fn noun(&self) -> String {
-        "the GPU baseline".to_owned()
-    }
-
-    fn about(&self) -> &'static str {
-        "Data-parallel GPU instances exchanging gradients through the object store (Barrak et al. 2025)"
+    fn names(&self) -> Names {
+        let about = "Data-parallel GPU instances exchanging gradients through the object store (Barrak et al. 2025)";
+        Names::new(NAME, "GPU baseline", about)
     }
 
     fn deployment(&self) -> Deployment {

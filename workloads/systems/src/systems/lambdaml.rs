@@ -28,7 +28,7 @@ use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
 use crate::mechanics::traffic;
 use crate::{
-    Bound, BoundSystem, Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau,
+    Bound, BoundSystem, Deployment, EarlyStopping, Fidelity, Job, Names, Outcome, ReduceOnPlateau,
     Replicas, Result, SettingsError, Sizes, Stage, Steps, TrainingSystem, Vector, World,
 };
 
@@ -80,17 +80,10 @@ impl Exchange for SharedObject {
 impl TrainingSystem for Asynchronous {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "LambdaML asynchronous"
-    }
-
-    fn about(&self) -> &'static str {
-        "Jiang et al. 2021: workers write their models over one shared object and go on with what \
-         they read back. code: checkpoints after three epochs"
+    fn names(&self) -> Names {
+        let about = "Jiang et al. 2021: workers write their models over one shared object and go on with what \
+         they read back. code: checkpoints after three epochs";
+        Names::new(NAME, "LambdaML asynchronous", about)
     }
 
     fn deployment(&self) -> Deployment {

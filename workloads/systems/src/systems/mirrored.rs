@@ -29,8 +29,8 @@ use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{FUNCTION, INSTANCES};
 use crate::{
     Bound, BoundSystem, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job, Launch,
-    Machines, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, TrainingSystem,
-    Vector, World,
+    Machines, Names, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps,
+    TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "mirrored";
@@ -52,16 +52,9 @@ pub(crate) struct Mirrored;
 impl TrainingSystem for Mirrored {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "Mirrored"
-    }
-
-    fn about(&self) -> &'static str {
-        "Data-parallel training within one machine: TensorFlow's MirroredStrategy in Petrescu et al. 2023"
+    fn names(&self) -> Names {
+        let about = "Data-parallel training within one machine: TensorFlow's MirroredStrategy in Petrescu et al. 2023";
+        Names::new(NAME, "Mirrored", about)
     }
 
     fn deployment(&self) -> Deployment {

@@ -49,7 +49,7 @@ use crate::mechanics::polling::Purpose;
 use crate::mechanics::published::published_sgd;
 use crate::mechanics::synchronous::{self, Exchange, INSTANCES, Iteration, LoopOptions};
 use crate::{
-    Alike, Bound, BoundSystem, Deployment, Device, EarlyStopping, Fidelity, Job, Outcome,
+    Alike, Bound, BoundSystem, Deployment, Device, EarlyStopping, Fidelity, Job, Names, Outcome,
     QueueService, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry, SystemError,
     TrainingSystem, Vector, World,
 };
@@ -177,20 +177,9 @@ impl Exchange for Neighbours {
 impl TrainingSystem for Ring {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "Ring"
-    }
-
-    fn noun(&self) -> String {
-        "the ring".to_owned()
-    }
-
-    fn about(&self) -> &'static str {
-        "Data-parallel instances in a ring over TCP, by the all-reduce of fewest bytes (Patarasuk and Yuan 2009)"
+    fn names(&self) -> Names {
+        let about = "Data-parallel instances in a ring over TCP, by the all-reduce of fewest bytes (Patarasuk and Yuan 2009)";
+        Names::new(NAME, "Ring", about)
     }
 
     fn deployment(&self) -> Deployment {

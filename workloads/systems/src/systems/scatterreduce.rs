@@ -51,9 +51,9 @@ use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::{
-    Alike, Bound, BoundSystem, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry, TrainingSystem, Vector,
-    World,
+    Alike, Bound, BoundSystem, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Names,
+    Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry, TrainingSystem,
+    Vector, World,
 };
 
 const TMP: &str = "tmp-params";
@@ -360,26 +360,16 @@ fn merged_key(owner: usize, at: Iteration) -> String {
 impl TrainingSystem for ScatterReduce {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
+    fn names(&self) -> Names {
         match self.0 {
-            Source::Comparison => "scatterreduce",
-            Source::LambdaMl => "lambdaml_scatterreduce",
-        }
-    }
-
-    fn title(&self) -> &'static str {
-        match self.0 {
-            Source::Comparison => "ScatterReduce",
-            Source::LambdaMl => "LambdaML ScatterReduce",
-        }
-    }
-
-    fn about(&self) -> &'static str {
-        match self.0 {
-            Source::Comparison => {
-                "LambdaML ScatterReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+            Source::Comparison => Names::new(
+                "scatterreduce",
+                "ScatterReduce",
+                "LambdaML ScatterReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025",
+            ),
+            Source::LambdaMl => {
+                Names::new("lambdaml_scatterreduce", "LambdaML ScatterReduce", ORIGINAL)
             }
-            Source::LambdaMl => ORIGINAL,
         }
     }
 

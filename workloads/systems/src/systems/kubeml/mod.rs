@@ -88,7 +88,8 @@ pub use self::traffic::{state_traffic, traffic};
 use crate::mechanics::published::sgd;
 use crate::{
     Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines,
-    Outcome, QueueService, Replicas, Result, SettingsError, Sizes, Steps, TrainingSystem, World,
+    Names, Outcome, QueueService, Replicas, Result, SettingsError, Sizes, Steps, TrainingSystem,
+    World,
 };
 
 const NAME: &str = "kubeml";
@@ -127,18 +128,11 @@ const FUNCTIONS: [Function; 4] = [
 impl TrainingSystem for KubeMl {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "KubeML"
-    }
-
-    fn about(&self) -> &'static str {
-        "KubeML (Petrescu et al. 2023): local steps, models averaged every K mini-batches. paper: as \
+    fn names(&self) -> Names {
+        let about = "KubeML (Petrescu et al. 2023): local steps, models averaged every K mini-batches. paper: as \
          described. code: momentum cleared at merges, failed functions counted with what they \
-         stored before, the model deleted. tuned: merged in the tensor store, transfers at once"
+         stored before, the model deleted. tuned: merged in the tensor store, transfers at once";
+        Names::new(NAME, "KubeML", about)
     }
 
     fn deployment(&self) -> Deployment {

@@ -112,7 +112,7 @@ pub use self::settings::{
 pub use self::traffic::{Sent, traffic};
 use crate::{
     Alike, Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch,
-    Outcome, Replicas, Result, SettingsError, Sizes, Steps, Symmetry, TrainingSystem, World,
+    Names, Outcome, Replicas, Result, SettingsError, Sizes, Steps, Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "mlless";
@@ -141,18 +141,11 @@ const FUNCTIONS: [Function; 2] = [
 impl TrainingSystem for MlLess {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "MLLess"
-    }
-
-    fn about(&self) -> &'static str {
-        "MLLess (Sánchez-Artigas and Sarroca 2021). paper: significant updates are summed, a \
+    fn names(&self) -> Names {
+        let about = "MLLess (Sánchez-Artigas and Sarroca 2021). paper: significant updates are summed, a \
          supervisor keeps workers in step; model, optimizer and store of Barrak et al. 2025. code: \
-         their re-implementation, which averages whole gradients and never calls its filter"
+         their re-implementation, which averages whole gradients and never calls its filter";
+        Names::new(NAME, "MLLess", about)
     }
 
     fn deployment(&self) -> Deployment {

@@ -83,7 +83,7 @@ use crate::mechanics::p2p::{
 use crate::mechanics::published::sgd;
 use crate::mechanics::replica::Replica;
 use crate::{
-    Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome,
+    Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Names, Outcome,
     PaperAccount, Replicas, Result, SettingsError, Sizes, Stage, Steps, Symmetry, SystemError,
     TrainingSystem, Vector, World,
 };
@@ -207,19 +207,12 @@ const FUNCTIONS: [Function; 1] = [Function::worker(PEER, Host::Instance)];
 impl TrainingSystem for P2p {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "P2P"
-    }
-
-    fn about(&self) -> &'static str {
-        "Peers on instances that leave gradients in message queues (Barrak et al. 2023). paper: \
+    fn names(&self) -> Names {
+        let about = "Peers on instances that leave gradients in message queues (Barrak et al. 2023). paper: \
          QSGD that compresses, large gradients by reference, a synchronisation queue. code: as \
          published, with gradients fetched again in every poll, a barrier of exact equality and \
-         QSGD that sends more than it was given. Asynchronous by the setting mode"
+         QSGD that sends more than it was given. Asynchronous by the setting mode";
+        Names::new(NAME, "P2P", about)
     }
 
     fn deployment(&self) -> Deployment {

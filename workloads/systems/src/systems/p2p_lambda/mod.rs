@@ -59,7 +59,7 @@ use crate::mechanics::p2p::{
 };
 use crate::mechanics::published::sgd;
 use crate::{
-    Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome,
+    Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Names, Outcome,
     PaperAccount, Replicas, Result, SettingsError, Sizes, State, Steps, Symmetry, TrainingSystem,
     World,
 };
@@ -130,18 +130,11 @@ const FUNCTIONS: [Function; 3] = [
 impl TrainingSystem for P2pLambda {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "P2P with Lambda"
-    }
-
-    fn about(&self) -> &'static str {
-        "Peers on instances with one function per mini-batch (Barrak et al. 2023). paper: weights \
+    fn names(&self) -> Names {
+        let about = "Peers on instances with one function per mini-batch (Barrak et al. 2023). paper: weights \
          are sent to the functions, large gradients by reference, a synchronisation queue. code: \
-         as published, where every function makes a model at random and nobody waits"
+         as published, where every function makes a model at random and nobody waits";
+        Names::new(NAME, "P2P with Lambda", about)
     }
 
     fn deployment(&self) -> Deployment {

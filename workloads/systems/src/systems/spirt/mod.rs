@@ -124,8 +124,8 @@ pub use crate::mechanics::batch_norm::BatchNorm;
 use crate::mechanics::published::plain_sgd;
 use crate::{
     Alike, AttackKind, Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job,
-    Launch, Machines, Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State, Steps,
-    StoreUse, Symmetry, TrainingSystem, World,
+    Launch, Machines, Names, Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State,
+    Steps, StoreUse, Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
@@ -175,20 +175,13 @@ const FUNCTIONS: [Function; 9] = [
 impl TrainingSystem for Spirt {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "SPIRT"
-    }
-
-    fn about(&self) -> &'static str {
-        "SPIRT (Barrak et al. 2023). paper: binary tensors, averaged and updated in each peer's \
+    fn names(&self) -> Names {
+        let about = "SPIRT (Barrak et al. 2023). paper: binary tensors, averaged and updated in each peer's \
          store, a queue as barrier. code: the published functions where they can run at all: JSON \
          text, averages shipped out and back, unseeded replicas, a naive update. tuned: gradients \
          added up in the store as they come, a barrier that notifies its peers, transfers at once, \
-         each peer reading from its neighbour on"
+         each peer reading from its neighbour on";
+        Names::new(NAME, "SPIRT", about)
     }
 
     fn deployment(&self) -> Deployment {
