@@ -138,12 +138,8 @@ struct Object {
 
 impl Object {
     fn key(self, at: Iteration) -> String {
-        let Self {
-            level,
-            member,
-            shard,
-        } = self;
-        format!("{level}_{member}_{shard}_{}_{}", at.epoch, at.batch)
+        let (member, shard) = (self.member, self.shard);
+        format!("{}_{member}_{shard}_{}_{}", self.level, at.epoch, at.batch)
     }
 
     fn bucket(self) -> &'static str {
@@ -154,13 +150,9 @@ impl Object {
 /// Returns the object that function `index` of all levels writes, and the number of clients whose mean
 /// each of its inputs is, with that input.
 fn work(levels: &[Level], shards: usize, index: usize) -> Option<(Object, Vec<(Object, usize)>)> {
-    let (mut before, mut counts) = (0, None::<Vec<usize>>);
+    let clients = levels.first()?.last()?.end;
+    let (mut before, mut counts) = (0, vec![1; clients]);
     for (level, groups) in levels.iter().enumerate() {
-        let clients = |input: usize| {
-            counts
-                .as_ref()
-                .map_or(1, |counts: &Vec<usize>| counts[input])
-        };
         let own = index.checked_sub(before)?;
         if own < groups.len() * shards {
             let (member, shard) = (own / shards, own % shards);
@@ -170,13 +162,13 @@ fn work(levels: &[Level], shards: usize, index: usize) -> Option<(Object, Vec<(O
                 shard,
             };
             let inputs = groups[member].clone();
-            let inputs = inputs.map(|input| (object(level, input), clients(input)));
+            let inputs = inputs.map(|input| (object(level, input), counts[input]));
             return Some((object(level + 1, member), inputs.collect()));
         }
         let sums = groups
             .iter()
-            .map(|inputs| inputs.clone().map(clients).sum());
-        counts = Some(sums.collect());
+            .map(|inputs| counts[inputs.clone()].iter().sum());
+        counts = sums.collect();
         before += groups.len() * shards;
     }
     None

@@ -221,10 +221,8 @@ impl Attack {
             AttackKind::LabelFlip | AttackKind::WrongKey => own.to_vec(),
             AttackKind::Gaussian => {
                 let stream = hash::mix(job.seed, NOISE_STREAM);
-                let seed = known
-                    .at
-                    .iter()
-                    .fold(stream, |s, at| hash::mix(s, *at as u64));
+                let place = known.at.map(|at| at as u64);
+                let seed = place.into_iter().fold(stream, hash::mix);
                 attack::gaussian(own.len(), strength(1.0), seed)
             }
             AttackKind::InnerProduct => attack::scaled_mean(honest, -strength(0.1))?,

@@ -58,9 +58,7 @@ async fn parameters(
     let (rank, epoch) = (world.rank(), world.task.epoch);
     if !settings.sends_weights {
         let parts = [1 + rank as u64, epoch as u64, number as u64];
-        let seed = parts
-            .iter()
-            .fold(job.seed, |seed, part| hash::mix(seed, *part));
+        let seed = parts.into_iter().fold(job.seed, hash::mix);
         return world.compute.initial_parameters(seed).await;
     }
     let key = weights_key(job, rank, epoch);
