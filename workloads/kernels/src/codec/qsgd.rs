@@ -10,6 +10,9 @@
 //! unsigned numbers l + s of ⌈log₂(2s + 1)⌉ bits, element after element, the
 //! lowest bit first, without gaps but for the last byte.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::codec::{decode_f32, encode_f32};
 use crate::error::KernelError;
 use crate::hash;
@@ -20,8 +23,9 @@ pub const PUBLISHED_LEVELS: u32 = 255;
 /// Most levels: a level and its sign then take 16 bits.
 pub const MOST_LEVELS: u32 = (1 << 15) - 1;
 
-/// Norm by which a bucket's elements are scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Norm of a bucket of QSGD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum QsgdNorm {
     /// The largest magnitude, as published with the P2P paper.
     Max,

@@ -339,7 +339,7 @@ fn systems_of_quadratic_traffic_state_their_symmetry() {
         let name = system.name();
         assert!(
             many <= 20 * few || is_stated,
-            "requests of {name} grow with W²: implement `TrainingSystem::symmetry`"
+            "requests of {name} grow with W²: implement `BoundSystem::symmetry`"
         );
     }
 }
