@@ -4,6 +4,8 @@
 mod paper;
 mod table;
 
+use std::path::Path;
+
 use thiserror::Error;
 
 pub use self::paper::PaperFile;
@@ -66,4 +68,18 @@ pub enum PublishedError {
         /// What stands there.
         text: String,
     },
+}
+
+impl PublishedError {
+    /// Returns the error of a file that cannot be read.
+    fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.display().to_string();
+        move |source| Self::Io { path, source }
+    }
+
+    /// Returns the error of a place that cannot be understood.
+    fn table(place: String, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Table { place, reason }
+    }
 }
