@@ -231,14 +231,6 @@ pub(super) fn each(
     Ok(())
 }
 
-/// Two numbers with what was read for them, and the step of a trend that they are of.
-struct Pair {
-    compared: Compared,
-    inputs: Vec<Input>,
-    beside: Vec<Input>,
-    step: Option<(String, String)>,
-}
-
 impl Evaluator<'_> {
     /// Returns the instances of comparisons of which one must be true.
     pub(super) fn instances(
@@ -260,10 +252,8 @@ impl Evaluator<'_> {
             let at: Vec<(String, String)> = free.iter().filter_map(value).collect();
             if let [one] = any {
                 found.extend(self.pairs(one, scope)?.into_iter().map(|pair| Instance {
-                    at: at.iter().cloned().chain(pair.step).collect(),
-                    any: vec![pair.compared],
-                    inputs: pair.inputs,
-                    beside: pair.beside,
+                    at: at.iter().cloned().chain(pair.at).collect(),
+                    ..pair
                 }));
                 return Ok(());
             }
@@ -278,7 +268,7 @@ impl Evaluator<'_> {
                 let Some(pair) = self.pairs(comparison, scope)?.pop() else {
                     return Ok(());
                 };
-                instance.any.push(pair.compared);
+                instance.any.extend(pair.any);
                 read(&mut instance.inputs, &pair.inputs);
                 read(&mut instance.beside, &pair.beside);
             }
@@ -288,22 +278,22 @@ impl Evaluator<'_> {
         Ok(found)
     }
 
-    /// Returns the pairs of numbers of a comparison: one, but for trends; none if a cell is empty
-    /// or both sides are one cell.
+    /// Returns the pairs of numbers of a comparison, each under the step of the trend that it is of:
+    /// one, but for trends; none if a cell is empty or both sides are one cell.
     fn pairs(
         &self,
         comparison: &Comparison,
         scope: &mut Scope<'_>,
-    ) -> Result<Vec<Pair>, FormulaError> {
-        let pair = |left: Chosen, op, right: Chosen, step| {
+    ) -> Result<Vec<Instance>, FormulaError> {
+        let pair = |left: Chosen, op, right: Chosen, step: Option<(String, String)>| {
             let (mut inputs, mut beside) = (left.0.inputs.clone(), left.0.beside.clone());
             read(&mut inputs, &right.0.inputs);
             read(&mut beside, &right.0.beside);
-            Ok(Pair {
-                compared: self.compared(left, op, right, comparison.span)?,
+            Ok(Instance {
+                at: Vec::from_iter(step),
+                any: vec![self.compared(left, op, right, comparison.span)?],
                 inputs,
                 beside,
-                step,
             })
         };
         match &comparison.judged {

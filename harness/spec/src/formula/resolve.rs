@@ -191,15 +191,12 @@ impl<'a> Resolver<'a> {
                     let problem = format!("`{wanted}` is no {}", key.name);
                     return Err(self.error(value.span, problem, did_you_mean(&wanted, &known)));
                 }
-                let (is_max, value) = (*is_max, wanted);
-                (
-                    Judged::Best {
-                        is_max,
-                        over,
-                        value,
-                    },
-                    span,
-                )
+                let judged = Judged::Best {
+                    is_max: *is_max,
+                    over,
+                    value: wanted,
+                };
+                (judged, span)
             }
         };
         let (Judged::Best { over, .. } | Judged::Trend { over, .. }) = &judged else {

@@ -13,7 +13,7 @@ pub use self::paper::{
     Kind, Note, Observed, PAPER, Paper, PaperTable, Prediction, RECORDED, Recorded, SetUp, Stance,
     Statement, When,
 };
-pub use self::table::{Quantity, Row, Table};
+pub use self::table::{Row, Table};
 use crate::formula::FormulaError;
 use crate::yaml::error::ExperimentError;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::PublishedError;
 use crate::claims::Cell;
-use crate::formula::half_digit;
+use crate::formula::{Cell as Number, half_digit};
 use crate::shipped;
 
 /// One file: rows of cells under names.
@@ -33,17 +33,6 @@ struct Line {
 pub struct Row<'a> {
     table: &'a Table,
     line: &'a Line,
-}
-
-/// A published number, with the digits in which it is printed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Quantity {
-    /// The number.
-    pub value: f64,
-    /// Half a unit of its last printed digit: how far rounding may have moved it.
-    pub half_digit: f64,
-    /// Cell: `file:line:column`, the column by its name.
-    pub place: String,
 }
 
 /// A place in a text that only moves on, and the number of its line.
@@ -235,11 +224,11 @@ impl<'a> Row<'a> {
         self.text(name).ok()
     }
 
-    /// Returns the number under a column's name.
+    /// Returns the number under a column's name, without a unit.
     ///
     /// # Errors
     /// When there is no such column, or no finite number in it.
-    pub fn number(self, name: &str) -> Result<Quantity, PublishedError> {
+    pub fn number(self, name: &str) -> Result<Number, PublishedError> {
         let index = self.index(name)?;
         let text = self.line.cells[index].as_str();
         let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
@@ -248,9 +237,10 @@ impl<'a> Row<'a> {
             column: name.to_owned(),
             text: text.to_owned(),
         })?;
-        Ok(Quantity {
+        Ok(Number {
             value,
             half_digit: half_digit(text),
+            unit: None,
             place: self.cell(name),
         })
     }

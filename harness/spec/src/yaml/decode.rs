@@ -281,7 +281,7 @@ impl<'de> Deserializer<'de> for Located<'de> {
                 visitor.visit_enum(MapAccessDeserializer::new(Fields::new(entries, self.0)))
             }
             other => {
-                let found = match other {
+                let found: &str = match other {
                     Value::Map(entries) if entries.len() > 1 => {
                         let names = entries.iter().map(|entry| entry.key.as_str());
                         &format!("{} together", names.collect::<Vec<_>>().join(" and "))

@@ -601,12 +601,9 @@ fn read(path: &Path) -> Result<Table, PublishedError> {
 
 /// Returns the number of a row's column, in a unit.
 fn cell(row: Row<'_>, column: &str, unit: &str) -> Result<Cell, PublishedError> {
-    let quantity = row.number(column)?;
     Ok(Cell {
-        value: quantity.value,
-        half_digit: quantity.half_digit,
         unit: Unit::named(unit),
-        place: quantity.place,
+        ..row.number(column)?
     })
 }
 
