@@ -1,6 +1,7 @@
 //! Origin of a run: `manifest.json`, `machine.json`, `plan.json`.
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::Path;
 use std::process::Command;
 
 use epochcost_spec::capacity::Capacity;
@@ -30,9 +31,8 @@ pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 4 };
 /// Returns the command line; what is not UTF-8 in it is replaced.
 pub fn command_line() -> Vec<String> {
     let words = std::env::args_os();
-    words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect()
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    words.collect()
 }
 
 /// `manifest.json`: what was run, with which binaries and data.
@@ -181,10 +181,9 @@ pub struct PlannedRow {
     pub compute: Option<ComputeUsed>,
 }
 
-impl SchemaVersion {
-    /// Returns it as text: `major.minor`.
-    pub fn text(self) -> String {
-        format!("{}.{}", self.major, self.minor)
+impl fmt::Display for SchemaVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
     }
 }
 
@@ -223,14 +222,12 @@ impl Machine {
     pub fn here(limits: Vec<Limit>) -> Self {
         let capacity = Capacity::here();
         let read = |path: &str| std::fs::read_to_string(path).ok();
-        let field = |text: &str, key: &str| {
-            text.lines()
-                .find(|line| line.starts_with(key))
-                .and_then(|line| line.split_once(':'))
-                .map(|(_, value)| value.trim().to_owned())
+        let model = |text: String| {
+            let line = text.lines().find(|line| line.starts_with("model name"))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
         };
         Self {
-            cpu: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
+            cpu: read("/proc/cpuinfo").and_then(model),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             cpu_quota: capacity.cpu_quota,
             memory_bytes: capacity.memory_bytes,
@@ -271,9 +268,7 @@ impl FileHash {
     /// # Errors
     /// When it cannot be read.
     pub fn of(path: &Path) -> std::io::Result<Self> {
-        let name = path
-            .file_name()
-            .map_or_else(|| path.to_path_buf(), PathBuf::from);
+        let name = path.file_name().unwrap_or(path.as_os_str());
         Ok(Self {
             name: name.display().to_string(),
             sha256: sha256_of(path)?,
@@ -283,10 +278,7 @@ impl FileHash {
 
 /// Returns what a command printed, if it ended well and printed something.
 fn output_of(command: &mut Command) -> Option<String> {
-    let output = command
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
+    let output = command.output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
-    (!text.is_empty()).then_some(text)
+    (output.status.success() && !text.is_empty()).then_some(text)
 }

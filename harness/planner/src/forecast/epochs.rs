@@ -220,12 +220,13 @@ mod tests {
             carried_on.push(row.id.clone());
             assert!(found.events < whole.events, "{}", row.id);
             let figures = |e: &Estimate| {
+                let kept = e.bills[1].items.iter().filter(|item| item.is_storage());
                 [
                     e.seconds,
                     e.seconds_per_epoch,
                     e.cost_paper_usd,
                     e.cost_full_usd,
-                    e.bills[1].storage_usd(),
+                    kept.map(|item| item.usd).sum(),
                     e.traffic.bytes_up as f64,
                     e.state_traffic.puts as f64,
                 ]

@@ -10,7 +10,7 @@ use epochcost_simulator::profile::{Client, Constant, FunctionDevice, ModelCost, 
 use epochcost_spec::cost::instances::memory_mb;
 use epochcost_spec::cost::{self, Price, PriceBook};
 use epochcost_spec::profiles::hardware::{self, Hardware};
-use epochcost_spec::profiles::{self, PLACES};
+use epochcost_spec::profiles::{self, places};
 use epochcost_spec::rows::{Row, STATED_BY_EXPERIMENT, Simulation, stated};
 use epochcost_spec::shipped;
 use epochcost_spec::suggest::did_you_mean;
@@ -378,8 +378,9 @@ impl Site {
 /// When there is no such place, or it cannot be used.
 pub(super) fn sites(names: &[String]) -> Result<Vec<Site>> {
     let table = hardware::shipped().map_err(|reason| unusable("the table of hardware", &reason))?;
-    let places = PLACES.iter().map(|text| parse("shipped", text));
-    let mut places: Vec<Place> = places.collect::<Result<_, _>>()?;
+    let mut places: Vec<Place> = places()
+        .map(|text| parse("shipped", text))
+        .collect::<Result<_, _>>()?;
     if !names.is_empty() {
         let named = names.iter().map(|name| {
             let known = places.iter().find(|place| place.name == *name);
