@@ -43,11 +43,10 @@ pub fn appendix(record: &Overview, papers: &[String]) -> Appendix {
     let items: Vec<&ItemOverview> = record.items.iter().filter(is_asked).collect();
     let claims = claims(&items);
     let parts = parts(&items, &claims, &record.items);
+    let latex: String = parts.iter().map(latex).collect();
     Appendix {
         markdown: parts.iter().map(markdown).collect(),
-        latex: std::iter::once(PACKAGES.to_owned())
-            .chain(parts.iter().map(latex))
-            .collect(),
+        latex: format!("{PACKAGES}{latex}"),
         claims: claims.len(),
     }
 }
@@ -60,15 +59,14 @@ struct MajorClaim<'a> {
 
 /// Returns the conclusions of the papers, each once.
 fn claims<'a>(items: &[&'a ItemOverview]) -> Vec<MajorClaim<'a>> {
-    let mut known: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut known = BTreeSet::new();
     let mut claims = Vec::new();
     for (place, item) in items.iter().enumerate() {
         for claim in &item.claims {
             let verdict = &claim.verdict;
             let is_statement = verdict.kind == ClaimKind::Published && !verdict.is_on_figure();
             let is_tested = claim.how != How::NotRun;
-            if is_statement && is_tested && known.insert((item.id.as_str(), verdict.claim.as_str()))
-            {
+            if is_statement && is_tested && known.insert((&item.id, &verdict.claim)) {
                 claims.push(MajorClaim { item: place, claim });
             }
         }
@@ -145,16 +143,9 @@ fn parts(items: &[&ItemOverview], claims: &[MajorClaim<'_>], all: &[ItemOverview
 }
 
 fn claims_table(claims: &[MajorClaim<'_>]) -> Table {
-    let columns = [
-        "claim:",
-        "statement:",
-        "source:",
-        "proven by:",
-        "expected verdict:",
-    ];
-    let mut table = Table::new(
+    let mut table = Table::headed(
         "Major claims, with the experiment that tests each",
-        &columns,
+        "claim: | statement: | source: | proven by: | expected verdict:",
     );
     for (place, major) in claims.iter().enumerate() {
         let verdict = &major.claim.verdict;
@@ -170,15 +161,8 @@ fn claims_table(claims: &[MajorClaim<'_>]) -> Table {
 }
 
 fn items_table(items: &[&ItemOverview], all: &[ItemOverview]) -> Table {
-    let columns = [
-        "experiment:",
-        "command:",
-        "platform:",
-        "minutes:",
-        "disk:",
-        "expected verdicts:",
-    ];
-    let mut table = Table::new("Experiments", &columns);
+    let heading = "experiment: | command: | platform: | minutes: | disk: | expected verdicts:";
+    let mut table = Table::headed("Experiments", heading);
     for (place, item) in items.iter().enumerate() {
         let minutes = seconds(item, all).map(|seconds| seconds / 60.0);
         table.row(vec![
@@ -198,10 +182,9 @@ const LONGEST_S: f64 = 4.0 * 3600.0;
 
 /// Returns minutes as people plan with them.
 fn within(minutes: f64) -> String {
-    if minutes < 1.0 {
-        "under 1".to_owned()
-    } else {
-        format!("{:.0}", minutes.ceil())
+    match minutes {
+        short if short < 1.0 => "under 1".to_owned(),
+        long => format!("{:.0}", long.ceil()),
     }
 }
 
@@ -209,17 +192,13 @@ fn within(minutes: f64) -> String {
 /// the next, which ran after it. Not known of the last.
 fn seconds(item: &ItemOverview, all: &[ItemOverview]) -> Option<f64> {
     let start = begun(item)?;
-    let later = all.iter().filter_map(begun);
     // Items that begin in the same second took less than one.
-    let ties = all
-        .iter()
-        .filter(|other| begun(other) == Some(start))
-        .count();
-    let is_last_of_ties = all.iter().rfind(|other| begun(other) == Some(start));
-    if ties > 1 && is_last_of_ties.is_some_and(|last| last.id != item.id) {
+    let last = all.iter().rfind(|other| begun(other) == Some(start));
+    if last.is_some_and(|last| last.id != item.id) {
         return Some(0.0);
     }
-    let next = later.filter(|other| *other > start).min()?;
+    let later = all.iter().filter_map(begun).filter(|other| *other > start);
+    let next = later.min()?;
     // What is reused was recorded on another day.
     Some((next - start) as f64).filter(|seconds| *seconds < LONGEST_S)
 }
@@ -238,16 +217,12 @@ fn expected(item: &ItemOverview) -> String {
     if item.state != ItemState::Done {
         return item.state.as_str().to_owned();
     }
-    let count = |kind: VerdictKind| {
-        let claims = item.claims.iter();
-        claims.filter(|claim| claim.verdict.verdict == kind).count()
-    };
+    let verdicts = || item.claims.iter().map(|claim| claim.verdict.verdict);
+    let count = |kind| verdicts().filter(|verdict| *verdict == kind).count();
     let kinds = VerdictKind::ALL.map(|kind| (count(kind), kind.as_str()));
     let kinds = kinds.iter().filter(|(count, _)| *count > 0);
-    let kinds: Vec<String> = kinds
-        .map(|(count, kind)| format!("{count} {kind}"))
-        .collect();
-    kinds.join(", ")
+    let kinds = kinds.map(|(count, kind)| format!("{count} {kind}"));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 fn markdown(part: &Part) -> String {

@@ -8,7 +8,6 @@
 mod activity;
 mod artifact;
 mod audit;
-mod causes;
 mod chart;
 mod charts;
 mod comparison;

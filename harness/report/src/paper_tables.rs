@@ -61,13 +61,8 @@ pub(super) fn switch(
             own.find(|one| one.item.id == id)
         };
         let by_one = |place: &str, printed: f64| Some(alone(printed, of(place)?));
-        let by_basis = |place: &str, printed: f64| {
-            on_basis(
-                printed,
-                of(place)?,
-                rows.get(id).copied().unwrap_or_default(),
-            )
-        };
+        let own_rows = rows.get(id).copied().unwrap_or_default();
+        let by_basis = |place: &str, printed: f64| on_basis(printed, of(place)?, own_rows);
         let bases: [(String, Observed<'_>); 2] = [
             (label.to_owned(), &by_one),
             (format!("{label}, wall clock and whole bill"), &by_basis),
@@ -86,17 +81,11 @@ pub(super) fn switch(
 /// without one.
 fn shaped(paper: &Paper, table: &PaperTable, observed: Observed<'_>) -> Option<Table> {
     let columns = paper.grid.columns().iter();
-    let columns: Vec<_> = columns
-        .filter(|column| column.table == table.name)
-        .collect();
+    let columns = columns.filter(|column| column.table == table.name);
+    let columns: Vec<_> = columns.collect();
     let keys = &table.keys[..table.printed_keys];
     // Rows in the order of the file: by the places of their cells.
-    let line = |place: &str| {
-        place
-            .rsplit(':')
-            .nth(1)
-            .and_then(|line| line.parse::<u64>().ok())
-    };
+    let line = |place: &str| place.rsplit(':').nth(1)?.parse::<u64>().ok();
     let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (at, cell) in columns.iter().flat_map(|column| column.cells()) {
         rows.insert(line(&cell.place)?, at.clone());
@@ -140,12 +129,8 @@ fn cell_of(
     // Where a paper reads the figure in several ways, each is a table of its own.
     let claims: BTreeSet<&str> = observations.iter().map(|one| &*one.verdict.claim).collect();
     let reading = |one: &Observation<'_>| {
-        let table = one
-            .verdict
-            .claim
-            .split(['.', '['])
-            .next()
-            .filter(|_| claims.len() > 1);
+        let table = one.verdict.claim.split(['.', '[']).next();
+        let table = table.filter(|_| claims.len() > 1);
         table.map_or(String::new(), |table| {
             format!(", as {}", table.replace('_', " "))
         })
@@ -162,14 +147,12 @@ fn cell_of(
     let mut links: Vec<Link> = links.collect();
     let more = links.len().saturating_sub(NAMED);
     links.truncate(NAMED);
-    let below = if more > 0 {
-        format!("and {more} more")
-    } else {
-        String::new()
+    let below = match more {
+        0 => String::new(),
+        more => format!("and {more} more"),
     };
-    Cell::badge(class, format!("{sign} {text}"))
-        .above(below)
-        .with_links(links)
+    let cell = Cell::badge(class, format!("{sign} {text}"));
+    cell.above(below).with_links(links)
 }
 
 /// Returns our figure over the printed one, with its range.
@@ -198,13 +181,12 @@ fn alone(printed: f64, one: &Observation<'_>) -> Cell {
 
 /// Returns a printed figure with that of one experiment on another basis, which is not compared.
 fn on_basis(printed: f64, one: &Observation<'_>, rows: &[RowSummary]) -> Option<Cell> {
-    let (_, metric) = BASES
-        .iter()
-        .find(|(own, _)| one.verdict.metric == Some(*own))?;
+    let verdict = one.verdict;
+    let (_, metric) = BASES.iter().find(|(own, _)| verdict.metric == Some(*own))?;
     let row = rows
         .iter()
-        .find(|row| one.verdict.row.as_deref() == Some(&row.id))?;
-    let scale = Scale::from_metric(*metric, &one.verdict.unit)?;
+        .find(|row| verdict.row.as_ref() == Some(&row.id))?;
+    let scale = Scale::from_metric(*metric, &verdict.unit)?;
     let ours = format::number(scale.apply(row.mean(*metric)?));
     let text = format::exact(printed);
     Some(Cell::text(text).above(format!("ours {ours} {}", metric.name().replace('_', " "))))

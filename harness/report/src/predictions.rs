@@ -7,28 +7,19 @@ use epochcost_spec::published::{Paper, Prediction};
 
 use super::overview::report_of;
 use super::page::Section;
+use super::paper::name;
 use super::table::{Cell, Link, Table};
 
 /// Returns what was predicted of a claim of an item.
 pub(super) fn of<'a>(paper: &'a Paper, item: &ItemOverview, claim: &str) -> Option<&'a Prediction> {
-    let experiment = item.id.rsplit('/').next().unwrap_or_default();
     let mut all = paper.predictions.iter();
-    all.find(|one| one.experiment == experiment && one.claim == claim)
+    all.find(|one| one.experiment == name(item) && one.claim == claim)
 }
 
 /// Returns how many predictions came true, and each of them; none without one.
 pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, Section)> {
-    let mut table = Table::new(
-        "",
-        &[
-            "claim:",
-            "predicted:",
-            "observed:",
-            "came true:",
-            "since:",
-            "where:",
-        ],
-    );
+    let heading = "claim: | predicted: | observed: | came true: | since: | where:";
+    let mut table = Table::headed("", heading);
     let (mut right, mut wrong) = (0, 0);
     for one in &paper.predictions {
         let id = format!("{}/{}", paper.name, one.experiment);
@@ -48,10 +39,8 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
         };
         let observed = verdict.and_then(|own| own.observed);
         let report = item.map(report_of).filter(|href| !href.is_empty());
-        let report = report.map(|href| Link {
-            text: one.experiment.clone(),
-            href,
-        });
+        let text = one.experiment.clone();
+        let report = report.map(|href| Link { text, href });
         table.row(vec![
             Cell::text(&one.claim),
             Cell::text(&one.predicts),
@@ -70,12 +59,7 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
         "Of {all} outcomes that were predicted before they were first recorded, {right} came true, {wrong} \
          did not, and {open} {are} undecided."
     );
-    let section = Section {
-        id: "predictions".into(),
-        title: "Predictions".into(),
-        tables: vec![table],
-        ..Section::default()
-    };
+    let section = Section::of("predictions", "Predictions", vec![table]);
     (all > 0).then_some((sentence, section))
 }
 

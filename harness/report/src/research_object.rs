@@ -7,6 +7,7 @@ use epochcost_spec::hash::sha256_of;
 use serde_json::{Value, json};
 
 use super::downloads::present;
+use super::facts::origin;
 
 /// File that makes a directory an RO-Crate.
 pub(super) const FILE: &str = "ro-crate-metadata.json";
@@ -32,8 +33,8 @@ const PROFILES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Files that are known before the run; the others are its results.
-const INPUTS: [&str; 4] = ["prices.yaml", "plan.json", "claims.json", WORKFLOW];
+/// Files beside the workflow that are known before the run; the others are its results.
+const INPUTS: [&str; 3] = ["prices.yaml", "plan.json", "claims.json"];
 
 /// Returns the content of `ro-crate-metadata.json`.
 pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
@@ -51,14 +52,9 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
         names.iter().map(|name| json!({"@id": id(name)})).collect()
     };
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-    let (inputs, results): (Vec<&str>, Vec<&str>) = names
-        .iter()
-        .copied()
-        .partition(|name| INPUTS.contains(name));
-    let inputs: Vec<&str> = inputs
-        .into_iter()
-        .filter(|name| *name != WORKFLOW)
-        .collect();
+    let beside_workflow = names.iter().copied().filter(|name| *name != WORKFLOW);
+    let (inputs, results): (Vec<&str>, Vec<&str>) =
+        beside_workflow.partition(|name| INPUTS.contains(name));
     // The crate and its root.
     let mut graph = vec![
         json!({
@@ -85,12 +81,8 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
     graph.extend(PROFILES.map(profile));
     // What was run, and with what.
     let mut objects = references(&inputs);
-    objects.extend(
-        manifest
-            .datasets
-            .iter()
-            .map(|set| json!({"@id": format!("#data-{}", set.name)})),
-    );
+    let datasets = || manifest.datasets.iter();
+    objects.extend(datasets().map(|set| json!({"@id": format!("#data-{}", set.name)})));
     let mut action = json!({
         "@id": "#run", "@type": "CreateAction",
         "name": format::shell_words(&manifest.command),
@@ -110,12 +102,8 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
         "name": "epochcost", "version": manifest.epochcost.version,
         "identifier": manifest.epochcost.sha256,
     }));
-    graph.extend(manifest.datasets.iter().map(|set| {
-        let origin = if set.generated {
-            "generated"
-        } else {
-            "published"
-        };
+    graph.extend(datasets().map(|set| {
+        let origin = origin(set);
         json!({
             "@id": format!("#data-{}", set.name), "@type": "CreativeWork", "name": set.name,
             "description": format!("{origin} data; manifest.json has the checksum of every file"),

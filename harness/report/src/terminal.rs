@@ -1,8 +1,6 @@
 //! What a run and a reproduction print on the terminal: the answer, a table, and
 //! what a reader must know of it.
 
-use std::collections::BTreeMap;
-
 use epochcost_judge::analysis::Analysis;
 use epochcost_judge::analysis::answer::Answer;
 use epochcost_judge::analysis::counts::Counts;
@@ -61,15 +59,13 @@ pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
 }
 
 /// Returns the answer, a sentence a line, with an empty line behind it.
-pub(super) fn answer(answer: &Answer) -> String {
+fn answer(answer: &Answer) -> String {
     let sentences = answer.sentences().into_iter();
-    let mut text: String = sentences
-        .map(|sentence| format!("{}\n", wrapped("", sentence)))
-        .collect();
-    if !text.is_empty() {
-        text.push('\n');
+    let text: String = sentences.map(|one| wrapped("", one) + "\n").collect();
+    match text.as_str() {
+        "" => text,
+        _ => text + "\n",
     }
-    text
 }
 
 /// Returns warnings in three lines at most: the rest is counted, and `place` says
@@ -100,9 +96,8 @@ pub fn terminal_overview(overview: &Overview) -> String {
         text.push_str(&format!("\n{record}\n"));
     }
     // The signs' meaning, items that are not done, unexpected verdicts.
-    let legend = occurring(&overview.counts)
-        .into_iter()
-        .map(|kind| format!("{} {kind}", class_and_sign(kind).1));
+    let legend = overview.counts.all().into_keys();
+    let legend = legend.map(|kind| format!("{} {kind}", class_and_sign(kind).1));
     let legend: Vec<String> = legend.collect();
     text.push_str(&format!("\n{}", legend.join("  ")));
     for misses in overview.misses() {
@@ -110,9 +105,8 @@ pub fn terminal_overview(overview: &Overview) -> String {
     }
     for (origin, counts) in by_origin(overview) {
         for (name, counts) in counts.named() {
-            let of_kind: Vec<String> = (counts.iter())
-                .map(|(kind, count)| format!("{count} {kind}"))
-                .collect();
+            let of_kind = counts.iter().map(|(kind, count)| format!("{count} {kind}"));
+            let of_kind: Vec<String> = of_kind.collect();
             if !of_kind.is_empty() {
                 let origin = origin.as_str();
                 text.push_str(&format!("\n{origin}, {name}: {}", of_kind.join(", ")));
@@ -125,9 +119,8 @@ pub fn terminal_overview(overview: &Overview) -> String {
         }
         for claim in item.claims.iter().filter(|claim| claim.unexpected) {
             let verdict = &claim.verdict;
-            let expected = verdict
-                .expect
-                .map_or_else(String::new, |kind| format!(", expected {kind}"));
+            let expected = verdict.expect;
+            let expected = expected.map_or(String::new(), |kind| format!(", expected {kind}"));
             text.push_str(&format!(
                 "\n{}: {}{expected}: {}: {}",
                 item.id, verdict.verdict, verdict.claim, verdict.reason
@@ -139,7 +132,7 @@ pub fn terminal_overview(overview: &Overview) -> String {
 
 /// Returns a line per item, and sums of those of one origin.
 fn items_table(overview: &Overview) -> Table {
-    let kinds = occurring(&overview.counts);
+    let kinds: Vec<VerdictKind> = overview.counts.all().into_keys().collect();
     let mut table = Table::new("Items", &["item:", "state:"]);
     let signs = kinds.iter().map(|kind| class_and_sign(*kind).1);
     (table.columns).extend(signs.chain(["trials"]).map(|name| Column::figure(name, "")));
@@ -169,24 +162,11 @@ fn items_table(overview: &Overview) -> Table {
     table
 }
 
-/// Returns the kinds of verdict that occur.
-fn occurring(counts: &Counts) -> Vec<VerdictKind> {
-    let occurs = |kind: &VerdictKind| count(counts, *kind) > 0;
-    VerdictKind::ALL.into_iter().filter(occurs).collect()
-}
-
-fn count(counts: &Counts, kind: VerdictKind) -> usize {
-    let of = |counts: &BTreeMap<VerdictKind, usize>| counts.get(&kind).copied().unwrap_or(0);
-    counts.named().map(|(_, counts)| of(counts)).iter().sum()
-}
-
 /// Returns the number of verdicts of each kind, on claims of every kind; nothing
 /// where there are none.
 fn by_kind(counts: &Counts, kinds: &[VerdictKind]) -> Vec<Cell> {
-    let cell = |kind: &VerdictKind| match count(counts, *kind) {
-        0 => Cell::text(""),
-        count => Cell::whole(count),
-    };
+    let all = counts.all();
+    let cell = |kind| all.get(kind).map_or_else(Cell::default, Cell::whole);
     kinds.iter().map(cell).collect()
 }
 

@@ -11,7 +11,7 @@ use epochcost_systems::StepRecord;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::activity::Call;
+use super::activity::{Call, Worker};
 use super::charts::{Labelled, STAGES};
 use super::samples::Sample;
 
@@ -105,12 +105,8 @@ impl Trace {
     /// Adds a trial.
     pub(super) fn add(&mut self, labelled: &Labelled<'_>, sample: &Sample<'_>) {
         let workers = &sample.workers;
-        let calls = || {
-            workers
-                .iter()
-                .flat_map(|worker| worker.lanes.iter().flatten())
-        };
-        let start_s = calls().map(Call::began_s).fold(f64::INFINITY, f64::min);
+        let calls = workers.iter().flat_map(Worker::calls);
+        let start_s = calls.map(Call::began_s).fold(f64::INFINITY, f64::min);
         let trial = &sample.trial.trial.id;
         let mut slices: Vec<(usize, usize, usize, Slice<'_>)> = Vec::new();
         for worker in workers {

@@ -149,22 +149,17 @@ const ANSWER: &str = "/answer";
 /// Returns the answer of all runs: the findings of [`ANSWER`], then which statements of each paper
 /// hold.
 fn answer_of(items: &[ItemOverview]) -> Answer {
-    let lead = items
-        .iter()
-        .filter(|item| item.id.ends_with(ANSWER) && item.run.is_some());
-    let lead = lead.flat_map(|item| item.claims.iter().map(|claim| &claim.verdict));
-    let mut findings = answer::told(lead);
-    findings.extend(conclusions::by_paper(items));
-    let conclusions = if findings.is_empty() {
-        conclusions::WITHOUT_PAPER.to_owned()
-    } else {
-        String::new()
-    };
-    Answer {
-        findings,
-        conclusions,
+    let is_lead = |item: &&ItemOverview| item.id.ends_with(ANSWER) && item.run.is_some();
+    let claims = items.iter().filter(is_lead).flat_map(|item| &item.claims);
+    let mut answer = Answer {
+        findings: answer::told(claims.map(|claim| &claim.verdict)),
         ..Answer::default()
+    };
+    answer.findings.extend(conclusions::by_paper(items));
+    if answer.findings.is_empty() {
+        answer.conclusions = conclusions::WITHOUT_PAPER.to_owned();
     }
+    answer
 }
 
 fn exit_status(items: Vec<&ItemOverview>) -> Exit {
@@ -189,6 +184,10 @@ impl ItemOverview {
     fn new(item: &Item, run: Option<&AnalysedRun>) -> Self {
         let summary = run.map(|run| &run.analysis.summary);
         let rows = || summary.iter().flat_map(|summary| &summary.rows);
+        let platform = summary.map(|summary| summary.platform.clone());
+        let path = run.map(|run| run.directory.path());
+        let manifest = run.map(|run| run.directory.manifest());
+        let git = manifest.and_then(|manifest| manifest.git.as_ref());
         let mut overview = Self {
             id: item.id.clone(),
             paper: item.paper().to_owned(),
@@ -197,21 +196,15 @@ impl ItemOverview {
             why: item.why.clone(),
             run: item.run.clone(),
             run_id: summary.map(|summary| summary.run_id.clone()),
-            experiment_sha256: run
-                .and_then(|run| sha256_of(&run.directory.path().join("experiment.yaml")).ok()),
-            commit: run
-                .and_then(|run| run.directory.manifest().git.as_ref())
-                .and_then(|git| git.commit.clone()),
-            platform: summary.map_or_else(
-                || item.platform.clone(),
-                |summary| Some(summary.platform.clone()),
-            ),
+            experiment_sha256: path.and_then(|path| sha256_of(&path.join("experiment.yaml")).ok()),
+            commit: git.and_then(|git| git.commit.clone()),
+            platform: platform.or_else(|| item.platform.clone()),
             profile: summary.and_then(|summary| summary.profile.clone()),
-            bytes: run.and_then(|run| size_of(run.directory.path()).ok()),
+            bytes: path.and_then(|path| size_of(path).ok()),
             reduced: item.reduced.clone(),
             trials: rows().map(|row| row.trials).sum(),
             failed_trials: rows().map(RowSummary::surprising_failures).sum(),
-            rehearsed: run.is_some_and(|run| run.directory.manifest().rehearsed),
+            rehearsed: manifest.is_some_and(|manifest| manifest.rehearsed),
             counts: Counts::default(),
             claims: Vec::new(),
             lost: item.lost.clone(),
@@ -243,10 +236,7 @@ fn size_of(directory: &Path) -> io::Result<u64> {
 /// Returns the verdicts of a run, those of papers beside the verdicts that are recorded now.
 fn judged(run: &AnalysedRun, item: &Item, is_whole: bool) -> Vec<JudgedClaim> {
     let summary = &run.analysis.summary;
-    let claims = item
-        .claims
-        .iter()
-        .map(|claim| (claim.claim.as_str(), claim));
+    let claims = item.claims.iter().map(|claim| (&*claim.claim, claim));
     let claims: BTreeMap<&str, &Claim> = claims.collect();
     let judged = |verdict: &Verdict| {
         let mut verdict = verdict.clone();
@@ -270,10 +260,11 @@ fn judged(run: &AnalysedRun, item: &Item, is_whole: bool) -> Vec<JudgedClaim> {
 }
 
 fn absent(item: &Item) -> Vec<JudgedClaim> {
-    let reason = match &item.why {
-        Some(why) => format!("{}: {why}", item.state.as_str()),
-        None => item.state.as_str().to_owned(),
-    };
+    let why = item
+        .why
+        .as_ref()
+        .map_or(String::new(), |why| format!(": {why}"));
+    let reason = format!("{}{why}", item.state.as_str());
     let not_run = |claim: &Claim| JudgedClaim {
         how: How::NotRun,
         recorded: claim.expect,

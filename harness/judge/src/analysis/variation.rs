@@ -118,21 +118,17 @@ pub(super) fn of(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<Variation> {
 }
 
 fn times(row: &RowAnalysis) -> Vec<(usize, f64)> {
-    let trials = row.succeeded();
-    let time =
-        |trial: &super::TrialAnalysis| trial.metric(Metric::SecondsPerEpoch, &row.planned.row.job);
-    trials
-        .filter_map(|trial| Some((trial.trial.id.trial, time(trial)?)))
+    let times = row.values(Metric::SecondsPerEpoch).into_iter();
+    times
+        .map(|(trial, seconds)| (trial.trial.id.trial, seconds))
         .collect()
 }
 
 fn of_row(row: &str, times: &[(usize, f64)]) -> Vec<Variation> {
     let values: Vec<f64> = times.iter().map(|(_, seconds)| *seconds).collect();
     let middle = median(&values);
-    let mut odd: Vec<usize> = outliers(&values)
-        .into_iter()
-        .filter(|place| (values[*place] / middle - 1.0).abs() >= RELEVANT)
-        .collect();
+    let is_far = |place: &usize| (values[*place] / middle - 1.0).abs() >= RELEVANT;
+    let mut odd: Vec<usize> = outliers(&values).into_iter().filter(is_far).collect();
     let mut found = Vec::new();
     if let Some(place) = odd.iter().position(|place| times[*place].0 == 0)
         && values[odd[place]] > middle
@@ -170,15 +166,13 @@ fn outliers(values: &[f64]) -> Vec<usize> {
     let middle = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     let typical = median(&distances);
-    let is_odd = |distance: f64| QUARTILE * distance > OUTLIER_SCORE * typical;
-    let odd: Vec<usize> = (0..values.len())
-        .filter(|place| distances[*place] > 0.0 && is_odd(distances[*place]))
-        .collect();
-    if odd.len() * MOST_OUTLIERS <= values.len() {
-        odd
-    } else {
-        Vec::new()
+    let is_odd = |distance: f64| distance > 0.0 && QUARTILE * distance > OUTLIER_SCORE * typical;
+    let mut odd: Vec<usize> = (0..values.len()).collect();
+    odd.retain(|place| is_odd(distances[*place]));
+    if odd.len() * MOST_OUTLIERS > values.len() {
+        odd.clear();
     }
+    odd
 }
 
 /// Returns the median; NaN without values.
@@ -204,12 +198,8 @@ fn in_order(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<f64> {
     let mut relative: BTreeMap<TrialId, f64> = BTreeMap::new();
     for row in rows {
         let times = times(row);
-        let middle = median(
-            &times
-                .iter()
-                .map(|(_, seconds)| *seconds)
-                .collect::<Vec<_>>(),
-        );
+        let seconds: Vec<f64> = times.iter().map(|(_, seconds)| *seconds).collect();
+        let middle = median(&seconds);
         for (trial, seconds) in times {
             let row = row.planned.row.id.clone();
             relative.insert(TrialId { row, trial }, seconds / middle);
@@ -242,11 +232,9 @@ fn rank_correlation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let mut places: Vec<usize> = (0..values.len()).collect();
     places.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-    let squares: f64 = places
-        .iter()
-        .enumerate()
-        .map(|(rank, place)| (rank as f64 - *place as f64).powi(2))
-        .sum();
+    let ranks = places.iter().enumerate();
+    let squares = ranks.map(|(rank, place)| (rank as f64 - *place as f64).powi(2));
+    let squares: f64 = squares.sum();
     1.0 - 6.0 * squares / (n * (n * n - 1.0))
 }
 

@@ -16,13 +16,11 @@ mod timeline;
 
 pub use bands::{Band, band};
 pub use bars::{Bar, Bars, Segment, bars};
-pub use data::Data;
 pub use lines::{Axis, Crossing, End, Line, Lines, lines};
 pub use marks::{Look, looks};
 pub use scatter::{LowerBound, Mark, Scatter, scatter};
 pub use timeline::{Lane, Piece, Span, Timeline, timeline};
 
-pub use svg::About;
 use svg::Svg;
 pub use svg::escape;
 use text::text_width;

@@ -3,8 +3,7 @@
 use epochcost_judge::analysis::names::{MARKS, legend};
 use epochcost_spec::ui::visible;
 
-use crate::chart::Data;
-use crate::table::{Cell, Class, Column, Line, Table};
+use crate::table::{Class, Column, Line, Table};
 
 /// Rows of a table that floats; more go over several pages.
 const MOST_FLOATING: usize = 30;
@@ -39,16 +38,6 @@ fn with_unit(column: &Column) -> String {
 }
 
 impl Table {
-    /// Returns the figures behind a chart.
-    pub(crate) fn of_data(data: &Data) -> Self {
-        let cells = |row: &Vec<String>| Line {
-            cells: row.iter().map(Cell::text).collect(),
-            ..Line::default()
-        };
-        let columns: Vec<&str> = data.heading.iter().map(String::as_str).collect();
-        Self::new("", &columns).with_lines(data.rows.iter().map(cells))
-    }
-
     /// Returns the lines that are no figures to compare with.
     fn own_lines(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| !line.follows)
@@ -106,13 +95,11 @@ impl Table {
     }
 
     fn latex_lines(&self, indent: &str) -> String {
-        let cells = |line: &Line| {
-            let cells = self
-                .shown()
-                .map(|(place, _)| line.cells[place].text.as_str());
+        let row = |line: &Line| {
+            let cells = self.shown().map(|(place, _)| &*line.cells[place].text);
             latex_row(indent, cells)
         };
-        self.own_lines().map(cells).collect()
+        self.own_lines().map(row).collect()
     }
 
     /// Returns it for a paper, with its caption: a floating table that is no wider than the
@@ -174,14 +161,12 @@ impl Table {
         let widths = self.widths();
         let is_long = |(width, is_figure): &(usize, bool)| !is_figure && *width > longest;
         let shares = widths.iter().zip(self.shares());
-        let fixed: f64 = (shares.filter(|(width, _)| !is_long(width)))
-            .map(|(_, share)| share)
-            .sum();
+        let fixed = shares.filter(|(width, _)| !is_long(width));
+        let fixed: f64 = fixed.map(|(_, share)| share).sum();
         // Twice as long a text does not get twice the width.
         let weight = |width: usize| (width as f64).sqrt();
-        let long: Vec<f64> = (widths.iter().filter(|width| is_long(width)))
-            .map(|(width, _)| weight(*width))
-            .collect();
+        let long = widths.iter().filter(|width| is_long(width));
+        let long: Vec<f64> = long.map(|(width, _)| weight(*width)).collect();
         let rest = (available - fixed - long.len() as f64 * SEPARATION).max(0.3);
         let of = |width: &(usize, bool)| match (is_long(width), width.1) {
             (true, _) => {
@@ -293,6 +278,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::table::Cell;
     use crate::testing::holds;
 
     fn table() -> Table {

@@ -1,12 +1,15 @@
 //! Conditions under which two runs' figures are of the same thing.
 
 use epochcost_platform::{Site, site_of};
-use epochcost_record::{Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord};
+use epochcost_record::{
+    ConstantRecord, Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord,
+};
+use epochcost_spec::cost::PriceBook;
 use epochcost_spec::rows::sandbox::Network;
 use serde_json::Value;
 
 use super::{Guard, Repeats};
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, RowAnalysis};
 
 /// Share by which the memory of one machine, as its kernel reports it, may
 /// differ.
@@ -88,18 +91,16 @@ fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<Stri
             before.profile, after.profile
         ));
     }
-    let changed: Vec<&str> = before
+    let is_kept = |constant: &ConstantRecord| {
+        let mut others = after.constants.iter();
+        let same = others.find(|other| other.path == constant.path);
+        same.is_some_and(|other| other.value == constant.value)
+    };
+    let changed = before
         .constants
         .iter()
-        .filter(|constant| {
-            let same = after
-                .constants
-                .iter()
-                .find(|other| other.path == constant.path);
-            same.is_none_or(|other| other.value != constant.value)
-        })
-        .map(|constant| constant.path.as_str())
-        .collect();
+        .filter(|constant| !is_kept(constant));
+    let changed: Vec<&str> = changed.map(|constant| &*constant.path).collect();
     if !changed.is_empty() {
         return Some(format!("constants differ: {}", changed.join(", ")));
     }
@@ -118,29 +119,21 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
     if before.cpu != after.cpu || before.cores != after.cores || quotas_differ || gpus_differ {
         let described_as = |machine: &Machine| {
             let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
-            let gpus = if gpus_differ {
-                format!(" and GPUs [{}]", machine.gpus.join(", "))
-            } else {
-                String::new()
-            };
-            let quota = match machine.cpu_quota {
-                Some(cpus) => format!(" in a container of {cpus} CPUs"),
-                None => String::new(),
-            };
+            let gpus = Some(&machine.gpus).filter(|_| gpus_differ);
+            let gpus = gpus.map(|gpus| format!(" and GPUs [{}]", gpus.join(", ")));
+            let quota = machine.cpu_quota;
+            let quota = quota.map(|cpus| format!(" in a container of {cpus} CPUs"));
+            let [quota, gpus] = [quota, gpus].map(Option::unwrap_or_default);
             format!("{cpu} with {} CPUs{quota}{gpus}", machine.cores)
         };
-        return Some(format!(
-            "other machines: {} and {}",
-            described_as(before),
-            described_as(after)
-        ));
+        let [one, other] = [before, after].map(described_as);
+        return Some(format!("other machines: {one} and {other}"));
     }
     if let (Some(memory), Some(other)) = (before.memory_bytes, after.memory_bytes)
         && (memory as f64 / other as f64 - 1.0).abs() > SAME_MEMORY
     {
-        return Some(format!(
-            "other machines: {memory} and {other} bytes of memory"
-        ));
+        let both = format!("{memory} and {other} bytes of memory");
+        return Some(format!("other machines: {both}"));
     }
     // A limit that one of the two programs did not know yet proves nothing.
     let differs = before.limits.iter().any(|limit| {
@@ -163,11 +156,7 @@ fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
     };
     let pairs = before.rows.iter().filter_map(|row| {
         let (id, one) = (&row.planned.row.id, &row.planned.row.sandbox.network);
-        let other = after
-            .rows
-            .iter()
-            .find(|other| other.planned.row.id == *id)?;
-        let other = &other.planned.row.sandbox.network;
+        let other = &row_of(after, id)?.planned.row.sandbox.network;
         (one != other).then(|| {
             let [one, other] = [one, other].map(|network| described_as(network.as_ref()));
             let why = format!("the first run's network is {one}, the second's {other}");
@@ -203,10 +192,9 @@ fn notes(runs: [&RunDirectory; 2]) -> Vec<String> {
     }
     let [first, second] = runs.map(RunDirectory::prices);
     if first.text() != second.text() {
+        let [first, second] = [first, second].map(PriceBook::date);
         notes.push(format!(
-            "costs are at the prices of each run's day, {} and {}",
-            first.date(),
-            second.date()
+            "costs are at the prices of each run's day, {first} and {second}"
         ));
     }
     if is_this_machine(&before.platform) && is_this_machine(&after.platform) {
@@ -235,19 +223,21 @@ fn busy(runs: [&RunDirectory; 2]) -> Vec<String> {
 
 /// Returns, for each row that both runs have, the settings that differ.
 fn settings(before: &Analysis, after: &Analysis) -> Vec<(String, Vec<String>)> {
-    let mut settings = Vec::new();
-    for row in &before.rows {
+    let of_row = |row: &RowAnalysis| {
         let id = &row.planned.row.id;
-        let other = after.rows.iter().find(|other| other.planned.row.id == *id);
-        let Some(other) = other else { continue };
+        let other = row_of(after, id)?;
         let mut found = Vec::new();
-        let values = [comparable(&row.planned), comparable(&other.planned)];
-        differences("", &values[0], &values[1], &mut found);
-        if !found.is_empty() {
-            settings.push((id.clone(), found));
-        }
-    }
-    settings
+        let [one, other] = [row, other].map(|row| comparable(&row.planned));
+        differences("", &one, &other, &mut found);
+        (!found.is_empty()).then(|| (id.clone(), found))
+    };
+    before.rows.iter().filter_map(of_row).collect()
+}
+
+/// Returns a row by its id.
+fn row_of<'a>(analysis: &'a Analysis, id: &str) -> Option<&'a RowAnalysis> {
+    let mut rows = analysis.rows.iter();
+    rows.find(|row| row.planned.row.id == id)
 }
 
 /// Returns a row without what differs in every run.
@@ -264,18 +254,14 @@ fn comparable(planned: &PlannedRow) -> Value {
 fn differences(path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(one), Value::Object(other)) => {
-            let keys = one
-                .keys()
-                .chain(other.keys().filter(|key| !one.contains_key(*key)));
-            for key in keys {
+            let new = other.keys().filter(|key| !one.contains_key(*key));
+            for key in one.keys().chain(new) {
                 let path = match path {
                     "" => key.clone(),
                     path => format!("{path}.{key}"),
                 };
-                let of = |map: &serde_json::Map<String, Value>| {
-                    map.get(key).cloned().unwrap_or(Value::Null)
-                };
-                differences(&path, &of(one), &of(other), found);
+                let [one, other] = [one, other].map(|map| map.get(key).unwrap_or(&Value::Null));
+                differences(&path, one, other, found);
             }
         }
         (before, after) if before != after => {
