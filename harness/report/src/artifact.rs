@@ -28,10 +28,13 @@ pub struct Appendix {
 const PACKAGES: &str =
     "% Needs \\usepackage[T1]{fontenc} and \\usepackage{array,booktabs,longtable}.\n\n";
 
+/// The text, in blocks with an empty line between them.
+const TEXT: &str = include_str!("../../../templates/appendix.txt");
+
 /// A part of the appendix.
 enum Part {
-    Section(&'static str),
-    Subsection(&'static str),
+    Section(String),
+    Subsection(String),
     Text(String),
     Code(String),
     Table(Table),
@@ -75,71 +78,24 @@ fn claims<'a>(items: &[&'a ItemOverview]) -> Vec<MajorClaim<'a>> {
 }
 
 fn parts(items: &[&ItemOverview], claims: &[MajorClaim<'_>], all: &[ItemOverview]) -> Vec<Part> {
-    let mut parts = vec![
-        Part::Section("Abstract"),
-        Part::Text(format!(
-            "epochcost runs the training systems of the compared papers side by side, measured on \
-             one machine or simulated in virtual time, and compares every published figure and \
-             conclusion with what it observes. This appendix covers {} experiments with {} major \
-             claims.",
-            items.len(),
-            claims.len()
-        )),
-        Part::Section("Description and requirements"),
-        Part::Subsection("How to access"),
-        Part::Text(
-            "The artefact is one source repository under MIT or Apache-2.0; CITATION.cff and \
-             .zenodo.json describe it. It has no archived identifier yet: add the DOI of the archive \
-             here."
-                .into(),
-        ),
-        Part::Subsection("Hardware dependencies"),
-        Part::Text(
-            "Two CPU cores, 4 GB of memory and 6 GB of disk. No GPU and no cloud account.".into(),
-        ),
-        Part::Subsection("Software dependencies"),
-        Part::Text(
-            "Linux and Rust 1.95 or newer. Items on real services also need redis-server, \
-             rabbitmq-server and libclang-dev; without them these items are \"cannot run here\"."
-                .into(),
-        ),
-        Part::Subsection("Benchmarks"),
-        Part::Text(
-            "Images are generated on first use; nothing is downloaded. Published values are in \
-             experiments/published, quoted by file, line and column."
-                .into(),
-        ),
-        Part::Section("Set-up"),
-        Part::Code("cargo build --release\ncargo run --release -- run experiments/smoke.yaml".into()),
-        Part::Text(
-            "The second command is the minimal working example: every system once, then \
-             results/RUN/report.html."
-                .into(),
-        ),
-        Part::Section("Evaluation workflow"),
-        Part::Subsection("Major claims"),
-    ];
-    parts.push(Part::Table(claims_table(claims)));
-    parts.push(Part::Subsection("Experiments"));
-    parts.push(Part::Text(
-        "Each experiment is one command, safe to repeat: what is recorded already is not run again. \
-         Human time is under a minute each. Minutes are those of the recorded reproduction on two \
-         cores, without the build; the disk is what the results take. `--dry-run` estimates the \
-         time of training before anything runs. The expected result is the number of verdicts of each kind, from the \
-         recorded reproduction."
-            .into(),
-    ));
-    parts.push(Part::Table(items_table(items, all)));
-    parts.push(Part::Code(
-        "epochcost reproduce                  # all, and one page over all of them".into(),
-    ));
-    parts.push(Part::Section("Notes on reusability"));
-    parts.push(Part::Text(
-        "docs/adding-a-system.md adds a training system, experiments/own-model.yaml describes a \
-         model in numbers, and `--set` changes most settings without a file."
-            .into(),
-    ));
-    parts
+    let text = TEXT.replace("{experiments}", &items.len().to_string());
+    let text = text.replace("{claims}", &claims.len().to_string());
+    let part = |block: &str| match block {
+        "[table of claims]" => Part::Table(claims_table(claims)),
+        "[table of experiments]" => Part::Table(items_table(items, all)),
+        block => part(block),
+    };
+    text.trim_end().split("\n\n").map(part).collect()
+}
+
+/// Returns a block of the text, by its beginning.
+fn part(block: &str) -> Part {
+    let own = |prefix: &str| block.strip_prefix(prefix).map(str::to_owned);
+    let code = || Some(own("```\n")?.trim_end_matches("\n```").to_owned());
+    (own("## ").map(Part::Section))
+        .or_else(|| own("### ").map(Part::Subsection))
+        .or_else(|| code().map(Part::Code))
+        .unwrap_or_else(|| Part::Text(block.to_owned()))
 }
 
 fn claims_table(claims: &[MajorClaim<'_>]) -> Table {

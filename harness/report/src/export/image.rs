@@ -10,6 +10,10 @@ use crate::STYLE;
 /// Where the rules for charts begin and end in the style.
 const CHARTS: [&str; 2] = ["/* Charts,", "/* End of charts. */"];
 
+/// Attributes of an image that stands alone.
+const ROOT: &str = "xmlns='http://www.w3.org/2000/svg' \
+                    font-family='Helvetica, Arial, \"DejaVu Sans\", sans-serif'";
+
 /// Properties that are attributes of SVG.
 const ATTRIBUTES: [&str; 12] = [
     "fill",
@@ -55,11 +59,7 @@ impl Rule {
 
 /// Returns a chart of a page as a file of its own.
 pub(super) fn alone(svg: &str, is_simulated: bool, citation: &str) -> String {
-    let head = svg.replacen(
-        "<svg ",
-        "<svg xmlns='http://www.w3.org/2000/svg' font-family='Helvetica, Arial, \"DejaVu Sans\", sans-serif' ",
-        1,
-    );
+    let head = svg.replacen("<svg ", &format!("<svg {ROOT} "), 1);
     let Some((open, body)) = head.split_once(">\n") else {
         return head;
     };

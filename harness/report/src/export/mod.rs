@@ -82,11 +82,13 @@ fn image(chart: &Chart, view: &View, citation: &str) -> String {
 fn citation(manifest: &Manifest, title: &str) -> String {
     let commit = manifest.git.as_ref().and_then(|git| git.commit.as_deref());
     let commit = commit.map_or(String::new(), |commit| format!(", commit {commit}"));
+    let (version, run, day) = (
+        &manifest.epochcost.version,
+        &manifest.run_id,
+        &manifest.created,
+    );
     let origin = origin(manifest);
-    format!(
-        "epochcost {}{commit}: experiment {title}, run {}, {origin}, {}.",
-        manifest.epochcost.version, manifest.run_id, manifest.created
-    )
+    format!("epochcost {version}{commit}: experiment {title}, run {run}, {origin}, {day}.")
 }
 
 /// Returns where a run's figures come from.

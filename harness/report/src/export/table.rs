@@ -222,8 +222,8 @@ pub(crate) fn latex_text(text: &str) -> String {
             '-' if escaped.ends_with('-') => escaped.push_str("{}-"),
             ' '..='~' if !r"\~^<>|".contains(c) => escaped.push(c),
             '\n' | '\r' => escaped.push(' '),
-            _ => match LATEX.iter().find(|(known, _)| *known == c) {
-                Some((_, command)) => escaped.push_str(command),
+            _ => match latex_command(c) {
+                Some(command) => escaped.push_str(command),
                 // Letters of western Europe are in T1.
                 None if ('\u{c0}'..='\u{ff}').contains(&c) => escaped.push(c),
                 None => escaped.push_str(&format!("[U+{:04X}]", u32::from(c))),
@@ -233,44 +233,15 @@ pub(crate) fn latex_text(text: &str) -> String {
     escaped
 }
 
-/// Characters that are commands of LaTeX.
-const LATEX: [(char, &str); 35] = [
-    ('\\', "\\textbackslash{}"),
-    ('~', "\\textasciitilde{}"),
-    ('^', "\\textasciicircum{}"),
-    ('<', "\\textless{}"),
-    ('>', "\\textgreater{}"),
-    ('|', "\\textbar{}"),
-    ('±', "$\\pm$"),
-    ('×', "$\\times$"),
-    ('·', "$\\cdot$"),
-    ('−', "$-$"),
-    ('≈', "$\\approx$"),
-    ('≥', "$\\geq$"),
-    ('≤', "$\\leq$"),
-    ('≠', "$\\neq$"),
-    ('→', "$\\rightarrow$"),
-    ('√', "$\\surd$"),
-    ('²', "$^2$"),
-    ('³', "$^3$"),
-    ('½', "$\\frac12$"),
-    ('∅', "$\\emptyset$"),
-    ('∞', "$\\infty$"),
-    ('α', "$\\alpha$"),
-    ('β', "$\\beta$"),
-    ('λ', "$\\lambda$"),
-    ('μ', "$\\mu$"),
-    ('µ', "$\\mu$"),
-    ('τ', "$\\tau$"),
-    ('○', "$\\circ$"),
-    ('§', "\\S{}"),
-    ('†', "\\dag{}"),
-    ('‡', "\\ddag{}"),
-    ('–', "--"),
-    ('—', "---"),
-    ('…', "\\dots{}"),
-    ('’', "'"),
-];
+/// Characters that are commands of LaTeX, a line each with a tab between them.
+const LATEX: &str = include_str!("latex.tsv");
+
+/// Returns the command for a character, if it is one.
+fn latex_command(c: char) -> Option<&'static str> {
+    LATEX
+        .lines()
+        .find_map(|line| line.strip_prefix(c)?.strip_prefix('\t'))
+}
 
 #[cfg(test)]
 mod tests {
