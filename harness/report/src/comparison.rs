@@ -41,6 +41,7 @@ pub fn write_comparison(
     let [before, after] = runs.map(|manifest| &manifest.run_id);
     let notes = std::iter::once(words.legend.to_owned());
     let own = comparison.notes.iter().cloned();
+    let rows = comparison.rows.iter().map(of_row);
     let page = Page {
         title: "What changed".to_owned(),
         about: format!("from {before} to {after}"),
@@ -49,11 +50,7 @@ pub fn write_comparison(
         notes: notes.chain(only).chain(own).collect(),
         sections: vec![
             Section::of("runs", "The two runs", vec![of_runs(runs)]),
-            Section::of(
-                "rows",
-                "Row by row",
-                comparison.rows.iter().map(of_row).collect(),
-            ),
+            Section::of("rows", "Row by row", rows.collect()),
         ],
         ..Page::default()
     };
@@ -117,12 +114,9 @@ fn of_row(row: &RowComparison) -> Table {
 /// Returns how many metrics have each word.
 fn counts(comparison: &Comparison) -> Vec<StripItem> {
     let metrics = || comparison.rows.iter().flat_map(|row| &row.metrics);
-    let item = |(word, count): (&str, usize)| StripItem {
-        class: (metrics().find(|metric| metric.word == word)).map_or("plain", class),
-        sign: "",
-        word: word.to_owned(),
-        count,
-        key: String::new(),
+    let item = |(word, count): (&str, usize)| {
+        let found = metrics().find(|metric| metric.word == word);
+        StripItem::new((found.map_or("plain", class), ""), count, word)
     };
     comparison.counts().into_iter().map(item).collect()
 }

@@ -30,12 +30,8 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
             format!("{} {hash}", file.name)
         });
         let files: Vec<String> = files.collect();
-        format!(
-            "{} ({}): {}",
-            dataset.name,
-            origin(dataset),
-            files.join(", ")
-        )
+        let origin = origin(dataset);
+        format!("{} ({origin}): {}", dataset.name, files.join(", "))
     });
     let limits = machine.limits.iter().map(|limit| {
         let not = if limit.enforced { "" } else { "not " };
@@ -44,12 +40,13 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
     let seeds: Vec<String> = manifest.seeds.iter().map(u64::to_string).collect();
     let platform = match &manifest.simulation {
         Some(record) => format!("{}, profile {}", manifest.platform, record.profile),
-        None => format!(
-            "{}, {} services{}",
-            manifest.platform,
-            manifest.services,
-            servers(&machine.servers)
-        ),
+        None => {
+            let servers = servers(&machine.servers);
+            format!(
+                "{}, {} services{servers}",
+                manifest.platform, manifest.services
+            )
+        }
     };
     // Facts in the order in which they are shown.
     let fact = Fact::new;
@@ -151,11 +148,8 @@ fn servers(servers: &[Server]) -> String {
         let version = server.version.as_deref().unwrap_or("of an unknown version");
         format!("{} {version} ({})", server.name, server.settings)
     };
-    match servers {
+    match servers.iter().map(one).collect::<Vec<_>>().as_slice() {
         [] => String::new(),
-        servers => format!(
-            ": {}",
-            servers.iter().map(one).collect::<Vec<_>>().join("; ")
-        ),
+        servers => format!(": {}", servers.join("; ")),
     }
 }

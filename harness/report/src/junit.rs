@@ -12,10 +12,7 @@ use super::chart::escape as xml_text;
 pub(super) fn junit(name: &str, analysis: &Analysis) -> String {
     let summary = &analysis.summary;
     let verdicts = &summary.verdicts;
-    let failed_rows = summary
-        .rows
-        .iter()
-        .filter(|row| row.surprising_failures() > 0);
+    let failed_rows = (summary.rows.iter()).filter(|row| row.surprising_failures() > 0);
     let failed_rows: Vec<_> = failed_rows.collect();
     let failures = verdicts.iter().filter(|verdict| !verdict.holds()).count() + failed_rows.len();
     let skipped = verdicts.iter().filter(|one| is_skipped(one)).count();
@@ -40,12 +37,10 @@ pub(super) fn junit(name: &str, analysis: &Analysis) -> String {
             Some(format!("trial {number}, after {seconds:.3} s: {reason}"))
         });
         let reasons: Vec<String> = reasons.collect();
+        let (name, failed, all) = (xml_text(&row.id), row.surprising_failures(), row.trials);
         text.push_str(&format!(
-            "  <testcase classname=\"{suite}\" name=\"{}\" time=\"{seconds:.3}\"><failure \
-             message=\"{} of {} trials failed\">{}</failure></testcase>\n",
-            xml_text(&row.id),
-            row.surprising_failures(),
-            row.trials,
+            "  <testcase classname=\"{suite}\" name=\"{name}\" time=\"{seconds:.3}\"><failure \
+             message=\"{failed} of {all} trials failed\">{}</failure></testcase>\n",
             reasons.join("\n")
         ));
     }

@@ -18,6 +18,7 @@ use super::facts::facts;
 use super::notes;
 use super::provenance::Provenance;
 use super::render;
+use super::table::Link;
 use super::tally::{Strip, TallyLine, strips, tally};
 use super::view::{
     Fact, StripItem, VerdictLine, excluded, sentences, strip_of, verdict_line, warnings_title,
@@ -214,19 +215,20 @@ fn headline(overview: &Overview) -> String {
         .collect();
     let items = overview.items.len();
     // How many items are done, and how.
+    let done = done().count();
     let mut parts = vec![format!(
-        "{} of {items} items done: {here} measured locally, {simulated} simulated{elsewhere}.",
-        done().count(),
+        "{done} of {items} items done: {here} measured locally, {simulated} simulated{elsewhere}."
     )];
     // What was left out, on request.
     if items < overview.catalogue {
         parts.push(format!("There are {} items in all.", overview.catalogue));
     }
     if !overview.asked.is_empty() {
-        parts.push(format!(
-            "The last command asked for {}; other items are as they were recorded.",
-            overview.asked.join(", ")
-        ));
+        let (asked, others) = (
+            overview.asked.join(", "),
+            "other items are as they were recorded",
+        );
+        parts.push(format!("The last command asked for {asked}; {others}."));
     }
     if overview.quick {
         parts.push("A quick reproduction: long items are reduced or left out.".into());
@@ -246,12 +248,13 @@ fn run_of(item: &ItemOverview) -> String {
     })
 }
 
-/// Returns the way to an item's report; empty without a run.
-pub(super) fn report_of(item: &ItemOverview) -> String {
-    match run_of(item).as_str() {
+/// Returns a link to an item's report; its address is empty without a run.
+pub(super) fn link_to(item: &ItemOverview, text: String) -> Link {
+    let href = match run_of(item).as_str() {
         "" => String::new(),
         run => format!("{run}/report.html"),
-    }
+    };
+    Link { text, href }
 }
 
 /// Returns the name of a paper's page; empty without one.

@@ -127,9 +127,8 @@ pub fn time_cost(
     caption: String,
     words: [&str; 2],
 ) -> Option<Chart> {
-    let shown: Vec<&TimeAndCost> = (points.iter())
-        .filter(|point| point.seconds > 0.0 && point.usd > 0.0)
-        .collect();
+    let shown = (points.iter()).filter(|point| point.seconds > 0.0 && point.usd > 0.0);
+    let shown: Vec<&TimeAndCost> = shown.collect();
     let is_one_of_many = shown.len() > MOST_LOOKS;
     let variant = |name| if is_one_of_many { "" } else { name };
     let series = (shown.iter()).map(|point| (&*point.system, variant(&*point.name)));

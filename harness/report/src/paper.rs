@@ -11,7 +11,7 @@ use epochcost_judge::audit::{self, Finding, Mark, Outcome};
 use epochcost_spec::claims::VerdictKind;
 use epochcost_spec::published::{Kind, Note, Paper, PublishedError, SetUp, Stance, Statement};
 
-use super::overview::report_of;
+use super::overview::link_to;
 use super::page::{Page, Section, Switch};
 use super::paper_tables::{self, Rows};
 use super::predictions;
@@ -94,10 +94,9 @@ fn answer(paper: &Paper, findings: &[Finding], observed: &Census<'_>) -> Vec<Str
         census::listed(&own).map(|list| format!("{} {what}: {list}.", own.len()))
     });
     let ran = main.iter().filter(|(_, word)| *word != VerdictKind::NotRun);
-    let ran = ran.count();
+    let (ran, all) = (ran.count(), main.len());
     sentences.push(format!(
-        "By this reproduction: {ran} of {} main conclusions have figures.",
-        main.len()
+        "By this reproduction: {ran} of {all} main conclusions have figures."
     ));
     sentences.extend(told.into_iter().flatten());
     sentences
@@ -203,10 +202,7 @@ fn items(id: &str, observed: &Census<'_>) -> Vec<Link> {
     for observation in instances.flat_map(|(_, all)| all) {
         let text = name(observation.item);
         if !links.iter().any(|link| link.text == text) {
-            links.push(Link {
-                text: text.to_owned(),
-                href: report_of(observation.item),
-            });
+            links.push(link_to(observation.item, text.to_owned()));
         }
     }
     links
@@ -219,11 +215,7 @@ pub(super) fn name(item: &ItemOverview) -> &str {
 /// Returns why no formula says it, or a note on the experiments.
 fn why(statement: &Statement, paper: &Paper) -> String {
     let is_its = |note: &&Note| note.about == statement.id && !note.experiment.is_empty();
-    let note = paper
-        .notes
-        .iter()
-        .find(is_its)
-        .map(|note| note.text.clone());
+    let note = (paper.notes.iter().find(is_its)).map(|note| note.text.clone());
     statement.why.clone().or(note).unwrap_or_default()
 }
 

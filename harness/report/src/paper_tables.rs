@@ -9,7 +9,7 @@ use epochcost_spec::claims::{Metric, Scale, VerdictKind};
 use epochcost_spec::format;
 use epochcost_spec::published::{Paper, PaperTable};
 
-use super::overview::report_of;
+use super::overview::link_to;
 use super::page::{Choice, Switch};
 use super::paper::name;
 use super::predictions;
@@ -139,10 +139,8 @@ fn cell_of(
         let predicted = predictions::of(paper, one.item, &one.verdict.claim);
         let predicted = predicted.map_or("", |_| ", predicted");
         let reading = reading(one);
-        Some(Link {
-            text: format!("{} {}{reading}{predicted}", ratio(one)?, name(one.item)),
-            href: report_of(one.item),
-        })
+        let text = format!("{} {}{reading}{predicted}", ratio(one)?, name(one.item));
+        Some(link_to(one.item, text))
     });
     let mut links: Vec<Link> = links.collect();
     let more = links.len().saturating_sub(NAMED);
@@ -172,10 +170,7 @@ fn alone(printed: f64, one: &Observation<'_>) -> Cell {
     let ours = one.verdict.observed.map(format::number);
     let told = [ours.map(|ours| format!("ours {ours}")), ratio(one)];
     let told: Vec<String> = told.into_iter().flatten().collect();
-    let link = Link {
-        text: told.join(": "),
-        href: report_of(one.item),
-    };
+    let link = link_to(one.item, told.join(": "));
     Cell::badge(class, format!("{sign} {}", format::exact(printed))).with_links(vec![link])
 }
 
@@ -183,9 +178,7 @@ fn alone(printed: f64, one: &Observation<'_>) -> Cell {
 fn on_basis(printed: f64, one: &Observation<'_>, rows: &[RowSummary]) -> Option<Cell> {
     let verdict = one.verdict;
     let (_, metric) = BASES.iter().find(|(own, _)| verdict.metric == Some(*own))?;
-    let row = rows
-        .iter()
-        .find(|row| verdict.row.as_ref() == Some(&row.id))?;
+    let row = (rows.iter()).find(|row| verdict.row.as_ref() == Some(&row.id))?;
     let scale = Scale::from_metric(*metric, &verdict.unit)?;
     let ours = format::number(scale.apply(row.mean(*metric)?));
     let text = format::exact(printed);

@@ -5,10 +5,10 @@ use epochcost_judge::analysis::summary::Verdict;
 use epochcost_spec::format;
 use epochcost_spec::published::{Paper, Prediction};
 
-use super::overview::report_of;
+use super::overview::link_to;
 use super::page::Section;
 use super::paper::name;
-use super::table::{Cell, Link, Table};
+use super::table::{Cell, Table};
 
 /// Returns what was predicted of a claim of an item.
 pub(super) fn of<'a>(paper: &'a Paper, item: &ItemOverview, claim: &str) -> Option<&'a Prediction> {
@@ -38,9 +38,8 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
             None => Cell::text("undecided"),
         };
         let observed = verdict.and_then(|own| own.observed);
-        let report = item.map(report_of).filter(|href| !href.is_empty());
-        let text = one.experiment.clone();
-        let report = report.map(|href| Link { text, href });
+        let report = item.map(|item| link_to(item, one.experiment.clone()));
+        let report = report.filter(|link| !link.href.is_empty());
         table.row(vec![
             Cell::text(&one.claim),
             Cell::text(&one.predicts),

@@ -229,10 +229,8 @@ pub(super) fn traffic(labelled: &[Labelled<'_>], rows: &[RowSummary]) -> Table {
         counts.into_iter().chain([Cell::text(equal)])
     };
     let lines = labelled.iter().zip(rows).flat_map(|(labelled, row)| {
-        let mut metered = line(
-            labelled,
-            cells(&row.traffic, format::yes(row.traffic_matches)),
-        );
+        let own = cells(&row.traffic, format::yes(row.traffic_matches));
+        let mut metered = line(labelled, own);
         if row.traffic_matches == Some(false) {
             metered.class = "failed";
         }

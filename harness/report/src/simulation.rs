@@ -66,11 +66,11 @@ fn facts(record: &SimulationRecord) -> Vec<Fact> {
     // What the simulation leaves out or draws.
     let limits = ["switched off", "hold: what they refuse is infeasible"];
     facts.push(switch("limits of functions", record.limits, limits));
-    let models = [
+    let (sizes, trained) = (
         "exist as sizes and durations only",
         "trained for real, in virtual time",
-    ];
-    facts.push(switch("models", record.real_compute, models));
+    );
+    facts.push(switch("models", record.real_compute, [sizes, trained]));
     let sampled = "as stated in trial 0, sampled from their ranges in every other";
     facts.push(switch("constants", record.sample, ["as stated", sampled]));
     facts
@@ -87,12 +87,11 @@ fn origin(origin: ComputeOrigin) -> &'static str {
 
 fn compute_cells(known: &ComputeRecord, cost: &ModelCost) -> Vec<Cell> {
     let fit = cost.fit.as_ref().map(|fit| {
-        format!(
-            "R² {}, at most {} off, {} points",
+        let (r2, off) = (
             format::number(fit.r_squared),
             format::percent(fit.largest_error),
-            fit.points
-        )
+        );
+        format!("R² {r2}, at most {off} off, {} points", fit.points)
     });
     let parallel = Some(cost.parallel).filter(|_| cost.device == Device::Cpu);
     vec![
@@ -112,9 +111,8 @@ fn compute_cells(known: &ComputeRecord, cost: &ModelCost) -> Vec<Cell> {
 fn line(fixed: f64, sample: f64, unit: &str) -> String {
     let parts = [(fixed, ""), (sample, " × b")];
     let parts = parts.iter().filter(|(part, _)| *part > 0.0);
-    let parts: Vec<String> = parts
-        .map(|(part, times)| format!("{} {unit}{times}", format::number(*part)))
-        .collect();
+    let parts = parts.map(|(part, times)| format!("{} {unit}{times}", format::number(*part)));
+    let parts: Vec<String> = parts.collect();
     match parts.as_slice() {
         [] => format::UNKNOWN.into(),
         parts => parts.join(" + "),

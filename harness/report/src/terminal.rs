@@ -50,10 +50,8 @@ pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
     let unexpected = summary.verdicts.iter().filter(|verdict| !verdict.holds());
     for verdict in unexpected {
         let row = verdict.row.as_deref().unwrap_or("no row");
-        text.push_str(&format!(
-            "\n{}: {} ({row}): {}",
-            verdict.verdict, verdict.claim, verdict.reason
-        ));
+        let (word, claim, reason) = (verdict.verdict, &verdict.claim, &verdict.reason);
+        text.push_str(&format!("\n{word}: {claim} ({row}): {reason}"));
     }
     text
 }
@@ -75,9 +73,8 @@ pub fn terminal_warnings(warnings: &[Warning], place: &str) -> Vec<String> {
         few if few <= WARNING_LINES => few,
         _ => WARNING_LINES - 1,
     };
-    let mut lines: Vec<String> = (warnings.iter().take(shown))
-        .map(|warning| format!("warning: {}", warning.line()))
-        .collect();
+    let lines = (warnings.iter().take(shown)).map(|warning| format!("warning: {}", warning.line()));
+    let mut lines: Vec<String> = lines.collect();
     let rest: usize = warnings.iter().skip(shown).map(|one| one.times).sum();
     if rest > 0 {
         lines.push(format!("warning: {rest} more: {place}"));
@@ -121,9 +118,10 @@ pub fn terminal_overview(overview: &Overview) -> String {
             let verdict = &claim.verdict;
             let expected = verdict.expect;
             let expected = expected.map_or(String::new(), |kind| format!(", expected {kind}"));
+            let (id, word, reason) = (&item.id, verdict.verdict, &verdict.reason);
             text.push_str(&format!(
-                "\n{}: {}{expected}: {}: {}",
-                item.id, verdict.verdict, verdict.claim, verdict.reason
+                "\n{id}: {word}{expected}: {}: {reason}",
+                verdict.claim
             ));
         }
     }
@@ -150,10 +148,8 @@ fn items_table(overview: &Overview) -> Table {
         table.row(cells);
     }
     for (origin, counts) in by_origin(overview) {
-        let mut all = vec![
-            Cell::text(format!("all {}", origin.as_str())),
-            Cell::text(""),
-        ];
+        let name = format!("all {}", origin.as_str());
+        let mut all = vec![Cell::text(name), Cell::default()];
         all.extend(by_kind(&counts, &kinds));
         let items = overview.items.iter().filter(|item| item.origin() == origin);
         all.push(Cell::whole(items.map(|item| item.trials).sum::<usize>()));

@@ -102,6 +102,23 @@ pub struct StripItem {
     pub key: String,
 }
 
+impl StripItem {
+    /// Returns a count of something else than verdicts of a kind.
+    pub(super) fn new(
+        (class, sign): (&'static str, &'static str),
+        count: usize,
+        word: &str,
+    ) -> Self {
+        Self {
+            class,
+            sign,
+            word: word.to_owned(),
+            count,
+            key: String::new(),
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct VerdictLine {
     pub class: &'static str,
@@ -250,19 +267,11 @@ pub(super) fn class_and_sign(kind: VerdictKind) -> (&'static str, &'static str) 
 
 /// Returns one item for each kind of verdict that occurs, with its count.
 pub(super) fn strip_of(counts: &BTreeMap<VerdictKind, usize>) -> Vec<StripItem> {
-    let counted = VerdictKind::ALL.map(|kind| (kind, counts.get(&kind).copied().unwrap_or(0)));
-    let item = |(kind, count): (VerdictKind, usize)| {
-        let (class, sign) = class_and_sign(kind);
-        StripItem {
-            class,
-            sign,
-            word: kind.as_str().into(),
-            count,
-            key: kind.as_str().replace(' ', "_"),
-        }
+    let item = |(kind, count): (&VerdictKind, &usize)| StripItem {
+        key: kind.as_str().replace(' ', "_"),
+        ..StripItem::new(class_and_sign(*kind), *count, kind.as_str())
     };
-    let given = counted.into_iter().filter(|(_, count)| *count > 0);
-    given.map(item).collect()
+    counts.iter().map(item).collect()
 }
 
 /// Returns the sentences of an answer.
@@ -277,10 +286,7 @@ pub(super) fn excluded(excluded: &[Excluded]) -> String {
         return String::new();
     };
     // Every reason begins with the options.
-    let options = first
-        .why
-        .rsplit_once(": ")
-        .map_or("", |(options, _)| options);
+    let options = (first.why.rsplit_once(": ")).map_or("", |(options, _)| options);
     let (count, noun, verb) = match excluded.len() {
         1 => (1, "claim", "is"),
         count => (count, "claims", "are"),
@@ -339,17 +345,11 @@ fn checks(summary: &Summary) -> Option<StripItem> {
     let checks = &summary.counts.checks;
     let all: usize = checks.values().sum();
     let hold = checks.get(&VerdictKind::Holds).copied().unwrap_or(0);
-    let (class, sign) = class_and_sign(match all - hold {
+    let look = class_and_sign(match all - hold {
         0 => VerdictKind::Holds,
         _ => VerdictKind::Fails,
     });
-    (all > 0).then(|| StripItem {
-        class,
-        sign,
-        word: format!("of {all} checks hold"),
-        count: hold,
-        key: String::new(),
-    })
+    (all > 0).then(|| StripItem::new(look, hold, &format!("of {all} checks hold")))
 }
 
 fn strip(analysis: &Analysis) -> Vec<StripItem> {
@@ -364,22 +364,20 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     // Trials and infeasible rows, after the verdicts.
     let failed: usize = rows.iter().map(RowSummary::surprising_failures).sum();
     let done = rows.iter().map(|row| row.trials).sum::<usize>() - failed;
-    let item = |class, sign, count, words: [&str; 2]| StripItem {
-        class,
-        sign,
-        word: words[usize::from(count != 1)].into(),
-        count,
-        key: String::new(),
-    };
-    strip.push(item("plain", "●", done, ["trial done", "trials done"]));
+    let item =
+        |look, count, words: [&str; 2]| StripItem::new(look, count, words[usize::from(count != 1)]);
+    strip.push(item(("plain", "●"), done, ["trial done", "trials done"]));
     if failed > 0 {
-        strip.push(item("bad", "✗", failed, ["trial failed", "trials failed"]));
+        let words = ["trial failed", "trials failed"];
+        strip.push(item(("bad", "✗"), failed, words));
     }
     let infeasible = rows.iter().filter(|row| row.infeasible.is_some()).count();
     if infeasible > 0 {
-        let (class, sign) = class_and_sign(VerdictKind::Infeasible);
-        let words = ["infeasible row", "infeasible rows"];
-        strip.push(item(class, sign, infeasible, words));
+        let (look, words) = (
+            VerdictKind::Infeasible,
+            ["infeasible row", "infeasible rows"],
+        );
+        strip.push(item(class_and_sign(look), infeasible, words));
     }
     strip
 }

@@ -28,13 +28,8 @@ impl Scatter<'_> {
         });
         let bounds = self.lower_bounds.iter().map(|bound| {
             let (name, origin) = (bound.name.clone(), "lower bound".to_owned());
-            vec![
-                name,
-                origin,
-                String::new(),
-                bound.y.to_string(),
-                String::new(),
-            ]
+            let [x, y_to] = [String::new(), String::new()];
+            vec![name, origin, x, bound.y.to_string(), y_to]
         });
         let y_to = "by the paper's formula";
         let heading = ["name", "origin", self.x.0, self.y.0, y_to];

@@ -65,11 +65,10 @@ impl Look {
     pub fn outline(self, [x, y]: [f64; 2], radius: f64) -> String {
         let r = radius;
         match self.mark % MARKS {
-            0 => format!(
-                "M{:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z",
-                x - r,
-                d = 2.0 * r
-            ),
+            0 => {
+                let (left, d) = (x - r, 2.0 * r);
+                format!("M{left:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z")
+            }
             1 => turned([x, y], 1.2 * r, 4, 45.0),
             2 => turned([x, y], 1.3 * r, 3, -90.0),
             3 => turned([x, y], 1.3 * r, 4, 0.0),

@@ -53,19 +53,12 @@ impl Size {
         self == Self::Narrow
     }
 
-    /// Returns what stands behind the id of a chart.
-    fn suffix(self) -> &'static str {
+    /// Returns what stands behind the id of a chart, and the class that the style shows in its
+    /// window.
+    fn suffix_and_class(self) -> [&'static str; 2] {
         match self {
-            Self::Wide => "",
-            Self::Narrow => "-narrow",
-        }
-    }
-
-    /// Returns the class that the style shows in its window.
-    fn class(self) -> &'static str {
-        match self {
-            Self::Wide => "for-wide",
-            Self::Narrow => "for-narrow",
+            Self::Wide => ["", "for-wide"],
+            Self::Narrow => ["-narrow", "for-narrow"],
         }
     }
 }

@@ -97,10 +97,7 @@ impl Plane {
 pub fn scatter(chart: &Scatter<'_>, size: Size) -> Option<String> {
     // Scales over all points and lower bounds.
     let shown = |value: f64| value.is_finite() && value > 0.0;
-    let marks = chart
-        .marks
-        .iter()
-        .filter(|mark| shown(mark.x) && shown(mark.y));
+    let marks = (chart.marks.iter()).filter(|mark| shown(mark.x) && shown(mark.y));
     let marks: Vec<&Mark> = marks.collect();
     let bounds = chart.lower_bounds.iter().filter(|bound| shown(bound.y));
     let bounds: Vec<&LowerBound> = bounds.collect();
@@ -164,9 +161,7 @@ fn axes(
     marks: &[&Mark],
     bounds: &[&LowerBound],
 ) -> Option<Plane> {
-    let heights = marks
-        .iter()
-        .flat_map(|mark| std::iter::once(mark.y).chain(mark.y_to));
+    let heights = (marks.iter()).flat_map(|mark| std::iter::once(mark.y).chain(mark.y_to));
     let heights = heights.chain(bounds.iter().map(|bound| bound.y));
     let height = if size.is_narrow() { 300.0 } else { 380.0 };
     let mut plane = Plane {

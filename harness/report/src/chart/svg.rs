@@ -23,7 +23,8 @@ impl Svg {
     /// Returns a chart: its id, unique in the page, its title, and its figures in a sentence.
     pub(super) fn new(size: Size, about: [&str; 3]) -> Self {
         let [id, title, desc] = about.map(escape);
-        let (id, class) = (format!("{id}{}", size.suffix()), size.class());
+        let [suffix, class] = size.suffix_and_class();
+        let id = id + suffix;
         let head = format!(
             "class='chart {class}' role='img' aria-labelledby='{id}-title {id}-desc'>\n\
              <title id='{id}-title'>{title}</title>\n<desc id='{id}-desc'>{desc}</desc>"

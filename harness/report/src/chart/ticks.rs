@@ -80,11 +80,7 @@ pub fn log_ticks(low: f64, high: f64, fits: impl Fn(&[f64]) -> bool) -> LogTicks
 /// Returns the multiples of powers of ten in `low..=high`.
 fn multiples(low: f64, high: f64, factors: &[f64]) -> Vec<f64> {
     let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
-    let of_decade = |decade| {
-        factors
-            .iter()
-            .map(move |factor| factor * 10f64.powi(decade))
-    };
+    let of_decade = |decade| (factors.iter()).map(move |factor| factor * 10f64.powi(decade));
     let ticks = decades.flat_map(of_decade);
     ticks
         .filter(|tick| *tick >= low * 0.999 && *tick <= high * 1.001)

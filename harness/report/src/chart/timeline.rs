@@ -130,9 +130,7 @@ fn legend(svg: &mut Svg, chart: &Timeline<'_>) -> f64 {
     let kinds = chart.kinds.iter().enumerate();
     let kinds = kinds.filter(|(kind, _)| is_used(*kind));
     let names = kinds.map(|(_, (class, name))| (Some(*class), *name));
-    let flag = spans()
-        .any(|span| span.flagged)
-        .then_some((None, chart.flag));
+    let flag = (spans().any(|span| span.flagged)).then_some((None, chart.flag));
     let names: Vec<(Option<&str>, &str)> = names.chain(flag).collect();
     svg.legend([4.0, 4.0], &names, |svg, class, [x, y]| match class {
         Some(class) => svg.key([x, y], 12.0, class),

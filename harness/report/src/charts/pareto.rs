@@ -85,10 +85,9 @@ pub(super) fn time_against_cost(
         );
     }
     if matches!(basis, Basis::Target(_)) && reached < rows.len() {
-        caption.push_str(&format!(
-            " {} rows did not reach the accuracy in every trial, and are left out.",
-            rows.len() - reached
-        ));
+        let others = rows.len() - reached;
+        let words = "rows did not reach the accuracy in every trial, and are left out.";
+        caption.push_str(&format!(" {others} {words}"));
     }
     if rows.iter().any(|row| adds_up_seconds(row, verdicts)) {
         caption.push_str(
@@ -132,7 +131,17 @@ fn observed(labelled: &Labelled<'_>, provenance: Provenance, basis: Basis) -> Op
             mean(Metric::CostPaperUsd).map(|usd| usd / epochs * factor),
         ),
     };
-    Some(Mark {
+    Some(mark(labelled, provenance, [x, y], y_to))
+}
+
+/// Returns a row's point.
+fn mark(
+    labelled: &Labelled<'_>,
+    provenance: Provenance,
+    [x, y]: [f64; 2],
+    y_to: Option<f64>,
+) -> Mark {
+    Mark {
         name: labelled.name.to_owned(),
         system: labelled.system.clone(),
         look: labelled.look,
@@ -140,7 +149,7 @@ fn observed(labelled: &Labelled<'_>, provenance: Provenance, basis: Basis) -> Op
         x,
         y,
         y_to,
-    })
+    }
 }
 
 /// Returns the published point that a row is compared with, where both of its figures
@@ -152,15 +161,8 @@ fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
     let added_up = || published(Metric::TotalSeconds).filter(|_| !runs_at_once(labelled));
     let seconds = published(Metric::SecondsPerEpoch).or_else(added_up);
     let of_trial = published(Metric::CostPaperUsd).map(|usd| usd / row.job.epochs as f64);
-    Some(Mark {
-        name: labelled.name.to_owned(),
-        system: labelled.system.clone(),
-        look: labelled.look,
-        provenance: Provenance::Published,
-        x: seconds?,
-        y: of_trial.or(published(Metric::TotalCostUsd))?,
-        y_to: None,
-    })
+    let at = [seconds?, of_trial.or(published(Metric::TotalCostUsd))?];
+    Some(mark(labelled, Provenance::Published, at, None))
 }
 
 /// Whether a sum of a row's mini-batches is longer than its epoch: some ran at once.
@@ -217,9 +219,7 @@ fn lower_bounds(rows: &[Labelled<'_>]) -> Vec<LowerBound> {
     ];
     let distinguishing: Vec<_> = parts.into_iter().filter(|part| differs(*part)).collect();
     let bound = |(work, y): &(Work<'_>, f64)| {
-        let parts = distinguishing
-            .iter()
-            .map(|part| format!(", {}", part(work)));
+        let parts = (distinguishing.iter()).map(|part| format!(", {}", part(work)));
         let (host, parts, usd) = (work.host(), parts.collect::<String>(), format::usd(*y));
         let name = format!("lower bound on {host}: computing only, no exchange{parts}: {usd}");
         LowerBound { name, y: *y }

@@ -99,28 +99,18 @@ pub(super) fn sweeps(
         Metric::Synchronise => (Metric::Synchronise, "seconds of synchronising per epoch"),
         _ => (Metric::SecondsPerEpoch, "seconds per epoch"),
     };
-    let time = chart(&Sweep {
-        id: "sweep-time",
-        title: format!("Time against {}", field.name),
-        y: format!("{simulated}{name}"),
-        format: format::seconds,
-        value: &|row| row.row.estimate(metric).mean,
+    let sweep = Sweep {
         field,
         series: &series,
         is_simulated,
-    });
-    let cost = chart(&Sweep {
-        id: "sweep-cost",
-        title: format!("Cost against {}", field.name),
-        y: "cost of an epoch with everything billed, USD".to_owned(),
-        format: format::usd,
-        value: &|row| {
-            let usd = row.row.estimate(Metric::CostFullUsd).mean?;
-            Some(usd / row.row.planned.row.job.epochs as f64)
-        },
-        field,
-        series: &series,
-        is_simulated,
+    };
+    let name = format!("{simulated}{name}");
+    let y = Axis::linear(&name, format::seconds);
+    let time = chart(&sweep, "Time", y, |row| row.row.estimate(metric).mean);
+    let y = Axis::linear("cost of an epoch with everything billed, USD", format::usd);
+    let cost = chart(&sweep, "Cost", y, |row| {
+        let usd = row.row.estimate(Metric::CostFullUsd).mean?;
+        Some(usd / row.row.planned.row.job.epochs as f64)
     });
     time.into_iter().chain(cost).collect()
 }
@@ -184,20 +174,23 @@ fn longest(field: &Field, series: &[Series<'_>]) -> usize {
     series.iter().map(values).max().unwrap_or(0)
 }
 
-/// A chart to draw.
+/// What is swept.
 struct Sweep<'a> {
-    id: &'a str,
-    title: String,
-    y: String,
-    format: fn(f64) -> String,
-    value: &'a dyn Fn(&Labelled<'_>) -> Option<f64>,
     field: &'static Field,
     series: &'a [Series<'a>],
     is_simulated: bool,
 }
 
-fn chart(sweep: &Sweep<'_>) -> Option<Chart> {
-    let point = |row: &&Labelled<'_>| Some([(sweep.field.of)(row), (sweep.value)(row)?]);
+/// Draws a value of rows against the field.
+fn chart(
+    sweep: &Sweep<'_>,
+    what: &str,
+    y: Axis<'_>,
+    value: impl Fn(&Labelled<'_>) -> Option<f64>,
+) -> Option<Chart> {
+    let field = sweep.field;
+    let title = format!("{what} against {}", field.name);
+    let point = |row: &&Labelled<'_>| Some([(field.of)(row), value(row)?]);
     let line = |line: &Series<'_>| {
         let first = line.rows.first()?;
         Some(Line {
@@ -220,34 +213,32 @@ fn chart(sweep: &Sweep<'_>) -> Option<Chart> {
     let is_far = |axis: usize| {
         let points = all.iter().flat_map(|line| &line.points);
         let values = points.map(|point| point[axis]);
-        let [low, high] = [
-            values.clone().fold(f64::INFINITY, f64::min),
-            values.fold(0.0, f64::max),
-        ];
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(0.0, f64::max);
         low > 0.0 && high / low > FAR
     };
     let caption = caption(&crossings);
     let drawn = Lines {
-        id: sweep.id,
-        label: &sweep.title,
+        id: &format!("sweep-{}", what.to_lowercase()),
+        label: &title,
         x: Axis {
             log: is_far(0),
-            ..Axis::linear(sweep.field.name, sweep.field.format)
+            ..Axis::linear(field.name, field.format)
         },
         y: Axis {
             log: is_far(1),
-            ..Axis::linear(&sweep.y, sweep.format)
+            ..y
         },
         lines: all,
         target: None,
         crossings,
     };
-    let chart = drawn.chart(&sweep.title, caption)?;
+    let chart = drawn.chart(&title, caption)?;
     // The finding is the title; seconds of this machine find none.
     match drawn.crossings.as_slice() {
         [one] if sweep.is_simulated => {
             let crossing = one.title.replace(" at about ", " cross at about ");
-            let title = format!("{}: {crossing}", sweep.title);
+            let title = format!("{title}: {crossing}");
             Some(Chart { title, ..chart })
         }
         _ => Some(chart),
@@ -280,10 +271,8 @@ fn caption(crossings: &[Crossing]) -> String {
     let mut caption = "One line per system; every point is a row of the table.".to_owned();
     if !crossings.is_empty() {
         let places: Vec<&str> = crossings.iter().map(|one| one.title.as_str()).collect();
-        caption.push_str(&format!(
-            " Rings mark where two systems change their order, between two rows: {}.",
-            places.join("; ")
-        ));
+        let rings = "Rings mark where two systems change their order, between two rows";
+        caption.push_str(&format!(" {rings}: {}.", places.join("; ")));
     }
     caption
 }

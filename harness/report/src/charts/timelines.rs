@@ -113,6 +113,11 @@ impl Window {
         (to > from).then_some(window)
     }
 
+    /// Returns whether one of the calls begins before its end.
+    fn reaches(&self, calls: &[Call<'_>]) -> bool {
+        calls.iter().any(|call| call.began_s() < self.to)
+    }
+
     fn seconds(&self, at_s: f64) -> f64 {
         (at_s.min(self.to) - self.from).max(0.0)
     }
@@ -123,8 +128,11 @@ impl Window {
 fn shown<'a, 'w>(workers: &'w [Worker<'a>], window: &Window) -> &'w [Worker<'a>] {
     let mut lanes = 0;
     let fits = workers.iter().take_while(|worker| {
-        let is_used = |lane: &&Vec<Call<'_>>| lane.iter().any(|call| call.began_s() < window.to);
-        lanes += worker.lanes.iter().filter(is_used).count();
+        lanes += worker
+            .lanes
+            .iter()
+            .filter(|lane| window.reaches(lane))
+            .count();
         lanes <= MOST_LANES
     });
     let count = fits.count().max(1).min(workers.len());
@@ -144,10 +152,7 @@ fn lanes(worker: &Worker<'_>, window: &Window, coordinators: &[&str]) -> Vec<Lan
             spans: calls.map(|call| span(call, window)).collect(),
         }
     };
-    let used = worker.lanes.iter().filter(|calls| {
-        let mut calls = calls.iter();
-        calls.any(|call| call.began_s() < window.to)
-    });
+    let used = worker.lanes.iter().filter(|lane| window.reaches(lane));
     used.take(MOST_LANES).map(inside).collect()
 }
 
@@ -195,13 +200,10 @@ fn title(call: &Call<'_>) -> String {
         (true, None) => "started anew".into(),
         (false, _) => "warm".into(),
     };
-    format!(
-        "{}, {}{batch}: {}, {start}, billed {}",
-        invocation.function,
-        call.worker(),
-        format::seconds(invocation.duration_ms / 1e3),
-        format::seconds(invocation.billed_ms as f64 / 1e3)
-    )
+    let (function, worker) = (&invocation.function, call.worker());
+    let [ran, billed] = [invocation.duration_ms, invocation.billed_ms as f64];
+    let [ran, billed] = [ran, billed].map(|ms| format::seconds(ms / 1e3));
+    format!("{function}, {worker}{batch}: {ran}, {start}, billed {billed}")
 }
 
 fn caption(
