@@ -16,6 +16,10 @@ pub use super::summary::Answer;
 /// Settings that are named one by one; more are counted.
 const NAMED: usize = 3;
 
+/// Why rows that guess are not ranked.
+const GUESSED: &str = "What was trained in this simulation is hardly better than guessing: none is \
+                       called fastest or cheapest.";
+
 impl Answer {
     /// Returns the answer of a run's rows and verdicts.
     pub(super) fn of(
@@ -47,11 +51,7 @@ impl Answer {
         }
         let settings = settings(rows, &names, target);
         if settings.is_empty() && target.is_none() && rows.iter().any(guesses) {
-            return ranks_nothing(
-                "What was trained in this simulation is hardly better than guessing: none is called \
-                 fastest or cheapest."
-                    .into(),
-            );
+            return ranks_nothing(GUESSED.into());
         }
         let origin = if simulated { " (simulated)" } else { "" };
         Self {
@@ -143,11 +143,8 @@ fn fastest(settings: &[Setting], origin: &str) -> String {
                 Some(format!("{}: {} ({seconds}){tie}", setting.name, best.name))
             });
             let each: Vec<String> = each.collect();
-            format!(
-                "Fastest {}{origin}: {}.",
-                several[0].basis(),
-                each.join("; ")
-            )
+            let (what, each) = (several[0].basis(), each.join("; "));
+            format!("Fastest {what}{origin}: {each}.")
         }
         (several, _) => format!(
             "{} settings that differ in their work{origin}: the charts and the table show each, \

@@ -156,10 +156,7 @@ impl<'a> Census<'a> {
         let statements: Vec<(&str, Told)> = statements.collect();
         // A figure that follows from another is not counted.
         let is_counted = |one: &Observation<'_>| one.verdict.kind == ClaimKind::Published;
-        let figures = self
-            .figures
-            .iter()
-            .filter(|(_, all)| all.iter().any(is_counted));
+        let figures = (self.figures.iter()).filter(|(_, all)| all.iter().any(is_counted));
         let figures: Vec<VerdictKind> = figures.map(|(cell, _)| self.figure(cell)).collect();
         let words: Vec<VerdictKind> = statements.iter().map(|(_, told)| told.word).collect();
         let counted = [
@@ -180,10 +177,8 @@ impl<'a> Census<'a> {
             let mut own: Vec<&(&str, Told)> = own.collect();
             // "agrees" before "rather agrees", then the statement of more instances.
             own.sort_by_key(|(_, told)| {
-                let is_weak = matches!(
-                    told.word,
-                    VerdictKind::RatherAgrees | VerdictKind::RatherDiffers
-                );
+                use VerdictKind::{RatherAgrees, RatherDiffers};
+                let is_weak = matches!(told.word, RatherAgrees | RatherDiffers);
                 (is_weak, std::cmp::Reverse(told.instances))
             });
             let named: Vec<String> = own.iter().map(|(id, _)| self.says(id)).collect();
@@ -218,11 +213,10 @@ fn subject(verdict: &Verdict) -> &str {
 
 /// Returns the word on several observations of one thing.
 fn word<'a>(observations: impl Iterator<Item = &'a Observation<'a>>) -> VerdictKind {
-    let words = observations.map(
-        |Observation {
-             standing, verdict, ..
-         }| { (*standing, verdict.verdict, standing::withholds(verdict)) },
-    );
+    let words = observations.map(|one| {
+        let withholds = standing::withholds(one.verdict);
+        (one.standing, one.verdict.verdict, withholds)
+    });
     standing::combined(&words.collect::<Vec<_>>())
 }
 

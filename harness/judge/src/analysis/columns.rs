@@ -58,10 +58,8 @@ impl Columns {
             }
             Host::Instance => {
                 let epoch = seconds * batches;
-                (
-                    None,
-                    cost::instance_usd(epoch, usage.instance_type, prices)?,
-                )
+                let usd = cost::instance_usd(epoch, usage.instance_type, prices)?;
+                (None, usd)
             }
         };
         Ok(Self {

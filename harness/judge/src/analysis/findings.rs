@@ -150,9 +150,7 @@ fn range(values: &[f64]) -> Option<[f64; 2]> {
 
 /// Returns what the checks are about, with how many of them hold; nothing without any.
 fn checks(verdicts: &[Verdict]) -> String {
-    let checks = verdicts
-        .iter()
-        .filter(|verdict| verdict.kind == ClaimKind::Check);
+    let checks = (verdicts.iter()).filter(|verdict| verdict.kind == ClaimKind::Check);
     let checks: Vec<&Verdict> = checks.collect();
     let part = |is_of: &dyn Fn(Option<Metric>) -> bool, what: &str| {
         let of = checks.iter().filter(|check| is_of(check.metric));

@@ -57,9 +57,7 @@ pub fn headline(analysis: &Analysis, claims: &[Claim], platform: &str) -> String
     if all > NAMED {
         return NAME.to_owned();
     }
-    let each = findings
-        .iter()
-        .map(|(setting, finding)| format!("{}: {finding}", setting.name));
+    let each = (findings.iter()).map(|(setting, finding)| format!("{}: {finding}", setting.name));
     format!("{} {basis}", each.collect::<Vec<_>>().join("; "))
 }
 

@@ -35,8 +35,9 @@ pub(super) fn decide(lead: Estimate) -> (VerdictKind, String) {
         let reason = format!("a lead of {mean:.0} images in one trial, without an interval");
         return (VerdictKind::Open, reason);
     };
+    let interval = format!("95 % interval {low:.1} to {high:.1}");
     let found = format!(
-        "a lead of {mean:.1} test images, 95 % interval {low:.1} to {high:.1}, {} trials",
+        "a lead of {mean:.1} test images, {interval}, {} trials",
         lead.n
     );
     if mean > LEAST_IMAGES && low > 0.0 {

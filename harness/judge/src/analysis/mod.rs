@@ -330,13 +330,8 @@ fn row_summary(
     let failed_trials = row.trials.len() - row.succeeded().count();
     let is_expected = ends_as_expected(&plan.id, verdicts);
     let throttles = row.trials.iter().filter_map(|trial| trial.trial.throttles);
-    let diverged = row
-        .trials
-        .iter()
-        .filter(|trial| trial.trial.diverged.is_some());
-    let own_verdicts = verdicts
-        .iter()
-        .filter(|verdict| verdict.row.as_ref() == Some(&plan.id));
+    let diverged = (row.trials.iter()).filter(|trial| trial.trial.diverged.is_some());
+    let own_verdicts = (verdicts.iter()).filter(|verdict| verdict.row.as_ref() == Some(&plan.id));
     RowSummary {
         // What the row is.
         id: plan.id.clone(),

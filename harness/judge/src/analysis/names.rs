@@ -61,10 +61,7 @@ pub fn names(rows: &[RowSummary]) -> Vec<String> {
     });
     let named: Vec<Named<'_>> = named.collect();
     let mut names = distinguished(&named);
-    let on_cpu = names
-        .iter_mut()
-        .zip(rows)
-        .filter(|(_, row)| row.cpu_for_gpu);
+    let on_cpu = (names.iter_mut().zip(rows)).filter(|(_, row)| row.cpu_for_gpu);
     on_cpu.for_each(|(name, _)| name.push_str(ON_CPU));
     names
 }
@@ -87,10 +84,7 @@ pub fn distinguished(rows: &[Named<'_>]) -> Vec<String> {
         if values.windows(2).all(|pair| pair[0] == pair[1]) {
             continue;
         }
-        let valued = names
-            .iter_mut()
-            .zip(values)
-            .filter(|(_, value)| !value.is_empty());
+        let valued = (names.iter_mut().zip(values)).filter(|(_, value)| !value.is_empty());
         valued.for_each(|(name, value)| name.push_str(&format!(" · {value}")));
     }
     if !unique(&names) {

@@ -260,10 +260,7 @@ fn judged(run: &AnalysedRun, item: &Item, is_whole: bool) -> Vec<JudgedClaim> {
 }
 
 fn absent(item: &Item) -> Vec<JudgedClaim> {
-    let why = item
-        .why
-        .as_ref()
-        .map_or(String::new(), |why| format!(": {why}"));
+    let why = (item.why.as_ref()).map_or(String::new(), |why| format!(": {why}"));
     let reason = format!("{}{why}", item.state.as_str());
     let not_run = |claim: &Claim| JudgedClaim {
         how: How::NotRun,

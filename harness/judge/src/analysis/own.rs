@@ -71,7 +71,7 @@ impl Judge<'_> {
             Ok(over) => over,
             Err(error) => return vec![not_run(claim, &error.problem)],
         };
-        let row = |id: &str| self.rows.iter().find(|row| row.planned.row.id == id);
+        let row = |id: &str| self.row(id);
         // Its places in each trial.
         let trials = self.rows.iter().flat_map(|row| &row.trials);
         let numbers: BTreeSet<usize> = trials.map(|trial| trial.trial.id.trial).collect();
@@ -183,11 +183,7 @@ impl Judge<'_> {
             }
         };
         let drawn = self.agreement(judged).and_then(Result::ok).map(|_| {
-            let ratios = judged
-                .draws
-                .iter()
-                .flatten()
-                .filter_map(|(_, ratio)| *ratio);
+            let ratios = (judged.draws.iter().flatten()).filter_map(|(_, ratio)| *ratio);
             ratios.map(of_ratio).collect::<Vec<f64>>()
         });
         if let Some(drawn) = &drawn {
@@ -195,14 +191,8 @@ impl Judge<'_> {
         }
         let is_percentage = in_points || told.unit == "%";
         let of_trials = told.observed.half_width().zip(told.observed.mean);
-        let of_trials = of_trials.map(|(half, mean)| {
-            let deviation = half / 1.96;
-            if is_percentage {
-                deviation
-            } else {
-                deviation / mean
-            }
-        });
+        let unit = |mean: f64| if is_percentage { 1.0 } else { mean };
+        let of_trials = of_trials.map(|(half, mean)| half / 1.96 / unit(mean));
         let spread = match &drawn {
             Some(drawn) => evidence::spread(drawn, is_percentage),
             None => of_trials,
@@ -227,8 +217,8 @@ impl Judge<'_> {
             let is_lacking = row.observe_figure(*figure).mean.is_none();
             is_lacking.then_some((row, *figure))
         };
-        let (row, (metric, target)) = reads.iter().find_map(lacks)?;
-        Some(self.missing(Some(metric), target, row))
+        let (row, figure) = reads.iter().find_map(lacks)?;
+        Some(self.missing(figure, row))
     }
 
     /// Returns the draws in which a ranking holds; none where it is not judged over draws.

@@ -45,9 +45,7 @@ impl RecordComparison {
             for claim in item.claims.iter().filter(of_paper) {
                 let verdict = &claim.verdict;
                 let Some(recorded) = verdict.expect else {
-                    comparison
-                        .new
-                        .push(format!("{}: {}", item.id, verdict.claim));
+                    (comparison.new).push(format!("{}: {}", item.id, verdict.claim));
                     continue;
                 };
                 comparison.compared += 1;
@@ -88,11 +86,8 @@ impl RecordComparison {
     /// Returns a line for each claim that differs or was lost, and one for each item with new ones.
     pub fn lines(&self) -> Vec<String> {
         let different = self.different.iter().map(|line| {
-            let (item, claim) = (&line.item, &line.claim);
-            format!(
-                "{item}: {claim}: {} recorded, {} now",
-                line.recorded, line.now
-            )
+            let words = format!("{} recorded, {} now", line.recorded, line.now);
+            format!("{}: {}: {words}", line.item, line.claim)
         });
         let mut items: BTreeMap<&str, usize> = BTreeMap::new();
         for line in &self.new {

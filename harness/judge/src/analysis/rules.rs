@@ -163,9 +163,7 @@ fn basis(claim: &Claim, claims: &[Claim], figures: &[Figure], at: &Circumstances
         })
     };
     // The claim's own cell, and those that it follows from.
-    let bases = claims
-        .iter()
-        .filter(|other| claim.of.contains(&other.claim));
+    let bases = (claims.iter()).filter(|other| claim.of.contains(&other.claim));
     let cells = std::iter::once(claim).chain(bases);
     let cells = cells.filter_map(|claim| Some(claim.printed.as_ref()?.cell.to_string()));
     let cells: Vec<String> = cells.collect();

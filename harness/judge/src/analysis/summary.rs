@@ -130,10 +130,10 @@ pub struct RowSummary {
     pub replicas_identical: Option<bool>,
     /// Whether it stands for a GPU and was computed on a CPU: its seconds and dollars are
     /// not a GPU's.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cpu_for_gpu: bool,
     /// Whether `cost_full_usd` holds the minimum charge of an instance, 60 s.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub instance_minimum: bool,
     /// The verdicts on this row.
     pub verdicts: Vec<Verdict>,
@@ -173,11 +173,6 @@ impl Excluded {
             why,
         })
     }
-}
-
-/// Whether a flag is its default, which is not written.
-fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 /// Whether a count is its default, which is not written.

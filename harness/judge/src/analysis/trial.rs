@@ -290,15 +290,11 @@ fn epochs(steps: &[StepRecord], trial: &TrialRow) -> Vec<EpochAnalysis> {
     let analysed = |(epoch, steps): (usize, Vec<&StepRecord>)| {
         let starts = steps.iter().map(|step| step.started_s);
         let ends = steps.iter().map(|step| step.ended_s());
-        let losses = steps
-            .iter()
-            .filter_map(|step| Some((step.loss?, step.alike)));
+        let losses = (steps.iter()).filter_map(|step| Some((step.loss?, step.alike)));
         let evaluation = evaluations.get(&epoch);
         let test_loss = evaluation.map(|row| row.evaluation.loss);
         // Steps whose loss was not finite have none: the others' mean is that of no epoch.
-        let mut trained = steps
-            .iter()
-            .filter(|step| training.contains(&*step.function));
+        let mut trained = (steps.iter()).filter(|step| training.contains(&*step.function));
         let diverged = trial.diverged.is_some_and(|first| epoch >= first)
             && trained.any(|step| step.loss.is_none());
         EpochAnalysis {

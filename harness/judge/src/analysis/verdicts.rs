@@ -149,25 +149,24 @@ impl Judge<'_> {
     /// Returns why a row does not have a figure.
     pub(super) fn missing(
         &self,
-        metric: Option<Metric>,
-        target: Option<f64>,
+        (metric, target): agreement::Figure,
         row: &RowAnalysis,
     ) -> (VerdictKind, String) {
         let trains = self.simulation().is_none_or(|record| record.real_compute);
-        let is_learned = metric.is_some_and(Metric::is_learned);
+        let is_learned = metric.is_learned();
         let reason = match (row.trials.len(), row.succeeded().count(), target) {
             (0, ..) => "no trial of this row was run".into(),
             (run, 0, _) => format!("{run} of {run} trials of this row failed"),
-            _ if is_learned && !trains => {
-                "nothing was trained: only sizes were simulated (`real_compute: true` trains)"
-                    .into()
-            }
+            _ if is_learned && !trains => NOTHING_TRAINED.into(),
             (.., Some(target)) => return not_reached(row, target),
             _ => "the figure was not recorded".into(),
         };
         (VerdictKind::NotRun, reason)
     }
 }
+
+const NOTHING_TRAINED: &str =
+    "nothing was trained: only sizes were simulated (`real_compute: true` trains)";
 
 /// Returns the verdict on a trial that ends before it is accurate enough: it
 /// takes longer, not how long.

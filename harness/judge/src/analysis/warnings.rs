@@ -126,8 +126,7 @@ fn of_run(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<St
         None => {}
     }
     if simulation.is_none() {
-        let odd = variation::of(rows, order);
-        warnings.extend(odd.iter().map(ToString::to_string));
+        warnings.extend(variation::of(rows, order));
     }
     // Prices.
     warnings.extend(stale_prices(run));

@@ -188,11 +188,8 @@ impl Finding {
 
 /// Returns the values of the free keys; without one, the first cell that was read.
 fn row(instance: &Instance) -> String {
-    let values: Vec<&str> = instance
-        .at
-        .iter()
-        .map(|(_, value)| value.as_str())
-        .collect();
+    let values = (instance.at.iter()).map(|(_, value)| value.as_str());
+    let values: Vec<&str> = values.collect();
     if !values.is_empty() {
         return values.join(", ");
     }

@@ -51,16 +51,15 @@ pub(super) fn guard(
 fn timed(runs: [&RunDirectory; 2]) -> Option<String> {
     let [before, after] = runs.map(RunDirectory::manifest);
     if before.platform != after.platform {
+        let [one, other] = [before, after].map(|manifest| described(&manifest.platform));
         return Some(format!(
-            "the first run is {}, the second {}: such times are never compared",
-            described(&before.platform),
-            described(&after.platform)
+            "the first run is {one}, the second {other}: such times are never compared"
         ));
     }
-    if before.epochcost.profile != after.epochcost.profile {
+    let [one, other] = [before, after].map(|manifest| &manifest.epochcost.profile);
+    if one != other {
         return Some(format!(
-            "the first run's build is {}, the second's {}",
-            before.epochcost.profile, after.epochcost.profile
+            "the first run's build is {one}, the second's {other}"
         ));
     }
     match (&before.simulation, &after.simulation) {
@@ -85,10 +84,10 @@ fn is_this_machine(platform: &str) -> bool {
 
 /// Returns why two simulations do not stand on the same machine.
 fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<String> {
-    if before.profile != after.profile {
+    let (one, other) = (&before.profile, &after.profile);
+    if one != other {
         return Some(format!(
-            "the first run stands on the profile {}, the second on {}",
-            before.profile, after.profile
+            "the first run stands on the profile {one}, the second on {other}"
         ));
     }
     let is_kept = |constant: &ConstantRecord| {
@@ -96,10 +95,7 @@ fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<Stri
         let same = others.find(|other| other.path == constant.path);
         same.is_some_and(|other| other.value == constant.value)
     };
-    let changed = before
-        .constants
-        .iter()
-        .filter(|constant| !is_kept(constant));
+    let changed = (before.constants.iter()).filter(|constant| !is_kept(constant));
     let changed: Vec<&str> = changed.map(|constant| &*constant.path).collect();
     if !changed.is_empty() {
         return Some(format!("constants differ: {}", changed.join(", ")));
@@ -182,10 +178,10 @@ fn notes(runs: [&RunDirectory; 2]) -> Vec<String> {
     if before.epochcost.sha256 != after.epochcost.sha256 {
         notes.push("the harness is another binary".to_owned());
     }
-    if before.services != after.services {
+    let (one, other) = (&before.services, &after.services);
+    if one != other {
         notes.push(format!(
-            "the first ran on {} services, the second on {} ones",
-            before.services, after.services
+            "the first ran on {one} services, the second on {other} ones"
         ));
     } else if runs[0].machine().servers != runs[1].machine().servers {
         notes.push("the servers are of other versions or settings".to_owned());
