@@ -42,12 +42,28 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         Some(record) => format!("{}, profile {}", manifest.platform, record.profile),
         None => {
             let servers = servers(&machine.servers);
-            format!(
-                "{}, {} services{servers}",
-                manifest.platform, manifest.services
-            )
+            let (platform, services) = (&manifest.platform, &manifest.services);
+            format!("{platform}, {services} services{servers}")
         }
     };
+    let build = [
+        &*program.version,
+        &program.profile,
+        known(&program.toolchain),
+    ]
+    .join(", ");
+    let worker = match (&manifest.worker_sha256, &manifest.simulation) {
+        (None, Some(_)) => "no worker was started",
+        (hash, _) => known(hash),
+    };
+    let quota = machine.cpu_quota;
+    let quota = quota.map_or(String::new(), |cpus| format!(" in a container of {cpus}"));
+    let memory = machine.memory_bytes.map(|bytes| bytes as f64);
+    let memory = format::or_unknown(memory, format::bytes);
+    let (cpu, cores) = (known(&machine.cpu), machine.cores);
+    let hardware = format!("{cpu}, {cores} CPUs{quota}, {memory} memory");
+    let load = format::or_unknown(machine.load_average, format::number);
+    let system = format!("Linux {}, load {load} at the start", known(&machine.kernel));
     // Facts in the order in which they are shown.
     let fact = Fact::new;
     vec![
@@ -57,21 +73,9 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         fact("platform", platform),
         fact(
             "epochcost",
-            format!(
-                "{}, {}, {}, sha256 {}",
-                program.version,
-                program.profile,
-                known(&program.toolchain),
-                known(&program.sha256)
-            ),
+            format!("{build}, sha256 {}", known(&program.sha256)),
         ),
-        fact(
-            "worker sha256",
-            match (&manifest.worker_sha256, &manifest.simulation) {
-                (None, Some(_)) => "no worker was started".into(),
-                (hash, _) => known(hash).to_owned(),
-            },
-        ),
+        fact("worker sha256", worker.to_owned()),
         fact("git", git),
         fact("seeds", seeds.join(", ")),
         fact(
@@ -82,23 +86,7 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
                 datasets.collect::<Vec<_>>().join("; ")
             },
         ),
-        fact(
-            "machine",
-            format!(
-                "{}, {} CPUs{}, {} memory, Linux {}, load {} at the start",
-                known(&machine.cpu),
-                machine.cores,
-                machine.cpu_quota.map_or(String::new(), |cpus| {
-                    format!(" in a container of {cpus}")
-                }),
-                format::or_unknown(
-                    machine.memory_bytes.map(|bytes| bytes as f64),
-                    format::bytes
-                ),
-                known(&machine.kernel),
-                format::or_unknown(machine.load_average, format::number)
-            ),
-        ),
+        fact("machine", format!("{hardware}, {system}")),
         fact(
             "limits of functions",
             match manifest.simulation {

@@ -131,9 +131,8 @@ fn cell_of(
     let reading = |one: &Observation<'_>| {
         let table = one.verdict.claim.split(['.', '[']).next();
         let table = table.filter(|_| claims.len() > 1);
-        table.map_or(String::new(), |table| {
-            format!(", as {}", table.replace('_', " "))
-        })
+        let table = table.map(|table| format!(", as {}", table.replace('_', " ")));
+        table.unwrap_or_default()
     };
     let links = sorted.iter().filter_map(|one| {
         let predicted = predictions::of(paper, one.item, &one.verdict.claim);

@@ -83,21 +83,19 @@ impl Overview {
     pub fn misses(&self) -> Vec<String> {
         let ended = self.items.iter().filter(|item| item.run.is_some());
         let profiles: BTreeSet<&str> = ended.filter_map(|item| item.profile.as_deref()).collect();
-        let profiles = profiles.into_iter();
-        profiles
-            .map(|profile| misses::sentence(profile, None))
-            .collect()
+        let sentence = |profile| misses::sentence(profile, None);
+        profiles.into_iter().map(sentence).collect()
     }
 
     /// Brings a reproduction and its runs together; `runs` has one for each
     /// item, in order, or none where the item has no run.
     pub fn new(reproduction: &Reproduction, runs: &[Option<AnalysedRun>]) -> Self {
-        let items: Vec<ItemOverview> = (reproduction.items.iter().zip(runs))
-            .map(|(item, run)| ItemOverview::new(item, run.as_ref()))
-            .collect();
-        Self {
+        let items = reproduction.items.iter().zip(runs);
+        let items = items.map(|(item, run)| ItemOverview::new(item, run.as_ref()));
+        let items: Vec<ItemOverview> = items.collect();
+        let mut overview = Self {
             schema_version: OVERVIEW_VERSION,
-            exit_code: exit_status(asked(&items, &reproduction.asked)) as u8,
+            exit_code: 0,
             asked: reproduction.asked.clone(),
             quick: reproduction.quick,
             platform: reproduction.platform.clone(),
@@ -106,13 +104,19 @@ impl Overview {
             counts: counts(items.iter().flat_map(|item| &item.claims)),
             record: RecordComparison::of(&items),
             items,
-        }
+        };
+        overview.exit_code = overview.exit_status() as u8;
+        overview
     }
 
     /// Returns the items that the command asked for: all, if it named none. The
     /// others are as they were recorded before.
     pub fn asked_for(&self) -> Vec<&ItemOverview> {
-        asked(&self.items, &self.asked)
+        let is_asked = |item: &&ItemOverview| {
+            let mut names = self.asked.iter();
+            self.asked.is_empty() || names.any(|name| is_named(name, &item.id))
+        };
+        self.items.iter().filter(is_asked).collect()
     }
 
     /// Returns how a reproduction with these results ends, by the items that were
@@ -121,19 +125,29 @@ impl Overview {
     /// if nothing at all could be run here, [`Exit::Failed`] if an item or a
     /// trial failed or a verdict is not as expected.
     pub fn exit_status(&self) -> Exit {
-        exit_status(self.asked_for())
+        let items = self.asked_for();
+        let is = |state: ItemState| move |item: &&ItemOverview| item.state == state;
+        let has_failed = |item: &&ItemOverview| {
+            let is_lost = item.is_told() && !item.lost.is_empty();
+            let is_wrong = item.failed_trials > 0 || item.counts.unexpected > 0;
+            item.state == ItemState::Failed || is_wrong || is_lost
+        };
+        if items.iter().any(is(ItemState::Incomplete))
+            || items.iter().any(is(ItemState::NotReached))
+        {
+            Exit::Interrupted
+        } else if items.iter().any(has_failed) {
+            Exit::Failed
+        } else if !items.iter().any(is(ItemState::Done)) {
+            Exit::Lacks
+        } else {
+            Exit::Done
+        }
     }
 }
 
 fn counts<'a>(claims: impl Iterator<Item = &'a JudgedClaim>) -> Counts {
     Counts::of(claims.map(|claim| (&claim.verdict, claim.unexpected)))
-}
-
-fn asked<'a>(items: &'a [ItemOverview], names: &[String]) -> Vec<&'a ItemOverview> {
-    let is_asked = |item: &&ItemOverview| {
-        names.is_empty() || names.iter().any(|name| is_named(name, &item.id))
-    };
-    items.iter().filter(is_asked).collect()
 }
 
 /// Returns whether `name` is an item's id, the item that it is a form of, or the paper that it begins
@@ -160,24 +174,6 @@ fn answer_of(items: &[ItemOverview]) -> Answer {
         answer.conclusions = conclusions::WITHOUT_PAPER.to_owned();
     }
     answer
-}
-
-fn exit_status(items: Vec<&ItemOverview>) -> Exit {
-    let is = |state: ItemState| move |item: &&ItemOverview| item.state == state;
-    let has_failed = |item: &&ItemOverview| {
-        let is_lost = item.is_told() && !item.lost.is_empty();
-        let is_wrong = item.failed_trials > 0 || item.counts.unexpected > 0;
-        item.state == ItemState::Failed || is_wrong || is_lost
-    };
-    if items.iter().any(is(ItemState::Incomplete)) || items.iter().any(is(ItemState::NotReached)) {
-        Exit::Interrupted
-    } else if items.iter().any(has_failed) {
-        Exit::Failed
-    } else if !items.iter().any(is(ItemState::Done)) {
-        Exit::Lacks
-    } else {
-        Exit::Done
-    }
 }
 
 impl ItemOverview {

@@ -95,10 +95,7 @@ pub(super) fn sweeps(
     }
     let is_simulated = provenance == Provenance::Simulated;
     let simulated = if is_simulated { "simulated " } else { "" };
-    let (metric, name) = match claimed(claims) {
-        Metric::Synchronise => (Metric::Synchronise, "seconds of synchronising per epoch"),
-        _ => (Metric::SecondsPerEpoch, "seconds per epoch"),
-    };
+    let (metric, name) = claimed(claims);
     let sweep = Sweep {
         field,
         series: &series,
@@ -115,16 +112,16 @@ pub(super) fn sweeps(
     time.into_iter().chain(cost).collect()
 }
 
-/// Returns the metric of time that most claims compare rows by.
-fn claimed(claims: &[Claim]) -> Metric {
+/// Returns the metric of time that most claims compare rows by, and its name.
+fn claimed(claims: &[Claim]) -> (Metric, &'static str) {
     let of = |metric: Metric| {
         let is_it = |claim: &&Claim| claim.formula.is_some() && claim.metric == Some(metric);
         claims.iter().filter(is_it).count()
     };
     if of(Metric::Synchronise) > of(Metric::SecondsPerEpoch) {
-        Metric::Synchronise
+        (Metric::Synchronise, "seconds of synchronising per epoch")
     } else {
-        Metric::SecondsPerEpoch
+        (Metric::SecondsPerEpoch, "seconds per epoch")
     }
 }
 
