@@ -94,7 +94,11 @@ impl RowChecker<'_> {
             _ => None,
         };
         let remedy = "change this row's settings or fields, or leave the system out";
-        Err(self.error(field.map_or("system", String::as_str), error.to_string(), remedy))
+        Err(self.error(
+            field.map_or("system", String::as_str),
+            error.to_string(),
+            remedy,
+        ))
     }
 
     /// Refuses a system whose workers connect to each other where they cannot.

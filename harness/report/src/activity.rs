@@ -24,10 +24,15 @@ pub(super) struct Call<'a> {
     pub steps: Vec<&'a StepRecord>,
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
     /// Returns its name: its rank, or those for which it stands.
     pub(super) fn name(&self) -> String {
         name(self.rank, self.alike)
+    }
+
+    /// Returns the calls of all lanes.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
+        self.lanes.iter().flatten()
     }
 }
 
@@ -35,10 +40,10 @@ impl Worker<'_> {
 fn name(rank: usize, alike: u64) -> String {
     match alike {
         1 => format!("worker {rank}"),
-        _ => format!(
-            "workers {} to {rank}",
-            (rank as u64 + 1).saturating_sub(alike)
-        ),
+        _ => {
+            let first = (rank as u64 + 1).saturating_sub(alike);
+            format!("workers {first} to {rank}")
+        }
     }
 }
 
@@ -67,13 +72,11 @@ pub(super) fn workers<'a>(
     invocations: &'a [Invocation],
     steps: &'a [StepRecord],
 ) -> (Vec<Worker<'a>>, usize) {
-    let mut calls: Vec<Call<'a>> = invocations
-        .iter()
-        .map(|invocation| Call {
-            invocation,
-            steps: Vec::new(),
-        })
-        .collect();
+    let call = |invocation| Call {
+        invocation,
+        steps: Vec::new(),
+    };
+    let mut calls: Vec<Call<'a>> = invocations.iter().map(call).collect();
     calls.sort_by(|a, b| {
         let start = a.invocation.started_s.total_cmp(&b.invocation.started_s);
         start.then_with(|| a.invocation.request_id.cmp(&b.invocation.request_id))
@@ -101,11 +104,8 @@ fn assign<'a>(calls: &mut [Call<'a>], steps: &'a [StepRecord]) -> usize {
     let mut places: BTreeMap<Key<'_>, Vec<usize>> = BTreeMap::new();
     for (place, call) in calls.iter().enumerate() {
         let invocation = call.invocation;
-        let key = (
-            invocation.function.as_str(),
-            invocation.rank,
-            invocation.batch,
-        );
+        let function = invocation.function.as_str();
+        let key = (function, invocation.rank, invocation.batch);
         places.entry(key).or_default().push(place);
     }
     let mut orphans = 0;
@@ -119,9 +119,8 @@ fn assign<'a>(calls: &mut [Call<'a>], steps: &'a [StepRecord]) -> usize {
         let place = places[places.partition_point(began).saturating_sub(1)];
         calls[place].steps.push(step);
     }
-    for call in calls {
-        call.steps
-            .sort_by(|a, b| a.started_s.total_cmp(&b.started_s));
+    for Call { steps, .. } in calls {
+        steps.sort_by(|a, b| a.started_s.total_cmp(&b.started_s));
     }
     orphans
 }

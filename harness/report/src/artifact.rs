@@ -28,10 +28,13 @@ pub struct Appendix {
 const PACKAGES: &str =
     "% Needs \\usepackage[T1]{fontenc} and \\usepackage{array,booktabs,longtable}.\n\n";
 
+/// The text, in blocks with an empty line between them.
+const TEXT: &str = include_str!("../../../templates/appendix.txt");
+
 /// A part of the appendix.
 enum Part {
-    Section(&'static str),
-    Subsection(&'static str),
+    Section(String),
+    Subsection(String),
     Text(String),
     Code(String),
     Table(Table),
@@ -43,11 +46,10 @@ pub fn appendix(record: &Overview, papers: &[String]) -> Appendix {
     let items: Vec<&ItemOverview> = record.items.iter().filter(is_asked).collect();
     let claims = claims(&items);
     let parts = parts(&items, &claims, &record.items);
+    let latex: String = parts.iter().map(latex).collect();
     Appendix {
         markdown: parts.iter().map(markdown).collect(),
-        latex: std::iter::once(PACKAGES.to_owned())
-            .chain(parts.iter().map(latex))
-            .collect(),
+        latex: format!("{PACKAGES}{latex}"),
         claims: claims.len(),
     }
 }
@@ -60,15 +62,14 @@ struct MajorClaim<'a> {
 
 /// Returns the conclusions of the papers, each once.
 fn claims<'a>(items: &[&'a ItemOverview]) -> Vec<MajorClaim<'a>> {
-    let mut known: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut known = BTreeSet::new();
     let mut claims = Vec::new();
     for (place, item) in items.iter().enumerate() {
         for claim in &item.claims {
             let verdict = &claim.verdict;
             let is_statement = verdict.kind == ClaimKind::Published && !verdict.is_on_figure();
             let is_tested = claim.how != How::NotRun;
-            if is_statement && is_tested && known.insert((item.id.as_str(), verdict.claim.as_str()))
-            {
+            if is_statement && is_tested && known.insert((&item.id, &verdict.claim)) {
                 claims.push(MajorClaim { item: place, claim });
             }
         }
@@ -77,84 +78,30 @@ fn claims<'a>(items: &[&'a ItemOverview]) -> Vec<MajorClaim<'a>> {
 }
 
 fn parts(items: &[&ItemOverview], claims: &[MajorClaim<'_>], all: &[ItemOverview]) -> Vec<Part> {
-    let mut parts = vec![
-        Part::Section("Abstract"),
-        Part::Text(format!(
-            "epochcost runs the training systems of the compared papers side by side, measured on \
-             one machine or simulated in virtual time, and compares every published figure and \
-             conclusion with what it observes. This appendix covers {} experiments with {} major \
-             claims.",
-            items.len(),
-            claims.len()
-        )),
-        Part::Section("Description and requirements"),
-        Part::Subsection("How to access"),
-        Part::Text(
-            "The artefact is one source repository under MIT or Apache-2.0; CITATION.cff and \
-             .zenodo.json describe it. It has no archived identifier yet: add the DOI of the archive \
-             here."
-                .into(),
-        ),
-        Part::Subsection("Hardware dependencies"),
-        Part::Text(
-            "Two CPU cores, 4 GB of memory and 6 GB of disk. No GPU and no cloud account.".into(),
-        ),
-        Part::Subsection("Software dependencies"),
-        Part::Text(
-            "Linux and Rust 1.95 or newer. Items on real services also need redis-server, \
-             rabbitmq-server and libclang-dev; without them these items are \"cannot run here\"."
-                .into(),
-        ),
-        Part::Subsection("Benchmarks"),
-        Part::Text(
-            "Images are generated on first use; nothing is downloaded. Published values are in \
-             experiments/published, quoted by file, line and column."
-                .into(),
-        ),
-        Part::Section("Set-up"),
-        Part::Code("cargo build --release\ncargo run --release -- run experiments/smoke.yaml".into()),
-        Part::Text(
-            "The second command is the minimal working example: every system once, then \
-             results/RUN/report.html."
-                .into(),
-        ),
-        Part::Section("Evaluation workflow"),
-        Part::Subsection("Major claims"),
-    ];
-    parts.push(Part::Table(claims_table(claims)));
-    parts.push(Part::Subsection("Experiments"));
-    parts.push(Part::Text(
-        "Each experiment is one command, safe to repeat: what is recorded already is not run again. \
-         Human time is under a minute each. Minutes are those of the recorded reproduction on two \
-         cores, without the build; the disk is what the results take. `--dry-run` estimates the \
-         time of training before anything runs. The expected result is the number of verdicts of each kind, from the \
-         recorded reproduction."
-            .into(),
-    ));
-    parts.push(Part::Table(items_table(items, all)));
-    parts.push(Part::Code(
-        "epochcost reproduce                  # all, and one page over all of them".into(),
-    ));
-    parts.push(Part::Section("Notes on reusability"));
-    parts.push(Part::Text(
-        "docs/adding-a-system.md adds a training system, experiments/own-model.yaml describes a \
-         model in numbers, and `--set` changes most settings without a file."
-            .into(),
-    ));
-    parts
+    let text = TEXT.replace("{experiments}", &items.len().to_string());
+    let text = text.replace("{claims}", &claims.len().to_string());
+    let part = |block: &str| match block {
+        "[table of claims]" => Part::Table(claims_table(claims)),
+        "[table of experiments]" => Part::Table(items_table(items, all)),
+        block => part(block),
+    };
+    text.trim_end().split("\n\n").map(part).collect()
+}
+
+/// Returns a block of the text, by its beginning.
+fn part(block: &str) -> Part {
+    let own = |prefix: &str| block.strip_prefix(prefix).map(str::to_owned);
+    let code = || Some(own("```\n")?.trim_end_matches("\n```").to_owned());
+    (own("## ").map(Part::Section))
+        .or_else(|| own("### ").map(Part::Subsection))
+        .or_else(|| code().map(Part::Code))
+        .unwrap_or_else(|| Part::Text(block.to_owned()))
 }
 
 fn claims_table(claims: &[MajorClaim<'_>]) -> Table {
-    let columns = [
-        "claim:",
-        "statement:",
-        "source:",
-        "proven by:",
-        "expected verdict:",
-    ];
-    let mut table = Table::new(
+    let mut table = Table::headed(
         "Major claims, with the experiment that tests each",
-        &columns,
+        "claim: | statement: | source: | proven by: | expected verdict:",
     );
     for (place, major) in claims.iter().enumerate() {
         let verdict = &major.claim.verdict;
@@ -170,15 +117,8 @@ fn claims_table(claims: &[MajorClaim<'_>]) -> Table {
 }
 
 fn items_table(items: &[&ItemOverview], all: &[ItemOverview]) -> Table {
-    let columns = [
-        "experiment:",
-        "command:",
-        "platform:",
-        "minutes:",
-        "disk:",
-        "expected verdicts:",
-    ];
-    let mut table = Table::new("Experiments", &columns);
+    let heading = "experiment: | command: | platform: | minutes: | disk: | expected verdicts:";
+    let mut table = Table::headed("Experiments", heading);
     for (place, item) in items.iter().enumerate() {
         let minutes = seconds(item, all).map(|seconds| seconds / 60.0);
         table.row(vec![
@@ -198,10 +138,9 @@ const LONGEST_S: f64 = 4.0 * 3600.0;
 
 /// Returns minutes as people plan with them.
 fn within(minutes: f64) -> String {
-    if minutes < 1.0 {
-        "under 1".to_owned()
-    } else {
-        format!("{:.0}", minutes.ceil())
+    match minutes {
+        short if short < 1.0 => "under 1".to_owned(),
+        long => format!("{:.0}", long.ceil()),
     }
 }
 
@@ -209,17 +148,13 @@ fn within(minutes: f64) -> String {
 /// the next, which ran after it. Not known of the last.
 fn seconds(item: &ItemOverview, all: &[ItemOverview]) -> Option<f64> {
     let start = begun(item)?;
-    let later = all.iter().filter_map(begun);
     // Items that begin in the same second took less than one.
-    let ties = all
-        .iter()
-        .filter(|other| begun(other) == Some(start))
-        .count();
-    let is_last_of_ties = all.iter().rfind(|other| begun(other) == Some(start));
-    if ties > 1 && is_last_of_ties.is_some_and(|last| last.id != item.id) {
+    let last = all.iter().rfind(|other| begun(other) == Some(start));
+    if last.is_some_and(|last| last.id != item.id) {
         return Some(0.0);
     }
-    let next = later.filter(|other| *other > start).min()?;
+    let later = all.iter().filter_map(begun).filter(|other| *other > start);
+    let next = later.min()?;
     // What is reused was recorded on another day.
     Some((next - start) as f64).filter(|seconds| *seconds < LONGEST_S)
 }
@@ -238,16 +173,12 @@ fn expected(item: &ItemOverview) -> String {
     if item.state != ItemState::Done {
         return item.state.as_str().to_owned();
     }
-    let count = |kind: VerdictKind| {
-        let claims = item.claims.iter();
-        claims.filter(|claim| claim.verdict.verdict == kind).count()
-    };
+    let verdicts = || item.claims.iter().map(|claim| claim.verdict.verdict);
+    let count = |kind| verdicts().filter(|verdict| *verdict == kind).count();
     let kinds = VerdictKind::ALL.map(|kind| (count(kind), kind.as_str()));
     let kinds = kinds.iter().filter(|(count, _)| *count > 0);
-    let kinds: Vec<String> = kinds
-        .map(|(count, kind)| format!("{count} {kind}"))
-        .collect();
-    kinds.join(", ")
+    let kinds = kinds.map(|(count, kind)| format!("{count} {kind}"));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 fn markdown(part: &Part) -> String {

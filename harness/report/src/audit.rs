@@ -55,12 +55,10 @@ fn section(cite: &str, findings: &[&Finding], is_part: bool) -> Section {
         folded.caption = format!("{count} figures that agree or cannot be checked");
         tables.push(folded);
     }
+    let id = cite.to_lowercase().replace(['.', ' '], "-");
     Section {
-        id: cite.to_lowercase().replace(['.', ' '], "-"),
-        title: cite.into(),
-        tables,
         notes: vec![format!("{}.", counted(findings))],
-        ..Section::default()
+        ..Section::of(&id, cite, tables)
     }
 }
 

@@ -40,27 +40,17 @@ pub fn write_comparison(
     let only = only.map(|(run, ids)| format!("Only in the {run} run: {}.", ids.join(", ")));
     let [before, after] = runs.map(|manifest| &manifest.run_id);
     let notes = std::iter::once(words.legend.to_owned());
+    let own = comparison.notes.iter().cloned();
+    let rows = comparison.rows.iter().map(of_row);
     let page = Page {
         title: "What changed".to_owned(),
         about: format!("from {before} to {after}"),
         answer: words.answer.to_vec(),
         strip: counts(comparison),
-        notes: (notes.chain(only))
-            .chain(comparison.notes.iter().cloned())
-            .collect(),
+        notes: notes.chain(only).chain(own).collect(),
         sections: vec![
-            Section {
-                id: "runs".to_owned(),
-                title: "The two runs".to_owned(),
-                tables: vec![of_runs(runs)],
-                ..Section::default()
-            },
-            Section {
-                id: "rows".to_owned(),
-                title: "Row by row".to_owned(),
-                tables: comparison.rows.iter().map(of_row).collect(),
-                ..Section::default()
-            },
+            Section::of("runs", "The two runs", vec![of_runs(runs)]),
+            Section::of("rows", "Row by row", rows.collect()),
         ],
         ..Page::default()
     };
@@ -89,16 +79,8 @@ fn of_runs(runs: [&Manifest; 2]) -> Table {
 /// Returns the metrics of a row that changed, or of which it is not known; the others are named
 /// below them.
 fn of_row(row: &RowComparison) -> Table {
-    let columns = [
-        "metric:",
-        "before",
-        "after",
-        "ratio",
-        "interval…",
-        "change:",
-        "why…",
-    ];
-    let mut table = Table::new(&row.id, &columns);
+    let heading = "metric: | before | after | ratio | interval… | change: | why…";
+    let mut table = Table::headed(&row.id, heading);
     table.is_titled = true;
     let number = |value| Cell::of(value, format::number);
     let is_same = |metric: &&MetricComparison| metric.change == Change::Same;
@@ -132,19 +114,11 @@ fn of_row(row: &RowComparison) -> Table {
 /// Returns how many metrics have each word.
 fn counts(comparison: &Comparison) -> Vec<StripItem> {
     let metrics = || comparison.rows.iter().flat_map(|row| &row.metrics);
-    let class_of = |word| {
+    let item = |(word, count): (&str, usize)| {
         let found = metrics().find(|metric| metric.word == word);
-        found.map_or("plain", class)
+        StripItem::new((found.map_or("plain", class), ""), count, word)
     };
-    let counts = comparison.counts().into_iter();
-    let counts = counts.map(|(word, count)| StripItem {
-        class: class_of(word),
-        sign: "",
-        word: word.to_owned(),
-        count,
-        key: String::new(),
-    });
-    counts.collect()
+    comparison.counts().into_iter().map(item).collect()
 }
 
 /// Returns the colour of a change. Less time, cost or memory is good; whether more accuracy is,

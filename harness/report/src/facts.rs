@@ -1,7 +1,7 @@
 //! Facts of a run's origin, for the report's end.
 
 use epochcost_judge::analysis::pace;
-use epochcost_record::{RunDirectory, Server};
+use epochcost_record::{DatasetRecord, RunDirectory, Server};
 use epochcost_spec::format;
 use epochcost_spec::profiles;
 
@@ -9,67 +9,63 @@ use super::view::Fact;
 
 /// Returns every fact of the manifest, the machine and the price book.
 pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
-    let (manifest, machine) = (run.manifest(), run.machine());
-    let unknown = || "unknown".to_owned();
+    let (manifest, machine, prices) = (run.manifest(), run.machine(), run.prices());
+    let program = &manifest.epochcost;
     // Values that are put together from several fields.
-    let git = manifest.git.as_ref().map_or_else(
-        || "not in a git checkout".into(),
-        |git| {
-            let commit = git.commit.clone().unwrap_or_else(|| "no commit yet".into());
-            if git.dirty {
-                format!("{commit}, with uncommitted changes")
+    let git = match &manifest.git {
+        None => "not in a git checkout".into(),
+        Some(git) => {
+            let commit = git.commit.as_deref().unwrap_or("no commit yet");
+            let dirty = if git.dirty {
+                ", with uncommitted changes"
             } else {
-                commit
-            }
-        },
-    );
+                ""
+            };
+            format!("{commit}{dirty}")
+        }
+    };
     let datasets = manifest.datasets.iter().map(|dataset| {
-        let kind = if dataset.generated {
-            "generated"
-        } else {
-            "published"
-        };
         let files = dataset.files.iter().map(|file| {
-            format!(
-                "{} {}",
-                file.name,
-                file.sha256.get(..12).unwrap_or(&file.sha256)
-            )
+            let hash = file.sha256.get(..12).unwrap_or(&file.sha256);
+            format!("{} {hash}", file.name)
         });
-        format!(
-            "{} ({kind}): {}",
-            dataset.name,
-            files.collect::<Vec<_>>().join(", ")
-        )
+        let files: Vec<String> = files.collect();
+        let origin = origin(dataset);
+        format!("{} ({origin}): {}", dataset.name, files.join(", "))
     });
     let limits = machine.limits.iter().map(|limit| {
-        let state = if limit.enforced {
-            "enforced"
-        } else {
-            "not enforced"
-        };
-        format!("{} {state} ({})", limit.what, limit.how)
+        let not = if limit.enforced { "" } else { "not " };
+        format!("{} {not}enforced ({})", limit.what, limit.how)
     });
-    let seeds = manifest
-        .seeds
-        .iter()
-        .map(u64::to_string)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let seeds: Vec<String> = manifest.seeds.iter().map(u64::to_string).collect();
     let platform = match &manifest.simulation {
         Some(record) => format!("{}, profile {}", manifest.platform, record.profile),
-        None => format!(
-            "{}, {} services{}",
-            manifest.platform,
-            manifest.services,
-            servers(&machine.servers)
-        ),
+        None => {
+            let servers = servers(&machine.servers);
+            let (platform, services) = (&manifest.platform, &manifest.services);
+            format!("{platform}, {services} services{servers}")
+        }
     };
+    let build = [
+        &*program.version,
+        &program.profile,
+        known(&program.toolchain),
+    ]
+    .join(", ");
+    let worker = match (&manifest.worker_sha256, &manifest.simulation) {
+        (None, Some(_)) => "no worker was started",
+        (hash, _) => known(hash),
+    };
+    let quota = machine.cpu_quota;
+    let quota = quota.map_or(String::new(), |cpus| format!(" in a container of {cpus}"));
+    let memory = machine.memory_bytes.map(|bytes| bytes as f64);
+    let memory = format::or_unknown(memory, format::bytes);
+    let (cpu, cores) = (known(&machine.cpu), machine.cores);
+    let hardware = format!("{cpu}, {cores} CPUs{quota}, {memory} memory");
+    let load = format::or_unknown(machine.load_average, format::number);
+    let system = format!("Linux {}, load {load} at the start", known(&machine.kernel));
     // Facts in the order in which they are shown.
-    let fact = |name: &str, value| Fact {
-        name: name.to_owned(),
-        value,
-    };
+    let fact = Fact::new;
     vec![
         fact("run", manifest.run_id.clone()),
         fact("started", manifest.created.clone()),
@@ -77,24 +73,11 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         fact("platform", platform),
         fact(
             "epochcost",
-            format!(
-                "{}, {}, {}, sha256 {}",
-                manifest.epochcost.version,
-                manifest.epochcost.profile,
-                manifest.epochcost.toolchain.clone().unwrap_or_else(unknown),
-                manifest.epochcost.sha256.clone().unwrap_or_else(unknown)
-            ),
+            format!("{build}, sha256 {}", known(&program.sha256)),
         ),
-        fact(
-            "worker sha256",
-            match (&manifest.worker_sha256, &manifest.simulation) {
-                (Some(hash), _) => hash.clone(),
-                (None, Some(_)) => "no worker was started".into(),
-                (None, None) => unknown(),
-            },
-        ),
+        fact("worker sha256", worker.to_owned()),
         fact("git", git),
-        fact("seeds", seeds),
+        fact("seeds", seeds.join(", ")),
         fact(
             "data",
             if manifest.datasets.is_empty() && manifest.simulation.is_some() {
@@ -103,23 +86,7 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
                 datasets.collect::<Vec<_>>().join("; ")
             },
         ),
-        fact(
-            "machine",
-            format!(
-                "{}, {} CPUs{}, {} memory, Linux {}, load {} at the start",
-                machine.cpu.clone().unwrap_or_else(unknown),
-                machine.cores,
-                machine.cpu_quota.map_or(String::new(), |cpus| {
-                    format!(" in a container of {cpus}")
-                }),
-                format::or_unknown(
-                    machine.memory_bytes.map(|bytes| bytes as f64),
-                    format::bytes
-                ),
-                machine.kernel.clone().unwrap_or_else(unknown),
-                format::or_unknown(machine.load_average, format::number)
-            ),
-        ),
+        fact("machine", format!("{hardware}, {system}")),
         fact(
             "limits of functions",
             match manifest.simulation {
@@ -130,14 +97,23 @@ pub(super) fn facts(run: &RunDirectory) -> Vec<Fact> {
         fact("polls while waiting", polls(run)),
         fact(
             "prices",
-            format!(
-                "{}, {}: {}",
-                run.prices().region(),
-                run.prices().date(),
-                run.prices().note()
-            ),
+            format!("{}, {}: {}", prices.region(), prices.date(), prices.note()),
         ),
     ]
+}
+
+/// Returns a text, or that it is not known.
+fn known(text: &Option<String>) -> &str {
+    text.as_deref().unwrap_or("unknown")
+}
+
+/// Returns where the data of a set comes from.
+pub(super) fn origin(dataset: &DatasetRecord) -> &'static str {
+    if dataset.generated {
+        "generated"
+    } else {
+        "published"
+    }
 }
 
 /// Returns the pace at which the full account bills polls.
@@ -160,12 +136,8 @@ fn servers(servers: &[Server]) -> String {
         let version = server.version.as_deref().unwrap_or("of an unknown version");
         format!("{} {version} ({})", server.name, server.settings)
     };
-    if servers.is_empty() {
-        String::new()
-    } else {
-        format!(
-            ": {}",
-            servers.iter().map(one).collect::<Vec<_>>().join("; ")
-        )
+    match servers.iter().map(one).collect::<Vec<_>>().as_slice() {
+        [] => String::new(),
+        servers => format!(": {}", servers.join("; ")),
     }
 }

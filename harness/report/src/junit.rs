@@ -12,14 +12,10 @@ use super::chart::escape as xml_text;
 pub(super) fn junit(name: &str, analysis: &Analysis) -> String {
     let summary = &analysis.summary;
     let verdicts = &summary.verdicts;
-    let failed_rows: Vec<_> = (summary.rows.iter())
-        .filter(|row| row.surprising_failures() > 0)
-        .collect();
+    let failed_rows = (summary.rows.iter()).filter(|row| row.surprising_failures() > 0);
+    let failed_rows: Vec<_> = failed_rows.collect();
     let failures = verdicts.iter().filter(|verdict| !verdict.holds()).count() + failed_rows.len();
-    let skipped = verdicts
-        .iter()
-        .filter(|verdict| is_skipped(verdict))
-        .count();
+    let skipped = verdicts.iter().filter(|one| is_skipped(one)).count();
     let suite = xml_text(name);
     let trials = || analysis.rows.iter().flat_map(|row| &row.trials);
     let seconds: f64 = trials().map(|trial| trial.trial.wall_s).sum();
@@ -37,18 +33,14 @@ pub(super) fn junit(name: &str, analysis: &Analysis) -> String {
         let reasons = trials().filter_map(|trial| {
             let reason = trial.trial.failure.as_deref()?;
             let (number, seconds) = (trial.trial.id.trial, trial.trial.wall_s);
-            Some(format!(
-                "trial {number}, after {seconds:.3} s: {}",
-                xml_text(reason)
-            ))
+            let reason = xml_text(reason);
+            Some(format!("trial {number}, after {seconds:.3} s: {reason}"))
         });
         let reasons: Vec<String> = reasons.collect();
+        let (name, failed, all) = (xml_text(&row.id), row.surprising_failures(), row.trials);
         text.push_str(&format!(
-            "  <testcase classname=\"{suite}\" name=\"{}\" time=\"{seconds:.3}\"><failure \
-             message=\"{} of {} trials failed\">{}</failure></testcase>\n",
-            xml_text(&row.id),
-            row.surprising_failures(),
-            row.trials,
+            "  <testcase classname=\"{suite}\" name=\"{name}\" time=\"{seconds:.3}\"><failure \
+             message=\"{failed} of {all} trials failed\">{}</failure></testcase>\n",
             reasons.join("\n")
         ));
     }
@@ -64,10 +56,8 @@ fn is_skipped(verdict: &Verdict) -> bool {
 }
 
 fn case(suite: &str, verdict: &Verdict) -> String {
-    let row = verdict
-        .row
-        .as_deref()
-        .map_or(String::new(), |row| format!(" ({row})"));
+    let row = verdict.row.as_ref();
+    let row = row.map_or(String::new(), |row| format!(" ({row})"));
     let name = xml_text(&format!("{}{row}", verdict.claim));
     let reason = xml_text(&verdict.reason);
     let outcome = if !verdict.holds() {

@@ -8,7 +8,6 @@
 mod activity;
 mod artifact;
 mod audit;
-mod causes;
 mod chart;
 mod charts;
 mod comparison;
@@ -51,6 +50,7 @@ use serde::Serialize;
 use tera::{Context, Kwargs, State, Tera};
 
 use self::charts::{Labelled, Timelines, labelled};
+use self::samples::Sample;
 use self::trace::Trace;
 use self::view::{Charts, View};
 
@@ -86,25 +86,18 @@ pub fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError
     tables::write(run, analysis)?;
     let verdicts = junit::junit(&run.manifest().experiment, analysis);
     run.write("junit.xml", verdicts.as_bytes())?;
-    let names = names(&analysis.summary.rows);
-    let rows = labelled(analysis, &names);
-    let chosen = samples::chosen(analysis);
-    let (mut trace, mut timelines) = (Trace::of(chosen.len()), Timelines::default());
-    samples::each(run, &rows, &chosen, |labelled, sample| {
-        trace.add(labelled, sample);
-        timelines.add(labelled, sample);
+    let mut trace = Trace::of(samples::chosen(analysis).len());
+    let mut view = view(run, analysis, |labelled, sample| {
+        trace.add(labelled, sample)
     })?;
     trace.write(run)?;
     // The page shows the sizes of the files beside it, so it comes last.
-    let mut view = view(run, analysis, &rows, timelines);
     let markdown = render("report.md", MARKDOWN, &view)?;
     run.write("report.md", markdown.as_bytes())?;
     run.write_json(research_object::FILE, &research_object::crate_metadata(run))?;
     view.downloads = downloads::downloads(run);
-    run.write(
-        "report.html",
-        render("report.html", HTML, &view)?.as_bytes(),
-    )
+    let page = render("report.html", HTML, &view)?;
+    run.write("report.html", page.as_bytes())
 }
 
 /// Writes every figure of a run as an image that stands alone, with its data, and
@@ -117,28 +110,29 @@ pub fn write_figures(
     analysis: &Analysis,
     directory: &Path,
 ) -> Result<usize, ResultsError> {
-    let names = names(&analysis.summary.rows);
-    let rows = labelled(analysis, &names);
-    let mut timelines = Timelines::default();
-    let chosen = samples::chosen(analysis);
-    samples::each(run, &rows, &chosen, |labelled, sample| {
-        timelines.add(labelled, sample);
-    })?;
-    let view = view(run, analysis, &rows, timelines);
-    export::write(run, &view, directory)
+    export::write(run, &view(run, analysis, |_, _| {})?, directory)
 }
 
+/// Returns the content of a report; one trial of each row is shown to `look`.
 fn view(
     run: &RunDirectory,
     analysis: &Analysis,
-    rows: &[Labelled<'_>],
-    timelines: Timelines,
-) -> View {
-    let charts = Charts {
-        all: charts::all(analysis, rows, run.claims(), &run.manifest().platform),
-        timelines,
-    };
-    View::new(run, analysis, rows, charts)
+    mut look: impl FnMut(&Labelled<'_>, &Sample<'_>),
+) -> Result<View, ResultsError> {
+    let names = names(&analysis.summary.rows);
+    let rows = labelled(analysis, &names);
+    let mut timelines = Timelines::default();
+    samples::each(
+        run,
+        &rows,
+        &samples::chosen(analysis),
+        |labelled, sample| {
+            look(labelled, sample);
+            timelines.add(labelled, sample);
+        },
+    )?;
+    let all = charts::all(analysis, &rows, run.claims(), &run.manifest().platform);
+    Ok(View::new(run, analysis, &rows, Charts { all, timelines }))
 }
 
 fn render(
@@ -151,11 +145,10 @@ fn render(
         reason: format!("{error:?}"),
     };
     let mut tera = Tera::default();
-    tera.register_filter("cell", |text: &str, _: Kwargs, _: &State| {
-        markdown_cell(text)
-    });
-    tera.add_raw_templates([("base.html", BASE), ("parts.html", PARTS), (name, template)])
-        .map_err(failed)?;
+    let cell = |text: &str, _: Kwargs, _: &State| markdown_cell(text);
+    tera.register_filter("cell", cell);
+    let templates = [("base.html", BASE), ("parts.html", PARTS), (name, template)];
+    tera.add_raw_templates(templates).map_err(failed)?;
     let mut context = Context::new();
     context.insert("view", view);
     context.insert("style", STYLE);

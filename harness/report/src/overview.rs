@@ -18,6 +18,7 @@ use super::facts::facts;
 use super::notes;
 use super::provenance::Provenance;
 use super::render;
+use super::table::Link;
 use super::tally::{Strip, TallyLine, strips, tally};
 use super::view::{
     Fact, StripItem, VerdictLine, excluded, sentences, strip_of, verdict_line, warnings_title,
@@ -148,11 +149,12 @@ struct ClaimLine {
 
 impl View {
     fn new(directory: &Path, overview: &Overview, runs: &[Option<AnalysedRun>]) -> Self {
-        let items = || overview.items.iter().zip(runs);
         let anchors = anchors(&overview.items);
+        let runs = runs.iter().map(Option::as_ref);
+        let items = || overview.items.iter().zip(runs.clone()).zip(&anchors);
         let mut papers: Vec<PaperView> = Vec::new();
-        for ((item, run), anchor) in items().zip(&anchors) {
-            let view = item_view(item, run.as_ref(), anchor);
+        for ((item, run), anchor) in items() {
+            let view = item_view(item, run, anchor);
             match papers.iter_mut().find(|paper| paper.name == item.paper) {
                 Some(paper) => paper.items.push(view),
                 None => papers.push(PaperView {
@@ -162,14 +164,15 @@ impl View {
                 }),
             }
         }
-        let is_reproduction = !items().any(|(item, run)| is_named_by_run(item, run.as_ref()));
+        let is_reproduction = !items().any(|((item, run), _)| is_named_by_run(item, run));
+        let unexpected = items().flat_map(|((item, run), anchor)| {
+            claim_lines(item, run, anchor, |claim| claim.unexpected)
+        });
+        let not_done = items().filter(|((item, _), _)| item.state != ItemState::Done);
         let (words, tally) = tally(overview);
+        let titles = ["Several runs", "Reproduction"];
         Self {
-            title: if is_reproduction {
-                "Reproduction"
-            } else {
-                "Several runs"
-            },
+            title: titles[usize::from(is_reproduction)],
             is_reproduction,
             headline: headline(overview),
             exit_code: overview.exit_code,
@@ -180,14 +183,9 @@ impl View {
             strips: strips(overview),
             words: words.into_iter().map(VerdictKind::as_str).collect(),
             tally,
-            unexpected: (items().zip(&anchors))
-                .flat_map(|((item, run), anchor)| {
-                    claim_lines(item, run.as_ref(), anchor, |claim| claim.unexpected)
-                })
-                .collect(),
-            not_done: (overview.items.iter().zip(&anchors))
-                .filter(|(item, _)| item.state != ItemState::Done)
-                .map(|(item, anchor)| item_line(item, anchor))
+            unexpected: unexpected.collect(),
+            not_done: not_done
+                .map(|((item, _), anchor)| item_line(item, anchor))
                 .collect(),
             not_run: not_run(overview, &anchors),
             papers,
@@ -201,13 +199,9 @@ fn is_named_by_run(item: &ItemOverview, run: Option<&AnalysedRun>) -> bool {
 }
 
 fn headline(overview: &Overview) -> String {
-    let count = |state| {
-        let items = overview.items.iter();
-        items.filter(|item| item.state == state).count()
-    };
     let (mut here, mut simulated, mut elsewhere) = (0, 0, BTreeMap::<&str, usize>::new());
-    let run = overview.items.iter().filter(|item| item.run.is_some());
-    let run = run.filter(|item| item.state == ItemState::Done);
+    let done = || (overview.items.iter()).filter(|item| item.state == ItemState::Done);
+    let run = done().filter(|item| item.run.is_some());
     for platform in run.filter_map(|item| item.platform.as_deref()) {
         match site_of(platform) {
             Some(Site::ThisMachine) => here += 1,
@@ -221,48 +215,53 @@ fn headline(overview: &Overview) -> String {
         .collect();
     let items = overview.items.len();
     // How many items are done, and how.
+    let done = done().count();
     let mut parts = vec![format!(
-        "{} of {items} items done: {here} measured locally, {simulated} simulated{elsewhere}.",
-        count(ItemState::Done),
+        "{done} of {items} items done: {here} measured locally, {simulated} simulated{elsewhere}."
     )];
     // What was left out, on request.
     if items < overview.catalogue {
         parts.push(format!("There are {} items in all.", overview.catalogue));
     }
     if !overview.asked.is_empty() {
-        parts.push(format!(
-            "The last command asked for {}; other items are as they were recorded.",
-            overview.asked.join(", ")
-        ));
+        let (asked, others) = (
+            overview.asked.join(", "),
+            "other items are as they were recorded",
+        );
+        parts.push(format!("The last command asked for {asked}; {others}."));
     }
     if overview.quick {
         parts.push("A quick reproduction: long items are reduced or left out.".into());
     }
-    if let Some(platform) = &overview.platform {
-        parts.push(format!("Limited to items of the platform {platform}."));
-    }
+    let platform = overview.platform.iter();
+    parts.extend(platform.map(|name| format!("Limited to items of the platform {name}.")));
     parts.extend(overview.misses());
     parts.push("Published figures are in italics, simulated ones underlined with dots.".into());
     parts.join(" ")
 }
 
-/// Returns the way from the page over all items to an item's report; empty without a run.
-pub(super) fn report_of(item: &ItemOverview) -> String {
+/// Returns the way from the page over all items to an item's run; empty without one.
+fn run_of(item: &ItemOverview) -> String {
     let run = item.run.as_ref().map(|run| run.display().to_string());
     run.map_or_else(String::new, |run| {
-        let run = utf8_percent_encode(&run, PATH);
-        format!("{run}/report.html")
+        utf8_percent_encode(&run, PATH).to_string()
     })
+}
+
+/// Returns a link to an item's report; its address is empty without a run.
+pub(super) fn link_to(item: &ItemOverview, text: String) -> Link {
+    let href = match run_of(item).as_str() {
+        "" => String::new(),
+        run => format!("{run}/report.html"),
+    };
+    Link { text, href }
 }
 
 /// Returns the name of a paper's page; empty without one.
 fn page_of(directory: &Path, paper: &str) -> String {
-    let name = format!("{paper}.html");
-    if directory.join(&name).is_file() {
-        name
-    } else {
-        String::new()
-    }
+    let name = Some(format!("{paper}.html"));
+    let there = name.filter(|name| directory.join(name).is_file());
+    there.unwrap_or_default()
 }
 
 /// Returns why the exit code is not 0; nothing if it is.
@@ -275,9 +274,8 @@ fn ending(overview: &Overview) -> String {
     match overview.exit_status() {
         Exit::Done => String::new(),
         Exit::Failed => format!(
-            "verdicts that are not as expected: {}; failed items: {failed_items}; failed trials: \
-             {failed_trials}",
-            unexpected
+            "verdicts that are not as expected: {unexpected}; failed items: {failed_items}; failed \
+             trials: {failed_trials}"
         ),
         Exit::Lacks => "nothing could be run here".into(),
         _ => "not every item was run to its end".into(),
@@ -317,10 +315,6 @@ fn not_run(overview: &Overview, anchors: &[String]) -> Vec<ReasonLine> {
 }
 
 fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>, anchor: &str) -> ItemView {
-    let mut kinds: BTreeMap<VerdictKind, usize> = BTreeMap::new();
-    for (kind, count) in item.counts.named().iter().flat_map(|(_, counts)| *counts) {
-        *kinds.entry(*kind).or_default() += count;
-    }
     let of_paper = |claim: &JudgedClaim| claim.verdict.kind.is_of_paper();
     let lines = |wanted: &dyn Fn(&JudgedClaim) -> bool| claim_lines(item, run, anchor, wanted);
     ItemView {
@@ -328,7 +322,7 @@ fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>, anchor: &str) -> It
         is_open: item.counts.unexpected > 0
             || item.failed_trials > 0
             || item.state == ItemState::Failed,
-        strip: strip_of(&kinds),
+        strip: strip_of(&item.counts.all()),
         trials: match (item.trials, item.failed_trials) {
             (0, _) => String::new(),
             (1, 0) => "1 trial".into(),
@@ -351,12 +345,11 @@ fn item_view(item: &ItemOverview, run: Option<&AnalysedRun>, anchor: &str) -> It
 }
 
 fn item_line(item: &ItemOverview, anchor: &str) -> ItemLine {
-    let run = item.run.as_ref().map(|run| run.display().to_string());
     ItemLine {
         id: item.id.clone(),
         anchor: anchor.to_owned(),
         description: item.description.clone(),
-        tag: match (&run, &item.platform) {
+        tag: match (&item.run, &item.platform) {
             (None, _) => item.state.as_str(),
             (Some(_), Some(platform)) => Provenance::of_platform(platform).as_str(),
             (Some(_), None) => Provenance::Measured.as_str(),
@@ -364,9 +357,7 @@ fn item_line(item: &ItemOverview, anchor: &str) -> ItemLine {
         state: item.state.as_str(),
         why: item.why.clone().unwrap_or_default(),
         claims: item.claims.len(),
-        run: run.map_or_else(String::new, |run| {
-            utf8_percent_encode(&run, PATH).to_string()
-        }),
+        run: run_of(item),
     }
 }
 
@@ -392,14 +383,12 @@ fn claim_lines(
     let rows = run.map_or(&[][..], |run| &run.analysis.summary.rows);
     let names = names(rows);
     let claims = notes::grouped(&item.claims, |claim| &claim.verdict).into_iter();
-    claims
-        .filter(|claim| wanted(claim))
-        .map(|claim| ClaimLine {
-            item: item.id.clone(),
-            anchor: anchor.to_owned(),
-            how: claim.how.as_str(),
-            is_simulated: matches!(claim.how, How::Simulated | How::ByConstruction),
-            line: verdict_line(&claim.verdict, &names, rows),
-        })
-        .collect()
+    let line = |claim: &JudgedClaim| ClaimLine {
+        item: item.id.clone(),
+        anchor: anchor.to_owned(),
+        how: claim.how.as_str(),
+        is_simulated: matches!(claim.how, How::Simulated | How::ByConstruction),
+        line: verdict_line(&claim.verdict, &names, rows),
+    };
+    claims.filter(|claim| wanted(claim)).map(line).collect()
 }

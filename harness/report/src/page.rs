@@ -7,8 +7,8 @@ use epochcost_record::{ResultsError, write_whole};
 use epochcost_spec::format;
 use serde::Serialize;
 
-use super::chart::{Bar, Bars, Mark, Scatter, Segment, bars, looks, scatter};
-use super::charts::{Chart, MOST_LOOKS, every_size};
+use super::chart::{Bar, Bars, Look, Mark, Scatter, Segment, looks};
+use super::charts::{Chart, MOST_LOOKS};
 use super::provenance::Provenance;
 use super::table::Table;
 use super::view::StripItem;
@@ -47,11 +47,9 @@ impl Page {
             for note in &section.notes {
                 text.push_str(&format!("\n{}\n", markdown_cell(note)));
             }
-            let first = section
-                .switches
-                .iter()
-                .filter_map(|switch| switch.choices.first());
-            for table in first.map(|choice| &choice.table).chain(&section.tables) {
+            let switches = section.switches.iter();
+            let first = switches.filter_map(|switch| Some(&switch.choices.first()?.table));
+            for table in first.chain(&section.tables) {
                 let caption = markdown_cell(&table.caption);
                 text.push_str(&format!("\n**{caption}**\n\n{}", table.markdown()));
             }
@@ -75,6 +73,18 @@ pub struct Section {
     pub switches: Vec<Switch>,
     /// Notes below them.
     pub notes: Vec<String>,
+}
+
+impl Section {
+    /// Returns a section of tables alone.
+    pub(super) fn of(id: &str, title: &str, tables: Vec<Table>) -> Self {
+        Self {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            tables,
+            ..Self::default()
+        }
+    }
 }
 
 /// Tables in one place, the first one shown at first.
@@ -117,37 +127,30 @@ pub fn time_cost(
     caption: String,
     words: [&str; 2],
 ) -> Option<Chart> {
-    let shown: Vec<&TimeAndCost> = (points.iter())
-        .filter(|point| point.seconds > 0.0 && point.usd > 0.0)
-        .collect();
+    let shown = (points.iter()).filter(|point| point.seconds > 0.0 && point.usd > 0.0);
+    let shown: Vec<&TimeAndCost> = shown.collect();
     let is_one_of_many = shown.len() > MOST_LOOKS;
     let variant = |name| if is_one_of_many { "" } else { name };
-    let series = shown
-        .iter()
-        .map(|point| (point.system.as_str(), variant(point.name.as_str())));
-    let marks = (shown.iter().zip(looks(series)))
-        .map(|(point, look)| Mark {
-            name: point.name.clone(),
-            system: point.system.clone(),
-            look,
-            provenance: Provenance::Simulated,
-            x: point.seconds,
-            y: point.usd,
-            y_to: None,
-        })
-        .collect();
+    let series = (shown.iter()).map(|point| (&*point.system, variant(&*point.name)));
+    let mark = |(point, look): (&&TimeAndCost, Look)| Mark {
+        name: point.name.clone(),
+        system: point.system.clone(),
+        look,
+        provenance: Provenance::Simulated,
+        x: point.seconds,
+        y: point.usd,
+        y_to: None,
+    };
     let drawn = Scatter {
-        id: &format!("{id}-chart"),
+        id,
         label: "Cost against time, on logarithmic axes",
         x: (words[0], format::seconds),
         y: (words[1], format::usd),
-        marks,
+        marks: shown.iter().zip(looks(series)).map(mark).collect(),
         lower_bounds: Vec::new(),
         has_frontier: true,
     };
-    let svg = every_size(|size| scatter(&drawn, size))?;
-    let data = drawn.data();
-    Some(Chart::of_all(id, "Time against cost", caption, data, svg))
+    drawn.chart("Time against cost", caption)
 }
 
 /// A bar in parts, with a value marked across it.
@@ -171,28 +174,28 @@ pub fn stacked(
     format: fn(f64) -> String,
 ) -> Option<Chart> {
     let [id, title, tick] = words;
-    let bar = |row: &Parts| Bar {
-        name: row.name.clone(),
-        system: String::new(),
-        segments: (row.values.iter().enumerate())
-            .filter(|(_, value)| **value > 0.0)
-            .map(|(series, value)| Segment {
-                series,
-                value: *value,
-            })
-            .collect(),
-        tick: row.tick,
+    let bar = |row: &Parts| {
+        let parts = row.values.iter().copied().enumerate();
+        let parts = parts.filter(|(_, value)| *value > 0.0);
+        Bar {
+            name: row.name.clone(),
+            system: String::new(),
+            segments: parts
+                .map(|(series, value)| Segment { series, value })
+                .collect(),
+            tick: row.tick,
+        }
     };
     let drawn = Bars {
-        id: &format!("{id}-chart"),
+        id,
         label: title,
         legend: legend.iter().map(|name| (*name).to_owned()).collect(),
         bars: rows.iter().map(bar).collect(),
         tick_name: Some(tick).filter(|tick| !tick.is_empty()),
+        unit: title,
         format,
     };
-    let svg = every_size(|size| bars(&drawn, size))?;
-    Some(Chart::of_all(id, title, caption, drawn.data(title), svg))
+    drawn.chart(title, caption)
 }
 
 /// Writes a page. The same content always gives the same bytes.

@@ -9,9 +9,9 @@ use epochcost_judge::analysis::items::ItemOverview;
 use epochcost_judge::analysis::overview::Overview;
 use epochcost_judge::audit::{self, Finding, Mark, Outcome};
 use epochcost_spec::claims::VerdictKind;
-use epochcost_spec::published::{Kind, Paper, PublishedError, SetUp, Stance, Statement};
+use epochcost_spec::published::{Kind, Note, Paper, PublishedError, SetUp, Stance, Statement};
 
-use super::overview::report_of;
+use super::overview::link_to;
 use super::page::{Page, Section, Switch};
 use super::paper_tables::{self, Rows};
 use super::predictions;
@@ -50,16 +50,12 @@ pub fn paper_page(
             .to_owned(),
     ];
     if !switches.is_empty() {
-        sections.insert(
-            1,
-            Section {
-                id: "tables".into(),
-                title: "Tables".into(),
-                switches,
-                notes,
-                ..Section::default()
-            },
-        );
+        let tables = Section {
+            switches,
+            notes,
+            ..Section::of("tables", "Tables", Vec::new())
+        };
+        sections.insert(1, tables);
     }
     let mut answer = answer(paper, &findings, &observed);
     if let Some((sentence, section)) = predictions::section(paper, &overview.items) {
@@ -79,13 +75,10 @@ pub fn paper_page(
 /// Returns the answer: what the paper's own figures say of its conclusions, then what ours do.
 fn answer(paper: &Paper, findings: &[Finding], observed: &Census<'_>) -> Vec<String> {
     let mut sentences = audit::text::conclusions_of(findings);
-    let main = paper
-        .statements
-        .iter()
-        .filter(|one| one.weight == 1 && one.reading_of.is_none());
-    let main: Vec<(&Statement, VerdictKind)> = main
-        .map(|one| (one, observed.readings(&one.id).word))
-        .collect();
+    let is_main = |one: &&Statement| one.weight == 1 && one.reading_of.is_none();
+    let main = paper.statements.iter().filter(is_main);
+    let main = main.map(|one| (one, observed.readings(&one.id).word));
+    let main: Vec<(&Statement, VerdictKind)> = main.collect();
     let kinds: [([&str; 2], census::Kind); 3] = [
         (["agrees", "agree"], VerdictKind::agrees),
         (["differs", "differ"], VerdictKind::differs),
@@ -95,19 +88,15 @@ fn answer(paper: &Paper, findings: &[Finding], observed: &Census<'_>) -> Vec<Str
     ];
     let told = kinds.map(|(words, is_so)| {
         let own = main.iter().filter(|(_, word)| is_so(*word));
-        let own: Vec<String> = own
-            .map(|(one, _)| one.says.trim_end_matches('.').to_owned())
-            .collect();
+        let own = own.map(|(one, _)| one.says.trim_end_matches('.').to_owned());
+        let own: Vec<String> = own.collect();
         let what = words[usize::from(own.len() > 1)];
         census::listed(&own).map(|list| format!("{} {what}: {list}.", own.len()))
     });
-    let ran = main
-        .iter()
-        .filter(|(_, word)| *word != VerdictKind::NotRun)
-        .count();
+    let ran = main.iter().filter(|(_, word)| *word != VerdictKind::NotRun);
+    let (ran, all) = (ran.count(), main.len());
     sentences.push(format!(
-        "By this reproduction: {ran} of {} main conclusions have figures.",
-        main.len()
+        "By this reproduction: {ran} of {all} main conclusions have figures."
     ));
     sentences.extend(told.into_iter().flatten());
     sentences
@@ -116,12 +105,7 @@ fn answer(paper: &Paper, findings: &[Finding], observed: &Census<'_>) -> Vec<Str
 fn conclusions(paper: &Paper, marks: &[Mark], observed: &Census<'_>) -> Section {
     let is_main = |statement: &&Statement| statement.weight == 1;
     let table = statements("Conclusions", paper, marks, observed, &is_main);
-    Section {
-        id: "conclusions".into(),
-        title: "Conclusions".into(),
-        tables: vec![table],
-        ..Section::default()
-    }
+    Section::of("conclusions", "Conclusions", vec![table])
 }
 
 fn sentences(paper: &Paper, marks: &[Mark], observed: &Census<'_>) -> Section {
@@ -140,15 +124,8 @@ fn sentences(paper: &Paper, marks: &[Mark], observed: &Census<'_>) -> Section {
         table.is_folded = true;
         table
     });
-    Section {
-        id: "sentences".into(),
-        title: "Sentences".into(),
-        tables: tables
-            .into_iter()
-            .filter(|table| !table.lines.is_empty())
-            .collect(),
-        ..Section::default()
-    }
+    let tables = tables.into_iter().filter(|table| !table.lines.is_empty());
+    Section::of("sentences", "Sentences", tables.collect())
 }
 
 /// Returns statements with both of their words.
@@ -159,15 +136,8 @@ fn statements(
     observed: &Census<'_>,
     is_wanted: &dyn Fn(&&Statement) -> bool,
 ) -> Table {
-    let columns = [
-        "statement:",
-        "place:",
-        "its own figures:",
-        "ours:",
-        "where:",
-        "why…",
-    ];
-    let mut table = Table::new(title, &columns);
+    let heading = "statement: | place: | its own figures: | ours: | where: | why…";
+    let mut table = Table::headed(title, heading);
     for statement in paper.statements.iter().filter(is_wanted) {
         let mark = marks.iter().find(|mark| mark.statement == statement.id);
         let mut says = Cell::text(&statement.says);
@@ -212,9 +182,8 @@ fn our_word(paper: &Paper, id: &str, observed: &Census<'_>) -> Cell {
     let instances = observed.statements.get(id).into_iter().flatten();
     let is_predicted =
         |one: &Observation<'_>| predictions::of(paper, one.item, &one.verdict.claim).is_some();
-    let predicted = instances
-        .filter(|(_, all)| all.iter().any(is_predicted))
-        .count();
+    let predicted = instances.filter(|(_, all)| all.iter().any(is_predicted));
+    let predicted = predicted.count();
     let mut below = Vec::new();
     if told.instances > 1 {
         let (agree, all, differ) = (told.agree, told.instances, told.differ);
@@ -233,10 +202,7 @@ fn items(id: &str, observed: &Census<'_>) -> Vec<Link> {
     for observation in instances.flat_map(|(_, all)| all) {
         let text = name(observation.item);
         if !links.iter().any(|link| link.text == text) {
-            links.push(Link {
-                text: text.to_owned(),
-                href: report_of(observation.item),
-            });
+            links.push(link_to(observation.item, text.to_owned()));
         }
     }
     links
@@ -248,11 +214,8 @@ pub(super) fn name(item: &ItemOverview) -> &str {
 
 /// Returns why no formula says it, or a note on the experiments.
 fn why(statement: &Statement, paper: &Paper) -> String {
-    let note = paper
-        .notes
-        .iter()
-        .find(|note| note.about == statement.id && !note.experiment.is_empty());
-    let note = note.map(|note| note.text.clone());
+    let is_its = |note: &&Note| note.about == statement.id && !note.experiment.is_empty();
+    let note = (paper.notes.iter().find(is_its)).map(|note| note.text.clone());
     statement.why.clone().or(note).unwrap_or_default()
 }
 
@@ -273,34 +236,23 @@ fn left_by<'a>(setup: &SetUp, deviations: &'a Deviations) -> BTreeMap<&'a str, V
 fn setups(paper: &Paper, deviations: &Deviations) -> Option<Section> {
     let mut counts: BTreeMap<Stance, usize> = BTreeMap::new();
     for setup in &paper.setups {
-        *counts
-            .entry(setup.stance(|_| !left_by(setup, deviations).is_empty()))
-            .or_default() += 1;
+        let stance = setup.stance(|_| !left_by(setup, deviations).is_empty());
+        *counts.entry(stance).or_default() += 1;
     }
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(stance, count)| {
-            let words = match stance {
-                Stance::Followed => "followed",
-                Stance::Left => "left by at least one experiment",
-                Stance::Open => "left open by the paper",
-                Stance::OfNoRun => "that no run can follow",
-                Stance::Unsaid => "of which nothing is said",
-            };
-            format!("{count} {words}")
-        })
-        .collect();
-    let mut table = Table::new(
-        format!("{} set-ups: {}", paper.setups.len(), counts.join(", ")),
-        &[
-            "what:",
-            "value:",
-            "unit:",
-            "place:",
-            "for:",
-            "reading:",
-            "followed:",
-        ],
+    let counts = counts.iter().map(|(stance, count)| {
+        let words = match stance {
+            Stance::Followed => "followed",
+            Stance::Left => "left by at least one experiment",
+            Stance::Open => "left open by the paper",
+            Stance::OfNoRun => "that no run can follow",
+            Stance::Unsaid => "of which nothing is said",
+        };
+        format!("{count} {words}")
+    });
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let mut table = Table::headed(
+        format!("{} set-ups: {counts}", paper.setups.len()),
+        "what: | value: | unit: | place: | for: | reading: | followed:",
     );
     for setup in &paper.setups {
         let value = if setup.is_open() {
@@ -320,16 +272,10 @@ fn setups(paper: &Paper, deviations: &Deviations) -> Option<Section> {
         let left = (left.iter()).map(|(why, items)| format!("not by {}: {why}", items.join(", ")));
         let said = (!setup.followed.is_empty()).then(|| setup.followed.clone());
         let mut cells = cells.map(Cell::text).to_vec();
-        cells.push(Cell::text(
-            said.into_iter().chain(left).collect::<Vec<_>>().join("; "),
-        ));
+        let followed: Vec<String> = said.into_iter().chain(left).collect();
+        cells.push(Cell::text(followed.join("; ")));
         table.row(cells);
     }
     table.is_folded = true;
-    (!table.lines.is_empty()).then(|| Section {
-        id: "set-ups".into(),
-        title: "Set-ups".into(),
-        tables: vec![table],
-        ..Section::default()
-    })
+    (!table.lines.is_empty()).then(|| Section::of("set-ups", "Set-ups", vec![table]))
 }

@@ -9,7 +9,7 @@ use epochcost_spec::claims::{Metric, Scale, VerdictKind};
 use epochcost_spec::format;
 use epochcost_spec::published::{Paper, PaperTable};
 
-use super::overview::report_of;
+use super::overview::link_to;
 use super::page::{Choice, Switch};
 use super::paper::name;
 use super::predictions;
@@ -61,13 +61,8 @@ pub(super) fn switch(
             own.find(|one| one.item.id == id)
         };
         let by_one = |place: &str, printed: f64| Some(alone(printed, of(place)?));
-        let by_basis = |place: &str, printed: f64| {
-            on_basis(
-                printed,
-                of(place)?,
-                rows.get(id).copied().unwrap_or_default(),
-            )
-        };
+        let own_rows = rows.get(id).copied().unwrap_or_default();
+        let by_basis = |place: &str, printed: f64| on_basis(printed, of(place)?, own_rows);
         let bases: [(String, Observed<'_>); 2] = [
             (label.to_owned(), &by_one),
             (format!("{label}, wall clock and whole bill"), &by_basis),
@@ -86,17 +81,11 @@ pub(super) fn switch(
 /// without one.
 fn shaped(paper: &Paper, table: &PaperTable, observed: Observed<'_>) -> Option<Table> {
     let columns = paper.grid.columns().iter();
-    let columns: Vec<_> = columns
-        .filter(|column| column.table == table.name)
-        .collect();
+    let columns = columns.filter(|column| column.table == table.name);
+    let columns: Vec<_> = columns.collect();
     let keys = &table.keys[..table.printed_keys];
     // Rows in the order of the file: by the places of their cells.
-    let line = |place: &str| {
-        place
-            .rsplit(':')
-            .nth(1)
-            .and_then(|line| line.parse::<u64>().ok())
-    };
+    let line = |place: &str| place.rsplit(':').nth(1)?.parse::<u64>().ok();
     let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (at, cell) in columns.iter().flat_map(|column| column.cells()) {
         rows.insert(line(&cell.place)?, at.clone());
@@ -140,36 +129,27 @@ fn cell_of(
     // Where a paper reads the figure in several ways, each is a table of its own.
     let claims: BTreeSet<&str> = observations.iter().map(|one| &*one.verdict.claim).collect();
     let reading = |one: &Observation<'_>| {
-        let table = one
-            .verdict
-            .claim
-            .split(['.', '['])
-            .next()
-            .filter(|_| claims.len() > 1);
-        table.map_or(String::new(), |table| {
-            format!(", as {}", table.replace('_', " "))
-        })
+        let table = one.verdict.claim.split(['.', '[']).next();
+        let table = table.filter(|_| claims.len() > 1);
+        let table = table.map(|table| format!(", as {}", table.replace('_', " ")));
+        table.unwrap_or_default()
     };
     let links = sorted.iter().filter_map(|one| {
         let predicted = predictions::of(paper, one.item, &one.verdict.claim);
         let predicted = predicted.map_or("", |_| ", predicted");
         let reading = reading(one);
-        Some(Link {
-            text: format!("{} {}{reading}{predicted}", ratio(one)?, name(one.item)),
-            href: report_of(one.item),
-        })
+        let text = format!("{} {}{reading}{predicted}", ratio(one)?, name(one.item));
+        Some(link_to(one.item, text))
     });
     let mut links: Vec<Link> = links.collect();
     let more = links.len().saturating_sub(NAMED);
     links.truncate(NAMED);
-    let below = if more > 0 {
-        format!("and {more} more")
-    } else {
-        String::new()
+    let below = match more {
+        0 => String::new(),
+        more => format!("and {more} more"),
     };
-    Cell::badge(class, format!("{sign} {text}"))
-        .above(below)
-        .with_links(links)
+    let cell = Cell::badge(class, format!("{sign} {text}"));
+    cell.above(below).with_links(links)
 }
 
 /// Returns our figure over the printed one, with its range.
@@ -189,22 +169,16 @@ fn alone(printed: f64, one: &Observation<'_>) -> Cell {
     let ours = one.verdict.observed.map(format::number);
     let told = [ours.map(|ours| format!("ours {ours}")), ratio(one)];
     let told: Vec<String> = told.into_iter().flatten().collect();
-    let link = Link {
-        text: told.join(": "),
-        href: report_of(one.item),
-    };
+    let link = link_to(one.item, told.join(": "));
     Cell::badge(class, format!("{sign} {}", format::exact(printed))).with_links(vec![link])
 }
 
 /// Returns a printed figure with that of one experiment on another basis, which is not compared.
 fn on_basis(printed: f64, one: &Observation<'_>, rows: &[RowSummary]) -> Option<Cell> {
-    let (_, metric) = BASES
-        .iter()
-        .find(|(own, _)| one.verdict.metric == Some(*own))?;
-    let row = rows
-        .iter()
-        .find(|row| one.verdict.row.as_deref() == Some(&row.id))?;
-    let scale = Scale::from_metric(*metric, &one.verdict.unit)?;
+    let verdict = one.verdict;
+    let (_, metric) = BASES.iter().find(|(own, _)| verdict.metric == Some(*own))?;
+    let row = (rows.iter()).find(|row| verdict.row.as_ref() == Some(&row.id))?;
+    let scale = Scale::from_metric(*metric, &verdict.unit)?;
     let ours = format::number(scale.apply(row.mean(*metric)?));
     let text = format::exact(printed);
     Some(Cell::text(text).above(format!("ours {ours} {}", metric.name().replace('_', " "))))

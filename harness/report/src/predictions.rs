@@ -5,30 +5,21 @@ use epochcost_judge::analysis::summary::Verdict;
 use epochcost_spec::format;
 use epochcost_spec::published::{Paper, Prediction};
 
-use super::overview::report_of;
+use super::overview::link_to;
 use super::page::Section;
-use super::table::{Cell, Link, Table};
+use super::paper::name;
+use super::table::{Cell, Table};
 
 /// Returns what was predicted of a claim of an item.
 pub(super) fn of<'a>(paper: &'a Paper, item: &ItemOverview, claim: &str) -> Option<&'a Prediction> {
-    let experiment = item.id.rsplit('/').next().unwrap_or_default();
     let mut all = paper.predictions.iter();
-    all.find(|one| one.experiment == experiment && one.claim == claim)
+    all.find(|one| one.experiment == name(item) && one.claim == claim)
 }
 
 /// Returns how many predictions came true, and each of them; none without one.
 pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, Section)> {
-    let mut table = Table::new(
-        "",
-        &[
-            "claim:",
-            "predicted:",
-            "observed:",
-            "came true:",
-            "since:",
-            "where:",
-        ],
-    );
+    let heading = "claim: | predicted: | observed: | came true: | since: | where:";
+    let mut table = Table::headed("", heading);
     let (mut right, mut wrong) = (0, 0);
     for one in &paper.predictions {
         let id = format!("{}/{}", paper.name, one.experiment);
@@ -47,11 +38,8 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
             None => Cell::text("undecided"),
         };
         let observed = verdict.and_then(|own| own.observed);
-        let report = item.map(report_of).filter(|href| !href.is_empty());
-        let report = report.map(|href| Link {
-            text: one.experiment.clone(),
-            href,
-        });
+        let report = item.map(|item| link_to(item, one.experiment.clone()));
+        let report = report.filter(|link| !link.href.is_empty());
         table.row(vec![
             Cell::text(&one.claim),
             Cell::text(&one.predicts),
@@ -70,12 +58,7 @@ pub(super) fn section(paper: &Paper, items: &[ItemOverview]) -> Option<(String, 
         "Of {all} outcomes that were predicted before they were first recorded, {right} came true, {wrong} \
          did not, and {open} {are} undecided."
     );
-    let section = Section {
-        id: "predictions".into(),
-        title: "Predictions".into(),
-        tables: vec![table],
-        ..Section::default()
-    };
+    let section = Section::of("predictions", "Predictions", vec![table]);
     (all > 0).then_some((sentence, section))
 }
 

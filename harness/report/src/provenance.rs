@@ -72,15 +72,10 @@ pub(super) fn headline(manifest: &Manifest) -> String {
 }
 
 fn simulated(record: &SimulationRecord) -> String {
-    let compute: Vec<&str> = record
-        .compute
-        .iter()
-        .map(|known| known.name.as_str())
-        .collect();
-    let compute = if compute.is_empty() {
-        String::new()
-    } else {
-        format!(" and the compute profile {}", compute.join(", "))
+    let compute: Vec<&str> = record.compute.iter().map(|known| &*known.name).collect();
+    let compute = match compute.as_slice() {
+        [] => String::new(),
+        names => format!(" and the compute profile {}", names.join(", ")),
     };
     let learned = if record.real_compute {
         "Losses and accuracies alone are of models that really trained."
@@ -114,11 +109,8 @@ pub(super) fn money(manifest: &Manifest) -> &'static str {
 
 /// Returns the note on the interval behind a mean in tables.
 pub(super) fn interval(manifest: &Manifest) -> &'static str {
-    if manifest
-        .simulation
-        .as_ref()
-        .is_some_and(|record| record.sample)
-    {
+    let simulation = manifest.simulation.as_ref();
+    if simulation.is_some_and(|record| record.sample) {
         "Behind a mean stand the 2.5th and 97.5th percentiles of the trials, which sample the \
          ranges of the profile's constants."
     } else {

@@ -7,42 +7,30 @@ use epochcost_spec::hash::sha256_of;
 use serde_json::{Value, json};
 
 use super::downloads::present;
+use super::facts::origin;
 
 /// File that makes a directory an RO-Crate.
 pub(super) const FILE: &str = "ro-crate-metadata.json";
 /// The workflow: the experiment as it was resolved.
 const WORKFLOW: &str = "experiment.yaml";
 
-/// Profiles that the crate follows: address, name and version.
-const PROFILES: [(&str, &str, &str); 3] = [
-    (
-        "https://w3id.org/ro/wfrun/process/0.5",
-        "Process Run Crate",
-        "0.5",
-    ),
-    (
-        "https://w3id.org/ro/wfrun/workflow/0.5",
-        "Workflow Run Crate",
-        "0.5",
-    ),
-    (
-        "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
-        "Workflow RO-Crate",
-        "1.0",
-    ),
+/// Profiles that the crate follows: address at w3id.org, which ends in the version, and name.
+const PROFILES: [(&str, &str); 3] = [
+    ("ro/wfrun/process/0.5", "Process Run Crate"),
+    ("ro/wfrun/workflow/0.5", "Workflow Run Crate"),
+    ("workflowhub/workflow-ro-crate/1.0", "Workflow RO-Crate"),
 ];
 
-/// Files that are known before the run; the others are its results.
-const INPUTS: [&str; 4] = ["prices.yaml", "plan.json", "claims.json", WORKFLOW];
+/// Files beside the workflow that are known before the run; the others are its results.
+const INPUTS: [&str; 3] = ["prices.yaml", "plan.json", "claims.json"];
 
 /// Returns the content of `ro-crate-metadata.json`.
 pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
     let manifest = run.manifest();
     let mut files = present(run);
-    files.push((
-        "report.html",
-        "figures, verdicts and their origin, for people",
-    ));
+    let about_page = "figures, verdicts and their origin, for people";
+    files.push(("report.html", about_page));
+    let addresses = PROFILES.map(|(path, _)| format!("https://w3id.org/{path}"));
     let id = |name: &str| match name {
         "events" => "events/".to_owned(),
         file => file.to_owned(),
@@ -51,19 +39,14 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
         names.iter().map(|name| json!({"@id": id(name)})).collect()
     };
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-    let (inputs, results): (Vec<&str>, Vec<&str>) = names
-        .iter()
-        .copied()
-        .partition(|name| INPUTS.contains(name));
-    let inputs: Vec<&str> = inputs
-        .into_iter()
-        .filter(|name| *name != WORKFLOW)
-        .collect();
+    let beside_workflow = names.iter().copied().filter(|name| *name != WORKFLOW);
+    let (inputs, results): (Vec<&str>, Vec<&str>) =
+        beside_workflow.partition(|name| INPUTS.contains(name));
     // The crate and its root.
     let mut graph = vec![
         json!({
             "@id": FILE, "@type": "CreativeWork", "about": {"@id": "./"},
-            "conformsTo": [{"@id": "https://w3id.org/ro/crate/1.1"}, {"@id": PROFILES[2].0}],
+            "conformsTo": [{"@id": "https://w3id.org/ro/crate/1.1"}, {"@id": addresses[2]}],
         }),
         json!({
             "@id": "./", "@type": "Dataset",
@@ -71,7 +54,7 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
             "description": description(manifest),
             "datePublished": manifest.created,
             "license": {"@id": "#licence"},
-            "conformsTo": PROFILES.map(|(address, ..)| json!({"@id": address})),
+            "conformsTo": addresses.each_ref().map(|address| json!({"@id": address})),
             "hasPart": references(&names),
             "mainEntity": {"@id": WORKFLOW},
             "mentions": {"@id": "#run"},
@@ -81,16 +64,15 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
             "description": "Whoever publishes the results of this run states their licence here.",
         }),
     ];
-    let profile = |(address, name, version): (&str, &str, &str)| json!({"@id": address, "@type": "CreativeWork", "name": name, "version": version});
-    graph.extend(PROFILES.map(profile));
+    let profile = |(address, (path, name)): (&String, (&str, &str))| {
+        let version = path.rsplit('/').next();
+        json!({"@id": address, "@type": "CreativeWork", "name": name, "version": version})
+    };
+    graph.extend(addresses.iter().zip(PROFILES).map(profile));
     // What was run, and with what.
     let mut objects = references(&inputs);
-    objects.extend(
-        manifest
-            .datasets
-            .iter()
-            .map(|set| json!({"@id": format!("#data-{}", set.name)})),
-    );
+    let datasets = || manifest.datasets.iter();
+    objects.extend(datasets().map(|set| json!({"@id": format!("#data-{}", set.name)})));
     let mut action = json!({
         "@id": "#run", "@type": "CreateAction",
         "name": format::shell_words(&manifest.command),
@@ -110,12 +92,8 @@ pub(super) fn crate_metadata(run: &RunDirectory) -> Value {
         "name": "epochcost", "version": manifest.epochcost.version,
         "identifier": manifest.epochcost.sha256,
     }));
-    graph.extend(manifest.datasets.iter().map(|set| {
-        let origin = if set.generated {
-            "generated"
-        } else {
-            "published"
-        };
+    graph.extend(datasets().map(|set| {
+        let origin = origin(set);
         json!({
             "@id": format!("#data-{}", set.name), "@type": "CreativeWork", "name": set.name,
             "description": format!("{origin} data; manifest.json has the checksum of every file"),
@@ -164,10 +142,9 @@ fn with_offset(time: &str) -> String {
 }
 
 fn description(manifest: &Manifest) -> String {
-    format!(
-        "Run of the experiment {} on the platform {} by epochcost {}",
-        manifest.experiment, manifest.platform, manifest.epochcost.version
-    )
+    let (experiment, platform) = (&manifest.experiment, &manifest.platform);
+    let version = &manifest.epochcost.version;
+    format!("Run of the experiment {experiment} on the platform {platform} by epochcost {version}")
 }
 
 /// Returns the media type of a file, by its extension.

@@ -1,10 +1,10 @@
 //! The tables of a report that are about rows and trials.
 
+use epochcost_judge::analysis::TrialAnalysis;
 use epochcost_judge::analysis::findings::is_too_short;
 use epochcost_judge::analysis::names::MINIMUM;
 use epochcost_judge::analysis::summary::{RowSummary, TrafficMeans};
 use epochcost_judge::analysis::titles::model_title;
-use epochcost_judge::analysis::{RowAnalysis, TrialAnalysis};
 use epochcost_spec::claims::{COLUMNS, Estimate, Format, Metric, MetricColumn};
 use epochcost_spec::cost::Bill;
 use epochcost_spec::format;
@@ -16,64 +16,19 @@ use super::tables::mean_items;
 /// Text of a loss that is not a finite number.
 const DIVERGED: &str = "diverged";
 
-/// Seconds and cost of a row on one basis, and of its whole trial.
-struct Spent {
-    /// Seconds per epoch, or to the target accuracy.
-    pub seconds: Estimate,
-    /// Cost for the same, with everything billed.
-    pub usd: Option<f64>,
-    /// Cost for the same by the paper's cost model.
-    pub paper_usd: Option<f64>,
-    /// Wall seconds of a trial.
-    pub total_s: Option<f64>,
-    /// Cost of a trial with everything billed.
-    pub total_usd: Option<f64>,
-}
-
-impl Spent {
-    /// Returns what a row takes to the target accuracy, or per epoch where there is none.
-    fn of(summary: &RowSummary, row: &RowAnalysis) -> Self {
-        let per_epoch = |usd: Option<f64>| usd.map(|usd| usd / summary.epochs as f64);
-        let (seconds, usd, paper_usd) = match summary.seconds_to_target {
-            Some(seconds) => (
-                seconds,
-                summary.cost_to_target_full_usd,
-                summary.cost_to_target_paper_usd,
-            ),
-            None => (
-                row.estimate(Metric::SecondsPerEpoch),
-                per_epoch(summary.mean(Metric::CostFullUsd)),
-                per_epoch(summary.mean(Metric::CostPaperUsd)),
-            ),
-        };
-        let walls: Vec<f64> = row.succeeded().map(|trial| trial.trial.wall_s).collect();
-        Self {
-            seconds,
-            usd,
-            paper_usd,
-            total_s: Estimate::of(&walls).mean,
-            total_usd: summary.mean(Metric::CostFullUsd),
-        }
-    }
-}
-
 /// Returns dollars with everything billed, marked where they hold a minimum charge.
-fn marked(row: &RowSummary, usd: Option<f64>, format: fn(f64) -> String) -> String {
-    let text = format::or_unknown(usd, format);
-    if row.instance_minimum && usd.is_some() {
-        text + MINIMUM
-    } else {
-        text
-    }
+fn marked(row: &RowSummary, usd: Option<f64>) -> String {
+    let text = format::or_unknown(usd, format::usd);
+    let is_marked = row.instance_minimum && usd.is_some();
+    text + if is_marked { MINIMUM } else { "" }
 }
 
 /// Returns a line of a row, which begins with its name.
 pub(super) fn line(labelled: &Labelled<'_>, cells: impl IntoIterator<Item = Cell>) -> Line {
+    let name = std::iter::once(Cell::text(labelled.name));
     Line {
         system: labelled.system.clone(),
-        cells: std::iter::once(Cell::text(labelled.name))
-            .chain(cells)
-            .collect(),
+        cells: name.chain(cells).collect(),
         ..Line::default()
     }
 }
@@ -87,11 +42,11 @@ pub(super) fn summary(
     target: Option<f64>,
 ) -> Table {
     let lines = labelled.iter().zip(rows);
+    let lines = lines.map(|(labelled, row)| summary_line(labelled, row, target.is_some()));
     let mut table = Table {
         columns: columns(target),
-        ..Table::new("Every row of the experiment", &[]).with_id("summary")
-    }
-    .with_lines(lines.map(|(labelled, row)| summary_line(labelled, row, target.is_some())));
+        ..Table::of("summary", "Every row of the experiment", "").with_lines(lines)
+    };
     let (differs, is_short) = (fidelity_differs(rows), is_too_short(rows, target));
     table.retain(|column, cells| match column.name.as_str() {
         "system" => true,
@@ -114,17 +69,33 @@ fn summary_line(labelled: &Labelled<'_>, row: &RowSummary, has_target: bool) -> 
             _ => Cell::with(estimate.mean, format::figure(estimate, column.format)),
         }
     };
-    let spent = Spent::of(row, labelled.row);
+    // What it takes to the target accuracy, or per epoch where there is none.
+    let [total_usd, total_paper_usd] =
+        [Metric::CostFullUsd, Metric::CostPaperUsd].map(|cost| row.mean(cost));
+    let per_epoch = |usd: Option<f64>| usd.map(|usd| usd / row.epochs as f64);
+    let (seconds, usd, paper_usd) = match row.seconds_to_target {
+        Some(seconds) => (
+            seconds,
+            row.cost_to_target_full_usd,
+            row.cost_to_target_paper_usd,
+        ),
+        None => (
+            labelled.row.estimate(Metric::SecondsPerEpoch),
+            per_epoch(total_usd),
+            per_epoch(total_paper_usd),
+        ),
+    };
     let mut cells = vec![
         Cell::text(row.described()),
-        Cell::with(spent.seconds.mean, format::estimate(spent.seconds)),
-        Cell::with(spent.usd, marked(row, spent.usd, format::usd)),
-        Cell::of(spent.paper_usd, format::usd),
+        Cell::with(seconds.mean, format::estimate(seconds)),
+        Cell::with(usd, marked(row, usd)),
+        Cell::of(paper_usd, format::usd),
     ];
     if has_target {
-        let total = marked(row, spent.total_usd, format::usd);
-        cells.push(Cell::of(spent.total_s, format::number));
-        cells.push(Cell::with(spent.total_usd, total));
+        let walls = labelled.row.succeeded().map(|trial| trial.trial.wall_s);
+        let total_s = Estimate::of(&walls.collect::<Vec<_>>()).mean;
+        cells.push(Cell::of(total_s, format::number));
+        cells.push(Cell::with(total_usd, marked(row, total_usd)));
     }
     cells.extend(COLUMNS.iter().map(figure));
     let replicas = Cell::text(match row.replicas_identical {
@@ -184,6 +155,7 @@ fn fidelity_differs(rows: &[RowSummary]) -> bool {
 
 /// Returns the settings of a row in words.
 pub(super) fn setting(row: &RowSummary) -> String {
+    let memory = row.memory_mb.map(|mb| format::megabytes(mb.into()));
     format!(
         "{}, {}, W = {}, batch {}, {} × {} batches{}",
         model_title(&row.model),
@@ -192,36 +164,35 @@ pub(super) fn setting(row: &RowSummary) -> String {
         row.batch_size,
         row.epochs,
         row.batches_per_worker,
-        row.memory_mb.map_or(String::new(), |mb| format!(
-            ", {}",
-            format::megabytes(mb.into())
-        ))
+        memory.map_or(String::new(), |memory| format!(", {memory}"))
     )
 }
 
 /// Returns the seconds of every stage, and of the parts of synchronising.
 pub(super) fn stages(labelled: &[Labelled<'_>]) -> Table {
     let parts = || STAGES.iter().flat_map(|(_, parts)| parts.iter());
-    let columns = parts().map(|(name, _)| Column::figure(*name, "s"));
+    let seconds = parts().map(|(name, _)| Column::figure(*name, "s"));
     let lines = labelled.iter().map(|row| {
         let cells = parts().map(|(_, seconds)| Cell::of(row.row.stage(seconds), format::seconds));
         line(row, cells)
     });
-    Table {
-        columns: std::iter::once(Column::of("system:"))
-            .chain(columns)
-            .collect(),
-        ..Table::new("Seconds by stage, per worker and epoch", &[]).with_id("stages")
-    }
-    .with_lines(lines)
+    let caption = "Seconds by stage, per worker and epoch";
+    let mut table = Table::of("stages", caption, "system:").with_lines(lines);
+    table.columns.extend(seconds);
+    table
 }
 
 /// Returns the mean bills of rows, line by line.
 pub(super) fn costs(labelled: &[Labelled<'_>]) -> Table {
-    let of = |row: &Labelled<'_>, model: &str, bill: fn(&TrialAnalysis) -> &Bill| -> Vec<Line> {
-        let items = mean_items(row.row, bill).into_iter();
-        items
-            .map(|item| {
+    let bills: [(&str, fn(&TrialAnalysis) -> &Bill); 2] = [
+        ("paper", |trial| &trial.paper),
+        ("full", |trial| &trial.full),
+    ];
+    let mut lines = Vec::new();
+    for row in labelled {
+        for (model, bill) in bills {
+            let items = mean_items(row.row, bill).into_iter();
+            lines.extend(items.map(|item| {
                 let cells = [
                     Cell::text(model),
                     Cell::text(item.dimension),
@@ -231,22 +202,15 @@ pub(super) fn costs(labelled: &[Labelled<'_>]) -> Table {
                     Cell::of(Some(item.usd), format::usd),
                 ];
                 line(row, cells)
-            })
-            .collect()
-    };
-    let lines = labelled.iter().flat_map(|row| {
-        let paper = of(row, "paper", |trial| &trial.paper).into_iter();
-        paper.chain(of(row, "full", |trial| &trial.full))
-    });
-    let mut columns: Vec<Column> = ["system:", "cost model:", "dimension:", "quantity", "unit:"]
-        .map(Column::of)
-        .into();
-    columns.extend(["unit price", "cost"].map(|name| Column::figure(name, "USD")));
-    Table {
-        columns,
-        ..Table::new("Cost of a trial by both cost models, mean over trials", &[]).with_id("costs")
+            }));
+        }
     }
-    .with_lines(lines)
+    let caption = "Cost of a trial by both cost models, mean over trials";
+    let heading = "system: | cost model: | dimension: | quantity | unit:";
+    let mut table = Table::of("costs", caption, heading).with_lines(lines);
+    let dollars = ["unit price", "cost"].map(|name| Column::figure(name, "USD"));
+    table.columns.extend(dollars);
+    table
 }
 
 /// Returns the traffic of the exchange, as metered and below it by closed form.
@@ -265,64 +229,45 @@ pub(super) fn traffic(labelled: &[Labelled<'_>], rows: &[RowSummary]) -> Table {
         counts.into_iter().chain([Cell::text(equal)])
     };
     let lines = labelled.iter().zip(rows).flat_map(|(labelled, row)| {
-        let metered = Line {
-            class: match row.traffic_matches {
-                Some(false) => "failed",
-                _ => "",
-            },
-            ..line(
-                labelled,
-                cells(&row.traffic, format::yes(row.traffic_matches)),
-            )
-        };
-        let expected = row.closed_form.map(|form| Line {
-            class: "expected",
-            system: labelled.system.clone(),
-            cells: std::iter::once(Cell::text("closed form"))
-                .chain(cells(&TrafficMeans::of(&[form]), String::new()))
-                .collect(),
-            follows: true,
-            ..Line::default()
+        let own = cells(&row.traffic, format::yes(row.traffic_matches));
+        let mut metered = line(labelled, own);
+        if row.traffic_matches == Some(false) {
+            metered.class = "failed";
+        }
+        let expected = row.closed_form.map(|form| {
+            let name = std::iter::once(Cell::text("closed form"));
+            Line {
+                class: "expected",
+                system: labelled.system.clone(),
+                cells: name
+                    .chain(cells(&TrafficMeans::of(&[form]), String::new()))
+                    .collect(),
+                follows: true,
+                ..Line::default()
+            }
         });
         std::iter::once(metered).chain(expected)
     });
-    let columns = [
-        "system:",
-        "puts",
-        "gets",
-        "messages",
-        "deliveries",
-        "in store",
-        "bytes up",
-        "bytes down",
-        "equal:",
-    ];
+    let caption = "Traffic of the exchange of one trial, as metered and by closed form";
+    let heading =
+        "system: | puts | gets | messages | deliveries | in store | bytes up | bytes down | equal:";
     Table {
         is_grouped: true,
-        ..Table::new(
-            "Traffic of the exchange of one trial, as metered and by closed form",
-            &columns,
-        )
-        .with_id("traffic")
+        ..Table::of("traffic", caption, heading).with_lines(lines)
     }
-    .with_lines(lines)
 }
 
 /// Returns loss and accuracy after each evaluated epoch, and after the last.
 pub(super) fn epochs(labelled: &[Labelled<'_>]) -> Table {
     let caption =
         "Evaluated epochs and the last one, mean over trials; all epochs are in epochs.tsv";
-    Table::new(caption, &["system:", "epoch", "train loss", "accuracy"])
-        .with_id("epochs")
-        .with_lines(labelled.iter().flat_map(epochs_of))
+    let heading = "system: | epoch | train loss | accuracy";
+    Table::of("epochs", caption, heading).with_lines(labelled.iter().flat_map(epochs_of))
 }
 
 fn epochs_of(labelled: &Labelled<'_>) -> Vec<Line> {
-    let diverged = labelled
-        .row
-        .succeeded()
-        .filter_map(|trial| trial.trial.diverged);
-    let diverged = diverged.min();
+    let trials = labelled.row.succeeded();
+    let diverged = trials.filter_map(|trial| trial.trial.diverged).min();
     let losses = labelled.row.by_epoch(|epoch| epoch.train_loss);
     let accuracies = labelled.row.by_epoch(|epoch| epoch.accuracy);
     let of = |known: &[(usize, f64)], epoch: usize| {
@@ -366,26 +311,13 @@ fn outcome(trial: &TrialAnalysis) -> String {
 
 /// Returns every trial.
 pub(super) fn trials(labelled: &[Labelled<'_>]) -> Table {
-    let columns = [
-        "system:",
-        "trial",
-        "seed",
-        "seconds per epoch",
-        "total seconds",
-        "total cost",
-        "CPU",
-        "cold starts",
-        "train loss",
-        "accuracy",
-        "outcome:",
-    ];
+    let heading = "system: | trial | seed | seconds per epoch | total seconds | total cost | CPU | \
+                   cold starts | train loss | accuracy | outcome:";
     let lines = labelled.iter().flat_map(|row| {
         let trials = row.row.trials.iter();
         trials.map(move |trial| trial_line(row, trial))
     });
-    Table::new("Every trial, failed ones included", &columns)
-        .with_id("trials")
-        .with_lines(lines)
+    Table::of("trials", "Every trial, failed ones included", heading).with_lines(lines)
 }
 
 fn trial_line(labelled: &Labelled<'_>, trial: &TrialAnalysis) -> Line {

@@ -1,6 +1,6 @@
 //! Profiles and constants of a simulation, for the report.
 
-use epochcost_judge::analysis::titles::model_title;
+use epochcost_judge::analysis::titles::{device_title, model_title};
 use epochcost_record::{ComputeRecord, ConstantRecord, SimulationRecord};
 use epochcost_simulator::profile::{ComputeOrigin, FunctionDevice, ModelCost};
 use epochcost_spec::format;
@@ -20,18 +20,11 @@ pub(super) struct SimulationView {
 
 impl SimulationView {
     pub(super) fn of(record: &SimulationRecord) -> Self {
-        let columns = [
-            "model:",
-            "on:",
-            "training step:",
-            "evaluation:",
-            "sped up by vCPUs",
-            "memory:",
-            "fit:",
-            "profile:",
-            "source…",
-        ];
-        let mut compute = Table::new("Compute profiles that the rows use", &columns);
+        let mut compute = Table::headed(
+            "Compute profiles that the rows use",
+            "model: | on: | training step: | evaluation: | sped up by vCPUs | memory: | fit: | \
+             profile: | source…",
+        );
         for known in &record.compute {
             let costs = known.costs.iter();
             costs.for_each(|cost| compute.row(compute_cells(known, cost)));
@@ -54,59 +47,32 @@ impl SimulationView {
 }
 
 fn facts(record: &SimulationRecord) -> Vec<Fact> {
-    let fact = |name: &str, value| Fact {
-        name: name.to_owned(),
-        value,
+    let switch = |name: &str, is_on: bool, [no, yes]: [&str; 2]| {
+        Fact::new(name, if is_on { yes } else { no }.to_owned())
     };
-    let switch = |on: bool, yes: &str, no: &str| if on { yes } else { no }.to_owned();
     // Profiles and the functions' device.
-    let mut facts = vec![fact(
-        "platform profile",
-        format!("{}: {}", record.profile, record.about.trim()),
-    )];
+    let profile = format!("{}: {}", record.profile, record.about.trim());
+    let mut facts = vec![Fact::new("platform profile", profile)];
     facts.extend(record.compute.iter().map(|known| {
         let (name, about) = (&known.name, known.about.trim());
         let value = format!("{name} ({}): {about}", origin(known.origin));
-        fact("compute profile", value)
+        Fact::new("compute profile", value)
     }));
-    facts.push(fact(
-        "functions compute on",
-        switch(
-            record.function_device == FunctionDevice::Cpu,
-            "vCPUs, by memory size",
-            "a GPU of their own",
-        ),
-    ));
-    if let Some(price) = &record.function_price {
-        facts.push(fact("functions are charged by", price.clone()));
-    }
+    let devices = ["a GPU of their own", "vCPUs, by memory size"];
+    let is_cpu = record.function_device == FunctionDevice::Cpu;
+    facts.push(switch("functions compute on", is_cpu, devices));
+    let price = record.function_price.clone();
+    facts.extend(price.map(|price| Fact::new("functions are charged by", price)));
     // What the simulation leaves out or draws.
-    facts.extend([
-        fact(
-            "limits of functions",
-            switch(
-                record.limits,
-                "hold: what they refuse is infeasible",
-                "switched off",
-            ),
-        ),
-        fact(
-            "models",
-            switch(
-                record.real_compute,
-                "trained for real, in virtual time",
-                "exist as sizes and durations only",
-            ),
-        ),
-        fact(
-            "constants",
-            switch(
-                record.sample,
-                "as stated in trial 0, sampled from their ranges in every other",
-                "as stated",
-            ),
-        ),
-    ]);
+    let limits = ["switched off", "hold: what they refuse is infeasible"];
+    facts.push(switch("limits of functions", record.limits, limits));
+    let (sizes, trained) = (
+        "exist as sizes and durations only",
+        "trained for real, in virtual time",
+    );
+    facts.push(switch("models", record.real_compute, [sizes, trained]));
+    let sampled = "as stated in trial 0, sampled from their ranges in every other";
+    facts.push(switch("constants", record.sample, ["as stated", sampled]));
     facts
 }
 
@@ -121,20 +87,16 @@ fn origin(origin: ComputeOrigin) -> &'static str {
 
 fn compute_cells(known: &ComputeRecord, cost: &ModelCost) -> Vec<Cell> {
     let fit = cost.fit.as_ref().map(|fit| {
-        format!(
-            "R² {}, at most {} off, {} points",
+        let (r2, off) = (
             format::number(fit.r_squared),
             format::percent(fit.largest_error),
-            fit.points
-        )
+        );
+        format!("R² {r2}, at most {off} off, {} points", fit.points)
     });
-    let (device, parallel) = match cost.device {
-        Device::Cpu => ("CPU", Some(cost.parallel)),
-        Device::Cuda => ("GPU", None),
-    };
+    let parallel = Some(cost.parallel).filter(|_| cost.device == Device::Cpu);
     vec![
         Cell::text(model_title(&cost.model)),
-        Cell::text(device),
+        Cell::text(device_title(cost.device)),
         Cell::text(line(cost.fixed_s * 1e3, cost.sample_s * 1e3, "ms")),
         Cell::text(line(0.0, cost.evaluate_sample_s * 1e3, "ms")),
         Cell::of(parallel, format::percent),
@@ -149,13 +111,11 @@ fn compute_cells(known: &ComputeRecord, cost: &ModelCost) -> Vec<Cell> {
 fn line(fixed: f64, sample: f64, unit: &str) -> String {
     let parts = [(fixed, ""), (sample, " × b")];
     let parts = parts.iter().filter(|(part, _)| *part > 0.0);
-    let parts: Vec<String> = parts
-        .map(|(part, times)| format!("{} {unit}{times}", format::number(*part)))
-        .collect();
-    if parts.is_empty() {
-        format::UNKNOWN.into()
-    } else {
-        parts.join(" + ")
+    let parts = parts.map(|(part, times)| format!("{} {unit}{times}", format::number(*part)));
+    let parts: Vec<String> = parts.collect();
+    match parts.as_slice() {
+        [] => format::UNKNOWN.into(),
+        parts => parts.join(" + "),
     }
 }
 

@@ -162,9 +162,17 @@ impl Table {
         }
     }
 
-    /// Gives it an id.
-    pub fn with_id(self, id: &'static str) -> Self {
-        Self { id, ..self }
+    /// Returns an empty table by its heading, as a line in which ` | ` stands between columns.
+    pub fn headed(caption: impl Into<String>, heading: &str) -> Self {
+        Self::new(caption, &heading.split(" | ").collect::<Vec<_>>())
+    }
+
+    /// Returns such a table with an id.
+    pub fn of(id: &'static str, caption: &str, heading: &str) -> Self {
+        Self {
+            id,
+            ..Self::headed(caption, heading)
+        }
     }
 
     /// Gives it lines.
@@ -240,10 +248,8 @@ impl Table {
     fn aligned(&self) -> String {
         let column = |(place, column): (usize, &Column)| -> Vec<String> {
             let cells = self.lines.iter().map(|line| line.cells[place].text.clone());
-            let mut cells: Vec<String> = [column.short().to_owned()]
-                .into_iter()
-                .chain(cells)
-                .collect();
+            let heading = std::iter::once(column.short().to_owned());
+            let mut cells: Vec<String> = heading.chain(cells).collect();
             // A mark stands behind a column of figures, so that their digits line up.
             if column.is_figure() && cells.iter().any(|cell| cell.ends_with(MINIMUM)) {
                 let unmarked = cells.iter_mut().filter(|cell| !cell.ends_with(MINIMUM));
@@ -282,9 +288,8 @@ impl Table {
         let rule = |column: &Column| if column.is_figure() { "--:" } else { "---" }.to_owned();
         let mut text = String::new();
         if !self.lines.is_empty() {
-            text.push_str(&row(shown()
-                .map(|column| markdown_cell(&column.name))
-                .collect()));
+            let names = shown().map(|column| markdown_cell(&column.name));
+            text.push_str(&row(names.collect()));
             text.push_str(&row(shown().map(rule).collect()));
         }
         for line in &self.lines {
@@ -327,20 +332,17 @@ impl Cell {
 
     /// Returns a figure with a text of its own.
     pub fn with(value: Option<f64>, text: String) -> Self {
-        let exact = value.filter(|value| value.is_finite());
         Self {
-            text,
-            exact: exact.map_or(String::new(), |value| value.to_string()),
-            ..Self::default()
+            exact: exact(value.filter(|value| value.is_finite())),
+            ..Self::text(text)
         }
     }
 
     /// Returns a count.
     pub fn whole(value: impl ToString) -> Self {
         Self {
-            text: value.to_string(),
             exact: value.to_string(),
-            ..Self::default()
+            ..Self::text(value.to_string())
         }
     }
 
@@ -369,6 +371,11 @@ impl Cell {
     pub fn is_unknown(&self) -> bool {
         self.exact.is_empty() && self.text == UNKNOWN
     }
+}
+
+/// Returns every digit of a figure; nothing where it is unknown.
+pub(super) fn exact(value: Option<f64>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use epochcost_platform::{Site, site_of};
 use epochcost_record::{ResultsError, RunDirectory, TrialId};
 use epochcost_spec::cost::{Bill, LineItem};
 
+use super::table::exact;
+
 /// `cost.json`.
 #[derive(Serialize)]
 struct Costs<'a> {
@@ -32,31 +34,28 @@ struct TrialCost<'a> {
 pub(super) fn write(run: &RunDirectory, analysis: &Analysis) -> Result<(), ResultsError> {
     run.write("epochs.tsv", epochs(analysis).as_bytes())?;
     let trials = analysis.rows.iter().flat_map(|row| &row.trials);
-    run.write_json(
-        "cost.json",
-        &Costs {
-            region: run.prices().region(),
-            prices_of: run.prices().date().to_string(),
-            note: run.prices().note(),
-            what: match site_of(&run.manifest().platform) {
-                Some(Site::ThisMachine) => {
-                    "what AWS would have billed for these durations: local durations at list prices"
-                }
-                Some(Site::VirtualTime) => "list prices for what a simulation used",
-                Some(Site::Cloud(_)) | None => "list prices for what was used",
-            },
-            trials: trials
-                .map(|trial| TrialCost {
-                    trial: &trial.trial.id,
-                    failed: trial.trial.failure.is_some(),
-                    paper: &trial.paper,
-                    full: &trial.full,
-                    paper_usd: trial.paper.total_usd(),
-                    full_usd: trial.full.total_usd(),
-                })
-                .collect(),
+    let trials = trials.map(|trial| TrialCost {
+        trial: &trial.trial.id,
+        failed: trial.trial.failure.is_some(),
+        paper: &trial.paper,
+        full: &trial.full,
+        paper_usd: trial.paper.total_usd(),
+        full_usd: trial.full.total_usd(),
+    });
+    let costs = Costs {
+        region: run.prices().region(),
+        prices_of: run.prices().date().to_string(),
+        note: run.prices().note(),
+        what: match site_of(&run.manifest().platform) {
+            Some(Site::ThisMachine) => {
+                "what AWS would have billed for these durations: local durations at list prices"
+            }
+            Some(Site::VirtualTime) => "list prices for what a simulation used",
+            Some(Site::Cloud(_)) | None => "list prices for what was used",
         },
-    )
+        trials: trials.collect(),
+    };
+    run.write_json("cost.json", &costs)
 }
 
 /// Returns each line of the bills of a row's trials, as a mean over all of
@@ -69,10 +68,7 @@ pub(super) fn mean_items(
     let mut items: Vec<LineItem> = Vec::new();
     for item in row.succeeded().flat_map(|trial| &bill(trial).items) {
         let (quantity, usd) = (item.quantity / trials, item.usd / trials);
-        match items
-            .iter_mut()
-            .find(|known| known.dimension == item.dimension)
-        {
+        match (items.iter_mut()).find(|known| known.dimension == item.dimension) {
             Some(known) => {
                 known.quantity += quantity;
                 known.usd += usd;
@@ -89,7 +85,6 @@ pub(super) fn mean_items(
 
 /// Returns one line per epoch of a trial; unknown values are empty.
 fn epochs(analysis: &Analysis) -> String {
-    let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let mut text = String::from(
         "row\tsystem\ttrial\tepoch\tsteps\tseconds\ttrain_loss\ttest_loss\taccuracy\tfailed\n",
     );
@@ -104,9 +99,9 @@ fn epochs(analysis: &Analysis) -> String {
                     epoch.epoch,
                     epoch.steps,
                     epoch.seconds(),
-                    cell(epoch.train_loss),
-                    cell(epoch.test_loss),
-                    cell(epoch.accuracy),
+                    exact(epoch.train_loss),
+                    exact(epoch.test_loss),
+                    exact(epoch.accuracy),
                     u8::from(trial.trial.failure.is_some())
                 ));
             }

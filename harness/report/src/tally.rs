@@ -2,7 +2,7 @@
 //! measured figures and on simulated ones are never added up.
 
 use epochcost_judge::analysis::counts::Counts;
-use epochcost_judge::analysis::items::{How, ItemOverview};
+use epochcost_judge::analysis::items::{How, ItemOverview, papers};
 use epochcost_judge::analysis::overview::Overview;
 use epochcost_spec::claims::VerdictKind;
 use serde::Serialize;
@@ -73,18 +73,7 @@ fn strips_of(origin: &str, counts: &Counts) -> Vec<Strip> {
 /// Returns the kinds of verdicts that occur, and the verdicts by paper, origin and kind of claim,
 /// without empty lines.
 pub(super) fn tally(overview: &Overview) -> (Vec<VerdictKind>, Vec<TallyLine>) {
-    let occurs = |kind: &VerdictKind| {
-        let named = overview.counts.named();
-        let mut counts = named.iter().filter_map(|(_, counts)| counts.get(kind));
-        counts.any(|count| *count > 0)
-    };
-    let words: Vec<VerdictKind> = VerdictKind::ALL.into_iter().filter(occurs).collect();
-    let mut papers: Vec<&str> = Vec::new();
-    for item in &overview.items {
-        if !papers.contains(&&*item.paper) {
-            papers.push(&item.paper);
-        }
-    }
+    let words: Vec<VerdictKind> = overview.counts.all().into_keys().collect();
     // One line for each origin and kind of claim, with its name in the counts.
     let line = |paper: &str, origin: How, place: usize| {
         let items = overview.items.iter().filter(|item| item.paper == paper);
@@ -101,13 +90,12 @@ pub(super) fn tally(overview: &Overview) -> (Vec<VerdictKind>, Vec<TallyLine>) {
         }
     };
     let kinds = overview.counts.named().len();
-    let lines = papers.into_iter().flat_map(|paper| {
-        let origins = How::OF_ITEMS.into_iter();
-        origins.flat_map(move |origin| (0..kinds).map(move |place| (paper, origin, place)))
-    });
-    let lines = lines
-        .map(|(paper, origin, place)| line(paper, origin, place))
-        .filter(|line| line.counts.iter().any(|count| *count > 0))
-        .collect();
+    let mut lines = Vec::new();
+    for paper in papers(&overview.items) {
+        for origin in How::OF_ITEMS {
+            lines.extend((0..kinds).map(|place| line(paper, origin, place)));
+        }
+    }
+    lines.retain(|line| line.counts.iter().any(|count| *count > 0));
     (words, lines)
 }

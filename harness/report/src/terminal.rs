@@ -1,8 +1,6 @@
 //! What a run and a reproduction print on the terminal: the answer, a table, and
 //! what a reader must know of it.
 
-use std::collections::BTreeMap;
-
 use epochcost_judge::analysis::Analysis;
 use epochcost_judge::analysis::answer::Answer;
 use epochcost_judge::analysis::counts::Counts;
@@ -52,24 +50,20 @@ pub fn terminal_table(analysis: &Analysis, width: Option<usize>) -> String {
     let unexpected = summary.verdicts.iter().filter(|verdict| !verdict.holds());
     for verdict in unexpected {
         let row = verdict.row.as_deref().unwrap_or("no row");
-        text.push_str(&format!(
-            "\n{}: {} ({row}): {}",
-            verdict.verdict, verdict.claim, verdict.reason
-        ));
+        let (word, claim, reason) = (verdict.verdict, &verdict.claim, &verdict.reason);
+        text.push_str(&format!("\n{word}: {claim} ({row}): {reason}"));
     }
     text
 }
 
 /// Returns the answer, a sentence a line, with an empty line behind it.
-pub(super) fn answer(answer: &Answer) -> String {
+fn answer(answer: &Answer) -> String {
     let sentences = answer.sentences().into_iter();
-    let mut text: String = sentences
-        .map(|sentence| format!("{}\n", wrapped("", sentence)))
-        .collect();
-    if !text.is_empty() {
-        text.push('\n');
+    let text: String = sentences.map(|one| wrapped("", one) + "\n").collect();
+    match text.as_str() {
+        "" => text,
+        _ => text + "\n",
     }
-    text
 }
 
 /// Returns warnings in three lines at most: the rest is counted, and `place` says
@@ -79,9 +73,8 @@ pub fn terminal_warnings(warnings: &[Warning], place: &str) -> Vec<String> {
         few if few <= WARNING_LINES => few,
         _ => WARNING_LINES - 1,
     };
-    let mut lines: Vec<String> = (warnings.iter().take(shown))
-        .map(|warning| format!("warning: {}", warning.line()))
-        .collect();
+    let lines = (warnings.iter().take(shown)).map(|warning| format!("warning: {}", warning.line()));
+    let mut lines: Vec<String> = lines.collect();
     let rest: usize = warnings.iter().skip(shown).map(|one| one.times).sum();
     if rest > 0 {
         lines.push(format!("warning: {rest} more: {place}"));
@@ -100,9 +93,8 @@ pub fn terminal_overview(overview: &Overview) -> String {
         text.push_str(&format!("\n{record}\n"));
     }
     // The signs' meaning, items that are not done, unexpected verdicts.
-    let legend = occurring(&overview.counts)
-        .into_iter()
-        .map(|kind| format!("{} {kind}", class_and_sign(kind).1));
+    let legend = overview.counts.all().into_keys();
+    let legend = legend.map(|kind| format!("{} {kind}", class_and_sign(kind).1));
     let legend: Vec<String> = legend.collect();
     text.push_str(&format!("\n{}", legend.join("  ")));
     for misses in overview.misses() {
@@ -110,9 +102,8 @@ pub fn terminal_overview(overview: &Overview) -> String {
     }
     for (origin, counts) in by_origin(overview) {
         for (name, counts) in counts.named() {
-            let of_kind: Vec<String> = (counts.iter())
-                .map(|(kind, count)| format!("{count} {kind}"))
-                .collect();
+            let of_kind = counts.iter().map(|(kind, count)| format!("{count} {kind}"));
+            let of_kind: Vec<String> = of_kind.collect();
             if !of_kind.is_empty() {
                 let origin = origin.as_str();
                 text.push_str(&format!("\n{origin}, {name}: {}", of_kind.join(", ")));
@@ -125,12 +116,12 @@ pub fn terminal_overview(overview: &Overview) -> String {
         }
         for claim in item.claims.iter().filter(|claim| claim.unexpected) {
             let verdict = &claim.verdict;
-            let expected = verdict
-                .expect
-                .map_or_else(String::new, |kind| format!(", expected {kind}"));
+            let expected = verdict.expect;
+            let expected = expected.map_or(String::new(), |kind| format!(", expected {kind}"));
+            let (id, word, reason) = (&item.id, verdict.verdict, &verdict.reason);
             text.push_str(&format!(
-                "\n{}: {}{expected}: {}: {}",
-                item.id, verdict.verdict, verdict.claim, verdict.reason
+                "\n{id}: {word}{expected}: {}: {reason}",
+                verdict.claim
             ));
         }
     }
@@ -139,7 +130,7 @@ pub fn terminal_overview(overview: &Overview) -> String {
 
 /// Returns a line per item, and sums of those of one origin.
 fn items_table(overview: &Overview) -> Table {
-    let kinds = occurring(&overview.counts);
+    let kinds: Vec<VerdictKind> = overview.counts.all().into_keys().collect();
     let mut table = Table::new("Items", &["item:", "state:"]);
     let signs = kinds.iter().map(|kind| class_and_sign(*kind).1);
     (table.columns).extend(signs.chain(["trials"]).map(|name| Column::figure(name, "")));
@@ -157,10 +148,8 @@ fn items_table(overview: &Overview) -> Table {
         table.row(cells);
     }
     for (origin, counts) in by_origin(overview) {
-        let mut all = vec![
-            Cell::text(format!("all {}", origin.as_str())),
-            Cell::text(""),
-        ];
+        let name = format!("all {}", origin.as_str());
+        let mut all = vec![Cell::text(name), Cell::default()];
         all.extend(by_kind(&counts, &kinds));
         let items = overview.items.iter().filter(|item| item.origin() == origin);
         all.push(Cell::whole(items.map(|item| item.trials).sum::<usize>()));
@@ -169,24 +158,11 @@ fn items_table(overview: &Overview) -> Table {
     table
 }
 
-/// Returns the kinds of verdict that occur.
-fn occurring(counts: &Counts) -> Vec<VerdictKind> {
-    let occurs = |kind: &VerdictKind| count(counts, *kind) > 0;
-    VerdictKind::ALL.into_iter().filter(occurs).collect()
-}
-
-fn count(counts: &Counts, kind: VerdictKind) -> usize {
-    let of = |counts: &BTreeMap<VerdictKind, usize>| counts.get(&kind).copied().unwrap_or(0);
-    counts.named().map(|(_, counts)| of(counts)).iter().sum()
-}
-
 /// Returns the number of verdicts of each kind, on claims of every kind; nothing
 /// where there are none.
 fn by_kind(counts: &Counts, kinds: &[VerdictKind]) -> Vec<Cell> {
-    let cell = |kind: &VerdictKind| match count(counts, *kind) {
-        0 => Cell::text(""),
-        count => Cell::whole(count),
-    };
+    let all = counts.all();
+    let cell = |kind| all.get(kind).map_or_else(Cell::default, Cell::whole);
     kinds.iter().map(cell).collect()
 }
 

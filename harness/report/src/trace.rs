@@ -11,7 +11,7 @@ use epochcost_systems::StepRecord;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::activity::Call;
+use super::activity::{Call, Worker};
 use super::charts::{Labelled, STAGES};
 use super::samples::Sample;
 
@@ -82,35 +82,27 @@ impl Trace {
     /// Returns the trace with one event per line: large files stay readable, and
     /// differences small.
     fn document(&self, run: &RunDirectory) -> String {
-        let left_out = &self.left_out;
         let about = json!({
             "run": run.manifest().run_id,
             "platform": run.manifest().platform,
             "times": "from the start of each trial, all trials laid over one another; virtual time where the platform is sim",
             "stages": "inside a step stages follow one another in a fixed order, each as long as its sum over the step",
             "requests": "are counted per step (see the steps' arguments), not recorded one by one",
-            "left_out": left_out,
+            "left_out": self.left_out,
         });
-        let lines: Vec<String> = self
-            .events
-            .iter()
-            .filter_map(|event| serde_json::to_string(event).ok())
-            .collect();
+        let lines = (self.events.iter()).filter_map(|event| serde_json::to_string(event).ok());
+        let lines: Vec<String> = lines.collect();
+        let events = lines.join(",\n");
         format!(
-            "{{\"displayTimeUnit\":\"ms\",\"otherData\":{about},\"traceEvents\":[\n{}\n]}}\n",
-            lines.join(",\n")
+            "{{\"displayTimeUnit\":\"ms\",\"otherData\":{about},\"traceEvents\":[\n{events}\n]}}\n"
         )
     }
 
     /// Adds a trial.
     pub(super) fn add(&mut self, labelled: &Labelled<'_>, sample: &Sample<'_>) {
         let workers = &sample.workers;
-        let calls = || {
-            workers
-                .iter()
-                .flat_map(|worker| worker.lanes.iter().flatten())
-        };
-        let start_s = calls().map(Call::began_s).fold(f64::INFINITY, f64::min);
+        let calls = workers.iter().flat_map(Worker::calls);
+        let start_s = calls.map(Call::began_s).fold(f64::INFINITY, f64::min);
         let trial = &sample.trial.trial.id;
         let mut slices: Vec<(usize, usize, usize, Slice<'_>)> = Vec::new();
         for worker in workers {
@@ -119,12 +111,9 @@ impl Trace {
             let name = format!("{}, {}", labelled.name, worker.name());
             self.events.extend(process(pid, name, &trial.to_string()));
             for (lane, calls) in worker.lanes.iter().enumerate() {
-                self.events.push(metadata(
-                    "thread_name",
-                    pid,
-                    lane + 1,
-                    json!({"name": "invocations"}),
-                ));
+                let name = json!({"name": "invocations"});
+                self.events
+                    .push(metadata("thread_name", pid, lane + 1, name));
                 let of_lane = calls.iter().flat_map(|call| of_call(call, start_s));
                 let placed = of_lane.enumerate();
                 slices.extend(placed.map(|(place, slice)| (pid, lane + 1, place, slice)));
@@ -142,21 +131,15 @@ impl Trace {
         slices.sort_unstable_by_key(order);
         if all > slices.len() {
             let until = slices.last().map_or(0, |(_, _, _, slice)| slice.from_ns) as f64 / 1e9;
-            let kept = slices.len();
-            self.left_out.push(format!(
-                "{trial}: {} of {all} slices, after {until:.3} s",
-                all - kept
-            ));
+            let cut = all - slices.len();
+            let text = format!("{trial}: {cut} of {all} slices, after {until:.3} s");
+            self.left_out.push(text);
         }
         if sample.orphans > 0 {
-            self.left_out.push(format!(
-                "{trial}: {} steps of no recorded invocation",
-                sample.orphans
-            ));
+            let steps = format!("{} steps of no recorded invocation", sample.orphans);
+            self.left_out.push(format!("{trial}: {steps}"));
         }
-        let events = slices
-            .into_iter()
-            .map(|(pid, tid, _, slice)| slice.event(pid, tid));
+        let events = (slices.into_iter()).map(|(pid, tid, _, slice)| slice.event(pid, tid));
         self.events.extend(events);
     }
 }
@@ -182,15 +165,17 @@ fn metadata(name: &str, pid: usize, tid: usize, args: Value) -> Event {
     }
 }
 
-impl Slice<'_> {
+impl<'a> Slice<'a> {
+    fn new(of: Of<'a>, from_ns: i64, to_ns: i64) -> Self {
+        Self { of, from_ns, to_ns }
+    }
+
     fn event(self, pid: usize, tid: usize) -> Event {
         let (cat, name, args) = match self.of {
             Of::Init => ("init", "init".into(), Value::Null),
             Of::Call(invocation) => ("invocation", invocation.function.clone(), call(invocation)),
             Of::Step(step) => {
-                let batch = step
-                    .batch
-                    .map_or(String::new(), |batch| format!(" batch {batch}"));
+                let batch = (step.batch).map_or(String::new(), |batch| format!(" batch {batch}"));
                 let traffic = step.traffic.exchange.total();
                 let args = json!({"loss": step.loss, "exchange": traffic});
                 ("step", format!("epoch {}{batch}", step.epoch), args)
@@ -230,17 +215,10 @@ fn of_call<'a>(call: &Call<'a>, start_s: f64) -> Vec<Slice<'a>> {
     let mut slices = Vec::new();
     // Init, then the invocation itself.
     if call.init_s() > 0.0 {
-        slices.push(Slice {
-            of: Of::Init,
-            from_ns: ns(call.began_s()),
-            to_ns: from_ns,
-        });
+        slices.push(Slice::new(Of::Init, ns(call.began_s()), from_ns));
     }
-    slices.push(Slice {
-        of: Of::Call(invocation),
-        from_ns,
-        to_ns: to_ns.max(from_ns),
-    });
+    let end_ns = to_ns.max(from_ns);
+    slices.push(Slice::new(Of::Call(invocation), from_ns, end_ns));
     // Steps, one after another: clocks of two processes may differ a little.
     let mut free_ns = from_ns;
     for step in &call.steps {
@@ -260,11 +238,7 @@ fn of_step<'a>(
 ) -> i64 {
     let after = |at_ns: i64, seconds: f64| (at_ns + (seconds * 1e9).round() as i64).min(end_ns);
     let end_ns = after(begin_ns, step.seconds.total());
-    slices.push(Slice {
-        of: Of::Step(step),
-        from_ns: begin_ns,
-        to_ns: end_ns,
-    });
+    slices.push(Slice::new(Of::Step(step), begin_ns, end_ns));
     let mut at_ns = begin_ns;
     for (stage, parts) in STAGES {
         let place = slices.len();
@@ -272,22 +246,12 @@ fn of_step<'a>(
         for (part, seconds) in parts {
             let to_ns = after(at_ns, seconds(&step.seconds)).min(end_ns);
             if to_ns > at_ns && parts.len() > 1 {
-                slices.push(Slice {
-                    of: Of::Part(part),
-                    from_ns: at_ns,
-                    to_ns,
-                });
+                slices.push(Slice::new(Of::Part(part), at_ns, to_ns));
             }
             at_ns = to_ns;
         }
         if at_ns > stage_from_ns {
-            let of = Of::Stage(stage);
-            let slice = Slice {
-                of,
-                from_ns: stage_from_ns,
-                to_ns: at_ns,
-            };
-            slices.insert(place, slice);
+            slices.insert(place, Slice::new(Of::Stage(stage), stage_from_ns, at_ns));
         }
     }
     end_ns

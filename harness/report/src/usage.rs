@@ -13,9 +13,8 @@ use super::table::{Cell, Line, Table};
 pub(super) fn usage(labelled: &[Labelled<'_>]) -> Table {
     let caption = "Processor and memory of the workers' processes by stage: CPU time over wall time, \
                    100 % per core; the most that was resident behind the stage, a mean over steps";
-    Table::new(caption, &["system:", "stage:", "seconds", "CPU", "memory"])
-        .with_id("usage")
-        .with_lines(labelled.iter().flat_map(of_row))
+    let heading = "system: | stage: | seconds | CPU | memory";
+    Table::of("usage", caption, heading).with_lines(labelled.iter().flat_map(of_row))
 }
 
 fn of_row(labelled: &Labelled<'_>) -> Vec<Line> {
@@ -26,8 +25,7 @@ fn of_row(labelled: &Labelled<'_>) -> Vec<Line> {
     let of = |stage: Stage| {
         let memory_mb = mean(&|trial| trial.usage.memory_mb(stage))?;
         let cpu_percent = mean(&|trial| trial.usage.cpu_percent(stage));
-        let job = &labelled.row.planned.row.job;
-        let each = machine_epochs(job);
+        let each = machine_epochs(&labelled.row.planned.row.job);
         let seconds = mean(&|trial| Some(trial.seconds.of(stage) / each));
         let cells = [
             Cell::text(stage.as_str().replace('_', " ")),

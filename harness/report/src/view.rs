@@ -12,15 +12,14 @@ use epochcost_spec::claims::{ClaimKind, Metric, VerdictKind};
 use epochcost_spec::format::{self, UNKNOWN};
 use serde::Serialize;
 
-use super::causes;
 use super::chart::{Band, band as band_image};
 use super::charts::{Chart, Labelled, Timelines};
 use super::downloads::Download;
-use super::notes;
+use super::notes::{self, cause};
 use super::provenance::{self, Provenance};
 use super::rows;
 use super::simulation::SimulationView;
-use super::table::Table;
+use super::table::{Table, exact};
 use super::usage::usage;
 
 /// Verdicts that are shown open.
@@ -103,6 +102,23 @@ pub struct StripItem {
     pub key: String,
 }
 
+impl StripItem {
+    /// Returns a count of something else than verdicts of a kind.
+    pub(super) fn new(
+        (class, sign): (&'static str, &'static str),
+        count: usize,
+        word: &str,
+    ) -> Self {
+        Self {
+            class,
+            sign,
+            word: word.to_owned(),
+            count,
+            key: String::new(),
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct VerdictLine {
     pub class: &'static str,
@@ -154,6 +170,13 @@ pub(super) struct Fact {
     pub value: String,
 }
 
+impl Fact {
+    pub(super) fn new(name: &str, value: String) -> Self {
+        let name = name.to_owned();
+        Self { name, value }
+    }
+}
+
 /// The charts of a run, drawn.
 pub(super) struct Charts {
     pub all: Vec<Chart>,
@@ -178,11 +201,9 @@ impl View {
                 .map(|verdict| verdict_line(verdict, &names, &summary.rows))
                 .collect()
         };
-        let settings = names.iter().zip(&summary.rows).map(|(name, row)| Fact {
-            name: name.clone(),
-            value: format!("{}: {}", row.described(), rows::setting(row)),
-        });
-        let settings = settings.collect();
+        let setting = |(name, row): (&String, &RowSummary)| {
+            Fact::new(name, format!("{}: {}", row.described(), rows::setting(row)))
+        };
         Self {
             title: manifest.experiment.clone(),
             run_id: manifest.run_id.clone(),
@@ -196,7 +217,7 @@ impl View {
             answer: sentences(&summary.answer),
             strip: strip(analysis),
             summary: rows::summary(labelled, &summary.rows, summary.target_accuracy).into(),
-            settings,
+            settings: names.iter().zip(&summary.rows).map(setting).collect(),
             // Figures, and the tables of details.
             charts: charts.all,
             timelines: charts.timelines.charts,
@@ -246,19 +267,11 @@ pub(super) fn class_and_sign(kind: VerdictKind) -> (&'static str, &'static str) 
 
 /// Returns one item for each kind of verdict that occurs, with its count.
 pub(super) fn strip_of(counts: &BTreeMap<VerdictKind, usize>) -> Vec<StripItem> {
-    let counted = VerdictKind::ALL.map(|kind| (kind, counts.get(&kind).copied().unwrap_or(0)));
-    let item = |(kind, count): (VerdictKind, usize)| {
-        let (class, sign) = class_and_sign(kind);
-        StripItem {
-            class,
-            sign,
-            word: kind.as_str().into(),
-            count,
-            key: kind.as_str().replace(' ', "_"),
-        }
+    let item = |(kind, count): (&VerdictKind, &usize)| StripItem {
+        key: kind.as_str().replace(' ', "_"),
+        ..StripItem::new(class_and_sign(*kind), *count, kind.as_str())
     };
-    let given = counted.into_iter().filter(|(_, count)| *count > 0);
-    given.map(item).collect()
+    counts.iter().map(item).collect()
 }
 
 /// Returns the sentences of an answer.
@@ -273,18 +286,12 @@ pub(super) fn excluded(excluded: &[Excluded]) -> String {
         return String::new();
     };
     // Every reason begins with the options.
-    let options = first
-        .why
-        .rsplit_once(": ")
-        .map_or("", |(options, _)| options);
-    let (noun, verb) = match excluded.len() {
-        1 => ("claim", "is"),
-        _ => ("claims", "are"),
+    let options = (first.why.rsplit_once(": ")).map_or("", |(options, _)| options);
+    let (count, noun, verb) = match excluded.len() {
+        1 => (1, "claim", "is"),
+        count => (count, "claims", "are"),
     };
-    format!(
-        "{} {noun} of the experiment {verb} excluded by {options}.",
-        excluded.len()
-    )
+    format!("{count} {noun} of the experiment {verb} excluded by {options}.")
 }
 
 /// Returns what the verdicts are, if they are folded: findings of this project that all hold, or
@@ -338,19 +345,11 @@ fn checks(summary: &Summary) -> Option<StripItem> {
     let checks = &summary.counts.checks;
     let all: usize = checks.values().sum();
     let hold = checks.get(&VerdictKind::Holds).copied().unwrap_or(0);
-    let kind = if hold == all {
-        VerdictKind::Holds
-    } else {
-        VerdictKind::Fails
-    };
-    let (class, sign) = class_and_sign(kind);
-    (all > 0).then(|| StripItem {
-        class,
-        sign,
-        word: format!("of {all} checks hold"),
-        count: hold,
-        key: String::new(),
-    })
+    let look = class_and_sign(match all - hold {
+        0 => VerdictKind::Holds,
+        _ => VerdictKind::Fails,
+    });
+    (all > 0).then(|| StripItem::new(look, hold, &format!("of {all} checks hold")))
 }
 
 fn strip(analysis: &Analysis) -> Vec<StripItem> {
@@ -363,32 +362,22 @@ fn strip(analysis: &Analysis) -> Vec<StripItem> {
     strip.extend(checks(&analysis.summary));
     let rows = &analysis.summary.rows;
     // Trials and infeasible rows, after the verdicts.
-    let failed: usize = rows.iter().map(|row| row.surprising_failures()).sum();
-    let done: usize = rows
-        .iter()
-        .map(|row| row.trials - row.surprising_failures())
-        .sum();
-    let item = |class, sign, count, one: &str, many: &str| StripItem {
-        class,
-        sign,
-        word: if count == 1 { one } else { many }.into(),
-        count,
-        key: String::new(),
-    };
-    strip.push(item("plain", "●", done, "trial done", "trials done"));
+    let failed: usize = rows.iter().map(RowSummary::surprising_failures).sum();
+    let done = rows.iter().map(|row| row.trials).sum::<usize>() - failed;
+    let item =
+        |look, count, words: [&str; 2]| StripItem::new(look, count, words[usize::from(count != 1)]);
+    strip.push(item(("plain", "●"), done, ["trial done", "trials done"]));
     if failed > 0 {
-        strip.push(item("bad", "✗", failed, "trial failed", "trials failed"));
+        let words = ["trial failed", "trials failed"];
+        strip.push(item(("bad", "✗"), failed, words));
     }
     let infeasible = rows.iter().filter(|row| row.infeasible.is_some()).count();
     if infeasible > 0 {
-        let (class, sign) = class_and_sign(VerdictKind::Infeasible);
-        strip.push(item(
-            class,
-            sign,
-            infeasible,
-            "infeasible row",
-            "infeasible rows",
-        ));
+        let (look, words) = (
+            VerdictKind::Infeasible,
+            ["infeasible row", "infeasible rows"],
+        );
+        strip.push(item(class_and_sign(look), infeasible, words));
     }
     strip
 }
@@ -409,22 +398,20 @@ pub(super) fn verdict_line(
         "" => format::number(value),
         unit => format!("{} {unit}", format::number(value)),
     };
-    let named = rows
-        .iter()
-        .zip(names)
-        .find(|(row, _)| Some(&row.id) == verdict.row.as_ref());
+    let mut named = rows.iter().zip(names);
+    let named = named.find(|(row, _)| Some(&row.id) == verdict.row.as_ref());
     let band = match verdict.band {
         [Some(low), Some(high)] => format!("{} to {}", value(low), value(high)),
         [Some(low), None] => format!("at least {}", value(low)),
         [None, Some(high)] => format!("at most {}", value(high)),
         [None, None] => UNKNOWN.into(),
     };
+    let number: fn(f64) -> String = if is_accuracy {
+        format::percent
+    } else {
+        format::number
+    };
     let interval = verdict.observed_ci95.map_or(String::new(), |[low, high]| {
-        let number = if is_accuracy {
-            format::percent
-        } else {
-            format::number
-        };
         format!("{} to {}", number(low), number(high))
     });
     // Why the verdict is as it is, or not as expected.
@@ -447,7 +434,6 @@ pub(super) fn verdict_line(
         class: provenance.as_str(),
         title: format!("band {band}; published {published}; {provenance} {observed}"),
     });
-    let exact = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     VerdictLine {
         class,
         sign,
@@ -469,7 +455,7 @@ pub(super) fn verdict_line(
         band,
         reason,
         causes: (verdict.causes.iter())
-            .map(|effect| causes::line(effect, value))
+            .map(|effect| cause(effect, value))
             .collect(),
         kind: notes::kind(verdict),
         notes: verdict.note.iter().cloned().collect(),

@@ -75,14 +75,9 @@ impl Agreement {
             without_figure: self.without_figure + tied,
             ..*self
         };
-        let reason = self.reason();
-        (
-            untold.kind(),
-            format!(
-                "the figures are equal in {tied} of {} draws; {reason}",
-                self.draws
-            ),
-        )
+        let (draws, reason) = (self.draws, self.reason());
+        let reason = format!("the figures are equal in {tied} of {draws} draws; {reason}");
+        (untold.kind(), reason)
     }
 
     /// Returns the standard error of the share: the part of it that is chance in a number
@@ -147,10 +142,8 @@ pub(super) fn values(
 }
 
 fn is_of_training(metric: Metric) -> bool {
-    matches!(
-        metric,
-        Metric::TrainLoss | Metric::Accuracy | Metric::ReplicasIdentical
-    )
+    use Metric::{Accuracy, ReplicasIdentical, TrainLoss};
+    matches!(metric, TrainLoss | Accuracy | ReplicasIdentical)
 }
 
 /// Returns whether a formula compares figures there, and ones that constants can change.

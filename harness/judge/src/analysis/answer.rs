@@ -16,6 +16,10 @@ pub use super::summary::Answer;
 /// Settings that are named one by one; more are counted.
 const NAMED: usize = 3;
 
+/// Why rows that guess are not ranked.
+const GUESSED: &str = "What was trained in this simulation is hardly better than guessing: none is \
+                       called fastest or cheapest.";
+
 impl Answer {
     /// Returns the answer of a run's rows and verdicts.
     pub(super) fn of(
@@ -37,33 +41,22 @@ impl Answer {
             };
         }
         let simulated = figures_of(platform) == Figures::Simulated;
+        let ranks_nothing = |why: String| Self {
+            fastest: why,
+            conclusions: conclusions::of_run(verdicts.iter()),
+            ..Self::default()
+        };
         if let Some(wanted) = unlearned(claims, rows).filter(|_| simulated) {
-            return Self {
-                fastest: named_none(wanted),
-                conclusions: conclusions::of_run(verdicts.iter()),
-                ..Self::default()
-            };
+            return ranks_nothing(named_none(wanted));
         }
         let settings = settings(rows, &names, target);
         if settings.is_empty() && target.is_none() && rows.iter().any(guesses) {
-            return Self {
-                fastest:
-                    "What was trained in this simulation is hardly better than guessing: none \
-                          is called fastest or cheapest."
-                        .into(),
-                conclusions: conclusions::of_run(verdicts.iter()),
-                ..Self::default()
-            };
+            return ranks_nothing(GUESSED.into());
         }
-        let origin = match figures_of(platform) {
-            Figures::Simulated => " (simulated)",
-            Figures::Measured => "",
-        };
+        let origin = if simulated { " (simulated)" } else { "" };
         Self {
-            fastest: fastest(&settings, origin),
             cheapest: cheapest(&settings, origin),
-            findings: Vec::new(),
-            conclusions: conclusions::of_run(verdicts.iter()),
+            ..ranks_nothing(fastest(&settings, origin))
         }
     }
 
@@ -81,24 +74,22 @@ impl Answer {
 pub fn told<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
     let findings = verdicts.filter(|verdict| verdict.kind == ClaimKind::Own);
     let sentence = |verdict: &Verdict| {
-        let ratio = verdict.observed.filter(|_| verdict.ranking);
-        let ratio = ratio.map_or(String::new(), |ratio| {
-            format!("{}×, ", format::number(ratio))
-        });
-        let (claim, kind) = (&verdict.claim, verdict.verdict);
-        let Some(draws) = &verdict.draws else {
-            return format!("{claim}: {ratio}{kind}.");
-        };
-        let word = match kind {
+        let ratio = verdict
+            .observed
+            .filter(|_| verdict.ranking)
+            .map(format::number);
+        let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio}×, "));
+        let kind = verdict.verdict;
+        let open = match kind {
             VerdictKind::Holds => String::new(),
             _ => format!("{kind}: "),
         };
-        let share = if draws.agree == draws.draws {
-            "all".to_owned()
-        } else {
-            format!("{} of", format::percent(draws.share))
+        let word = match &verdict.draws {
+            None => kind.to_string(),
+            Some(draws) if draws.agree == draws.draws => format!("{open}holds in all draws"),
+            Some(draws) => format!("{open}holds in {} of draws", format::percent(draws.share)),
         };
-        format!("{claim}: {ratio}{word}holds in {share} draws.")
+        format!("{}: {ratio}{word}.", verdict.claim)
     };
     findings.map(sentence).collect()
 }
@@ -134,8 +125,13 @@ fn named_none(wanted: f64) -> String {
     )
 }
 
+/// Returns the settings in which several rows do the same work.
+fn compared(settings: &[Setting]) -> Vec<&Setting> {
+    settings.iter().filter(|one| one.is_compared()).collect()
+}
+
 fn fastest(settings: &[Setting], origin: &str) -> String {
-    let compared: Vec<&Setting> = settings.iter().filter(|one| one.is_compared()).collect();
+    let compared = compared(settings);
     match (compared.as_slice(), settings) {
         ([], [one]) => alone(one, origin),
         ([], [_, ..]) => {
@@ -148,12 +144,12 @@ fn fastest(settings: &[Setting], origin: &str) -> String {
                 let rows = setting.best(By::Seconds);
                 let best = rows.first()?;
                 let seconds = duration(best.seconds.mean?);
-                let tie = tie(&rows).map_or_else(String::new, |tie| format!(", {tie}"));
+                let tie = tie(", ", &rows);
                 Some(format!("{}: {} ({seconds}){tie}", setting.name, best.name))
             });
             let each: Vec<String> = each.collect();
-            let what = several.first().map_or_else(String::new, |one| one.basis());
-            format!("Fastest {what}{origin}: {}.", each.join("; "))
+            let (what, each) = (several[0].basis(), each.join("; "));
+            format!("Fastest {what}{origin}: {each}.")
         }
         (several, _) => format!(
             "{} settings that differ in their work{origin}: the charts and the table show each, \
@@ -163,17 +159,19 @@ fn fastest(settings: &[Setting], origin: &str) -> String {
     }
 }
 
-/// Returns which rows tie with the best, which is the first.
-fn tie(best: &[&Contender]) -> Option<String> {
-    let [_, one, rest @ ..] = best else {
-        return None;
-    };
-    let more = match rest.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let name = &one.name;
-    Some(format!("no clear lead over {name}{more}"))
+/// Returns which rows tie with the best, which is the first, behind a sign; nothing if none does.
+fn tie(sign: &str, best: &[&Contender]) -> String {
+    match best {
+        [] | [_] => String::new(),
+        [_, one] => format!("{sign}no clear lead over {}", one.name),
+        [_, one, rest @ ..] => {
+            format!(
+                "{sign}no clear lead over {} and {} more",
+                one.name,
+                rest.len()
+            )
+        }
+    }
 }
 
 /// Returns the sentence on the only row.
@@ -193,9 +191,9 @@ fn fastest_of(setting: &Setting, origin: &str) -> String {
     };
     let seconds = |row: &Contender| format::or_unknown(row.seconds.mean, duration);
     let mut text = format!("Fastest: {}, {} {basis}{origin}", best.name, seconds(best));
-    let second = tie(&setting.best(By::Seconds));
-    let second = second.unwrap_or_else(|| format!("next: {}, {}", next.name, seconds(next)));
-    text.push_str(&format!("; {second}"));
+    let tie = tie("; ", &setting.best(By::Seconds));
+    let next = format!("; next: {}, {}", next.name, seconds(next));
+    text.push_str(if tie.is_empty() { &next } else { &tie });
     if best.trials == 1 && origin.is_empty() {
         text.push_str(" (one trial each: a lead may be chance)");
     }
@@ -205,10 +203,8 @@ fn fastest_of(setting: &Setting, origin: &str) -> String {
             Some(_) => "Did not get there",
             None => "Left out, since hardly better than guessing",
         };
-        let (out, all) = (
-            setting.left_out,
-            setting.left_out + setting.contenders.len(),
-        );
+        let out = setting.left_out;
+        let all = out + setting.contenders.len();
         text.push_str(&format!(" {why}: {out} of {all} rows."));
     }
     if setting.on_cpu > 0 {
@@ -221,14 +217,11 @@ fn fastest_of(setting: &Setting, origin: &str) -> String {
 }
 
 fn cheapest(settings: &[Setting], origin: &str) -> String {
-    let compared: Vec<&Setting> = settings.iter().filter(|one| one.is_compared()).collect();
+    let compared = compared(settings);
     match (compared.as_slice(), settings) {
         ([], [one]) => one.contenders.first().map_or_else(String::new, |row| {
-            let (usd, basis) = (dollars(row), one.basis());
-            format!(
-                "It costs {usd} {basis} with everything billed{origin}{}.",
-                minimum([row])
-            )
+            let (usd, basis, minimum) = (dollars(row), one.basis(), minimum([row]));
+            format!("It costs {usd} {basis} with everything billed{origin}{minimum}.")
         }),
         ([], _) => String::new(),
         ([one], _) => cheapest_of(one, origin),
@@ -238,24 +231,18 @@ fn cheapest(settings: &[Setting], origin: &str) -> String {
                 let best = *rows.first()?;
                 let usd = format::usd(best.usd.mean?);
                 let name = &setting.name;
-                let tie = tie(&rows).map_or_else(String::new, |tie| format!(", {tie}"));
+                let tie = tie(", ", &rows);
                 let other = setting.cheapest_on(!best.on_functions);
-                let beside = other.map_or_else(String::new, |other| {
-                    format!(", {}", beside(best, other).join(" "))
-                });
+                let beside = other.map(|other| format!(", {}", beside(best, other).join(" ")));
+                let beside = beside.unwrap_or_default();
+                let minimum = minimum(std::iter::once(best).chain(other));
+                let (row, host) = (&best.name, &best.host);
                 Some(format!(
-                    "{name}: {} on {} ({usd}){tie}{beside}{}",
-                    best.name,
-                    best.host,
-                    minimum(std::iter::once(best).chain(other))
+                    "{name}: {row} on {host} ({usd}){tie}{beside}{minimum}"
                 ))
             });
-            let each: Vec<String> = each.collect();
-            let what = several.first().map_or_else(String::new, |one| one.basis());
-            format!(
-                "Cheapest {what} with everything billed{origin}: {}.",
-                each.join("; ")
-            )
+            let (each, what) = (each.collect::<Vec<_>>().join("; "), several[0].basis());
+            format!("Cheapest {what} with everything billed{origin}: {each}.")
         }
         _ => String::new(),
     }
@@ -266,28 +253,18 @@ fn cheapest_of(setting: &Setting, origin: &str) -> String {
     let Some(&best) = rows.first() else {
         return String::new();
     };
-    let mut text = format!(
-        "Cheapest: {} on {}, {} {} with everything billed{origin}",
-        best.name,
-        best.host,
-        dollars(best),
-        setting.basis()
-    );
-    if let Some(tie) = tie(&rows) {
-        text.push_str(&format!("; {tie}"));
-    }
+    let (name, host, usd) = (&best.name, &best.host, dollars(best));
+    let (basis, tie) = (setting.basis(), tie("; ", &rows));
+    let begin =
+        format!("Cheapest: {name} on {host}, {usd} {basis} with everything billed{origin}{tie}");
     let kind = ["on rented instances", "on functions"][usize::from(!best.on_functions)];
     let other = setting.cheapest_on(!best.on_functions);
-    match other {
-        Some(other) => {
-            let beside = beside(best, other).join(", ");
-            text.push_str(&format!("; the cheapest {kind}, {beside}"));
-        }
-        None => text.push_str(&format!("; no row of the run computes {kind}")),
-    }
-    text.push_str(&minimum(std::iter::once(best).chain(other)));
-    text.push('.');
-    text
+    let beside = match other {
+        Some(other) => format!("the cheapest {kind}, {}", beside(best, other).join(", ")),
+        None => format!("no row of the run computes {kind}"),
+    };
+    let minimum = minimum(std::iter::once(best).chain(other));
+    format!("{begin}; {beside}{minimum}.")
 }
 
 fn dollars(row: &Contender) -> String {
@@ -300,20 +277,17 @@ fn minimum<'r>(rows: impl IntoIterator<Item = &'r Contender>) -> String {
     let names: Vec<&str> = paying.map(|row| row.name.as_str()).collect();
     match names.as_slice() {
         [] => String::new(),
-        names => format!(
-            " ({}: with an instance's minimum charge of 60 s)",
-            names.join(", ")
-        ),
+        names => {
+            let names = names.join(", ");
+            format!(" ({names}: with an instance's minimum charge of 60 s)")
+        }
     }
 }
 
 /// Returns the cheapest row on the other kind of host, and how it compares with the cheapest.
 fn beside(best: &Contender, other: &Contender) -> [String; 2] {
-    let instances = if other.on_functions {
-        String::new()
-    } else {
-        format!(" on {}", other.host)
-    };
+    let host = Some(&other.host).filter(|_| !other.on_functions);
+    let instances = host.map_or(String::new(), |host| format!(" on {host}"));
     let factor = format::or_unknown(quotient(other.usd, best.usd), format::number);
     let (name, usd) = (&other.name, dollars(other));
     [

@@ -13,11 +13,9 @@ use super::rules::{Fit, Rests};
 /// profiles, and of the constants of each service that a row uses, drawn or not.
 pub(super) fn fits(rows: &[&RowAnalysis], record: &SimulationRecord) -> Vec<Fit> {
     let of_row = |row: &&RowAnalysis| {
-        let constants = of_constants(row, record);
-        constants
-            .into_iter()
-            .chain(of_compute(row, record))
-            .collect::<Vec<Fit>>()
+        let mut fits = of_constants(row, record);
+        fits.extend(of_compute(row, record));
+        fits
     };
     rows.iter().flat_map(of_row).collect()
 }
@@ -27,19 +25,15 @@ fn of_constants(row: &RowAnalysis, record: &SimulationRecord) -> Vec<Fit> {
     let constants = record.constants.iter();
     let kept = constants.filter(|constant| !stated.contains_key(&constant.path));
     let of_profile = kept.filter_map(|known| Some((&known.path, known.fitted_to.as_ref()?)));
-    let of_row = stated
-        .iter()
-        .filter_map(|(path, known)| Some((path, known.fitted_to()?)));
-    of_profile
-        .chain(of_row)
-        .filter_map(|(path, to)| {
-            Some(Fit {
-                what: path.clone(),
-                to: Some(to.clone()),
-                rests: rests(row, path)?,
-            })
+    let of_row = (stated.iter()).filter_map(|(path, known)| Some((path, known.fitted_to()?)));
+    let fits = of_profile.chain(of_row).filter_map(|(path, to)| {
+        Some(Fit {
+            what: path.clone(),
+            to: Some(to.clone()),
+            rests: rests(row, path)?,
         })
-        .collect()
+    });
+    fits.collect()
 }
 
 fn of_compute(row: &RowAnalysis, record: &SimulationRecord) -> Option<Fit> {
@@ -82,6 +76,6 @@ fn rests(row: &RowAnalysis, path: &str) -> Option<Rests> {
     if moved(|traffic| traffic.exchange) {
         return Some(Rests::Times);
     }
-    (moved(|traffic| traffic.dataset) || moved(|traffic| traffic.state))
-        .then_some(Rests::WorkerTimes)
+    let is_beside = moved(|traffic| traffic.dataset) || moved(|traffic| traffic.state);
+    is_beside.then_some(Rests::WorkerTimes)
 }

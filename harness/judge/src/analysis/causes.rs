@@ -27,10 +27,8 @@ impl Effect {
     /// Returns the effect of `cause`, where the claim's own row has `base` and
     /// the cause's row `observed`, beside a printed figure.
     pub(super) fn new(published: f64, cause: &Cause, base: Estimate, observed: Estimate) -> Self {
-        let change = observed
-            .mean
-            .zip(base.mean)
-            .map(|(with, without)| with - without);
+        let both = observed.mean.zip(base.mean);
+        let change = both.map(|(with, without)| with - without);
         let gap = base.mean.map(|observed| published - observed);
         let share = change.zip(gap).map(|(change, gap)| change / gap);
         Self {

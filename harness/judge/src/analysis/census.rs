@@ -136,12 +136,8 @@ impl<'a> Census<'a> {
 
     /// Returns the word on a statement, or on one reading of it.
     pub fn statement(&self, id: &str) -> Told {
-        let instances = self.statements.get(id);
-        let words = instances
-            .into_iter()
-            .flatten()
-            .map(|(_, all)| word(all.iter()));
-        let words: Vec<VerdictKind> = words.collect();
+        let instances = self.statements.get(id).into_iter().flatten();
+        let words: Vec<VerdictKind> = instances.map(|(_, all)| word(all.iter())).collect();
         let count = |is_so: Kind| words.iter().filter(|word| is_so(**word)).count();
         Told {
             word: self.kept(id, standing::all(&words)),
@@ -159,11 +155,8 @@ impl<'a> Census<'a> {
         let statements = roots.into_iter().map(|id| (id, self.readings(id)));
         let statements: Vec<(&str, Told)> = statements.collect();
         // A figure that follows from another is not counted.
-        let is_counted = |all: &&Vec<Observation<'_>>| {
-            all.iter()
-                .any(|one| one.verdict.kind == ClaimKind::Published)
-        };
-        let figures = self.figures.iter().filter(|(_, all)| is_counted(all));
+        let is_counted = |one: &Observation<'_>| one.verdict.kind == ClaimKind::Published;
+        let figures = (self.figures.iter()).filter(|(_, all)| all.iter().any(is_counted));
         let figures: Vec<VerdictKind> = figures.map(|(cell, _)| self.figure(cell)).collect();
         let words: Vec<VerdictKind> = statements.iter().map(|(_, told)| told.word).collect();
         let counted = [
@@ -184,10 +177,8 @@ impl<'a> Census<'a> {
             let mut own: Vec<&(&str, Told)> = own.collect();
             // "agrees" before "rather agrees", then the statement of more instances.
             own.sort_by_key(|(_, told)| {
-                let is_weak = matches!(
-                    told.word,
-                    VerdictKind::RatherAgrees | VerdictKind::RatherDiffers
-                );
+                use VerdictKind::{RatherAgrees, RatherDiffers};
+                let is_weak = matches!(told.word, RatherAgrees | RatherDiffers);
                 (is_weak, std::cmp::Reverse(told.instances))
             });
             let named: Vec<String> = own.iter().map(|(id, _)| self.says(id)).collect();
@@ -203,21 +194,15 @@ impl<'a> Census<'a> {
         let reading = || self.readings.iter().find(|(_, of)| **of == id);
         let own = self.statements.get(id);
         let own = own.or_else(|| self.statements.get(reading()?.0));
-        let claims: Vec<&str> = own
-            .into_iter()
-            .flat_map(|instances| instances.keys().copied())
-            .collect();
+        let claims: Vec<&str> = own.into_iter().flat_map(BTreeMap::keys).copied().collect();
         let first = claims.first().copied().unwrap_or(id);
         if claims.len() < 2 {
             return first.trim_end_matches('.').to_owned();
         }
-        let ends = first.match_indices(": ").map(|(at, _)| at);
-        let shared = ends
-            .filter(|at| claims.iter().all(|claim| claim.starts_with(&first[..*at])))
-            .last();
-        first[..shared.unwrap_or(first.len())]
-            .trim_end_matches('.')
-            .to_owned()
+        let ends = first.match_indices(": ").map(|(at, _)| &first[..at]);
+        let is_shared = |begin: &&str| claims.iter().all(|claim| claim.starts_with(begin));
+        let shared = ends.filter(is_shared).last().unwrap_or(first);
+        shared.trim_end_matches('.').to_owned()
     }
 }
 
@@ -229,24 +214,20 @@ fn subject(verdict: &Verdict) -> &str {
 /// Returns the word on several observations of one thing.
 fn word<'a>(observations: impl Iterator<Item = &'a Observation<'a>>) -> VerdictKind {
     let words = observations.map(|one| {
-        (
-            one.standing,
-            one.verdict.verdict,
-            standing::withholds(one.verdict),
-        )
+        let withholds = standing::withholds(one.verdict);
+        (one.standing, one.verdict.verdict, withholds)
     });
     standing::combined(&words.collect::<Vec<_>>())
 }
 
 /// Returns names in a list, the first few, and how many more; none without one.
 pub fn listed(names: &[String]) -> Option<String> {
-    let named = names.iter().take(NAMED).cloned().collect::<Vec<_>>();
-    let more = names.len().saturating_sub(NAMED);
-    let more = match more {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    (!names.is_empty()).then(|| format!("{}{more}", named.join("; ")))
+    let mut named: Vec<String> = names.iter().take(NAMED).cloned().collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => {}
+        more => named.push(format!("and {more} more")),
+    }
+    (!names.is_empty()).then(|| named.join("; "))
 }
 
 /// Returns how many of several words are of each kind; none without one.
@@ -263,14 +244,19 @@ fn counted(words: &[VerdictKind], noun: [&str; 2]) -> Option<String> {
         let count = words.iter().filter(|word| is_so(**word)).count();
         (count > 0).then(|| format!("{count} {}", verbs[usize::from(count != 1)]))
     });
-    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
-    let last = parts.pop()?;
-    let parts = match parts.as_slice() {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let noun = noun[usize::from(words.len() != 1)];
+    let parts = (!parts.is_empty()).then(|| together(parts))?;
+    Some(format!("of {} {noun}, {parts}", words.len()))
+}
+
+/// Returns parts of a sentence with commas, and an "and" before the last.
+pub(super) fn together(mut parts: Vec<String>) -> String {
+    let last = parts.pop().unwrap_or_default();
+    match parts.as_slice() {
         [] => last,
         parts => format!("{} and {last}", parts.join(", ")),
-    };
-    let noun = noun[usize::from(words.len() != 1)];
-    Some(format!("of {} {noun}, {parts}", words.len()))
+    }
 }
 
 #[cfg(test)]

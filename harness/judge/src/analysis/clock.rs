@@ -1,8 +1,6 @@
 //! The clock of a trial: the time that its epochs cover, and what it had taken when it
 //! reached an accuracy.
 
-use std::cmp::Ordering;
-
 use epochcost_record::{EvaluationRow, TrialRow};
 use epochcost_spec::cost::{self, PriceBook, PriceBookError, Usage};
 use epochcost_spec::metering::Invocation;
@@ -42,10 +40,8 @@ pub(super) fn milestones(
     let mut milestones: Vec<Milestone> = Vec::new();
     for row in evaluations {
         let accuracy = row.evaluation.accuracy();
-        if milestones
-            .last()
-            .is_some_and(|best| accuracy <= best.accuracy)
-        {
+        let best = milestones.last();
+        if best.is_some_and(|best| accuracy <= best.accuracy) {
             continue;
         }
         let [paper_usd, full_usd] = bills_until(row.at_s, usage, steps, trial, prices)?;
@@ -68,9 +64,8 @@ fn bills_until(
     trial: &TrialRow,
     prices: &PriceBook,
 ) -> Result<[f64; 2], PriceBookError> {
-    let calls: Vec<Invocation> = (usage.invocations.iter())
-        .filter_map(|call| cut(call, at_s))
-        .collect();
+    let calls = usage.invocations.iter().filter_map(|call| cut(call, at_s));
+    let calls: Vec<Invocation> = calls.collect();
     let begun = || steps.iter().filter(|step| step.started_s < at_s);
     let stored = begun().map(|step| step.alike as f64 * step.stored_byte_s(at_s));
     let stored_byte_s = stored.sum::<f64>().max(0.0);
@@ -96,19 +91,16 @@ fn bills_until(
 /// Returns the part of a call before `at_s`; none if it began later.
 fn cut(call: &Invocation, at_s: f64) -> Option<Invocation> {
     let ran_s = at_s - call.started_s;
-    match ran_s.partial_cmp(&0.0) {
-        Some(Ordering::Greater) if at_s >= call.ended_s => Some(call.clone()),
-        Some(Ordering::Greater) => {
+    (ran_s > 0.0).then(|| {
+        let mut cut = call.clone();
+        if at_s < call.ended_s {
             let share = ran_s / (call.ended_s - call.started_s);
-            Some(Invocation {
-                ended_s: at_s,
-                duration_ms: call.duration_ms * share,
-                billed_ms: (call.billed_ms as f64 * share).ceil() as u64,
-                ..call.clone()
-            })
+            cut.ended_s = at_s;
+            cut.duration_ms *= share;
+            cut.billed_ms = (call.billed_ms as f64 * share).ceil() as u64;
         }
-        _ => None,
-    }
+        cut
+    })
 }
 
 /// Returns the seconds in which at least one of these `spans`, from a start to an end, was

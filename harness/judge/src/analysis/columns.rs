@@ -11,6 +11,7 @@ use epochcost_systems::{Host, Job, PaperAccount, find};
 
 use epochcost_spec::cost::{self, PriceBook, PriceBookError, Usage};
 use epochcost_spec::metering::Invocation;
+use epochcost_spec::rows::Row;
 
 /// The table's figures of one trial, a mean over its epochs; null where the
 /// trial does not have them, or the table has none.
@@ -31,21 +32,19 @@ pub struct Columns {
 impl Columns {
     /// Returns the columns of a trial whose epochs take `seconds_per_epoch` of
     /// wall time, `gradients_s` of them to compute a worker's gradients.
-    /// `memory_mb` is the memory size of its functions.
     ///
     /// # Errors
     /// When the price book lacks a price.
     pub fn new(
-        job: &Job,
+        row: &Row,
         host: Host,
-        memory_mb: u32,
-        seconds_per_epoch: Option<f64>,
-        gradients_s: Option<f64>,
+        [seconds_per_epoch, gradients_s]: [Option<f64>; 2],
         usage: &Usage<'_>,
         prices: &PriceBook,
     ) -> Result<Self, PriceBookError> {
+        let (job, memory_mb) = (&row.job, row.memory_mb);
         if usage.paper_account == PaperAccount::PeerToPeer {
-            return of_peers(job, memory_mb, gradients_s, usage, prices);
+            return of_peers(row, gradients_s, usage, prices);
         }
         let batches = job.batches_per_worker as f64;
         let of_functions = mean_batch_s(&usage.invocations);
@@ -76,9 +75,8 @@ impl Columns {
 /// Returns the number of functions or instances that train side by side for
 /// `workers` workers.
 fn machines(system: &str, workers: usize) -> usize {
-    find(system).map_or(workers, |system| {
-        system.deployment().machines.count(workers)
-    })
+    let machines = find(system).map(|system| system.deployment().machines);
+    machines.map_or(workers, |machines| machines.count(workers))
 }
 
 /// Returns what seconds of all steps are divided by, so that they are those of
@@ -90,8 +88,7 @@ pub fn machine_epochs(job: &Job) -> f64 {
 /// Returns the columns of the P2P paper's Tables II and III, which price the
 /// phase in which a peer's gradients are computed: (λ·B + e)·T.
 fn of_peers(
-    job: &Job,
-    memory_mb: u32,
+    row: &Row,
     gradients_s: Option<f64>,
     usage: &Usage<'_>,
     prices: &PriceBook,
@@ -99,10 +96,10 @@ fn of_peers(
     let Some(seconds) = gradients_s else {
         return Ok(Columns::default());
     };
+    let (job, account) = (&row.job, usage.paper_account);
     let of_batches = usage.invocations.iter().filter(|call| call.batch.is_some());
     let functions = of_batches.map(|call| call.alike).sum::<u64>() as f64 / machine_epochs(job);
-    let rate =
-        cost::function_rate_usd(usage.paper_account, memory_mb, usage.function_price, prices)?;
+    let rate = cost::function_rate_usd(account, row.memory_mb, usage.function_price, prices)?;
     let instance = cost::instance_usd(seconds, usage.instance_type, prices)?;
     let peer = rate * functions * seconds + instance;
     let of_functions = mean_batch_s(&usage.invocations);

@@ -2,8 +2,8 @@
 
 use epochcost_spec::claims::{ClaimKind, VerdictKind};
 
-use super::census::Census;
-use super::items::{How, ItemOverview};
+use super::census::{Census, together};
+use super::items::{How, ItemOverview, papers};
 use super::summary::Verdict;
 
 /// Conclusions that do not hold are named up to this many.
@@ -70,33 +70,24 @@ pub(super) fn of_run<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> String 
     let verdicts: Vec<&Verdict> = verdicts.collect();
     let published = |is_figure: bool| {
         let all = verdicts.iter().copied();
-        Tally::of(all.filter(move |verdict| {
-            verdict.kind == ClaimKind::Published && verdict.is_on_figure() == is_figure
-        }))
+        let all = all.filter(|verdict| verdict.kind == ClaimKind::Published);
+        Tally::of(all.filter(|verdict| verdict.is_on_figure() == is_figure))
     };
-    let (statements, figures) = (published(false), published(true));
-    let mut parts = Vec::new();
-    if statements.all() > 0 {
-        parts.push(sentence(&statements, &CONCLUSIONS));
+    let tallies = [
+        (published(false), &CONCLUSIONS),
+        (published(true), &FIGURES),
+    ];
+    let tallies = tallies.iter().filter(|(tally, _)| tally.all() > 0);
+    let sentences = tallies.map(|(tally, words)| sentence(tally, words));
+    match sentences.collect::<Vec<_>>().as_slice() {
+        [] => without_paper(&verdicts),
+        sentences => sentences.join(" "),
     }
-    if figures.all() > 0 {
-        parts.push(sentence(&figures, &FIGURES));
-    }
-    if parts.is_empty() {
-        return without_paper(&verdicts);
-    }
-    parts.join(" ")
 }
 
 /// Returns the sentences on the statements and printed figures of each paper, each counted once;
 /// measured ones apart from simulated ones, and from claims that were not run.
 pub(super) fn by_paper(items: &[ItemOverview]) -> Vec<String> {
-    let mut papers: Vec<&str> = Vec::new();
-    for item in items {
-        if !papers.contains(&&*item.paper) {
-            papers.push(&item.paper);
-        }
-    }
     let told = |paper: &str, origin: How| {
         let of_paper = items.iter().filter(|item| item.paper == paper);
         let own: Vec<&ItemOverview> = of_paper.filter(|item| item.origin() == origin).collect();
@@ -113,7 +104,11 @@ pub(super) fn by_paper(items: &[ItemOverview]) -> Vec<String> {
         (!told.is_empty()).then(|| format!("{paper}, {}: {told}", origin.as_str()))
     };
     let of_paper = |paper: &str| How::OF_ITEMS.map(|origin| told(paper, origin));
-    papers.into_iter().flat_map(of_paper).flatten().collect()
+    papers(items)
+        .into_iter()
+        .flat_map(of_paper)
+        .flatten()
+        .collect()
 }
 
 fn sentence(tally: &Tally<'_>, words: &Words) -> String {
@@ -137,28 +132,15 @@ fn sentence(tally: &Tally<'_>, words: &Words) -> String {
         parts.push(format!("{fail} {}{names}", of(words.fail, fail)));
     }
     if tally.open > 0 {
-        parts.push(format!(
-            "{} {}",
-            tally.open,
-            of(["is undecided", "are undecided"], tally.open)
-        ));
+        let are = of(["is undecided", "are undecided"], tally.open);
+        parts.push(format!("{} {are}", tally.open));
     }
-    let last = parts.pop().unwrap_or_default();
-    let before = match parts.as_slice() {
-        [] => String::new(),
-        parts => format!("{} and ", parts.join(", ")),
-    };
-    format!(
-        "Of {} {}s tested here, {before}{last}.",
-        tally.all(),
-        words.noun
-    )
+    let (all, noun) = (tally.all(), words.noun);
+    format!("Of {all} {noun}s tested here, {}.", together(parts))
 }
 
 fn without_paper(verdicts: &[&Verdict]) -> String {
-    let own = verdicts
-        .iter()
-        .filter(|verdict| verdict.kind == ClaimKind::Own);
+    let own = verdicts.iter().filter(|one| one.kind == ClaimKind::Own);
     let (mut all, mut hold, mut expected, mut surprising) = (0, 0, 0, 0);
     for verdict in own {
         all += 1;

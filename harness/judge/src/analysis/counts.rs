@@ -62,17 +62,25 @@ impl Counts {
         ]
     }
 
+    /// Returns the number of verdicts of each kind, on claims of every kind.
+    pub fn all(&self) -> ByVerdict {
+        let mut all = ByVerdict::new();
+        for (kind, count) in self.named().into_iter().flat_map(|(_, counts)| counts) {
+            *all.entry(*kind).or_default() += count;
+        }
+        all
+    }
+
     /// Returns the number of checks that hold, "20 of 20 checks hold"; nothing if
     /// there are none.
     pub fn checks_hold(&self) -> Option<String> {
         let all: usize = self.checks.values().sum();
         let hold = self.checks.get(&VerdictKind::Holds).copied().unwrap_or(0);
-        let (noun, verb) = if all == 1 {
-            ("check", "holds")
-        } else {
-            ("checks", "hold")
+        let are = match all {
+            1 => "check holds",
+            _ => "checks hold",
         };
-        (all > 0).then(|| format!("{hold} of {all} {noun} {verb}"))
+        (all > 0).then(|| format!("{hold} of {all} {are}"))
     }
 }
 

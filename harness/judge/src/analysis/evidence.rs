@@ -81,13 +81,12 @@ pub fn word(evidence: f64) -> VerdictKind {
 /// Returns the standard deviation of the logarithms of values, or of percentages themselves; none
 /// with fewer than two.
 pub fn spread(values: &[f64], is_percentage: bool) -> Option<f64> {
-    let values = values
-        .iter()
-        .copied()
-        .filter(|value| is_percentage || *value > 0.0);
-    let values: Vec<f64> = values
-        .map(|value| if is_percentage { value } else { value.ln() })
-        .collect();
+    let values: Vec<f64> = if is_percentage {
+        values.to_vec()
+    } else {
+        let positive = values.iter().filter(|value| **value > 0.0);
+        positive.map(|value| value.ln()).collect()
+    };
     let count = values.len() as f64;
     if values.len() < 2 || values.iter().any(|value| !value.is_finite()) {
         return None;

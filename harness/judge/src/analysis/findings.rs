@@ -55,9 +55,7 @@ pub(super) fn of_run(
             let checks = counts.checks_hold();
             let checks = checks.map_or_else(String::new, |hold| format!(", {hold}"));
             if is_too_short(rows, target) {
-                vec![format!(
-                    "{outcome}{checks}; the run is too short to compare."
-                )]
+                vec![outcome + &checks + "; the run is too short to compare."]
             } else {
                 vec![format!("{outcome}{checks}."), SECONDS.to_owned()]
             }
@@ -76,9 +74,8 @@ fn learned(rows: &[RowSummary], names: &[String], target: f64) -> String {
     };
     let what = format!("passed {} test accuracy", format::goal(target));
     let passed = rows.iter().filter(|row| has_passed(row));
-    let accuracies: Vec<f64> = passed
-        .filter_map(|row| row.mean(Metric::Accuracy))
-        .collect();
+    let accuracies = passed.filter_map(|row| row.mean(Metric::Accuracy));
+    let accuracies: Vec<f64> = accuracies.collect();
     let what = match range(&accuracies) {
         Some([low, high]) if low == high => format!("{what} ({})", format::percent(low)),
         Some([low, high]) => {
@@ -123,9 +120,8 @@ fn outcome(
         (false, _) => "rows",
     };
     let others = rows.iter().zip(names).filter(|(row, _)| !is_so(row));
-    let others: Vec<String> = others
-        .map(|(row, name)| format!("{name}: {}", why(row)))
-        .collect();
+    let others = others.map(|(row, name)| format!("{name}: {}", why(row)));
+    let others: Vec<String> = others.collect();
     let named: Vec<&str> = others.iter().take(NAMED).map(String::as_str).collect();
     let not = match others.len() {
         0 => String::new(),
@@ -154,25 +150,23 @@ fn range(values: &[f64]) -> Option<[f64; 2]> {
 
 /// Returns what the checks are about, with how many of them hold; nothing without any.
 fn checks(verdicts: &[Verdict]) -> String {
+    let checks = (verdicts.iter()).filter(|verdict| verdict.kind == ClaimKind::Check);
+    let checks: Vec<&Verdict> = checks.collect();
     let part = |is_of: &dyn Fn(Option<Metric>) -> bool, what: &str| {
-        let checks = verdicts
-            .iter()
-            .filter(|verdict| verdict.kind == ClaimKind::Check);
-        let of = checks.filter(|verdict| is_of(verdict.metric));
-        let holds = of.map(|verdict| verdict.verdict == VerdictKind::Holds);
-        let (hold, fail): (Vec<bool>, Vec<bool>) = holds.partition(|holds| *holds);
-        let all = hold.len() + fail.len();
-        (all > 0).then(|| format!("{what} in {} of {all}", hold.len()))
+        let of = checks.iter().filter(|check| is_of(check.metric));
+        let all = of.clone().count();
+        let hold = of
+            .filter(|check| check.verdict == VerdictKind::Holds)
+            .count();
+        (all > 0).then(|| format!("{what} in {hold} of {all}"))
     };
     let replicas = Some(Metric::ReplicasIdentical);
     let traffic = Some(Metric::TrafficMatches);
+    let is_traffic = |metric| metric == traffic;
     let is_other = |metric| metric != replicas && metric != traffic;
     let parts = [
         part(&|metric| metric == replicas, "replicas are bit-identical"),
-        part(
-            &|metric| metric == traffic,
-            "metered traffic equals its closed form",
-        ),
+        part(&is_traffic, "metered traffic equals its closed form"),
         part(&is_other, "other invariants hold"),
     ];
     match parts.into_iter().flatten().collect::<Vec<_>>() {

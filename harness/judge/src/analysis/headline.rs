@@ -41,32 +41,24 @@ pub fn headline(analysis: &Analysis, claims: &[Claim], platform: &str) -> String
     let compared = settings.iter().filter(|setting| setting.is_compared());
     // A lead of one trial may be chance, except in a simulation.
     let told = |setting: &Setting| finding(setting).filter(|_| is_simulated || repeats(setting));
-    let findings: Option<Vec<(&Setting, String)>> = compared
-        .map(|setting| Some((setting, told(setting)?)))
-        .collect();
-    match findings.as_deref() {
-        None | Some([]) => NAME.to_owned(),
-        Some([(setting, finding), rest @ ..]) => {
-            let basis = setting.basis();
-            let all = rest.len() + 1;
-            if rest.iter().all(|(_, other)| other == finding) {
-                let scope = match all {
-                    1 => String::new(),
-                    all => format!(", in all {all} settings"),
-                };
-                return format!("{finding} {basis}{scope}");
-            }
-            if all > NAMED {
-                return NAME.to_owned();
-            }
-            let each = [(setting, finding)].into_iter();
-            let each = each.chain(rest.iter().map(|(setting, finding)| (setting, finding)));
-            let each: Vec<String> = each
-                .map(|(setting, finding)| format!("{}: {finding}", setting.name))
-                .collect();
-            format!("{} {basis}", each.join("; "))
-        }
+    let findings = compared.map(|setting| Some((setting, told(setting)?)));
+    let findings = findings.collect::<Option<Vec<_>>>().unwrap_or_default();
+    let Some((setting, finding)) = findings.first() else {
+        return NAME.to_owned();
+    };
+    let (all, basis) = (findings.len(), setting.basis());
+    if findings.iter().all(|(_, other)| other == finding) {
+        let scope = match all {
+            1 => String::new(),
+            all => format!(", in all {all} settings"),
+        };
+        return format!("{finding} {basis}{scope}");
     }
+    if all > NAMED {
+        return NAME.to_owned();
+    }
+    let each = (findings.iter()).map(|(setting, finding)| format!("{}: {finding}", setting.name));
+    format!("{} {basis}", each.collect::<Vec<_>>().join("; "))
 }
 
 fn repeats(setting: &Setting) -> bool {

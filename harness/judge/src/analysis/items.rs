@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use epochcost_platform::{Figures, aws_plan, figures_of};
 use epochcost_record::ItemState;
-use epochcost_spec::claims::Lost;
-use epochcost_spec::claims::VerdictKind;
+use epochcost_spec::claims::{Lost, VerdictKind};
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
@@ -29,10 +28,8 @@ pub struct ItemOverview {
     /// The run's id.
     pub run_id: Option<String>,
     /// SHA-256 of the run's resolved experiment.
-    #[serde(default)]
     pub experiment_sha256: Option<String>,
     /// Commit of the sources that it was run in; null outside a repository.
-    #[serde(default)]
     pub commit: Option<String>,
     /// Platform that it ran on or would run on; null if its file is invalid.
     pub platform: Option<String>,
@@ -42,7 +39,6 @@ pub struct ItemOverview {
     /// The platform profile of a simulated run.
     pub profile: Option<String>,
     /// Size of the run directory, bytes; null without a run.
-    #[serde(default)]
     pub bytes: Option<u64>,
     /// What its form changes, fields as `--set` takes them; empty of the experiment itself.
     pub reduced: Vec<String>,
@@ -133,6 +129,17 @@ impl ItemOverview {
         let is_observed = self.reduced.is_empty() || form == Some(aws_plan::NAME);
         self.state == ItemState::Done && is_observed && !self.rehearsed
     }
+}
+
+/// Returns the papers of items, each once, in their order.
+pub fn papers(items: &[ItemOverview]) -> Vec<&str> {
+    let mut papers: Vec<&str> = Vec::new();
+    for item in items {
+        if !papers.contains(&&*item.paper) {
+            papers.push(&item.paper);
+        }
+    }
+    papers
 }
 
 #[cfg(test)]

@@ -8,19 +8,14 @@ use super::trial::{TrialAnalysis, stated};
 /// Test images by which a system must lead, at least, to be called more accurate.
 const LEAST_IMAGES: f64 = 10.0;
 
-/// Returns the test images by which a row leads another.
+/// Returns the test images by which a row leads another, over the trials that both have.
 pub(super) fn between(leader: &RowAnalysis, other: &RowAnalysis) -> Estimate {
-    Estimate::of(&leads(leader, other))
-}
-
-/// Returns the images by which `leader` leads in each trial that both have.
-fn leads(leader: &RowAnalysis, other: &RowAnalysis) -> Vec<f64> {
-    let trials = leader.succeeded().filter_map(|trial| {
+    let leads = leader.succeeded().filter_map(|trial| {
         let mut others = other.succeeded();
         let same = others.find(|own| own.trial.id.trial == trial.trial.id.trial)?;
         Some(correct(trial)? - correct(same)?)
     });
-    trials.collect()
+    Estimate::of(&leads.collect::<Vec<_>>())
 }
 
 /// Returns the test images that the model of the last evaluation classifies correctly.
@@ -33,17 +28,16 @@ fn correct(trial: &TrialAnalysis) -> Option<f64> {
 /// interval is above zero, and refuted where the whole interval is at most [`LEAST_IMAGES`].
 pub(super) fn decide(lead: Estimate) -> (VerdictKind, String) {
     let Some(mean) = lead.mean else {
-        return (
-            VerdictKind::NotRun,
-            "the two have no trial in common".into(),
-        );
+        let reason = "the two have no trial in common".into();
+        return (VerdictKind::NotRun, reason);
     };
     let Some([low, high]) = lead.ci95 else {
         let reason = format!("a lead of {mean:.0} images in one trial, without an interval");
         return (VerdictKind::Open, reason);
     };
+    let interval = format!("95 % interval {low:.1} to {high:.1}");
     let found = format!(
-        "a lead of {mean:.1} test images, 95 % interval {low:.1} to {high:.1}, {} trials",
+        "a lead of {mean:.1} test images, {interval}, {} trials",
         lead.n
     );
     if mean > LEAST_IMAGES && low > 0.0 {

@@ -41,7 +41,7 @@ use epochcost_platform::{Figures, figures_of};
 use epochcost_record::{
     Manifest, PlannedRow, ResultsError, RowDraws, RunDirectory, SimulationRecord, TrialId, TrialRow,
 };
-use epochcost_spec::claims::{Estimate, Metric, ratio};
+use epochcost_spec::claims::{Estimate, Metric};
 use epochcost_spec::exit::Exit;
 use epochcost_spec::metering::Invocation;
 use epochcost_systems::{Host, StageSeconds, find};
@@ -101,9 +101,8 @@ impl Analysis {
     /// Returns the rows of which further trials could decide a claim.
     pub fn undecided_rows(&self) -> BTreeSet<String> {
         let verdicts = self.summary.verdicts.iter();
-        verdicts
-            .flat_map(|verdict| verdict.undecided_rows.iter().cloned())
-            .collect()
+        let rows = verdicts.flat_map(|verdict| &verdict.undecided_rows);
+        rows.cloned().collect()
     }
 
     /// Returns whether a claim is undecided although its rows may have more trials than
@@ -121,9 +120,8 @@ impl Analysis {
 impl RowAnalysis {
     /// Returns the trials that did not fail: those that figures are taken from.
     pub fn succeeded(&self) -> impl Iterator<Item = &TrialAnalysis> {
-        self.trials
-            .iter()
-            .filter(|trial| trial.trial.failure.is_none())
+        let trials = self.trials.iter();
+        trials.filter(|trial| trial.trial.failure.is_none())
     }
 
     /// Returns whether gradients are computed on functions; else, on instances.
@@ -135,13 +133,8 @@ impl RowAnalysis {
     /// Returns the mean of `metric` over the trials that did not fail; of `completed`, over
     /// all.
     pub fn estimate(&self, metric: Metric) -> Estimate {
-        let values = self.values(metric);
-        self.of_values(
-            &values
-                .into_iter()
-                .map(|(_, value)| value)
-                .collect::<Vec<_>>(),
-        )
+        let values = self.values(metric).into_iter().map(|(_, value)| value);
+        self.of_values(&values.collect::<Vec<_>>())
     }
 
     /// Returns the values of `metric` with their trials: those that have one. Of losses there
@@ -153,22 +146,17 @@ impl RowAnalysis {
         if is_loss && self.succeeded().any(|trial| trial.trial.diverged.is_some()) {
             return Vec::new();
         }
+        let value = |trial: &TrialAnalysis| trial.metric(metric, &self.planned.row.job);
         let trials = self.trials.iter().filter(is_part);
         trials
-            .filter_map(|trial| Some((trial, trial.metric(metric, &self.planned.row.job)?)))
+            .filter_map(|trial| Some((trial, value(trial)?)))
             .collect()
     }
 
-    /// Returns nothing as soon as one trial does not get there: a mean of those
-    /// that do would be too short.
-    fn time_to_accuracy(&self, target: f64) -> Estimate {
-        self.all_or_nothing(|trial| trial.time_to_accuracy(target))
-    }
-
-    /// Returns the mean seconds to the first evaluation with an accuracy of
-    /// `target`; nothing if a trial does not get there.
+    /// Returns the mean seconds to the first evaluation with an accuracy of `target`; nothing if a
+    /// trial does not get there: a mean of those that do would be too short.
     pub fn seconds_to(&self, target: f64) -> Estimate {
-        self.time_to_accuracy(target)
+        self.all_or_nothing(|trial| trial.time_to_accuracy(target))
     }
 
     /// Returns the mean cost, with everything billed, to the first evaluation with
@@ -195,49 +183,12 @@ impl RowAnalysis {
         }
     }
 
-    /// Returns a figure of this row's trials over that of another row's, over
-    /// the trials that both have: trials of one number follow each other and
-    /// share the machine's state, or the constants that they draw.
-    pub fn over(
-        &self,
-        other: &Self,
-        value: impl Fn(&Self, &TrialAnalysis) -> Option<f64>,
-    ) -> Estimate {
-        self.ratio(other, &value, &value)
-    }
-
-    /// Returns one figure of this row's trials over another of another row's.
-    fn ratio(
-        &self,
-        other: &Self,
-        value: impl Fn(&Self, &TrialAnalysis) -> Option<f64>,
-        divisor: impl Fn(&Self, &TrialAnalysis) -> Option<f64>,
-    ) -> Estimate {
-        let pairs: Vec<(f64, f64)> = self
-            .succeeded()
-            .filter_map(|trial| {
-                let mut others = other.succeeded();
-                let same = others.find(|own| own.trial.id.trial == trial.trial.id.trial)?;
-                value(self, trial).zip(divisor(other, same))
-            })
-            .collect();
-        if self.is_sampled {
-            ratio::of_draws(&pairs)
-        } else {
-            ratio::paired(&pairs)
-        }
-    }
-
     /// Returns the mean seconds of one stage, per worker and epoch.
     pub fn stage(&self, stage: impl Fn(&StageSeconds) -> f64) -> Option<f64> {
-        let job = &self.planned.row.job;
-        let parts = machine_epochs(job);
-        let values: Vec<f64> = self
-            .succeeded()
-            .filter(|trial| !trial.epochs.is_empty())
-            .map(|trial| stage(&trial.seconds) / parts)
-            .collect();
-        Estimate::of(&values).mean
+        let parts = machine_epochs(&self.planned.row.job);
+        let trials = self.succeeded().filter(|trial| !trial.epochs.is_empty());
+        let values = trials.map(|trial| stage(&trial.seconds) / parts);
+        Estimate::of(&values.collect::<Vec<_>>()).mean
     }
 
     /// Returns the mean of a figure of an epoch over the trials, by epoch: of those epochs of
@@ -245,10 +196,8 @@ impl RowAnalysis {
     /// epoch.
     pub fn by_epoch(&self, figure: impl Fn(&EpochAnalysis) -> Option<f64>) -> Vec<(usize, f64)> {
         let trials: Vec<&TrialAnalysis> = self.succeeded().collect();
-        by_epoch(&trials, |_, epoch| Some([figure(epoch)?]))
-            .into_iter()
-            .map(|(epoch, [mean])| (epoch, mean))
-            .collect()
+        let means = by_epoch(&trials, |_, epoch| Some([figure(epoch)?])).into_iter();
+        means.map(|(epoch, [mean])| (epoch, mean)).collect()
     }
 }
 
@@ -269,9 +218,10 @@ pub fn by_epoch<const N: usize>(
         }
     }
     sums.retain(|_, (count, _)| *count == trials.len());
-    sums.into_iter()
-        .map(|(epoch, (count, sum))| (epoch, sum.map(|sum| sum / count as f64)))
-        .collect()
+    let mean = |(epoch, (count, sum)): (usize, (usize, [f64; N]))| {
+        (epoch, sum.map(|sum| sum / count as f64))
+    };
+    sums.into_iter().map(mean).collect()
 }
 
 /// Analyses a run.
@@ -285,25 +235,19 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
         claims: run.claims(),
         manifest: run.manifest(),
     };
-    let verdicts: Vec<Verdict> = run
-        .claims()
-        .iter()
-        .filter(|claim| claim.excluded.is_none())
-        .flat_map(|claim| judge.judge(claim))
-        .collect();
-    let platform = &run.manifest().platform;
-    let target = target(run.claims());
-    let summaries: Vec<RowSummary> = rows
-        .iter()
-        .map(|row| row_summary(row, run.manifest(), &verdicts, target))
-        .collect();
+    let claims = run.claims().iter().filter(|claim| claim.excluded.is_none());
+    let verdicts: Vec<Verdict> = claims.flat_map(|claim| judge.judge(claim)).collect();
+    let (manifest, target) = (run.manifest(), target(run.claims()));
+    let summary = |row| row_summary(row, manifest, &verdicts, target);
+    let summaries: Vec<RowSummary> = rows.iter().map(summary).collect();
+    let simulation = manifest.simulation.as_ref();
     let order: Vec<TrialId> = run.trials()?.into_iter().map(|trial| trial.id).collect();
     let summary = Summary {
         schema_version: SUMMARY_VERSION,
-        run_id: run.manifest().run_id.clone(),
-        platform: platform.clone(),
-        profile: (run.manifest().simulation.as_ref()).map(|record| record.profile.clone()),
-        answer: Answer::of(&rows, &summaries, run.claims(), &verdicts, run.manifest()),
+        run_id: manifest.run_id.clone(),
+        platform: manifest.platform.clone(),
+        profile: simulation.map(|record| record.profile.clone()),
+        answer: Answer::of(&rows, &summaries, run.claims(), &verdicts, manifest),
         target_accuracy: target,
         excluded: run.claims().iter().filter_map(Excluded::of).collect(),
         warnings: warnings::collect(run, &rows, &order),
@@ -311,7 +255,6 @@ pub fn summarise(run: &RunDirectory) -> Result<Analysis, ResultsError> {
         counts: Counts::of(verdicts.iter().map(|verdict| (verdict, !verdict.holds()))),
         verdicts,
     };
-    let simulation = run.manifest().simulation.as_ref();
     Ok(Analysis {
         summary,
         rows,
@@ -325,14 +268,14 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
     for row in run.invocations()? {
         calls.entry(row.trial).or_default().push(row.invocation);
     }
-    let mut trials: BTreeMap<TrialId, TrialRow> = run
-        .trials()?
-        .into_iter()
-        .map(|trial| (trial.id.clone(), trial))
-        .collect();
+    let mut trials: BTreeMap<String, BTreeMap<usize, TrialRow>> = BTreeMap::new();
+    for trial in run.trials()? {
+        let of_row = trials.entry(trial.id.row.clone()).or_default();
+        of_row.insert(trial.id.trial, trial);
+    }
     let drawn = run.draws()?.into_iter();
-    let mut draws: BTreeMap<String, RowDraws> =
-        drawn.map(|draws| (draws.row.clone(), draws)).collect();
+    let drawn = drawn.map(|draws| (draws.row.clone(), draws));
+    let mut draws: BTreeMap<String, RowDraws> = drawn.collect();
     // What all trials of a simulation have in common.
     let simulation = run.manifest().simulation.as_ref();
     let is_sampled = simulation.is_some_and(|record| record.sample);
@@ -340,40 +283,31 @@ fn rows(run: &RunDirectory) -> Result<Vec<RowAnalysis>, ResultsError> {
     let function_price = simulation.and_then(|record| record.function_price.as_deref());
     let pace = pace::of_run(run.manifest());
     // Trials by planned row, with their steps.
-    run.rows()
-        .iter()
-        .map(|planned| {
-            let of_row: Vec<TrialId> = trials
-                .keys()
-                .filter(|id| id.row == planned.row.id)
-                .cloned()
-                .collect();
-            let trials = of_row
-                .into_iter()
-                .filter_map(|id| trials.remove(&id))
-                .map(|trial| {
-                    let calls = calls.remove(&trial.id).unwrap_or_default();
-                    let steps = run.steps(&trial)?;
-                    TrialAnalysis::new(
-                        &planned.row,
-                        trial,
-                        calls,
-                        &steps,
-                        run.prices(),
-                        function_price,
-                        pace,
-                    )
-                })
-                .collect::<Result<_, _>>()?;
-            Ok(RowAnalysis {
-                planned: planned.clone(),
-                trials,
-                is_sampled,
-                is_simulated,
-                draws: draws.remove(&planned.row.id),
-            })
+    let analysed = |planned: &PlannedRow| {
+        let row = &planned.row;
+        let trials = trials.remove(&row.id).unwrap_or_default().into_values();
+        let trials = trials.map(|trial| {
+            let calls = calls.remove(&trial.id).unwrap_or_default();
+            let steps = run.steps(&trial)?;
+            TrialAnalysis::new(
+                row,
+                trial,
+                calls,
+                &steps,
+                run.prices(),
+                function_price,
+                pace,
+            )
+        });
+        Ok(RowAnalysis {
+            planned: planned.clone(),
+            trials: trials.collect::<Result<_, _>>()?,
+            is_sampled,
+            is_simulated,
+            draws: draws.remove(&row.id),
         })
-        .collect()
+    };
+    run.rows().iter().map(analysed).collect()
 }
 
 /// Returns whether a claim foresaw how the trials of the row `id` end, and is right.
@@ -394,6 +328,10 @@ fn row_summary(
 ) -> RowSummary {
     let (plan, job) = (&row.planned.row, &row.planned.row.job);
     let failed_trials = row.trials.len() - row.succeeded().count();
+    let is_expected = ends_as_expected(&plan.id, verdicts);
+    let throttles = row.trials.iter().filter_map(|trial| trial.trial.throttles);
+    let diverged = (row.trials.iter()).filter(|trial| trial.trial.diverged.is_some());
+    let own_verdicts = (verdicts.iter()).filter(|verdict| verdict.row.as_ref() == Some(&plan.id));
     RowSummary {
         // What the row is.
         id: plan.id.clone(),
@@ -413,26 +351,16 @@ fn row_summary(
         // Trials, and what may have kept them from running.
         trials: row.trials.len(),
         failed_trials,
-        failed_as_expected: if ends_as_expected(&plan.id, verdicts) {
-            failed_trials
-        } else {
-            0
-        },
+        failed_as_expected: if is_expected { failed_trials } else { 0 },
         infeasible: row.planned.infeasible.clone(),
         compute: row.planned.compute.clone(),
         memory_mb: row.on_functions().then_some(plan.memory_mb),
         // Time, usage and cost.
         figures: figures(row),
-        throttles: row
-            .trials
-            .iter()
-            .filter_map(|trial| trial.trial.throttles)
-            .reduce(|sum, one| sum + one),
+        throttles: throttles.reduce(|sum, one| sum + one),
         retries: row.succeeded().map(TrialAnalysis::retries).sum(),
         retried_trials: row.succeeded().filter(|trial| trial.retries() > 0).count(),
-        diverged_trials: (row.trials.iter())
-            .filter(|trial| trial.trial.diverged.is_some())
-            .count(),
+        diverged_trials: diverged.count(),
         seconds_to_target: target.map(|target| row.seconds_to(target)),
         cost_to_target_paper_usd: target.and_then(|target| row.paper_usd_to(target).mean),
         cost_to_target_full_usd: target.and_then(|target| row.usd_to(target).mean),
@@ -445,11 +373,7 @@ fn row_summary(
         replicas_identical: all(row, |trial| trial.replicas_identical),
         cpu_for_gpu: work::is_cpu_for_gpu(row),
         instance_minimum: work::holds_minimum(row),
-        verdicts: verdicts
-            .iter()
-            .filter(|verdict| verdict.row.as_ref() == Some(&plan.id))
-            .cloned()
-            .collect(),
+        verdicts: own_verdicts.cloned().collect(),
     }
 }
 
@@ -463,18 +387,13 @@ fn figures(row: &RowAnalysis) -> BTreeMap<String, Estimate> {
 }
 
 fn traffic(row: &RowAnalysis, purpose: impl Fn(&TrialAnalysis) -> Traffic) -> TrafficMeans {
-    let trials: Vec<Traffic> = row
-        .succeeded()
-        .filter(|trial| !trial.epochs.is_empty())
-        .map(purpose)
-        .collect();
-    TrafficMeans::of(&trials)
+    let trials = row.succeeded().filter(|trial| !trial.epochs.is_empty());
+    TrafficMeans::of(&trials.map(purpose).collect::<Vec<_>>())
 }
 
 /// Returns whether it holds in every trial that has a value, none if no trial
 /// has.
 fn all(row: &RowAnalysis, holds: impl Fn(&TrialAnalysis) -> Option<bool>) -> Option<bool> {
-    row.succeeded()
-        .filter_map(holds)
-        .reduce(|all, one| all && one)
+    let values = row.succeeded().filter_map(holds);
+    values.reduce(|all, one| all && one)
 }

@@ -50,18 +50,20 @@ pub struct Named<'a> {
 
 /// Returns a name for each row of a report, with marks.
 pub fn names(rows: &[RowSummary]) -> Vec<String> {
-    let named: Vec<Named<'_>> = (rows.iter())
-        .map(|row| Named {
-            id: &row.id,
-            system: system_title(&row.system),
-            model: &row.model,
-            described: row.described(),
-            workers: row.workers,
-            batch_size: row.batch_size,
-            memory_mb: row.memory_mb,
-        })
-        .collect();
-    marked(distinguished(&named), rows)
+    let named = rows.iter().map(|row| Named {
+        id: &row.id,
+        system: system_title(&row.system),
+        model: &row.model,
+        described: row.described(),
+        workers: row.workers,
+        batch_size: row.batch_size,
+        memory_mb: row.memory_mb,
+    });
+    let named: Vec<Named<'_>> = named.collect();
+    let mut names = distinguished(&named);
+    let on_cpu = (names.iter_mut().zip(rows)).filter(|(_, row)| row.cpu_for_gpu);
+    on_cpu.for_each(|(name, _)| name.push_str(ON_CPU));
+    names
 }
 
 /// Returns a name for each row: the system's, and what else distinguishes rows.
@@ -82,23 +84,11 @@ pub fn distinguished(rows: &[Named<'_>]) -> Vec<String> {
         if values.windows(2).all(|pair| pair[0] == pair[1]) {
             continue;
         }
-        for (name, value) in names.iter_mut().zip(values) {
-            if !value.is_empty() {
-                name.push_str(" · ");
-                name.push_str(&value);
-            }
-        }
+        let valued = (names.iter_mut().zip(values)).filter(|(_, value)| !value.is_empty());
+        valued.for_each(|(name, value)| name.push_str(&format!(" · {value}")));
     }
     if !unique(&names) {
         names = rows.iter().map(|row| row.id.to_owned()).collect();
-    }
-    names
-}
-
-/// Marks the names of rows that were computed on a CPU in place of a GPU.
-fn marked(mut names: Vec<String>, rows: &[RowSummary]) -> Vec<String> {
-    for (name, _) in (names.iter_mut().zip(rows)).filter(|(_, row)| row.cpu_for_gpu) {
-        name.push_str(ON_CPU);
     }
     names
 }

@@ -83,21 +83,19 @@ impl Overview {
     pub fn misses(&self) -> Vec<String> {
         let ended = self.items.iter().filter(|item| item.run.is_some());
         let profiles: BTreeSet<&str> = ended.filter_map(|item| item.profile.as_deref()).collect();
-        let profiles = profiles.into_iter();
-        profiles
-            .map(|profile| misses::sentence(profile, None))
-            .collect()
+        let sentence = |profile| misses::sentence(profile, None);
+        profiles.into_iter().map(sentence).collect()
     }
 
     /// Brings a reproduction and its runs together; `runs` has one for each
     /// item, in order, or none where the item has no run.
     pub fn new(reproduction: &Reproduction, runs: &[Option<AnalysedRun>]) -> Self {
-        let items: Vec<ItemOverview> = (reproduction.items.iter().zip(runs))
-            .map(|(item, run)| ItemOverview::new(item, run.as_ref()))
-            .collect();
-        Self {
+        let items = reproduction.items.iter().zip(runs);
+        let items = items.map(|(item, run)| ItemOverview::new(item, run.as_ref()));
+        let items: Vec<ItemOverview> = items.collect();
+        let mut overview = Self {
             schema_version: OVERVIEW_VERSION,
-            exit_code: exit_status(asked(&items, &reproduction.asked)) as u8,
+            exit_code: 0,
             asked: reproduction.asked.clone(),
             quick: reproduction.quick,
             platform: reproduction.platform.clone(),
@@ -106,13 +104,19 @@ impl Overview {
             counts: counts(items.iter().flat_map(|item| &item.claims)),
             record: RecordComparison::of(&items),
             items,
-        }
+        };
+        overview.exit_code = overview.exit_status() as u8;
+        overview
     }
 
     /// Returns the items that the command asked for: all, if it named none. The
     /// others are as they were recorded before.
     pub fn asked_for(&self) -> Vec<&ItemOverview> {
-        asked(&self.items, &self.asked)
+        let is_asked = |item: &&ItemOverview| {
+            let mut names = self.asked.iter();
+            self.asked.is_empty() || names.any(|name| is_named(name, &item.id))
+        };
+        self.items.iter().filter(is_asked).collect()
     }
 
     /// Returns how a reproduction with these results ends, by the items that were
@@ -121,19 +125,29 @@ impl Overview {
     /// if nothing at all could be run here, [`Exit::Failed`] if an item or a
     /// trial failed or a verdict is not as expected.
     pub fn exit_status(&self) -> Exit {
-        exit_status(self.asked_for())
+        let items = self.asked_for();
+        let is = |state: ItemState| move |item: &&ItemOverview| item.state == state;
+        let has_failed = |item: &&ItemOverview| {
+            let is_lost = item.is_told() && !item.lost.is_empty();
+            let is_wrong = item.failed_trials > 0 || item.counts.unexpected > 0;
+            item.state == ItemState::Failed || is_wrong || is_lost
+        };
+        if items.iter().any(is(ItemState::Incomplete))
+            || items.iter().any(is(ItemState::NotReached))
+        {
+            Exit::Interrupted
+        } else if items.iter().any(has_failed) {
+            Exit::Failed
+        } else if !items.iter().any(is(ItemState::Done)) {
+            Exit::Lacks
+        } else {
+            Exit::Done
+        }
     }
 }
 
 fn counts<'a>(claims: impl Iterator<Item = &'a JudgedClaim>) -> Counts {
     Counts::of(claims.map(|claim| (&claim.verdict, claim.unexpected)))
-}
-
-fn asked<'a>(items: &'a [ItemOverview], names: &[String]) -> Vec<&'a ItemOverview> {
-    let is_asked = |item: &&ItemOverview| {
-        names.is_empty() || names.iter().any(|name| is_named(name, &item.id))
-    };
-    items.iter().filter(is_asked).collect()
 }
 
 /// Returns whether `name` is an item's id, the item that it is a form of, or the paper that it begins
@@ -149,46 +163,27 @@ const ANSWER: &str = "/answer";
 /// Returns the answer of all runs: the findings of [`ANSWER`], then which statements of each paper
 /// hold.
 fn answer_of(items: &[ItemOverview]) -> Answer {
-    let lead = items
-        .iter()
-        .filter(|item| item.id.ends_with(ANSWER) && item.run.is_some());
-    let lead = lead.flat_map(|item| item.claims.iter().map(|claim| &claim.verdict));
-    let mut findings = answer::told(lead);
-    findings.extend(conclusions::by_paper(items));
-    let conclusions = if findings.is_empty() {
-        conclusions::WITHOUT_PAPER.to_owned()
-    } else {
-        String::new()
-    };
-    Answer {
-        findings,
-        conclusions,
+    let is_lead = |item: &&ItemOverview| item.id.ends_with(ANSWER) && item.run.is_some();
+    let claims = items.iter().filter(is_lead).flat_map(|item| &item.claims);
+    let mut answer = Answer {
+        findings: answer::told(claims.map(|claim| &claim.verdict)),
         ..Answer::default()
-    }
-}
-
-fn exit_status(items: Vec<&ItemOverview>) -> Exit {
-    let is = |state: ItemState| move |item: &&ItemOverview| item.state == state;
-    let has_failed = |item: &&ItemOverview| {
-        let is_lost = item.is_told() && !item.lost.is_empty();
-        let is_wrong = item.failed_trials > 0 || item.counts.unexpected > 0;
-        item.state == ItemState::Failed || is_wrong || is_lost
     };
-    if items.iter().any(is(ItemState::Incomplete)) || items.iter().any(is(ItemState::NotReached)) {
-        Exit::Interrupted
-    } else if items.iter().any(has_failed) {
-        Exit::Failed
-    } else if !items.iter().any(is(ItemState::Done)) {
-        Exit::Lacks
-    } else {
-        Exit::Done
+    answer.findings.extend(conclusions::by_paper(items));
+    if answer.findings.is_empty() {
+        answer.conclusions = conclusions::WITHOUT_PAPER.to_owned();
     }
+    answer
 }
 
 impl ItemOverview {
     fn new(item: &Item, run: Option<&AnalysedRun>) -> Self {
         let summary = run.map(|run| &run.analysis.summary);
         let rows = || summary.iter().flat_map(|summary| &summary.rows);
+        let platform = summary.map(|summary| summary.platform.clone());
+        let path = run.map(|run| run.directory.path());
+        let manifest = run.map(|run| run.directory.manifest());
+        let git = manifest.and_then(|manifest| manifest.git.as_ref());
         let mut overview = Self {
             id: item.id.clone(),
             paper: item.paper().to_owned(),
@@ -197,21 +192,15 @@ impl ItemOverview {
             why: item.why.clone(),
             run: item.run.clone(),
             run_id: summary.map(|summary| summary.run_id.clone()),
-            experiment_sha256: run
-                .and_then(|run| sha256_of(&run.directory.path().join("experiment.yaml")).ok()),
-            commit: run
-                .and_then(|run| run.directory.manifest().git.as_ref())
-                .and_then(|git| git.commit.clone()),
-            platform: summary.map_or_else(
-                || item.platform.clone(),
-                |summary| Some(summary.platform.clone()),
-            ),
+            experiment_sha256: path.and_then(|path| sha256_of(&path.join("experiment.yaml")).ok()),
+            commit: git.and_then(|git| git.commit.clone()),
+            platform: platform.or_else(|| item.platform.clone()),
             profile: summary.and_then(|summary| summary.profile.clone()),
-            bytes: run.and_then(|run| size_of(run.directory.path()).ok()),
+            bytes: path.and_then(|path| size_of(path).ok()),
             reduced: item.reduced.clone(),
             trials: rows().map(|row| row.trials).sum(),
             failed_trials: rows().map(RowSummary::surprising_failures).sum(),
-            rehearsed: run.is_some_and(|run| run.directory.manifest().rehearsed),
+            rehearsed: manifest.is_some_and(|manifest| manifest.rehearsed),
             counts: Counts::default(),
             claims: Vec::new(),
             lost: item.lost.clone(),
@@ -243,10 +232,7 @@ fn size_of(directory: &Path) -> io::Result<u64> {
 /// Returns the verdicts of a run, those of papers beside the verdicts that are recorded now.
 fn judged(run: &AnalysedRun, item: &Item, is_whole: bool) -> Vec<JudgedClaim> {
     let summary = &run.analysis.summary;
-    let claims = item
-        .claims
-        .iter()
-        .map(|claim| (claim.claim.as_str(), claim));
+    let claims = item.claims.iter().map(|claim| (&*claim.claim, claim));
     let claims: BTreeMap<&str, &Claim> = claims.collect();
     let judged = |verdict: &Verdict| {
         let mut verdict = verdict.clone();
@@ -270,10 +256,8 @@ fn judged(run: &AnalysedRun, item: &Item, is_whole: bool) -> Vec<JudgedClaim> {
 }
 
 fn absent(item: &Item) -> Vec<JudgedClaim> {
-    let reason = match &item.why {
-        Some(why) => format!("{}: {why}", item.state.as_str()),
-        None => item.state.as_str().to_owned(),
-    };
+    let why = (item.why.as_ref()).map_or(String::new(), |why| format!(": {why}"));
+    let reason = format!("{}{why}", item.state.as_str());
     let not_run = |claim: &Claim| JudgedClaim {
         how: How::NotRun,
         recorded: claim.expect,

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use epochcost_platform::{Site, site_of};
 use epochcost_spec::claims::own::{self, Figure, OverRows, Place};
-use epochcost_spec::claims::{Band, Claim, Estimate, Metric, RATIO_UNIT, VerdictKind, ratio};
+use epochcost_spec::claims::ratio::{of_draws, paired};
+use epochcost_spec::claims::{Band, Claim, Estimate, Metric, RATIO_UNIT, VerdictKind};
 use epochcost_spec::formula::{Compared, Instance, Op};
 use epochcost_spec::rows::Row;
 
@@ -13,7 +14,7 @@ use super::agreement::{self, Agreement};
 use super::evidence;
 use super::rules::{decide, incomparable};
 use super::summary::Verdict;
-use super::verdicts::{self, Judge, crosses, not_run, verdict, within};
+use super::verdicts::{self, Judge, crosses, not_run, ratio, verdict, within};
 use super::{RowAnalysis, leads};
 
 /// What came of a comparison, or of a formula in one place.
@@ -70,17 +71,15 @@ impl Judge<'_> {
             Ok(over) => over,
             Err(error) => return vec![not_run(claim, &error.problem)],
         };
-        let row = |id: &str| self.rows.iter().find(|row| row.planned.row.id == id);
+        let row = |id: &str| self.row(id);
         // Its places in each trial.
         let trials = self.rows.iter().flat_map(|row| &row.trials);
         let numbers: BTreeSet<usize> = trials.map(|trial| trial.trial.id.trial).collect();
-        let trials: Vec<Vec<Option<Place>>> = numbers
-            .into_iter()
-            .filter_map(|number| {
-                let world = over.world(|id, figure| row(id)?.of_trial(figure, number));
-                world.ok()
-            })
-            .collect();
+        let trials = numbers.into_iter().filter_map(|number| {
+            let world = over.world(|id, figure| row(id)?.of_trial(figure, number));
+            world.ok()
+        });
+        let trials: Vec<Vec<Option<Place>>> = trials.collect();
         // What each place comes to in each draw.
         let mut draws = vec![Vec::new(); over.places.len()];
         let mut tied = vec![0; over.places.len()];
@@ -101,13 +100,11 @@ impl Judge<'_> {
         }
         let places = over.places.iter().enumerate().zip(draws).zip(tied);
         let judged = places.map(|(((index, place), draws), tied)| {
+            let trials = trials.iter().filter_map(|world| world[index].as_ref());
             let judged = Judged {
                 place,
                 rows: place.rows().into_iter().filter_map(row).collect(),
-                trials: trials
-                    .iter()
-                    .filter_map(|world| world[index].as_ref())
-                    .collect(),
+                trials: trials.collect(),
                 draws,
                 tied,
             };
@@ -153,30 +150,18 @@ impl Judge<'_> {
         let is_open = told.is_open && told.kind == VerdictKind::Open;
         let observed = told.observed.mean;
         let published = value.map(|value| value.number);
-        let ratio = observed
-            .zip(published)
-            .map(|(observed, published)| observed / published);
+        let kind = told.kind.for_kind(claim.kind);
         Verdict {
             ranking: reads.len() > 1 && published.is_none(),
-            metric: reads.first().map(|(_, (metric, _))| *metric),
+            metric: figures.first().map(|(metric, _)| *metric),
             unit: told.unit,
             published,
-            ratio: ratio.filter(|ratio| ratio.is_finite()),
+            ratio: ratio(observed, published),
             evidence,
-            band: if published.is_some() {
-                [None, None]
-            } else {
-                [told.band.low, told.band.high]
-            },
+            band: [told.band.low, told.band.high].map(|end| end.filter(|_| published.is_none())),
             draws: draws.filter(|_| observed.is_some()),
             undecided_rows: ids.clone().filter(|_| is_open).collect(),
-            ..verdict(
-                claim,
-                ids.clone().next(),
-                told.observed,
-                told.kind.for_kind(claim.kind),
-                told.reason,
-            )
+            ..verdict(claim, ids.clone().next(), told.observed, kind, told.reason)
         }
     }
 
@@ -188,42 +173,32 @@ impl Judge<'_> {
         judged: &Judged<'_>,
         told: &mut Told,
     ) -> verdicts::Told {
-        let drawn = self.agreement(judged).and_then(Result::ok).map(|_| {
-            let values = judged.draws.iter().flatten();
-            values
-                .filter_map(|(_, ratio)| Some(value.number * (*ratio)?))
-                .collect::<Vec<f64>>()
-        });
-        let drawn = drawn.map(|mut values| {
-            // The ratio is that of the left side to the right one.
+        // The ratio is that of the left side to the right one.
+        let of_ratio = |ratio: f64| {
+            let drawn = value.number * ratio;
             if value.is_left {
-                for ratio in &mut values {
-                    *ratio = value.number.powi(2) / *ratio;
-                }
+                value.number.powi(2) / drawn
+            } else {
+                drawn
             }
-            values
+        };
+        let drawn = self.agreement(judged).and_then(Result::ok).map(|_| {
+            let ratios = (judged.draws.iter().flatten()).filter_map(|(_, ratio)| *ratio);
+            ratios.map(of_ratio).collect::<Vec<f64>>()
         });
         if let Some(drawn) = &drawn {
             told.observed.ci95 = Estimate::of_samples(drawn).ci95;
         }
         let is_percentage = in_points || told.unit == "%";
+        let of_trials = told.observed.half_width().zip(told.observed.mean);
+        let unit = |mean: f64| if is_percentage { 1.0 } else { mean };
+        let of_trials = of_trials.map(|(half, mean)| half / 1.96 / unit(mean));
         let spread = match &drawn {
             Some(drawn) => evidence::spread(drawn, is_percentage),
-            None => told
-                .observed
-                .half_width()
-                .zip(told.observed.mean)
-                .map(|(half, mean)| {
-                    let deviation = half / 1.96;
-                    if is_percentage {
-                        deviation
-                    } else {
-                        deviation / mean
-                    }
-                }),
+            None => of_trials,
         };
-        let metric = judged.place.reads().first().map(|(_, (metric, _))| *metric);
-        let metric = metric.unwrap_or(Metric::SecondsPerEpoch);
+        let reads = judged.place.reads();
+        let metric = (reads.first()).map_or(Metric::SecondsPerEpoch, |(_, (metric, _))| *metric);
         let printed = (value.number, value.half_digit);
         verdicts::told(metric, printed, told.observed, spread, is_percentage)
     }
@@ -242,8 +217,8 @@ impl Judge<'_> {
             let is_lacking = row.observe_figure(*figure).mean.is_none();
             is_lacking.then_some((row, *figure))
         };
-        let (row, (metric, target)) = reads.iter().find_map(lacks)?;
-        Some(self.missing(Some(metric), target, row))
+        let (row, figure) = reads.iter().find_map(lacks)?;
+        Some(self.missing(figure, row))
     }
 
     /// Returns the draws in which a ranking holds; none where it is not judged over draws.
@@ -310,12 +285,8 @@ impl Judge<'_> {
             let values = both.iter().map(|(left, right)| left - right);
             (of(values, is_sampled), 0.0, first.op, own)
         } else {
-            let ratios = if is_sampled {
-                ratio::of_draws(&both)
-            } else {
-                ratio::paired(&both)
-            };
-            (ratios, 1.0, first.op, RATIO_UNIT)
+            let ratios = if is_sampled { of_draws } else { paired };
+            (ratios(&both), 1.0, first.op, RATIO_UNIT)
         };
         let band = band(op, limit);
         let (mut kind, mut reason) = within(band, observed, is_sampled);
@@ -339,7 +310,7 @@ impl RowAnalysis {
     /// Returns the mean of a figure.
     pub(super) fn observe_figure(&self, (metric, target): Figure) -> Estimate {
         match target {
-            Some(target) => self.time_to_accuracy(target),
+            Some(target) => self.seconds_to(target),
             None => self.estimate(metric),
         }
     }
@@ -350,12 +321,10 @@ impl RowAnalysis {
         let is_it = |trial: &super::TrialAnalysis| trial.trial.id.trial == number;
         let Some(target) = target else {
             let values = self.values(metric).into_iter();
-            return values
-                .filter(|(trial, _)| is_it(trial))
-                .map(|(_, value)| value)
-                .next();
+            let mut own = values.filter(|(trial, _)| is_it(trial));
+            return own.next().map(|(_, value)| value);
         };
-        self.time_to_accuracy(target).mean?;
+        self.seconds_to(target).mean?;
         let mut trials = self.succeeded();
         trials.find(|trial| is_it(trial))?.time_to_accuracy(target)
     }
@@ -395,10 +364,8 @@ fn sides(compared: &Compared) -> (f64, f64) {
     let (left, right) = (&compared.left, &compared.right);
     let is_alike = left.unit == right.unit || left.unit.is_empty() || right.unit.is_empty();
     let converted = compared.ratio.filter(|ratio| !is_alike && *ratio != 0.0);
-    (
-        left.value,
-        converted.map_or(right.value, |ratio| left.value / ratio),
-    )
+    let right = converted.map_or(right.value, |ratio| left.value / ratio);
+    (left.value, right)
 }
 
 fn of(values: impl Iterator<Item = f64>, is_sampled: bool) -> Estimate {
@@ -412,10 +379,9 @@ fn of(values: impl Iterator<Item = f64>, is_sampled: bool) -> Estimate {
 
 /// Returns where a figure must lie that compares with a number so.
 fn band(op: Op, limit: f64) -> Band {
-    let reach = if op == Op::About {
-        limit.abs() / 10.0
-    } else {
-        0.0
+    let reach = match op {
+        Op::About => limit.abs() / 10.0,
+        _ => 0.0,
     };
     Band {
         low: (!matches!(op, Op::Less | Op::AtMost)).then_some(limit - reach),

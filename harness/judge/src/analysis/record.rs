@@ -44,21 +44,18 @@ impl RecordComparison {
             let of_paper = |claim: &&JudgedClaim| claim.verdict.kind.is_of_paper();
             for claim in item.claims.iter().filter(of_paper) {
                 let verdict = &claim.verdict;
-                match verdict.expect {
-                    None => comparison
-                        .new
-                        .push(format!("{}: {}", item.id, verdict.claim)),
-                    Some(recorded) => {
-                        comparison.compared += 1;
-                        if recorded != verdict.verdict {
-                            comparison.different.push(Difference {
-                                item: item.id.clone(),
-                                claim: verdict.claim.clone(),
-                                recorded,
-                                now: verdict.verdict,
-                            });
-                        }
-                    }
+                let Some(recorded) = verdict.expect else {
+                    (comparison.new).push(format!("{}: {}", item.id, verdict.claim));
+                    continue;
+                };
+                comparison.compared += 1;
+                if recorded != verdict.verdict {
+                    comparison.different.push(Difference {
+                        item: item.id.clone(),
+                        claim: verdict.claim.clone(),
+                        recorded,
+                        now: verdict.verdict,
+                    });
                 }
             }
         }
@@ -89,10 +86,8 @@ impl RecordComparison {
     /// Returns a line for each claim that differs or was lost, and one for each item with new ones.
     pub fn lines(&self) -> Vec<String> {
         let different = self.different.iter().map(|line| {
-            format!(
-                "{}: {}: {} recorded, {} now",
-                line.item, line.claim, line.recorded, line.now
-            )
+            let words = format!("{} recorded, {} now", line.recorded, line.now);
+            format!("{}: {}: {words}", line.item, line.claim)
         });
         let mut items: BTreeMap<&str, usize> = BTreeMap::new();
         for line in &self.new {
@@ -103,10 +98,8 @@ impl RecordComparison {
             1 => format!("{item}: 1 claim without a recorded verdict"),
             _ => format!("{item}: {count} claims without a recorded verdict"),
         });
-        let lost = self
-            .lost
-            .iter()
-            .map(|line| format!("{line}: recorded, and claimed no more"));
+        let lost = self.lost.iter();
+        let lost = lost.map(|line| format!("{line}: recorded, and claimed no more"));
         different.chain(new).chain(lost).collect()
     }
 }

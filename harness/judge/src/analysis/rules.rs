@@ -50,14 +50,13 @@ pub enum Rests {
     Computing,
 }
 
-/// What a claim's figure rests on.
-enum Basis {
-    /// Nothing of the claim's paper.
-    Independent,
-    /// The published figure itself, or one that it follows from.
-    Itself(String),
-    /// Other figures of the same paper.
-    SamePaper(String),
+/// What of its paper a claim's figure rests on.
+struct Basis {
+    /// The basis, in words.
+    what: String,
+    /// Whether it is the published figure itself, or one that it follows from; else, it is other
+    /// figures of the same paper.
+    is_itself: bool,
 }
 
 /// Returns the verdict on `claim` and its reason, where the observed values of `figures` tell so
@@ -80,17 +79,13 @@ pub fn decide(
         return (VerdictKind::Open, format!("{why}{there}"));
     }
     let kind = kind.for_kind(claim.kind);
-    if let Some(why) = claim
-        .cannot_fail
-        .as_ref()
-        .filter(|_| at.simulated && kind.agrees())
-    {
+    let cannot_fail = claim.cannot_fail.as_ref();
+    if let Some(why) = cannot_fail.filter(|_| at.simulated && kind.agrees()) {
         let reason = format!("no simulation says otherwise: {why}; {reason}");
         return (VerdictKind::ByConstruction, reason);
     }
     match basis(claim, claims, figures, at) {
-        Basis::Itself(what) => (VerdictKind::ByConstruction, format!("{what}; {reason}")),
-        Basis::SamePaper(what) if kind.agrees() => {
+        Some(Basis { what, is_itself }) if is_itself || kind.agrees() => {
             (VerdictKind::ByConstruction, format!("{what}; {reason}"))
         }
         _ => (kind, reason),
@@ -146,17 +141,20 @@ pub fn incomparable(claim: &Claim, figures: &[Figure], at: &Circumstances) -> Op
         "%" => "a use of the processor",
         _ => "a time",
     };
-    Some(format!(
-        "{what} of {machine}: not comparable with one published for AWS"
-    ))
+    let why = "not comparable with one published for AWS";
+    Some(format!("{what} of {machine}: {why}"))
 }
 
-/// Returns what the claim's figures rest on; claims that no paper makes are not
-/// counted as a paper's, and rest on what they say.
-fn basis(claim: &Claim, claims: &[Claim], figures: &[Figure], at: &Circumstances) -> Basis {
+/// Returns what of their paper the claim's figures rest on, if they do; claims that no paper makes
+/// are not counted as a paper's, and rest on what they say.
+fn basis(claim: &Claim, claims: &[Claim], figures: &[Figure], at: &Circumstances) -> Option<Basis> {
     if !claim.kind.is_of_paper() {
-        return Basis::Independent;
+        return None;
     }
+    let itself = |what| {
+        let is_itself = true;
+        Some(Basis { what, is_itself })
+    };
     let rests = |fit: &&Fit| {
         figures.iter().any(|(metric, _)| match fit.rests {
             Rests::Times => metric.is_timed(),
@@ -165,30 +163,26 @@ fn basis(claim: &Claim, claims: &[Claim], figures: &[Figure], at: &Circumstances
         })
     };
     // The claim's own cell, and those that it follows from.
-    let bases = claims
-        .iter()
-        .filter(|other| claim.of.contains(&other.claim));
-    let cells: Vec<String> = (std::iter::once(claim).chain(bases))
-        .filter_map(|claim| Some(claim.printed.as_ref()?.cell.to_string()))
-        .collect();
+    let bases = (claims.iter()).filter(|other| claim.of.contains(&other.claim));
+    let cells = std::iter::once(claim).chain(bases);
+    let cells = cells.filter_map(|claim| Some(claim.printed.as_ref()?.cell.to_string()));
+    let cells: Vec<String> = cells.collect();
     let mut same_paper = None;
-    for fit in at.fits.iter().filter(rests) {
-        let Some(to) = &fit.to else {
-            return Basis::Itself(format!("computed from published durations ({})", fit.what));
+    for Fit { what, to, .. } in at.fits.iter().filter(rests) {
+        let Some(FittedTo { source, cells: own }) = to else {
+            return itself(format!("computed from published durations ({what})"));
         };
-        if cells.iter().any(|cell| to.cells.contains(cell)) {
-            return Basis::Itself(format!("{} is fitted to it ({})", fit.what, to.source));
+        if cells.iter().any(|cell| own.contains(cell)) {
+            return itself(format!("{what} is fitted to it ({source})"));
         }
-        if claim.paper() == Some(paper_of(&to.source)) {
-            same_paper.get_or_insert_with(|| {
-                format!(
-                    "{} is fitted to other figures of the same paper ({})",
-                    fit.what, to.source
-                )
+        if claim.paper() == Some(paper_of(source)) {
+            same_paper.get_or_insert_with(|| Basis {
+                what: format!("{what} is fitted to other figures of the same paper ({source})"),
+                is_itself: false,
             });
         }
     }
-    same_paper.map_or(Basis::Independent, Basis::SamePaper)
+    same_paper
 }
 
 #[cfg(test)]

@@ -29,23 +29,17 @@ pub fn of(verdict: &Verdict, how: How) -> Standing {
 /// inside: then nothing that rests on less decides.
 pub fn withholds(verdict: &Verdict) -> bool {
     let inside = |(figure, [low, high]): (f64, [f64; 2])| (low..=high).contains(&figure);
-    verdict.verdict == VerdictKind::Open
-        && verdict.evidence.is_some()
-        && verdict
-            .published
-            .zip(verdict.observed_ci95)
-            .is_some_and(inside)
+    let is_open = verdict.verdict == VerdictKind::Open && verdict.evidence.is_some();
+    let range = verdict.published.zip(verdict.observed_ci95);
+    is_open && range.is_some_and(inside)
 }
 
 /// Returns the word on several observations, each with whether it [`withholds`]: that of the best
 /// standing at which one agrees or differs, open if these conflict, or if one of a better standing
 /// withholds. Without one, it is open, by construction, or not run.
 pub fn combined(observations: &[(Standing, VerdictKind, bool)]) -> VerdictKind {
-    for standing in [
-        Standing::Measured,
-        Standing::Independent,
-        Standing::Dependent,
-    ] {
+    use Standing::{Dependent, Independent, Measured};
+    for standing in [Measured, Independent, Dependent] {
         let own = observations.iter().filter(|(own, ..)| *own == standing);
         let words: Vec<VerdictKind> = own.clone().map(|(_, word, _)| *word).collect();
         let for_it = words.iter().copied().filter(|word| word.agrees());
@@ -56,10 +50,10 @@ pub fn combined(observations: &[(Standing, VerdictKind, bool)]) -> VerdictKind {
         match (for_it, against) {
             (Some(_), Some(_)) => return VerdictKind::Open,
             (Some(word), None) | (None, Some(word)) => return word,
-            (None, None) if own.clone().any(|(.., withholds)| *withholds) => {
-                return VerdictKind::Open;
-            }
             (None, None) => {}
+        }
+        if own.clone().any(|(.., withholds)| *withholds) {
+            return VerdictKind::Open;
         }
     }
     let has = |kind| observations.iter().any(|(_, word, _)| *word == kind);
@@ -98,16 +92,13 @@ pub fn all(instances: &[VerdictKind]) -> VerdictKind {
         let weakest = instances.iter().copied().min_by_key(|word| word.support());
         return weakest.unwrap_or(VerdictKind::Open);
     }
-    let told = instances
+    let mut told = instances
         .iter()
-        .filter(|word| **word != VerdictKind::NotRun);
-    let told: Vec<&VerdictKind> = told.collect();
-    if told.is_empty() {
+        .filter(|word| **word != VerdictKind::NotRun)
+        .peekable();
+    if told.peek().is_none() {
         VerdictKind::NotRun
-    } else if told
-        .iter()
-        .all(|word| **word == VerdictKind::ByConstruction)
-    {
+    } else if told.all(|word| *word == VerdictKind::ByConstruction) {
         VerdictKind::ByConstruction
     } else {
         VerdictKind::Open

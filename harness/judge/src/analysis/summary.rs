@@ -28,13 +28,11 @@ pub struct Summary {
     /// Platform that it ran on.
     pub platform: String,
     /// The platform profile of a simulated run.
-    #[serde(default)]
     pub profile: Option<String>,
     /// The sentences that begin every report of the run.
     #[serde(default)]
     pub answer: Answer,
     /// Test accuracy, in 0..=1, that a claim requires.
-    #[serde(default)]
     pub target_accuracy: Option<f64>,
     /// Claims that options of the command exclude: they have no verdict.
     #[serde(default)]
@@ -69,10 +67,8 @@ pub struct RowSummary {
     /// Platform that it ran on.
     pub platform: String,
     /// What served its channels, `embedded` or `real`; null of a simulation.
-    #[serde(default)]
     pub services: Option<String>,
     /// What computed on tensors in Redis; null but of real services.
-    #[serde(default)]
     pub tensor_store: Option<TensorStoreChoice>,
     /// Trainings that ran at once; absent if it was alone.
     #[serde(default = "rows::one", skip_serializing_if = "rows::is_one")]
@@ -94,10 +90,8 @@ pub struct RowSummary {
     pub failed_as_expected: usize,
     /// The limit that makes the row impossible: it has no trials and no
     /// figures.
-    #[serde(default)]
     pub infeasible: Option<String>,
     /// Source of a simulated row's compute time.
-    #[serde(default)]
     pub compute: Option<ComputeUsed>,
     /// Memory size of its functions; null on instances.
     pub memory_mb: Option<u32>,
@@ -105,7 +99,6 @@ pub struct RowSummary {
     pub figures: BTreeMap<String, Estimate>,
     /// Invocations that the account's limits refused, over all trials that ended,
     /// failed ones included; null where nothing refuses any.
-    #[serde(default)]
     pub throttles: Option<u64>,
     /// Failed invocations that were called again, over all trials that did not fail.
     #[serde(default)]
@@ -118,13 +111,10 @@ pub struct RowSummary {
     pub diverged_trials: usize,
     /// Seconds to the first evaluation with the target accuracy; null without a
     /// target, its mean where a trial does not get there.
-    #[serde(default)]
     pub seconds_to_target: Option<Estimate>,
     /// Cost by the paper's formula to that evaluation.
-    #[serde(default)]
     pub cost_to_target_paper_usd: Option<f64>,
     /// Cost with everything counted to that evaluation.
-    #[serde(default)]
     pub cost_to_target_full_usd: Option<f64>,
     /// The exchange's traffic over workers and epochs.
     pub traffic: TrafficMeans,
@@ -140,10 +130,10 @@ pub struct RowSummary {
     pub replicas_identical: Option<bool>,
     /// Whether it stands for a GPU and was computed on a CPU: its seconds and dollars are
     /// not a GPU's.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cpu_for_gpu: bool,
     /// Whether `cost_full_usd` holds the minimum charge of an instance, 60 s.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub instance_minimum: bool,
     /// The verdicts on this row.
     pub verdicts: Vec<Verdict>,
@@ -185,11 +175,6 @@ impl Excluded {
     }
 }
 
-/// Whether a flag is its default, which is not written.
-fn is_false(flag: &bool) -> bool {
-    !*flag
-}
-
 /// Whether a count is its default, which is not written.
 fn is_none(count: &usize) -> bool {
     *count == 0
@@ -205,10 +190,10 @@ impl RowSummary {
     pub fn described(&self) -> String {
         let mut text = self.fidelity.as_str().to_owned();
         if self.precision != Precision::Fp32 {
-            text = format!("{text}, {}", self.precision.name());
+            text.push_str(&format!(", {}", self.precision.name()));
         }
         if self.jobs > 1 {
-            text = format!("{text}, {} at once", self.jobs);
+            text.push_str(&format!(", {} at once", self.jobs));
         }
         text
     }
@@ -297,13 +282,6 @@ impl TrafficMeans {
             bytes_down: mean(|t| t.bytes_down),
         }
     }
-
-    /// Returns the bytes in both directions.
-    pub fn bytes(&self) -> Option<f64> {
-        self.bytes_up
-            .zip(self.bytes_down)
-            .map(|(up, down)| up + down)
-    }
 }
 
 /// The verdict on one claim for one row.
@@ -334,7 +312,6 @@ pub struct Verdict {
     /// Publication.
     pub source: Option<String>,
     /// The cell of a published table, `FILE:LINE:COLUMN`.
-    #[serde(default)]
     pub cell: Option<Cell>,
     /// The published value.
     pub published: Option<f64>,
@@ -352,7 +329,6 @@ pub struct Verdict {
     pub expect: Option<VerdictKind>,
     /// How much likelier the published figure is if the paper is right than if it is off by a factor
     /// of two; null without a published figure, or where nothing is drawn.
-    #[serde(default)]
     pub evidence: Option<f64>,
     /// A remark of the paper's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -388,10 +364,10 @@ impl Verdict {
     /// Returns whether it is as expected: equal to `expect` if that is given; else anything of a
     /// paper's claim, and anything but "fails" of others.
     pub fn holds(&self) -> bool {
-        self.expect
-            .map_or(self.verdict != VerdictKind::Fails, |kind| {
-                kind == self.verdict
-            })
+        match self.expect {
+            Some(kind) => kind == self.verdict,
+            None => self.verdict != VerdictKind::Fails,
+        }
     }
 }
 

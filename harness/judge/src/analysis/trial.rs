@@ -105,10 +105,8 @@ impl TrialAnalysis {
         let seconds = totals.of_workers(&coordinators);
         let mut used = Usages::default();
         let by_workers = |step: &&StepRecord| !coordinators.contains(&step.function.as_str());
-        steps
-            .iter()
-            .filter(by_workers)
-            .for_each(|step| used.add(step));
+        let of_workers = steps.iter().filter(by_workers);
+        of_workers.for_each(|step| used.add(step));
         // Bills.
         let usage = Usage {
             invocations: invocations.iter().collect(),
@@ -124,42 +122,33 @@ impl TrialAnalysis {
         // Epochs, and the columns of the comparison's table.
         let epochs = epochs(steps, &trial);
         let host = system.map_or(Host::Function, |system| system.deployment().worker_host());
-        let columns = Columns::new(
-            &row.job,
-            host,
-            row.memory_mb,
+        let gradients_s = seconds.compute_gradients / machine_epochs(&row.job);
+        let times = [
             seconds_per_epoch(&epochs),
-            (!epochs.is_empty()).then(|| seconds.compute_gradients / machine_epochs(&row.job)),
-            &usage,
-            prices,
-        )?;
+            Some(gradients_s).filter(|_| !epochs.is_empty()),
+        ];
+        let columns = Columns::new(row, host, times, &usage, prices)?;
+        // A fault may have ended a worker before its first digest.
+        let replicas = if row.faults.is_empty() {
+            row.job.workers
+        } else {
+            0
+        };
+        let metered = totals.traffic.exchange.total();
+        let staleness = (steps.iter()).filter_map(|step| Some((step.staleness?, step.alike)));
         Ok(Self {
             epochs,
             began_s: steps.iter().map(|step| step.started_s).reduce(f64::min),
             milestones: milestones(&usage, steps, &trial, prices)?,
             functions: totals.seconds,
             columns,
-            // A fault may have ended a worker before its first digest.
-            replicas_identical: replicas_identical(
-                steps,
-                if row.faults.is_empty() {
-                    row.job.workers
-                } else {
-                    0
-                },
-            ),
-            traffic_matches: trial
-                .closed_form
-                .map(|form| matches(form, totals.traffic.exchange.total(), &row.job)),
+            replicas_identical: replicas_identical(steps, replicas),
+            traffic_matches: (trial.closed_form).map(|form| matches(form, metered, &row.job)),
             trial,
             invocations,
             seconds,
             usage: used,
-            staleness: mean(
-                steps
-                    .iter()
-                    .filter_map(|step| Some((step.staleness?, step.alike))),
-            ),
+            staleness: mean(staleness),
             traffic: totals.traffic,
             paper,
             full,
@@ -197,11 +186,8 @@ impl TrialAnalysis {
     pub fn gpu_percent(&self) -> Option<f64> {
         let samples = |usage: &GpuUsage| usage.samples as f64;
         let taken: f64 = self.trial.gpus.iter().map(samples).sum();
-        let busy = self
-            .trial
-            .gpus
-            .iter()
-            .map(|usage| usage.utilisation * samples(usage));
+        let busy = self.trial.gpus.iter();
+        let busy = busy.map(|usage| usage.utilisation * samples(usage));
         (taken > 0.0).then(|| 100.0 * busy.sum::<f64>() / taken)
     }
 
@@ -209,9 +195,8 @@ impl TrialAnalysis {
     pub fn cpu_ms(&self) -> Option<f64> {
         let each = |call: &Invocation| Some(call.cpu_ms? * call.alike as f64);
         let known: Option<Vec<f64>> = self.invocations.iter().map(each).collect();
-        known
-            .filter(|values| !values.is_empty())
-            .map(|values| values.iter().sum())
+        let known = known.filter(|values| !values.is_empty());
+        known.map(|values| values.iter().sum())
     }
 
     /// Returns whether training diverged; none without any loss, as in simulations with sizes
@@ -225,9 +210,9 @@ impl TrialAnalysis {
     /// Returns the number of failed invocations after which the same work was called again.
     pub fn retries(&self) -> u64 {
         let failed = self.invocations.iter().filter(|call| call.error.is_some());
-        let called_again =
-            failed.filter(|failed| self.invocations.iter().any(|call| call.repeats(failed)));
-        called_again.map(|failed| failed.alike).sum()
+        let is_repeated =
+            |failed: &&Invocation| self.invocations.iter().any(|call| call.repeats(failed));
+        failed.filter(is_repeated).map(|failed| failed.alike).sum()
     }
 
     /// Returns the number of invocations and instances.
@@ -262,35 +247,28 @@ impl TrialAnalysis {
             let found = row.validation.filter(|found| found.samples > 0)?;
             Some(((row.epoch, usize::MAX - row.rank), found))
         });
-        held_out
-            .max_by_key(|(place, _)| *place)
-            .map(|(_, found)| found)
+        let last = held_out.max_by_key(|(place, _)| *place);
+        last.map(|(_, found)| found)
     }
 
     /// Returns the best of the trial's accuracies; null if none was evaluated.
     pub fn best_accuracy(&self) -> Option<f64> {
         let evaluations = stated(&self.trial.evaluations).into_values();
-        evaluations
-            .map(|row| row.evaluation.accuracy())
-            .reduce(f64::max)
+        let accuracies = evaluations.map(|row| row.evaluation.accuracy());
+        accuracies.reduce(f64::max)
     }
 }
 
 /// Compares what does not depend on timing; bytes only where the form states them.
 fn matches(form: Traffic, metered: Traffic, job: &Job) -> bool {
-    let states_bytes = find(&job.system)
-        .and_then(|system| system.bind(job).ok())
-        .is_none_or(|bound| bound.states_bytes());
+    let bound = find(&job.system).and_then(|system| system.bind(job).ok());
+    let states_bytes = bound.is_none_or(|bound| bound.states_bytes());
     let comparable = |traffic: Traffic| {
-        if states_bytes {
-            traffic.untimed()
-        } else {
-            Traffic {
-                bytes_up: 0,
-                bytes_down: 0,
-                ..traffic.untimed()
-            }
+        let mut traffic = traffic.untimed();
+        if !states_bytes {
+            (traffic.bytes_up, traffic.bytes_down) = (0, 0);
         }
+        traffic
     };
     comparable(form) == comparable(metered)
 }
@@ -309,36 +287,28 @@ fn epochs(steps: &[StepRecord], trial: &TrialRow) -> Vec<EpochAnalysis> {
     for step in steps {
         by_epoch.entry(step.epoch).or_default().push(step);
     }
-    by_epoch
-        .into_iter()
-        .map(|(epoch, steps)| {
-            let starts = steps.iter().map(|step| step.started_s);
-            let ends = steps.iter().map(|step| step.ended_s());
-            let evaluation = evaluations.get(&epoch);
-            let mut trained =
-                (steps.iter()).filter(|step| training.contains(step.function.as_str()));
-            // Steps whose loss was not finite have none: the others' mean is that of no epoch.
-            let diverged = trial.diverged.is_some_and(|first| epoch >= first)
-                && trained.any(|step| step.loss.is_none());
-            EpochAnalysis {
-                epoch,
-                began_s: starts.fold(f64::INFINITY, f64::min),
-                ended_s: ends.fold(f64::NEG_INFINITY, f64::max),
-                train_loss: mean(
-                    steps
-                        .iter()
-                        .filter_map(|step| Some((step.loss?, step.alike))),
-                )
-                .filter(|_| !diverged),
-                test_loss: evaluation
-                    .map(|row| row.evaluation.loss)
-                    .filter(|loss| loss.is_finite()),
-                accuracy: evaluation.map(|row| row.evaluation.accuracy()),
-                evaluated_s: evaluation.map(|row| row.at_s),
-                steps: steps.iter().map(|step| step.alike as usize).sum(),
-            }
-        })
-        .collect()
+    let analysed = |(epoch, steps): (usize, Vec<&StepRecord>)| {
+        let starts = steps.iter().map(|step| step.started_s);
+        let ends = steps.iter().map(|step| step.ended_s());
+        let losses = (steps.iter()).filter_map(|step| Some((step.loss?, step.alike)));
+        let evaluation = evaluations.get(&epoch);
+        let test_loss = evaluation.map(|row| row.evaluation.loss);
+        // Steps whose loss was not finite have none: the others' mean is that of no epoch.
+        let mut trained = (steps.iter()).filter(|step| training.contains(&*step.function));
+        let diverged = trial.diverged.is_some_and(|first| epoch >= first)
+            && trained.any(|step| step.loss.is_none());
+        EpochAnalysis {
+            epoch,
+            began_s: starts.fold(f64::INFINITY, f64::min),
+            ended_s: ends.fold(f64::NEG_INFINITY, f64::max),
+            train_loss: mean(losses).filter(|_| !diverged),
+            test_loss: test_loss.filter(|loss| loss.is_finite()),
+            accuracy: evaluation.map(|row| row.evaluation.accuracy()),
+            evaluated_s: evaluation.map(|row| row.at_s),
+            steps: steps.iter().map(|step| step.alike as usize).sum(),
+        }
+    };
+    by_epoch.into_iter().map(analysed).collect()
 }
 
 /// Returns the evaluations that a trial's accuracies are those of, by epoch: those of the worker
@@ -380,10 +350,8 @@ fn replicas_identical(steps: &[StepRecord], workers: usize) -> Option<bool> {
         digests.insert(step.parameters_digest.as_deref());
     }
     points.retain(|_, digests| digests.iter().any(Option::is_some));
-    if points
-        .values()
-        .any(|digests| digests.iter().flatten().count() > 1)
-    {
+    let are_several = |digests: &BTreeSet<Option<&str>>| digests.iter().flatten().count() > 1;
+    if points.values().any(are_several) {
         return Some(false);
     }
     let are_complete = points.values().all(|digests| digests.len() == 1);

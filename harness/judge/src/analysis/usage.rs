@@ -43,11 +43,6 @@ impl Usages {
         let used = self.0.get(&stage)?;
         Some(used.resident_mb / used.steps)
     }
-
-    /// Returns whether nothing is known, as in a simulation.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 #[cfg(test)]
@@ -81,7 +76,7 @@ pub(super) mod tests {
             step
         };
         let mut usages = Usages::default();
-        assert!(usages.is_empty());
+        assert_eq!(usages.memory_mb(Stage::Put), None);
         usages.add(&step(0.3, 0.1, 100.0));
         usages.add(&step(0.1, 0.3, 200.0));
         assert!((usages.cpu_percent(Stage::Put).unwrap() - 100.0).abs() < 1e-9);

@@ -2,7 +2,6 @@
 //! interleaved. Every warning names a remedy.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use epochcost_record::TrialId;
 use epochcost_simulator::profile;
@@ -39,122 +38,70 @@ const DRIFT_SIGNIFICANCE: f64 = 0.01;
 /// Standard normal 97.5th percentile.
 const Z: f64 = 1.96;
 
-/// Something odd about the times of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Variation {
-    /// Trial 0 is an outlier, and slow.
-    SlowFirst { row: String, times: f64 },
-    /// Other trials are outliers.
-    Outliers { row: String, trials: Vec<usize> },
-    /// The trials of a row differ much.
-    Spread {
-        row: String,
-        share: f64,
-        enough: u64,
-    },
-    /// Times rose or fell over the run.
-    Drift { change: f64 },
-    /// All trials of one row were run before those of another.
-    Blocks,
-}
-
-impl fmt::Display for Variation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SlowFirst { row, times } => write!(
-                f,
-                "{row}: the first trial took {times:.1} times the median of all: caches were \
-                 cold; run it again now that files are in memory, and compare with that run"
-            ),
-            Self::Outliers { row, trials } => {
-                let noun = if trials.len() == 1 { "trial" } else { "trials" };
-                let numbers: Vec<String> = trials.iter().map(usize::to_string).collect();
-                write!(
-                    f,
-                    "{row}: the times of {noun} {} are far from the others' (modified z-score \
-                     above {OUTLIER_SCORE}): something else ran; run again on a quiet machine, \
-                     or with more --trials",
-                    numbers.join(", ")
-                )
-            }
-            Self::Spread { row, share, enough } => write!(
-                f,
-                "{row}: times vary by {:.0} % (standard deviation over mean): on a quieter \
-                 machine they would vary less; as they are, --trials {enough} would bring the \
-                 interval to ± {:.0} %",
-                share * 100.0,
-                AIM * 100.0
-            ),
-            Self::Drift { change } => write!(
-                f,
-                "times {} by {:.0} % from the first half of the run to the second, which chance \
-                 hardly does: the machine became slower or faster; rows compare with each \
-                 other, since trials are interleaved, but not with another run",
-                if *change > 0.0 { "rose" } else { "fell" },
-                change.abs() * 100.0
-            ),
-            Self::Blocks => f.write_str(
-                "trials of different rows were not interleaved, so that whatever changed on the \
-                 machine counts as a difference between rows: run them in one run",
-            ),
-        }
-    }
-}
-
-/// Returns everything odd about the times of these rows; `order` is every trial
+/// Returns everything odd about the times of these rows, a sentence each; `order` is every trial
 /// in the order in which they were run.
-pub(super) fn of(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<Variation> {
-    let mut found = Vec::new();
-    for row in rows {
-        let times: Vec<(usize, f64)> = times(row);
-        found.extend(of_row(&row.planned.row.id, &times));
-    }
-    let relative: Vec<f64> = in_order(rows, order);
-    found.extend(drift(&relative).map(|change| Variation::Drift { change }));
+pub(super) fn of(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
+    let of_row = |row: &RowAnalysis| of_row(&row.planned.row.id, &times(row));
+    let mut found: Vec<String> = rows.iter().flat_map(of_row).collect();
+    found.extend(drift(&in_order(rows, order)).map(|change| {
+        format!(
+            "times {} by {:.0} % from the first half of the run to the second, which chance hardly \
+             does: the machine became slower or faster; rows compare with each other, since trials \
+             are interleaved, but not with another run",
+            if change > 0.0 { "rose" } else { "fell" },
+            change.abs() * 100.0
+        )
+    }));
     if !are_interleaved(order) {
-        found.push(Variation::Blocks);
+        found.push(
+            "trials of different rows were not interleaved, so that whatever changed on the machine \
+             counts as a difference between rows: run them in one run"
+                .to_owned(),
+        );
     }
     found
 }
 
 fn times(row: &RowAnalysis) -> Vec<(usize, f64)> {
-    let trials = row.succeeded();
-    let time =
-        |trial: &super::TrialAnalysis| trial.metric(Metric::SecondsPerEpoch, &row.planned.row.job);
-    trials
-        .filter_map(|trial| Some((trial.trial.id.trial, time(trial)?)))
+    let times = row.values(Metric::SecondsPerEpoch).into_iter();
+    times
+        .map(|(trial, seconds)| (trial.trial.id.trial, seconds))
         .collect()
 }
 
-fn of_row(row: &str, times: &[(usize, f64)]) -> Vec<Variation> {
+fn of_row(row: &str, times: &[(usize, f64)]) -> Vec<String> {
     let values: Vec<f64> = times.iter().map(|(_, seconds)| *seconds).collect();
     let middle = median(&values);
-    let mut odd: Vec<usize> = outliers(&values)
-        .into_iter()
-        .filter(|place| (values[*place] / middle - 1.0).abs() >= RELEVANT)
-        .collect();
+    let is_far = |place: &usize| (values[*place] / middle - 1.0).abs() >= RELEVANT;
+    let mut odd: Vec<usize> = outliers(&values).into_iter().filter(is_far).collect();
     let mut found = Vec::new();
     if let Some(place) = odd.iter().position(|place| times[*place].0 == 0)
         && values[odd[place]] > middle
     {
-        let first = odd.remove(place);
-        found.push(Variation::SlowFirst {
-            row: row.to_owned(),
-            times: values[first] / middle,
-        });
+        let times = values[odd.remove(place)] / middle;
+        found.push(format!(
+            "{row}: the first trial took {times:.1} times the median of all: caches were cold; run \
+             it again now that files are in memory, and compare with that run"
+        ));
     }
     if !odd.is_empty() {
-        found.push(Variation::Outliers {
-            row: row.to_owned(),
-            trials: odd.iter().map(|place| times[*place].0).collect(),
-        });
+        let noun = if odd.len() == 1 { "trial" } else { "trials" };
+        let numbers = odd.iter().map(|place| times[*place].0.to_string());
+        let numbers = numbers.collect::<Vec<_>>().join(", ");
+        found.push(format!(
+            "{row}: the times of {noun} {numbers} are far from the others' (modified z-score above \
+             {OUTLIER_SCORE}): something else ran; run again on a quiet machine, or with more \
+             --trials"
+        ));
     }
     if let Some(share) = spread(&values).filter(|share| *share >= RELEVANT) {
-        found.push(Variation::Spread {
-            row: row.to_owned(),
-            share,
-            enough: (Z * share / AIM).powi(2).ceil() as u64,
-        });
+        let enough = (Z * share / AIM).powi(2).ceil();
+        let [share, aim] = [share, AIM].map(|share| share * 100.0);
+        found.push(format!(
+            "{row}: times vary by {share:.0} % (standard deviation over mean): on a quieter machine \
+             they would vary less; as they are, --trials {enough} would bring the interval to \
+             ± {aim:.0} %"
+        ));
     }
     found
 }
@@ -170,15 +117,13 @@ fn outliers(values: &[f64]) -> Vec<usize> {
     let middle = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     let typical = median(&distances);
-    let is_odd = |distance: f64| QUARTILE * distance > OUTLIER_SCORE * typical;
-    let odd: Vec<usize> = (0..values.len())
-        .filter(|place| distances[*place] > 0.0 && is_odd(distances[*place]))
-        .collect();
-    if odd.len() * MOST_OUTLIERS <= values.len() {
-        odd
-    } else {
-        Vec::new()
+    let is_odd = |distance: f64| distance > 0.0 && QUARTILE * distance > OUTLIER_SCORE * typical;
+    let mut odd: Vec<usize> = (0..values.len()).collect();
+    odd.retain(|place| is_odd(distances[*place]));
+    if odd.len() * MOST_OUTLIERS > values.len() {
+        odd.clear();
     }
+    odd
 }
 
 /// Returns the median; NaN without values.
@@ -190,10 +135,8 @@ fn median(values: &[f64]) -> f64 {
 fn spread(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values
-        .iter()
-        .map(|value| (value / mean - 1.0).powi(2))
-        .sum();
+    let squares = (values.iter()).map(|value| (value / mean - 1.0).powi(2));
+    let squares: f64 = squares.sum();
     let share = (squares / (n - 1.0)).sqrt();
     (values.len() >= 3 && share.is_finite()).then_some(share)
 }
@@ -204,12 +147,8 @@ fn in_order(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<f64> {
     let mut relative: BTreeMap<TrialId, f64> = BTreeMap::new();
     for row in rows {
         let times = times(row);
-        let middle = median(
-            &times
-                .iter()
-                .map(|(_, seconds)| *seconds)
-                .collect::<Vec<_>>(),
-        );
+        let seconds: Vec<f64> = times.iter().map(|(_, seconds)| *seconds).collect();
+        let middle = median(&seconds);
         for (trial, seconds) in times {
             let row = row.planned.row.id.clone();
             relative.insert(TrialId { row, trial }, seconds / middle);
@@ -242,11 +181,9 @@ fn rank_correlation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let mut places: Vec<usize> = (0..values.len()).collect();
     places.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-    let squares: f64 = places
-        .iter()
-        .enumerate()
-        .map(|(rank, place)| (rank as f64 - *place as f64).powi(2))
-        .sum();
+    let ranks = places.iter().enumerate();
+    let squares = ranks.map(|(rank, place)| (rank as f64 - *place as f64).powi(2));
+    let squares: f64 = squares.sum();
     1.0 - 6.0 * squares / (n * (n * n - 1.0))
 }
 
@@ -274,32 +211,25 @@ mod tests {
         let groups = [1.0, 1.0, 1.01, 1.0, 0.99, 2.0, 2.01, 2.0];
         assert_eq!(outliers(&groups), [0usize; 0], "two groups");
         let found = of_row("r", &numbered(&values));
-        let (row, trials) = ("r".into(), vec![4]);
-        assert_eq!(found[0], Variation::Outliers { row, trials });
-        holds(&found[0], &["trial 4", "--trials"]);
+        holds(&found[0], &["r: the times of trial 4 are", "--trials"]);
     }
 
     #[test]
     fn a_slow_first_trial_is_a_cold_cache() {
         let found = of_row("r", &numbered(&[2.0, 1.0, 1.01, 0.99, 1.0, 1.02]));
-        let Variation::SlowFirst { times, .. } = found[0] else {
-            panic!("{found:?}")
-        };
-        assert!((times - 2.0 / 1.005).abs() < 1e-9);
+        holds(&found[0], &["the first trial took 2.0 times the median"]);
         let fast = of_row("r", &numbered(&[0.5, 1.0, 1.01, 0.99, 1.0, 1.02]));
-        assert!(matches!(fast[0], Variation::Outliers { .. }), "{fast:?}");
+        holds(&fast[0], &["the times of trial 0 are far"]);
     }
 
     /// Standard deviation 0.5 of mean 1: (1.96 · 0.5 / 0.05)² = 384.2.
     #[test]
     fn a_wide_spread_names_the_trials_that_would_help() {
         let found = of_row("r", &numbered(&[0.5, 1.0, 1.5]));
-        let [Variation::Spread { share, enough, .. }] = found.as_slice() else {
-            panic!("{found:?}")
-        };
-        assert_eq!((*share, *enough), (0.5, 385));
-        assert_eq!(of_row("r", &numbered(&[0.99, 1.0, 1.01])), []);
-        assert_eq!(of_row("r", &numbered(&[1.0, 2.0])), [], "two are too few");
+        holds(&found[0], &["vary by 50 %", "--trials 385 "]);
+        let is_quiet = |values: &[f64]| of_row("r", &numbered(values)).is_empty();
+        assert!(is_quiet(&[0.99, 1.0, 1.01]));
+        assert!(is_quiet(&[1.0, 2.0]), "two are too few");
     }
 
     #[test]

@@ -27,9 +27,8 @@ impl Judge<'_> {
     pub fn judge(&self, claim: &Claim) -> Vec<Verdict> {
         let mut verdicts = self.verdicts(claim);
         if self.manifest.rehearsed && claim.kind != ClaimKind::Check {
-            verdicts
-                .iter_mut()
-                .for_each(|verdict| verdict.expect = None);
+            let all = verdicts.iter_mut();
+            all.for_each(|verdict| verdict.expect = None);
         }
         verdicts
     }
@@ -58,9 +57,8 @@ impl Judge<'_> {
     ) -> Verdict {
         let figure = (metric, claim.target);
         let scale = claim.scale().unwrap_or(Scale::NONE);
-        let values = agreement::values(row, figure).ok();
-        let drawn: Option<Vec<f64>> =
-            values.map(|values| values.iter().copied().flatten().collect());
+        let drawn = agreement::values(row, figure).ok();
+        let drawn: Option<Vec<f64>> = drawn.map(|all| all.iter().copied().flatten().collect());
         let mut observed = row.observe_figure(figure).scaled(scale);
         if let Some(drawn) = drawn.as_deref().filter(|drawn| drawn.len() > 1) {
             observed.ci95 = Estimate::of_samples(drawn).scaled(scale).ci95;
@@ -99,10 +97,8 @@ impl Judge<'_> {
         let scale = claim.scale().unwrap_or(Scale::NONE);
         let effect = |cause: &Cause| {
             let found = self.row(&cause.row);
-            let observed = found.map_or_else(Estimate::default, |row| {
-                row.observe_figure(figure).scaled(scale)
-            });
-            Effect::new(printed.value, cause, base, observed)
+            let observed = found.map(|row| row.observe_figure(figure).scaled(scale));
+            Effect::new(printed.value, cause, base, observed.unwrap_or_default())
         };
         printed.causes.iter().map(effect).collect()
     }
@@ -145,36 +141,32 @@ impl Judge<'_> {
 
     /// Returns whether a dataset is, or must be taken for, a generated one.
     fn generated(&self, dataset: &str) -> bool {
-        let found = self
-            .manifest
-            .datasets
-            .iter()
-            .find(|record| record.name == dataset);
+        let mut records = self.manifest.datasets.iter();
+        let found = records.find(|record| record.name == dataset);
         found.is_none_or(|record| record.generated)
     }
 
     /// Returns why a row does not have a figure.
     pub(super) fn missing(
         &self,
-        metric: Option<Metric>,
-        target: Option<f64>,
+        (metric, target): agreement::Figure,
         row: &RowAnalysis,
     ) -> (VerdictKind, String) {
         let trains = self.simulation().is_none_or(|record| record.real_compute);
-        let is_learned = metric.is_some_and(Metric::is_learned);
+        let is_learned = metric.is_learned();
         let reason = match (row.trials.len(), row.succeeded().count(), target) {
             (0, ..) => "no trial of this row was run".into(),
             (run, 0, _) => format!("{run} of {run} trials of this row failed"),
-            _ if is_learned && !trains => {
-                "nothing was trained: only sizes were simulated (`real_compute: true` trains)"
-                    .into()
-            }
+            _ if is_learned && !trains => NOTHING_TRAINED.into(),
             (.., Some(target)) => return not_reached(row, target),
             _ => "the figure was not recorded".into(),
         };
         (VerdictKind::NotRun, reason)
     }
 }
+
+const NOTHING_TRAINED: &str =
+    "nothing was trained: only sizes were simulated (`real_compute: true` trains)";
 
 /// Returns the verdict on a trial that ends before it is accurate enough: it
 /// takes longer, not how long.
@@ -214,23 +206,14 @@ fn tell(
         let [low, high] = observed.ci95?;
         let mean = observed.mean.filter(|mean| *mean > 0.0)?;
         let deviation = (high - low) / if is_sampled { 4.0 } else { 3.92 };
-        Some(if is_percentage {
-            deviation
-        } else {
-            deviation / mean
-        })
+        Some(deviation / if is_percentage { 1.0 } else { mean })
     };
     let spread = match drawn {
         Some(drawn) => evidence::spread(drawn, is_percentage),
         None => of_trials(),
     };
-    told(
-        metric,
-        (printed.value, printed.half_digit),
-        observed,
-        spread,
-        is_percentage,
-    )
+    let printed = (printed.value, printed.half_digit);
+    told(metric, printed, observed, spread, is_percentage)
 }
 
 /// Returns what an observed value with that spread says of a printed one.
@@ -252,14 +235,14 @@ pub(super) fn told(
     // Bytes and counts follow from the system.
     if !metric.is_of_machine() && !metric.is_learned() {
         let is_equal = (mean - printed).abs() <= half_digit.max(1e-9 * printed.abs());
+        let (kind, outcome) = if is_equal {
+            (VerdictKind::Agrees, "equal")
+        } else {
+            (VerdictKind::Differs, "not equal")
+        };
         return Told {
-            kind: if is_equal {
-                VerdictKind::Agrees
-            } else {
-                VerdictKind::Differs
-            },
-            reason: format!("a count, {}", if is_equal { "equal" } else { "not equal" }),
-            evidence: None,
+            kind,
+            ..open(&format!("a count, {outcome}"))
         };
     }
     let Some(spread) = spread else {
@@ -293,23 +276,18 @@ fn reason(figure: &Figure, evidence: f64) -> String {
         _ if evidence > 1e-3 => format!("1 : {:.1} against", 1.0 / evidence),
         _ => "over 1 : 1000 against".to_owned(),
     };
-    let wrong = if figure.is_percentage {
-        format!("{} points off", evidence::OFF_POINTS)
+    let (wrong, model) = if figure.is_percentage {
+        let wrong = format!("{} points off", evidence::OFF_POINTS);
+        (wrong, format!("{} point", evidence::MODEL_POINTS))
     } else {
-        "off by a factor of two".to_owned()
+        let wrong = "off by a factor of two".to_owned();
+        (wrong, format!("{:.0} %", 100.0 * evidence::MODEL))
     };
-    let model = if figure.is_percentage {
-        format!("{} point", evidence::MODEL_POINTS)
-    } else {
-        format!("{:.0} %", 100.0 * evidence::MODEL)
-    };
-    let wider = [2.0, 4.0].map(|times| figure.with_model(times).map_or(String::new(), odds));
+    let [twice, four] = [2.0, 4.0].map(|by| figure.with_model(by).map_or(String::new(), odds));
     format!(
         "{} the figure rather than one {wrong}, if the model is right within {model} (twice that: \
-         {}; four times: {})",
-        odds(evidence),
-        wider[0],
-        wider[1]
+         {twice}; four times: {four})",
+        odds(evidence)
     )
 }
 
@@ -348,6 +326,13 @@ pub(super) fn within(band: Band, observed: Estimate, is_sampled: bool) -> (Verdi
     (VerdictKind::Differs, format!("outside the band ({trials})"))
 }
 
+/// Returns an observed value over a published one; none where that is no number.
+pub(super) fn ratio(observed: Option<f64>, published: Option<f64>) -> Option<f64> {
+    let both = observed.zip(published);
+    let ratio = both.map(|(observed, published)| observed / published);
+    ratio.filter(|ratio| ratio.is_finite())
+}
+
 pub(super) fn verdict(
     claim: &Claim,
     row: Option<String>,
@@ -357,10 +342,6 @@ pub(super) fn verdict(
 ) -> Verdict {
     let printed = claim.printed.as_ref();
     let published = printed.map(|printed| printed.value);
-    let ratio = observed
-        .mean
-        .zip(published)
-        .map(|(observed, published)| observed / published);
     let unit = match (printed, claim.metric) {
         (Some(printed), _) => &printed.unit,
         (None, Some(metric)) => metric.unit(),
@@ -381,7 +362,7 @@ pub(super) fn verdict(
         published,
         observed: observed.mean,
         observed_ci95: observed.ci95,
-        ratio: ratio.filter(|ratio| ratio.is_finite()),
+        ratio: ratio(observed.mean, published),
         evidence: None,
         band: [None, None],
         verdict: kind,
@@ -396,11 +377,6 @@ pub(super) fn verdict(
 
 /// Returns the verdict on a claim of an experiment that was not run.
 pub(crate) fn not_run(claim: &Claim, reason: &str) -> Verdict {
-    verdict(
-        claim,
-        None,
-        Estimate::default(),
-        VerdictKind::NotRun,
-        reason.to_owned(),
-    )
+    let (observed, kind) = (Estimate::default(), VerdictKind::NotRun);
+    verdict(claim, None, observed, kind, reason.to_owned())
 }

@@ -48,14 +48,12 @@ impl Warning {
             [] => format!("{}{times}", self.text),
             [row] => format!("{row}: {}{times}", self.text),
             rows => {
-                let named = rows.iter().take(NAMED).cloned().collect::<Vec<_>>();
+                let named = rows[..rows.len().min(NAMED)].join(", ");
                 let more = match rows.len().saturating_sub(NAMED) {
                     0 => String::new(),
                     more => format!(" and {more} more"),
                 };
-                let count = rows.len();
-                let named = named.join(", ");
-                format!("{count} rows ({named}{more}): {}{times}", self.text)
+                format!("{} rows ({named}{more}): {}{times}", rows.len(), self.text)
             }
         }
     }
@@ -92,46 +90,33 @@ pub(super) fn collect(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId
 }
 
 fn of_run(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
-    let mut warnings = run.warnings().to_vec();
-    if run.manifest().rehearsed {
-        let platform = &run.manifest().platform;
+    let (mut warnings, manifest) = (run.warnings().to_vec(), run.manifest());
+    let platform = &manifest.platform;
+    if manifest.rehearsed {
         warnings.push(format!(
             "{REHEARSAL}servers that stand in for those of {platform} answered, so that no figure \
              here says anything of it"
         ));
     }
     // The machine and the build.
-    if site_of(&run.manifest().platform) == Some(Site::ThisMachine) {
+    if site_of(platform) == Some(Site::ThisMachine) {
         warnings.extend(busy_host(run.machine(), rows));
-        warnings.extend(
-            run.machine()
-                .limits
-                .iter()
-                .filter(|limit| !limit.enforced)
-                .map(|limit| {
-                    format!(
-                        "the {} limit of functions was not enforced: {}",
-                        limit.what, limit.how
-                    )
-                }),
-        );
+        let limits = run.machine().limits.iter().filter(|limit| !limit.enforced);
+        warnings.extend(limits.map(|limit| {
+            let (what, how) = (&limit.what, &limit.how);
+            format!("the {what} limit of functions was not enforced: {how}")
+        }));
     }
-    let simulation = run.manifest().simulation.as_ref();
-    if run.manifest().epochcost.profile != "release" && simulation.is_none() {
+    let simulation = manifest.simulation.as_ref();
+    if manifest.epochcost.profile != "release" && simulation.is_none() {
         warnings.push("epochcost was built without optimisations: its times mean nothing".into());
     }
     // The data.
-    for record in run
-        .manifest()
-        .datasets
-        .iter()
-        .filter(|record| record.generated)
-    {
-        warnings.push(format!(
-            "{} is a generated set: accuracies on it compare with each other only",
-            record.name
-        ));
-    }
+    let generated = manifest.datasets.iter().filter(|record| record.generated);
+    warnings.extend(generated.map(|record| {
+        let name = &record.name;
+        format!("{name} is a generated set: accuracies on it compare with each other only")
+    }));
     // Trials: too few, or of odd times.
     match simulation {
         Some(record) => warnings.extend(of_simulation(record, rows)),
@@ -141,8 +126,7 @@ fn of_run(run: &RunDirectory, rows: &[RowAnalysis], order: &[TrialId]) -> Vec<St
         None => {}
     }
     if simulation.is_none() {
-        let odd = variation::of(rows, order);
-        warnings.extend(odd.iter().map(ToString::to_string));
+        warnings.extend(variation::of(rows, order));
     }
     // Prices.
     warnings.extend(stale_prices(run));
@@ -154,8 +138,8 @@ const FEW_SAMPLES: usize = 20;
 
 fn of_simulation(record: &SimulationRecord, rows: &[RowAnalysis]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let trials = rows.iter().map(|row| row.succeeded().count()).max();
-    let trials = trials.unwrap_or(0);
+    let trials = rows.iter().map(|row| row.succeeded().count());
+    let trials = trials.max().unwrap_or(0);
     if !record.sample && trials > 1 {
         warnings.push(
             "a simulation repeats itself: intervals over its trials mean nothing for its times; \
@@ -171,11 +155,10 @@ fn of_simulation(record: &SimulationRecord, rows: &[RowAnalysis]) -> Vec<String>
     }
     for row in rows.iter().filter(|row| is_cpu_for_gpu(row)) {
         if let Some(used) = &row.planned.compute {
+            let (id, model) = (&row.planned.row.id, model_title(&row.planned.row.job.model));
             warnings.push(format!(
-                "{}: no compute profile knows {} on a GPU, so that its instances compute at the \
-                 speed of a CPU ({})",
-                row.planned.row.id,
-                model_title(&row.planned.row.job.model),
+                "{id}: no compute profile knows {model} on a GPU, so that its instances compute at \
+                 the speed of a CPU ({})",
                 used.profile
             ));
         }
@@ -190,11 +173,8 @@ fn busy_host(machine: &Machine, rows: &[RowAnalysis]) -> Vec<String> {
     let wanted = |row: &RowAnalysis| {
         row.planned.row.job.workers as f64 * f64::from(row.planned.row.memory_mb) / MB_PER_VCPU
     };
-    let most = rows
-        .iter()
-        .filter(|row| row.on_functions())
-        .map(wanted)
-        .fold(0.0, f64::max);
+    let on_functions = rows.iter().filter(|row| row.on_functions());
+    let most = on_functions.map(wanted).fold(0.0, f64::max);
     if most > allowed {
         warnings.push(format!(
             "the workers' memory sizes stand for up to {most:.1} vCPUs, and this machine has \
@@ -222,11 +202,8 @@ fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
         let id = &row.planned.row.id;
         if row.trials.len() < row.planned.trials && row.planned.infeasible.is_none() {
             let (run, planned) = (row.trials.len(), row.planned.trials);
-            add(
-                &mut warnings,
-                id,
-                &format!("{INCOMPLETE}{run} of {planned} trials were run"),
-            );
+            let text = format!("{INCOMPLETE}{run} of {planned} trials were run");
+            add(&mut warnings, id, &text);
         }
         let retries: u64 = row.succeeded().map(TrialAnalysis::retries).sum();
         if retries > 0 {
@@ -257,13 +234,10 @@ fn of_rows(rows: &[RowAnalysis]) -> Vec<Warning> {
 /// functions that cannot be.
 fn beyond_limits(rows: &[RowAnalysis]) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
-    for RowAnalysis {
-        planned, trials, ..
-    } in rows
-    {
-        let row = &planned.row;
+    for analysed in rows {
+        let row = &analysed.planned.row;
         let calls = || {
-            let calls = trials.iter().flat_map(|trial| trial.invocations.iter());
+            let calls = analysed.trials.iter().flat_map(|trial| &trial.invocations);
             calls.filter(|call| call.host == Host::Function)
         };
         let memory = |call: &Invocation| Some((call.peak_memory_mb?, call.memory_mb?));
@@ -285,11 +259,9 @@ fn beyond_limits(rows: &[RowAnalysis]) -> Vec<Warning> {
 
 /// Counts a warning about a row, with those of its kind.
 fn add(warnings: &mut Vec<Warning>, row: &str, text: &str) {
-    let kind = kind(text);
-    let found = warnings
-        .iter()
-        .position(|known| self::kind(&known.text) == kind);
-    let place = found.unwrap_or_else(|| {
+    let own = kind(text);
+    let is_its = |known: &Warning| kind(&known.text) == own;
+    let place = warnings.iter().position(is_its).unwrap_or_else(|| {
         warnings.push(Warning {
             text: text.to_owned(),
             ..Warning::default()

@@ -21,7 +21,7 @@ const GUESSING: f64 = 2.0;
 /// A ratio from which on a figure is more than slightly larger: below, two rows tie.
 pub const SLIGHTLY: f64 = 1.005;
 
-/// What rows are compared by.
+/// What rows are compared by, in the order in which they have it.
 #[derive(Clone, Copy)]
 pub(super) enum By {
     /// Seconds per epoch, or to the target.
@@ -31,6 +31,7 @@ pub(super) enum By {
 }
 
 /// Rows with the same model, data and work.
+#[derive(Default)]
 pub(super) struct Setting {
     /// What distinguishes it from the other settings of the run.
     pub name: String,
@@ -50,12 +51,10 @@ pub(super) struct Contender {
     pub name: String,
     /// Seconds per epoch, or to the target.
     pub seconds: Estimate,
-    /// Seconds by number of trial.
-    times: Vec<(usize, f64)>,
     /// Dollars per epoch, or to the target, with everything billed.
     pub usd: Estimate,
-    /// Dollars by number of trial.
-    costs: Vec<(usize, f64)>,
+    /// Seconds, and dollars, by number of trial.
+    by_trial: [Vec<(usize, f64)>; 2],
     /// Seconds, and dollars in proportion, by draw of a simulation's constants; empty without.
     drawn: [Vec<Option<f64>>; 2],
     /// Whether gradients are computed on functions.
@@ -115,18 +114,11 @@ impl Contender {
         }
     }
 
-    fn by_trial(&self, by: By) -> &[(usize, f64)] {
-        match by {
-            By::Seconds => &self.times,
-            By::Usd => &self.costs,
-        }
-    }
-
     /// Returns whether this row's lead over another is none: it is slight, not one of every
     /// trial, or not one of most draws of a simulation's constants.
     fn ties(&self, other: &Self, by: By) -> bool {
-        let own = self.by_trial(by);
-        let pairs = other.by_trial(by).iter().filter_map(|(trial, value)| {
+        let [own, others] = [self, other].map(|row| &row.by_trial[by as usize]);
+        let pairs = others.iter().filter_map(|(trial, value)| {
             let own = own.iter().find(|(known, _)| known == trial)?;
             Some((*value, own.1))
         });
@@ -139,10 +131,7 @@ impl Contender {
     /// Returns whether it leads in so many draws that a ranking would agree; without draws, it
     /// does.
     fn leads_in_draws(&self, other: &Self, by: By) -> bool {
-        let [own, others] = [self, other].map(|row| match by {
-            By::Seconds => &row.drawn[0],
-            By::Usd => &row.drawn[1],
-        });
+        let [own, others] = [self, other].map(|row| &row.drawn[by as usize]);
         if own.is_empty() || own.len() != others.len() {
             return true;
         }
@@ -164,16 +153,11 @@ pub(super) fn settings(
         let work = Work::of(row, target);
         let place = groups.iter().position(|(known, _)| known.is_same(&work));
         let place = place.unwrap_or_else(|| {
-            groups.push((
-                work,
-                Setting {
-                    name: String::new(),
-                    contenders: Vec::new(),
-                    left_out: 0,
-                    on_cpu: 0,
-                    target,
-                },
-            ));
+            let setting = Setting {
+                target,
+                ..Setting::default()
+            };
+            groups.push((work, setting));
             groups.len() - 1
         });
         let setting = &mut groups[place].1;
@@ -184,9 +168,8 @@ pub(super) fn settings(
         }
     }
     name_settings(&mut groups);
-    groups
-        .into_iter()
-        .map(|(_, setting)| setting)
+    let settings = groups.into_iter().map(|(_, setting)| setting);
+    settings
         .filter(|setting| !setting.contenders.is_empty())
         .collect()
 }
@@ -236,9 +219,8 @@ pub(super) fn holds_minimum(row: &RowAnalysis) -> bool {
 
 /// Returns whether all rows with figures do the same work per epoch.
 pub fn epochs_are_alike<'a>(rows: impl Iterator<Item = &'a RowAnalysis>) -> bool {
-    let mut samples = rows
-        .filter(|row| row.succeeded().count() > 0)
-        .map(samples_per_epoch);
+    let rows = rows.filter(|row| row.succeeded().count() > 0);
+    let mut samples = rows.map(samples_per_epoch);
     let Some(first) = samples.next() else {
         return true;
     };
@@ -292,18 +274,13 @@ fn name_settings(groups: &mut [(Work<'_>, Setting)]) {
             format!("{} samples per epoch", format::count(samples))
         },
     ];
-    let differs: Vec<bool> = (parts.iter())
-        .map(|part| {
-            let first = groups.first().map(|(work, _)| part(work));
-            groups.iter().any(|(work, _)| Some(part(work)) != first)
-        })
-        .collect();
+    let differs = |part: &fn(&Work<'_>) -> String| {
+        let first = groups.first().map(|(work, _)| part(work));
+        groups.iter().any(|(work, _)| Some(part(work)) != first)
+    };
+    let parts: Vec<_> = parts.into_iter().filter(differs).collect();
     for (work, setting) in groups {
-        let parts = parts.iter().zip(&differs);
-        let named: Vec<String> = parts
-            .filter(|(_, differs)| **differs)
-            .map(|(part, _)| part(work))
-            .collect();
+        let named: Vec<String> = parts.iter().map(|part| part(work)).collect();
         setting.name = named.join(", ");
     }
 }
@@ -370,8 +347,7 @@ fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Conte
     Some(Contender {
         name: name.replace(&format!(" · {}", model_title(&job.model)), ""),
         seconds,
-        times: by_trial(&seconds_of),
-        costs: by_trial(&usd_of),
+        by_trial: [by_trial(&seconds_of), by_trial(&usd_of)],
         drawn,
         usd,
         on_functions: row.on_functions(),
@@ -398,9 +374,8 @@ mod tests {
         Contender {
             name: name.to_owned(),
             seconds: Estimate::of(&[seconds]),
-            times: vec![(0, seconds)],
             usd: Estimate::of(&[usd]),
-            costs: vec![(0, usd)],
+            by_trial: [vec![(0, seconds)], vec![(0, usd)]],
             drawn: [drawn, Vec::new()],
             on_functions: true,
             host: "functions".to_owned(),
@@ -411,11 +386,8 @@ mod tests {
 
     fn best(rows: Vec<Contender>, by: By) -> Vec<String> {
         let setting = Setting {
-            name: String::new(),
             contenders: rows,
-            left_out: 0,
-            on_cpu: 0,
-            target: None,
+            ..Setting::default()
         };
         let best = setting.best(by);
         best.iter().map(|row| row.name.clone()).collect()

@@ -1,5 +1,7 @@
 //! What came of one instance of a statement.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 
 use epochcost_spec::format;
@@ -122,13 +124,11 @@ pub fn marks<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Mark> {
         let mark = &mut marks[index];
         mark.held += usize::from(finding.outcome == Outcome::Agrees);
         mark.counted += usize::from(finding.outcome != Outcome::CannotBeChecked);
-        mark.outcome = match (mark.outcome, finding.outcome) {
-            (Outcome::Differs, _) | (_, Outcome::Differs) => Outcome::Differs,
-            (Outcome::CannotBeChecked, _) | (_, Outcome::CannotBeChecked) => {
-                Outcome::CannotBeChecked
-            }
-            (Outcome::Agrees, Outcome::Agrees) => Outcome::Agrees,
-        };
+        // What differs prevails over what cannot be checked, and that over what agrees.
+        let order = [Outcome::Differs, Outcome::CannotBeChecked];
+        let both = [mark.outcome, finding.outcome];
+        let first = order.into_iter().find(|outcome| both.contains(outcome));
+        mark.outcome = first.unwrap_or(Outcome::Agrees);
     }
     marks
 }
@@ -165,11 +165,7 @@ impl Finding {
             compared: instance.map_or(Vec::new(), |instance| instance.any.clone()),
             inputs: instance.map_or(Vec::new(), |instance| instance.inputs.clone()),
             outcome,
-            why: if is_unlike {
-                Some(unlike.to_owned())
-            } else {
-                why
-            },
+            why: is_unlike.then(|| unlike.to_owned()).or(why),
             notes: notes(paper, statement, outcome, instance)?,
         })
     }
@@ -182,33 +178,25 @@ impl Finding {
 
     /// Returns how many times the one side is the other, as a distance from equality.
     pub(super) fn distance(&self) -> Option<f64> {
-        let ratios = self
-            .compared
-            .iter()
-            .map(|one| one.ratio.filter(|ratio| *ratio > 0.0));
-        let distances = ratios.map(|ratio| ratio.map(|ratio| ratio.ln().abs()));
+        let ratios = self.compared.iter().map(|one| one.ratio);
+        let distances = ratios.map(|ratio| Some(ratio.filter(|ratio| *ratio > 0.0)?.ln().abs()));
         // One true comparison is enough, so that the nearest counts.
-        distances
-            .min_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal))
-            .flatten()
+        let order = |a: &Option<f64>, b: &Option<f64>| a.partial_cmp(b).unwrap_or(Ordering::Equal);
+        distances.min_by(order).flatten()
     }
 }
 
 /// Returns the values of the free keys; without one, the first cell that was read.
 fn row(instance: &Instance) -> String {
-    let values: Vec<&str> = instance
-        .at
-        .iter()
-        .map(|(_, value)| value.as_str())
-        .collect();
+    let values = (instance.at.iter()).map(|(_, value)| value.as_str());
+    let values: Vec<&str> = values.collect();
     if !values.is_empty() {
         return values.join(", ");
     }
     let inputs = || instance.inputs.iter().map(|input| &input.name);
     let cell = inputs().find(|name| name.contains('['));
-    cell.or_else(|| inputs().next())
-        .cloned()
-        .unwrap_or_default()
+    let first = cell.or_else(|| inputs().next());
+    first.cloned().unwrap_or_default()
 }
 
 /// Returns the notes on an instance, with the values of their formulas.

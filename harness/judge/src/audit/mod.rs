@@ -16,8 +16,7 @@ use epochcost_spec::shipped;
 use epochcost_spec::suggest::did_you_mean;
 
 pub use finding::{Finding, Mark, Outcome, marks};
-pub use sentence::Reading;
-pub use sentence::{Sentence, chosen, sentences};
+pub use sentence::{Reading, Sentence, chosen, sentences};
 
 /// The version of what `audit --json` prints.
 pub const AUDIT_VERSION: SchemaVersion = SchemaVersion { major: 2, minor: 1 };
@@ -72,9 +71,7 @@ pub fn read(named: &[PathBuf], published: Option<&Path>) -> Result<Vec<Paper>, A
     if wanted.is_empty() {
         wanted = names().into_iter().map(shipped).collect();
     }
-    let papers = wanted
-        .iter()
-        .map(|folder| Paper::read(folder, published, &prices));
+    let papers = (wanted.iter()).map(|folder| Paper::read(folder, published, &prices));
     Ok(papers.collect::<Result<_, _>>()?)
 }
 
@@ -90,17 +87,14 @@ pub fn names() -> Vec<&'static str> {
 }
 
 fn unknown(name: &Path) -> AuditError {
-    let shown = name.display().to_string();
     let remedy = if name.is_dir() {
         format!("the folder has no {PAPER}")
     } else {
-        format!(
-            "{}, or name a folder with {PAPER}",
-            did_you_mean(&shown, &names())
-        )
+        let known = did_you_mean(&name.display().to_string(), &names());
+        format!("{known}, or name a folder with {PAPER}")
     };
     AuditError::Unknown {
-        name: shown,
+        name: name.display().to_string(),
         remedy,
     }
 }
@@ -110,11 +104,8 @@ fn unknown(name: &Path) -> AuditError {
 /// # Errors
 /// When a formula or a note cannot be evaluated, with its place.
 pub fn audit(papers: &[Paper]) -> Result<Vec<Finding>, AuditError> {
-    let mut findings = Vec::new();
-    for paper in papers {
-        findings.extend(of_paper(paper)?);
-    }
-    Ok(findings)
+    let findings: Vec<Vec<Finding>> = papers.iter().map(of_paper).collect::<Result<_, _>>()?;
+    Ok(findings.into_iter().flatten().collect())
 }
 
 /// Evaluates every statement of a paper.
@@ -122,11 +113,9 @@ pub fn audit(papers: &[Paper]) -> Result<Vec<Finding>, AuditError> {
 /// # Errors
 /// As [`audit`].
 pub fn of_paper(paper: &Paper) -> Result<Vec<Finding>, PublishedError> {
-    let mut findings = Vec::new();
-    for statement in &paper.statements {
-        findings.extend(of_statement(paper, statement)?);
-    }
-    Ok(findings)
+    let findings = (paper.statements.iter()).map(|statement| of_statement(paper, statement));
+    let findings: Vec<Vec<Finding>> = findings.collect::<Result<_, _>>()?;
+    Ok(findings.into_iter().flatten().collect())
 }
 
 /// Returns a finding for each instance of a statement; one, if nothing printed tells it.
@@ -136,10 +125,13 @@ fn of_statement(paper: &Paper, statement: &Statement) -> Result<Vec<Finding>, Pu
         return unsaid(statement.why.clone());
     };
     match formula.instances(&paper.grid) {
-        Ok(instances) => instances
-            .iter()
-            .map(|one| Finding::new(paper, statement, Some(one), statement.why.clone()))
-            .collect(),
+        Ok(instances) => {
+            let why = || statement.why.clone();
+            let instances = instances.iter();
+            instances
+                .map(|one| Finding::new(paper, statement, Some(one), why()))
+                .collect()
+        }
         Err(error) if error.is_unprinted => unsaid(Some(error.problem)),
         Err(error) => Err(PublishedError::Formula {
             place: statement.formula_at.clone(),

@@ -105,9 +105,10 @@ pub fn sentences<'a>(findings: &[&'a Finding]) -> Vec<Sentence<'a>> {
         match own {
             Some(sentence) if is_first => sentence.readings.insert(0, reading),
             Some(sentence) => sentence.readings.push(reading),
-            None => sentences.push(Sentence {
-                readings: vec![reading],
-            }),
+            None => {
+                let readings = vec![reading];
+                sentences.push(Sentence { readings });
+            }
         }
     }
     sentences
@@ -136,10 +137,8 @@ pub fn chosen(
     let places = all.iter().flat_map(|one| one.marks());
     let places = places.flat_map(|mark| mark.place.split(';'));
     let sections = places.filter_map(|place| place.split('¶').next());
-    let known: BTreeSet<&str> = sections
-        .map(|section| section.trim().trim_start_matches('§'))
-        .collect();
-    let known: Vec<&str> = known.into_iter().collect();
+    let known = sections.map(|section| section.trim().trim_start_matches('§'));
+    let known: Vec<&str> = known.collect::<BTreeSet<_>>().into_iter().collect();
     let at = place.map_or(String::new(), |place| format!(" at `{place}`"));
     let with = word.map_or(String::new(), |word| format!(" with `{word}`"));
     let remedy = match word {

@@ -5,15 +5,13 @@ use epochcost_spec::formula::{Compared, Op, Side};
 
 use super::sentence::{Reading, Sentence, sentences as read};
 use super::{Finding, Outcome};
+use crate::analysis::census::listed;
 
 /// Returns papers that findings are about, each with its own.
 pub fn by_paper(findings: &[Finding]) -> Vec<(&str, Vec<&Finding>)> {
     let mut papers: Vec<(&str, Vec<&Finding>)> = Vec::new();
     for finding in findings {
-        match papers
-            .iter_mut()
-            .find(|(_, own)| own[0].paper == finding.paper)
-        {
+        match (papers.iter_mut()).find(|(_, own)| own[0].paper == finding.paper) {
             Some((_, own)) => own.push(finding),
             None => papers.push((&finding.cite, vec![finding])),
         }
@@ -23,12 +21,6 @@ pub fn by_paper(findings: &[Finding]) -> Vec<(&str, Vec<&Finding>)> {
 
 /// Returns how many differ, agree and cannot be checked, and where the checked ones stand.
 pub fn counted(findings: &[&Finding]) -> String {
-    let count = |outcome| {
-        findings
-            .iter()
-            .filter(|finding| finding.outcome == outcome)
-            .count()
-    };
     let of_data = match origins(findings) {
         [_, 0] => String::new(),
         [printed, data] => format!(
@@ -36,13 +28,14 @@ pub fn counted(findings: &[&Finding]) -> String {
             printed + data
         ),
     };
-    format!(
-        "{} figures: {} differ, {} agree, {} cannot be checked{of_data}",
-        findings.len(),
-        count(Outcome::Differs),
-        count(Outcome::Agrees),
-        count(Outcome::CannotBeChecked)
-    )
+    let outcomes = [Outcome::Differs, Outcome::Agrees, Outcome::CannotBeChecked];
+    let [differ, agree, others] = outcomes.map(|outcome| count(findings, outcome));
+    let all = findings.len();
+    format!("{all} figures: {differ} differ, {agree} agree, {others} cannot be checked{of_data}")
+}
+
+fn count(findings: &[&Finding], outcome: Outcome) -> usize {
+    findings.iter().filter(|one| one.outcome == outcome).count()
 }
 
 /// Returns how many of the checked figures the paper prints, and how many need its authors' data.
@@ -62,11 +55,15 @@ pub(crate) fn figure(value: f64, unit: &str) -> String {
             let decimals = (3.0 - size.log10().floor()).clamp(0.0, 12.0) as usize;
             format!("{value:.decimals$}")
         }
-        _ => format!("{value:.4}")
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_owned(),
+        _ => {
+            let text = format!("{value:.4}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
     };
+    with_unit(text, unit)
+}
+
+fn with_unit(text: String, unit: &str) -> String {
     match unit {
         "" => text,
         unit => format!("{text} {unit}"),
@@ -79,17 +76,15 @@ pub(crate) fn stated(value: f64, unit: &str) -> String {
     const LONG: usize = 12;
     let text = format::exact(value);
     match text.chars().count() {
-        length if length <= LONG => format!("{text} {unit}").trim_end().to_owned(),
+        length if length <= LONG => with_unit(text, unit),
         _ => figure(value, unit),
     }
 }
 
 /// Returns one side, with the row that it is of.
 pub fn side(side: &Side) -> String {
-    let row = side
-        .row
-        .as_ref()
-        .map_or(String::new(), |row| format!(" ({row})"));
+    let row = side.row.as_ref();
+    let row = row.map_or(String::new(), |row| format!(" ({row})"));
     format!("{}{row}", stated(side.value, &side.unit))
 }
 
@@ -130,17 +125,9 @@ fn comparisons(finding: &Finding) -> String {
 pub fn inputs(finding: &Finding) -> String {
     let inputs = finding.inputs.iter();
     let inputs = inputs.map(|input| {
-        let origin = if input.authors_data {
-            ", authors' data"
-        } else {
-            ""
-        };
-        format!(
-            "{} {} ({}{origin})",
-            input.name,
-            stated(input.value, ""),
-            input.place
-        )
+        let authors = Some(", authors' data").filter(|_| input.authors_data);
+        let (value, origin) = (stated(input.value, ""), authors.unwrap_or_default());
+        format!("{} {value} ({}{origin})", input.name, input.place)
     });
     inputs.collect::<Vec<_>>().join(", ")
 }
@@ -166,11 +153,8 @@ impl Sentence<'_> {
             let (held, counted) = (other.held, other.counted);
             format!(", in another reading: {says} ({held} of {counted})")
         });
-        format!(
-            "{} ({}{held}){other}",
-            mark.says.trim_end_matches('.'),
-            mark.place
-        )
+        let (says, place) = (mark.says.trim_end_matches('.'), &mark.place);
+        format!("{says} ({place}{held}){other}")
     }
 }
 
@@ -183,39 +167,31 @@ pub fn answer(findings: &[Finding], is_part: bool) -> Vec<String> {
         let counts = papers.map(|(cite, own)| format!("{cite}: {}.", counted(&own)));
         return counts.collect();
     }
-    let (mut sentences, fallen) = (summary(findings), fallen(findings));
-    sentences.extend(fallen);
-    sentences
+    [summary(findings), fallen(findings)].concat()
 }
 
-/// Conclusions of one outcome that are named.
-const NAMED: usize = 3;
+const UNDECIDED: &str = "undecided by what is printed";
 
 /// Returns the sentences before the list of those that are contradicted.
 fn summary(findings: &[Finding]) -> Vec<String> {
-    let differs = |own: &[&Finding]| {
-        own.iter()
-            .filter(|one| one.outcome == Outcome::Differs)
-            .count()
-    };
+    let differs = |own: &[&Finding]| count(own, Outcome::Differs);
     let mut sentences = Vec::new();
     let papers = by_paper(findings);
     for (cite, own) in &papers {
         sentences.extend(conclusions(cite, own));
     }
-    let of_papers: Vec<String> = papers
-        .iter()
-        .map(|(cite, own)| format!("{} of {} in {cite}", differs(own), own.len()))
-        .collect();
+    let of_paper = |(cite, own): &(&str, Vec<&Finding>)| {
+        format!("{} of {} in {cite}", differs(own), own.len())
+    };
+    let of_papers: Vec<String> = papers.iter().map(of_paper).collect();
     let all: Vec<&Finding> = findings.iter().collect();
     let (of, each) = match papers.as_slice() {
         [(cite, _)] => (format!(" of {cite}"), String::new()),
         _ => (String::new(), format!(": {}", of_papers.join(", "))),
     };
+    let (count, off) = (all.len(), differs(&all));
     sentences.push(format!(
-        "Of {} figures{of}, {} do not follow from what the paper and its authors give{each}.",
-        all.len(),
-        differs(&all),
+        "Of {count} figures{of}, {off} do not follow from what the paper and its authors give{each}."
     ));
     for (cite, own) in &papers {
         let [printed, data] = origins(own);
@@ -255,32 +231,22 @@ fn conclusions(cite: &str, findings: &[&Finding]) -> Vec<String> {
         (Some(Outcome::Agrees), ["stands", "stand"]),
         (Some(Outcome::Differs), ["falls", "fall"]),
         (None, ["depends on the reading", "depend on the reading"]),
-        (
-            Some(Outcome::CannotBeChecked),
-            ["undecided by what is printed"; 2],
-        ),
+        (Some(Outcome::CannotBeChecked), [UNDECIDED; 2]),
     ];
     let data = match origins(findings)[1] {
         0 => "",
         _ => " and its authors' data",
     };
+    let all = main.len();
     let mut lines = vec![format!(
-        "{cite}, by its own figures{data}: {} main conclusions.",
-        main.len()
+        "{cite}, by its own figures{data}: {all} main conclusions."
     )];
-    for (outcome, words) in outcomes {
-        let own: Vec<&&Sentence<'_>> = main.iter().filter(|one| one.outcome() == outcome).collect();
-        if own.is_empty() {
-            continue;
-        }
-        let named: Vec<String> = own.iter().take(NAMED).map(|one| one.text()).collect();
-        let rest = match own.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!("; and {more} more"),
-        };
+    lines.extend(outcomes.into_iter().filter_map(|(outcome, words)| {
+        let own = main.iter().filter(|one| one.outcome() == outcome);
+        let own: Vec<String> = own.map(|one| one.text()).collect();
         let word = words[usize::from(own.len() > 1)];
-        lines.push(format!("{} {word}: {}{rest}.", own.len(), named.join("; ")));
-    }
+        Some(format!("{} {word}: {}.", own.len(), listed(&own)?))
+    }));
     lines
 }
 
@@ -310,14 +276,8 @@ fn furthest(findings: &[&Finding]) -> Option<String> {
     let off = off.filter(is_equality);
     let off = off.filter_map(|one| Some((one, one.distance()?)));
     let (most, _) = off.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    Some(format!(
-        "Furthest off: {}, {}, {}, {}: {}.",
-        most.cite,
-        most.place,
-        most.says,
-        most.row,
-        comparisons(most)
-    ))
+    let place = [&*most.cite, &most.place, &most.says, &most.row].join(", ");
+    Some(format!("Furthest off: {place}: {}.", comparisons(most)))
 }
 
 /// Returns the findings as plain text, a block for each sentence: what differs in full, the rest in

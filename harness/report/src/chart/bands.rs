@@ -34,15 +34,11 @@ pub fn band(band: &Band) -> Option<String> {
     // The band, its open side up to the margin.
     let left = band.ends[0].map_or(MARGIN, x);
     let right = band.ends[1].map_or(WIDTH - MARGIN, x);
-    let area = [
-        [left, MIDDLE - 6.0],
-        [right, MIDDLE - 6.0],
-        [right, MIDDLE + 6.0],
-        [left, MIDDLE + 6.0],
-    ];
+    let [top, bottom] = [MIDDLE - 6.0, MIDDLE + 6.0];
+    let area = [[left, top], [right, top], [right, bottom], [left, bottom]];
     svg.polygon(&area, "area");
     for end in band.ends.into_iter().flatten() {
-        svg.line([x(end), MIDDLE - 6.0, x(end), MIDDLE + 6.0], "edge");
+        svg.line([x(end), top, x(end), bottom], "edge");
     }
     // The two figures, this run's with its interval.
     if let Some(published) = band.published {
@@ -88,10 +84,8 @@ fn axis(band: &Band) -> Option<[f64; 2]> {
         [low, high] => {
             let limit = low.or(high)?;
             let far = limit.abs().max(f64::MIN_POSITIVE);
-            let reach = band
-                .observed
-                .map_or(0.0, |observed| (observed - limit).abs() * 1.2)
-                .clamp(0.1 * far, 3.0 * far);
+            let reach = (band.observed).map_or(0.0, |observed| (observed - limit).abs() * 1.2);
+            let reach = reach.clamp(0.1 * far, 3.0 * far);
             [limit - reach, limit + reach]
         }
     };

@@ -1,7 +1,7 @@
 use super::svg::shortened;
 use super::text::bold_width;
-use super::ticks::{labels_fit, linear_ticks};
-use super::{About, Look, Size, Svg, text_width};
+use super::ticks::{linear_ticks, thinned};
+use super::{Look, Size, Svg, text_width};
 
 const BAR: f64 = 20.0;
 
@@ -15,7 +15,7 @@ const GAP: f64 = 12.0;
 
 /// Stacked horizontal bars, one per row.
 pub struct Bars<'a> {
-    /// Unique in the page.
+    /// Id of its section, unique in the page.
     pub id: &'a str,
     /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
@@ -25,6 +25,8 @@ pub struct Bars<'a> {
     pub bars: Vec<Bar>,
     /// Meaning of the tick across a bar, if bars have one.
     pub tick_name: Option<&'a str>,
+    /// Unit of the values.
+    pub unit: &'a str,
     /// Format of the values.
     pub format: fn(f64) -> String,
 }
@@ -89,38 +91,22 @@ impl Layout {
 
 /// Draws the chart; nothing if no bar has a length.
 pub fn bars(chart: &Bars<'_>, size: Size) -> Option<String> {
-    let most = chart
-        .bars
-        .iter()
-        .map(|bar| total(bar).max(bar.tick.unwrap_or(0.0)))
-        .fold(0.0, f64::max);
+    let ends = (chart.bars.iter()).map(|bar| total(bar).max(bar.tick.unwrap_or(0.0)));
+    let most = ends.fold(0.0, f64::max);
     if most <= 0.0 {
         return None;
     }
-    let mut ticks = linear_ticks(0.0, most);
+    let ticks = linear_ticks(0.0, most);
     let layout = Layout::of(chart, size, ticks.last().copied().unwrap_or(most).max(most));
-    let label = |tick: &f64| (layout.x(*tick), (chart.format)(*tick));
-    while ticks.len() > 2 && !labels_fit(ticks.iter().map(label)) {
-        ticks = ticks.into_iter().step_by(2).collect();
-    }
+    let ticks = thinned(ticks, |tick| layout.x(tick), chart.format);
     // Legend of the segments in use.
-    let desc = description(chart);
-    let about = About {
-        id: chart.id,
-        title: chart.label,
-        desc: &desc,
+    let id = format!("{}-chart", chart.id);
+    let mut svg = Svg::new(size, [&id, chart.label, &description(chart)]);
+    let is_used = |(series, _): &(usize, &String)| {
+        let mut parts = chart.bars.iter().flat_map(|bar| &bar.segments);
+        parts.any(|part| part.series == *series)
     };
-    let mut svg = Svg::new(size, about);
-    let used: Vec<(usize, String)> = chart
-        .legend
-        .iter()
-        .enumerate()
-        .filter(|(series, _)| {
-            let mut parts = chart.bars.iter().flat_map(|bar| &bar.segments);
-            parts.any(|part| part.series == *series)
-        })
-        .map(|(series, name)| (series, name.clone()))
-        .collect();
+    let used: Vec<(usize, &String)> = chart.legend.iter().enumerate().filter(is_used).collect();
     let top = 12.0
         + svg.legend([4.0, 4.0], &used, |svg, series, [x, y]| {
             svg.key([x, y], 13.0, &Look::nth(*series).fill());
@@ -141,21 +127,14 @@ pub fn bars(chart: &Bars<'_>, size: Size) -> Option<String> {
         svg.text([x, bottom + 16.0], anchor, "t m", &(chart.format)(*tick));
     }
     for (i, bar) in chart.bars.iter().enumerate() {
-        draw(
-            &mut svg,
-            chart,
-            bar,
-            top + i as f64 * layout.pitch() + GAP / 2.0,
-            &layout,
-        );
+        let top = top + i as f64 * layout.pitch() + GAP / 2.0;
+        draw(&mut svg, chart, bar, top, &layout);
     }
     svg.height = bottom + 24.0;
     if let Some(name) = chart.tick_name {
-        svg.line(
-            [layout.left, bottom + 28.0, layout.left, bottom + 44.0],
-            "tick",
-        );
-        svg.text([layout.left + 10.0, bottom + 40.0], "start", "t m", name);
+        let left = layout.left;
+        svg.line([left, bottom + 28.0, left, bottom + 44.0], "tick");
+        svg.text([left + 10.0, bottom + 40.0], "start", "t m", name);
         svg.height += 26.0;
     }
     Some(svg.finish())
@@ -169,19 +148,20 @@ fn has_letters(chart: &Bars<'_>) -> bool {
 /// Returns the letter of a part, which stands in the legend and in parts that are
 /// wide enough.
 fn letter(series: usize) -> &'static str {
-    ["a", "b", "c", "d", "e", "f", "g", "h"]
-        .get(series)
-        .copied()
-        .unwrap_or("")
+    "abcdefgh".get(series..=series).unwrap_or("")
+}
+
+/// Returns a bar's sum; a text in its place where no part is known.
+fn sum_or(unknown: &str, chart: &Bars<'_>, bar: &Bar) -> String {
+    match bar.segments.as_slice() {
+        [] => unknown.to_owned(),
+        _ => (chart.format)(total(bar)),
+    }
 }
 
 /// Returns a bar's sum, with its tick.
 fn sum(chart: &Bars<'_>, bar: &Bar) -> String {
-    let sum = if bar.segments.is_empty() {
-        "–".into()
-    } else {
-        (chart.format)(total(bar))
-    };
+    let sum = sum_or("–", chart, bar);
     match bar.tick {
         Some(tick) => format!("{sum} | {}", (chart.format)(tick)),
         None => sum,
@@ -193,12 +173,8 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, top: f64, layout: &Layout) {
     let sum = sum(chart, bar);
     let y = if layout.is_narrow {
         let room = layout.right + 16.0 - layout.left - bold_width(&sum) - 12.0;
-        svg.text(
-            [layout.left, top + 11.0],
-            "start",
-            "t",
-            &shortened(&bar.name, room),
-        );
+        let name = shortened(&bar.name, room);
+        svg.text([layout.left, top + 11.0], "start", "t", &name);
         svg.text([layout.right + 16.0, top + 11.0], "end", "t v", &sum);
         top + NAME
     } else {
@@ -213,17 +189,13 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, top: f64, layout: &Layout) {
         let (from, to) = (layout.x(start), layout.x(start + part.value));
         let name = chart.legend.get(part.series).map_or("", String::as_str);
         let title = format!("{}, {name}: {}", bar.name, (chart.format)(part.value));
-        svg.rect(
-            [from, y, (to - from).max(0.5), BAR],
-            &format!("bar {}", Look::nth(part.series).fill()),
-            &[("series", part.series as f64), ("value", part.value)],
-            &title,
-        );
+        let class = format!("bar {}", Look::nth(part.series).fill());
+        let data = [("series", part.series as f64), ("value", part.value)];
+        let area = [from, y, (to - from).max(0.5), BAR];
+        svg.rect(area, &class, &data, &title);
         if to - from >= LETTERED && has_letters(chart) {
-            letters.push((
-                [f64::midpoint(from, to), y + BAR * 0.7],
-                letter(part.series),
-            ));
+            let at = [f64::midpoint(from, to), y + BAR * 0.7];
+            letters.push((at, letter(part.series)));
         }
         start += part.value;
     }
@@ -243,14 +215,8 @@ fn draw(svg: &mut Svg, chart: &Bars<'_>, bar: &Bar, top: f64, layout: &Layout) {
 
 /// Returns the bars' sums in words.
 fn description(chart: &Bars<'_>) -> String {
-    let sums = chart.bars.iter().map(|bar| {
-        if bar.segments.is_empty() {
-            format!("{}: unknown", bar.name)
-        } else {
-            format!("{}: {}", bar.name, (chart.format)(total(bar)))
-        }
-    });
-    super::listed(sums)
+    let sum = |bar: &Bar| format!("{}: {}", bar.name, sum_or("unknown", chart, bar));
+    super::listed(chart.bars.iter().map(sum))
 }
 
 fn total(bar: &Bar) -> f64 {

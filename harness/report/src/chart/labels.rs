@@ -55,10 +55,8 @@ impl Occupied {
         };
         let covered = |place: &[f64; 2]| {
             let area = area(*place);
-            self.lines
-                .iter()
-                .filter(|other| overlap(**other, area))
-                .count()
+            let lines = self.lines.iter();
+            lines.filter(|other| overlap(**other, area)).count()
         };
         let best = places.into_iter().filter(is_free).min_by_key(covered)?;
         self.areas.push(area(best));

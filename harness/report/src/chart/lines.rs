@@ -1,6 +1,6 @@
 use super::svg::shortened;
-use super::ticks::{bounded_ticks, labels_fit, linear_ticks, log_ticks, tick_labels};
-use super::{About, Look, Size, Svg, text_width};
+use super::ticks::{bounded_ticks, labels_fit, linear_ticks, log_ticks, thinned, tick_labels};
+use super::{Look, Size, Svg, text_width};
 
 const TOP: f64 = 26.0;
 
@@ -21,7 +21,7 @@ const FAR: f64 = 30.0;
 
 /// Values along epochs, time, money or a field of the experiment.
 pub struct Lines<'a> {
-    /// Unique in the page.
+    /// Id of its section, unique in the page.
     pub id: &'a str,
     /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
@@ -59,6 +59,19 @@ pub struct Axis<'a> {
     pub most: Option<f64>,
 }
 
+impl<'a> Axis<'a> {
+    /// Returns a linear axis of values without a bound.
+    pub fn linear(name: &'a str, format: fn(f64) -> String) -> Self {
+        Self {
+            name,
+            format,
+            whole: false,
+            log: false,
+            most: None,
+        }
+    }
+}
+
 /// One line.
 pub struct Line {
     /// Name.
@@ -82,6 +95,17 @@ pub enum End {
     Censored,
     /// The trial failed.
     Failed,
+}
+
+impl End {
+    /// Returns what stands behind the last value.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Complete => "",
+            Self::Censored => ", censored",
+            Self::Failed => ", failed",
+        }
+    }
 }
 
 /// The mapping of an axis from values to shares of its length.
@@ -126,21 +150,13 @@ impl Frame {
 
 /// Draws the chart; nothing if no line has a finite point.
 pub fn lines(chart: &Lines<'_>, size: Size) -> Option<String> {
-    let drawn: Vec<Line> = chart
-        .lines
-        .iter()
-        .filter_map(|line| finite(chart, line))
-        .collect();
+    let drawn = chart.lines.iter().filter_map(|line| finite(chart, line));
+    let drawn: Vec<Line> = drawn.collect();
     // Names stand beside the ends of lines that end together, else in the legend.
     let is_beside = size == Size::Wide && end_together(&drawn);
     let (frame, x_ticks, y_ticks) = frame(chart, &drawn, size, is_beside)?;
     let desc = super::listed(drawn.iter().map(|line| ending(chart, line)));
-    let about = About {
-        id: chart.id,
-        title: chart.label,
-        desc: &desc,
-    };
-    let mut svg = Svg::new(size, about);
+    let mut svg = Svg::new(size, [&format!("{}-chart", chart.id), chart.label, &desc]);
     // Grid and axes.
     let labels = tick_labels(&y_ticks, chart.y.format);
     for (tick, label) in y_ticks.iter().zip(&labels) {
@@ -153,12 +169,8 @@ pub fn lines(chart: &Lines<'_>, size: Size) -> Option<String> {
         svg.line([x, frame.bottom, x, frame.bottom + 5.0], "grid");
         svg.text([x, frame.bottom + 19.0], "middle", "t m", &text);
     }
-    svg.text(
-        [frame.right, frame.bottom + 37.0],
-        "end",
-        "t m",
-        chart.x.name,
-    );
+    let corner = [frame.right, frame.bottom + 37.0];
+    svg.text(corner, "end", "t m", chart.x.name);
     svg.text([4.0, 13.0], "start", "t m", chart.y.name);
     // The target, the lines, and where they cross.
     if let Some((value, name)) = &chart.target {
@@ -171,21 +183,15 @@ pub fn lines(chart: &Lines<'_>, size: Size) -> Option<String> {
     }
     for crossing in &chart.crossings {
         let data = [("x", crossing.at[0]), ("y", crossing.at[1])];
-        svg.mark(
-            Look::nth(0),
-            (frame.at(crossing.at), 9.0),
-            "crossing",
-            &data,
-            &crossing.title,
-        );
+        let at = (frame.at(crossing.at), 9.0);
+        svg.mark(Look::nth(0), at, "crossing", &data, &crossing.title);
     }
     // Names.
     svg.height = frame.bottom + 46.0;
     if is_beside {
         name_beside(&mut svg, chart, &drawn, &frame);
     } else {
-        let used = name_below(&mut svg, chart, &drawn);
-        svg.height += used;
+        svg.height += name_below(&mut svg, chart, &drawn);
     }
     Some(svg.finish())
 }
@@ -208,32 +214,20 @@ fn name_beside(svg: &mut Svg, chart: &Lines<'_>, drawn: &[Line], frame: &Frame) 
         if (label_y - y).abs() > 2.0 {
             svg.line([x + 9.0, y, left - 4.0, label_y], "leader");
         }
-        svg.shape(
-            &line.look.outline([left + 6.0, label_y], 4.5),
-            &format!("key {}", line.look.fill()),
-        );
-        svg.text(
-            [left + 18.0, label_y + 4.0],
-            "start",
-            "t",
-            &label(chart, line),
-        );
+        svg.example(line.look, [left + 6.0, label_y], 4.5);
+        let at = [left + 18.0, label_y + 4.0];
+        svg.text(at, "start", "t", &label(chart, line));
         svg.close();
     }
 }
 
 /// Names lines in a legend; returns its height.
 fn name_below(svg: &mut Svg, chart: &Lines<'_>, drawn: &[Line]) -> f64 {
-    let entries: Vec<(Look, String)> = drawn
-        .iter()
-        .map(|line| (line.look, label(chart, line)))
-        .collect();
+    let entries = drawn.iter().map(|line| (line.look, label(chart, line)));
+    let entries: Vec<(Look, String)> = entries.collect();
     let top = svg.height + 2.0;
     2.0 + svg.legend([4.0, top], &entries, |svg, look, [x, y]| {
-        svg.shape(
-            &look.outline([x + 7.0, y + 6.0], 5.0),
-            &format!("key {}", look.fill()),
-        );
+        svg.example(*look, [x + 7.0, y + 6.0], 5.0);
     })
 }
 
@@ -241,10 +235,8 @@ fn name_below(svg: &mut Svg, chart: &Lines<'_>, drawn: &[Line]) -> f64 {
 fn finite(chart: &Lines<'_>, line: &Line) -> Option<Line> {
     let logs = [chart.x.log, chart.y.log];
     let is_finite = |point: &&[f64; 2]| {
-        let values = point.iter().zip(logs);
-        values
-            .clone()
-            .all(|(value, log)| value.is_finite() && (!log || *value > 0.0))
+        let mut values = point.iter().zip(logs);
+        values.all(|(value, log)| value.is_finite() && (!log || *value > 0.0))
     };
     let points: Vec<[f64; 2]> = line.points.iter().filter(is_finite).copied().collect();
     (!points.is_empty()).then(|| Line {
@@ -269,17 +261,13 @@ fn frame(
     let (y_low, y_high) = range(points().map(|[_, y]| *y).chain(target))?;
     let ends = range(drawn.iter().filter_map(|line| Some(line.points.last()?[0])))?;
     let is_far = !chart.x.whole && x_low > 0.0 && ends.1 > FAR * ends.0;
-    let names = if is_beside {
-        let label = |line: &Line| text_width(&label(chart, line));
-        drawn.iter().map(label).fold(0.0, f64::max) + 46.0
+    let (names, height) = if is_beside {
+        let widths = drawn.iter().map(|line| text_width(&label(chart, line)));
+        let names = widths.fold(0.0, f64::max) + 46.0;
+        (names, HEIGHT.max(APART * drawn.len() as f64))
     } else {
-        14.0
+        (14.0, HEIGHT)
     };
-    let height = HEIGHT.max(if is_beside {
-        APART * drawn.len() as f64
-    } else {
-        0.0
-    });
     let (y, y_ticks) = vertical(&chart.y, y_low, y_high, height);
     let labels = tick_labels(&y_ticks, chart.y.format);
     let labels = labels.iter().map(|label| text_width(label));
@@ -301,43 +289,26 @@ fn vertical(axis: &Axis<'_>, low: f64, high: f64, height: f64) -> (Range, Vec<f6
     if axis.log {
         let ends = widened(low, high);
         let range = Range { ends, is_log: true };
-        let fits = |ticks: &[f64]| {
-            let places = ticks
-                .windows(2)
-                .map(|pair| range.share(pair[1]) - range.share(pair[0]));
-            places.into_iter().all(|share| share * height > 22.0)
-        };
+        let apart = |pair: &[f64]| (range.share(pair[1]) - range.share(pair[0])) * height;
+        let fits = |ticks: &[f64]| ticks.windows(2).all(|pair| apart(pair) > 22.0);
         let ticks = log_ticks(ends[0], ends[1], fits).labelled;
         return (range, ticks);
     }
     let ticks = bounded_ticks(low, high, axis.most);
-    let ends = [
-        ticks.first().copied().unwrap_or(low),
-        ticks.last().copied().unwrap_or(high),
-    ];
-    (
-        Range {
-            ends,
-            is_log: false,
-        },
-        ticks,
-    )
+    let [first, last] = [ticks.first(), ticks.last()].map(|end| end.copied());
+    let ends = [first.unwrap_or(low), last.unwrap_or(high)];
+    let is_log = false;
+    (Range { ends, is_log }, ticks)
 }
 
 /// Sets the frame's horizontal range; returns the ticks that fit.
 fn horizontal(axis: &Axis<'_>, frame: &mut Frame, low: f64, high: f64) -> Vec<f64> {
     if frame.x.is_log {
         frame.x.ends = widened(low, high);
-        let fits = |ticks: &[f64]| {
-            labels_fit(
-                ticks
-                    .iter()
-                    .map(|tick| (frame.x(*tick), (axis.format)(*tick))),
-            )
-        };
+        let fits = |ticks: &[f64]| labels_fit(ticks, |tick| frame.x(tick), axis.format);
         return log_ticks(frame.x.ends[0], frame.x.ends[1], fits).labelled;
     }
-    let mut ticks = if axis.whole {
+    let ticks = if axis.whole {
         let (ends, ticks) = whole_axis(low, high);
         frame.x.ends = ends;
         ticks
@@ -346,17 +317,7 @@ fn horizontal(axis: &Axis<'_>, frame: &mut Frame, low: f64, high: f64) -> Vec<f6
         frame.x.ends = [0.0, ticks.last().copied().unwrap_or(high)];
         ticks
     };
-    // Every second one, until they stand clear of each other.
-    while ticks.len() > 2
-        && !labels_fit(
-            ticks
-                .iter()
-                .map(|tick| (frame.x(*tick), (axis.format)(*tick))),
-        )
-    {
-        ticks = ticks.into_iter().step_by(2).collect();
-    }
-    ticks
+    thinned(ticks, |tick| frame.x(tick), axis.format)
 }
 
 /// Returns a range in which no value lies on the frame.
@@ -365,10 +326,9 @@ fn widened(low: f64, high: f64) -> [f64; 2] {
 }
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-        (low.min(value), high.max(value))
-    });
-    (low <= high).then_some((low, high))
+    values
+        .map(|value| (value, value))
+        .reduce(|(low, high), (value, _)| (low.min(value), high.max(value)))
 }
 
 /// Returns an axis of at most about a dozen whole values.
@@ -376,12 +336,8 @@ fn whole_axis(low: f64, high: f64) -> ([f64; 2], Vec<f64>) {
     let (first, last) = (low.round() as usize, high.round() as usize);
     let step = (last - first).div_ceil(12).max(1);
     let ticks = (first..=last).step_by(step).map(|value| value as f64);
-    let ends = if first == last {
-        [low - 1.0, high + 1.0]
-    } else {
-        [low, high]
-    };
-    (ends, ticks.collect())
+    let margin = if first == last { 1.0 } else { 0.0 };
+    ([low - margin, high + margin], ticks.collect())
 }
 
 fn draw(svg: &mut Svg, chart: &Lines<'_>, line: &Line, frame: &Frame) {
@@ -397,13 +353,8 @@ fn draw(svg: &mut Svg, chart: &Lines<'_>, line: &Line, frame: &Frame) {
             } else {
                 line.look.fill()
             };
-            svg.mark(
-                line.look,
-                (*at, RADIUS),
-                &class,
-                &data,
-                &at_point(chart, line, *point),
-            );
+            let title = at_point(chart, line, *point);
+            svg.mark(line.look, (*at, RADIUS), &class, &data, &title);
         }
     }
     if let Some(at) = places.last() {
@@ -429,16 +380,10 @@ fn draw_end(svg: &mut Svg, end: End, [x, y]: [f64; 2], colour: &str) {
 
 /// Returns the name beside a line's end, with its last value.
 fn label(chart: &Lines<'_>, line: &Line) -> String {
-    let value = line.points.last().map_or(0.0, |[_, y]| *y);
-    let end = match line.end {
-        End::Complete => "",
-        End::Censored => ", censored",
-        End::Failed => ", failed",
-    };
-    let value = (chart.y.format)(value);
+    let value = (chart.y.format)(line.points.last().map_or(0.0, |[_, y]| *y));
     // A long name gives way to the plane.
     let name = shortened(&line.name, 230.0);
-    format!("{name}: {value}{end}")
+    format!("{name}: {value}{}", line.end.suffix())
 }
 
 fn at_point(chart: &Lines<'_>, line: &Line, [x, y]: [f64; 2]) -> String {
@@ -448,12 +393,7 @@ fn at_point(chart: &Lines<'_>, line: &Line, [x, y]: [f64; 2]) -> String {
 
 fn ending(chart: &Lines<'_>, line: &Line) -> String {
     let last = line.points.last().copied().unwrap_or([0.0, 0.0]);
-    let text = at_point(chart, line, last);
-    match line.end {
-        End::Complete => text,
-        End::Censored => format!("{text}, censored"),
-        End::Failed => format!("{text}, failed"),
-    }
+    at_point(chart, line, last) + line.end.suffix()
 }
 
 /// Heights of the lines' names: beside their last points, pushed apart so that
@@ -480,18 +420,12 @@ mod tests {
     use crate::testing::holds;
 
     fn chart(lines: Vec<Line>, target: Option<(f64, String)>) -> Lines<'static> {
-        let axis = |name, whole| Axis {
-            name,
-            format: |value| format!("{value}"),
-            whole,
-            log: false,
-            most: None,
-        };
+        let axis = |name| Axis::linear(name, |value| format!("{value}"));
         Lines {
             id: "c",
             label: "c",
-            x: axis("seconds", false),
-            y: axis("accuracy", false),
+            x: axis("seconds"),
+            y: axis("accuracy"),
             lines,
             target,
             crossings: Vec::new(),

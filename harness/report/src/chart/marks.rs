@@ -1,9 +1,8 @@
 //! The look of a series: a colour and a mark together, so that neither is needed
 //! alone.
 
-use std::fmt::Write;
-
 use super::COLOURS;
+use super::svg::through;
 
 /// Marks with an outline of their own; their number and that of the colours have no
 /// common divisor, so that all pairs of both are used before one comes again.
@@ -66,11 +65,10 @@ impl Look {
     pub fn outline(self, [x, y]: [f64; 2], radius: f64) -> String {
         let r = radius;
         match self.mark % MARKS {
-            0 => format!(
-                "M{:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z",
-                x - r,
-                d = 2.0 * r
-            ),
+            0 => {
+                let (left, d) = (x - r, 2.0 * r);
+                format!("M{left:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z")
+            }
             1 => turned([x, y], 1.2 * r, 4, 45.0),
             2 => turned([x, y], 1.3 * r, 3, -90.0),
             3 => turned([x, y], 1.3 * r, 4, 0.0),
@@ -83,38 +81,25 @@ impl Look {
 
 /// Returns a regular polygon, its first corner at an angle in degrees.
 fn turned(centre: [f64; 2], radius: f64, corners: usize, degrees: f64) -> String {
-    closed(
-        centre,
-        (0..corners).map(|corner| (radius, degrees + 360.0 * corner as f64 / corners as f64)),
-    )
+    let angle = |corner| degrees + 360.0 * corner as f64 / corners as f64;
+    closed(centre, (0..corners).map(|corner| (radius, angle(corner))))
 }
 
 /// Returns a cross of four arms.
 fn star(centre: [f64; 2], radius: f64) -> String {
-    closed(
-        centre,
-        (0..8).map(|corner| {
-            let reach = if corner % 2 == 0 { 0.42 } else { 1.0 };
-            (radius * reach, 45.0 * f64::from(corner))
-        }),
-    )
+    let corners = (0..8).map(|corner| {
+        let reach = if corner % 2 == 0 { 0.42 } else { 1.0 };
+        (radius * reach, 45.0 * f64::from(corner))
+    });
+    closed(centre, corners)
 }
 
 fn closed([x, y]: [f64; 2], corners: impl Iterator<Item = (f64, f64)>) -> String {
-    let mut d = String::new();
-    for (i, (radius, degrees)) in corners.enumerate() {
+    let points = corners.map(|(radius, degrees)| {
         let (sin, cos) = degrees.to_radians().sin_cos();
-        let command = if i == 0 { 'M' } else { 'L' };
-        // Writing to a string cannot fail.
-        let _ = write!(
-            d,
-            "{command}{:.1} {:.1}",
-            x + radius * cos,
-            y + radius * sin
-        );
-    }
-    d.push('z');
-    d
+        [x + radius * cos, y + radius * sin]
+    });
+    through(&points.collect::<Vec<_>>()) + "z"
 }
 
 #[cfg(test)]

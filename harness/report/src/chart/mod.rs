@@ -16,13 +16,11 @@ mod timeline;
 
 pub use bands::{Band, band};
 pub use bars::{Bar, Bars, Segment, bars};
-pub use data::Data;
 pub use lines::{Axis, Crossing, End, Line, Lines, lines};
 pub use marks::{Look, looks};
 pub use scatter::{LowerBound, Mark, Scatter, scatter};
 pub use timeline::{Lane, Piece, Span, Timeline, timeline};
 
-pub use svg::About;
 use svg::Svg;
 pub use svg::escape;
 use text::text_width;
@@ -55,19 +53,12 @@ impl Size {
         self == Self::Narrow
     }
 
-    /// Returns what stands behind the id of a chart.
-    fn suffix(self) -> &'static str {
+    /// Returns what stands behind the id of a chart, and the class that the style shows in its
+    /// window.
+    fn suffix_and_class(self) -> [&'static str; 2] {
         match self {
-            Self::Wide => "",
-            Self::Narrow => "-narrow",
-        }
-    }
-
-    /// Returns the class that the style shows in its window.
-    fn class(self) -> &'static str {
-        match self {
-            Self::Wide => "for-wide",
-            Self::Narrow => "for-narrow",
+            Self::Wide => ["", "for-wide"],
+            Self::Narrow => ["-narrow", "for-narrow"],
         }
     }
 }

@@ -2,7 +2,7 @@ use epochcost_judge::analysis::names::ON_CPU;
 
 use super::labels::{Area, Occupied, around};
 use super::ticks::{LogTicks, labels_fit, log_ticks};
-use super::{About, Look, Size, Svg, text_width};
+use super::{Look, Size, Svg, text_width};
 use crate::provenance::Provenance;
 
 /// Radius of a point.
@@ -17,7 +17,7 @@ const MOST_NAMES: usize = 24;
 
 /// Points over two logarithmic axes, less being better on both.
 pub struct Scatter<'a> {
-    /// Unique in the page.
+    /// Id of its section, unique in the page.
     pub id: &'a str,
     /// Description of the chart for readers who cannot see it.
     pub label: &'a str,
@@ -88,12 +88,8 @@ impl Plane {
 
     /// Returns the area in which names may stand.
     fn frame(&self) -> Area {
-        [
-            self.left + 2.0,
-            self.top + 2.0,
-            self.right,
-            self.bottom - 2.0,
-        ]
+        let [left, top] = [self.left + 2.0, self.top + 2.0];
+        [left, top, self.right, self.bottom - 2.0]
     }
 }
 
@@ -101,23 +97,12 @@ impl Plane {
 pub fn scatter(chart: &Scatter<'_>, size: Size) -> Option<String> {
     // Scales over all points and lower bounds.
     let shown = |value: f64| value.is_finite() && value > 0.0;
-    let marks: Vec<&Mark> = chart
-        .marks
-        .iter()
-        .filter(|mark| shown(mark.x) && shown(mark.y))
-        .collect();
-    let bounds: Vec<&LowerBound> = chart
-        .lower_bounds
-        .iter()
-        .filter(|bound| shown(bound.y))
-        .collect();
-    let desc = description(chart, &marks);
-    let about = About {
-        id: chart.id,
-        title: chart.label,
-        desc: &desc,
-    };
-    let mut svg = Svg::new(size, about);
+    let marks = (chart.marks.iter()).filter(|mark| shown(mark.x) && shown(mark.y));
+    let marks: Vec<&Mark> = marks.collect();
+    let bounds = chart.lower_bounds.iter().filter(|bound| shown(bound.y));
+    let bounds: Vec<&LowerBound> = bounds.collect();
+    let desc = super::listed(marks.iter().map(|mark| title(chart, mark)));
+    let mut svg = Svg::new(size, [&format!("{}-chart", chart.id), chart.label, &desc]);
     let front = if chart.has_frontier {
         frontier(&marks)
     } else {
@@ -141,10 +126,7 @@ pub fn scatter(chart: &Scatter<'_>, size: Size) -> Option<String> {
     let unnamed = name_points(&mut svg, &plane, &marks, &mut occupied);
     let mut y = plane.bottom + 48.0;
     y += svg.legend([4.0, y], &unnamed, |svg, look: &Look, [x, y]| {
-        svg.shape(
-            &look.outline([x + 7.0, y + 6.0], 5.0),
-            &format!("key {}", look.fill()),
-        );
+        svg.example(*look, [x + 7.0, y + 6.0], 5.0);
     });
     y += svg.legend([4.0, y], &unnamed_bounds, |svg, (), [x, y]| {
         svg.line([x, y + 6.0, x + 14.0, y + 6.0], "bound");
@@ -179,10 +161,8 @@ fn axes(
     marks: &[&Mark],
     bounds: &[&LowerBound],
 ) -> Option<Plane> {
-    let heights = marks
-        .iter()
-        .flat_map(|mark| [Some(mark.y), mark.y_to].into_iter().flatten())
-        .chain(bounds.iter().map(|bound| bound.y));
+    let heights = (marks.iter()).flat_map(|mark| std::iter::once(mark.y).chain(mark.y_to));
+    let heights = heights.chain(bounds.iter().map(|bound| bound.y));
     let height = if size.is_narrow() { 300.0 } else { 380.0 };
     let mut plane = Plane {
         x: range(marks.iter().map(|mark| mark.x))?,
@@ -193,21 +173,14 @@ fn axes(
         bottom: top + height,
     };
     let y_ticks = log_ticks(plane.y[0], plane.y[1], |ticks| {
-        ticks
-            .windows(2)
-            .all(|pair| plane.y(pair[0]) - plane.y(pair[1]) > 22.0)
+        let mut pairs = ticks.windows(2);
+        pairs.all(|pair| plane.y(pair[0]) - plane.y(pair[1]) > 22.0)
     });
-    let labels = y_ticks
-        .labelled
-        .iter()
-        .map(|tick| text_width(&(chart.y.1)(*tick)));
-    plane.left = labels.fold(30.0, f64::max) + 14.0;
+    let labels = y_ticks.labelled.iter().map(|tick| (chart.y.1)(*tick));
+    let widths = labels.map(|label| text_width(&label));
+    plane.left = widths.fold(30.0, f64::max) + 14.0;
     let x_ticks = log_ticks(plane.x[0], plane.x[1], |ticks| {
-        labels_fit(
-            ticks
-                .iter()
-                .map(|tick| (plane.x(*tick), (chart.x.1)(*tick))),
-        )
+        labels_fit(ticks, |tick| plane.x(tick), chart.x.1)
     });
     draw_ticks(svg, chart, &plane, [&x_ticks, &y_ticks]);
     svg.text([plane.right, plane.bottom + 36.0], "end", "t m", chart.x.0);
@@ -219,12 +192,8 @@ fn draw_ticks(svg: &mut Svg, chart: &Scatter<'_>, plane: &Plane, ticks: [&LogTic
     for tick in &x_ticks.labelled {
         let x = plane.x(*tick);
         svg.line([x, plane.top, x, plane.bottom + 5.0], "grid");
-        svg.text(
-            [x, plane.bottom + 18.0],
-            "middle",
-            "t m",
-            &(chart.x.1)(*tick),
-        );
+        let label = (chart.x.1)(*tick);
+        svg.text([x, plane.bottom + 18.0], "middle", "t m", &label);
     }
     for tick in &x_ticks.minor {
         let x = plane.x(*tick);
@@ -233,22 +202,16 @@ fn draw_ticks(svg: &mut Svg, chart: &Scatter<'_>, plane: &Plane, ticks: [&LogTic
     for tick in &y_ticks.labelled {
         let y = plane.y(*tick);
         svg.line([plane.left - 5.0, y, plane.right, y], "grid");
-        svg.text(
-            [plane.left - 8.0, y + 4.0],
-            "end",
-            "t m",
-            &(chart.y.1)(*tick),
-        );
+        let label = (chart.y.1)(*tick);
+        svg.text([plane.left - 8.0, y + 4.0], "end", "t m", &label);
     }
     for tick in &y_ticks.minor {
         let y = plane.y(*tick);
         svg.line([plane.left - 4.0, y, plane.left, y], "grid minor");
     }
-    svg.line(
-        [plane.left, plane.bottom, plane.right, plane.bottom],
-        "grid",
-    );
-    svg.line([plane.left, plane.top, plane.left, plane.bottom], "grid");
+    let (left, bottom) = (plane.left, plane.bottom);
+    svg.line([left, bottom, plane.right, bottom], "grid");
+    svg.line([left, plane.top, left, bottom], "grid");
 }
 
 fn draw_lines(
@@ -260,10 +223,8 @@ fn draw_lines(
     occupied: &mut Occupied,
 ) {
     if front.len() > 1 {
-        let places: Vec<[f64; 2]> = front
-            .iter()
-            .map(|[x, y]| [plane.x(*x), plane.y(*y)])
-            .collect();
+        let places = front.iter().map(|[x, y]| [plane.x(*x), plane.y(*y)]);
+        let places: Vec<[f64; 2]> = places.collect();
         svg.path(&places, "front");
         for pair in places.windows(2) {
             occupied.line([pair[0], pair[1]]);
@@ -284,19 +245,10 @@ fn draw_lines(
     }
 }
 
-/// Returns the points in words.
-fn description(chart: &Scatter<'_>, marks: &[&Mark]) -> String {
-    super::listed(marks.iter().map(|mark| title(chart, mark)))
-}
-
+/// Returns a point in words.
 fn title(chart: &Scatter<'_>, mark: &Mark) -> String {
-    format!(
-        "{} ({}): {}, {}",
-        mark.name,
-        mark.provenance.as_str(),
-        (chart.x.1)(mark.x),
-        (chart.y.1)(mark.y)
-    )
+    let (x, y) = ((chart.x.1)(mark.x), (chart.y.1)(mark.y));
+    format!("{} ({}): {x}, {y}", mark.name, mark.provenance)
 }
 
 /// Names lines across the chart above or below them; returns those without room.
@@ -312,9 +264,7 @@ fn name_bounds(
         let last = plane.right - 4.0 - width;
         let first = plane.left + 6.0;
         let lefts = (0..=8).map(|step| last - (last - first) * f64::from(step) / 8.0);
-        let places: Vec<[f64; 2]> = lefts
-            .flat_map(|left| [[left, y - 6.0], [left, y + 15.0]])
-            .collect();
+        let places = lefts.flat_map(|left| [[left, y - 6.0], [left, y + 15.0]]);
         match occupied.place(&bound.name, places, plane.frame()) {
             Some(at) => svg.text(at, "start", "t m", &bound.name),
             None => unnamed.push(((), bound.name.clone())),
@@ -331,24 +281,18 @@ fn name_points(
     occupied: &mut Occupied,
 ) -> Vec<(Look, String)> {
     // An arrow leads from a published point to that of this run, which is named.
-    let led_away: Vec<&str> = arrows(marks)
-        .iter()
-        .map(|(published, _)| published.name.as_str())
-        .collect();
-    let named: Vec<&&Mark> = marks
-        .iter()
-        .filter(|mark| {
-            mark.provenance != Provenance::Published || !led_away.contains(&mark.name.as_str())
-        })
-        .collect();
+    let arrows = arrows(marks);
+    let is_led_away = |mark: &Mark| arrows.iter().any(|(start, _)| std::ptr::eq(*start, mark));
+    let named = marks.iter().copied().filter(|mark| !is_led_away(mark));
+    let named: Vec<&Mark> = named.collect();
     if named.len() > MOST_NAMES {
         return systems(&named);
     }
-    let mut places: Vec<Option<[f64; 2]>> = Vec::new();
-    for mark in &named {
+    let place = |mark: &&Mark| {
         let name = label(mark);
-        places.push(occupied.place(&name, around(plane.at(mark), &name), plane.frame()));
-    }
+        occupied.place(&name, around(plane.at(mark), &name), plane.frame())
+    };
+    let mut places: Vec<Option<[f64; 2]>> = named.iter().map(place).collect();
     let enough = ENOUGH * named.len() as f64;
     if (places.iter().flatten().count() as f64) < enough {
         places.fill(None);
@@ -378,7 +322,7 @@ fn label(mark: &Mark) -> String {
 }
 
 /// Returns every look once, with its system.
-fn systems(marks: &[&&Mark]) -> Vec<(Look, String)> {
+fn systems(marks: &[&Mark]) -> Vec<(Look, String)> {
     let mut systems: Vec<(Look, String)> = Vec::new();
     for mark in marks {
         if !systems.iter().any(|(look, _)| *look == mark.look) {
@@ -400,13 +344,10 @@ fn signs(marks: &[&Mark], with_frontier: bool) -> Vec<(Sign, String)> {
     let mut signs = Vec::new();
     let is_there = |provenance| marks.iter().any(|mark| mark.provenance == provenance);
     if is_there(Provenance::Published) {
-        let all = [
-            Provenance::Published,
-            Provenance::Measured,
-            Provenance::Simulated,
-        ];
+        use Provenance::{Measured, Published, Simulated};
+        let all = [Published, Measured, Simulated];
         let there = all.into_iter().filter(|provenance| is_there(*provenance));
-        signs.extend(there.map(|one| (Sign::Point(one), one.as_str().to_owned())));
+        signs.extend(there.map(|one| (Sign::Point(one), one.to_string())));
     }
     if !arrows(marks).is_empty() {
         signs.push((Sign::Arrow, "from published to this run".to_owned()));
@@ -478,11 +419,10 @@ fn range(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
 /// Returns the points that no other beats on both axes, from left to right,
 /// joined as steps. Published points take no part, nor those of a CPU in place of a GPU.
 fn frontier(marks: &[&Mark]) -> Vec<[f64; 2]> {
-    let mut points: Vec<[f64; 2]> = marks
-        .iter()
-        .filter(|mark| mark.provenance != Provenance::Published && !mark.name.ends_with(ON_CPU))
-        .map(|mark| [mark.x, mark.y])
-        .collect();
+    let is_own =
+        |mark: &&&Mark| mark.provenance != Provenance::Published && !mark.name.ends_with(ON_CPU);
+    let points = marks.iter().filter(is_own).map(|mark| [mark.x, mark.y]);
+    let mut points: Vec<[f64; 2]> = points.collect();
     points.sort_by(|a, b| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])));
     let mut front: Vec<[f64; 2]> = Vec::new();
     for [x, y] in points {

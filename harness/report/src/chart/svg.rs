@@ -8,18 +8,8 @@ use epochcost_spec::ui::visible;
 use super::text::text_width;
 use super::{Look, Size};
 
-/// What a chart is to those who cannot see it, and to links.
-#[derive(Clone, Copy)]
-pub struct About<'a> {
-    /// Unique in the page.
-    pub id: &'a str,
-    /// Title of the chart.
-    pub title: &'a str,
-    /// Figures in a sentence.
-    pub desc: &'a str,
-}
-
 /// An image of the charts' width, or of its own.
+#[derive(Default)]
 pub(super) struct Svg {
     pub height: f64,
     width: f64,
@@ -30,19 +20,19 @@ pub(super) struct Svg {
 }
 
 impl Svg {
-    pub(super) fn new(size: Size, about: About<'_>) -> Self {
-        let [id, title, desc] = [about.id, about.title, about.desc].map(escape);
-        let (id, class) = (format!("{id}{}", size.suffix()), size.class());
+    /// Returns a chart: its id, unique in the page, its title, and its figures in a sentence.
+    pub(super) fn new(size: Size, about: [&str; 3]) -> Self {
+        let [id, title, desc] = about.map(escape);
+        let [suffix, class] = size.suffix_and_class();
+        let id = id + suffix;
         let head = format!(
             "class='chart {class}' role='img' aria-labelledby='{id}-title {id}-desc'>\n\
              <title id='{id}-title'>{title}</title>\n<desc id='{id}-desc'>{desc}</desc>"
         );
         Self {
-            height: 0.0,
             width: size.width(),
             head,
-            body: String::new(),
-            is_marked: false,
+            ..Self::default()
         }
     }
 
@@ -56,8 +46,7 @@ impl Svg {
                 "class='{class}' width='{width}' height='{height}' role='img'>\
                  <title>{title}</title>"
             ),
-            body: String::new(),
-            is_marked: false,
+            ..Self::default()
         }
     }
 
@@ -90,6 +79,12 @@ impl Svg {
         self.add(format_args!(
             "<path d='{d}' class='point {class}'{data}><title>{title}</title></path>"
         ));
+    }
+
+    /// Draws the mark of a series without a figure behind it.
+    pub(super) fn example(&mut self, look: Look, at: [f64; 2], radius: f64) {
+        let class = format!("key {}", look.fill());
+        self.shape(&look.outline(at, radius), &class);
     }
 
     /// Closes a group.
@@ -153,12 +148,8 @@ impl Svg {
         let neck = [to[0] - HEAD * ux, to[1] - HEAD * uy];
         let [wx, wy] = [-uy * HEAD * 0.5, ux * HEAD * 0.5];
         self.line([from[0], from[1], neck[0], neck[1]], class);
-        let head = [
-            to,
-            [neck[0] + wx, neck[1] + wy],
-            [neck[0] - wx, neck[1] - wy],
-        ];
-        self.polygon(&head, &format!("{class} head"));
+        let [one, other] = [1.0, -1.0].map(|side| [neck[0] + side * wx, neck[1] + side * wy]);
+        self.polygon(&[to, one, other], &format!("{class} head"));
     }
 
     /// Draws text; `anchor` is `start`, `middle` or `end`. Text that would leave the
@@ -180,10 +171,10 @@ impl Svg {
 
     /// Draws signs with names, in as many lines as they need; `sign` draws one into
     /// a box of 14 pixels. Returns the height used.
-    pub(super) fn legend<T>(
+    pub(super) fn legend<T, N: AsRef<str>>(
         &mut self,
         [left, top]: [f64; 2],
-        entries: &[(T, String)],
+        entries: &[(T, N)],
         sign: impl Fn(&mut Self, &T, [f64; 2]),
     ) -> f64 {
         const SIGN: f64 = 20.0;
@@ -194,6 +185,7 @@ impl Svg {
         }
         let (mut x, mut y) = (left, top);
         for (what, name) in entries {
+            let name = name.as_ref();
             let width = SIGN + text_width(name);
             if x > left && x + width > self.width - 4.0 {
                 (x, y) = (left, y + LINE);
@@ -237,7 +229,8 @@ pub(super) fn shortened(text: &str, room: f64) -> String {
     shorter.find(fits).unwrap_or_else(|| "…".to_owned())
 }
 
-fn through(points: &[[f64; 2]]) -> String {
+/// Returns the commands of a path through points.
+pub(super) fn through(points: &[[f64; 2]]) -> String {
     let mut d = String::new();
     for (i, [x, y]) in points.iter().enumerate() {
         let command = if i == 0 { 'M' } else { 'L' };
@@ -247,9 +240,8 @@ fn through(points: &[[f64; 2]]) -> String {
 }
 
 fn attributes(data: &[(&str, f64)]) -> String {
-    data.iter()
-        .map(|(name, value)| format!(" data-{name}='{value}'"))
-        .collect()
+    let attribute = |(name, value): &(&str, f64)| format!(" data-{name}='{value}'");
+    data.iter().map(attribute).collect()
 }
 
 /// Escapes text for an element or an attribute.
@@ -273,20 +265,11 @@ mod tests {
     use super::*;
     use crate::testing::{holds, lacks};
 
-    const UNNAMED: About<'_> = About {
-        id: "c",
-        title: "",
-        desc: "",
-    };
+    const UNNAMED: [&str; 3] = ["c", "", ""];
 
     #[test]
     fn markup_in_names_stays_text() {
-        let about = About {
-            title: "a'b",
-            desc: "<b>",
-            ..UNNAMED
-        };
-        let mut svg = Svg::new(Size::Wide, about);
+        let mut svg = Svg::new(Size::Wide, ["c", "a'b", "<b>"]);
         svg.open("<i>", "'");
         let script = "<script>alert('&\u{1b}')</script>";
         svg.text([0.0, 0.0], "start", "t", script);

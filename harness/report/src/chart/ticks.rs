@@ -22,16 +22,14 @@ pub fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     };
     let raw = span / 4.0;
     let scale = 10f64.powf(raw.log10().floor());
-    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
-        .into_iter()
+    let mut steps = [1.0, 2.0, 2.5, 5.0, 10.0]
         .map(|factor| factor * scale)
-        .find(|step| *step >= raw * 0.999)
-        .unwrap_or(scale);
+        .into_iter();
+    let step = steps.find(|step| *step >= raw * 0.999).unwrap_or(scale);
     let first = (low / step).floor();
     let last = ((low + span) / step - 1e-9).ceil();
-    (first as i64..=last as i64)
-        .map(|i| i as f64 * step)
-        .collect()
+    let places = first as i64..=last as i64;
+    places.map(|place| place as f64 * step).collect()
 }
 
 /// Returns linear ticks of values that cannot be above `most`: the last tick is at
@@ -71,11 +69,8 @@ pub fn log_ticks(low: f64, high: f64, fits: impl Fn(&[f64]) -> bool) -> LogTicks
     } else {
         multiples(low, high, &whole)
     };
-    let is_new = |tick: &f64| {
-        !labelled
-            .iter()
-            .any(|known| (known / tick - 1.0).abs() < 1e-9)
-    };
+    let is_known = |known: &f64, tick: &f64| (known / tick - 1.0).abs() < 1e-9;
+    let is_new = |tick: &f64| !labelled.iter().any(|known| is_known(known, tick));
     LogTicks {
         minor: minor.into_iter().filter(is_new).collect(),
         labelled,
@@ -85,12 +80,9 @@ pub fn log_ticks(low: f64, high: f64, fits: impl Fn(&[f64]) -> bool) -> LogTicks
 /// Returns the multiples of powers of ten in `low..=high`.
 fn multiples(low: f64, high: f64, factors: &[f64]) -> Vec<f64> {
     let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
-    decades
-        .flat_map(|decade| {
-            factors
-                .iter()
-                .map(move |factor| factor * 10f64.powi(decade))
-        })
+    let of_decade = |decade| (factors.iter()).map(move |factor| factor * 10f64.powi(decade));
+    let ticks = decades.flat_map(of_decade);
+    ticks
         .filter(|tick| *tick >= low * 0.999 && *tick <= high * 1.001)
         .collect()
 }
@@ -110,17 +102,27 @@ pub fn tick_labels(ticks: &[f64], format: impl Fn(f64) -> String) -> Vec<String>
         scaled > 0.5 && (scaled - scaled.round()).abs() < 1e-3 * scaled
     };
     let decimals = (0..15).find(is_whole).unwrap_or(15);
-    ticks
-        .iter()
-        .map(|tick| format!("{tick:.decimals$}"))
-        .collect()
+    let exact = |tick: &f64| format!("{tick:.decimals$}");
+    ticks.iter().map(exact).collect()
 }
 
-/// Returns whether labels centred on their places stand clear of each other.
-pub fn labels_fit(places: impl Iterator<Item = (f64, String)>) -> bool {
+/// Returns every second of the ticks, until their labels stand clear of each other.
+pub fn thinned(
+    mut ticks: Vec<f64>,
+    place: impl Fn(f64) -> f64,
+    format: fn(f64) -> String,
+) -> Vec<f64> {
+    while ticks.len() > 2 && !labels_fit(&ticks, &place, format) {
+        ticks = ticks.into_iter().step_by(2).collect();
+    }
+    ticks
+}
+
+/// Returns whether labels centred on the places of their ticks stand clear of each other.
+pub fn labels_fit(ticks: &[f64], place: impl Fn(f64) -> f64, format: fn(f64) -> String) -> bool {
     let mut last = f64::NEG_INFINITY;
-    for (place, label) in places {
-        let half = text_width(&label) / 2.0;
+    for tick in ticks {
+        let (place, half) = (place(*tick), text_width(&format(*tick)) / 2.0);
         if place - half < last + GAP {
             return false;
         }
@@ -184,8 +186,7 @@ mod tests {
 
     #[test]
     fn labels_that_touch_do_not_fit() {
-        let label = |place: f64| (place, "100 s".to_owned());
-        assert!(labels_fit([label(0.0), label(80.0)].into_iter()));
-        assert!(!labels_fit([label(0.0), label(20.0)].into_iter()));
+        let fit = |places: [f64; 2]| labels_fit(&places, |place| place, |_| "100 s".to_owned());
+        assert!(fit([0.0, 80.0]) && !fit([0.0, 20.0]));
     }
 }

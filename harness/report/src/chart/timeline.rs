@@ -1,7 +1,7 @@
 use std::fmt::Write;
 
-use super::ticks::{labels_fit, linear_ticks};
-use super::{About, Size, Svg, text_width};
+use super::ticks::{linear_ticks, thinned};
+use super::{Size, Svg, text_width};
 
 /// Pieces drawn as they are up to this many; beyond, neighbours that share a
 /// few pixels become one, so that a chart of many steps stays small.
@@ -78,36 +78,19 @@ pub fn timeline(chart: &Timeline<'_>, size: Size) -> Option<String> {
     let x =
         |seconds: f64| left + seconds.clamp(0.0, chart.seconds) / chart.seconds * (right - left);
     let pitch = pitch(chart.lanes.len());
-    let about = About {
-        id: chart.id,
-        title: chart.label,
-        desc: chart.desc,
-    };
-    let mut svg = Svg::new(size, about);
+    let mut svg = Svg::new(size, [chart.id, chart.label, chart.desc]);
     let top = legend(&mut svg, chart) + 6.0;
     let bottom = top + chart.lanes.len() as f64 * pitch;
     let mut ticks = linear_ticks(0.0, chart.seconds);
     ticks.retain(|tick| *tick <= chart.seconds * 1.001);
-    let label = |tick: &f64| (x(*tick), (chart.format)(*tick));
-    while ticks.len() > 2 && !labels_fit(ticks.iter().map(label)) {
-        ticks = ticks.into_iter().step_by(2).collect();
-    }
-    for tick in &ticks {
-        svg.line([x(*tick), top - 4.0, x(*tick), bottom], "grid");
-        svg.text(
-            [x(*tick), bottom + 16.0],
-            "middle",
-            "t m",
-            &(chart.format)(*tick),
-        );
+    for tick in thinned(ticks, x, chart.format) {
+        let (x, label) = (x(tick), (chart.format)(tick));
+        svg.line([x, top - 4.0, x, bottom], "grid");
+        svg.text([x, bottom + 16.0], "middle", "t m", &label);
     }
     // Lanes; many spans go without titles, many pieces are joined.
-    let titled = chart
-        .lanes
-        .iter()
-        .map(|lane| lane.spans.len())
-        .sum::<usize>()
-        <= MOST_TITLES;
+    let spans: usize = chart.lanes.iter().map(|lane| lane.spans.len()).sum();
+    let titled = spans <= MOST_TITLES;
     let pieces = coarse(&chart.lanes, chart.seconds);
     let mut named_to = f64::NEG_INFINITY;
     for (i, (lane, pieces)) in chart.lanes.iter().zip(&pieces).enumerate() {
@@ -139,29 +122,24 @@ fn pitch(lanes: usize) -> f64 {
 }
 
 fn legend(svg: &mut Svg, chart: &Timeline<'_>) -> f64 {
-    let used = |kind: usize| {
-        let spans = chart.lanes.iter().flat_map(|lane| &lane.spans);
-        spans
-            .flat_map(|span| &span.pieces)
-            .any(|piece| piece.kind == kind)
+    let spans = || chart.lanes.iter().flat_map(|lane| &lane.spans);
+    let is_used = |kind: usize| {
+        let mut pieces = spans().flat_map(|span| &span.pieces);
+        pieces.any(|piece| piece.kind == kind)
     };
     let kinds = chart.kinds.iter().enumerate();
-    let mut names: Vec<(Option<&str>, String)> = kinds
-        .filter(|(kind, _)| used(*kind))
-        .map(|(_, (class, name))| (Some(*class), (*name).to_owned()))
-        .collect();
-    let mut spans = chart.lanes.iter().flat_map(|lane| &lane.spans);
-    if spans.any(|span| span.flagged) {
-        names.push((None, chart.flag.to_owned()));
-    }
+    let kinds = kinds.filter(|(kind, _)| is_used(*kind));
+    let names = kinds.map(|(_, (class, name))| (Some(*class), *name));
+    let flag = (spans().any(|span| span.flagged)).then_some((None, chart.flag));
+    let names: Vec<(Option<&str>, &str)> = names.chain(flag).collect();
     svg.legend([4.0, 4.0], &names, |svg, class, [x, y]| match class {
         Some(class) => svg.key([x, y], 12.0, class),
-        None => svg.polygon(&flag(x + 2.0, y + 1.0, 10.0), "flag"),
+        None => svg.polygon(&triangle(x + 2.0, y + 1.0, 10.0), "flag"),
     })
 }
 
 /// Returns a small triangle that points to where something starts.
-fn flag(x: f64, y: f64, size: f64) -> [[f64; 2]; 3] {
+fn triangle(x: f64, y: f64, size: f64) -> [[f64; 2]; 3] {
     [[x, y], [x + size * 0.8, y + size * 0.5], [x, y + size]]
 }
 
@@ -181,27 +159,18 @@ fn draw(
     lane_area: LaneArea,
     x: &impl Fn(f64) -> f64,
 ) {
-    let area = |from: f64, to: f64| {
-        [
-            x(from),
-            lane_area.y,
-            (x(to) - x(from)).max(0.6),
-            lane_area.height,
-        ]
-    };
+    let LaneArea { y, height, titled } = lane_area;
+    let area = |from: f64, to: f64| [x(from), y, (x(to) - x(from)).max(0.6), height];
     // An edge would hide what is in a lane of a few pixels.
-    let class = if lane_area.height < 8.0 {
-        "span low"
-    } else {
-        "span"
-    };
-    if lane_area.titled {
+    let low = if height < 8.0 { " low" } else { "" };
+    let class = format!("span{low}");
+    if titled {
         for span in &lane.spans {
-            svg.rect(area(span.from, span.to), class, &[], &span.title);
+            svg.rect(area(span.from, span.to), &class, &[], &span.title);
         }
     } else {
         let areas = lane.spans.iter().map(|span| area(span.from, span.to));
-        svg.shape(&boxes(areas), class);
+        svg.shape(&boxes(areas), &class);
     }
     for (kind, (class, _)) in chart.kinds.iter().enumerate() {
         let of_kind = pieces.iter().filter(|piece| piece.kind == kind);
@@ -211,9 +180,9 @@ fn draw(
         }
     }
     for span in lane.spans.iter().filter(|span| span.flagged) {
-        let size = lane_area.height.min(10.0);
-        let y = lane_area.y + (lane_area.height - size) / 2.0;
-        svg.polygon(&flag(x(span.from), y, size), "flag");
+        let size = height.min(10.0);
+        let y = y + (height - size) / 2.0;
+        svg.polygon(&triangle(x(span.from), y, size), "flag");
     }
 }
 
@@ -231,21 +200,16 @@ fn boxes(areas: impl Iterator<Item = [f64; 4]>) -> String {
 /// enough.
 fn coarse(lanes: &[Lane], seconds: f64) -> Vec<Vec<Piece>> {
     let exact = |lane: &Lane| -> Vec<Piece> {
-        let pieces = lane.spans.iter().flat_map(|span| &span.pieces);
-        pieces
-            .copied()
-            .filter(|piece| piece.to > piece.from)
-            .collect()
+        let pieces = lane.spans.iter().flat_map(|span| &span.pieces).copied();
+        pieces.filter(|piece| piece.to > piece.from).collect()
     };
     let exact: Vec<Vec<Piece>> = lanes.iter().map(exact).collect();
     let count = |lanes: &[Vec<Piece>]| lanes.iter().map(Vec::len).sum::<usize>();
     let mut drawn = exact.clone();
     let mut columns = 1024;
     while count(&drawn) > MOST_PIECES && columns >= 8 {
-        drawn = exact
-            .iter()
-            .map(|lane| joined(lane, seconds, columns))
-            .collect();
+        let lanes = exact.iter().map(|lane| joined(lane, seconds, columns));
+        drawn = lanes.collect();
         columns /= 2;
     }
     drawn
@@ -268,10 +232,8 @@ fn joined(pieces: &[Piece], seconds: f64, columns: usize) -> Vec<Piece> {
     }
     let mut joined: Vec<Piece> = Vec::new();
     for (column, filled) in filled.chunks(kinds.max(1)).enumerate() {
-        let most = filled
-            .iter()
-            .enumerate()
-            .max_by(|(_, a), (_, b)| a.total_cmp(b));
+        let kinds = filled.iter().enumerate();
+        let most = kinds.max_by(|(_, a), (_, b)| a.total_cmp(b));
         let Some((kind, _)) = most.filter(|_| filled.iter().sum::<f64>() > 0.5 * width) else {
             continue;
         };

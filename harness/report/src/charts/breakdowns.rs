@@ -3,8 +3,8 @@
 use epochcost_spec::claims::Metric;
 use epochcost_spec::format;
 
-use super::{Chart, Labelled, STAGES, every_size};
-use crate::chart::{Bar, Bars, Segment, bars};
+use super::{Chart, Labelled, STAGES};
+use crate::chart::{Bar, Bars, Segment};
 use crate::tables::mean_items;
 
 /// Families of price dimensions, by the beginning of their names: the items of METHODOLOGY, as many as
@@ -36,9 +36,8 @@ pub const COST_NAMES: [&str; COSTS.len()] = {
 pub fn cost_parts<'a>(items: impl Iterator<Item = (&'a str, f64)>) -> [f64; COSTS.len()] {
     let mut sums = [0.0; COSTS.len()];
     for (dimension, usd) in items {
-        let family = COSTS
-            .iter()
-            .position(|(_, prefixes)| prefixes.iter().any(|prefix| dimension.starts_with(prefix)));
+        let is_of = |prefixes: &[&str]| prefixes.iter().any(|prefix| dimension.starts_with(prefix));
+        let family = COSTS.iter().position(|(_, prefixes)| is_of(prefixes));
         sums[family.unwrap_or(COSTS.len() - 1)] += usd;
     }
     sums
@@ -51,32 +50,23 @@ pub(super) fn stages(rows: &[Labelled<'_>]) -> Option<Chart> {
         let seconds = STAGES.iter().map(|(_, parts)| {
             row.stage(|seconds| parts.iter().map(|(_, part)| part(seconds)).sum())
         });
-        bar(
-            labelled,
-            seconds,
-            row.estimate(Metric::SecondsPerEpoch).mean,
-        )
+        let epoch = row.estimate(Metric::SecondsPerEpoch).mean;
+        bar(labelled, seconds, epoch)
     };
     let drawn = Bars {
-        id: "stages-chart",
+        id: "stages",
         label: "Seconds by stage, per worker and epoch",
         legend: STAGES.iter().map(|(name, _)| (*name).to_owned()).collect(),
         bars: rows.iter().map(bar).collect(),
         tick_name: Some("wall seconds of an epoch"),
+        unit: "seconds per worker and epoch",
         format: format::seconds,
     };
-    let svg = every_size(|size| bars(&drawn, size))?;
     let caption = "Mean seconds per worker and epoch, summed over its functions. Functions that \
                    run in parallel (SPIRT's gradients) each count, so that the sum may pass the \
                    wall time; cold starts between functions count in the wall time only."
         .into();
-    Some(Chart::of_all(
-        "stages",
-        "Where the time goes",
-        caption,
-        drawn.data("seconds per worker and epoch"),
-        svg,
-    ))
+    drawn.chart("Where the time goes", caption)
 }
 
 /// Draws dollars by what is charged for.
@@ -85,67 +75,47 @@ pub(super) fn costs(rows: &[Labelled<'_>]) -> Option<Chart> {
         let items = mean_items(labelled.row, |trial| &trial.full);
         let sums = cost_parts(items.iter().map(|item| (item.dimension.as_str(), item.usd)));
         let sums = sums.into_iter().map(|usd| (usd > 0.0).then_some(usd));
-        bar(
-            labelled,
-            sums,
-            labelled.row.estimate(Metric::CostPaperUsd).mean,
-        )
+        let paper = labelled.row.estimate(Metric::CostPaperUsd).mean;
+        bar(labelled, sums, paper)
     };
     let drawn = Bars {
-        id: "costs-chart",
+        id: "costs",
         label: "Cost of a trial by line item",
         legend: COST_NAMES.map(str::to_owned).into(),
         bars: rows.iter().map(bar).collect(),
         tick_name: Some("cost by the paper's cost model"),
+        unit: "USD per trial",
         format: format::usd,
     };
-    let svg = every_size(|size| bars(&drawn, size))?;
     let caption =
         "The cost of one trial by the full cost model. Short runs pay most for what is charged by the \
                    minute or hour: databases, brokers and instances (at least 60 s each)."
             .into();
-    Some(Chart::of_all(
-        "costs",
-        "Where the money goes",
-        caption,
-        drawn.data("USD per trial"),
-        svg,
-    ))
+    drawn.chart("Where the money goes", caption)
 }
 
 /// Draws bytes per worker, by direction.
 pub(super) fn traffic(rows: &[Labelled<'_>]) -> Option<Chart> {
     let bar = |labelled: &Labelled<'_>| {
         let workers = labelled.row.planned.row.job.workers as f64;
-        let bytes = |metric| {
-            labelled
-                .row
-                .estimate(metric)
-                .mean
-                .map(|bytes| bytes / workers)
-        };
+        let estimate = |metric| labelled.row.estimate(metric);
+        let bytes = |metric| estimate(metric).mean.map(|bytes| bytes / workers);
         let parts = [bytes(Metric::BytesUp), bytes(Metric::BytesDown)];
         bar(labelled, parts.into_iter(), None)
     };
     let drawn = Bars {
-        id: "bytes-chart",
+        id: "bytes",
         label: "Bytes of the exchange, per worker and trial",
         legend: vec!["sent".into(), "received".into()],
         bars: rows.iter().map(bar).collect(),
         tick_name: None,
+        unit: "bytes per worker and trial",
         format: format::bytes,
     };
-    let svg = every_size(|size| bars(&drawn, size))?;
     let caption = "Payload bytes of the exchange, per worker over all epochs of a trial; data and \
                    checkpoints are kept apart."
         .into();
-    Some(Chart::of_all(
-        "bytes",
-        "Bytes per worker",
-        caption,
-        drawn.data("bytes per worker and trial"),
-        svg,
-    ))
+    drawn.chart("Bytes per worker", caption)
 }
 
 /// Returns a row's bar of the parts that are known.
@@ -154,12 +124,8 @@ fn bar(
     parts: impl Iterator<Item = Option<f64>>,
     tick: Option<f64>,
 ) -> Bar {
-    let segment = |(series, value): (usize, Option<f64>)| {
-        Some(Segment {
-            series,
-            value: value?,
-        })
-    };
+    let segment =
+        |(series, value): (usize, Option<f64>)| value.map(|value| Segment { series, value });
     Bar {
         name: labelled.name.to_owned(),
         system: labelled.system.clone(),

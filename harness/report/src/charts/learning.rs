@@ -3,8 +3,8 @@
 use epochcost_judge::analysis::{EpochAnalysis, TrialAnalysis, by_epoch};
 use epochcost_spec::format;
 
-use super::{Chart, Labelled, every_size};
-use crate::chart::{Axis, Data, End, Line, Lines, lines};
+use super::{Chart, Labelled};
+use crate::chart::{Axis, End, Line, Lines};
 use crate::provenance::Provenance;
 
 /// What a trial had used from its first step to the evaluation after an epoch.
@@ -20,144 +20,71 @@ pub(super) fn accuracy_by_time(
         Provenance::Simulated => "simulated seconds of training",
         _ => "seconds of training",
     };
-    let x = Axis {
-        name,
-        format: format::seconds,
-        whole: false,
-        log: false,
-        most: None,
-    };
-    let (svg, data) = accuracy(
-        "accuracy-chart",
-        "Test accuracy against time",
-        rows,
-        target,
-        x,
-        seconds,
-    )?;
-    let caption = caption(
-        rows,
-        target,
-        "seconds from the trial's first step to the end of the evaluation",
-    );
-    Some(Chart::of_all(
-        "accuracy",
-        "Accuracy against time",
-        caption,
-        data,
-        svg,
-    ))
+    let x = Axis::linear(name, format::seconds);
+    let taken = "seconds from the trial's first step to the end of the evaluation";
+    accuracy(["accuracy", "time", taken], rows, target, x, seconds)
 }
 
 /// Draws test accuracy against the cost until then.
 pub(super) fn accuracy_by_cost(rows: &[Labelled<'_>], target: Option<f64>) -> Option<Chart> {
-    let x = Axis {
-        name: "cost of training, paper's cost model, USD",
-        format: format::usd,
-        whole: false,
-        log: false,
-        most: None,
-    };
-    let (svg, data) = accuracy(
-        "accuracy-cost-chart",
-        "Test accuracy against cost",
-        rows,
-        target,
-        x,
-        dollars,
-    )?;
-    let caption = caption(
-        rows,
-        target,
-        "the trial's cost by the paper's cost model, in proportion to its seconds so far",
-    );
-    Some(Chart::of_all(
-        "accuracy-cost",
-        "Accuracy against cost",
-        caption,
-        data,
-        svg,
-    ))
+    let x = Axis::linear("cost of training, paper's cost model, USD", format::usd);
+    let taken = "the trial's cost by the paper's cost model, in proportion to its seconds so far";
+    accuracy(["accuracy-cost", "cost", taken], rows, target, x, dollars)
 }
 
 /// Draws training loss by epoch.
 pub(super) fn loss(rows: &[Labelled<'_>]) -> Option<Chart> {
+    let title = "Training loss by epoch";
+    let epoch = |_: &TrialAnalysis, epoch: &EpochAnalysis| Some(epoch.epoch as f64 + 1.0);
     let line = |labelled: &Labelled<'_>| Line {
-        points: mean_points(
-            labelled.row.succeeded(),
-            |_, epoch| Some(epoch.epoch as f64 + 1.0),
-            |epoch| epoch.train_loss,
-        ),
+        points: mean_points(labelled.row.succeeded(), epoch, |epoch| epoch.train_loss),
         ..named(labelled, labelled.name.to_owned(), End::Complete)
     };
     let drawn = Lines {
-        id: "loss-chart",
-        label: "Training loss by epoch",
+        id: "loss",
+        label: title,
         x: Axis {
-            name: "epoch",
-            format: |epoch| format!("{epoch:.0}"),
             whole: true,
-            log: false,
-            most: None,
+            ..Axis::linear("epoch", |epoch| format!("{epoch:.0}"))
         },
-        y: Axis {
-            name: "training loss",
-            format: format::number,
-            whole: false,
-            log: false,
-            most: None,
-        },
+        y: Axis::linear("training loss", format::number),
         lines: rows.iter().map(line).collect(),
         target: None,
         crossings: Vec::new(),
     };
-    let svg = every_size(|size| lines(&drawn, size))?;
-    Some(Chart::of_all(
-        "loss",
-        "Training loss by epoch",
-        "Mean over trials, up to the last epoch that all of them have.".into(),
-        drawn.data(),
-        svg,
-    ))
+    let caption = "Mean over trials, up to the last epoch that all of them have.";
+    drawn.chart(title, caption.into())
 }
 
-/// Draws accuracies; nothing without a line of two points: one alone is no curve, and
-/// stands in the table.
+/// Draws accuracies against what was taken for them; nothing without a line of two points: one
+/// alone is no curve, and stands in the table.
 fn accuracy(
-    id: &str,
-    label: &str,
+    [id, against, what]: [&str; 3],
     rows: &[Labelled<'_>],
     target: Option<f64>,
     x: Axis<'_>,
     taken: Taken,
-) -> Option<([String; 2], Data)> {
+) -> Option<Chart> {
     let lines_of = |labelled| accuracy_lines(labelled, taken, target);
-    let all: Vec<Line> = rows.iter().flat_map(lines_of).collect();
-    if all.iter().all(|line| line.points.len() < 2) {
+    let lines: Vec<Line> = rows.iter().flat_map(lines_of).collect();
+    if lines.iter().all(|line| line.points.len() < 2) {
         return None;
     }
+    let goal = |target| format!("to be reached: {}", format::percent(target));
     let drawn = Lines {
         id,
-        label,
+        label: &format!("Test accuracy against {against}"),
         x,
         y: Axis {
-            name: "test accuracy",
-            format: format::percent,
-            whole: false,
-            log: false,
             most: Some(1.0),
+            ..Axis::linear("test accuracy", format::percent)
         },
-        lines: all,
-        target: target.map(|target| {
-            (
-                target,
-                format!("to be reached: {}", format::percent(target)),
-            )
-        }),
+        lines,
+        target: target.map(|target| (target, goal(target))),
         crossings: Vec::new(),
     };
-    let svg = every_size(|size| lines(&drawn, size))?;
-    Some((svg, drawn.data()))
+    let title = format!("Accuracy against {against}");
+    drawn.chart(&title, caption(rows, target, what))
 }
 
 /// Returns the mean over the trials that ended well, and each failed one that
@@ -174,11 +101,8 @@ fn accuracy_lines(labelled: &Labelled<'_>, taken: Taken, target: Option<f64>) ->
         points,
         ..named(labelled, labelled.name.to_owned(), end)
     }];
-    let failed = labelled
-        .row
-        .trials
-        .iter()
-        .filter(|trial| trial.trial.failure.is_some());
+    let trials = labelled.row.trials.iter();
+    let failed = trials.filter(|trial| trial.trial.failure.is_some());
     lines.extend(failed.map(|trial| {
         let name = format!("{}, trial {}", labelled.name, trial.trial.id.trial);
         Line {
@@ -237,10 +161,8 @@ fn caption(rows: &[Labelled<'_>], target: Option<f64>, taken: &str) -> String {
     }
     let is_failed =
         |trial: &TrialAnalysis| trial.trial.failure.is_some() && !trial.epochs.is_empty();
-    if rows
-        .iter()
-        .any(|labelled| labelled.row.trials.iter().any(is_failed))
-    {
+    let mut trials = rows.iter().flat_map(|labelled| &labelled.row.trials);
+    if trials.any(is_failed) {
         caption.push_str(" A cross ends a trial that failed; it is in no mean.");
     }
     caption

@@ -14,7 +14,7 @@ use epochcost_spec::claims::Claim;
 use epochcost_systems::{Job, StageSeconds};
 use serde::Serialize;
 
-use super::chart::{Data, Look, Size, looks};
+use super::chart::{Look, Size, looks};
 use super::provenance::Provenance;
 use super::table::Table;
 
@@ -43,23 +43,25 @@ pub struct Chart {
 }
 
 impl Chart {
+    /// Draws a chart of all systems; nothing if there is nothing to draw.
     pub(super) fn of_all(
         id: &str,
         title: &str,
         caption: String,
-        data: Data,
-        [svg, narrow]: [String; 2],
-    ) -> Self {
-        Self {
+        data: &Table,
+        draw: impl Fn(Size) -> Option<String>,
+    ) -> Option<Self> {
+        let [svg, narrow] = every_size(draw)?;
+        Some(Self {
             id: id.into(),
             name: title.into(),
             title: title.into(),
             caption,
             svg,
             narrow,
-            csv: Some(Table::of_data(&data).csv()),
+            csv: Some(data.csv()),
             system: String::new(),
-        }
+        })
     }
 }
 
@@ -83,9 +85,8 @@ pub(super) const MOST_LOOKS: usize = 24;
 
 /// Returns every row with its name and look.
 pub(super) fn labelled<'a>(analysis: &'a Analysis, names: &'a [String]) -> Vec<Labelled<'a>> {
-    let jobs: Vec<&Job> = (analysis.rows.iter())
-        .map(|row| &row.planned.row.job)
-        .collect();
+    let jobs = analysis.rows.iter().map(|row| &row.planned.row.job);
+    let jobs: Vec<&Job> = jobs.collect();
     let has_models = jobs.windows(2).any(|pair| pair[0].model != pair[1].model);
     let is_one_of_many = jobs.len() > MOST_LOOKS;
     let variant = |(job, name): (&'a Job, &'a String)| match has_models {
@@ -95,14 +96,14 @@ pub(super) fn labelled<'a>(analysis: &'a Analysis, names: &'a [String]) -> Vec<L
     };
     let series = jobs.iter().copied().zip(names);
     let looks = looks(series.map(|row| (row.0.system.as_str(), variant(row))));
-    let rows = names.iter().zip(&analysis.rows).zip(looks);
-    rows.map(|((name, row), look)| Labelled {
+    let labelled = |((name, row), look): ((&'a String, &'a RowAnalysis), Look)| Labelled {
         look,
         name,
         system: system_title(&row.planned.row.job.system),
         row,
-    })
-    .collect()
+    };
+    let rows = names.iter().zip(&analysis.rows).zip(looks);
+    rows.map(labelled).collect()
 }
 
 /// Returns what a row's name has beside its system.

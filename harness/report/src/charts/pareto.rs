@@ -3,14 +3,15 @@
 use epochcost_judge::analysis::headline;
 use epochcost_judge::analysis::summary::Verdict;
 use epochcost_judge::analysis::titles::model_title;
-use epochcost_judge::analysis::{epochs_are_alike, samples_per_epoch};
+use epochcost_judge::analysis::{TrialAnalysis, epochs_are_alike, samples_per_epoch};
 use epochcost_platform::{Site, site_of};
 use epochcost_spec::claims::{Estimate, Metric};
 use epochcost_spec::format;
+use epochcost_spec::metering::Invocation;
 use epochcost_systems::{Host, find};
 
-use super::{Chart, Labelled, every_size};
-use crate::chart::{LowerBound, Mark, Scatter, scatter};
+use super::{Chart, Labelled};
+use crate::chart::{LowerBound, Mark, Scatter};
 use crate::provenance::Provenance;
 
 /// Most lower bounds that are drawn: more would hide the points.
@@ -67,38 +68,26 @@ pub(super) fn time_against_cost(
     let basis = Basis::of(rows, target);
     // Points of this run and published ones, and what bounds them. What was published
     // is an epoch's.
-    let observed = rows
-        .iter()
-        .filter_map(|row| observed(row, provenance, basis));
-    let published = rows.iter().filter_map(|row| published(row, verdicts));
-    let published = published.filter(|_| basis == Basis::Epoch);
-    let marks: Vec<Mark> = observed.chain(published).collect();
-    let with_published = marks
-        .iter()
-        .any(|mark| mark.provenance == Provenance::Published);
-    let lower_bounds = if basis == Basis::Epoch {
-        lower_bounds(rows)
-    } else {
-        Vec::new()
-    };
+    let observed = (rows.iter()).filter_map(|row| observed(row, provenance, basis));
+    let mut marks: Vec<Mark> = observed.collect();
+    let reached = marks.len();
+    let mut lower_bounds = Vec::new();
+    if basis == Basis::Epoch {
+        marks.extend(rows.iter().filter_map(|row| published(row, verdicts)));
+        lower_bounds = self::lower_bounds(rows);
+    }
     // Caption, with what published seconds add up to.
-    let mut caption = caption(
-        platform,
-        provenance,
-        with_published,
-        !lower_bounds.is_empty(),
-    );
+    let has = [marks.len() > reached, !lower_bounds.is_empty()];
+    let mut caption = caption(platform, provenance, has);
     if basis == Basis::Samples {
         caption.push_str(
             " Epochs of these rows differ in length, so that 1,000 samples are compared.",
         );
     }
-    let reached = marks.len();
     if matches!(basis, Basis::Target(_)) && reached < rows.len() {
-        caption.push_str(&format!(
-            " {} rows did not reach the accuracy in every trial, and are left out.",
-            rows.len() - reached
-        ));
+        let others = rows.len() - reached;
+        let words = "rows did not reach the accuracy in every trial, and are left out.";
+        caption.push_str(&format!(" {others} {words}"));
     }
     if rows.iter().any(|row| adds_up_seconds(row, verdicts)) {
         caption.push_str(
@@ -107,32 +96,23 @@ pub(super) fn time_against_cost(
         );
     }
     let words = basis.words();
+    let seconds = match provenance {
+        Provenance::Simulated => "simulated seconds",
+        _ => "wall seconds",
+    };
     let drawn = Scatter {
-        id: "time-cost-chart",
+        id: "time-cost",
         label: &format!("Cost {words} against its seconds, on logarithmic axes"),
-        x: (
-            &format!("{} {words} (log)", seconds_of(provenance)),
-            format::seconds,
-        ),
+        x: (&format!("{seconds} {words} (log)"), format::seconds),
         y: (&format!("cost {words}, USD (log)"), format::usd),
         marks,
         lower_bounds,
         has_frontier: site_of(platform) != Some(Site::ThisMachine),
     };
-    let svg = every_size(|size| scatter(&drawn, size))?;
-    let chart = Chart::of_all("time-cost", title, caption, drawn.data(), svg);
     Some(Chart {
         name: headline::NAME.to_owned(),
-        ..chart
+        ..drawn.chart(title, caption)?
     })
-}
-
-/// Returns what seconds are called.
-fn seconds_of(provenance: Provenance) -> &'static str {
-    match provenance {
-        Provenance::Simulated => "simulated seconds",
-        _ => "wall seconds",
-    }
 }
 
 fn observed(labelled: &Labelled<'_>, provenance: Provenance, basis: Basis) -> Option<Mark> {
@@ -151,7 +131,17 @@ fn observed(labelled: &Labelled<'_>, provenance: Provenance, basis: Basis) -> Op
             mean(Metric::CostPaperUsd).map(|usd| usd / epochs * factor),
         ),
     };
-    Some(Mark {
+    Some(mark(labelled, provenance, [x, y], y_to))
+}
+
+/// Returns a row's point.
+fn mark(
+    labelled: &Labelled<'_>,
+    provenance: Provenance,
+    [x, y]: [f64; 2],
+    y_to: Option<f64>,
+) -> Mark {
+    Mark {
         name: labelled.name.to_owned(),
         system: labelled.system.clone(),
         look: labelled.look,
@@ -159,7 +149,7 @@ fn observed(labelled: &Labelled<'_>, provenance: Provenance, basis: Basis) -> Op
         x,
         y,
         y_to,
-    })
+    }
 }
 
 /// Returns the published point that a row is compared with, where both of its figures
@@ -171,23 +161,15 @@ fn published(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> Option<Mark> {
     let added_up = || published(Metric::TotalSeconds).filter(|_| !runs_at_once(labelled));
     let seconds = published(Metric::SecondsPerEpoch).or_else(added_up);
     let of_trial = published(Metric::CostPaperUsd).map(|usd| usd / row.job.epochs as f64);
-    Some(Mark {
-        name: labelled.name.to_owned(),
-        system: labelled.system.clone(),
-        look: labelled.look,
-        provenance: Provenance::Published,
-        x: seconds?,
-        y: of_trial.or(published(Metric::TotalCostUsd))?,
-        y_to: None,
-    })
+    let at = [seconds?, of_trial.or(published(Metric::TotalCostUsd))?];
+    Some(mark(labelled, Provenance::Published, at, None))
 }
 
 /// Whether a sum of a row's mini-batches is longer than its epoch: some ran at once.
 fn runs_at_once(labelled: &Labelled<'_>) -> bool {
     let mean = |metric| labelled.row.estimate(metric).mean;
-    let [sum, epoch] = [Metric::TotalSeconds, Metric::SecondsPerEpoch].map(mean);
-    sum.zip(epoch)
-        .is_some_and(|(sum, epoch)| sum > 1.05 * epoch)
+    let both = mean(Metric::TotalSeconds).zip(mean(Metric::SecondsPerEpoch));
+    both.is_some_and(|(sum, epoch)| sum > 1.05 * epoch)
 }
 
 /// Whether a row's published seconds are such a sum alone.
@@ -200,14 +182,11 @@ fn adds_up_seconds(labelled: &Labelled<'_>, verdicts: &[Verdict]) -> bool {
 /// Returns the published value that a row is compared with, if it is one of its own
 /// and not a ratio, in the metric's own unit.
 fn published_for(verdicts: &[Verdict], row: &str, metric: Metric) -> Option<f64> {
-    verdicts
-        .iter()
-        .find(|verdict| {
-            verdict.row.as_deref() == Some(row)
-                && verdict.metric == Some(metric)
-                && verdict.unit == metric.unit()
-        })
-        .and_then(|verdict| verdict.published)
+    let is_its = |verdict: &&Verdict| {
+        let is_row = verdict.row.as_deref() == Some(row);
+        is_row && verdict.metric == Some(metric) && verdict.unit == metric.unit()
+    };
+    verdicts.iter().find(is_its)?.published
 }
 
 /// Returns the cost of an epoch's gradients alone, in the cheapest of the rows
@@ -239,20 +218,13 @@ fn lower_bounds(rows: &[Labelled<'_>]) -> Vec<LowerBound> {
         |work| format!("{} × {}", work.batches, work.batch_size),
     ];
     let distinguishing: Vec<_> = parts.into_iter().filter(|part| differs(*part)).collect();
-    groups
-        .iter()
-        .map(|(work, usd)| {
-            let mut name = format!(
-                "lower bound on {}: computing only, no exchange",
-                work.host()
-            );
-            for part in &distinguishing {
-                name.push_str(&format!(", {}", part(work)));
-            }
-            name.push_str(&format!(": {}", format::usd(*usd)));
-            LowerBound { name, y: *usd }
-        })
-        .collect()
+    let bound = |(work, y): &(Work<'_>, f64)| {
+        let parts = (distinguishing.iter()).map(|part| format!(", {}", part(work)));
+        let (host, parts, usd) = (work.host(), parts.collect::<String>(), format::usd(*y));
+        let name = format!("lower bound on {host}: computing only, no exchange{parts}: {usd}");
+        LowerBound { name, y: *y }
+    };
+    groups.iter().map(bound).collect()
 }
 
 /// Returns the part of the cost per epoch, by the paper's cost model, that paid
@@ -265,20 +237,14 @@ fn gradients_usd(labelled: &Labelled<'_>) -> Option<f64> {
         return None;
     }
     let epochs = labelled.row.planned.row.job.epochs as f64;
-    let shares: Vec<f64> = labelled
-        .row
-        .succeeded()
-        .filter_map(|trial| {
-            let charged_s: f64 = trial
-                .invocations
-                .iter()
-                .map(|call| call.duration_ms / 1e3 * call.alike as f64)
-                .sum();
-            let share = trial.seconds.compute_gradients / charged_s;
-            (charged_s > 0.0).then(|| trial.paper.total_usd() * share.min(1.0) / epochs)
-        })
-        .collect();
-    Estimate::of(&shares).mean
+    let usd = |trial: &TrialAnalysis| {
+        let charged_s = |call: &Invocation| call.duration_ms / 1e3 * call.alike as f64;
+        let charged_s: f64 = trial.invocations.iter().map(charged_s).sum();
+        let share = trial.seconds.compute_gradients / charged_s;
+        (charged_s > 0.0).then(|| trial.paper.total_usd() * share.min(1.0) / epochs)
+    };
+    let each: Vec<f64> = labelled.row.succeeded().filter_map(usd).collect();
+    Estimate::of(&each).mean
 }
 
 /// What gradients are computed of, and where.
@@ -315,7 +281,7 @@ impl<'a> Work<'a> {
     }
 }
 
-fn caption(platform: &str, provenance: Provenance, published: bool, bounded: bool) -> String {
+fn caption(platform: &str, provenance: Provenance, [published, bounded]: [bool; 2]) -> String {
     let is_here = site_of(platform) == Some(Site::ThisMachine);
     let mut caption = "A point is the cost with everything billed; the line from it ends at the \
                        cost by the paper's formula."

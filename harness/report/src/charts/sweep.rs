@@ -1,12 +1,14 @@
 //! Sweeps: a metric against the field that varies, one line per system, with the
 //! places where two systems change their order.
 
+use std::cmp::Reverse;
+
 use epochcost_judge::analysis::titles::model_title;
 use epochcost_spec::claims::{Claim, Metric};
 use epochcost_spec::format;
 
-use super::{Chart, Labelled, every_size, variant_of};
-use crate::chart::{Axis, Crossing, End, Line, Lines, lines, looks};
+use super::{Chart, Labelled, variant_of};
+use crate::chart::{Axis, Crossing, End, Line, Lines, Look, looks};
 use crate::provenance::Provenance;
 
 /// Values of a field from which on it is a sweep.
@@ -27,7 +29,14 @@ struct Field {
     format: fn(f64) -> String,
 }
 
-const FIELDS: [Field; 4] = [
+impl Field {
+    /// Returns the other fields.
+    fn others(&self) -> impl Iterator<Item = &'static Field> {
+        FIELDS.iter().filter(|other| other.name != self.name)
+    }
+}
+
+static FIELDS: [Field; 4] = [
     Field {
         name: "parameters of the model",
         of: |row| row.row.planned.row.sizes().parameters as f64,
@@ -76,10 +85,8 @@ pub(super) fn sweeps(
     claims: &[Claim],
     provenance: Provenance,
 ) -> Vec<Chart> {
-    let best = FIELDS
-        .iter()
-        .map(|field| (field, series(rows, field)))
-        .max_by_key(|(field, series)| (longest(field, series), std::cmp::Reverse(series.len())));
+    let fields = FIELDS.iter().map(|field| (field, series(rows, field)));
+    let best = fields.max_by_key(|(field, series)| (longest(field, series), Reverse(series.len())));
     let Some((field, series)) = best else {
         return Vec::new();
     };
@@ -88,49 +95,33 @@ pub(super) fn sweeps(
     }
     let is_simulated = provenance == Provenance::Simulated;
     let simulated = if is_simulated { "simulated " } else { "" };
-    let (metric, name) = match claimed(claims) {
-        Metric::Synchronise => (Metric::Synchronise, "seconds of synchronising per epoch"),
-        _ => (Metric::SecondsPerEpoch, "seconds per epoch"),
+    let (metric, name) = claimed(claims);
+    let sweep = Sweep {
+        field,
+        series: &series,
+        is_simulated,
     };
-    let time = chart(&Sweep {
-        id: "sweep-time",
-        title: format!("Time against {}", field.name),
-        y: format!("{simulated}{name}"),
-        format: format::seconds,
-        value: &|row| row.row.estimate(metric).mean,
-        field,
-        series: &series,
-        is_simulated,
-    });
-    let cost = chart(&Sweep {
-        id: "sweep-cost",
-        title: format!("Cost against {}", field.name),
-        y: "cost of an epoch with everything billed, USD".to_owned(),
-        format: format::usd,
-        value: &|row| {
-            let usd = row.row.estimate(Metric::CostFullUsd).mean?;
-            Some(usd / row.row.planned.row.job.epochs as f64)
-        },
-        field,
-        series: &series,
-        is_simulated,
+    let name = format!("{simulated}{name}");
+    let y = Axis::linear(&name, format::seconds);
+    let time = chart(&sweep, "Time", y, |row| row.row.estimate(metric).mean);
+    let y = Axis::linear("cost of an epoch with everything billed, USD", format::usd);
+    let cost = chart(&sweep, "Cost", y, |row| {
+        let usd = row.row.estimate(Metric::CostFullUsd).mean?;
+        Some(usd / row.row.planned.row.job.epochs as f64)
     });
     time.into_iter().chain(cost).collect()
 }
 
-/// Returns the metric of time that most claims compare rows by.
-fn claimed(claims: &[Claim]) -> Metric {
+/// Returns the metric of time that most claims compare rows by, and its name.
+fn claimed(claims: &[Claim]) -> (Metric, &'static str) {
     let of = |metric: Metric| {
-        let is_compared = |claim: &&Claim| claim.formula.is_some();
-        let compared = claims.iter().filter(is_compared);
-        compared
-            .filter(|claim| claim.metric == Some(metric))
-            .count()
+        let is_it = |claim: &&Claim| claim.formula.is_some() && claim.metric == Some(metric);
+        claims.iter().filter(is_it).count()
     };
     if of(Metric::Synchronise) > of(Metric::SecondsPerEpoch) {
-        Metric::Synchronise
+        (Metric::Synchronise, "seconds of synchronising per epoch")
     } else {
-        Metric::SecondsPerEpoch
+        (Metric::SecondsPerEpoch, "seconds per epoch")
     }
 }
 
@@ -138,16 +129,11 @@ fn claimed(claims: &[Claim]) -> Metric {
 fn series<'a>(rows: &'a [Labelled<'a>], field: &Field) -> Vec<Series<'a>> {
     let mut series: Vec<Series<'a>> = Vec::new();
     for row in rows.iter().filter(|row| row.row.succeeded().count() > 0) {
-        let others = FIELDS.iter().filter(|other| other.name != field.name);
-        let rest = others
-            .map(|other| (other.text)(row))
-            .collect::<Vec<_>>()
-            .join(" · ");
+        let rest = field.others().map(|other| (other.text)(row));
+        let rest = rest.collect::<Vec<_>>().join(" · ");
         let variant = variant(row);
-        let found = series
-            .iter_mut()
-            .find(|known| known.rest == rest && known.variant == variant);
-        match found {
+        let is_its = |known: &&mut Series<'_>| known.rest == rest && known.variant == variant;
+        match series.iter_mut().find(is_its) {
             Some(known) => known.rows.push(row),
             None => series.push(Series {
                 rest,
@@ -157,8 +143,8 @@ fn series<'a>(rows: &'a [Labelled<'a>], field: &Field) -> Vec<Series<'a>> {
         }
     }
     for line in &mut series {
-        line.rows
-            .sort_by(|a, b| (field.of)(a).total_cmp(&(field.of)(b)));
+        let rows = &mut line.rows;
+        rows.sort_by(|a, b| (field.of)(a).total_cmp(&(field.of)(b)));
     }
     series
 }
@@ -166,13 +152,9 @@ fn series<'a>(rows: &'a [Labelled<'a>], field: &Field) -> Vec<Series<'a>> {
 /// Returns the system with what an entry of it is set to: its rows' id without what a
 /// sweep appends.
 fn variant(row: &Labelled<'_>) -> String {
-    let planned = &row.row.planned.row;
-    let settings = serde_json::to_string(&planned.job.settings).unwrap_or_default();
-    format!(
-        "{} {} {settings}",
-        planned.job.system,
-        planned.job.fidelity.as_str()
-    )
+    let job = &row.row.planned.row.job;
+    let settings = serde_json::to_string(&job.settings).unwrap_or_default();
+    format!("{} {} {settings}", job.system, job.fidelity.as_str())
 }
 
 fn longest(field: &Field, series: &[Series<'_>]) -> usize {
@@ -189,101 +171,81 @@ fn longest(field: &Field, series: &[Series<'_>]) -> usize {
     series.iter().map(values).max().unwrap_or(0)
 }
 
-/// A chart to draw.
+/// What is swept.
 struct Sweep<'a> {
-    id: &'a str,
-    title: String,
-    y: String,
-    format: fn(f64) -> String,
-    value: &'a dyn Fn(&Labelled<'_>) -> Option<f64>,
-    field: &'a Field,
+    field: &'static Field,
     series: &'a [Series<'a>],
     is_simulated: bool,
 }
 
-fn chart(sweep: &Sweep<'_>) -> Option<Chart> {
-    let points = |line: &Series<'_>| -> Vec<[f64; 2]> {
-        let rows = line.rows.iter();
-        rows.filter_map(|row| Some([(sweep.field.of)(row), (sweep.value)(row)?]))
-            .collect()
-    };
-    let firsts: Vec<(&Series<'_>, &Labelled<'_>)> = (sweep.series.iter())
-        .filter_map(|line| Some((line, *line.rows.first()?)))
-        .collect();
-    let names: Vec<String> = (firsts.iter())
-        .map(|(line, first)| name(sweep, line, first))
-        .collect();
-    let looks = looks(
-        (firsts.iter().zip(&names))
-            .map(|((_, first), name)| (first.system.as_str(), variant_of(name))),
-    );
-    let all: Vec<Line> = (firsts.iter().zip(&names).zip(looks))
-        .map(|(((line, first), name), look)| Line {
-            name: name.clone(),
+/// Draws a value of rows against the field.
+fn chart(
+    sweep: &Sweep<'_>,
+    what: &str,
+    y: Axis<'_>,
+    value: impl Fn(&Labelled<'_>) -> Option<f64>,
+) -> Option<Chart> {
+    let field = sweep.field;
+    let title = format!("{what} against {}", field.name);
+    let point = |row: &&Labelled<'_>| Some([(field.of)(row), value(row)?]);
+    let line = |line: &Series<'_>| {
+        let first = line.rows.first()?;
+        Some(Line {
+            name: name(sweep, line, first),
             system: first.system.clone(),
-            look,
-            points: points(line),
+            look: Look::nth(0),
+            points: line.rows.iter().filter_map(point).collect(),
             end: End::Complete,
         })
-        .collect();
+    };
+    let mut all: Vec<Line> = sweep.series.iter().filter_map(line).collect();
+    let looks = looks((all.iter()).map(|line| (line.system.as_str(), variant_of(&line.name))));
+    for (line, look) in all.iter_mut().zip(looks) {
+        line.look = look;
+    }
     if all.iter().all(|line| line.points.len() < 2) {
         return None;
     }
     let crossings = crossings(sweep, &all);
-    let spread = |axis: usize| {
-        let values = all
-            .iter()
-            .flat_map(|line| &line.points)
-            .map(|point| point[axis]);
-        let (low, high) = values.fold((f64::INFINITY, 0.0), |(low, high), value| {
-            (f64::min(low, value), f64::max(high, value))
-        });
+    let is_far = |axis: usize| {
+        let points = all.iter().flat_map(|line| &line.points);
+        let values = points.map(|point| point[axis]);
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(0.0, f64::max);
         low > 0.0 && high / low > FAR
     };
-    let (x_log, y_log) = (spread(0), spread(1));
     let caption = caption(&crossings);
     let drawn = Lines {
-        id: &format!("{}-chart", sweep.id),
-        label: &sweep.title,
+        id: &format!("sweep-{}", what.to_lowercase()),
+        label: &title,
         x: Axis {
-            name: sweep.field.name,
-            format: sweep.field.format,
-            whole: false,
-            log: x_log,
-            most: None,
+            log: is_far(0),
+            ..Axis::linear(field.name, field.format)
         },
         y: Axis {
-            name: &sweep.y,
-            format: sweep.format,
-            whole: false,
-            log: y_log,
-            most: None,
+            log: is_far(1),
+            ..y
         },
         lines: all,
         target: None,
         crossings,
     };
-    let svg = every_size(|size| lines(&drawn, size))?;
+    let chart = drawn.chart(&title, caption)?;
     // The finding is the title; seconds of this machine find none.
-    let title = match drawn.crossings.as_slice() {
+    match drawn.crossings.as_slice() {
         [one] if sweep.is_simulated => {
             let crossing = one.title.replace(" at about ", " cross at about ");
-            format!("{}: {crossing}", sweep.title)
+            let title = format!("{title}: {crossing}");
+            Some(Chart { title, ..chart })
         }
-        _ => sweep.title.clone(),
-    };
-    let chart = Chart::of_all(sweep.id, &title, caption, drawn.data(), svg);
-    Some(Chart {
-        name: sweep.title.clone(),
-        ..chart
-    })
+        _ => Some(chart),
+    }
 }
 
 /// Returns the line's name: the system's, and what distinguishes lines of it.
 fn name(sweep: &Sweep<'_>, line: &Series<'_>, first: &Labelled<'_>) -> String {
     let mut name = first.system.clone();
-    let others = FIELDS.iter().filter(|other| other.name != sweep.field.name);
-    for other in others {
+    for other in sweep.field.others() {
         let text = (other.text)(first);
         let mut lines = sweep.series.iter().filter_map(|line| line.rows.first());
         if lines.any(|other_first| (other.text)(other_first) != text) {
@@ -292,11 +254,8 @@ fn name(sweep: &Sweep<'_>, line: &Series<'_>, first: &Labelled<'_>) -> String {
     }
     // Entries of one system that differ in their settings are named by their rows.
     let same = |other: &&Series<'_>| {
-        other.rest == line.rest
-            && other
-                .rows
-                .first()
-                .is_some_and(|row| row.system == first.system)
+        let mut rows = other.rows.iter().take(1);
+        other.rest == line.rest && rows.any(|row| row.system == first.system)
     };
     if sweep.series.iter().filter(same).count() > 1 {
         first.name.to_owned()
@@ -308,14 +267,9 @@ fn name(sweep: &Sweep<'_>, line: &Series<'_>, first: &Labelled<'_>) -> String {
 fn caption(crossings: &[Crossing]) -> String {
     let mut caption = "One line per system; every point is a row of the table.".to_owned();
     if !crossings.is_empty() {
-        let places: Vec<&str> = crossings
-            .iter()
-            .map(|crossing| crossing.title.as_str())
-            .collect();
-        caption.push_str(&format!(
-            " Rings mark where two systems change their order, between two rows: {}.",
-            places.join("; ")
-        ));
+        let places: Vec<&str> = crossings.iter().map(|one| one.title.as_str()).collect();
+        let rings = "Rings mark where two systems change their order, between two rows";
+        caption.push_str(&format!(" {rings}: {}.", places.join("; ")));
     }
     caption
 }
@@ -344,22 +298,18 @@ fn crossings(sweep: &Sweep<'_>, lines: &[Line]) -> Vec<Crossing> {
 /// Returns where two lines cross, straight on logarithmic axes between points that
 /// both have.
 fn crossing(a: &[[f64; 2]], b: &[[f64; 2]]) -> Vec<[f64; 2]> {
-    let common: Vec<[f64; 3]> = a
-        .iter()
-        .filter_map(|[x, y]| {
-            let other = b.iter().find(|[other, _]| other == x)?;
-            (*x > 0.0 && *y > 0.0 && other[1] > 0.0).then_some([*x, *y, other[1]])
-        })
-        .collect();
-    let pairs = common.windows(2);
-    pairs
-        .filter_map(|pair| {
-            let [[x0, a0, b0], [x1, a1, b1]] = [pair[0], pair[1]];
-            let (from, to) = ((a0 / b0).ln(), (a1 / b1).ln());
-            let share = from / (from - to);
-            (from * to < 0.0).then(|| [x0 * (x1 / x0).powf(share), a0 * (a1 / a0).powf(share)])
-        })
-        .collect()
+    let common = a.iter().filter_map(|[x, y]| {
+        let other = b.iter().find(|[other, _]| other == x)?;
+        (*x > 0.0 && *y > 0.0 && other[1] > 0.0).then_some([*x, *y, other[1]])
+    });
+    let common: Vec<[f64; 3]> = common.collect();
+    let crossings = common.windows(2).filter_map(|pair| {
+        let [[x0, a0, b0], [x1, a1, b1]] = [pair[0], pair[1]];
+        let (from, to) = ((a0 / b0).ln(), (a1 / b1).ln());
+        let share = from / (from - to);
+        (from * to < 0.0).then(|| [x0 * (x1 / x0).powf(share), a0 * (a1 / a0).powf(share)])
+    });
+    crossings.collect()
 }
 
 #[cfg(test)]

@@ -51,10 +51,8 @@ fn chart(labelled: &Labelled<'_>, sample: &Sample<'_>) -> Option<Chart> {
     let shown = shown(workers, &window);
     let system = find(&labelled.row.planned.row.job.system);
     let coordinators = system.map_or_else(Vec::new, |system| system.deployment().coordinators());
-    let lanes: Vec<Lane> = shown
-        .iter()
-        .flat_map(|worker| lanes(worker, &window, &coordinators))
-        .collect();
+    let lanes = (shown.iter()).flat_map(|worker| lanes(worker, &window, &coordinators));
+    let lanes: Vec<Lane> = lanes.collect();
     let caption = caption(labelled, sample, &window, [shown, workers]);
     let id = format!("timeline-{}", sample.row);
     let drawn = Timeline {
@@ -95,13 +93,10 @@ impl Window {
     fn of(workers: &[Worker<'_>], steps: &[StepRecord]) -> Option<Self> {
         let epoch = steps.iter().map(|step| step.epoch).min()?;
         let of_epoch = || steps.iter().filter(|step| step.epoch == epoch);
-        let calls = workers
-            .iter()
-            .flat_map(|worker| worker.lanes.iter().flatten());
+        let calls = workers.iter().flat_map(Worker::calls);
         let start = calls.map(Call::began_s).min_by(f64::total_cmp)?;
-        let first = of_epoch()
-            .map(|step| step.started_s)
-            .min_by(f64::total_cmp)?;
+        let starts = of_epoch().map(|step| step.started_s);
+        let first = starts.min_by(f64::total_cmp)?;
         let to = of_epoch().map(StepRecord::ended_s).max_by(f64::total_cmp)?;
         let length = to - first;
         let from = if first - start > length {
@@ -109,12 +104,18 @@ impl Window {
         } else {
             start
         };
-        (to > from).then_some(Self {
+        let window = Self {
             epoch,
             start,
             from,
             to,
-        })
+        };
+        (to > from).then_some(window)
+    }
+
+    /// Returns whether one of the calls begins before its end.
+    fn reaches(&self, calls: &[Call<'_>]) -> bool {
+        calls.iter().any(|call| call.began_s() < self.to)
     }
 
     fn seconds(&self, at_s: f64) -> f64 {
@@ -127,8 +128,11 @@ impl Window {
 fn shown<'a, 'w>(workers: &'w [Worker<'a>], window: &Window) -> &'w [Worker<'a>] {
     let mut lanes = 0;
     let fits = workers.iter().take_while(|worker| {
-        let is_used = |lane: &&Vec<Call<'_>>| lane.iter().any(|call| call.began_s() < window.to);
-        lanes += worker.lanes.iter().filter(is_used).count();
+        lanes += worker
+            .lanes
+            .iter()
+            .filter(|lane| window.reaches(lane))
+            .count();
         lanes <= MOST_LANES
     });
     let count = fits.count().max(1).min(workers.len());
@@ -141,21 +145,14 @@ fn lanes(worker: &Worker<'_>, window: &Window, coordinators: &[&str]) -> Vec<Lan
     let mut name = worker.name();
     let inside = |calls: &Vec<Call<'_>>| -> Lane {
         let calls = calls.iter().filter(|call| call.began_s() < window.to);
-        let function = |call: &Call<'_>| call.invocation.function.clone();
-        let coordinator = calls
-            .clone()
-            .next()
-            .map(function)
-            .filter(|function| coordinators.contains(&function.as_str()));
+        let function = calls.clone().next().map(|call| &call.invocation.function);
+        let coordinator = function.filter(|function| coordinators.contains(&function.as_str()));
         Lane {
-            name: coordinator.unwrap_or_else(|| std::mem::take(&mut name)),
+            name: coordinator.map_or_else(|| std::mem::take(&mut name), String::clone),
             spans: calls.map(|call| span(call, window)).collect(),
         }
     };
-    let used = worker.lanes.iter().filter(|calls| {
-        let mut calls = calls.iter();
-        calls.any(|call| call.began_s() < window.to)
-    });
+    let used = worker.lanes.iter().filter(|lane| window.reaches(lane));
     used.take(MOST_LANES).map(inside).collect()
 }
 
@@ -196,21 +193,17 @@ fn is_cold(call: &Call<'_>) -> bool {
 
 fn title(call: &Call<'_>) -> String {
     let invocation = call.invocation;
-    let batch = invocation
-        .batch
-        .map_or(String::new(), |batch| format!(", batch {batch}"));
+    let batch = invocation.batch;
+    let batch = batch.map_or(String::new(), |batch| format!(", batch {batch}"));
     let start = match (invocation.cold, invocation.init_ms) {
         (true, Some(init_ms)) => format!("cold, init {}", format::seconds(init_ms / 1e3)),
         (true, None) => "started anew".into(),
         (false, _) => "warm".into(),
     };
-    format!(
-        "{}, {}{batch}: {}, {start}, billed {}",
-        invocation.function,
-        call.worker(),
-        format::seconds(invocation.duration_ms / 1e3),
-        format::seconds(invocation.billed_ms as f64 / 1e3)
-    )
+    let (function, worker) = (&invocation.function, call.worker());
+    let [ran, billed] = [invocation.duration_ms, invocation.billed_ms as f64];
+    let [ran, billed] = [ran, billed].map(|ms| format::seconds(ms / 1e3));
+    format!("{function}, {worker}{batch}: {ran}, {start}, billed {billed}")
 }
 
 fn caption(
@@ -224,14 +217,9 @@ fn caption(
     } else {
         "instances"
     };
-    let calls = || {
-        let calls = shown
-            .iter()
-            .flat_map(|worker| worker.lanes.iter().flatten());
-        calls.filter(|call| call.began_s() < window.to)
-    };
     let alike = |is: &dyn Fn(&Call<'_>) -> bool| -> u64 {
-        let calls = calls().filter(|call| is(call));
+        let calls = shown.iter().flat_map(Worker::calls);
+        let calls = calls.filter(|call| call.began_s() < window.to && is(call));
         calls.map(|call| call.invocation.alike).sum()
     };
     let count = |workers: &[Worker<'_>]| -> u64 { workers.iter().map(|one| one.alike).sum() };

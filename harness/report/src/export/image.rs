@@ -10,6 +10,10 @@ use crate::STYLE;
 /// Where the rules for charts begin and end in the style.
 const CHARTS: [&str; 2] = ["/* Charts,", "/* End of charts. */"];
 
+/// Attributes of an image that stands alone.
+const ROOT: &str = "xmlns='http://www.w3.org/2000/svg' \
+                    font-family='Helvetica, Arial, \"DejaVu Sans\", sans-serif'";
+
 /// Properties that are attributes of SVG.
 const ATTRIBUTES: [&str; 12] = [
     "fill",
@@ -48,20 +52,14 @@ impl Rule {
     /// Returns the specificity of its selector.
     fn weight(&self) -> (usize, usize) {
         let elements = usize::from(self.is_in_svg) + usize::from(!self.element.is_empty());
-        (
-            self.classes.len() + usize::from(self.is_of_simulated),
-            elements,
-        )
+        let classes = self.classes.len() + usize::from(self.is_of_simulated);
+        (classes, elements)
     }
 }
 
 /// Returns a chart of a page as a file of its own.
 pub(super) fn alone(svg: &str, is_simulated: bool, citation: &str) -> String {
-    let head = svg.replacen(
-        "<svg ",
-        "<svg xmlns='http://www.w3.org/2000/svg' font-family='Helvetica, Arial, \"DejaVu Sans\", sans-serif' ",
-        1,
-    );
+    let head = svg.replacen("<svg ", &format!("<svg {ROOT} "), 1);
     let Some((open, body)) = head.split_once(">\n") else {
         return head;
     };
@@ -74,13 +72,9 @@ pub(super) fn alone(svg: &str, is_simulated: bool, citation: &str) -> String {
     );
     let rules = rules();
     // What is between two `<` is a tag and the text behind it: both are escaped.
-    for (index, part) in body.split('<').enumerate() {
-        if index > 0 {
-            text.push_str(&styled(part, &rules, is_simulated));
-        } else {
-            text.push_str(part);
-        }
-    }
+    let mut parts = body.split('<');
+    text.push_str(parts.next().unwrap_or_default());
+    text.extend(parts.map(|part| styled(part, &rules, is_simulated)));
     text.push('\n');
     text
 }
@@ -91,15 +85,11 @@ fn styled(part: &str, rules: &[Rule], is_simulated: bool) -> String {
     let (plain, classes) = without_class(part);
     let classes: Vec<&str> = classes.split_whitespace().collect();
     let element = part.split([' ', '>', '/']).next().unwrap_or_default();
-    let fitting = rules
-        .iter()
-        .filter(|rule| rule.is_of(element, &classes, is_simulated));
-    let mut fitting: Vec<&Rule> = fitting.collect();
+    let is_of = |rule: &&Rule| rule.is_of(element, &classes, is_simulated);
+    let mut fitting: Vec<&Rule> = rules.iter().filter(is_of).collect();
     fitting.sort_by_key(|rule| rule.weight());
-    let properties = fitting
-        .iter()
-        .flat_map(|rule| rule.properties.iter().copied());
-    let properties: BTreeMap<&str, &str> = properties.collect();
+    let properties = fitting.iter().flat_map(|rule| &rule.properties);
+    let properties: BTreeMap<&str, &str> = properties.copied().collect();
     let colour = properties.get("--s").copied().unwrap_or_default();
     let with = |is_written: fn(&str) -> bool, fill: Option<&str>| {
         let mut tag = format!("<{element}");
@@ -119,10 +109,8 @@ fn styled(part: &str, rules: &[Rule], is_simulated: bool) -> String {
         None => with(|_| true, None),
         Some(rim) => {
             let below = with(|_| true, Some(rim));
-            format!(
-                "{below}</text>\n{}",
-                with(|name| !name.starts_with("stroke"), None)
-            )
+            let above = with(|name| !name.starts_with("stroke"), None);
+            format!("{below}</text>\n{above}")
         }
     }
 }
@@ -139,12 +127,8 @@ fn without_class(tag: &str) -> (String, &str) {
 /// Returns the width and the height of the view box.
 fn size(open: &str) -> [&str; 2] {
     let inside = open.split_once("viewBox='").map_or("", |(_, rest)| rest);
-    let mut parts = inside
-        .split('\'')
-        .next()
-        .unwrap_or_default()
-        .split(' ')
-        .skip(2);
+    let inside = inside.split('\'').next().unwrap_or_default();
+    let mut parts = inside.split(' ').skip(2);
     [parts.next().unwrap_or("860"), parts.next().unwrap_or("400")]
 }
 
@@ -155,7 +139,9 @@ fn rules() -> Vec<Rule> {
     let (_, charts) = charts.split_once("*/").unwrap_or(("", charts));
     let mut rules = Vec::new();
     for rule in charts.split('}') {
-        let Some((selectors, body)) = without_comment(rule.trim()).split_once('{') else {
+        // A comment may stand before it.
+        let rule = rule.rsplit("*/").next().unwrap_or_default();
+        let Some((selectors, body)) = rule.split_once('{') else {
             continue;
         };
         let properties = body.split(';').filter_map(|one| one.split_once(':'));
@@ -185,24 +171,15 @@ fn rules() -> Vec<Rule> {
     rules
 }
 
-fn without_comment(rule: &str) -> &str {
-    match rule.rsplit_once("*/") {
-        Some((_, rule)) => rule.trim(),
-        None => rule,
-    }
-}
-
 /// Replaces every variable by its value in the light scheme, which comes first.
 fn resolved(body: &str) -> String {
     let mut text = body.to_owned();
     while let Some((before, rest)) = text.split_once("var(--") {
         let (name, after) = rest.split_once(')').unwrap_or((rest, ""));
         let declared = format!("--{name}:");
-        let value = STYLE
-            .split_once(&declared)
-            .and_then(|(_, rest)| rest.split(';').next())
-            .unwrap_or("#000000")
-            .trim();
+        let declared = STYLE.split_once(&declared);
+        let value = declared.and_then(|(_, rest)| rest.split(';').next());
+        let value = value.unwrap_or("#000000").trim();
         text = format!("{before}{value}{after}");
     }
     text

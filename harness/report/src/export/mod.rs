@@ -29,9 +29,8 @@ pub(super) fn write(
     // Figures, with their data.
     for chart in &view.charts {
         files.push((format!("{}.svg", chart.id), image(chart, view, &citation)));
-        if let Some(csv) = &chart.csv {
-            files.push((format!("{}.csv", chart.id), csv.clone()));
-        }
+        let csv = chart.csv.iter().cloned();
+        files.extend(csv.map(|csv| (format!("{}.csv", chart.id), csv)));
     }
     for chart in &view.timelines {
         let name = format!("timeline-{}.svg", format::slug(&chart.title));
@@ -65,10 +64,8 @@ pub(super) fn write(
 
 /// Returns a document of LaTeX with every table, to see them or to take one from.
 fn document(view: &View, citation: &str) -> String {
-    let inputs = tables(view).into_iter();
-    let inputs: String = inputs
-        .map(|table| format!("\\input{{table-{}}}\n\\clearpage\n", table.id))
-        .collect();
+    let input = |table: Table| format!("\\input{{table-{}}}\n\\clearpage\n", table.id);
+    let inputs: String = tables(view).into_iter().map(input).collect();
     format!(
         "% {citation}\n\\documentclass{{article}}\n\\usepackage[T1]{{fontenc}}\n\
          \\usepackage{{array,booktabs,graphicx,longtable}}\n\\begin{{document}}\n{inputs}\
@@ -85,11 +82,13 @@ fn image(chart: &Chart, view: &View, citation: &str) -> String {
 fn citation(manifest: &Manifest, title: &str) -> String {
     let commit = manifest.git.as_ref().and_then(|git| git.commit.as_deref());
     let commit = commit.map_or(String::new(), |commit| format!(", commit {commit}"));
+    let (version, run, day) = (
+        &manifest.epochcost.version,
+        &manifest.run_id,
+        &manifest.created,
+    );
     let origin = origin(manifest);
-    format!(
-        "epochcost {}{commit}: experiment {title}, run {}, {origin}, {}.",
-        manifest.epochcost.version, manifest.run_id, manifest.created
-    )
+    format!("epochcost {version}{commit}: experiment {title}, run {run}, {origin}, {day}.")
 }
 
 /// Returns where a run's figures come from.
@@ -131,29 +130,18 @@ fn tables(view: &View) -> Vec<Table> {
 }
 
 fn of_verdicts(id: &'static str, caption: &str, lines: &[VerdictLine]) -> Table {
-    let columns = [
-        "verdict:",
-        "claim:",
-        "row:",
-        "source:",
-        "published",
-        "observed",
-        "ratio",
-    ];
-    let mut table = Table::new(caption, &columns).with_id(id);
+    let heading = "verdict: | claim: | row: | source: | published | observed | ratio";
+    let mut table = Table::of(id, caption, heading);
     table.columns.push(Column {
         class: Class::Data,
         ..Column::of("unit")
     });
     for line in lines {
-        let figures = [&line.published, &line.observed, &line.ratio];
-        let figures = figures
-            .into_iter()
-            .zip(&line.exact)
-            .map(|(text, exact)| Cell {
-                exact: exact.clone(),
-                ..Cell::text(text)
-            });
+        let figures = [&line.published, &line.observed, &line.ratio].into_iter();
+        let figures = figures.zip(&line.exact).map(|(text, exact)| Cell {
+            exact: exact.clone(),
+            ..Cell::text(text)
+        });
         let texts = [&line.word, &line.claim, &line.row, &line.source].map(Cell::text);
         let cells = texts.into_iter().chain(figures);
         table.row(cells.chain([Cell::text(&line.unit)]).collect());

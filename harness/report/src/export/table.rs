@@ -3,8 +3,7 @@
 use epochcost_judge::analysis::names::{MARKS, legend};
 use epochcost_spec::ui::visible;
 
-use crate::chart::Data;
-use crate::table::{Cell, Class, Column, Line, Table};
+use crate::table::{Class, Column, Line, Table};
 
 /// Rows of a table that floats; more go over several pages.
 const MOST_FLOATING: usize = 30;
@@ -39,16 +38,6 @@ fn with_unit(column: &Column) -> String {
 }
 
 impl Table {
-    /// Returns the figures behind a chart.
-    pub(crate) fn of_data(data: &Data) -> Self {
-        let cells = |row: &Vec<String>| Line {
-            cells: row.iter().map(Cell::text).collect(),
-            ..Line::default()
-        };
-        let columns: Vec<&str> = data.heading.iter().map(String::as_str).collect();
-        Self::new("", &columns).with_lines(data.rows.iter().map(cells))
-    }
-
     /// Returns the lines that are no figures to compare with.
     fn own_lines(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| !line.follows)
@@ -106,13 +95,11 @@ impl Table {
     }
 
     fn latex_lines(&self, indent: &str) -> String {
-        let cells = |line: &Line| {
-            let cells = self
-                .shown()
-                .map(|(place, _)| line.cells[place].text.as_str());
+        let row = |line: &Line| {
+            let cells = self.shown().map(|(place, _)| &*line.cells[place].text);
             latex_row(indent, cells)
         };
-        self.own_lines().map(cells).collect()
+        self.own_lines().map(row).collect()
     }
 
     /// Returns it for a paper, with its caption: a floating table that is no wider than the
@@ -174,14 +161,12 @@ impl Table {
         let widths = self.widths();
         let is_long = |(width, is_figure): &(usize, bool)| !is_figure && *width > longest;
         let shares = widths.iter().zip(self.shares());
-        let fixed: f64 = (shares.filter(|(width, _)| !is_long(width)))
-            .map(|(_, share)| share)
-            .sum();
+        let fixed = shares.filter(|(width, _)| !is_long(width));
+        let fixed: f64 = fixed.map(|(_, share)| share).sum();
         // Twice as long a text does not get twice the width.
         let weight = |width: usize| (width as f64).sqrt();
-        let long: Vec<f64> = (widths.iter().filter(|width| is_long(width)))
-            .map(|(width, _)| weight(*width))
-            .collect();
+        let long = widths.iter().filter(|width| is_long(width));
+        let long: Vec<f64> = long.map(|(width, _)| weight(*width)).collect();
         let rest = (available - fixed - long.len() as f64 * SEPARATION).max(0.3);
         let of = |width: &(usize, bool)| match (is_long(width), width.1) {
             (true, _) => {
@@ -237,8 +222,8 @@ pub(crate) fn latex_text(text: &str) -> String {
             '-' if escaped.ends_with('-') => escaped.push_str("{}-"),
             ' '..='~' if !r"\~^<>|".contains(c) => escaped.push(c),
             '\n' | '\r' => escaped.push(' '),
-            _ => match LATEX.iter().find(|(known, _)| *known == c) {
-                Some((_, command)) => escaped.push_str(command),
+            _ => match latex_command(c) {
+                Some(command) => escaped.push_str(command),
                 // Letters of western Europe are in T1.
                 None if ('\u{c0}'..='\u{ff}').contains(&c) => escaped.push(c),
                 None => escaped.push_str(&format!("[U+{:04X}]", u32::from(c))),
@@ -248,44 +233,15 @@ pub(crate) fn latex_text(text: &str) -> String {
     escaped
 }
 
-/// Characters that are commands of LaTeX.
-const LATEX: [(char, &str); 35] = [
-    ('\\', "\\textbackslash{}"),
-    ('~', "\\textasciitilde{}"),
-    ('^', "\\textasciicircum{}"),
-    ('<', "\\textless{}"),
-    ('>', "\\textgreater{}"),
-    ('|', "\\textbar{}"),
-    ('±', "$\\pm$"),
-    ('×', "$\\times$"),
-    ('·', "$\\cdot$"),
-    ('−', "$-$"),
-    ('≈', "$\\approx$"),
-    ('≥', "$\\geq$"),
-    ('≤', "$\\leq$"),
-    ('≠', "$\\neq$"),
-    ('→', "$\\rightarrow$"),
-    ('√', "$\\surd$"),
-    ('²', "$^2$"),
-    ('³', "$^3$"),
-    ('½', "$\\frac12$"),
-    ('∅', "$\\emptyset$"),
-    ('∞', "$\\infty$"),
-    ('α', "$\\alpha$"),
-    ('β', "$\\beta$"),
-    ('λ', "$\\lambda$"),
-    ('μ', "$\\mu$"),
-    ('µ', "$\\mu$"),
-    ('τ', "$\\tau$"),
-    ('○', "$\\circ$"),
-    ('§', "\\S{}"),
-    ('†', "\\dag{}"),
-    ('‡', "\\ddag{}"),
-    ('–', "--"),
-    ('—', "---"),
-    ('…', "\\dots{}"),
-    ('’', "'"),
-];
+/// Characters that are commands of LaTeX, a line each with a tab between them.
+const LATEX: &str = include_str!("latex.tsv");
+
+/// Returns the command for a character, if it is one.
+fn latex_command(c: char) -> Option<&'static str> {
+    LATEX
+        .lines()
+        .find_map(|line| line.strip_prefix(c)?.strip_prefix('\t'))
+}
 
 #[cfg(test)]
 mod tests {
@@ -293,6 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::table::Cell;
     use crate::testing::holds;
 
     fn table() -> Table {

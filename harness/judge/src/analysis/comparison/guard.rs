@@ -1,12 +1,15 @@
 //! Conditions under which two runs' figures are of the same thing.
 
 use epochcost_platform::{Site, site_of};
-use epochcost_record::{Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord};
+use epochcost_record::{
+    ConstantRecord, Machine, Manifest, PlannedRow, RunDirectory, SimulationRecord,
+};
+use epochcost_spec::cost::PriceBook;
 use epochcost_spec::rows::sandbox::Network;
 use serde_json::Value;
 
 use super::{Guard, Repeats};
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, RowAnalysis};
 
 /// Share by which the memory of one machine, as its kernel reports it, may
 /// differ.
@@ -48,16 +51,15 @@ pub(super) fn guard(
 fn timed(runs: [&RunDirectory; 2]) -> Option<String> {
     let [before, after] = runs.map(RunDirectory::manifest);
     if before.platform != after.platform {
+        let [one, other] = [before, after].map(|manifest| described(&manifest.platform));
         return Some(format!(
-            "the first run is {}, the second {}: such times are never compared",
-            described(&before.platform),
-            described(&after.platform)
+            "the first run is {one}, the second {other}: such times are never compared"
         ));
     }
-    if before.epochcost.profile != after.epochcost.profile {
+    let [one, other] = [before, after].map(|manifest| &manifest.epochcost.profile);
+    if one != other {
         return Some(format!(
-            "the first run's build is {}, the second's {}",
-            before.epochcost.profile, after.epochcost.profile
+            "the first run's build is {one}, the second's {other}"
         ));
     }
     match (&before.simulation, &after.simulation) {
@@ -82,24 +84,19 @@ fn is_this_machine(platform: &str) -> bool {
 
 /// Returns why two simulations do not stand on the same machine.
 fn simulated(before: &SimulationRecord, after: &SimulationRecord) -> Option<String> {
-    if before.profile != after.profile {
+    let (one, other) = (&before.profile, &after.profile);
+    if one != other {
         return Some(format!(
-            "the first run stands on the profile {}, the second on {}",
-            before.profile, after.profile
+            "the first run stands on the profile {one}, the second on {other}"
         ));
     }
-    let changed: Vec<&str> = before
-        .constants
-        .iter()
-        .filter(|constant| {
-            let same = after
-                .constants
-                .iter()
-                .find(|other| other.path == constant.path);
-            same.is_none_or(|other| other.value != constant.value)
-        })
-        .map(|constant| constant.path.as_str())
-        .collect();
+    let is_kept = |constant: &ConstantRecord| {
+        let mut others = after.constants.iter();
+        let same = others.find(|other| other.path == constant.path);
+        same.is_some_and(|other| other.value == constant.value)
+    };
+    let changed = (before.constants.iter()).filter(|constant| !is_kept(constant));
+    let changed: Vec<&str> = changed.map(|constant| &*constant.path).collect();
     if !changed.is_empty() {
         return Some(format!("constants differ: {}", changed.join(", ")));
     }
@@ -118,29 +115,21 @@ fn machines([before, after]: [&Machine; 2]) -> Option<String> {
     if before.cpu != after.cpu || before.cores != after.cores || quotas_differ || gpus_differ {
         let described_as = |machine: &Machine| {
             let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
-            let gpus = if gpus_differ {
-                format!(" and GPUs [{}]", machine.gpus.join(", "))
-            } else {
-                String::new()
-            };
-            let quota = match machine.cpu_quota {
-                Some(cpus) => format!(" in a container of {cpus} CPUs"),
-                None => String::new(),
-            };
+            let gpus = Some(&machine.gpus).filter(|_| gpus_differ);
+            let gpus = gpus.map(|gpus| format!(" and GPUs [{}]", gpus.join(", ")));
+            let quota = machine.cpu_quota;
+            let quota = quota.map(|cpus| format!(" in a container of {cpus} CPUs"));
+            let [quota, gpus] = [quota, gpus].map(Option::unwrap_or_default);
             format!("{cpu} with {} CPUs{quota}{gpus}", machine.cores)
         };
-        return Some(format!(
-            "other machines: {} and {}",
-            described_as(before),
-            described_as(after)
-        ));
+        let [one, other] = [before, after].map(described_as);
+        return Some(format!("other machines: {one} and {other}"));
     }
     if let (Some(memory), Some(other)) = (before.memory_bytes, after.memory_bytes)
         && (memory as f64 / other as f64 - 1.0).abs() > SAME_MEMORY
     {
-        return Some(format!(
-            "other machines: {memory} and {other} bytes of memory"
-        ));
+        let both = format!("{memory} and {other} bytes of memory");
+        return Some(format!("other machines: {both}"));
     }
     // A limit that one of the two programs did not know yet proves nothing.
     let differs = before.limits.iter().any(|limit| {
@@ -163,11 +152,7 @@ fn shaped(before: &Analysis, after: &Analysis) -> Vec<(String, String)> {
     };
     let pairs = before.rows.iter().filter_map(|row| {
         let (id, one) = (&row.planned.row.id, &row.planned.row.sandbox.network);
-        let other = after
-            .rows
-            .iter()
-            .find(|other| other.planned.row.id == *id)?;
-        let other = &other.planned.row.sandbox.network;
+        let other = &row_of(after, id)?.planned.row.sandbox.network;
         (one != other).then(|| {
             let [one, other] = [one, other].map(|network| described_as(network.as_ref()));
             let why = format!("the first run's network is {one}, the second's {other}");
@@ -193,20 +178,19 @@ fn notes(runs: [&RunDirectory; 2]) -> Vec<String> {
     if before.epochcost.sha256 != after.epochcost.sha256 {
         notes.push("the harness is another binary".to_owned());
     }
-    if before.services != after.services {
+    let (one, other) = (&before.services, &after.services);
+    if one != other {
         notes.push(format!(
-            "the first ran on {} services, the second on {} ones",
-            before.services, after.services
+            "the first ran on {one} services, the second on {other} ones"
         ));
     } else if runs[0].machine().servers != runs[1].machine().servers {
         notes.push("the servers are of other versions or settings".to_owned());
     }
     let [first, second] = runs.map(RunDirectory::prices);
     if first.text() != second.text() {
+        let [first, second] = [first, second].map(PriceBook::date);
         notes.push(format!(
-            "costs are at the prices of each run's day, {} and {}",
-            first.date(),
-            second.date()
+            "costs are at the prices of each run's day, {first} and {second}"
         ));
     }
     if is_this_machine(&before.platform) && is_this_machine(&after.platform) {
@@ -235,19 +219,21 @@ fn busy(runs: [&RunDirectory; 2]) -> Vec<String> {
 
 /// Returns, for each row that both runs have, the settings that differ.
 fn settings(before: &Analysis, after: &Analysis) -> Vec<(String, Vec<String>)> {
-    let mut settings = Vec::new();
-    for row in &before.rows {
+    let of_row = |row: &RowAnalysis| {
         let id = &row.planned.row.id;
-        let other = after.rows.iter().find(|other| other.planned.row.id == *id);
-        let Some(other) = other else { continue };
+        let other = row_of(after, id)?;
         let mut found = Vec::new();
-        let values = [comparable(&row.planned), comparable(&other.planned)];
-        differences("", &values[0], &values[1], &mut found);
-        if !found.is_empty() {
-            settings.push((id.clone(), found));
-        }
-    }
-    settings
+        let [one, other] = [row, other].map(|row| comparable(&row.planned));
+        differences("", &one, &other, &mut found);
+        (!found.is_empty()).then(|| (id.clone(), found))
+    };
+    before.rows.iter().filter_map(of_row).collect()
+}
+
+/// Returns a row by its id.
+fn row_of<'a>(analysis: &'a Analysis, id: &str) -> Option<&'a RowAnalysis> {
+    let mut rows = analysis.rows.iter();
+    rows.find(|row| row.planned.row.id == id)
 }
 
 /// Returns a row without what differs in every run.
@@ -264,18 +250,14 @@ fn comparable(planned: &PlannedRow) -> Value {
 fn differences(path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(one), Value::Object(other)) => {
-            let keys = one
-                .keys()
-                .chain(other.keys().filter(|key| !one.contains_key(*key)));
-            for key in keys {
+            let new = other.keys().filter(|key| !one.contains_key(*key));
+            for key in one.keys().chain(new) {
                 let path = match path {
                     "" => key.clone(),
                     path => format!("{path}.{key}"),
                 };
-                let of = |map: &serde_json::Map<String, Value>| {
-                    map.get(key).cloned().unwrap_or(Value::Null)
-                };
-                differences(&path, &of(one), &of(other), found);
+                let [one, other] = [one, other].map(|map| map.get(key).unwrap_or(&Value::Null));
+                differences(&path, one, other, found);
             }
         }
         (before, after) if before != after => {

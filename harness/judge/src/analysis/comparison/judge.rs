@@ -10,105 +10,86 @@ const MOST_ADVISED: f64 = 1000.0;
 
 /// The conclusion from two sets of figures.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Judgement {
-    /// Decided without an interval.
-    Known {
-        change: Change,
-        interval: Option<[f64; 2]>,
-        reason: String,
-    },
-    /// Decided by the interval of the ratio.
-    ByInterval,
+pub(super) struct Known {
+    change: Change,
+    interval: Option<[f64; 2]>,
+    reason: String,
 }
 
-impl Judgement {
-    /// Decides what can be decided without the ratio's interval. `not_alike`:
-    /// why times are not of the same thing, and why losses and accuracies are
-    /// not.
+impl Known {
+    /// Decides what can be decided without the ratio's interval; none where that decides.
+    /// `not_alike`: why times are not of the same thing, and why losses and accuracies are not.
     pub(super) fn of(
         metric: Metric,
         values: [&[Value]; 2],
         not_alike: [Option<&str>; 2],
         rules: Rules,
-    ) -> Self {
+    ) -> Option<Self> {
         let belongs_to_machine = metric.is_timed() || metric == Metric::PeakMemoryMb;
         let [timed, learned] = not_alike;
         if belongs_to_machine && let Some(why) = timed {
-            return Self::known(Change::NotComparable, why);
+            return Some(Self::new(Change::NotComparable, why));
         }
         if metric.is_learned()
             && let Some(why) = learned
         {
-            return Self::known(Change::NotComparable, why);
+            return Some(Self::new(Change::NotComparable, why));
         }
         if let Some(place) = values.iter().position(|values| values.is_empty()) {
             let run = ["first", "second"][place];
-            return Self::known(
-                Change::Undecided,
-                &format!("no trial of the {run} run has it"),
-            );
+            let reason = format!("no trial of the {run} run has it");
+            return Some(Self::new(Change::Undecided, reason));
         }
-        let exact = match (rules.repeats, belongs_to_machine) {
-            (_, false) => exactly(metric, values),
-            (Repeats::Measured, true) => None,
-            (Repeats::Exactly, true) => Some(simulated(metric, values, rules)),
+        match (rules.repeats, belongs_to_machine) {
+            (_, false) => exactly(metric, values).or_else(|| too_few(values)),
+            (Repeats::Measured, true) => too_few(values),
+            (Repeats::Exactly, true) => simulated(metric, values, rules),
             (Repeats::Sampled, true) => Some(sampled(values, rules)),
-        };
-        exact.unwrap_or_else(|| by_interval(values))
+        }
     }
 
-    fn known(change: Change, reason: &str) -> Self {
-        Self::Known {
+    fn new(change: Change, reason: impl Into<String>) -> Self {
+        Self {
             change,
             interval: None,
-            reason: reason.to_owned(),
+            reason: reason.into(),
         }
     }
+}
 
-    pub(super) fn needs_interval(&self) -> bool {
-        *self == Self::ByInterval
-    }
-
-    /// The comparison, with an interval of that confidence where one is needed.
-    pub(super) fn decided(
-        self,
-        metric: Metric,
-        values: [&[Value]; 2],
-        rules: Rules,
-        confidence: f64,
-    ) -> MetricComparison {
-        let [before, after] = values.map(mean);
-        let ratio = before.zip(after).map(|(before, after)| after / before);
-        // The change, by the interval where it is not known without.
-        let (change, interval, reason) = match self {
-            Self::Known {
-                change,
-                interval,
-                reason,
-            } => (change, interval, reason),
-            Self::ByInterval => {
-                let [first, second] = values.map(numbers);
-                match ratio::independent(&first, &second, resolution(metric), confidence) {
-                    Some(ratio) => by_ratio(ratio, values.map(<[_]>::len), rules),
-                    None => {
-                        let reason = "a mean of 0 has no ratio".to_owned();
-                        (Change::Undecided, None, reason)
-                    }
-                }
-            }
-        };
-        MetricComparison {
-            metric,
-            unit: metric.unit(),
-            before,
-            after,
-            trials: values.map(<[_]>::len),
-            ratio: ratio.filter(|ratio| ratio.is_finite()),
-            interval,
-            change,
-            word: change.word(metric),
-            reason,
-        }
+/// Returns the comparison: what is known without the ratio's interval, or else by one of that
+/// confidence.
+pub(super) fn decided(
+    known: Option<Known>,
+    metric: Metric,
+    values: [&[Value]; 2],
+    rules: Rules,
+    confidence: f64,
+) -> MetricComparison {
+    let [before, after] = values.map(mean);
+    let ratio = before.zip(after).map(|(before, after)| after / before);
+    let trials = values.map(<[_]>::len);
+    let Known {
+        change,
+        interval,
+        reason,
+    } = known.unwrap_or_else(|| {
+        let [first, second] = values.map(numbers);
+        let found = ratio::independent(&first, &second, resolution(metric), confidence);
+        let decided = found.map(|ratio| by_ratio(ratio, trials, rules));
+        decided.unwrap_or_else(|| Known::new(Change::Undecided, "a mean of 0 has no ratio"))
+    });
+    MetricComparison {
+        metric,
+        unit: metric.unit(),
+        before,
+        after,
+        trials,
+        ratio: ratio.filter(|ratio| ratio.is_finite()),
+        interval,
+        change,
+        word: change.word(metric),
+        reason,
     }
 }
 
@@ -122,50 +103,42 @@ fn resolution(metric: Metric) -> f64 {
 
 /// Compares figures that do not vary by chance: counts, and what is learned
 /// from one seed.
-fn exactly(metric: Metric, values: [&[Value]; 2]) -> Option<Judgement> {
+fn exactly(metric: Metric, values: [&[Value]; 2]) -> Option<Known> {
     let pairs = paired(values);
     if !pairs.is_empty() && pairs.iter().all(|(before, after)| before == after) {
         let reason = "equal in every trial of the same seed";
-        return Some(Judgement::known(Change::Same, reason));
+        return Some(Known::new(Change::Same, reason));
     }
-    let [Some(before), Some(after)] = values.map(constant) else {
-        return None;
-    };
-    if metric.is_learned() {
-        None
-    } else {
-        Some(Judgement::known(
-            direction(before, after),
-            "the same in every trial of a run: a difference is no chance",
-        ))
-    }
+    let [before, after] = values.map(constant);
+    let change = direction(before?, after?);
+    let reason = "the same in every trial of a run: a difference is no chance";
+    (!metric.is_learned()).then(|| Known::new(change, reason))
 }
 
 /// Compares simulations with the constants as stated, which have no noise.
-fn simulated(metric: Metric, values: [&[Value]; 2], rules: Rules) -> Judgement {
-    let (Some(before), Some(after)) = (mean(values[0]), mean(values[1])) else {
-        return Judgement::ByInterval;
-    };
-    if before == after {
-        return Judgement::known(Change::Same, "equal in both simulations");
-    }
-    let is_timed = metric.is_timed();
-    if is_timed && (after / before).ln().abs() <= rules.threshold.ln_1p() {
+fn simulated(metric: Metric, values: [&[Value]; 2], rules: Rules) -> Option<Known> {
+    let [before, after] = values.map(mean);
+    let (before, after) = (before?, after?);
+    let is_near = (after / before).ln().abs() <= rules.threshold.ln_1p();
+    let (change, reason) = if before == after {
+        (Change::Same, "equal in both simulations")
+    } else if metric.is_timed() && is_near {
         let reason = "a simulation has no noise: different, by less than the threshold";
-        return Judgement::known(Change::Same, reason);
-    }
-    Judgement::known(direction(before, after), "a simulation has no noise")
+        (Change::Same, reason)
+    } else {
+        (direction(before, after), "a simulation has no noise")
+    };
+    Some(Known::new(change, reason))
 }
 
 /// Compares draws of one seed, which share their constants: their ratios show
 /// how the change depends on these.
-fn sampled(values: [&[Value]; 2], rules: Rules) -> Judgement {
-    let pairs = paired(values);
-    let of_draws = ratio::of_draws(&pairs);
+fn sampled(values: [&[Value]; 2], rules: Rules) -> Known {
+    let of_draws = ratio::of_draws(&paired(values));
     let (Some(value), Some(interval)) = (of_draws.mean, of_draws.ci95) else {
         let reason = "fewer than two draws of the same seed: give both runs the same seed and \
                       more --trials";
-        return Judgement::known(Change::Undecided, reason);
+        return Known::new(Change::Undecided, reason);
     };
     let ratio = Ratio { value, interval };
     let change = classified(ratio, rules);
@@ -173,27 +146,23 @@ fn sampled(values: [&[Value]; 2], rules: Rules) -> Judgement {
         Change::Undecided => "it depends on constants, within the ranges that their sources give",
         _ => "the same whatever the constants are, within their ranges",
     };
-    Judgement::Known {
-        change,
+    Known {
         interval: Some(interval),
-        reason: reason.to_owned(),
+        ..Known::new(change, reason)
     }
 }
 
-/// Compares repeated measurements, if both runs have any.
-fn by_interval(values: [&[Value]; 2]) -> Judgement {
-    let one = values.iter().position(|values| values.len() < 2);
-    let Some(place) = one else {
-        return Judgement::ByInterval;
-    };
+/// Returns that measurements decide nothing, if one of the runs does not repeat them.
+fn too_few(values: [&[Value]; 2]) -> Option<Known> {
+    let place = values.iter().position(|values| values.len() < 2)?;
     let run = ["first", "second"][place];
     let reason =
         format!("one trial in the {run} run has no interval: run both with --trials 5 or more");
-    Judgement::known(Change::Undecided, &reason)
+    Some(Known::new(Change::Undecided, reason))
 }
 
 /// Returns the conclusion from the interval of a ratio.
-fn by_ratio(ratio: Ratio, trials: [usize; 2], rules: Rules) -> (Change, Option<[f64; 2]>, String) {
+fn by_ratio(ratio: Ratio, trials: [usize; 2], rules: Rules) -> Known {
     let change = classified(ratio, rules);
     let threshold = rules.threshold * 100.0;
     let reason = match change {
@@ -201,7 +170,10 @@ fn by_ratio(ratio: Ratio, trials: [usize; 2], rules: Rules) -> (Change, Option<[
         Change::Undecided => advice(ratio, trials, rules),
         _ => format!("the whole interval lies beyond {threshold} %"),
     };
-    (change, Some(ratio.interval), reason)
+    Known {
+        interval: Some(ratio.interval),
+        ..Known::new(change, reason)
+    }
 }
 
 fn classified(ratio: Ratio, rules: Rules) -> Change {
@@ -235,19 +207,15 @@ fn advice(ratio: Ratio, trials: [usize; 2], rules: Rules) -> String {
 /// seed.
 fn paired([before, after]: [&[Value]; 2]) -> Vec<(f64, f64)> {
     let of = |seed| after.iter().find(|value| value.seed == seed);
-    let pairs = before
-        .iter()
-        .filter_map(|value| Some((of(value.seed)?.value, value.value)));
-    pairs.collect()
+    let pair = |value: &Value| Some((of(value.seed)?.value, value.value));
+    before.iter().filter_map(pair).collect()
 }
 
 /// Returns the one value that all trials have.
 fn constant(values: &[Value]) -> Option<f64> {
     let first = values.first()?.value;
-    values
-        .iter()
-        .all(|value| value.value == first)
-        .then_some(first)
+    let is_constant = values.iter().all(|value| value.value == first);
+    is_constant.then_some(first)
 }
 
 fn direction(before: f64, after: f64) -> Change {
@@ -288,7 +256,8 @@ mod tests {
     fn compared(metric: Metric, before: &[f64], after: &[f64], rules: Rules) -> MetricComparison {
         let (before, after) = (values(before), values(after));
         let both = [before.as_slice(), after.as_slice()];
-        Judgement::of(metric, both, [None; 2], rules).decided(metric, both, rules, 0.95)
+        let known = Known::of(metric, both, [None; 2], rules);
+        decided(known, metric, both, rules, 0.95)
     }
 
     fn word(metric: Metric, before: &[f64], after: &[f64]) -> &'static str {
@@ -376,16 +345,13 @@ mod tests {
         let v = values(&[1.0, 1.0]);
         let not_alike = [Some("another machine"), None];
         let change = |metric| {
-            let judged = Judgement::of(metric, [&v, &v], not_alike, MEASURED);
-            let Judgement::Known { change, .. } = judged else {
-                panic!("{metric:?} is known");
-            };
-            change
+            let known = Known::of(metric, [&v, &v], not_alike, MEASURED);
+            known.map(|known| known.change)
         };
         use Metric::{Bytes, CostFullUsd, PeakMemoryMb, SecondsPerEpoch};
         for metric in [SecondsPerEpoch, CostFullUsd, PeakMemoryMb] {
-            assert!(matches!(change(metric), Change::NotComparable));
+            assert_eq!(change(metric), Some(Change::NotComparable));
         }
-        assert!(matches!(change(Bytes), Change::Same));
+        assert_eq!(change(Bytes), Some(Change::Same));
     }
 }

@@ -12,7 +12,7 @@ mod judge;
 
 use epochcost_record::RunDirectory;
 use epochcost_spec::claims::{COMPARED, Metric};
-use judge::Judgement;
+use judge::{Known, decided};
 use serde::Serialize;
 
 use super::{Analysis, RowAnalysis};
@@ -210,24 +210,20 @@ impl Comparison {
     /// Compares the rows that both sides have.
     pub fn of(before: &[RowFigures], after: &[RowFigures], guard: &Guard, rules: Rules) -> Self {
         // What can be decided without intervals.
-        let pairs: Vec<(&RowFigures, &RowFigures)> = before
-            .iter()
-            .filter_map(|row| Some((row, after.iter().find(|other| other.id == row.id)?)))
-            .collect();
-        let judged: Vec<Vec<(Metric, Judgement)>> = pairs
-            .iter()
-            .map(|(before, after)| judgements(before, after, guard, rules))
-            .collect();
+        let of = |row: &RowFigures| after.iter().find(|other| other.id == row.id);
+        let pairs = before.iter().filter_map(|row| Some((row, of(row)?)));
+        let pairs: Vec<(&RowFigures, &RowFigures)> = pairs.collect();
+        let known = |pair: &(&RowFigures, &RowFigures)| known(pair.0, pair.1, guard, rules);
+        let known: Vec<Vec<(Metric, Option<Known>)>> = pairs.iter().map(known).collect();
         // The confidence of each interval, so that all hold together (Bonferroni).
-        let all = judged.iter().flatten();
-        let intervals = all.filter(|(_, judgement)| judgement.needs_interval());
-        let intervals = intervals.count();
+        let all = known.iter().flatten();
+        let intervals = all.filter(|(_, known)| known.is_none()).count();
         let confidence = 1.0 - ERROR_RATE / intervals.max(1) as f64;
         // Every metric of every row, decided.
-        let rows = pairs.iter().zip(judged).map(|((before, after), judged)| {
-            let metrics = judged.into_iter().map(|(metric, judgement)| {
+        let rows = pairs.iter().zip(known).map(|((before, after), known)| {
+            let metrics = known.into_iter().map(|(metric, known)| {
                 let values = [before.of_metric(metric), after.of_metric(metric)];
-                judgement.decided(metric, values, rules, confidence)
+                decided(known, metric, values, rules, confidence)
             });
             let settings = guard.settings.iter().find(|(id, _)| *id == before.id);
             RowComparison {
@@ -261,28 +257,24 @@ impl Comparison {
 
 /// Returns what can be concluded of each metric before the number of intervals is
 /// known.
-fn judgements(
+fn known(
     before: &RowFigures,
     after: &RowFigures,
     guard: &Guard,
     rules: Rules,
-) -> Vec<(Metric, Judgement)> {
-    let mut judged = Vec::new();
+) -> Vec<(Metric, Option<Known>)> {
     let not_alike = [guard.timed_of(&before.id), guard.learned.as_deref()];
-    for metric in COMPARED {
+    let known = |metric| {
         let values = [before.of_metric(metric), after.of_metric(metric)];
-        if values.iter().any(|values| !values.is_empty()) {
-            judged.push((metric, Judgement::of(metric, values, not_alike, rules)));
-        }
-    }
-    judged
+        let has_some = values.iter().any(|values| !values.is_empty());
+        has_some.then(|| (metric, Known::of(metric, values, not_alike, rules)))
+    };
+    COMPARED.into_iter().filter_map(known).collect()
 }
 
 /// Returns the ids of rows of `of` that `from` does not have.
 fn lacking(of: &[RowFigures], from: &[RowFigures]) -> Vec<String> {
-    let is_there = |row: &&RowFigures| !from.iter().any(|other| other.id == row.id);
-    of.iter()
-        .filter(is_there)
-        .map(|row| row.id.clone())
-        .collect()
+    let is_lacking = |row: &&RowFigures| !from.iter().any(|other| other.id == row.id);
+    let lacking = of.iter().filter(is_lacking);
+    lacking.map(|row| row.id.clone()).collect()
 }
