@@ -38,10 +38,10 @@ mod unpack;
 
 pub use error::DatasetError;
 pub use files::{flush, flush_directory};
-pub use generate::{GENERATOR_VERSION, Generate, Outcome, class_names, ensure, verify};
+pub use generate::{GENERATOR_VERSION, Generate, ensure, verify};
 pub use info::{
-    Checksum, DATASETS, DatasetInfo, Download, Layout, Origin, Packing, PixelStatistics,
-    PublishedFile, RecordFormat, find,
+    Checksum, DATASETS, DatasetInfo, Download, Layout, Origin, PixelStatistics, PublishedFile,
+    RecordFormat, find,
 };
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestFile, SchemaVersion};
 pub use open::{Dataset, Inspection, inspect, open};
