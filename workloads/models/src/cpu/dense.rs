@@ -121,13 +121,7 @@ impl Kernel for Forward<'_> {
             // outputs are this shard's own.
             unsafe {
                 // The group's images, framed unless they can be read where they are.
-                let left = match frame.in_place(self.input, first) {
-                    Some(left) => left,
-                    None => {
-                        frame.fill::<L>(self.input, first, count, scratch);
-                        scratch.cast_const()
-                    }
-                };
+                let left = frame.read::<L>(self.input, first, count, scratch);
                 let outputs = self
                     .target
                     .at(first * geometry.out_pixels() * geometry.outputs);

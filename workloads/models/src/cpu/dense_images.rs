@@ -205,13 +205,7 @@ impl Gradient<'_> {
         // the images.
         unsafe {
             // The gradient of the group's outputs, framed unless it can be read where it is.
-            let left = match frame.in_place(values, first) {
-                Some(left) => left,
-                None => {
-                    frame.fill::<L>(values, first, count, self.scratch);
-                    self.scratch.cast_const()
-                }
-            };
+            let left = frame.read::<L>(values, first, count, self.scratch);
             let pixels = first * geometry.pixels();
             let images = self.target.at(pixels * geometry.inputs);
             // Pixels of one class gather from outputs at equal distances: a product each.

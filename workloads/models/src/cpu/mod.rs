@@ -34,10 +34,10 @@ mod winograd;
 
 use std::sync::OnceLock;
 
-use lanes::{Lanes, Portable};
+use lanes::{Lanes, Portable, Single};
 
 /// An instruction set that the kernels are compiled for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// Plain code.
     Portable,
@@ -62,12 +62,9 @@ impl Level {
                 Ok("avx2") => Self::Avx2,
                 _ => Self::Avx512,
             };
-            let levels = [Self::Avx512, Self::Avx2];
-            let skipped = levels.iter().position(|&level| level == wanted);
-            let best = levels[skipped.unwrap_or(levels.len())..]
-                .iter()
-                .find(|level| level.is_supported());
-            best.copied().unwrap_or(Self::Portable)
+            let mut levels = [Self::Avx512, Self::Avx2].into_iter();
+            let best = levels.find(|level| *level <= wanted && level.is_supported());
+            best.unwrap_or(Self::Portable)
         })
     }
 
@@ -137,6 +134,32 @@ pub(crate) fn dispatch_channels<K: Kernel>(channels: usize, kernel: K) -> K::Out
         return unsafe { avx2(kernel) };
     }
     dispatch(kernel)
+}
+
+/// Runs a kernel that works on whole vectors alone along so many channels, as
+/// [`dispatch_channels`] does: by single values where channels fill no vectors.
+pub(crate) fn dispatch_whole<K: Kernel>(channels: usize, kernel: K) -> K::Output {
+    dispatch_channels(channels, Whole { channels, kernel })
+}
+
+struct Whole<K> {
+    channels: usize,
+    kernel: K,
+}
+
+impl<K: Kernel> Kernel for Whole<K> {
+    type Output = K::Output;
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) -> K::Output {
+        // SAFETY: the caller guarantees the level; single values need none.
+        unsafe {
+            match self.channels % L::WIDTH {
+                0 => self.kernel.run::<L>(),
+                _ => self.kernel.run::<Single>(),
+            }
+        }
+    }
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 
 use super::lanes::{Lanes, Portable, Single};
 use super::memory::{Output, Target, in_parallel};
-use super::tile::{MAX_ROWS, Operands, Rows, Run};
+use super::tile::{MAX_COLUMNS, MAX_ROWS, Operands, Rows, Run};
 use super::{Kernel, dispatch, dispatch_columns};
 
 /// Most terms that one pass over the tiles sums: a panel of the right operand then
@@ -12,9 +12,6 @@ const PASS_TERMS: usize = 1152;
 /// Terms of a panel that are packed together, where the weights of neighbouring terms lie closer than
 /// those of neighbouring columns: a cache line of them is then read once.
 const PACKED_TERMS: usize = 16;
-
-/// Columns of the widest panel.
-const MAX_WIDTH: usize = 32;
 
 /// The weights of a product: `terms` by `columns` values, the one at (term, column) is
 /// `values[first(term) + column · step]`.
@@ -82,9 +79,9 @@ impl Weights<'_> {
             // SAFETY: the caller guarantees the panel's rows; every value is written.
             unsafe {
                 let row = panel.values.add(term * width);
-                if step == 1 && held == MAX_WIDTH {
+                if step == 1 && held == MAX_COLUMNS {
                     // A constant length is a few vectors.
-                    row.copy_from_nonoverlapping(from.as_ptr(), MAX_WIDTH);
+                    row.copy_from_nonoverlapping(from.as_ptr(), MAX_COLUMNS);
                 } else {
                     for (at, weight) in from.iter().step_by(step).enumerate() {
                         *row.add(at) = *weight;

@@ -11,6 +11,9 @@ use super::lanes::Lanes;
 /// Most rows of a tile at any level.
 pub(crate) const MAX_ROWS: usize = 8;
 
+/// Most columns of a tile, and of a panel of the right operand.
+pub(crate) const MAX_COLUMNS: usize = 32;
+
 /// A run of terms of the sums: `length` steps along both operands, from offsets
 /// (in values) relative to the tile's first terms.
 #[derive(Debug, Clone, Copy)]

@@ -13,13 +13,6 @@ use super::weights::{Order, transformed};
 use super::{Layout, POINTS, Tiles};
 use crate::ops::Window;
 
-/// Values of the transformed tiles of a chunk, before and after the products: enough
-/// tiles to be worth the weights' reading, few enough to stay in a second-level cache.
-const CHUNK_VALUES: usize = 1 << 17;
-
-/// Least and most tiles of a chunk.
-const CHUNK_TILES: (usize, usize) = (64, 128);
-
 /// Convolves the images; see [`super::super::dense::forward`].
 pub(crate) fn forward(
     input: Input<'_>,
@@ -152,11 +145,7 @@ struct Plan {
 impl Plan {
     fn new(geometry: &Geometry) -> Self {
         let tiles = Tiles::new(geometry);
-        let (least, most) = CHUNK_TILES;
-        let channels = geometry.inputs + geometry.outputs;
-        let chunk = (CHUNK_VALUES / (POINTS * channels))
-            .clamp(least, most)
-            .min(tiles.all.len());
+        let chunk = tiles.chunk(POINTS * (geometry.inputs + geometry.outputs));
         let images = Layout::rows(chunk, geometry.inputs);
         let sums = Layout::rows(chunk, geometry.outputs);
         Self {
@@ -169,13 +158,8 @@ impl Plan {
         }
     }
 
-    /// Values of the frames of a group.
-    fn frames(&self) -> usize {
-        padded(self.tiles.group * self.tiles.frame.image())
-    }
-
     fn scratch(&self) -> usize {
-        self.frames() + padded(self.images.values(POINTS)) + padded(self.sums.values(POINTS))
+        self.tiles.frames() + padded(self.images.values(POINTS)) + padded(self.sums.values(POINTS))
     }
 }
 
@@ -245,7 +229,7 @@ impl Convolve<'_> {
             let (geometry, plan) = (self.geometry, self.plan);
             let frame = &plan.tiles.frame;
             let pixels = [frame.columns() * frame.pitch, frame.pitch, frame.channels];
-            let images = self.scratch.add(plan.frames());
+            let images = self.scratch.add(plan.tiles.frames());
             let sums = images.add(padded(plan.images.values(POINTS)));
             for tiles in plan.tiles.of(count).chunks(plan.chunk) {
                 let frames = self.scratch.cast_const();
