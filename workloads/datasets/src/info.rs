@@ -71,6 +71,10 @@ pub struct Download {
 }
 
 impl Download {
+    const fn new(name: &'static str) -> Self {
+        Self { name }
+    }
+
     /// Returns the name of the one file that it holds; none of an archive.
     pub(crate) fn single(self) -> Option<&'static str> {
         let name = self.name.strip_suffix(".gz")?;
@@ -169,9 +173,7 @@ pub static DATASETS: &[DatasetInfo] = &[
         origin: Origin::Published {
             url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
             mirrors: &["https://www.cs.toronto.edu/~kriz/"],
-            downloads: &[Download {
-                name: "cifar-10-binary.tar.gz",
-            }],
+            downloads: &[Download::new("cifar-10-binary.tar.gz")],
             train: 50_000,
             test: 10_000,
             files: &CIFAR10_FILES,
@@ -273,18 +275,10 @@ const fn cifar10_file(name: &'static str, sha1: &'static str) -> PublishedFile {
 }
 
 static MNIST_DOWNLOADS: [Download; 4] = [
-    Download {
-        name: "train-images-idx3-ubyte.gz",
-    },
-    Download {
-        name: "train-labels-idx1-ubyte.gz",
-    },
-    Download {
-        name: "t10k-images-idx3-ubyte.gz",
-    },
-    Download {
-        name: "t10k-labels-idx1-ubyte.gz",
-    },
+    Download::new("train-images-idx3-ubyte.gz"),
+    Download::new("train-labels-idx1-ubyte.gz"),
+    Download::new("t10k-images-idx3-ubyte.gz"),
+    Download::new("t10k-labels-idx1-ubyte.gz"),
 ];
 
 /// SHA-256 of the unpacked files, on which many independent listings agree.
