@@ -41,20 +41,14 @@ fn flushed(flush: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// A file that passed all checks.
-pub(crate) struct Checked {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) sha256: String,
-}
-
 /// Reads one file of a set and checks its size, form and checksum, in that
-/// order: a wrong size reveals most about the cause.
+/// order: a wrong size reveals most about the cause. Returns its content and its SHA-256.
 pub(crate) fn read(
     info: &DatasetInfo,
     dir: &Path,
     expected: &PublishedFile,
     remedy: &str,
-) -> Result<Checked, DatasetError> {
+) -> Result<(Vec<u8>, String), DatasetError> {
     check_size(dir, expected, remedy)?;
     let path = dir.join(expected.name);
     let bytes = fs::read(&path).map_err(|source| DatasetError::Read {
@@ -69,7 +63,7 @@ pub(crate) fn read(
     form.check(&bytes)?;
     let sha256 = sha256_hex(&bytes);
     check_sum(&path, &bytes, &expected.checksum, remedy)?;
-    Ok(Checked { bytes, sha256 })
+    Ok((bytes, sha256))
 }
 
 /// Compares the content of a file with its checksum.

@@ -108,16 +108,6 @@ pub enum Origin {
     },
 }
 
-/// The mean and standard deviation of each channel over the training split,
-/// pixels scaled to `[0, 1]`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PixelStatistics {
-    /// Mean of each channel.
-    pub mean: &'static [f32],
-    /// Standard deviation of each channel.
-    pub deviation: &'static [f32],
-}
-
 /// Entry of the table of datasets.
 #[derive(Debug, Clone, Copy)]
 pub struct DatasetInfo {
@@ -131,8 +121,11 @@ pub struct DatasetInfo {
     pub format: RecordFormat,
     /// File format.
     pub layout: Layout,
-    /// Mean and deviation by which inputs of models are centred and scaled.
-    pub pixel_statistics: PixelStatistics,
+    /// Mean of each channel over the training split, pixels scaled to `[0, 1]`: inputs of models are
+    /// centred by it.
+    pub pixel_mean: &'static [f32],
+    /// Standard deviation of each channel, by which inputs of models are scaled.
+    pub pixel_deviation: &'static [f32],
     /// Origin.
     pub origin: Origin,
 }
@@ -166,10 +159,8 @@ pub static DATASETS: &[DatasetInfo] = &[
         format: CIFAR_FORMAT,
         layout: Layout::CifarBinary,
         // The constants of LambdaML's code.
-        pixel_statistics: PixelStatistics {
-            mean: &[0.4914, 0.4822, 0.4465],
-            deviation: &[0.2023, 0.1994, 0.2010],
-        },
+        pixel_mean: &[0.4914, 0.4822, 0.4465],
+        pixel_deviation: &[0.2023, 0.1994, 0.2010],
         origin: Origin::Published {
             url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
             mirrors: &["https://www.cs.toronto.edu/~kriz/"],
@@ -185,10 +176,8 @@ pub static DATASETS: &[DatasetInfo] = &[
         classes: 10,
         format: MNIST_FORMAT,
         layout: Layout::Idx,
-        pixel_statistics: PixelStatistics {
-            mean: &[0.1307],
-            deviation: &[0.3081],
-        },
+        pixel_mean: &[0.1307],
+        pixel_deviation: &[0.3081],
         origin: Origin::Published {
             url: "https://storage.googleapis.com/cvdf-datasets/mnist/",
             mirrors: &[
@@ -207,10 +196,8 @@ pub static DATASETS: &[DatasetInfo] = &[
         classes: 10,
         format: CIFAR_FORMAT,
         layout: Layout::CifarBinary,
-        pixel_statistics: PixelStatistics {
-            mean: &[0.511, 0.512, 0.510],
-            deviation: &[0.162, 0.162, 0.162],
-        },
+        pixel_mean: &[0.511, 0.512, 0.510],
+        pixel_deviation: &[0.162, 0.162, 0.162],
         origin: Origin::Generated {
             default: Generate {
                 train: 5_000,
@@ -225,10 +212,8 @@ pub static DATASETS: &[DatasetInfo] = &[
         classes: 10,
         format: MNIST_FORMAT,
         layout: Layout::Idx,
-        pixel_statistics: PixelStatistics {
-            mean: &[0.514],
-            deviation: &[0.159],
-        },
+        pixel_mean: &[0.514],
+        pixel_deviation: &[0.159],
         origin: Origin::Generated {
             default: Generate {
                 train: 8_192,
@@ -339,8 +324,8 @@ mod tests {
     fn the_table_is_consistent() {
         for info in DATASETS {
             assert_eq!(find(info.name).unwrap().name, info.name);
-            assert_eq!(info.pixel_statistics.mean.len(), info.format.channels);
-            assert_eq!(info.pixel_statistics.deviation.len(), info.format.channels);
+            assert_eq!(info.pixel_mean.len(), info.format.channels);
+            assert_eq!(info.pixel_deviation.len(), info.format.channels);
             assert_eq!(info.name.starts_with("synthetic-"), !info.published());
         }
     }

@@ -53,9 +53,9 @@ pub fn open(name: &str, dir: &Path) -> Result<Dataset, DatasetError> {
             let Some(expected) = contents.files.iter().find(|file| file.name == *name) else {
                 continue;
             };
-            let file = files::read(info, dir, expected, &contents.remedy)?;
-            listing.push_str(&format!("{}  {name}\n", file.sha256));
-            parts.push(file.bytes);
+            let (bytes, sha256) = files::read(info, dir, expected, &contents.remedy)?;
+            listing.push_str(&format!("{sha256}  {name}\n"));
+            parts.push(bytes);
         }
         let records = info.layout.decode(info.format, &parts);
         Ok(Split::new(info.format, records))

@@ -54,9 +54,8 @@ pub fn epoch_samples(shard: &[u32], seed: u64, rank: usize, epoch: usize) -> Vec
 ///
 /// A batch size of 0 gives no batches.
 pub fn minibatches(samples: &[u32], batch_size: usize) -> impl Iterator<Item = &[u32]> {
-    samples
-        .chunks_exact(batch_size.max(1))
-        .take(full_batches(samples.len(), batch_size))
+    let batches = samples.len().checked_div(batch_size).unwrap_or(0);
+    samples.chunks_exact(batch_size.max(1)).take(batches)
 }
 
 /// Cuts a worker's samples into ⌈samples / `batch_size`⌉ full batches, in order, so
@@ -108,12 +107,6 @@ pub fn epoch_positions(
         next += taken;
     }
     positions
-}
-
-/// Returns the number of full batches of `batch_size` in `samples`; 0 for a batch
-/// size of 0.
-fn full_batches(samples: usize, batch_size: usize) -> usize {
-    samples.checked_div(batch_size).unwrap_or(0)
 }
 
 fn permutation(len: usize, seed: u64) -> Vec<u32> {
@@ -224,7 +217,6 @@ mod tests {
         assert_eq!(minibatches(&[1, 2], 0).count(), 0);
         assert_eq!(covering_minibatches(&[1, 2], 0).count(), 0);
         assert!(epoch_positions(0, 3, 1, |_| Vec::new()).is_empty());
-        assert_eq!(full_batches(12_500, 512), 24);
     }
 
     /// Expected values from the Python program in `epochcost_kernels::hash`.
