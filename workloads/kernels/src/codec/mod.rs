@@ -29,21 +29,14 @@ pub const fn element_count(bytes: &[u8]) -> Result<usize, KernelError> {
 /// Returns the little-endian bytes of `values`, 4 per element, without a header.
 #[must_use]
 pub fn encode_f32(values: &[f32]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(4 * values.len());
-    encode_f32_into(values, &mut bytes);
-    bytes
-}
-
-/// Appends the little-endian bytes of `values` to `bytes`.
-pub(crate) fn encode_f32_into(values: &[f32], bytes: &mut Vec<u8>) {
     // Zeroing first costs a pass over memory but leaves a loop of plain vector
     // stores; extending byte by byte does not vectorise.
-    let start = bytes.len();
-    bytes.resize(start + 4 * values.len(), 0);
-    let (out, _) = bytes[start..].as_chunks_mut::<4>();
+    let mut bytes = vec![0; 4 * values.len()];
+    let (out, _) = bytes.as_chunks_mut::<4>();
     for (slot, value) in out.iter_mut().zip(values) {
         *slot = value.to_le_bytes();
     }
+    bytes
 }
 
 /// Returns the values of a dense payload.

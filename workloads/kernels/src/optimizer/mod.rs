@@ -10,7 +10,7 @@ mod sgd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{decode_f32, encode_f32_into};
+use crate::codec::{decode_f32, encode_f32};
 use crate::error::KernelError;
 
 use adam::AdamState;
@@ -145,11 +145,11 @@ impl Optimizer {
     #[must_use]
     pub fn state_bytes(&self) -> Vec<u8> {
         match self.spec {
-            OptimizerSpec::Sgd(_) => with_header(&SGD_MAGIC, &[&self.velocity]),
+            OptimizerSpec::Sgd(_) => [SGD_MAGIC.as_slice(), &encode_f32(&self.velocity)].concat(),
             OptimizerSpec::Adam(_) => {
                 let AdamState { step, m, v } = &self.adam;
-                let header = [ADAM_MAGIC.as_slice(), &step.to_le_bytes()].concat();
-                with_header(&header, &[m, v])
+                let (step, m, v) = (step.to_le_bytes(), encode_f32(m), encode_f32(v));
+                [ADAM_MAGIC.as_slice(), &step, &m, &v].concat()
             }
         }
     }
@@ -174,16 +174,6 @@ impl Optimizer {
         }
         Ok(optimizer)
     }
-}
-
-fn with_header(header: &[u8], vectors: &[&[f32]]) -> Vec<u8> {
-    let elements: usize = vectors.iter().map(|vector| vector.len()).sum();
-    let mut bytes = Vec::with_capacity(header.len() + 4 * elements);
-    bytes.extend_from_slice(header);
-    for vector in vectors {
-        encode_f32_into(vector, &mut bytes);
-    }
-    bytes
 }
 
 const fn damaged(reason: &'static str) -> KernelError {
