@@ -125,6 +125,7 @@ impl<'a> Plan<'a> {
         };
         // The taps through which outputs read pixels of this class.
         let mut runs = vec![];
+        let width = Panels::width_of(self.geometry.inputs);
         for tap_y in (0..window.kernel).rev() {
             for tap_x in (0..window.kernel).rev() {
                 let (Some(row), Some(column)) = (reach(y, tap_y), reach(x, tap_x)) else {
@@ -132,7 +133,7 @@ impl<'a> Plan<'a> {
                 };
                 runs.push(Run {
                     left: (row * frame.columns() + column) * frame.pitch,
-                    right: (tap_y * window.kernel + tap_x) * self.geometry.outputs,
+                    right: (tap_y * window.kernel + tap_x) * self.geometry.outputs * width,
                     length: self.geometry.outputs,
                 });
             }

@@ -186,17 +186,13 @@ impl Frame {
         }
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.before + self.height + self.after
-    }
-
     pub(crate) fn columns(&self) -> usize {
         self.before + self.width + self.after
     }
 
     /// Values of one image.
     pub(crate) fn image(&self) -> usize {
-        self.rows() * self.columns() * self.pitch
+        (self.before + self.height + self.after) * self.columns() * self.pitch
     }
 
     /// Frames images from `first` on in `scratch`.

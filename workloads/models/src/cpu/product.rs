@@ -98,7 +98,8 @@ pub(crate) struct Panels {
     values: Vec<f32>,
     terms: usize,
     columns: usize,
-    width: usize,
+    /// Values of a row, from one term to the next.
+    pub(crate) width: usize,
 }
 
 impl Panels {
@@ -155,7 +156,7 @@ pub(crate) struct Product<'a> {
     /// Start of each row, from `left`.
     pub(crate) rows: &'a [usize],
     pub(crate) left: *const f32,
-    /// Terms that every row sums over; `right` counts terms.
+    /// Terms that every row sums over.
     pub(crate) runs: &'a [Run],
     pub(crate) right: &'a Panels,
     pub(crate) output: Target,
@@ -192,30 +193,10 @@ impl Product<'_> {
     #[inline(always)]
     unsafe fn pass<L: Lanes>(&self, runs: &[Run], accumulate: bool) {
         let right = self.right;
+        debug_assert_eq!(right.width, L::COLUMNS);
         // SAFETY: the caller guarantees the instruction set, the rows and the outputs;
         // columns are whole panels of the packed operand, whose width is `L::COLUMNS`.
         unsafe {
-            let scale = |run: &Run| Run {
-                right: run.right * L::COLUMNS,
-                ..*run
-            };
-            // Few runs need no allocation.
-            let mut scaled = [Run::NONE; 64];
-            let mut many = Vec::new();
-            let runs: &[Run] = match runs.len() {
-                0..=64 => {
-                    scaled
-                        .iter_mut()
-                        .zip(runs)
-                        .for_each(|(to, run)| *to = scale(run));
-                    &scaled[..runs.len()]
-                }
-                _ => {
-                    many.extend(runs.iter().map(scale));
-                    &many
-                }
-            };
-            debug_assert_eq!(right.width, L::COLUMNS);
             // Panel by panel, so that each stays in the cache for all rows.
             for column in (0..right.columns).step_by(L::COLUMNS) {
                 let columns = L::COLUMNS.min(right.columns - column);

@@ -23,15 +23,6 @@ pub(crate) struct Run {
     pub(crate) length: usize,
 }
 
-impl Run {
-    /// No terms.
-    pub(crate) const NONE: Self = Self {
-        left: 0,
-        right: 0,
-        length: 0,
-    };
-}
-
 /// The terms that every tile of a product sums over.
 #[derive(Clone, Copy)]
 pub(crate) struct Operands<'a> {
