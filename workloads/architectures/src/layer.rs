@@ -35,6 +35,17 @@ impl Tensor {
     }
 }
 
+/// A function of single values, after a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Function {
+    /// The value itself.
+    Identity,
+    /// The greater of 0 and the value.
+    Relu,
+    /// `x · min(max(x + 3, 0), 6) / 6` (Howard et al. 2019, §5.2).
+    HardSwish,
+}
+
 /// A layer that has trainable scalars. Poolings and activations have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {

@@ -22,9 +22,10 @@ const EVALUATION_BATCH: usize = 128;
 /// Most pixels of those images: 16 of 224×224.
 const EVALUATION_PIXELS: usize = 16 * 224 * 224;
 
-/// A batch of images.
+/// A batch of images, and the parameters of the network that takes them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch<'a> {
+    pub(crate) parameters: &'a [f32],
     /// `[batch, channels, height, width]`.
     pub(crate) images: &'a [f32],
     /// Channels, height and width of one.
@@ -44,19 +45,13 @@ pub(crate) trait Session: Send {
     /// Computes a training step, and gives the `parts` of its gradient as soon as they are known.
     fn gradient(
         &self,
-        parameters: &[f32],
-        statistics: &mut [f32],
         batch: Batch<'_>,
+        statistics: &mut [f32],
         draws: Draws,
         parts: Option<Parts<'_>>,
     ) -> Result<StepOutput, ModelError>;
 
-    fn evaluate(
-        &self,
-        parameters: &[f32],
-        statistics: &[f32],
-        batch: Batch<'_>,
-    ) -> Result<Evaluation, ModelError>;
+    fn evaluate(&self, batch: Batch<'_>, statistics: &[f32]) -> Result<Evaluation, ModelError>;
 }
 
 /// The network `N` for training on `B`, and `E`, the same without autodiff.
@@ -92,13 +87,8 @@ impl<B: AutodiffBackend + LayerOps, N: Network<B>, E> BurnSession<B, N, E> {
         image_tensor(batch.images, batch.shape, self.info.input, &self.device)
     }
 
-    fn forward(
-        &self,
-        parameters: &[f32],
-        batch: Batch<'_>,
-        draws: Draws,
-    ) -> Result<Forward<B, N>, ModelError> {
-        let source = &mut ParameterSource::fixed(parameters, &self.device);
+    fn forward(&self, batch: Batch<'_>, draws: Draws) -> Result<Forward<B, N>, ModelError> {
+        let source = &mut ParameterSource::fixed(batch.parameters, &self.device);
         let network = N::new(source, self.layout);
         let mut pass = Pass::<B>::training(draws, self.recomputes);
         let images = self.images(batch);
@@ -131,14 +121,13 @@ where
 
     fn gradient(
         &self,
-        parameters: &[f32],
-        statistics: &mut [f32],
         batch: Batch<'_>,
+        statistics: &mut [f32],
         draws: Draws,
         parts: Option<Parts<'_>>,
     ) -> Result<StepOutput, ModelError> {
         let Some(parts) = parts else {
-            let forward = self.forward(parameters, batch, draws)?;
+            let forward = self.forward(batch, draws)?;
             let gradients = forward.loss.backward();
             let mut reads = forward.reads()?;
             flat::push_gradients(&forward.network, gradients, &mut reads)?;
@@ -152,7 +141,7 @@ where
         };
         let (send, taken) = channel();
         let tap = GradientTap::begin(send.clone());
-        let forward = self.forward(parameters, batch, draws)?;
+        let forward = self.forward(batch, draws)?;
         let lengths = flat::tap_gradients(&forward.network);
         thread::scope(|scope| {
             #[expect(
@@ -176,13 +165,8 @@ where
         })
     }
 
-    fn evaluate(
-        &self,
-        parameters: &[f32],
-        statistics: &[f32],
-        batch: Batch<'_>,
-    ) -> Result<Evaluation, ModelError> {
-        let source = &mut ParameterSource::fixed(parameters, &self.device);
+    fn evaluate(&self, batch: Batch<'_>, statistics: &[f32]) -> Result<Evaluation, ModelError> {
+        let source = &mut ParameterSource::fixed(batch.parameters, &self.device);
         let network = E::new(source, self.layout);
         let data = TensorData::new(statistics.to_vec(), [statistics.len()]);
         let statistics = Tensor::from_data(data, &self.device);
@@ -291,14 +275,14 @@ mod tests {
         let session = BurnSession::<Graph, LeNet5<Graph>, LeNet5<Flex>>::new(info, (), FlexDevice);
         let images = vec![0.5; 2 * info.image_values()];
         let batch = Batch {
+            parameters: &session.start(Some(1)).parameters,
             images: &images,
             shape: info.input,
             labels: &[1, 2],
         };
-        let parameters = session.start(Some(1)).parameters;
         let (send, taken) = channel();
         let tap = GradientTap::begin(send);
-        let forward = session.forward(&parameters, batch, Draws::new(0)).unwrap();
+        let forward = session.forward(batch, Draws::new(0)).unwrap();
         let lengths = flat::tap_gradients(&forward.network);
         assert_eq!(tap.remaining().len(), lengths.len());
         forward.loss.backward();

@@ -191,7 +191,7 @@ impl Trainer {
         seed: u64,
     ) -> Result<StepOutput, ModelError> {
         let batch = self.check(parameters, statistics, images, labels)?;
-        self.step(parameters, statistics, batch, seed, None)
+        self.step(batch, statistics, seed, None)
     }
 
     /// Computes [`Trainer::gradient`], bit for bit, and gives each of the gradient's `cuts`,
@@ -216,20 +216,19 @@ impl Trainer {
     ) -> Result<StepOutput, ModelError> {
         let batch = self.check(parameters, statistics, images, labels)?;
         let parts = Some(Parts { cuts, ready });
-        self.step(parameters, statistics, batch, seed, parts)
+        self.step(batch, statistics, seed, parts)
     }
 
     fn step(
         &self,
-        parameters: &[f32],
-        statistics: &mut [f32],
         batch: Batch<'_>,
+        statistics: &mut [f32],
         seed: u64,
         parts: Option<Parts<'_>>,
     ) -> Result<StepOutput, ModelError> {
         let (session, draws) = (&self.session, Draws::new(seed));
         precision::at(self.precision, || {
-            session.gradient(parameters, statistics, batch, draws, parts)
+            session.gradient(batch, statistics, draws, parts)
         })
     }
 
@@ -246,14 +245,12 @@ impl Trainer {
         labels: &[u8],
     ) -> Result<Evaluation, ModelError> {
         let batch = self.check(parameters, statistics, images, labels)?;
-        precision::at(self.precision, || {
-            self.session.evaluate(parameters, statistics, batch)
-        })
+        precision::at(self.precision, || self.session.evaluate(batch, statistics))
     }
 
     fn check<'a>(
         &self,
-        parameters: &[f32],
+        parameters: &'a [f32],
         statistics: &[f32],
         images: &'a [f32],
         labels: &'a [u8],
@@ -289,6 +286,7 @@ impl Trainer {
             });
         }
         Ok(Batch {
+            parameters,
             images,
             shape: self.images,
             labels,

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
 use epochcost_architectures::models::mobilenet_v3::{
-    self as described, Activation, BLOCKS, HIDDEN, LAST_EXPANSION, STEM,
+    self as described, BLOCKS, HIDDEN, LAST_EXPANSION, STEM,
 };
 
 use super::Network;
@@ -117,7 +117,7 @@ impl<B: LayerOps> Block<B> {
             depthwise: convolution(source, [expanded, expanded], within),
             excite: (squeezed > 0).then(|| Excite::new(source, [expanded, squeezed])),
             project: convolution(source, [expanded, outputs], one),
-            then: function(then),
+            then,
             keeps_shape: stride == 1 && inputs == outputs,
         }
     }
@@ -164,13 +164,6 @@ impl<B: LayerOps> Excite<B> {
         let squeezed = relu(self.squeeze.forward(B::global_average(values.clone())));
         let shares = B::hard_sigmoids(self.expand.forward(squeezed));
         Features::plain(B::excite(values, shares))
-    }
-}
-
-fn function(activation: Activation) -> Function {
-    match activation {
-        Activation::Relu => Function::Relu,
-        Activation::HardSwish => Function::HardSwish,
     }
 }
 

@@ -45,8 +45,36 @@ struct Step<B: Backend, S, const N: usize, const D: usize>(Back<B, S, N, D>);
 
 /// Computes the gradients of the parents from a step's state and the gradient of its output, and
 /// passes them on.
-type Back<B, S, const N: usize, const D: usize> =
-    fn(S, Tensor<B, D>, [Option<NodeId>; N], &mut Gradients);
+type Back<B, S, const N: usize, const D: usize> = fn(S, Tensor<B, D>, Parents<'_, N>);
+
+/// The parents of a step that want a gradient, and the gradients of the graph.
+struct Parents<'a, const N: usize> {
+    nodes: [Option<NodeId>; N],
+    gradients: &'a mut Gradients,
+}
+
+impl<const N: usize> Parents<'_, N> {
+    /// Registers a gradient where its parent wants it, unless it is taken.
+    fn pass<B: LayerOps, const D: usize>(&mut self, parent: usize, gradient: Tensor<B, D>) {
+        if let Some(node) = self.nodes[parent]
+            && let Some(gradient) = tap::take(node, gradient)
+        {
+            self.gradients.register::<B>(node, held(gradient));
+        }
+    }
+
+    /// Passes on the gradients of features and of their norm's weight and bias, which are the
+    /// parents from `first` on.
+    fn pass_features<B: LayerOps>(&mut self, first: usize, found: FeatureGradients<B>) {
+        self.pass(first, found.values);
+        if let Some(found) = found.norm {
+            if let Some(gradient) = found.weight {
+                self.pass(first + 1, gradient);
+            }
+            self.pass(first + 2, found.bias);
+        }
+    }
+}
 
 impl<B, S, const N: usize, const D: usize> Backward<B, N> for Step<B, S, N, D>
 where
@@ -57,13 +85,11 @@ where
 
     fn backward(self, ops: Ops<S, N>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let output = TensorPrimitive::Float(gradients.consume::<B>(&ops.node));
-        let parents = ops.parents.map(|node| node.map(|node| node.id));
-        (self.0)(
-            ops.state,
-            Tensor::from_primitive(output),
-            parents,
+        let parents = Parents {
+            nodes: ops.parents.map(|node| node.map(|node| node.id)),
             gradients,
-        );
+        };
+        (self.0)(ops.state, Tensor::from_primitive(output), parents);
     }
 }
 
@@ -158,35 +184,6 @@ fn split_values<B: LayerGradients, C: CheckpointStrategy>(
     )
 }
 
-/// Registers a gradient where its node wants it, unless it is taken.
-fn pass_on<B: LayerOps, const D: usize>(
-    gradient: Tensor<B, D>,
-    node: Option<NodeId>,
-    gradients: &mut Gradients,
-) {
-    if let Some(node) = node
-        && let Some(gradient) = tap::take(node, gradient)
-    {
-        gradients.register::<B>(node, held(gradient));
-    }
-}
-
-/// Passes on the gradients of features and of their norm's weight and bias; see
-/// [`pass_on`].
-fn pass_on_features<B: LayerOps>(
-    found: FeatureGradients<B>,
-    [values, weight, bias]: [Option<NodeId>; 3],
-    gradients: &mut Gradients,
-) {
-    pass_on(found.values, values, gradients);
-    if let Some(found) = found.norm {
-        if let Some(gradient) = found.weight {
-            pass_on(gradient, weight, gradients);
-        }
-        pass_on(found.bias, bias, gradients);
-    }
-}
-
 /// Registers the output of a convolution of features and a weight in the graph.
 fn convolved<B: LayerGradients, C: CheckpointStrategy>(
     [values, norm_weight, norm_bias]: [Parent<B, C>; 3],
@@ -197,25 +194,19 @@ fn convolved<B: LayerGradients, C: CheckpointStrategy>(
 ) -> Features<Autodiff<B, C>> {
     let parents = [weight_node, values, norm_weight, norm_bias];
     let recipe = Recipe::Convolution(kept, weight, window);
-    remade(
-        parents,
-        recipe,
-        output,
-        |origin, output, nodes, gradients| {
-            origin.let_go();
-            let Recipe::Convolution(input, weight, window) = &origin.recipe else {
-                unreachable!("a convolution's output is made by it");
-            };
-            let [node, parents @ ..] = nodes;
-            let wanted = parents.iter().any(Option::is_some);
-            let (input, weight) =
-                B::convolution_backward(input.read(), weight.clone(), output, *window, wanted);
-            pass_on(weight, node, gradients);
-            if let Some(input) = input {
-                pass_on_features(input, parents, gradients);
-            }
-        },
-    )
+    remade(parents, recipe, output, |origin, output, mut parents| {
+        origin.let_go();
+        let Recipe::Convolution(input, weight, window) = &origin.recipe else {
+            unreachable!("a convolution's output is made by it");
+        };
+        let wanted = parents.nodes[1..].iter().any(Option::is_some);
+        let (input, weight) =
+            B::convolution_backward(input.read(), weight.clone(), output, *window, wanted);
+        parents.pass(0, weight);
+        if let Some(input) = input {
+            parents.pass_features(1, input);
+        }
+    })
 }
 
 impl<B: LayerGradients, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
@@ -267,117 +258,84 @@ impl<B: LayerGradients, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         };
         let output = B::activation(features.clone(), shortcut, rectified);
         let recipe = Recipe::Activation(kept, kept_shortcut, rectified);
-        let [values, weight, bias] = main;
-        let [shortcut_values, shortcut_weight, shortcut_bias] = beside;
-        let parents = [
-            values,
-            weight,
-            bias,
-            shortcut_values,
-            shortcut_weight,
-            shortcut_bias,
-        ];
-        remade(
-            parents,
-            recipe,
-            output,
-            |origin, output, nodes, gradients| {
-                origin.let_go();
-                let Recipe::Activation(features, shortcut, rectified) = &origin.recipe else {
-                    unreachable!("an activation's output is made by it");
-                };
-                let (features, shortcut) = (features.read(), shortcut.as_ref().map(Kept::read));
-                let [values, weight, bias, parents @ ..] = nodes;
-                let (features, shortcut) =
-                    B::activation_backward(features, shortcut, *rectified, output);
-                pass_on_features(features, [values, weight, bias], gradients);
-                if let Some(shortcut) = shortcut {
-                    pass_on_features(shortcut, parents, gradients);
-                }
-            },
-        )
+        // Values, weight and bias of both.
+        let ([a, b, c], [d, e, f]) = (main, beside);
+        let parents = [a, b, c, d, e, f];
+        remade(parents, recipe, output, |origin, output, mut parents| {
+            origin.let_go();
+            let Recipe::Activation(features, shortcut, rectified) = &origin.recipe else {
+                unreachable!("an activation's output is made by it");
+            };
+            let (features, shortcut) = (features.read(), shortcut.as_ref().map(Kept::read));
+            let (features, shortcut) =
+                B::activation_backward(features, shortcut, *rectified, output);
+            parents.pass_features(0, features);
+            if let Some(shortcut) = shortcut {
+                parents.pass_features(3, shortcut);
+            }
+        })
     }
 
     fn global_average(values: Tensor<Self, 4>) -> Tensor<Self, 2> {
         let (node, values) = split(values);
         let shape = values.dims();
         let output = B::global_average(values);
-        register([node], shape, output, |shape, output, [node], gradients| {
-            let values: Tensor<B, 4> = B::global_average_backward(shape, output);
-            pass_on(values, node, gradients);
+        register([node], shape, output, |shape, output, mut parents| {
+            parents.pass(0, B::global_average_backward(shape, output));
         })
     }
 
     fn hard_sigmoids(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
         let (node, values) = split(values);
         let output = B::hard_sigmoids(values.clone());
-        register(
-            [node],
-            values,
-            output,
-            |values, output, [node], gradients| {
-                let values: Tensor<B, 2> = B::hard_sigmoids_backward(values, output);
-                pass_on(values, node, gradients);
-            },
-        )
+        register([node], values, output, |values, output, mut parents| {
+            parents.pass(0, B::hard_sigmoids_backward(values, output));
+        })
     }
 
     fn excite(values: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
         let ((values_node, values), (shares_node, shares)) = (split(values), split(shares));
         let output = B::excite(values.clone(), shares.clone());
-        let (parents, state) = ([values_node, shares_node], (values, shares));
-        register(
-            parents,
-            state,
-            output,
-            |(values, shares), output, nodes, gradients| {
-                let (values, shares) = B::excite_backward(values, shares, output);
-                pass_on::<B, 4>(values, nodes[0], gradients);
-                pass_on::<B, 2>(shares, nodes[1], gradients);
-            },
-        )
+        let (nodes, state) = ([values_node, shares_node], (values, shares));
+        register(nodes, state, output, |state, output, mut parents| {
+            let (values, shares) = B::excite_backward(state.0, state.1, output);
+            parents.pass(0, values);
+            parents.pass(1, shares);
+        })
     }
 
     fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
         let [(first_node, first), (second_node, second)] = parts.map(split);
         let channels = first.dims()[3];
         let output = B::side_by_side([first, second]);
-        let parents = [first_node, second_node];
-        register(
-            parents,
-            channels,
-            output,
-            |channels, output, nodes, gradients| {
-                let parts: [Tensor<B, 4>; 2] = B::apart(output, channels);
-                for (part, node) in parts.into_iter().zip(nodes) {
-                    pass_on(part, node, gradients);
-                }
-            },
-        )
+        let nodes = [first_node, second_node];
+        register(nodes, channels, output, |channels, output, mut parents| {
+            for (index, part) in B::apart(output, channels).into_iter().enumerate() {
+                parents.pass(index, part);
+            }
+        })
     }
 
     fn channels_first(images: Tensor<Self, 4>) -> Tensor<Self, 2> {
         let (node, images) = split(images);
         let shape = images.dims();
         let output = B::channels_first(images);
-        register([node], shape, output, |shape, output, [node], gradients| {
-            let images: Tensor<B, 4> = B::channels_last(output, shape);
-            pass_on(images, node, gradients);
+        register([node], shape, output, |shape, output, mut parents| {
+            parents.pass(0, B::channels_last(output, shape));
         })
     }
 
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
-        let (parents, features, kept) = split_features(features);
+        let (nodes, features, kept) = split_features(features);
         let output = B::max_pool(features, window);
         let state = (kept, window);
         register(
-            parents,
+            nodes,
             state,
             output,
-            |(kept, window), output, nodes, gradients| {
-                let features: FeatureGradients<B> =
-                    B::max_pool_backward(kept.read(), window, output);
-                pass_on_features(features, nodes, gradients);
+            |(kept, window), output, mut parents| {
+                let features = B::max_pool_backward(kept.read(), window, output);
+                parents.pass_features(0, features);
             },
         )
     }
@@ -385,17 +343,12 @@ impl<B: LayerGradients, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
     fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
         let ((images_node, images), (bias_node, bias)) = (split(images), split(bias));
         let output = B::pool(images.clone(), bias.clone());
-        let (parents, state) = ([images_node, bias_node], (images, bias));
-        register(
-            parents,
-            state,
-            output,
-            |(images, bias), output, nodes, gradients| {
-                let (images, bias) = B::pool_backward(images, bias, output);
-                pass_on::<B, 4>(images, nodes[0], gradients);
-                pass_on::<B, 1>(bias, nodes[1], gradients);
-            },
-        )
+        let (nodes, state) = ([images_node, bias_node], (images, bias));
+        register(nodes, state, output, |state, output, mut parents| {
+            let (images, bias) = B::pool_backward(state.0, state.1, output);
+            parents.pass(0, images);
+            parents.pass(1, bias);
+        })
     }
 
     fn fully_connected(
@@ -406,32 +359,21 @@ impl<B: LayerGradients, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         let ((rows_node, rows), (weight_node, weight)) = (split(rows), split(weight));
         let (bias_node, bias) = split(bias);
         let output = B::fully_connected(rows.clone(), weight.clone(), bias);
-        let (parents, state) = ([rows_node, weight_node, bias_node], (rows, weight));
-        register(
-            parents,
-            state,
-            output,
-            |(rows, weight), output, nodes, gradients| {
-                let (rows, weight, bias) = B::fully_connected_backward(rows, weight, output);
-                pass_on::<B, 2>(rows, nodes[0], gradients);
-                pass_on::<B, 2>(weight, nodes[1], gradients);
-                pass_on::<B, 1>(bias, nodes[2], gradients);
-            },
-        )
+        let (nodes, state) = ([rows_node, weight_node, bias_node], (rows, weight));
+        register(nodes, state, output, |state, output, mut parents| {
+            let (rows, weight, bias) = B::fully_connected_backward(state.0, state.1, output);
+            parents.pass(0, rows);
+            parents.pass(1, weight);
+            parents.pass(2, bias);
+        })
     }
 
     fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
         let (node, scores) = split(scores);
         let output = B::cross_entropy(scores.clone(), labels);
         let state: (_, Arc<[u8]>) = (scores, labels.into());
-        register(
-            [node],
-            state,
-            output,
-            |(scores, labels), loss, [node], gradients| {
-                let scores: Tensor<B, 2> = B::cross_entropy_backward(scores, &labels, loss);
-                pass_on(scores, node, gradients);
-            },
-        )
+        register([node], state, output, |state, loss, mut parents| {
+            parents.pass(0, B::cross_entropy_backward(state.0, &state.1, loss));
+        })
     }
 }

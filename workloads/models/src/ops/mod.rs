@@ -24,6 +24,7 @@ mod window;
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
+pub(crate) use epochcost_architectures::Function;
 pub(crate) use tap::{GradientTap, Taken};
 pub(crate) use window::{PoolWindow, Window};
 
@@ -58,17 +59,6 @@ pub(crate) struct Scale<B: Backend> {
     pub(crate) moments: Moments<B>,
     /// Added to the variance before its root is taken.
     pub(crate) epsilon: f64,
-}
-
-/// A function of single values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Function {
-    /// The value itself.
-    Identity,
-    /// The greater of 0 and the value.
-    Relu,
-    /// `x · min(max(x + 3, 0), 6) / 6` (Howard et al. 2019, §5.2).
-    HardSwish,
 }
 
 /// Mean and biased variance of each channel, `[channels]`, outside of the autodiff graph.

@@ -23,11 +23,12 @@ pub(super) fn step(
         .collect();
     let labels: Vec<u8> = (0..size).map(|index| (index % 10) as u8).collect();
     let batch = Batch {
+        parameters: &parameters,
         images: &images,
         shape: info.input,
         labels: &labels,
     };
-    let step = session.gradient(&parameters, &mut statistics, batch, Draws::new(5), None);
+    let step = session.gradient(batch, &mut statistics, Draws::new(5), None);
     let step = step.unwrap();
     (step.loss, step.gradient, statistics)
 }
@@ -130,22 +131,20 @@ fn parts_of_a_gradient_are_the_whole() {
     let session = session::<Autodiff<Gpu>>(info, device()).unwrap();
     let images = vec![0.5; 2 * info.image_values()];
     let batch = Batch {
+        parameters: &session.start(Some(1)).parameters,
         images: &images,
         shape: info.input,
         labels: &[1, 2],
     };
-    let parameters = session.start(Some(1)).parameters;
     let draws = Draws::new(0);
-    let whole = session
-        .gradient(&parameters, &mut [], batch, draws, None)
-        .unwrap();
+    let whole = session.gradient(batch, &mut [], draws, None).unwrap();
     let half = info.parameters / 2;
     let mut given = vec![];
     let parts = Parts {
         cuts: &[0..half, half..info.parameters],
         ready: &mut |part, values: &[f32]| given.push((part, values.to_vec())),
     };
-    let step = session.gradient(&parameters, &mut [], batch, draws, Some(parts));
+    let step = session.gradient(batch, &mut [], draws, Some(parts));
     assert_eq!(step.unwrap(), whole);
     let (first, last) = whole.gradient.split_at(half);
     assert_eq!(given, [(1, last.to_vec()), (0, first.to_vec())]);
