@@ -42,29 +42,16 @@ pub enum DatasetError {
         /// Cause.
         source: io::Error,
     },
-    /// A file is shorter than it must be.
+    /// A file is shorter or longer than it must be.
     #[error(
-        "truncated data file {}: found {found_bytes} bytes, expected {expected_bytes}; {remedy}",
+        "{problem} data file {}: found {found_bytes} bytes, expected {expected_bytes}; {remedy}",
         path.display()
     )]
-    Truncated {
+    Size {
         /// The file.
         path: PathBuf,
-        /// Size of the file.
-        found_bytes: u64,
-        /// Expected size.
-        expected_bytes: u64,
-        /// Remedy.
-        remedy: String,
-    },
-    /// A file is longer than it must be.
-    #[error(
-        "wrong size of data file {}: found {found_bytes} bytes, expected {expected_bytes}; {remedy}",
-        path.display()
-    )]
-    Oversized {
-        /// The file.
-        path: PathBuf,
+        /// `truncated`, or `wrong size of`.
+        problem: &'static str,
         /// Size of the file.
         found_bytes: u64,
         /// Expected size.

@@ -107,22 +107,18 @@ pub(crate) fn compare_size(
     expected_bytes: u64,
     remedy: &str,
 ) -> Result<(), DatasetError> {
-    let (path, remedy) = (path.to_owned(), remedy.to_owned());
-    match found_bytes.cmp(&expected_bytes) {
-        std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => Err(DatasetError::Truncated {
-            path,
-            found_bytes,
-            expected_bytes,
-            remedy,
-        }),
-        std::cmp::Ordering::Greater => Err(DatasetError::Oversized {
-            path,
-            found_bytes,
-            expected_bytes,
-            remedy,
-        }),
-    }
+    let problem = match found_bytes.cmp(&expected_bytes) {
+        std::cmp::Ordering::Equal => return Ok(()),
+        std::cmp::Ordering::Less => "truncated",
+        std::cmp::Ordering::Greater => "wrong size of",
+    };
+    Err(DatasetError::Size {
+        path: path.to_owned(),
+        problem,
+        found_bytes,
+        expected_bytes,
+        remedy: remedy.to_owned(),
+    })
 }
 
 /// Returns the size of a regular file, and refuses anything else: a pipe could be waited for
