@@ -36,18 +36,6 @@ impl Affine {
         }
     }
 
-    /// A bias alone.
-    pub(crate) fn bias(bias: &[f32], then: Function) -> Self {
-        let ones = vec![1.0; bias.len()];
-        Self {
-            mean: vec![0.0; bias.len()],
-            scale: ones.clone(),
-            bias: bias.to_vec(),
-            deviation: ones,
-            then,
-        }
-    }
-
     /// Returns the results of a vector of channels from `at` on.
     ///
     /// # Safety

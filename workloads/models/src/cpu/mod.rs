@@ -114,25 +114,24 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
 /// Runs a product of so many columns at the current level: of few, half as wide vectors
 /// hold as many of them, and two of those are added in the time of one.
 pub(crate) fn dispatch_columns<K: Kernel>(columns: usize, kernel: K) -> K::Output {
-    #[cfg(target_arch = "x86_64")]
-    if columns <= lanes::Avx2::WIDTH && Level::current() == Level::Avx512 {
-        // SAFETY: a machine that has AVX-512 has AVX2 and FMA.
-        return unsafe { avx2(kernel) };
-    }
-    dispatch(kernel)
+    dispatch_half(columns <= 8, kernel)
 }
 
 /// Runs a kernel with vectors along so many channels at the current level: half as wide
 /// ones where those fill them and whole ones would be left over.
 pub(crate) fn dispatch_channels<K: Kernel>(channels: usize, kernel: K) -> K::Output {
+    dispatch_half(channels % 16 == 8, kernel)
+}
+
+/// Runs a kernel at the current level, with vectors of 8 values in the place of 16 where `half`.
+fn dispatch_half<K: Kernel>(half: bool, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
-    if Level::current() == Level::Avx512
-        && !channels.is_multiple_of(lanes::Avx512::WIDTH)
-        && channels.is_multiple_of(lanes::Avx2::WIDTH)
-    {
+    if half && Level::current() == Level::Avx512 {
         // SAFETY: a machine that has AVX-512 has AVX2 and FMA.
         return unsafe { avx2(kernel) };
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = half;
     dispatch(kernel)
 }
 

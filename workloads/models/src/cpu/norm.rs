@@ -262,15 +262,6 @@ unsafe fn masked<L: Lanes, const N: usize>(
     }
 }
 
-/// The gradients of a batch norm's weight and bias.
-pub(crate) fn parameter_gradients(sums: &Sums, norm: &Affine) -> (Vec<f32>, Vec<f32>) {
-    let weight = sums.product.iter().zip(&norm.deviation);
-    (
-        weight.map(|(product, d)| product * d).collect(),
-        sums.gradient.clone(),
-    )
-}
-
 /// Turns the gradient of a batch norm's output, in place, into that of its input:
 /// `scale · (g - mean(g) - (x - mean) · mean(g · (x - mean)) / variance)`.
 pub(crate) fn input_gradient(values: &[f32], norm: &Affine, sums: &Sums, gradient: &mut [f32]) {

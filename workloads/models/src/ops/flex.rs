@@ -11,7 +11,7 @@ use crate::cpu::geometry::Geometry;
 use crate::cpu::input::{Affine, Input};
 use crate::cpu::max_pool::{self, Sizes};
 use crate::cpu::method::{Gradients, Method};
-use crate::cpu::norm::{self, Sums, input_gradient, parameter_gradients};
+use crate::cpu::norm::{self, Sums, input_gradient};
 use crate::cpu::pool::Pooled;
 use crate::cpu::{activation, channels, dense, dense_images, dense_weight, loss, pool, rows};
 
@@ -310,13 +310,14 @@ impl Held {
     /// norm.
     fn gradients(&self, mut gradient: FlexTensor, sums: Option<&Sums>) -> FeatureGradients<Flex> {
         let norm = self.norm.as_ref().zip(sums).map(|(norm, sums)| {
-            let (weight, bias) = parameter_gradients(sums, norm);
+            let products = sums.product.iter().zip(&norm.deviation);
+            let weight = products.map(|(product, d)| product * d).collect();
             if self.scaled {
                 input_gradient(slice(&self.values), norm, sums, gradient.storage_mut());
             }
             NormGradients {
                 weight: self.scaled.then(|| vector(weight)),
-                bias: vector(bias),
+                bias: vector(sums.gradient.clone()),
             }
         });
         FeatureGradients {
@@ -337,7 +338,8 @@ impl Held {
 fn affine(norm: Norm<Flex>) -> Affine {
     let bias = values(norm.bias);
     let Some(scale) = norm.scale else {
-        return Affine::bias(slice(&bias), norm.then);
+        let [zeros, ones] = [0.0, 1.0].map(|value| vec![value; slice(&bias).len()]);
+        return Affine::new([&ones, slice(&bias), &zeros, &ones], 0.0, norm.then);
     };
     let tensors = [scale.weight, scale.moments.mean, scale.moments.variance].map(values);
     let [weight, mean, variance] = tensors.each_ref().map(slice);
