@@ -1,7 +1,7 @@
 //! Errors of datasets.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -176,4 +176,22 @@ pub enum DatasetError {
         /// Largest number.
         most: usize,
     },
+}
+
+impl DatasetError {
+    /// Returns what makes the error of reading a file of its cause.
+    pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Returns what makes the error of writing a file or directory of its cause.
+    pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }

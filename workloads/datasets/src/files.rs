@@ -51,10 +51,7 @@ pub(crate) fn read(
 ) -> Result<(Vec<u8>, String), DatasetError> {
     check_size(dir, expected, remedy)?;
     let path = dir.join(expected.name);
-    let bytes = fs::read(&path).map_err(|source| DatasetError::Read {
-        path: path.clone(),
-        source,
-    })?;
+    let bytes = fs::read(&path).map_err(DatasetError::read(&path))?;
     let form = Form {
         info,
         path: &path,

@@ -37,10 +37,7 @@ pub fn unpack(
     packed: &Path,
     directory: &Path,
 ) -> Result<(), DatasetError> {
-    let unreadable = |source| DatasetError::Read {
-        path: packed.to_owned(),
-        source,
-    };
+    let unreadable = &DatasetError::read(packed);
     let content = GzDecoder::new(File::open(packed).map_err(unreadable)?);
     let mut missing: Vec<&PublishedFile> = held(download, files).collect();
     if download.single().is_some() {
@@ -101,10 +98,7 @@ fn place(bytes: &[u8], file: &PublishedFile, directory: &Path) -> Result<(), Dat
         temporary.persist(&path)?;
         Ok(())
     };
-    written().map_err(|source| DatasetError::Write {
-        path: path.clone(),
-        source,
-    })
+    written().map_err(DatasetError::write(&path))
 }
 
 /// Compares content with the published size and checksum.

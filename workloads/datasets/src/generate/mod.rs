@@ -124,18 +124,12 @@ fn is_vacant(dir: &Path) -> Result<bool, DatasetError> {
     match fs::read_dir(dir) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        Err(source) => Err(DatasetError::Read {
-            path: dir.to_owned(),
-            source,
-        }),
+        Err(error) => Err(DatasetError::read(dir)(error)),
     }
 }
 
 fn write_set(info: &DatasetInfo, dir: &Path, spec: Generate) -> Result<(), DatasetError> {
-    let failed = |source| DatasetError::Write {
-        path: dir.to_owned(),
-        source,
-    };
+    let failed = &DatasetError::write(dir);
     let parent = match dir.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -175,11 +169,8 @@ fn write_files(info: &DatasetInfo, dir: &Path, spec: Generate) -> Result<(), Dat
         spec,
         files: listed,
     };
-    let mut text =
-        serde_json::to_string_pretty(&manifest).map_err(|error| DatasetError::Write {
-            path: path.clone(),
-            source: error.into(),
-        })?;
+    let text = serde_json::to_string_pretty(&manifest);
+    let mut text = text.map_err(|error| DatasetError::write(&path)(error.into()))?;
     text.push('\n');
     write_file(&path, text.as_bytes())
 }
@@ -189,10 +180,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
         file.write_all(bytes)?;
         files::flush(&file)
     });
-    written.map_err(|source| DatasetError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    written.map_err(DatasetError::write(path))
 }
 
 /// Generates the records of one part. Classes are as even as the count allows, in
