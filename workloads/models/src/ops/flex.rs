@@ -60,10 +60,8 @@ impl LayerOps for Flex {
         let shape = images.dims();
         let (images, shares) = (values(images), values(shares));
         let sizes = channels::Sizes::new(shape);
-        tensor(
-            channels::excited(slice(&images), slice(&shares), sizes),
-            shape,
-        )
+        let excited = channels::excited(slice(&images), slice(&shares), sizes);
+        tensor(excited, shape)
     }
 
     fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
@@ -90,10 +88,8 @@ impl LayerOps for Flex {
     fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
         let sizes = pooled(&images);
         let (images, bias) = (values(images), values(bias));
-        tensor(
-            pool::forward(slice(&images), slice(&bias), sizes),
-            sizes.shape(),
-        )
+        let pooled = pool::forward(slice(&images), slice(&bias), sizes);
+        tensor(pooled, sizes.shape())
     }
 
     fn fully_connected(
@@ -177,10 +173,8 @@ impl LayerGradients for Flex {
     ) -> Tensor<Self, 2> {
         let shape = inputs.dims();
         let (inputs, gradient) = (values(inputs), values(output_gradient));
-        tensor(
-            rows::hard_sigmoid_gradient(slice(&inputs), slice(&gradient)),
-            shape,
-        )
+        let gradient = rows::hard_sigmoid_gradient(slice(&inputs), slice(&gradient));
+        tensor(gradient, shape)
     }
 
     fn excite_backward(
