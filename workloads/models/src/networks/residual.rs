@@ -35,12 +35,8 @@ impl<B: LayerOps> NormedConvolution<B> {
         sizes: [usize; 2],
         window: Window,
     ) -> Self {
-        Self::begun(
-            source,
-            sizes,
-            window,
-            Initial::Uniform(window.fan_in(sizes[0])),
-        )
+        let initial = Initial::Uniform(window.fan_in(sizes[0]));
+        Self::begun(source, sizes, window, initial)
     }
 
     /// Returns a convolution whose weight begins by the outputs of each input, as in
