@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use epochcost_tensor_commands::CommandError;
+use epochcost_tensor_commands::{CommandError, one_line};
 use redis_protocol::resp2::encode::extend_encode;
 use redis_protocol::resp2::types::BytesFrame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -204,8 +204,7 @@ impl<C: Commands> Connection<C> {
         loop {
             match decoder.decode(&mut self.input) {
                 Ok(Some(request)) if request.name == "QUIT" => {
-                    self.write(BytesFrame::SimpleString(Bytes::from_static(b"OK")))
-                        .await?;
+                    self.write(ok()).await?;
                     return self.flush().await;
                 }
                 Ok(Some(request)) if request.name == "HELLO" => self.greet(&request).await?,
@@ -335,11 +334,7 @@ fn given_password(request: &Request) -> Option<&[u8]> {
 
 /// Formats the error reply `-ERR text`, on one line.
 fn refusal(text: &str) -> BytesFrame {
-    let line: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    BytesFrame::Error(format!("ERR {line}").into())
+    BytesFrame::Error(format!("ERR {}", one_line(text)).into())
 }
 
 /// Converts an error of the store to a reply (`CommandError` has their texts).
@@ -351,7 +346,7 @@ fn error_reply(error: &ChannelError) -> BytesFrame {
         ChannelError::Refused { reason, .. } => refusal(reason),
         ChannelError::Missing { key, .. } => {
             let key = key.clone();
-            BytesFrame::Error(CommandError::Missing { key }.line().into())
+            ErrorReply::from(CommandError::Missing { key }).0
         }
         other => refusal(&other.to_string()),
     }
@@ -396,7 +391,7 @@ pub(super) fn housekeeping(request: &Request) -> Option<BytesFrame> {
     Some(match (request.name.as_str(), request.arguments.as_slice()) {
         ("PING", []) => BytesFrame::SimpleString(Bytes::from_static(b"PONG")),
         ("PING" | "ECHO", [text]) => BytesFrame::BulkString(text.clone()),
-        ("PING" | "ECHO", _) => wrong_count(request),
+        ("PING" | "ECHO", _) => ErrorReply::from(CommandError::wrong_count(&request.name)).0,
         // The password was given, or there is none.
         ("AUTH", [_] | [_, _]) => ok(),
         ("SELECT", [index]) if index.as_ref() == b"0" => ok(),
@@ -437,10 +432,4 @@ fn greeting(protocol: i64) -> Vec<BytesFrame> {
 /// Returns the reply `+OK`.
 pub(super) fn ok() -> BytesFrame {
     BytesFrame::SimpleString(Bytes::from_static(b"OK"))
-}
-
-/// Returns the reply to a command with too few or too many arguments.
-fn wrong_count(request: &Request) -> BytesFrame {
-    let command = request.name.to_lowercase();
-    BytesFrame::Error(CommandError::WrongCount { command }.line().into())
 }
