@@ -61,11 +61,7 @@ async fn listen(service: &'static str) -> Result<(TcpListener, SocketAddr)> {
         let address = listener.local_addr()?;
         Ok((listener, address))
     };
-    listening
-        .await
-        .map_err(|error: std::io::Error| ChannelError::Unreachable {
-            service,
-            endpoint: wanted.to_string(),
-            reason: format!("failed to listen there: {error}"),
-        })
+    listening.await.map_err(|error: std::io::Error| {
+        ChannelError::unreachable(service, wanted, format!("failed to listen there: {error}"))
+    })
 }
