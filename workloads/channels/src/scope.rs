@@ -60,11 +60,9 @@ impl FromStr for Scope {
         if text.len() <= MOST_BYTES && text.chars().all(suits) && text != "." && text != ".." {
             return Ok(Self(text.to_owned()));
         }
-        Err(ChannelError::Endpoint {
-            reason: format!(
-                "the scope {text:?} must be at most {MOST_BYTES} letters, digits, '.', '_' or '-'"
-            ),
-        })
+        Err(ChannelError::endpoint(format!(
+            "the scope {text:?} must be at most {MOST_BYTES} letters, digits, '.', '_' or '-'"
+        )))
     }
 }
 
@@ -88,10 +86,9 @@ impl<C: Command> Channel<C> for Scoped<C> {
         }
         let reply = self.channel.run(command).await;
         reply.map_err(|error| match error {
-            ChannelError::Missing { service, key } => ChannelError::Missing {
-                service,
-                key: self.scope.bare(&key).to_owned(),
-            },
+            ChannelError::Missing { service, key } => {
+                ChannelError::missing(service, self.scope.bare(&key))
+            }
             other => other,
         })
     }

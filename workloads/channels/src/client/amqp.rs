@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,9 +18,9 @@ use lapin::{BasicProperties, Channel, Confirmation, Connection, ExchangeKind};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::amqp_address::{Address, Attempt, NAME_BYTES};
+use super::amqp_address::{Address, Attempt, NAME_BYTES, SERVICE};
 use super::amqp_channel::{Idle, Lease};
-use crate::{Endpoint, Payload, QueueCommand, Reply, Result};
+use crate::{ChannelError, Endpoint, Payload, QueueCommand, Reply, Result, locked};
 
 /// AMQP's delivery mode of messages that survive a restart of the broker.
 const PERSISTENT: u8 = 2;
@@ -49,11 +49,7 @@ impl RabbitQueue {
     ///
     /// # Errors
     /// [`crate::ChannelError`].
-    pub async fn connect(endpoint: &str) -> Result<Self> {
-        Self::open(endpoint.parse()?).await
-    }
-
-    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
+    pub async fn connect(endpoint: Endpoint) -> Result<Self> {
         let address = Address(endpoint);
         let connecting = Connection::connect_uri(address.uri(), Address::properties());
         let limit = address.0.connect_timeout();
@@ -126,10 +122,8 @@ impl RabbitQueue {
         if name.len() <= NAME_BYTES {
             return Ok(name.into());
         }
-        Err(self.address.refused(
-            "use a name",
-            format!("{name:?} has more than {NAME_BYTES} bytes"),
-        ))
+        let reason = format!("{name:?} has more than {NAME_BYTES} bytes");
+        Err(ChannelError::refused(SERVICE, "use a name", reason))
     }
 
     async fn send(
@@ -155,11 +149,11 @@ impl RabbitQueue {
             Confirmation::Ack(None) => Ok(()),
             Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned)) => {
                 let reason = format!("it came back: {}", returned.reply_text);
-                Err(self.address.refused("publish", reason))
+                Err(ChannelError::refused(SERVICE, "publish", reason))
             }
             Confirmation::Nack(None) | Confirmation::NotRequested => {
-                let reason = "the broker did not confirm it".to_owned();
-                Err(self.address.refused("publish", reason))
+                let reason = "the broker did not confirm it";
+                Err(ChannelError::refused(SERVICE, "publish", reason))
             }
         }
     }
@@ -228,14 +222,10 @@ impl RabbitQueue {
         match next {
             Ok(Some(Ok(delivery))) => Ok(Some(self.hand_over(channel, delivery, tag))),
             Ok(Some(Err(error))) => Err(self.address.error(&Attempt::new("consume"), &error)),
-            Ok(None) | Err(_) => Err(self
-                .address
-                .unreachable("the broker ended the consumer".to_owned())),
+            Ok(None) | Err(_) => Err(self.address.unreachable("the broker ended the consumer")),
         }
     }
-}
 
-impl RabbitQueue {
     /// Refuses a fan-out to an exchange that does not exist.
     async fn find(&self, channel: &Channel, exchange: &str) -> Result<()> {
         if locked(&self.exchanges).contains(exchange) {
@@ -348,10 +338,4 @@ impl crate::Channel<QueueCommand> for RabbitQueue {
         self.idle.give(channel);
         Ok(reply)
     }
-}
-
-/// Locks `mutex`, also after another holder panicked: no critical section here
-/// leaves its data half changed.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

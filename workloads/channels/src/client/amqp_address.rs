@@ -8,7 +8,8 @@ use lapin::{ConnectionProperties, ErrorKind};
 
 use crate::{ChannelError, Endpoint};
 
-const SERVICE: &str = "queue";
+/// Name of the service.
+pub(super) const SERVICE: &str = "queue";
 
 /// Longest name of a queue or exchange on the wire.
 pub(super) const NAME_BYTES: usize = 255;
@@ -70,36 +71,20 @@ impl Address {
         };
         let reason = protocol_error.get_message().to_string();
         match (protocol_error.kind(), attempt.missing) {
-            (AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND), Some(name)) => ChannelError::Missing {
-                service: SERVICE,
-                key: name.to_owned(),
-            },
+            (AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND), Some(name)) => {
+                ChannelError::missing(SERVICE, name)
+            }
             (AMQPErrorKind::Hard(AMQPHardError::CONNECTIONFORCED), _) => self.unreachable(reason),
-            _ => self.refused(attempt.operation, reason),
+            _ => ChannelError::refused(SERVICE, attempt.operation, reason),
         }
     }
 
     /// Returns the error for a broker that did not answer within `limit`.
     pub(super) fn silent(&self, operation: &str, limit: Duration) -> ChannelError {
-        self.unreachable(format!(
-            "no answer to {operation} within {} s",
-            limit.as_secs()
-        ))
+        ChannelError::silent(SERVICE, &self.0, operation, limit)
     }
 
-    pub(super) fn unreachable(&self, reason: String) -> ChannelError {
-        ChannelError::Unreachable {
-            service: SERVICE,
-            endpoint: self.0.to_string(),
-            reason,
-        }
-    }
-
-    pub(super) fn refused(&self, operation: &str, reason: String) -> ChannelError {
-        ChannelError::Refused {
-            service: SERVICE,
-            operation: operation.to_owned(),
-            reason,
-        }
+    pub(super) fn unreachable(&self, reason: impl Into<String>) -> ChannelError {
+        ChannelError::unreachable(SERVICE, &self.0, reason)
     }
 }

@@ -29,7 +29,7 @@ pub fn open_objects(endpoint: &Endpoint, scope: &Scope) -> Result<ObjectStore> {
     if !matches!(endpoint.scheme, Scheme::Http | Scheme::Https | Scheme::S3) {
         return Err(endpoint.unsuited("object store", "http, https or s3"));
     }
-    let store = Arc::new(S3Objects::open(endpoint.clone()));
+    let store = Arc::new(S3Objects::new(endpoint.clone()));
     let bucket = (!endpoint.path.is_empty()).then(|| endpoint.path.clone());
     if bucket.is_none() && scope.is_empty() {
         return Ok(ObjectStore::new(store));
@@ -55,9 +55,9 @@ pub async fn open_tensors(
 ) -> Result<TensorStore> {
     let copy = endpoint.clone();
     let store: Arc<dyn Channel<TensorCommand>> = match endpoint.scheme {
-        Scheme::Redis => Arc::new(RedisTensors::open(copy).await?),
-        Scheme::RedisPlain => Arc::new(PlainTensors::open(copy).await?),
-        Scheme::RedisLua => Arc::new(LuaTensors::open(copy).await?),
+        Scheme::Redis => Arc::new(RedisTensors::connect(copy).await?),
+        Scheme::RedisPlain => Arc::new(PlainTensors::connect(copy).await?),
+        Scheme::RedisLua => Arc::new(LuaTensors::connect(copy).await?),
         _ => return Err(endpoint.unsuited("tensor store", "redis, redis+plain or redis+lua")),
     };
     let store = Arc::new(Scoped::new(store, scope.clone()));
@@ -80,9 +80,9 @@ pub async fn open_queue(
 ) -> Result<Queue> {
     let copy = endpoint.clone();
     let (queue, limit): (Arc<dyn Channel<QueueCommand>>, _) = match endpoint.scheme {
-        Scheme::Redis => (Arc::new(RedisQueue::open(copy).await?), None),
+        Scheme::Redis => (Arc::new(RedisQueue::connect(copy).await?), None),
         Scheme::Amqp => (
-            Arc::new(RabbitQueue::open(copy).await?),
+            Arc::new(RabbitQueue::connect(copy).await?),
             Some(RABBITMQ_MESSAGE_BYTES),
         ),
         Scheme::Sqs | Scheme::SqsHttp | Scheme::SqsHttps => open_sqs(copy, objects).await?,
@@ -111,9 +111,8 @@ async fn open_sqs(
     endpoint: Endpoint,
     _: &ObjectStore,
 ) -> Result<(Arc<dyn Channel<QueueCommand>>, Option<u64>)> {
-    Err(ChannelError::Endpoint {
-        reason: format!("{endpoint} needs a program that was built with the feature \"aws\""),
-    })
+    let reason = format!("{endpoint} needs a program that was built with the feature \"aws\"");
+    Err(ChannelError::endpoint(reason))
 }
 
 /// Creates the bucket that an object store's endpoint names, if there is none.
@@ -121,7 +120,7 @@ async fn open_sqs(
 /// # Errors
 /// [`ChannelError`](crate::ChannelError).
 pub async fn create_bucket(endpoint: &Endpoint) -> Result<()> {
-    S3Objects::open(endpoint.clone())
+    S3Objects::new(endpoint.clone())
         .create_bucket(&endpoint.path)
         .await
 }

@@ -28,15 +28,8 @@ impl PlainTensors {
     ///
     /// # Errors
     /// [`ChannelError`](crate::ChannelError).
-    pub async fn connect(endpoint: &str) -> Result<Self> {
-        Self::open(endpoint.parse()?).await
-    }
-
-    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
-        let address = Address {
-            service: SERVICE,
-            endpoint,
-        };
+    pub async fn connect(endpoint: Endpoint) -> Result<Self> {
+        let address = Address::new(SERVICE, endpoint);
         Ok(Self {
             commands: Connection::open(address.clone()).await?,
             exclusive: Pool::new(address),

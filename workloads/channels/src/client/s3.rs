@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,7 +23,9 @@ use super::http::{causes, https, plain_http, use_ring};
 use super::sizes::Sizes;
 use crate::endpoint::Scheme;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
-use crate::{Channel, ChannelError, Endpoint, ListPage, ObjectCommand, Payload, Reply, Result};
+use crate::{
+    Channel, ChannelError, Endpoint, ListPage, ObjectCommand, Payload, Reply, Result, locked,
+};
 
 /// Time for which a request to S3 is repeated: S3 refuses while it scales.
 const S3_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,14 +55,7 @@ pub struct S3Objects {
 
 impl S3Objects {
     /// Creates a client of `http://KEY:SECRET@HOST:PORT`. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// [`ChannelError::Endpoint`].
-    pub fn new(endpoint: &str) -> Result<Self> {
-        Ok(Self::open(endpoint.parse()?))
-    }
-
-    pub(super) fn open(endpoint: Endpoint) -> Self {
+    pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
             buckets: Mutex::default(),
@@ -154,7 +149,7 @@ impl S3Objects {
     }
 
     fn bucket(&self, bucket: &str) -> Result<Arc<AmazonS3>> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = locked(&self.buckets);
         if let Some(client) = buckets.get(bucket) {
             return Ok(Arc::clone(client));
         }
@@ -186,10 +181,8 @@ impl S3Objects {
 
     /// Creates `bucket`; an existing one is no error.
     pub(super) async fn create_bucket(&self, bucket: &str) -> Result<()> {
-        let refused = |reason: String| ChannelError::Refused {
-            service: SERVICE,
-            operation: format!("creation of bucket {bucket:?}"),
-            reason,
+        let refused = |reason: String| {
+            ChannelError::refused(SERVICE, format!("creation of bucket {bucket:?}"), reason)
         };
         if bucket.is_empty() {
             return Err(refused("it has no name".into()));
@@ -202,11 +195,9 @@ impl S3Objects {
         let url = signed
             .await
             .map_err(|error| self.error(bucket, "", error))?;
-        let unreachable = |error: reqwest::Error| ChannelError::Unreachable {
-            service: SERVICE,
-            endpoint: self.endpoint.to_string(),
-            // The address of the request holds a signature.
-            reason: causes(&error.without_url()),
+        // The address of the request holds a signature.
+        let unreachable = |error: reqwest::Error| {
+            ChannelError::unreachable(SERVICE, &self.endpoint, causes(&error.without_url()))
         };
         // Send it; an existing bucket answers with a conflict.
         let client = if self.is_plain() {
@@ -251,17 +242,9 @@ impl S3Objects {
     fn error(&self, bucket: &str, key: &str, error: object_store::Error) -> ChannelError {
         let reason = causes(&error);
         if answered(&error) {
-            return ChannelError::Refused {
-                service: SERVICE,
-                operation: format!("request on {bucket}/{key}"),
-                reason,
-            };
+            return ChannelError::refused(SERVICE, format!("request on {bucket}/{key}"), reason);
         }
-        ChannelError::Unreachable {
-            service: SERVICE,
-            endpoint: self.endpoint.to_string(),
-            reason,
-        }
+        ChannelError::unreachable(SERVICE, &self.endpoint, reason)
     }
 }
 
@@ -387,13 +370,12 @@ impl Channel<ObjectCommand> for S3Objects {
 fn path(bucket: &str, key: &str) -> Result<Path> {
     match Path::parse(key) {
         Ok(path) if path.as_ref() == key && !key.is_empty() => Ok(path),
-        _ => Err(ChannelError::Refused {
-            service: SERVICE,
-            operation: format!("request on {bucket}/{key}"),
-            reason: "a key must be segments parted by single slashes, with no slash at its ends \
-                     and no control character"
-                .into(),
-        }),
+        _ => {
+            let reason = "a key must be segments parted by single slashes, with no slash at its \
+                          ends and no control character";
+            let operation = format!("request on {bucket}/{key}");
+            Err(ChannelError::refused(SERVICE, operation, reason))
+        }
     }
 }
 
@@ -477,7 +459,7 @@ mod tests {
                 stream.write_all(text.as_bytes()).unwrap();
             }
         });
-        let objects = S3Objects::new("s3://us-east-1/bucket").unwrap();
+        let objects = S3Objects::new("s3://us-east-1/bucket".parse().unwrap());
         let builder = AmazonS3Builder::new()
             .with_endpoint(address)
             .with_region("us-east-1")

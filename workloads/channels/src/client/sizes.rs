@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+
+use crate::locked;
 
 /// Sizes of the objects that this client wrote or read, by the hash of bucket and key.
 #[derive(Default)]
@@ -21,10 +23,6 @@ struct Known {
 }
 
 impl Sizes {
-    fn known(&self) -> MutexGuard<'_, HashMap<u64, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn id(&self, bucket: &str, key: &str) -> u64 {
         self.hasher.hash_one((bucket, key))
     }
@@ -36,7 +34,7 @@ impl Sizes {
             bytes,
             is_read: false,
         };
-        let before = self.known().insert(self.id(bucket, key), known);
+        let before = locked(&self.known).insert(self.id(bucket, key), known);
         before
             .filter(|before| before.is_read)
             .map_or(0, |before| before.bytes)
@@ -51,17 +49,17 @@ impl Sizes {
                     bytes,
                     is_read: true,
                 };
-                self.known().insert(id, known);
+                locked(&self.known).insert(id, known);
             }
             None => {
-                self.known().remove(&id);
+                locked(&self.known).remove(&id);
             }
         }
     }
 
     /// Notes that objects were deleted, and returns the bytes of those whose size is known.
     pub(super) fn delete(&self, bucket: &str, keys: &[String]) -> u64 {
-        let mut known = self.known();
+        let mut known = locked(&self.known);
         let deleted = keys
             .iter()
             .filter_map(|key| known.remove(&self.id(bucket, key)));

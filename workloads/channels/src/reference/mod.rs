@@ -75,10 +75,8 @@ impl<C: Command> ByReference<C> {
     /// Fetches the value of `reference`.
     async fn fetch(&self, reference: &Reference) -> Result<Payload> {
         let found = self.objects.get(BUCKET, &reference.key).await?;
-        found.ok_or_else(|| ChannelError::Missing {
-            service: "object store",
-            key: format!("{BUCKET}/{}", reference.key),
-        })
+        let name = || format!("{BUCKET}/{}", reference.key);
+        found.ok_or_else(|| ChannelError::missing("object store", name()))
     }
 }
 

@@ -125,16 +125,14 @@ impl Channel<TensorCommand> for ByReference<TensorCommand> {
             TensorCommand::GetRange { key, elements } => self.get_range(key, elements).await,
             TensorCommand::Compute { operation, sent } => self.operate(operation, sent).await,
             TensorCommand::Push { key, value } if value.len() > self.limit_bytes => {
-                Err(ChannelError::Refused {
-                    service: SERVICE,
-                    operation: format!("RPUSH {key:?}"),
-                    reason: format!(
-                        "a text of {} bytes is over its limit of {}, and a store averages no texts \
-                         that lie elsewhere: keep gradients binary",
-                        value.len(),
-                        self.limit_bytes
-                    ),
-                })
+                let reason = format!(
+                    "a text of {} bytes is over its limit of {}, and a store averages no texts \
+                     that lie elsewhere: keep gradients binary",
+                    value.len(),
+                    self.limit_bytes
+                );
+                let operation = format!("RPUSH {key:?}");
+                Err(ChannelError::refused(SERVICE, operation, reason))
             }
             other => self.channel.run(other).await,
         }
