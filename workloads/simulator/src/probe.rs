@@ -16,12 +16,11 @@ use crate::channels::{objects_of, queue_of};
 use crate::draws::Draws;
 use crate::engine::{Engine, Handle, locked};
 use crate::functions::Starts;
-use crate::network::{Direction, Network};
+use crate::network::{Direction, Network, Peer};
 use crate::population::Population;
 use crate::profile::{Client, Profile, ServiceModel};
-use crate::resource::Resource;
-use crate::services::Services;
-use crate::station::{Chance, Server, Station, StationSpec, Work};
+use crate::services::{Backend, Services};
+use crate::station::{Chance, Station, StationSpec, Work};
 
 pub use self::round::{Aggregated, Round, RoundTimes, aggregate};
 
@@ -260,22 +259,16 @@ impl Timing {
     /// Times bulk data over all streams of a function.
     async fn bulk(&self, function: u64) {
         let station = self.station(function);
-        let server = Resource::new(&self.engine, f64::INFINITY);
-        let service = ServiceModel::unlimited();
+        let unlimited = Arc::new(ServiceModel::unlimited());
+        let server = Backend::new(&self.engine, Peer::Objects, unlimited);
         let direction = match self.probe.operation {
             Operation::Upload => Direction::Write,
             _ => Direction::Read,
         };
         let began = self.now_s();
         let each = self.probe.bytes / self.probe.streams as u64;
-        let streams = (0..self.probe.streams).map(|_| {
-            let server = Server {
-                bandwidth: &server,
-                users: 1,
-            };
-            station.transfer(&service, server, each, direction)
-        });
-        join_all(streams).await;
+        let streams = 0..self.probe.streams;
+        join_all(streams.map(|_| station.transfer(&server, 1, each, direction))).await;
         self.note(self.now_s() - began);
     }
 
@@ -325,7 +318,7 @@ impl Timing {
             None,
             &self.services,
             &ArithmeticMeter::default(),
-            &spec,
+            spec,
             Chance::of(draws),
             Work::default(),
         )
