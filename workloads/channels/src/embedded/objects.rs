@@ -65,12 +65,7 @@ impl ObjectServer {
             .fallback(answer)
             .with_state(ObjectService { store, key });
         let stop = CancellationToken::new();
-        let stopped = stop.clone().cancelled_owned();
-        tokio::spawn(async move {
-            if let Err(error) = strangers::serve(listener, service, stopped).await {
-                tracing::debug!("the object server ended: {error}");
-            }
-        });
+        tokio::spawn(strangers::serve(listener, service, stop.clone()));
         Ok(Self {
             endpoint,
             _running: stop.drop_guard(),
