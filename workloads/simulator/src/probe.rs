@@ -6,7 +6,7 @@ mod round;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use epochcost_channels::{ObjectStore, Payload};
+use epochcost_channels::Payload;
 use epochcost_kernels::hash;
 use epochcost_systems::ArithmeticMeter;
 use futures_util::future::{join, join_all};
@@ -213,24 +213,22 @@ impl Timing {
             async move {
                 for _ in 0..self.probe.rounds {
                     let began = self.now_s();
-                    self.request(&objects, stream).await;
+                    let body = Payload::Phantom {
+                        bytes: self.probe.bytes,
+                    };
+                    // Sizes in memory are never refused.
+                    let _ = match self.probe.operation {
+                        Operation::Put => {
+                            let key = format!("put-{stream}");
+                            objects.put(BUCKET, &key, body).await
+                        }
+                        _ => objects.get(BUCKET, "object").await.map(drop),
+                    };
                     self.note(self.now_s() - began);
                 }
             }
         });
         join_all(streams).await;
-    }
-
-    async fn request(&self, objects: &ObjectStore, stream: usize) {
-        // Sizes in memory are never refused.
-        if self.probe.operation == Operation::Put {
-            let body = Payload::Phantom {
-                bytes: self.probe.bytes,
-            };
-            let _ = objects.put(BUCKET, &format!("put-{stream}"), body).await;
-        } else {
-            let _ = objects.get(BUCKET, "object").await;
-        }
     }
 
     /// Times messages from the beginning of their publish until their consumer has them.
@@ -292,19 +290,16 @@ impl Timing {
         let (model, memory_mb) = (&profile.function, probe.memory_mb);
         let is_instance = self.is_instance();
         let interpreted = profile.interpreted();
+        let (vcpus, bytes_per_s) = if is_instance {
+            (profile.instance.vcpus, profile.instance.bytes_per_s)
+        } else {
+            (model.vcpus(memory_mb), model.bytes_per_s(memory_mb))
+        };
         let spec = StationSpec {
-            vcpus: if is_instance {
-                profile.instance.vcpus
-            } else {
-                model.vcpus(memory_mb)
-            },
+            vcpus,
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
             device: None,
-            bytes_per_s: if is_instance {
-                profile.instance.bytes_per_s
-            } else {
-                model.bytes_per_s(memory_mb)
-            },
+            bytes_per_s,
             network,
             interpreted: interpreted.filter(|_| probe.client != ProbeClient::Compiled),
             has_codec: probe.client == ProbeClient::Interpreted,

@@ -18,7 +18,7 @@ use lapin::{BasicProperties, Channel, Confirmation, Connection, ExchangeKind};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::amqp_address::{Address, Attempt, NAME_BYTES, SERVICE};
+use super::amqp_address::{Address, NAME_BYTES, SERVICE};
 use super::amqp_channel::{Idle, Lease};
 use crate::{ChannelError, Endpoint, Payload, QueueCommand, Reply, Result, locked};
 
@@ -55,8 +55,7 @@ impl RabbitQueue {
         let limit = address.0.connect_timeout();
         let connected = timeout(limit, connecting).await;
         let connected = connected.map_err(|_| address.silent("connect", limit))?;
-        let connection =
-            connected.map_err(|error| address.error(&Attempt::new("connect"), &error))?;
+        let connection = connected.map_err(|error| address.error("connect", None, &error))?;
         Ok(Self {
             address,
             connection,
@@ -66,16 +65,18 @@ impl RabbitQueue {
         })
     }
 
-    /// Runs `work` within the time-out of the endpoint.
+    /// Runs `work` within the time-out of the endpoint. `missing` is the name that does not exist if
+    /// the broker answers NOT_FOUND.
     async fn limited<T>(
         &self,
-        attempt: Attempt<'_>,
+        operation: &str,
+        missing: Option<&str>,
         work: impl Future<Output = lapin::Result<T>>,
     ) -> Result<T> {
         let limit = self.address.0.options.timeout;
         match timeout(limit, work).await {
-            Ok(result) => result.map_err(|error| self.address.error(&attempt, &error)),
-            Err(_) => Err(self.address.silent(attempt.operation, limit)),
+            Ok(result) => result.map_err(|error| self.address.error(operation, missing, &error)),
+            Err(_) => Err(self.address.silent(operation, limit)),
         }
     }
 
@@ -84,7 +85,7 @@ impl RabbitQueue {
         if let Some(lease) = self.idle.take() {
             return Ok(lease);
         }
-        self.limited(Attempt::new("open a channel"), async {
+        self.limited("open a channel", None, async {
             let channel = Lease::new(self.connection.create_channel().await?);
             channel
                 .confirm_select(ConfirmSelectOptions::default())
@@ -102,9 +103,7 @@ impl RabbitQueue {
         let mut arguments = FieldTable::default();
         arguments.insert("x-expires".into(), AMQPValue::LongUInt(expires));
         let declared = channel.queue_declare(name, QueueDeclareOptions::durable(), arguments);
-        let declared = self
-            .limited(Attempt::new("declare a queue"), declared)
-            .await?;
+        let declared = self.limited("declare a queue", None, declared).await?;
         locked(&self.queues).insert(queue.to_owned());
         Ok(declared.message_count().into())
     }
@@ -145,7 +144,7 @@ impl RabbitQueue {
             let sent = channel.basic_publish(to, key, options, body, properties);
             sent.await?.await
         };
-        match self.limited(Attempt::new("publish"), sending).await? {
+        match self.limited("publish", None, sending).await? {
             Confirmation::Ack(None) => Ok(()),
             Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned)) => {
                 let reason = format!("it came back: {}", returned.reply_text);
@@ -205,13 +204,13 @@ impl RabbitQueue {
             BasicConsumeOptions::default(),
             FieldTable::default(),
         );
-        let mut consumer = self.limited(Attempt::new("consume"), subscribing).await?;
+        let mut consumer = self.limited("consume", None, subscribing).await?;
         let mut tag = Some(consumer.tag());
         let mut next = timeout(wait, consumer.next()).await;
         if next.is_err() {
             // The broker pushes nothing after its answer, but a message may have arrived before.
             let cancelling = channel.basic_cancel(consumer.tag(), BasicCancelOptions::default());
-            self.limited(Attempt::new("cancel"), cancelling).await?;
+            self.limited("cancel", None, cancelling).await?;
             tag = None;
             next = Ok(consumer.next().now_or_never().flatten());
             if matches!(next, Ok(None)) {
@@ -221,7 +220,7 @@ impl RabbitQueue {
         }
         match next {
             Ok(Some(Ok(delivery))) => Ok(Some(self.hand_over(channel, delivery, tag))),
-            Ok(Some(Err(error))) => Err(self.address.error(&Attempt::new("consume"), &error)),
+            Ok(Some(Err(error))) => Err(self.address.error("consume", None, &error)),
             Ok(None) | Err(_) => Err(self.address.unreachable("the broker ended the consumer")),
         }
     }
@@ -237,18 +236,15 @@ impl RabbitQueue {
         };
         let (name, kind) = (self.name(exchange)?, ExchangeKind::Fanout);
         let found = channel.exchange_declare(name, kind, options, FieldTable::default());
-        let attempt = Attempt {
-            operation: "publish",
-            missing: Some(exchange),
-        };
-        self.limited(attempt, found).await?;
+        let found = self.limited("publish", Some(exchange), found);
+        found.await?;
         locked(&self.exchanges).insert(exchange.to_owned());
         Ok(())
     }
 
     async fn bind(&self, channel: &Channel, exchange: String, queue: &str) -> Result<()> {
         let (to, from) = (self.name(&exchange)?, self.name(queue)?);
-        self.limited(Attempt::new("bind"), async {
+        self.limited("bind", None, async {
             let options = ExchangeDeclareOptions {
                 durable: true,
                 // The broker deletes the exchange with the last of its queues.
@@ -271,7 +267,7 @@ impl RabbitQueue {
 
     async fn consume(&self, channel: Lease, queue: &str, wait: Duration) -> Result<Reply> {
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
-        if let Some(message) = self.limited(Attempt::new("consume"), getting).await? {
+        if let Some(message) = self.limited("consume", None, getting).await? {
             let message = self.hand_over(channel, message.delivery, None);
             return Ok(Reply::Value(Some(message)));
         }
@@ -286,7 +282,7 @@ impl RabbitQueue {
     /// the queue. Until it is returned, other clients find no message.
     async fn peek(&self, channel: &Channel, queue: &str) -> Result<Option<Payload>> {
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
-        let found = self.limited(Attempt::new("peek"), getting).await?;
+        let found = self.limited("peek", None, getting).await?;
         let Some(mut message) = found else {
             return Ok(None);
         };
@@ -296,7 +292,7 @@ impl RabbitQueue {
             ..BasicNackOptions::default()
         };
         let returning = message.delivery.acker.nack(options);
-        self.limited(Attempt::new("hand back"), returning).await?;
+        self.limited("hand back", None, returning).await?;
         Ok(Some(body.into()))
     }
 }
@@ -331,7 +327,7 @@ impl crate::Channel<QueueCommand> for RabbitQueue {
             QueueCommand::Count { queue } => Reply::Count(self.declare(&channel, &queue).await?),
             QueueCommand::Purge { queue } => {
                 let purging = channel.queue_purge(self.name(&queue)?, QueuePurgeOptions::default());
-                self.limited(Attempt::new("purge"), purging).await?;
+                self.limited("purge", None, purging).await?;
                 Reply::Done
             }
         };

@@ -17,22 +17,6 @@ pub(super) const NAME_BYTES: usize = 255;
 /// Address of a broker that speaks AMQP 0-9-1.
 pub(super) struct Address(pub(super) Endpoint);
 
-/// An operation that the broker may refuse, for the text of the error.
-pub(super) struct Attempt<'a> {
-    pub(super) operation: &'static str,
-    /// Name that does not exist if the broker answers NOT_FOUND.
-    pub(super) missing: Option<&'a str>,
-}
-
-impl Attempt<'_> {
-    pub(super) fn new(operation: &'static str) -> Self {
-        Self {
-            operation,
-            missing: None,
-        }
-    }
-}
-
 impl Address {
     pub(super) fn uri(&self) -> AMQPUri {
         let endpoint = &self.0;
@@ -65,17 +49,22 @@ impl Address {
         ConnectionProperties::default().with_connection_name("epochcost".into())
     }
 
-    pub(super) fn error(&self, attempt: &Attempt<'_>, error: &lapin::Error) -> ChannelError {
+    pub(super) fn error(
+        &self,
+        operation: &str,
+        missing: Option<&str>,
+        error: &lapin::Error,
+    ) -> ChannelError {
         let ErrorKind::ProtocolError(protocol_error) = error.kind() else {
             return self.unreachable(error.to_string());
         };
         let reason = protocol_error.get_message().to_string();
-        match (protocol_error.kind(), attempt.missing) {
+        match (protocol_error.kind(), missing) {
             (AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND), Some(name)) => {
                 ChannelError::missing(SERVICE, name)
             }
             (AMQPErrorKind::Hard(AMQPHardError::CONNECTIONFORCED), _) => self.unreachable(reason),
-            _ => ChannelError::refused(SERVICE, attempt.operation, reason),
+            _ => ChannelError::refused(SERVICE, operation, reason),
         }
     }
 

@@ -63,37 +63,29 @@ impl S3Objects {
         }
     }
 
-    /// Returns the address without path and credentials.
-    fn address(&self) -> String {
-        format!(
-            "{}://{}",
-            self.endpoint.scheme.name(),
-            self.endpoint.authority()
-        )
-    }
-
-    /// Returns the credentials. The embedded server checks none, but the client
-    /// needs some.
-    fn credentials(&self) -> (&str, &str) {
-        let (user, secret) = (&self.endpoint.user, self.endpoint.password.reveal());
-        if user.is_empty() && secret.is_empty() {
-            return ("epochcost", "epochcost");
-        }
-        (user, secret)
-    }
-
     /// Returns the settings of a client: address, region and credentials.
     fn builder(&self) -> AmazonS3Builder {
         use_ring();
-        if self.endpoint.scheme == Scheme::S3 {
+        if self.is_s3() {
             // Keys and a session's token from the environment, else those of the
             // instance; AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_S3 as the SDK reads them.
             return AmazonS3Builder::from_env().with_region(&self.endpoint.host);
         }
-        let (key, secret) = self.credentials();
+        let Endpoint {
+            scheme,
+            user,
+            password,
+            options,
+            ..
+        } = &self.endpoint;
+        let (key, secret) = match (user.as_str(), password.reveal()) {
+            // The embedded server may check none, but the client needs some.
+            ("", "") => ("epochcost", "epochcost"),
+            known => known,
+        };
         AmazonS3Builder::new()
-            .with_endpoint(self.address())
-            .with_region(&self.endpoint.options.region)
+            .with_endpoint(format!("{}://{}", scheme.name(), self.endpoint.authority()))
+            .with_region(&options.region)
             .with_access_key_id(key)
             .with_secret_access_key(secret)
     }
@@ -133,16 +125,6 @@ impl S3Objects {
         self.endpoint.scheme == Scheme::S3
     }
 
-    /// Returns the options of connections: those to S3 are closed before S3 closes them. A sandbox
-    /// that was frozen meanwhile finds a closed connection only when it writes.
-    fn connections(&self) -> ClientOptions {
-        let options = ClientOptions::new();
-        match self.endpoint.scheme {
-            Scheme::S3 => options.with_pool_idle_timeout(S3_IDLE),
-            _ => options,
-        }
-    }
-
     /// Returns whether requests go over HTTP without TLS.
     fn is_plain(&self) -> bool {
         self.endpoint.scheme == Scheme::Http
@@ -160,6 +142,12 @@ impl S3Objects {
 
     /// Returns the client of a bucket.
     fn client(&self, builder: AmazonS3Builder, bucket: &str) -> Result<AmazonS3> {
+        let mut connections = ClientOptions::new();
+        if self.is_s3() {
+            // Closed before S3 closes them: a sandbox that was frozen meanwhile finds a closed
+            // connection only when it writes.
+            connections = connections.with_pool_idle_timeout(S3_IDLE);
+        }
         builder
             .with_allow_http(true)
             .with_virtual_hosted_style_request(false)
@@ -167,7 +155,7 @@ impl S3Objects {
             .with_unsigned_payload(true)
             .with_retry(self.retries())
             .with_client_options(
-                self.connections()
+                connections
                     .with_allow_http(true)
                     // Plain HTTP needs no certificate, and a machine may have none.
                     .with_no_system_certificates(self.is_plain())
