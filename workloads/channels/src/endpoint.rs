@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -68,9 +69,14 @@ impl Scheme {
 
 /// A password, which is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
+pub(crate) struct Secret(Arc<str>);
 
 impl Secret {
+    /// Returns a password of 122 random bits, in letters and digits.
+    pub(crate) fn random() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string().into())
+    }
+
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -199,7 +205,7 @@ impl FromStr for Endpoint {
         Ok(Self {
             scheme: *scheme,
             user: decoded(url.username(), "user")?,
-            password: Secret(decoded(url.password().unwrap_or_default(), "password")?),
+            password: Secret(decoded(url.password().unwrap_or_default(), "password")?.into()),
             host: host.to_owned(),
             port: url.port().or(*port),
             path: decoded(url.path().trim_start_matches('/'), "path")?,

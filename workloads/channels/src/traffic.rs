@@ -1,6 +1,5 @@
 //! Traffic over channels, and its counting.
 
-use std::fmt;
 use std::ops::{AddAssign, Sub};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -110,13 +109,6 @@ pub struct Meter {
 struct Counted {
     traffic: Traffic,
     span: Span,
-}
-
-/// Prints the traffic alone.
-impl fmt::Debug for Meter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Meter").field(&self.read()).finish()
-    }
 }
 
 impl Meter {

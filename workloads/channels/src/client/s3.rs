@@ -1,5 +1,4 @@
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -234,16 +233,7 @@ impl S3Objects {
         }
         ChannelError::unreachable(SERVICE, &self.endpoint, reason)
     }
-}
 
-/// Prints the endpoint alone: the clients hold the credentials.
-impl fmt::Debug for S3Objects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "S3Objects({})", self.endpoint)
-    }
-}
-
-impl S3Objects {
     /// Puts an object, and returns the bytes that it is known to replace.
     async fn put(&self, bucket: &str, key: &str, body: &Payload) -> Result<u64> {
         let (path, bytes) = (path(bucket, key)?, body.bytes()?);

@@ -30,31 +30,23 @@ impl Sizes {
     /// Notes a write, and returns the bytes that it replaced: of an object that this client has read,
     /// as one does that changes it.
     pub(super) fn write(&self, bucket: &str, key: &str, bytes: u64) -> u64 {
-        let known = Known {
-            bytes,
-            is_read: false,
-        };
-        let before = locked(&self.known).insert(self.id(bucket, key), known);
-        before
-            .filter(|before| before.is_read)
-            .map_or(0, |before| before.bytes)
+        let before = self.note(bucket, key, bytes, false);
+        let replaced = before.filter(|before| before.is_read);
+        replaced.map_or(0, |before| before.bytes)
     }
 
     /// Notes a read; none was found without `bytes`.
     pub(super) fn read(&self, bucket: &str, key: &str, bytes: Option<u64>) {
-        let id = self.id(bucket, key);
         match bytes {
-            Some(bytes) => {
-                let known = Known {
-                    bytes,
-                    is_read: true,
-                };
-                locked(&self.known).insert(id, known);
-            }
-            None => {
-                locked(&self.known).remove(&id);
-            }
-        }
+            Some(bytes) => self.note(bucket, key, bytes, true),
+            None => locked(&self.known).remove(&self.id(bucket, key)),
+        };
+    }
+
+    /// Notes the size of an object, and returns what was known of it before.
+    fn note(&self, bucket: &str, key: &str, bytes: u64, is_read: bool) -> Option<Known> {
+        let known = Known { bytes, is_read };
+        locked(&self.known).insert(self.id(bucket, key), known)
     }
 
     /// Notes that objects were deleted, and returns the bytes of those whose size is known.

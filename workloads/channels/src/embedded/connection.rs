@@ -17,9 +17,10 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
+use super::listen;
 use super::request::{Limits, Request, RequestDecoder};
 use super::strangers::{Strangers, Trust};
-use super::{Password, listen};
+use crate::endpoint::Secret;
 use crate::{ChannelError, Payload, Reply, Result};
 
 /// Size from which a reply is written without a copy.
@@ -51,7 +52,7 @@ pub trait Commands: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct RespServer<S> {
     address: SocketAddr,
-    password: Option<Password>,
+    password: Option<Secret>,
     _accepting: AbortOnDropHandle<()>,
     _store: PhantomData<fn(S)>,
 }
@@ -71,10 +72,10 @@ impl<S: Commands> RespServer<S> {
     /// # Errors
     /// As [`RespServer::start`].
     pub async fn start_private(store: Arc<S>) -> Result<Self> {
-        Self::serve(store, Some(Password::random())).await
+        Self::serve(store, Some(Secret::random())).await
     }
 
-    async fn serve(store: Arc<S>, password: Option<Password>) -> Result<Self> {
+    async fn serve(store: Arc<S>, password: Option<Secret>) -> Result<Self> {
         let (listener, address) = listen(S::SERVICE).await?;
         let accepting = tokio::spawn(accept(listener, store, password.clone()));
         Ok(Self {
@@ -95,7 +96,7 @@ impl<S: Commands> RespServer<S> {
     }
 }
 
-async fn accept<C: Commands>(listener: TcpListener, commands: Arc<C>, password: Option<Password>) {
+async fn accept<C: Commands>(listener: TcpListener, commands: Arc<C>, password: Option<Secret>) {
     let (mut connections, mut strangers) = (JoinSet::new(), Strangers::default());
     loop {
         tokio::select! {
@@ -124,11 +125,11 @@ struct Connection<C> {
     /// Whether the client asked for RESP3; only nil and the greeting differ.
     resp3: bool,
     /// The password that the client has still to give.
-    password: Option<Password>,
+    password: Option<Secret>,
 }
 
 impl<C: Commands> Connection<C> {
-    fn new(stream: TcpStream, commands: Arc<C>, password: Option<Password>) -> Self {
+    fn new(stream: TcpStream, commands: Arc<C>, password: Option<Secret>) -> Self {
         Self {
             stream,
             commands,
@@ -169,7 +170,7 @@ impl<C: Commands> Connection<C> {
             match decoder.decode(&mut self.input) {
                 Ok(Some(request)) => {
                     let given = given_password(&request);
-                    let is_right = given.is_some_and(|given| password.is(given));
+                    let is_right = given == Some(password.reveal().as_bytes());
                     match (request.name.as_str(), is_right) {
                         ("AUTH", true) => self.write(ok()).await?,
                         ("HELLO", true) => self.greet(&request).await?,

@@ -13,10 +13,11 @@ use futures_util::StreamExt;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::http::{access_key, bucket_and_key, encoded_key, parameter, range, refused, xml};
+use super::listen;
 use super::strangers::{self, Trust};
 use super::xml::{Deleted, Deletion, Entry, Listing, keys_to_delete};
-use super::{Password, listen};
 use crate::Result;
+use crate::endpoint::Secret;
 use crate::memory::{MemoryObjects, PAGE_KEYS, cut};
 
 /// Largest object, bytes: S3's limit for one PUT.
@@ -51,10 +52,10 @@ impl ObjectServer {
     /// # Errors
     /// As [`ObjectServer::start`].
     pub async fn start_private(objects: Arc<MemoryObjects>) -> Result<Self> {
-        Self::serve(objects, Some(Password::random())).await
+        Self::serve(objects, Some(Secret::random())).await
     }
 
-    async fn serve(store: Arc<MemoryObjects>, key: Option<Password>) -> Result<Self> {
+    async fn serve(store: Arc<MemoryObjects>, key: Option<Secret>) -> Result<Self> {
         let (listener, address) = listen("object store").await?;
         let endpoint = match &key {
             // The client needs a secret to sign with, too.
@@ -88,7 +89,7 @@ const MODIFIED_XML: &str = "1970-01-01T00:00:00.000Z";
 struct ObjectService {
     store: Arc<MemoryObjects>,
     /// Access key of the clients that are served; none for all.
-    key: Option<Password>,
+    key: Option<Secret>,
 }
 
 async fn answer(State(store): State<ObjectService>, request: Request) -> Response {
@@ -126,7 +127,7 @@ async fn answer(State(store): State<ObjectService>, request: Request) -> Respons
 impl ObjectService {
     /// Returns whether a request names the access key.
     fn admits(&self, parts: &Parts) -> bool {
-        let is_known = |key: &Password| access_key(parts).is_some_and(|it| key.is(it.as_bytes()));
+        let is_known = |key: &Secret| access_key(parts).is_some_and(|it| it == key.reveal());
         self.key.as_ref().is_none_or(is_known)
     }
 
