@@ -121,6 +121,8 @@ impl Timing {
     /// Makes the services and starts of a probe, with one object in the store.
     fn new(profile: &Profile<f64>, probe: &Probe) -> Self {
         let profile = Profile {
+            // Nothing else takes cores of a host.
+            host: None,
             functions_in_vpc: probe.operation == Operation::VpcDownload,
             client: match probe.client {
                 ProbeClient::Compiled => Client::Compiled,
@@ -310,7 +312,6 @@ impl Timing {
         let draws = Draws::new(profile.draws, hash::mix(1, function));
         Station::new(
             &self.engine,
-            None,
             &self.services,
             &ArithmeticMeter::default(),
             spec,

@@ -54,13 +54,14 @@ pub async fn open_tensors(
     objects: &ObjectStore,
 ) -> Result<TensorStore> {
     let copy = endpoint.clone();
-    let store: Arc<dyn Channel<TensorCommand>> = match endpoint.scheme {
+    let scope = scope.clone();
+    let channel: Arc<dyn Channel<TensorCommand>> = match endpoint.scheme {
         Scheme::Redis => Arc::new(RedisTensors::connect(copy).await?),
         Scheme::RedisPlain => Arc::new(PlainTensors::connect(copy).await?),
         Scheme::RedisLua => Arc::new(LuaTensors::connect(copy).await?),
         _ => return Err(endpoint.unsuited("tensor store", "redis, redis+plain or redis+lua")),
     };
-    let store = Arc::new(Scoped::new(store, scope.clone()));
+    let store = Arc::new(Scoped { channel, scope });
     let limit = endpoint.options.limit_bytes.unwrap_or(REDIS_VALUE_BYTES);
     let store = ByReference::new(store, objects.clone(), limit, &endpoint.authority());
     Ok(TensorStore::new(Arc::new(store)))
@@ -79,7 +80,8 @@ pub async fn open_queue(
     objects: &ObjectStore,
 ) -> Result<Queue> {
     let copy = endpoint.clone();
-    let (queue, limit): (Arc<dyn Channel<QueueCommand>>, _) = match endpoint.scheme {
+    let scope = scope.clone();
+    let (channel, limit): (Arc<dyn Channel<QueueCommand>>, _) = match endpoint.scheme {
         Scheme::Redis => (Arc::new(RedisQueue::connect(copy).await?), None),
         Scheme::Amqp => (
             Arc::new(RabbitQueue::connect(copy).await?),
@@ -88,7 +90,7 @@ pub async fn open_queue(
         Scheme::Sqs | Scheme::SqsHttp | Scheme::SqsHttps => open_sqs(copy, objects).await?,
         _ => return Err(endpoint.unsuited("queue", "amqp, sqs, sqs+http, sqs+https or redis")),
     };
-    let queue = Arc::new(Scoped::new(queue, scope.clone()));
+    let queue = Arc::new(Scoped { channel, scope });
     let Some(limit) = endpoint.options.limit_bytes.or(limit) else {
         return Ok(Queue::new(queue));
     };

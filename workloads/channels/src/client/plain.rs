@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::redis::{Address, Connection, Pool, blob, with_keys};
+use super::redis::{Address, Connection, Pool, blob};
 use crate::memory::compute;
 use crate::tensors::{SERVICE, refused_range};
 use crate::{Channel, Endpoint, Operation, Payload, Reply, Result, TensorCommand};
@@ -90,11 +90,9 @@ async fn computed(
     sent: Option<Payload>,
 ) -> Result<Vec<(String, Payload)>> {
     let keys = operation.reads();
-    let mut watched = keys.clone();
-    watched.push(operation.target.clone());
-    connection
-        .done("WATCH", with_keys(Vec::new(), watched))
-        .await?;
+    let watched = keys.iter().chain([&operation.target]).cloned();
+    let watched = watched.map(Bytes::from).collect();
+    connection.done("WATCH", watched).await?;
     let mut found = Vec::with_capacity(keys.len());
     for key in keys {
         found.push(connection.value("GET", vec![key.into()]).await);

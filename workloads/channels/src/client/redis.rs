@@ -253,9 +253,3 @@ fn text(reply: BytesFrame) -> Option<Bytes> {
 pub(super) fn texts(items: Vec<BytesFrame>) -> Option<Vec<Bytes>> {
     items.into_iter().map(text).collect()
 }
-
-/// Appends keys to the arguments.
-pub(super) fn with_keys(mut arguments: Vec<Bytes>, keys: Vec<String>) -> Vec<Bytes> {
-    arguments.extend(keys.into_iter().map(Bytes::from));
-    arguments
-}

@@ -1,7 +1,6 @@
 //! Client of Amazon SQS, or of a service that speaks its protocol.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use epochcost_kernels::hash;
 use tokio::time::{Instant, sleep};
 
 use crate::endpoint::{Endpoint, Scheme};
+use crate::reference::hexadecimal;
 use crate::stash::Stash;
 use crate::{Channel, ChannelError, ObjectStore, Payload, QueueCommand, Reply, Result, locked};
 
@@ -211,14 +211,6 @@ fn digest(name: &str) -> u64 {
     bytes.fold(name.len() as u64, |hash, byte| hash::mix(hash, byte.into()))
 }
 
-fn hexadecimal(name: &str) -> String {
-    name.bytes().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 fn from_hexadecimal(text: &str) -> Option<String> {
     let pairs = text.as_bytes().chunks(2);
     let bytes: Option<Vec<u8>> = pairs
@@ -228,10 +220,6 @@ fn from_hexadecimal(text: &str) -> Option<String> {
 }
 
 impl SqsQueue {
-    async fn publish(&self, queue: &str, message: &Payload) -> Result<()> {
-        self.send(queue, text(message)?).await
-    }
-
     async fn fan_out(&self, exchange: &str, message: &Payload) -> Result<()> {
         let (text, prefix) = (text(message)?, format!("{}/", hexadecimal(exchange)));
         let mut after: Option<String> = None;
@@ -318,7 +306,7 @@ impl Channel<QueueCommand> for SqsQueue {
     async fn run(&self, command: QueueCommand) -> Result<Reply> {
         match command {
             QueueCommand::Publish { queue, message } => {
-                self.publish(&queue, &message).await.map(Reply::from)
+                self.send(&queue, text(&message)?).await.map(Reply::from)
             }
             QueueCommand::FanOut { exchange, message } => {
                 self.fan_out(&exchange, &message).await.map(Reply::from)

@@ -111,7 +111,6 @@ impl Trial {
         };
         let station = Arc::new(Station::new(
             &self.engine,
-            self.services.host.as_ref(),
             &self.services,
             &self.arithmetic,
             spec,

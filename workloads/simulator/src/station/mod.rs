@@ -125,7 +125,6 @@ pub(crate) struct StationSpec {
 impl Station {
     pub(crate) fn new(
         engine: &Engine,
-        host: Option<&Resource>,
         services: &Services,
         arithmetic: &ArithmeticMeter,
         spec: StationSpec,
@@ -141,7 +140,7 @@ impl Station {
             work,
             fate: Fate::default(),
             engine: engine.clone(),
-            host: host.cloned(),
+            host: services.host.clone(),
             jitter: chance.jitter,
             draws: chance.draws,
             // Platforms set as many threads for a function.
@@ -157,7 +156,7 @@ impl Station {
             services: services.clone(),
             spec: StationSpec {
                 // On a shared host, its cores do the arithmetic of models.
-                device: spec.device.filter(|_| host.is_none()),
+                device: spec.device.filter(|_| services.host.is_none()),
                 ..spec
             },
         }

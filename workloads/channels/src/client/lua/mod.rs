@@ -8,7 +8,7 @@ use epochcost_tensor_commands::velocity_key;
 use redis_protocol::resp2::types::BytesFrame;
 
 use super::PlainTensors;
-use super::redis::{blob, with_keys};
+use super::redis::blob;
 use crate::{
     Channel, ChannelError, Endpoint, Operation, Payload, Reply, Result, TensorCommand, locked,
 };
@@ -83,10 +83,8 @@ impl LuaTensors {
         keys: &[String],
         more: Vec<Bytes>,
     ) -> Result<BytesFrame> {
-        let mut arguments = with_keys(
-            vec![script.into(), keys.len().to_string().into()],
-            keys.to_vec(),
-        );
+        let mut arguments = vec![script.into(), keys.len().to_string().into()];
+        arguments.extend(keys.iter().cloned().map(Bytes::from));
         arguments.extend(more);
         let redis = self.redis.commands();
         let longer = redis.limit() * (SCRIPT_PATIENCE - 1);
