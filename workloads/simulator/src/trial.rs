@@ -50,9 +50,9 @@ pub fn simulate(
         population,
     );
     // Each training's functions and instances, on what all share.
-    let (jobs, has_limits) = (simulation.jobs, simulation.has_limits);
-    let gpus = Gpus::new(&engine, &simulation.profile, job.workers, jobs, has_limits);
-    let pool = Arc::new(Pool::new(&engine, &simulation.profile, has_limits));
+    let jobs = simulation.jobs;
+    let gpus = Gpus::new(&engine, simulation);
+    let pool = Arc::new(Pool::new(&engine, simulation));
     let real = options.compute.map(Arc::new);
     let mut progress = options.progress;
     let mut trainings = Vec::new();

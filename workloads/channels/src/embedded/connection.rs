@@ -141,69 +141,51 @@ impl<C: Commands> Connection<C> {
     }
 
     async fn serve(mut self, trust: Trust) {
-        let served = async {
-            self.stream.set_nodelay(true)?;
-            let mut decoder = RequestDecoder::default();
-            if self.password.is_some() {
-                let is_admitted = tokio::select! {
-                    admitted = self.admit(&mut decoder) => admitted?,
-                    () = trust.clone().over() => false,
-                };
-                if !is_admitted {
-                    return Ok(());
-                }
-            }
-            trust.admit();
-            self.answer_requests(decoder).await
-        };
-        if let Err(error) = served.await {
-            let error: std::io::Error = error;
-            debug!("a connection broke: {error}");
+        tokio::select! {
+            biased;
+            served = self.answer_requests(&trust) => if let Err(error) = served {
+                debug!("a connection broke: {error}");
+            },
+            () = trust.clone().over() => {}
         }
     }
 
-    /// Answers a client that has to give the password first; returns false if it leaves, breaks
-    /// the protocol or its limits.
-    async fn admit(&mut self, decoder: &mut RequestDecoder) -> std::io::Result<bool> {
-        decoder.limit(Limits::STRANGER);
-        while let Some(password) = self.password.clone() {
-            match decoder.decode(&mut self.input) {
-                Ok(Some(request)) => {
-                    let given = given_password(&request);
-                    let is_right = given == Some(password.reveal().as_bytes());
-                    match (request.name.as_str(), is_right) {
-                        ("AUTH", true) => self.write(ok()).await?,
-                        ("HELLO", true) => self.greet(&request).await?,
-                        ("AUTH" | "HELLO", false) if given.is_some() => {
-                            self.write(BytesFrame::Error(WRONG_PASSWORD.into())).await?;
-                        }
-                        _ => self.write(BytesFrame::Error(NO_PASSWORD.into())).await?,
-                    }
-                    if is_right {
-                        self.password = None;
-                    }
-                    self.flush().await?;
-                }
-                Ok(None) => {
-                    if self.stream.read_buf(&mut self.input).await? == 0 {
-                        return Ok(false);
-                    }
-                }
-                Err(error) => {
-                    self.write(refusal(&error.to_string())).await?;
-                    self.flush().await?;
-                    return Ok(false);
-                }
+    /// Answers a request of a client that has to give the password first; returns whether it does.
+    async fn admit(&mut self, request: &Request) -> std::io::Result<bool> {
+        let given = given_password(request);
+        let password = self.password.as_ref();
+        let is_right = given.is_some() && given == password.map(|known| known.reveal().as_bytes());
+        match (request.name.as_str(), is_right) {
+            ("AUTH", true) => self.write(ok()).await?,
+            ("HELLO", true) => self.greet(request).await?,
+            ("AUTH" | "HELLO", false) if given.is_some() => {
+                self.write(BytesFrame::Error(WRONG_PASSWORD.into())).await?;
             }
+            _ => self.write(BytesFrame::Error(NO_PASSWORD.into())).await?,
         }
-        decoder.limit(Limits::default());
-        Ok(true)
+        if is_right {
+            self.password = None;
+        }
+        self.flush().await?;
+        Ok(is_right)
     }
 
-    /// Answers requests until the client disconnects, quits or breaks the protocol.
-    async fn answer_requests(&mut self, mut decoder: RequestDecoder) -> std::io::Result<()> {
+    /// Answers requests until the client disconnects, quits, or breaks the protocol or its limits.
+    async fn answer_requests(&mut self, trust: &Trust) -> std::io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        let mut decoder = RequestDecoder::default();
+        match self.password {
+            Some(_) => decoder.limit(Limits::STRANGER),
+            None => trust.admit(),
+        }
         loop {
             match decoder.decode(&mut self.input) {
+                Ok(Some(request)) if self.password.is_some() => {
+                    if self.admit(&request).await? {
+                        decoder.limit(Limits::default());
+                        trust.admit();
+                    }
+                }
                 Ok(Some(request)) if request.name == "QUIT" => {
                     self.write(ok()).await?;
                     return self.flush().await;

@@ -65,7 +65,7 @@ impl Functions for Instances {
             duration_s: (trial.engine.now() - started) as f64 * 1e-9,
             init_s: Some(model.boot_s),
             memory_mb: None,
-            peak_memory_mb: trial.peak_mb(&task, profile.function.resident_mb, &computed),
+            peak_memory_mb: trial.peak_mb(&task, &computed),
             error: ended.as_ref().err().map(ToString::to_string),
             alike: 1,
         });

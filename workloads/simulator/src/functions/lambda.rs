@@ -145,7 +145,7 @@ impl Functions for Lambda {
             }
         };
         // Memory and time decide how it ended.
-        let peak_mb = trial.peak_mb(&task, profile.function.resident_mb, &computed);
+        let peak_mb = trial.peak_mb(&task, &computed);
         sandbox.peak_mb = sandbox.peak_mb.max(peak_mb);
         let over = self.exceeded(peak_mb, &function, timed_out);
         let error = match (&over, &ended) {

@@ -198,7 +198,7 @@ impl Trial {
 
     /// Returns the peak memory of an invocation, MB: the worker's own, and the larger
     /// of a training step and the vectors that are exchanged.
-    pub(crate) fn peak_mb(&self, task: &Task, resident_mb: f64, computed: &Computed) -> f64 {
+    pub(crate) fn peak_mb(&self, task: &Task, computed: &Computed) -> f64 {
         let bound = self.system.bind(&task.job);
         let gradients = bound.map_or(0.0, |bound| {
             bound.resident_gradients(&task.function, task.rank)
@@ -209,7 +209,7 @@ impl Trial {
             0 => 0.0,
             samples => self.simulation.cost.peak_mb(samples),
         };
-        resident_mb + exchanged.max(step)
+        self.profile().function.resident_mb + exchanged.max(step)
     }
 
     /// Records an invocation that ended.

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::engine::{Engine, locked};
+use crate::model::Simulation;
 use crate::network::Network;
 use crate::notify::{Signal, Signalled};
-use crate::profile::Profile;
 
 /// A sandbox of a function.
 #[derive(Clone)]
@@ -46,15 +46,15 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(engine: &Engine, profile: &Profile<f64>, has_limits: bool) -> Self {
-        let function = &profile.function;
+    pub(crate) fn new(engine: &Engine, simulation: &Simulation) -> Self {
+        let function = &simulation.profile.function;
         let limits = (
             function.concurrency_limit as usize,
             function.scaling_per_10_s,
         );
         Self {
             engine: engine.clone(),
-            limits: has_limits.then_some(limits),
+            limits: simulation.has_limits.then_some(limits),
             state: Mutex::default(),
         }
     }
