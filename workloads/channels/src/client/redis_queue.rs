@@ -28,15 +28,8 @@ impl RedisQueue {
     ///
     /// # Errors
     /// [`ChannelError`](crate::ChannelError).
-    pub async fn connect(endpoint: &str) -> Result<Self> {
-        Self::open(endpoint.parse()?).await
-    }
-
-    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
-        let address = Address {
-            service: "queue",
-            endpoint,
-        };
+    pub async fn connect(endpoint: Endpoint) -> Result<Self> {
+        let address = Address::new("queue", endpoint);
         Ok(Self {
             commands: Arc::new(Connection::open(address.clone()).await?),
             waiting: Pool::new(address),
