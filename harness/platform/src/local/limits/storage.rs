@@ -12,8 +12,6 @@ use std::{fs, io};
 
 use tempfile::TempDir;
 
-use super::Enforced;
-
 /// Directories of the two programs on every distribution that has them.
 const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
@@ -83,27 +81,23 @@ impl Storage {
         matches!(self, Self::Watched { .. })
     }
 
-    pub(super) fn enforcement(&self) -> Enforced {
-        Enforced::Yes {
-            how: match self {
-                Self::Mounted { .. } => "tmpfs in a mount namespace".to_owned(),
-                Self::Watched { why } => {
-                    format!("a directory in TMPDIR polled every 50 ms, since {why}")
-                }
-            },
+    /// Returns the mechanism that limits its size.
+    pub(in super::super) fn how(&self) -> String {
+        match self {
+            Self::Mounted { .. } => "tmpfs in a mount namespace".to_owned(),
+            Self::Watched { why } => {
+                format!("a directory in TMPDIR polled every 50 ms, since {why}")
+            }
         }
     }
 
     /// Returns the command that starts `program` with a `/tmp` of `storage_mb`.
     pub(in super::super) fn enter(&self, program: &Path, storage_mb: u32) -> io::Result<Entered> {
         let Self::Mounted { unshare, mount } = self else {
+            let mut directory = tempfile::Builder::new();
             return Ok(Entered {
                 command: Command::new(program),
-                watched: Some(
-                    tempfile::Builder::new()
-                        .prefix("epochcost-tmp-")
-                        .tempdir()?,
-                ),
+                watched: Some(directory.prefix("epochcost-tmp-").tempdir()?),
             });
         };
         let mut command = Command::new(&unshare[0]);
@@ -143,13 +137,12 @@ fn find(program: &str) -> Option<PathBuf> {
 /// count as 0.
 pub(in super::super) fn bytes_in(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries
-        .map(|entry| match entry.metadata() {
-            Ok(found) if found.is_dir() => bytes_in(&entry.path()),
-            Ok(found) => found.len(),
-            Err(_) => 0,
-        })
-        .sum()
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_in(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
 }
 
 #[cfg(test)]
