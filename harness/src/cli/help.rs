@@ -104,11 +104,8 @@ const EXAMPLES: [(&str, &[&str]); 11] = [
 /// Returns the command with its verbs in groups and an example of each verb.
 pub fn with_help(mut command: Command) -> Command {
     for (verb, examples) in EXAMPLES {
-        let lines: String = examples
-            .iter()
-            .map(|example| format!("\n  {example}"))
-            .collect();
-        command = command.mut_subcommand(verb, |verb| verb.after_help(format!("Examples:{lines}")));
+        let help = format!("Examples:\n  {}", examples.join("\n  "));
+        command = command.mut_subcommand(verb, |verb| verb.after_help(help));
     }
     let verbs = groups(&command);
     command.help_template(format!(
@@ -127,21 +124,12 @@ fn groups(command: &Command) -> String {
         })
         .chain([("help", "Print help of a verb".to_owned())])
         .collect();
-    let grouped: Vec<&str> = GROUPS
-        .iter()
-        .flat_map(|(_, verbs)| *verbs)
-        .copied()
-        .collect();
-    let others: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
-    let others: Vec<&str> = others
-        .into_iter()
-        .filter(|name| !grouped.contains(name))
-        .collect();
+    let is_grouped = |name: &&str| GROUPS.iter().any(|(_, verbs)| verbs.contains(name));
+    let others = shown.iter().map(|(name, _)| *name);
+    let others: Vec<&str> = others.filter(|name| !is_grouped(name)).collect();
+    let groups = GROUPS.into_iter();
     let mut text = String::new();
-    for (title, verbs) in GROUPS
-        .into_iter()
-        .chain([("This program and accounts", &others[..])])
-    {
+    for (title, verbs) in groups.chain([("This program and accounts", &others[..])]) {
         text.push_str(&format!("{title}:\n"));
         for name in verbs {
             let about = shown.iter().find(|(known, _)| known == name);

@@ -118,16 +118,13 @@ fn system(name: &str, checkout: &Path) -> Result<Begun, Error> {
         changed.push(before(file, SYSTEMS_END, &format!("  - {name}\n"))?);
     }
     if let Some((path, _)) = written.iter().find(|(path, _)| path.exists()) {
-        return Err(Error::Usage {
-            problem: format!("{} is there already; nothing was written", path.display()),
-            remedy: "choose another name".to_owned(),
-        });
+        return Err(Error::usage(
+            format!("{} is there already; nothing was written", path.display()),
+            "choose another name",
+        ));
     }
     for (path, text) in written.iter().chain(&changed) {
-        fs::write(path, text).map_err(|source| Error::Io {
-            doing: format!("write {}", path.display()),
-            source,
-        })?;
+        fs::write(path, text).map_err(Error::io(format!("write {}", path.display())))?;
     }
     let paths = |files: &[(PathBuf, String)]| files.iter().map(|(path, _)| path.clone()).collect();
     Ok(Begun {
@@ -138,12 +135,7 @@ fn system(name: &str, checkout: &Path) -> Result<Begun, Error> {
 
 /// Refuses names that cannot be a module, or are taken.
 fn check_name(name: &str) -> Result<(), Error> {
-    let refused = |problem: &str, remedy: &str| {
-        Err(Error::Usage {
-            problem: format!("{name:?} {problem}"),
-            remedy: remedy.to_owned(),
-        })
-    };
+    let refused = |problem, remedy| Err(Error::usage(format!("{name:?} {problem}"), remedy));
     let is_plain = |character: char| {
         character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_'
     };
@@ -239,12 +231,11 @@ fn read(path: &Path) -> Result<String, Error> {
 }
 
 fn no_checkout(path: &Path, problem: &str) -> Error {
-    Error::Usage {
-        problem: format!("{}: {problem}; nothing was written", path.display()),
-        remedy: "a system is a file of the source: run it at the root of a checkout of this \
-                 version, or name one with --checkout"
-            .to_owned(),
-    }
+    Error::usage(
+        format!("{}: {problem}; nothing was written", path.display()),
+        "a system is a file of the source: run it at the root of a checkout of this \
+                 version, or name one with --checkout",
+    )
 }
 
 #[cfg(test)]
