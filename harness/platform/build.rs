@@ -20,7 +20,10 @@ fn main() -> Result<(), Failure> {
     let out = env::var("OUT_DIR")?;
     let write = |name: &str, text: &str| fs::write(Path::new(&out).join(name), text);
     // An included file cannot have documentation of its own at its head.
-    write("tasks.rs", &block(&document, "mod.rs")?.replace("//!", "//"))?;
+    write(
+        "tasks.rs",
+        &block(&document, "mod.rs")?.replace("//!", "//"),
+    )?;
     write("tasks_tests.rs", block(&document, "tests")?)?;
     let line = block(&document, "registry.rs")?.trim();
     write("tasks_line.rs", line.trim_end_matches(','))?;

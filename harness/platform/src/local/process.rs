@@ -69,10 +69,7 @@ impl Process {
     pub(super) fn start(launch: &Launch<'_>, limits: &Limits, lines: LineSink) -> io::Result<Self> {
         let (command, directory) = match launch.size {
             None => (std::process::Command::new(launch.program), None),
-            Some(size) => {
-                let entered = limits.storage.enter(launch.program, size.storage_mb)?;
-                (entered.command, entered.watched)
-            }
+            Some(size) => limits.storage.enter(launch.program, size.storage_mb)?,
         };
         let temporary = (directory.as_ref()).map(|directory| ("TMPDIR", directory.path()));
         let mut child = Command::from(command)

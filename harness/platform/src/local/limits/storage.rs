@@ -36,14 +36,6 @@ pub(in super::super) enum Storage {
     },
 }
 
-/// Command that runs a program in a sandbox's storage.
-pub(in super::super) struct Entered {
-    /// The command, without the program's own arguments.
-    pub(in super::super) command: Command,
-    /// Directory whose size is polled, removed when dropped; none where a mount limits it.
-    pub(in super::super) watched: Option<TempDir>,
-}
-
 impl Storage {
     /// Determines by trial whether this user may mount.
     pub(super) fn detect() -> Self {
@@ -91,14 +83,18 @@ impl Storage {
         }
     }
 
-    /// Returns the command that starts `program` with a `/tmp` of `storage_mb`.
-    pub(in super::super) fn enter(&self, program: &Path, storage_mb: u32) -> io::Result<Entered> {
+    /// Returns the command that starts `program` with a `/tmp` of `storage_mb`, without the
+    /// program's own arguments, and the directory whose size is polled, removed when dropped; none
+    /// where a mount limits it.
+    pub(in super::super) fn enter(
+        &self,
+        program: &Path,
+        storage_mb: u32,
+    ) -> io::Result<(Command, Option<TempDir>)> {
         let Self::Mounted { unshare, mount } = self else {
             let mut directory = tempfile::Builder::new();
-            return Ok(Entered {
-                command: Command::new(program),
-                watched: Some(directory.prefix("epochcost-tmp-").tempdir()?),
-            });
+            let watched = directory.prefix("epochcost-tmp-").tempdir()?;
+            return Ok((Command::new(program), Some(watched)));
         };
         let mut command = Command::new(&unshare[0]);
         command
@@ -107,16 +103,12 @@ impl Storage {
             .arg(mount)
             .arg(storage_mb.to_string())
             .arg(program);
-        Ok(Entered {
-            command,
-            watched: None,
-        })
+        Ok((command, None))
     }
 
     fn try_out(&self) -> Result<(), String> {
         let shell = Path::new("/bin/sh");
-        let entered = self.enter(shell, 1).map_err(|error| error.to_string())?;
-        let mut command = entered.command;
+        let (mut command, _watched) = self.enter(shell, 1).map_err(|error| error.to_string())?;
         command.args(["-c", "exit 0"]).stdin(Stdio::null());
         let output = command.output().map_err(|error| error.to_string())?;
         if output.status.success() {
