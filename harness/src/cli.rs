@@ -103,10 +103,7 @@ enum Verb {
     /// Show what this machine can do, and what to install for the rest.
     Doctor(cmd::doctor::Args),
     /// Check an AWS account, show prices, and remove what runs left.
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  epochcost aws doctor\n  epochcost aws prices show"
-    )]
+    #[command(subcommand)]
     Aws(cmd::aws::Args),
     /// Begin and test training systems, and validate the simulator.
     #[command(subcommand)]

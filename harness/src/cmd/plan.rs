@@ -137,10 +137,8 @@ impl Args {
 
     /// Refuses options that would be dropped without another one.
     fn check(&self, goal: Option<Goal>) -> Result<(), Error> {
-        let needs_goal = match self.place.first() {
-            Some(place) => Some(format!("--place {place}")),
-            None => self.any_steps.then(|| "--any-steps".to_owned()),
-        };
+        let place = self.place.first().map(|place| format!("--place {place}"));
+        let needs_goal = place.or(self.any_steps.then(|| "--any-steps".to_owned()));
         if let Some(option) = needs_goal.filter(|_| goal.is_none()) {
             return Err(Error::usage(
                 format!("{option} needs a goal"),
