@@ -76,6 +76,23 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the refusal of what was asked for, with what to do instead.
+    pub fn usage(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Usage {
+            problem: problem.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// Wraps an error of the operating system; `doing` follows "failed to".
+    pub fn io(doing: impl Into<String>) -> impl Fn(std::io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::Io {
+            doing: doing.clone(),
+            source,
+        }
+    }
+
     /// Returns the error of a directory that an option names, or an argument.
     pub fn unreadable(error: &UnreadableDirectory, option: Option<&str>) -> Self {
         let with = option.map_or_else(String::new, |option| format!(" with {option}"));

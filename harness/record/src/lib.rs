@@ -42,6 +42,7 @@ use epochcost_spec::claims::Claim;
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::hash::sha256_of;
 use epochcost_spec::metering::TrialOutcome;
+pub use epochcost_spec::metering::{Limit, Server};
 use epochcost_spec::rows::TrialPlan;
 use lock::Lock;
 use output::{make_empty, make_unused};
@@ -50,8 +51,8 @@ pub use currency::Makings;
 pub use draws::{DrawnFigure, RowDraws};
 pub use error::{ResultsError, closed, help};
 pub use manifest::{
-    Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
-    SchemaVersion, Server, command_line,
+    Build, DatasetRecord, FileHash, Git, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
+    SchemaVersion, command_line,
 };
 pub use missing::INCOMPLETE;
 pub use output::{probe, probe_file, set_aside};

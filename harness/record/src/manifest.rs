@@ -6,6 +6,7 @@ use std::process::Command;
 
 use epochcost_spec::capacity::Capacity;
 use epochcost_spec::hash::{sha256_hex, sha256_of};
+use epochcost_spec::metering::{Limit, Server};
 use epochcost_spec::rows::Row;
 use serde::{Deserialize, Serialize};
 
@@ -139,31 +140,6 @@ pub struct Machine {
     pub limits: Vec<Limit>,
     /// The real servers that trials ran on; none where services are embedded.
     pub servers: Vec<Server>,
-}
-
-/// A real server that trials ran on. Which allocator each Redis used, and
-/// whether its module computed, is in the plan's rows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Server {
-    /// `Redis`, `RabbitMQ` or `S3`.
-    pub name: String,
-    /// Version that it reports.
-    pub version: Option<String>,
-    /// Settings that it was started with.
-    pub settings: String,
-}
-
-/// One limit of a function, and whether this machine enforced it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limit {
-    /// `cpu`, `memory`, `storage`.
-    pub what: String,
-    /// Whether it was enforced.
-    pub enforced: bool,
-    /// The mechanism, or the reason when it is not enforced.
-    pub how: String,
 }
 
 /// `plan.json`: every row and how often it was to be repeated.

@@ -31,6 +31,15 @@ pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String
     fitted(heading, rows, columns())
 }
 
+/// Returns a [`table`] with a row for each item.
+pub fn table_of<T, const N: usize>(
+    heading: [&str; N],
+    items: &[T],
+    row: impl Fn(&T) -> [String; N],
+) -> String {
+    table(heading, &items.iter().map(row).collect::<Vec<_>>())
+}
+
 /// A column with its cells.
 struct Column<'a> {
     /// The heading, then a cell for each row.

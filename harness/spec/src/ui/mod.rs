@@ -15,7 +15,7 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-pub use columns::{columns, fit_to, table};
+pub use columns::{columns, fit_to, table, table_of};
 use message::message;
 
 /// Whether a result for machines was printed: standard output holds one document.
