@@ -5,7 +5,7 @@ use epochcost_spec::format::number;
 use super::cells::{FIGURES, WALL};
 use super::score::{Compared, Scored, word};
 use super::{Set, Validated};
-use crate::columns::table;
+use crate::columns::{Column, table};
 
 /// A form of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,7 @@ pub enum Form {
 }
 
 impl Form {
-    fn table<T, const N: usize>(
-        self,
-        items: &[T],
-        columns: [(&str, &dyn Fn(&T) -> String); N],
-    ) -> String {
+    fn table<T, const N: usize>(self, items: &[T], columns: [Column<'_, T, String>; N]) -> String {
         if self == Self::Plain {
             return table(items, columns);
         }

@@ -391,7 +391,7 @@ impl<'a> Reader<'a> {
                     return Err(self.refused(&path, problem, "keep one of the two"));
                 }
             }
-            grid.add_names(&[&printed[..], &[name.clone()]].concat());
+            grid.add_names(&[&printed[..], std::slice::from_ref(name)].concat());
         }
         Ok(())
     }
