@@ -91,13 +91,9 @@ fn objects<O>(
 fn first(records: &Bytes, samples: usize, record_bytes: usize, key: &str) -> Result<Bytes> {
     let wanted = samples * record_bytes;
     if records.len() < wanted {
-        return Err(SystemError::data(
-            key,
-            format!(
-                "the job wants {samples} samples, the dataset has {}",
-                records.len() / record_bytes.max(1)
-            ),
-        ));
+        let there = records.len() / record_bytes.max(1);
+        let reason = format!("the job wants {samples} samples, the dataset has {there}");
+        return Err(SystemError::data(key, reason));
     }
     Ok(records.slice(..wanted))
 }

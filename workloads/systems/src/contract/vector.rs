@@ -80,13 +80,14 @@ impl Vector {
     /// When the range is out of bounds.
     pub fn slice(&self, range: Range<usize>) -> Result<Self> {
         match self {
-            Self::Real(values) => match values.get(range.clone()) {
-                Some(values) => Ok(Self::Real(values.to_vec())),
-                None => Err(SystemError::malformed(
-                    format!("a vector of {} elements", values.len()),
-                    format!("elements {range:?} were asked for"),
-                )),
-            },
+            Self::Real(values) => {
+                let missing = || {
+                    let what = format!("a vector of {} elements", values.len());
+                    SystemError::malformed(what, format!("elements {range:?} were asked for"))
+                };
+                let values = values.get(range.clone()).ok_or_else(missing)?;
+                Ok(Self::Real(values.to_vec()))
+            }
             Self::Phantom { .. } => Ok(Self::Phantom { len: range.len() }),
         }
     }
@@ -163,10 +164,9 @@ impl Vector {
     pub fn blend(&mut self, before: Option<&Self>, beta: f32) -> Result<()> {
         arithmetic::note(3, self.len());
         if let Some(before) = before.filter(|before| before.len() != self.len()) {
-            return Err(SystemError::malformed(
-                format!("a momentum of {} elements", before.len()),
-                format!("{} are needed", self.len()),
-            ));
+            let what = format!("a momentum of {} elements", before.len());
+            let reason = format!("{} are needed", self.len());
+            return Err(SystemError::malformed(what, reason));
         }
         if let Self::Real(values) = self {
             let before = before.and_then(Self::real);

@@ -295,10 +295,9 @@ fn coefficients(losses: &[f64], shape: Shape, asymptote: f64) -> Option<Vec<f64>
             continue;
         };
         let mut all = vec![0.0; shape.len()];
-        terms
-            .iter()
-            .zip(solved)
-            .for_each(|(term, c)| all[*term] = c);
+        for (term, c) in terms.iter().zip(solved) {
+            all[*term] = c;
+        }
         let curve = Curve {
             shape,
             coefficients: all.clone(),

@@ -266,10 +266,9 @@ impl Worker {
         self.replica.update(gradient)?;
         Ok(match (&self.replica.parameters, before) {
             (Vector::Real(after), Vector::Real(mut change)) => {
-                change
-                    .iter_mut()
-                    .zip(after)
-                    .for_each(|(before, after)| *before = after - *before);
+                for (before, after) in change.iter_mut().zip(after) {
+                    *before = after - *before;
+                }
                 Vector::Real(change)
             }
             (_, before) => before,
@@ -415,10 +414,9 @@ impl Worker {
             (Exchange::Updates, Aggregate::Mean) => {
                 let mut change = mean(updates, n)?;
                 let own = update::sum(own, n)?;
-                change
-                    .iter_mut()
-                    .zip(own)
-                    .for_each(|(change, own)| *change -= own);
+                for (change, own) in change.iter_mut().zip(own) {
+                    *change -= own;
+                }
                 reduce::add_assign(parameters, &change)?;
             }
             (Exchange::Gradients, aggregate) => {

@@ -101,10 +101,8 @@ async fn gather(world: &mut World, settings: &Settings, epoch: usize) -> Result<
     });
     if let Some(key) = missing.next() {
         let what = format!("the queue of worker {rank}'s functions");
-        return Err(SystemError::malformed(
-            what,
-            format!("it does not hold {key}"),
-        ));
+        let reason = format!("it does not hold {key}");
+        return Err(SystemError::malformed(what, reason));
     }
     // Fetch and add the gradients, in the order of mini-batches.
     let mut sum: Option<Vector> = None;
