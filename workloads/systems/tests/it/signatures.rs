@@ -180,4 +180,8 @@ fn the_barrier_is_billed_as_the_setting_says() {
         let job = job(fidelity, 2, settings);
         assert_eq!(billed(&job), expected);
     }
+    // Plans of earlier versions do not name it: SQS was billed.
+    let mut job = job(Fidelity::Paper, 2, json!({}));
+    job.settings.as_object_mut().unwrap().remove("broker");
+    assert_eq!(billed(&job), QueueService::Sqs);
 }

@@ -26,12 +26,13 @@ pub enum Barrier {
 }
 
 /// Place of the barrier in an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BarrierAt {
     /// Behind the exchange and before the update (Algorithm 1).
     Update,
     /// At the end of the epoch (section III-B6), as published.
+    #[default]
     End,
 }
 

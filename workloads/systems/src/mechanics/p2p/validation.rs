@@ -23,10 +23,11 @@ const RESULT_BYTES: usize = 24;
 const WHAT: &str = "a peer's validation";
 
 /// Data on which peers detect convergence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Validation {
     /// The whole validation split, by peer 0 for all.
+    #[default]
     Job,
     /// Each peer's own share of the validation split, which is disjoint from the others' as
     /// its training data is: all peers pool their results, and decide alike. Without a

@@ -123,24 +123,31 @@ pub struct Settings {
     pub transfers_at_once: usize,
     /// Steps that a worker may be ahead of the slowest; at 0 all are in step. With `exchange: updates` and
     /// `aggregate: sum`, and without what ends training early or removes workers.
+    #[serde(default)]
     #[schemars(range(max = 1_000_000))]
     pub slack: usize,
     /// Epochs after which workers and supervisor each invoke themselves again, since no function runs for
     /// more than 15 minutes; null: never. Without `slack`, `filter: norm`, and what ends training by its
     /// course or removes workers.
+    #[serde(default)]
     #[schemars(range(min = 1, max = 100_000))]
     pub epochs_per_invocation: Option<usize>,
     /// Removal of workers after the knee of the loss, one per interval, as long as the predicted loss is
     /// not too far above that of all workers; null: all stay. With `exchange: updates`.
+    #[serde(default)]
     pub scale_in: Option<ScaleIn>,
     /// End of training at a loss; null: none.
+    #[serde(default)]
     pub stop_at_loss: Option<StopAtLoss>,
     /// Seconds of training after which it ends with its step; null: no limit.
+    #[serde(default)]
     #[schemars(range(min = 0.0, max = 1e9))]
     pub stop_after_s: Option<f64>,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
+    #[serde(default)]
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
+    #[serde(default)]
     pub early_stopping: Option<EarlyStopping>,
 }
 

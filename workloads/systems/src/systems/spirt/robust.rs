@@ -8,10 +8,11 @@ use super::{NAME, Settings};
 use crate::{Job, Result, SettingsError, SystemError, Vector, World};
 
 /// Rule by which a peer aggregates the averages of all peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Robust {
     /// The mean, as published.
+    #[default]
     Mean,
     /// The median of each coordinate.
     Median,
@@ -28,10 +29,11 @@ pub enum Robust {
 }
 
 /// Place where averages are aggregated by a robust rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RobustAt {
     /// The peer's store, into which the function puts the averages of the others.
+    #[default]
     Store,
     /// The function.
     Function,

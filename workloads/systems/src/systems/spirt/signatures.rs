@@ -39,10 +39,11 @@ const PURPOSE: &[u8] = b"epochcost/spirt/average/1";
 const DIGEST_READINGS: usize = 10;
 
 /// Whether peers sign their averages, and what follows from one that is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Signatures {
     /// Averages are not signed.
+    #[default]
     None,
     /// The mean is of the averages that are not refused.
     LeaveOut,
