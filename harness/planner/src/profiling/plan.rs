@@ -159,11 +159,8 @@ pub(super) fn is_busy(load: f64, threads: usize, cores: usize) -> bool {
 /// gigabytes.
 pub(super) fn default_models() -> Vec<&'static str> {
     let is_small = |model: &&ModelSizes| model.sizes.parameters < DEFAULT_PARAMETERS;
-    models()
-        .iter()
-        .filter(is_small)
-        .map(|model| model.name)
-        .collect()
+    let measured = models().iter().filter(is_small);
+    measured.map(|model| model.name).collect()
 }
 
 /// The models of those names.

@@ -87,7 +87,7 @@ impl Forecast {
         let mut constants = page_table(
             format!(
                 "Every constant of the platform profile {}",
-                simulation.profile
+                &simulation.profile
             ),
             &simulation.constants,
             [

@@ -159,11 +159,8 @@ impl Observed {
         // functions compute them, whose own steps name theirs.
         let is_of_batches = computed.iter().any(|step| step.batch.is_some());
         computed.retain(|step| step.batch.is_some() || !is_of_batches);
-        let batches = if is_of_batches {
-            1
-        } else {
-            job.batches_per_worker
-        };
+        let of_epoch = job.batches_per_worker;
+        let batches = if is_of_batches { 1 } else { of_epoch };
         // One process that plays all workers computes their gradients in one step.
         let players = computed.iter().map(|step| step.rank + 1).max();
         let gradients = ((job.workers / players.unwrap_or(1)).max(1) * batches) as f64;

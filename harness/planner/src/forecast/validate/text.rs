@@ -198,10 +198,8 @@ impl Set {
                 .map(|score| (score.figure.to_owned(), score.scored))
                 .collect();
         }
-        let fitted = self
-            .fitted
-            .iter()
-            .map(|scored| ("series of the fit".to_owned(), *scored));
+        let fitted = self.fitted.iter();
+        let fitted = fitted.map(|scored| ("series of the fit".to_owned(), *scored));
         let judged = [("judged".to_owned(), self.judged)];
         let without = self.without.iter().map(|without| {
             let scored = Scored {

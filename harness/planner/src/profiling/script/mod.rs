@@ -419,27 +419,18 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<()> {
     output.message(format_args!("profile: {}", plan.out.display()));
     if let Some(experiment) = experiment {
         let command = file::command(experiment, &measured);
-        output.message(format_args!(
-            "where to train: {command}{}",
-            said(&measured.work)
-        ));
+        let work = said(&measured.work);
+        output.message(format_args!("where to train: {command}{work}"));
     }
     Ok(())
 }
 
 /// Returns what a plan begins with, and who says so.
 fn said(work: &Work) -> String {
+    let by = &work.epochs_by;
     match (work.epochs, work.samples) {
-        (Some(epochs), Some(samples)) => {
-            format!(
-                " ({samples} samples x {epochs} epochs, by {})",
-                work.epochs_by
-            )
-        }
-        (Some(epochs), None) => format!(
-            " (N is samples of an epoch x {epochs}, by {})",
-            work.epochs_by
-        ),
+        (Some(epochs), Some(samples)) => format!(" ({samples} samples x {epochs} epochs, by {by})"),
+        (Some(epochs), None) => format!(" (N is samples of an epoch x {epochs}, by {by})"),
         _ => " (N is yours to say)".into(),
     }
 }
