@@ -67,15 +67,13 @@ impl Plan {
             Device::Cpu => machine.cores.max(1),
             Device::Cuda => 1,
         };
-        let default_threads = [1, most_threads];
         let plan = Self {
             device,
             models: known_models(request.models)?,
             batches: rising(request.batches),
-            threads: if request.threads.is_empty() {
-                sorted(default_threads.into())
-            } else {
-                rising(request.threads)
+            threads: match request.threads {
+                [] => sorted(vec![1, most_threads]),
+                own => rising(own),
             },
             steps: request.steps.get(),
             rounds: request.rounds.get(),
@@ -186,7 +184,7 @@ fn rising(numbers: &[NonZeroUsize]) -> Vec<usize> {
     sorted(numbers.iter().map(|number| number.get()).collect())
 }
 
-fn sorted(mut numbers: Vec<usize>) -> Vec<usize> {
+pub(super) fn sorted(mut numbers: Vec<usize>) -> Vec<usize> {
     numbers.sort_unstable();
     numbers.dedup();
     numbers

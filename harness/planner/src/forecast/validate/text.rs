@@ -120,15 +120,10 @@ fn over_sets(form: Form, lines: &[OverSets]) -> String {
 
 impl Set {
     fn shown(&self, form: Form, cells: bool) -> String {
+        let (name, description) = (&self.name, &self.description);
         let (title, about) = match form {
-            Form::Plain => (
-                format!("{}: {}", self.name, self.description),
-                String::new(),
-            ),
-            Form::Markdown => (
-                self.name.clone(),
-                format!("{}. {}", self.description, self.about),
-            ),
+            Form::Plain => (format!("{name}: {description}"), String::new()),
+            Form::Markdown => (name.clone(), format!("{description}. {}", self.about)),
         };
         let mut parts = vec![about, self.stands_on.clone(), scores(form, &self.scores())];
         if self.figures.is_empty() {
