@@ -87,10 +87,8 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
     let ([few, less, more], [n_few, n_less, n_more]) = (parts, of);
     let growth =
         |a: &Estimate, b: &Estimate, epochs: usize| (b.seconds - a.seconds) / epochs as f64;
-    let (first, second) = (
-        growth(few, less, n_less - n_few),
-        growth(less, more, n_more - n_less),
-    );
+    let first = growth(few, less, n_less - n_few);
+    let second = growth(less, more, n_more - n_less);
     let repeats = (first - second).abs() <= REPEATS * second;
     let is_long = more.longest_function_s() > less.longest_function_s() * (1.0 + REPEATS);
     let is_bigger = more.peak_memory_mb > less.peak_memory_mb;

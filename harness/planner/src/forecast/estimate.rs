@@ -272,10 +272,8 @@ fn figures(
     let job = &simulation.job;
     let coordinators =
         find(&job.system).map_or_else(Vec::new, |system| system.deployment().coordinators());
-    let (peak_memory_mb, function_peak_mb) = (
-        peak_mb(&simulated, None),
-        peak_mb(&simulated, Some(Host::Function)),
-    );
+    let peak_memory_mb = peak_mb(&simulated, None);
+    let function_peak_mb = peak_mb(&simulated, Some(Host::Function));
     let totals = simulated.totals;
     let traffic = totals.traffic;
     let calls: Vec<Invocation> = simulated.invocations.into_iter().map(invocation).collect();

@@ -53,11 +53,12 @@ pub(super) fn smallest(simulation: &Simulation, known_peak_mb: Option<u32>) -> R
     let (mut fails, mut works_at) = (least, largest);
     while works_at - fails > 1 {
         let middle = fails + (works_at - fails) / 2;
-        if works(middle)? {
-            works_at = middle
+        let end = if works(middle)? {
+            &mut works_at
         } else {
-            fails = middle
-        }
+            &mut fails
+        };
+        *end = middle;
     }
     Ok(Some(works_at))
 }

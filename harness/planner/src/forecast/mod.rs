@@ -238,12 +238,8 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast> {
         .transpose()?;
     let cheapest_memory = if request.cheapest_memory {
         activity.now("searching the cheapest memory of each row");
-        Some(cheapest_memory(
-            request.account,
-            &candidates,
-            &rows,
-            &prices,
-        )?)
+        let found = cheapest_memory(request.account, &candidates, &rows, &prices)?;
+        Some(found)
     } else {
         None
     };

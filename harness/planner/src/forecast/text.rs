@@ -225,10 +225,8 @@ fn cheapest(found: &[Cheapest], plan: &Forecast) -> String {
             ("sizes", &|one| one.simulated_sizes.to_string()),
         ],
     );
-    format!(
-        "{table}\nby the {} account, on a grid of 64 MB, over sizes that are feasible",
-        plan.account.as_str()
-    )
+    let account = plan.account.as_str();
+    format!("{table}\nby the {account} account, on a grid of 64 MB, over sizes that are feasible")
 }
 
 fn limits(found: &[Boundary], up_to: u32, within_s: f64) -> String {

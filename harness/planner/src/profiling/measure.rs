@@ -93,10 +93,8 @@ impl fmt::Display for Measurement {
         let step_s = median(steps).unwrap_or(f64::NAN);
         let count = steps.len();
         let setting = self.setting;
-        write!(
-            f,
-            "{setting}: {step_s:.4} s a step ({count}), {peak_mb:.0} MB"
-        )
+        let text = format!("{setting}: {step_s:.4} s a step ({count}), {peak_mb:.0} MB");
+        f.write_str(&text)
     }
 }
 

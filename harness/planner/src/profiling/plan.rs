@@ -67,15 +67,13 @@ impl Plan {
             Device::Cpu => machine.cores.max(1),
             Device::Cuda => 1,
         };
-        let default_threads = [1, most_threads];
         let plan = Self {
             device,
             models: known_models(request.models)?,
             batches: rising(request.batches),
-            threads: if request.threads.is_empty() {
-                sorted(default_threads.into())
-            } else {
-                rising(request.threads)
+            threads: match request.threads {
+                [] => sorted(vec![1, most_threads]),
+                own => rising(own),
             },
             steps: request.steps.get(),
             rounds: request.rounds.get(),
@@ -159,11 +157,8 @@ pub(super) fn is_busy(load: f64, threads: usize, cores: usize) -> bool {
 /// gigabytes.
 pub(super) fn default_models() -> Vec<&'static str> {
     let is_small = |model: &&ModelSizes| model.sizes.parameters < DEFAULT_PARAMETERS;
-    models()
-        .iter()
-        .filter(is_small)
-        .map(|model| model.name)
-        .collect()
+    let measured = models().iter().filter(is_small);
+    measured.map(|model| model.name).collect()
 }
 
 /// The models of those names.
@@ -189,7 +184,7 @@ fn rising(numbers: &[NonZeroUsize]) -> Vec<usize> {
     sorted(numbers.iter().map(|number| number.get()).collect())
 }
 
-fn sorted(mut numbers: Vec<usize>) -> Vec<usize> {
+pub(super) fn sorted(mut numbers: Vec<usize>) -> Vec<usize> {
     numbers.sort_unstable();
     numbers.dedup();
     numbers

@@ -54,10 +54,8 @@ pub(super) fn with_header(path: &Path, lines: &[String], profile: &ComputeProfil
     // Whatever a line holds stays a comment.
     let header: String = lines.join("\n").split(['\n', '\r']).map(comment).collect();
     let schema = named::line("compute", path);
-    Ok(write_whole(
-        path,
-        format!("{schema}{header}\n{yaml}").as_bytes(),
-    )?)
+    let text = format!("{schema}{header}\n{yaml}");
+    Ok(write_whole(path, text.as_bytes())?)
 }
 
 /// Returns the line of the header that says when a profile was measured.
@@ -68,10 +66,8 @@ pub(super) fn date() -> String {
 /// Returns the line of the header on the load of the machine, before the first `run` and now.
 pub(super) fn load(machine: &Machine, run: &str) -> String {
     let shown = |load: Option<f64>| load.map_or("unknown".into(), |load| load.to_string());
-    let (before, after) = (
-        shown(machine.load_average),
-        shown(Machine::here(Vec::new()).load_average),
-    );
+    let before = shown(machine.load_average);
+    let after = shown(Machine::here(Vec::new()).load_average);
     format!("load average: {before} before the first {run}, {after} after the last")
 }
 

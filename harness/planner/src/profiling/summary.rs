@@ -90,10 +90,8 @@ impl Point {
                 .map(|round| of(&round.answer).iter().sum::<f64>());
             sums.sum()
         };
-        let (wall_s, cpu_s) = (
-            sum(|answer| &answer.step_s),
-            sum(|answer| &answer.step_cpu_s),
-        );
+        let wall_s = sum(|answer| &answer.step_s);
+        let cpu_s = sum(|answer| &answer.step_cpu_s);
         let fastest = step_s.iter().copied().fold(f64::INFINITY, f64::min);
         Self {
             model: setting.model,

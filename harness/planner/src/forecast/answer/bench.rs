@@ -275,13 +275,8 @@ impl Bench<'_> {
         simulation: &Simulation,
         alike_above: usize,
     ) -> Result<Outcome<Simulated>> {
-        let job = &simulation.job;
-        let key = (
-            simulation.profile.draws,
-            job.workers,
-            job.batches_per_worker,
-            job.epochs,
-        );
+        let (job, draws) = (&simulation.job, simulation.profile.draws);
+        let key = (draws, job.workers, job.batches_per_worker, job.epochs);
         let is_same =
             |known: &Known| known.alike_above == alike_above && known.simulation == *simulation;
         if self.has_twin[site] {

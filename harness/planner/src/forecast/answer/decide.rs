@@ -180,11 +180,8 @@ pub(super) fn is_tie(
     (a, of_a): (Price, &[Option<Price>]),
     (b, of_b): (Price, &[Option<Price>]),
 ) -> bool {
-    let (behind, ahead) = if goal.order(a, b).is_lt() {
-        (of_b, of_a)
-    } else {
-        (of_a, of_b)
-    };
+    let is_first = goal.order(a, b).is_lt();
+    let (behind, ahead) = if is_first { (of_b, of_a) } else { (of_a, of_b) };
     leads(goal, behind, ahead) > of_a.len().min(of_b.len()) / MISSES
 }
 

@@ -71,11 +71,8 @@ fn runs(searched: &Searched<'_>, functions: &Choice, instances: &Choice) -> Opti
     let point = &searched.points[instances.index];
     let site = searched.site(point);
     let is_one = super::alone::is_one_machine(&point.row);
-    let machines = if is_one {
-        1.0
-    } else {
-        point.row.job.workers as f64
-    };
+    let workers = point.row.job.workers as f64;
+    let machines = if is_one { 1.0 } else { workers };
     let month_usd = MONTH_H * machines * site.hourly_usd(searched.bench.prices)?;
     let at = month_usd / run.usd;
     let most = MONTH_H * 3600.0 / kept.seconds;
@@ -122,27 +119,18 @@ fn of(quantity: &'static str, name: &str, now: f64, at: Crossing) -> BreakEven {
             let value = now * factor;
             let (cheaper, other) = hosts(!functions_now);
             let side = if factor < 1.0 { "below" } else { "above" };
-            let tie = if (factor - 1.0).abs() < TIE {
-                ": a tie"
-            } else {
-                ""
-            };
-            let why = if is_possible {
-                String::new()
-            } else {
-                format!(", where {other} are not possible")
-            };
-            let text = format!(
-                "paid by the run, {cheaper} become cheaper {side} about {} {name} ({} now{tie}){why}",
+            let is_tie = (factor - 1.0).abs() < TIE;
+            let tie = if is_tie { ": a tie" } else { "" };
+            let mut text = format!(
+                "paid by the run, {cheaper} become cheaper {side} about {} {name} ({} now{tie})",
                 about(value),
                 about(now)
             );
-            let functions_below = functions_now == (factor >= 1.0);
-            let below = if functions_below {
-                "function"
-            } else {
-                "instance"
-            };
+            if !is_possible {
+                text += &format!(", where {other} are not possible");
+            }
+            let is_function = functions_now == (factor >= 1.0);
+            let below = if is_function { "function" } else { "instance" };
             (Some(value), Some(below), text)
         }
         Crossing::Never {

@@ -212,15 +212,12 @@ fn at(row: &Row, index: usize, site: &Site) -> Vec<Point> {
     let mut row = row.clone();
     if on_functions {
         let sizes = place.memory_mb.iter();
-        return sizes
-            .map(|memory_mb| Point {
-                row: Row {
-                    memory_mb: *memory_mb,
-                    ..row.clone()
-                },
-                site: index,
-            })
-            .collect();
+        let at = |memory_mb: &u32| {
+            let mut row = row.clone();
+            row.memory_mb = *memory_mb;
+            Point { row, site: index }
+        };
+        return sizes.map(at).collect();
     }
     match deployment.machines {
         // One machine with all its devices.

@@ -68,11 +68,10 @@ impl Question {
             epochs,
             epochs_from,
             steps_per_epoch: own_steps(&experiment.rows),
-            text: format!(
-                "Question: train {}, {amount}, {}.",
-                experiment.name,
-                goal.text()
-            ),
+            text: {
+                let (name, within) = (&experiment.name, goal.text());
+                format!("Question: train {name}, {amount}, {within}.")
+            },
         }
     }
 }
@@ -99,8 +98,6 @@ fn own_steps(rows: &[Row]) -> usize {
         None => true,
     };
     let steps = rows.iter().filter(counted);
-    steps
-        .map(|row| work::steps_per_epoch(&row.job))
-        .max()
-        .unwrap_or(0)
+    let steps = steps.map(|row| work::steps_per_epoch(&row.job));
+    steps.max().unwrap_or(0)
 }

@@ -31,10 +31,9 @@ impl Forecast {
                 ("sizes tried", &|one| Cell::whole(one.simulated_sizes)),
             ],
         );
-        let note = format!(
-            "By the {} cost model, on a grid of 64 MB, over sizes that are feasible.",
-            self.account.as_str()
-        );
+        let of = self.account.as_str();
+        let note =
+            format!("By the {of} cost model, on a grid of 64 MB, over sizes that are feasible.");
         Some(section("memory", "Cheapest memory", vec![table], note))
     }
 
@@ -87,7 +86,7 @@ impl Forecast {
         let mut constants = page_table(
             format!(
                 "Every constant of the platform profile {}",
-                simulation.profile
+                &simulation.profile
             ),
             &simulation.constants,
             [

@@ -157,15 +157,13 @@ impl Forecast {
                 caption = format!("{}: {caption}", model_title(model));
             }
             let basis = self.basis();
-            let words = [
-                format!("simulated seconds{basis} (log)"),
-                format!("cost{basis}, USD (log)"),
-            ];
+            let seconds = format!("simulated seconds{basis} (log)");
+            let cost = format!("cost{basis}, USD (log)");
             let id = match place {
                 0 => "time-cost".to_owned(),
                 _ => format!("time-cost-{}", place + 1),
             };
-            time_cost(&id, &points, caption, [&words[0], &words[1]])
+            time_cost(&id, &points, caption, [&seconds, &cost])
         });
         charts.flatten().collect()
     }

@@ -163,10 +163,8 @@ impl Forecast {
             return None;
         }
         let needs = |row: &PlannedRow| {
-            let (used, has) = (
-                row.estimate.as_ref()?.function_peak_memory_mb,
-                row.memory_mb?,
-            );
+            let used = row.estimate.as_ref()?.function_peak_memory_mb;
+            let has = row.memory_mb?;
             (used > has).then_some((used, has))
         };
         let mut over = self.rows.iter().filter_map(|row| Some((row, needs(row)?)));

@@ -388,10 +388,8 @@ pub(super) fn sites(names: &[String]) -> Result<Vec<Site>> {
         });
         places = named.collect::<Result<_, _>>()?;
     }
-    places
-        .into_iter()
-        .map(|place| site(place, &table))
-        .collect()
+    let sites = places.into_iter().map(|place| site(place, &table));
+    sites.collect()
 }
 
 /// Places as an experiment's simulation has them.
@@ -507,11 +505,8 @@ fn on_profile(
 ) -> Result<Site, String> {
     let constants = profile.constants();
     let known: Vec<&str> = constants.iter().map(|(path, _)| path.as_str()).collect();
-    if let Some(path) = place
-        .constants
-        .keys()
-        .find(|path| !known.contains(&path.as_str()))
-    {
+    let is_known = |path: &String| known.contains(&path.as_str());
+    if let Some(path) = place.constants.keys().find(|path| !is_known(path)) {
         let known = did_you_mean(path, &known);
         return Err(format!("the profile has no constant `{path}`; {known}"));
     }

@@ -143,7 +143,10 @@ fn check(run: &RunDirectory) -> Result<()> {
     };
     let experiment = path.join(EXPERIMENT);
     let experiment = shell_word(&experiment.to_string_lossy());
-    let platform = &run.manifest().platform;
+    let (platform, out) = (
+        &run.manifest().platform,
+        shell_word(&path.to_string_lossy()),
+    );
     if site_of(platform) != Some(Site::ThisMachine) {
         return refused(
             format!(
@@ -158,10 +161,7 @@ fn check(run: &RunDirectory) -> Result<()> {
     if finished < planned {
         return refused(
             format!("{finished} of its {planned} trials have ended"),
-            format!(
-                "finish it first: epochcost run {experiment} --out {} --resume",
-                shell_word(&path.to_string_lossy())
-            ),
+            format!("finish it first: epochcost run {experiment} --out {out} --resume"),
         );
     }
     Ok(())

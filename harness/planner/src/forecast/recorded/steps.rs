@@ -54,11 +54,9 @@ impl RecordedRun {
             own.push((batch, cost));
         }
         if by_model.is_empty() {
+            let run = &self.directory.manifest().run_id;
             return Err(Error::Usage {
-                problem: format!(
-                    "no step of the run {} computed a gradient",
-                    self.directory.manifest().run_id
-                ),
+                problem: format!("no step of the run {run} computed a gradient"),
                 remedy: "name a compute profile with --compute, or another run".into(),
             });
         }
@@ -159,11 +157,8 @@ impl Observed {
         // functions compute them, whose own steps name theirs.
         let is_of_batches = computed.iter().any(|step| step.batch.is_some());
         computed.retain(|step| step.batch.is_some() || !is_of_batches);
-        let batches = if is_of_batches {
-            1
-        } else {
-            job.batches_per_worker
-        };
+        let of_epoch = job.batches_per_worker;
+        let batches = if is_of_batches { 1 } else { of_epoch };
         // One process that plays all workers computes their gradients in one step.
         let players = computed.iter().map(|step| step.rank + 1).max();
         let gradients = ((job.workers / players.unwrap_or(1)).max(1) * batches) as f64;
@@ -219,6 +214,8 @@ impl Observed {
         let sample_s = step_s.unwrap_or(0.0) / job.batch_size as f64;
         let peaks = row.succeeded().filter_map(TrialAnalysis::peak_memory_mb);
         let peak_mb = f64::from(peaks.max().unwrap_or(0));
+        let manifest = run.directory.manifest();
+        let id = &manifest.run_id;
         ModelCost {
             model: job.model.clone(),
             device: Device::Cpu,
@@ -234,10 +231,9 @@ impl Observed {
             fitted_to: None,
             carried: None,
             source: format!(
-                "the steps that the run {} recorded, less what they waited for cores",
-                run.directory.manifest().run_id
+                "the steps that the run {id} recorded, less what they waited for cores"
             ),
-            date: (run.directory.manifest().created.chars().take(10)).collect(),
+            date: manifest.created.chars().take(10).collect(),
         }
     }
 }

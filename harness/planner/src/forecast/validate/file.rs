@@ -192,14 +192,11 @@ impl File {
             return false;
         };
         let names = |text: &str| text.contains(&source.repository);
-        profile
-            .constants()
+        let (constants, spreads) = (profile.constants(), profile.spreads());
+        constants
             .iter()
             .any(|(_, constant)| names(&constant.source))
-            || profile
-                .spreads()
-                .iter()
-                .any(|(_, spread)| names(&spread.source))
+            || spreads.iter().any(|(_, spread)| names(&spread.source))
     }
 
     /// Reads the data.

@@ -104,10 +104,9 @@ pub(super) fn set(path: &Path, request: &Request<'_>) -> Result<Set> {
     let walls = of_figure(FIGURES[WALL]);
     let Some(judged) = Scored::of(&walls) else {
         let first = notes.first().map_or("it has no row", String::as_str);
-        return Err(Error::NothingSelected(format!(
-            "no row of {} can be compared: {first}",
-            path.display()
-        )));
+        let path = path.display();
+        let why = format!("no row of {path} can be compared: {first}");
+        return Err(Error::NothingSelected(why));
     };
     let figures = FIGURES.into_iter().filter_map(|figure| {
         let scored = Scored::of(&of_figure(figure))?;

@@ -116,15 +116,10 @@ fn over_sets(form: Form, lines: &[OverSets]) -> String {
 
 impl Set {
     fn shown(&self, form: Form, cells: bool) -> String {
+        let (name, description) = (&self.name, &self.description);
         let (title, about) = match form {
-            Form::Plain => (
-                format!("{}: {}", self.name, self.description),
-                String::new(),
-            ),
-            Form::Markdown => (
-                self.name.clone(),
-                format!("{}. {}", self.description, self.about),
-            ),
+            Form::Plain => (format!("{name}: {description}"), String::new()),
+            Form::Markdown => (name.clone(), format!("{description}. {}", self.about)),
         };
         let mut parts = vec![about, self.stands_on.clone(), scores(form, &self.scores())];
         if self.figures.is_empty() {
@@ -194,10 +189,8 @@ impl Set {
                 .map(|score| (score.figure.to_owned(), score.scored))
                 .collect();
         }
-        let fitted = self
-            .fitted
-            .iter()
-            .map(|scored| ("series of the fit".to_owned(), *scored));
+        let fitted = self.fitted.iter();
+        let fitted = fitted.map(|scored| ("series of the fit".to_owned(), *scored));
         let judged = [("judged".to_owned(), self.judged)];
         let without = self.without.iter().map(|without| {
             let scored = Scored {

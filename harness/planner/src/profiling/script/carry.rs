@@ -25,11 +25,8 @@ pub(super) fn to_vcpu(rate: Option<f64>, date: &str) -> Result<Constant, String>
         return Ok(constant([low, value, high], source.into(), date));
     };
     let (low, high) = known.range();
-    let values = [
-        (rate / high).min(1.0),
-        rate / known.value,
-        (rate / low).max(1.0),
-    ];
+    let (least, most) = ((rate / high).min(1.0), (rate / low).max(1.0));
+    let values = [least, rate / known.value, most];
     let source = format!(
         "ratio of the rates of an f32 product of matrices: {:.1}e9 a second on one thread here, \
          {:.1}e9 ({:.1}e9 to {:.1}e9) on a vCPU of a function (harness/hardware/factors.yaml)",

@@ -34,6 +34,7 @@ use self::points::{Fitted, Point};
 use self::profile::profile;
 use self::text::text;
 use super::names;
+use super::plan::sorted;
 use super::summary::bad_fit;
 use crate::error::{Error, Result};
 
@@ -251,12 +252,10 @@ impl ScriptPlan {
             ));
         }
         let cores = machine.cores.max(1);
-        let mut threads = match request.threads {
+        let threads = sorted(match request.threads {
             [] => vec![1, cores],
             own => own.to_vec(),
-        };
-        threads.sort_unstable();
-        threads.dedup();
+        });
         if threads.first() != Some(&1) || threads.iter().any(|count| *count > cores) {
             return Err(usage(
                 format!("{} threads cannot be profiled", names::listed(&threads)),
@@ -270,11 +269,9 @@ impl ScriptPlan {
         };
         let needed = request.batches.len().max(1);
         if !each.is_empty() && each.len() != needed {
+            let each = names::listed(each);
             return Err(usage(
-                format!(
-                    "--samples-per-step has {} for {needed} batch sizes",
-                    names::listed(each)
-                ),
+                format!("--samples-per-step has {each} for {needed} batch sizes"),
                 "give a number for each of --batch, or a factor of what is found, like x0.5",
             ));
         }
@@ -283,10 +280,9 @@ impl ScriptPlan {
             .map(|(index, batch)| (*batch, each.get(index).copied()))
             .collect();
         let batches: Vec<usize> = given.keys().copied().collect();
-        let samples: Vec<usize> = if batches.is_empty() {
-            each.to_vec()
-        } else {
-            given.values().flatten().copied().collect()
+        let samples: Vec<usize> = match batches.as_slice() {
+            [] => each.to_vec(),
+            _ => given.values().flatten().copied().collect(),
         };
         let here = std::env::current_dir().unwrap_or_default();
         let name = request
@@ -419,27 +415,18 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<()> {
     output.message(format_args!("profile: {}", plan.out.display()));
     if let Some(experiment) = experiment {
         let command = file::command(experiment, &measured);
-        output.message(format_args!(
-            "where to train: {command}{}",
-            said(&measured.work)
-        ));
+        let work = said(&measured.work);
+        output.message(format_args!("where to train: {command}{work}"));
     }
     Ok(())
 }
 
 /// Returns what a plan begins with, and who says so.
 fn said(work: &Work) -> String {
+    let by = &work.epochs_by;
     match (work.epochs, work.samples) {
-        (Some(epochs), Some(samples)) => {
-            format!(
-                " ({samples} samples x {epochs} epochs, by {})",
-                work.epochs_by
-            )
-        }
-        (Some(epochs), None) => format!(
-            " (N is samples of an epoch x {epochs}, by {})",
-            work.epochs_by
-        ),
+        (Some(epochs), Some(samples)) => format!(" ({samples} samples x {epochs} epochs, by {by})"),
+        (Some(epochs), None) => format!(" (N is samples of an epoch x {epochs}, by {by})"),
         _ => " (N is yours to say)".into(),
     }
 }
