@@ -103,10 +103,7 @@ enum Verb {
     /// Show what this machine can do, and what to install for the rest.
     Doctor(cmd::doctor::Args),
     /// Check an AWS account, show prices, and remove what runs left.
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  epochcost aws doctor\n  epochcost aws prices show"
-    )]
+    #[command(subcommand)]
     Aws(cmd::aws::Args),
     /// Begin and test training systems, and validate the simulator.
     #[command(subcommand)]
@@ -120,15 +117,12 @@ pub async fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
-    let verbosity = if cli.global.quiet {
-        -1
-    } else {
-        i8::try_from(cli.global.verbose).unwrap_or(1)
-    };
+    let global = cli.global;
+    let verbosity = i8::try_from(global.verbose).unwrap_or(1);
     let output = Output {
-        json: cli.global.json,
-        verbosity,
-        wide: cli.global.wide,
+        json: global.json,
+        verbosity: if global.quiet { -1 } else { verbosity },
+        wide: global.wide,
     };
     fit_to(output.width());
     let ended = dispatch(cli.verb, output).await;
@@ -168,10 +162,7 @@ fn failed(error: &Error, output: Output) -> ExitCode {
 fn written(exit: Exit) -> Result<Exit, Error> {
     match output_failure() {
         None => Ok(exit),
-        Some(source) => Err(Error::Io {
-            doing: "write to standard output".to_owned(),
-            source,
-        }),
+        Some(source) => Err(Error::io("write to standard output")(source)),
     }
 }
 

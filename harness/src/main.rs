@@ -37,12 +37,8 @@ fn threads(wanted: usize) -> usize {
     let gate = Mutex::new(());
     let started = thread::scope(|scope| {
         let closed = gate.lock();
-        let start = |_| {
-            Builder::new()
-                .spawn_scoped(scope, || drop(gate.lock()))
-                .ok()
-        };
-        let started = (0..wanted).map_while(start).count();
+        let start = |_| Builder::new().spawn_scoped(scope, || drop(gate.lock()));
+        let started = (0..wanted).map_while(|at| start(at).ok()).count();
         drop(closed);
         started
     });

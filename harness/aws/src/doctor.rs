@@ -255,9 +255,7 @@ async fn simulated(
         .simulate_principal_policy()
         .policy_source_arn(principal)
         .set_resource_arns((!resources.is_empty()).then_some(resources))
-        .set_action_names(Some(
-            actions.iter().map(|action| (*action).to_owned()).collect(),
-        ));
+        .set_action_names(Some(actions.clone()));
     let mut pages = simulate.into_paginator().send();
     let mut answers = Vec::new();
     while let Some(page) = pages.next().await {

@@ -61,7 +61,10 @@ impl Cause {
         if let Some((cause, ..)) = by_message {
             return *cause;
         }
-        if let Some((cause, _)) = CODES.iter().find(|(_, codes)| codes.contains(&code)) {
+        let by_code = CODES
+            .iter()
+            .find(|(_, codes)| codes.split(' ').any(|known| known == code));
+        if let Some((cause, _)) = by_code {
             return *cause;
         }
         // Kinds of codes, of which each service has one per resource.
@@ -132,144 +135,69 @@ impl Cause {
     }
 }
 
-/// Causes of error codes (each service's "Common errors").
-const CODES: [(Cause, &[&str]); 12] = [
+/// Causes of error codes (each service's "Common errors"), parted by blanks.
+const CODES: [(Cause, &str); 12] = [
     (
         Cause::Expired,
-        &[
-            "ExpiredToken",
-            "ExpiredTokenException",
-            "RequestExpired",
-            "TokenRefreshRequired",
-        ],
+        "ExpiredToken ExpiredTokenException RequestExpired TokenRefreshRequired",
     ),
     (
         Cause::Unrecognised,
-        &[
-            "UnrecognizedClientException",
-            "InvalidClientTokenId",
-            "InvalidAccessKeyId",
-            "InvalidToken",
-            "AuthFailure",
-            "IncompleteSignature",
-            "SignatureDoesNotMatch",
-            "InvalidSignatureException",
-            "RequestTimeTooSkewed",
-        ],
+        "UnrecognizedClientException InvalidClientTokenId InvalidAccessKeyId InvalidToken \
+         AuthFailure IncompleteSignature SignatureDoesNotMatch InvalidSignatureException \
+         RequestTimeTooSkewed",
     ),
     (
         Cause::Permission,
-        &[
-            "AccessDenied",
-            "AccessDeniedException",
-            "UnauthorizedOperation",
-        ],
+        "AccessDenied AccessDeniedException UnauthorizedOperation",
     ),
     (
         Cause::Throttled,
-        &[
-            "Throttling",
-            "ThrottlingException",
-            "ThrottledException",
-            "TooManyRequestsException",
-            "RequestLimitExceeded",
-            "SlowDown",
-            "RequestThrottled",
-            "RequestThrottledException",
-            "EC2ThrottledException",
-            "KmsThrottlingException",
-        ],
+        "Throttling ThrottlingException ThrottledException TooManyRequestsException \
+         RequestLimitExceeded SlowDown RequestThrottled RequestThrottledException \
+         EC2ThrottledException KmsThrottlingException",
     ),
     (
         Cause::Capacity,
-        &["InsufficientFreeAddressesInSubnet", "Unsupported"],
+        "InsufficientFreeAddressesInSubnet Unsupported",
     ),
     (
         Cause::Account,
-        &[
-            "PendingVerification",
-            "OptInRequired",
-            "Blocked",
-            "NotSignedUp",
-            "AccountProblem",
-            "AllAccessDisabled",
-            "RegionDisabledException",
-        ],
+        "PendingVerification OptInRequired Blocked NotSignedUp AccountProblem AllAccessDisabled \
+         RegionDisabledException",
     ),
     (
         Cause::Quota,
-        &[
-            "MaxSpotInstanceCountExceeded",
-            "CodeStorageExceededException",
-            "TooManyBuckets",
-            "ServiceQuotaExceededException",
-        ],
+        "MaxSpotInstanceCountExceeded CodeStorageExceededException TooManyBuckets \
+         ServiceQuotaExceededException",
     ),
     (
         Cause::Exists,
-        &[
-            "EntityAlreadyExists",
-            "ResourceConflictException",
-            "ResourceAlreadyExistsException",
-            "BucketAlreadyOwnedByYou",
-            "InvalidGroup.Duplicate",
-            "InvalidPermission.Duplicate",
-            "InvalidSubnet.Conflict",
-            "Resource.AlreadyAssociated",
-            "RouteAlreadyExists",
-            "StateMachineAlreadyExists",
-            "ExecutionAlreadyExists",
-        ],
+        "EntityAlreadyExists ResourceConflictException ResourceAlreadyExistsException \
+         BucketAlreadyOwnedByYou InvalidGroup.Duplicate InvalidPermission.Duplicate \
+         InvalidSubnet.Conflict Resource.AlreadyAssociated RouteAlreadyExists \
+         StateMachineAlreadyExists ExecutionAlreadyExists",
     ),
     (
         Cause::InUse,
-        &[
-            "DependencyViolation",
-            "DeleteConflict",
-            "BucketNotEmpty",
-            "VolumeInUse",
-        ],
+        "DependencyViolation DeleteConflict BucketNotEmpty VolumeInUse",
     ),
     (
         Cause::Passing,
-        &[
-            "ConcurrentModification",
-            "ConcurrentModificationException",
-            "EntityTemporarilyUnmodifiable",
-            "OperationAborted",
-            "OperationAbortedException",
-            "ConditionalRequestConflict",
-            "RequestTimeout",
-            "IncorrectState",
-            "ConcurrentTagAccess",
-            "StateMachineDeleting",
-            "ResourceNotReadyException",
-        ],
+        "ConcurrentModification ConcurrentModificationException EntityTemporarilyUnmodifiable \
+         OperationAborted OperationAbortedException ConditionalRequestConflict RequestTimeout \
+         IncorrectState ConcurrentTagAccess StateMachineDeleting ResourceNotReadyException",
     ),
     (
         Cause::Settings,
-        &[
-            "RequestTooLargeException",
-            "RequestEntityTooLargeException",
-            "InvalidDefinition",
-            "InvalidExecutionInput",
-        ],
+        "RequestTooLargeException RequestEntityTooLargeException InvalidDefinition \
+         InvalidExecutionInput",
     ),
     (
         Cause::NotFound,
-        &[
-            "NoSuchEntity",
-            "NoSuchEntityException",
-            "NoSuchBucket",
-            "NoSuchKey",
-            "NoSuchTagSet",
-            "NotFound",
-            "ResourceNotFoundException",
-            "NoSuchResourceException",
-            "StateMachineDoesNotExist",
-            "ExecutionDoesNotExist",
-            "Gateway.NotAttached",
-        ],
+        "NoSuchEntity NoSuchEntityException NoSuchBucket NoSuchKey NoSuchTagSet NotFound \
+         ResourceNotFoundException NoSuchResourceException StateMachineDoesNotExist \
+         ExecutionDoesNotExist Gateway.NotAttached",
     ),
 ];
 

@@ -27,10 +27,8 @@ fn whole(document: &Document, fields: &Node) -> Result<Option<Node>, ExperimentE
     let Some(part) = fields.get(FIELD).filter(|node| is_begun(node)) else {
         return Ok(None);
     };
-    let system = match fields.get("system").map(|node| &node.value) {
-        Some(Value::Text(name)) => systems::find(name),
-        _ => None,
-    };
+    let system = fields.get("system").and_then(Node::text);
+    let system = system.and_then(|name| systems::find(&name));
     let (Some(system), Some(stated)) = (system, part.entries().first()) else {
         return Ok(None);
     };
@@ -71,8 +69,7 @@ fn leave_out(optimizer: &mut Node, swept: &str) {
     let [FIELD, kind, field] = path[..] else {
         return;
     };
-    let stated = optimizer.entries().iter().find(|entry| entry.key == kind);
-    let Some(mut stated) = stated.cloned() else {
+    let Some(mut stated) = optimizer.entry(kind).cloned() else {
         return;
     };
     let place = stated.node.get(field).map(|node| &node.origin.place);
@@ -97,27 +94,20 @@ fn insert(fields: &mut Node, optimizer: Node) {
 /// When the default depends on a swept fidelity.
 pub(super) fn complete_all(document: &mut Document) -> Result<(), ExperimentError> {
     let mut root = document.root.clone();
-    let top = |field: &str| {
-        root.entries()
-            .iter()
-            .find(|entry| entry.key == field)
-            .cloned()
-    };
-    let (common, fidelity) = (
-        top(FIELD).filter(|entry| is_begun(&entry.node)),
-        top("fidelity"),
-    );
-    let sweep = top("sweep");
-    let swept = || sweep.iter().flat_map(|sweep| sweep.node.entries());
+    let common = root.entry(FIELD).filter(|entry| is_begun(&entry.node));
+    let common = [common.cloned(), root.entry("fidelity").cloned()];
+    let sweep = root.get("sweep").cloned();
+    let swept = || sweep.iter().flat_map(Node::entries);
     let sweeps_fidelity = swept().any(|axis| axis.key == "fidelity");
-    let Some(Value::List(mut items)) = top("systems").map(|systems| systems.node.value) else {
+    let Some(Value::List(mut items)) = root.get("systems").map(|systems| systems.value.clone())
+    else {
         return Ok(());
     };
     let mut from_common: Vec<(usize, Node)> = Vec::new();
     for (index, item) in items.iter_mut().enumerate() {
         let mut entry = system_entry(item);
         let takes_common = entry.get(FIELD).is_none();
-        for field in [&common, &fidelity].into_iter().flatten() {
+        for field in common.iter().flatten() {
             if entry.get(&field.key).is_none() {
                 entry.insert(field.clone());
             }
@@ -129,11 +119,9 @@ pub(super) fn complete_all(document: &mut Document) -> Result<(), ExperimentErro
             leave_out(&mut optimizer, &axis.key);
         }
         if sweeps_fidelity {
-            return Err(document.error(
-                optimizer.origin,
-                "the rest of the optimizer depends on the swept `fidelity`",
-                "state all of it: `optimizer={sgd: {learning_rate: 0.01, momentum: 0.9}}`",
-            ));
+            let problem = "the rest of the optimizer depends on the swept `fidelity`";
+            let remedy = "state all of it: `optimizer={sgd: {learning_rate: 0.01, momentum: 0.9}}`";
+            return Err(document.error(optimizer.origin, problem, remedy));
         }
         if takes_common {
             from_common.push((index, optimizer));
@@ -142,10 +130,8 @@ pub(super) fn complete_all(document: &mut Document) -> Result<(), ExperimentErro
         }
     }
     if let Some((_, first)) = from_common.first().cloned() {
-        if from_common
-            .iter()
-            .all(|(_, other)| other.value == first.value)
-        {
+        let mut all = from_common.iter();
+        if all.all(|(_, other)| other.value == first.value) {
             insert(&mut root, first);
         } else {
             for (index, optimizer) in from_common {

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::decode::decode;
-use super::document::{Document, Node, Value};
+use super::document::{Document, Node};
 use super::error::ExperimentError;
 use super::setups::{self, Placed};
 use super::{Experiment, FormName, Options};
@@ -108,9 +108,8 @@ pub(super) fn add(experiment: &mut Experiment, options: &Options) -> Result<(), 
     if options.given().is_empty() && options.form != Some(FormName::Quick) {
         let beside = side.bound.iter().filter_map(|bound| {
             let row = rows.iter().find(|row| row.id == bound.row)?;
-            let table = side.grid.columns()[bound.column].table.as_str();
             Some(Placed {
-                table,
+                table: &side.grid.columns()[bound.column].table,
                 at: &bound.at,
                 keyed: &bound.keyed,
                 row,
@@ -153,15 +152,8 @@ fn items<'d, T: serde::de::DeserializeOwned + JsonSchema>(
     document: &'d Document,
     field: &str,
 ) -> Result<Vec<(&'d Node, T)>, ExperimentError> {
-    let Some(node) = document.root.get(field) else {
-        return Ok(Vec::new());
-    };
-    let Value::List(items) = &node.value else {
-        let problem = format!("`{field}` is no list");
-        return Err(document.error(node.origin.clone(), problem, "write a list"));
-    };
+    let items = document.list(field)?.iter();
     items
-        .iter()
         .map(|item| Ok((item, decode(document, item)?)))
         .collect()
 }
@@ -169,10 +161,9 @@ fn items<'d, T: serde::de::DeserializeOwned + JsonSchema>(
 /// Reads the paper in whose folder the experiment lies.
 fn paper(document: &Document, options: &Options) -> Result<Paper, ExperimentError> {
     let place = || {
-        let mut fields = FIELDS
-            .iter()
-            .filter(|field| document.root.get(field).is_some());
-        document.root.origin_of(fields.next().unwrap_or(&FIELDS[0]))
+        let mut fields = FIELDS.into_iter();
+        let stated = fields.find(|field| document.root.get(field).is_some());
+        document.root.origin_of(stated.unwrap_or(FIELDS[0]))
     };
     let folder = document.file.parent().unwrap_or(std::path::Path::new(""));
     if !shipped::is_file(&folder.join(PAPER)) {
@@ -180,10 +171,7 @@ fn paper(document: &Document, options: &Options) -> Result<Paper, ExperimentErro
         let remedy = "put the experiment into the folder of the paper that it stands beside";
         return Err(document.error(place(), problem, remedy));
     }
-    let prices = match &options.prices {
-        Some(prices) => Ok(prices.clone()),
-        None => PriceBook::shipped(),
-    };
+    let prices = options.prices.clone().map_or_else(PriceBook::shipped, Ok);
     let prices =
         prices.map_err(|error| document.error(place(), error.to_string(), "correct the prices"))?;
     Paper::read(folder, None, &prices).map_err(|error| {
@@ -201,13 +189,22 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
+    fn refused(
+        &self,
+        node: &Node,
+        field: &str,
+        problem: String,
+        remedy: impl Into<String>,
+    ) -> ExperimentError {
+        self.document.error(node.origin_of(field), problem, remedy)
+    }
+
     fn table(&self, node: &Node, name: &str) -> Result<&PaperTable, ExperimentError> {
         let mut tables = self.paper.tables.iter();
         tables.find(|table| table.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.paper.tables.iter().map(|table| &*table.name).collect();
             let problem = format!("the paper has no table `{name}`");
-            self.document
-                .error(node.origin_of("table"), problem, did_you_mean(name, &known))
+            self.refused(node, "table", problem, did_you_mean(name, &known))
         })
     }
 
@@ -220,41 +217,34 @@ impl Side<'_> {
         options: &Options,
     ) -> Result<(), ExperimentError> {
         let table = self.table(node, &entry.table)?.clone();
-        let refused = |field: &str, problem: String, remedy: String| {
-            self.document.error(node.origin_of(field), problem, remedy)
-        };
         for key in entry.keys.keys().chain(entry.at.keys()) {
             if !table.keys.contains(key) {
                 let known: Vec<&str> = table.keys.iter().map(String::as_str).collect();
                 let problem = format!("the table `{}` has no key `{key}`", table.name);
-                return Err(refused("keys", problem, did_you_mean(key, &known)));
+                return Err(self.refused(node, "keys", problem, did_you_mean(key, &known)));
             }
         }
         for (key, field) in &entry.keys {
             if !own::FIELDS.contains(&field.as_str()) {
                 let problem = format!("`{key}` stands for `{field}`, which is no field of rows");
-                return Err(refused("keys", problem, did_you_mean(field, &own::FIELDS)));
+                return Err(self.refused(node, "keys", problem, did_you_mean(field, &own::FIELDS)));
             }
         }
         for column in entry.columns.iter().chain(entry.not_comparable.keys()) {
             if !table.observed.contains_key(column) {
                 let known: Vec<&str> = table.observed.keys().map(String::as_str).collect();
                 let problem = format!("no metric observes a column `{column}` of `{}`", table.name);
-                return Err(refused("columns", problem, did_you_mean(column, &known)));
+                return Err(self.refused(node, "columns", problem, did_you_mean(column, &known)));
             }
         }
-        let rows: Vec<&Row> = rows
-            .iter()
-            .copied()
-            .filter(|row| matches(&entry.only, row))
-            .collect();
+        let rows = rows.iter().filter(|row| matches(&entry.only, row));
         let wanted = |column: &&String| entry.columns.is_empty() || entry.columns.contains(column);
         let before = self.bound.len();
         let columns: Vec<String> = table.observed.keys().filter(wanted).cloned().collect();
         for column in columns {
             let observed = table.observed[&column].clone();
             let index = self.column(&table, &column);
-            for row in &rows {
+            for row in rows.clone() {
                 for at in self.cells(node, &table, entry, index, &observed, row)? {
                     self.add(node, (entry, &column, &observed), (&table, index, at), row)?;
                 }
@@ -264,23 +254,18 @@ impl Side<'_> {
             let problem = format!("no row stands beside a cell of `{}`", table.name);
             let remedy = "name under `keys` what its keys stand for, and under `rename` what the \
                           paper calls a row's value";
-            return Err(self
-                .document
-                .error(node.origin_of("table"), problem, remedy));
+            return Err(self.refused(node, "table", problem, remedy));
         }
         Ok(())
     }
 
     /// Returns the place of a column, which is made for a drawing.
     fn column(&mut self, table: &PaperTable, name: &str) -> usize {
-        match self.grid.column(&table.name, name) {
-            Some(index) => index,
-            None => {
-                self.grid
-                    .add_column(Column::new(&table.name, name, &table.keys, false));
-                self.grid.columns().len() - 1
-            }
-        }
+        self.grid.column(&table.name, name).unwrap_or_else(|| {
+            let column = Column::new(&table.name, name, &table.keys, false);
+            self.grid.add_column(column);
+            self.grid.columns().len() - 1
+        })
     }
 
     /// Returns the cells of a column that a row stands beside, by the values of its keys.
@@ -302,42 +287,31 @@ impl Side<'_> {
                 (None, Some(field)) => Some(self.printed_name(entry, &own::field_of(row, field))),
                 (None, None) if by == Some(key) || place >= table.printed_keys => None,
                 (None, None) => {
-                    let problem = format!(
-                        "nothing says what the key `{key}` of `{}` stands for",
-                        table.name
-                    );
+                    let name = &table.name;
+                    let problem =
+                        format!("nothing says what the key `{key}` of `{name}` stands for");
                     let remedy = format!("add `{key}: FIELD` to `keys`, or `{key}: VALUE` to `at`");
-                    return Err(self.document.error(node.origin_of("keys"), problem, remedy));
+                    return Err(self.refused(node, "keys", problem, remedy));
                 }
             });
         }
-        let column = &self.grid.columns()[index];
-        let agrees = |at: &Vec<String>| {
-            let mut both = wanted.iter().zip(at);
-            both.all(|(wanted, value)| wanted.as_ref().is_none_or(|wanted| wanted == value))
-        };
         if !table.is_drawing {
-            return Ok(column
-                .cells()
-                .map(|(at, _)| at.clone())
-                .filter(agrees)
-                .collect());
+            let agrees = |at: &&Vec<String>| {
+                let mut both = wanted.iter().zip(*at);
+                both.all(|(wanted, value)| wanted.as_ref().is_none_or(|wanted| wanted == value))
+            };
+            let cells = self.grid.columns()[index].cells().map(|(at, _)| at);
+            return Ok(cells.filter(agrees).cloned().collect());
         }
         // A drawing has every value that rows have.
-        let values = observed
-            .metric_by
-            .iter()
-            .flat_map(|(_, metrics)| metrics.keys().cloned());
-        let values: Vec<String> = values.collect();
         let at = |free: &str| {
-            let own = wanted
-                .iter()
-                .map(|value| value.clone().unwrap_or_else(|| free.to_owned()));
-            own.collect::<Vec<String>>()
+            let own = wanted.iter().cloned();
+            own.map(|value| value.unwrap_or_else(|| free.to_owned()))
+                .collect::<Vec<String>>()
         };
-        Ok(match values.as_slice() {
-            [] => vec![at("")],
-            values => values.iter().map(|value| at(value)).collect(),
+        Ok(match &observed.metric_by {
+            Some((_, metrics)) => metrics.keys().map(|value| at(value)).collect(),
+            None => vec![at("")],
         })
     }
 
@@ -359,44 +333,30 @@ impl Side<'_> {
         let label = self.label(index, &at);
         let is_it = |bound: &&Bound| bound.column == index && bound.at == at;
         if let Some(other) = self.bound.iter().find(is_it) {
-            let problem = format!(
-                "two rows stand beside {label}: `{}` and `{}`",
-                other.row, row.id
-            );
+            let (first, second) = (&other.row, &row.id);
+            let problem = format!("two rows stand beside {label}: `{first}` and `{second}`");
             let remedy = "choose one with `where`, or name what differs under `keys`";
-            return Err(self
-                .document
-                .error(node.origin_of("table"), problem, remedy));
+            return Err(self.refused(node, "table", problem, remedy));
         }
         let target = entry.target.or(observed.target);
         if target.is_some() != (metric == Metric::TimeToAccuracy) {
             let problem = format!("{label} is observed by {}", metric.name());
             let remedy = "give `target` with time_to_accuracy, and with no other metric";
-            return Err(self
-                .document
-                .error(node.origin_of("target"), problem, remedy));
+            return Err(self.refused(node, "target", problem, remedy));
         }
         let cell = self.grid.columns()[index].cell(&at);
-        let unit = match cell {
-            Some(cell) => cell.unit.clone(),
-            None => observed.unit.clone(),
-        };
-        let unit = unit.map_or(String::new(), |unit| unit.name().to_owned());
+        let unit = cell.map_or(&observed.unit, |cell| &cell.unit).clone();
+        let unit = unit.as_ref().map_or("", |unit| unit.name());
         // A sum of times is a time.
-        let unit = unit.strip_suffix(" summed").unwrap_or(&unit).to_owned();
-        let unit = if unit == "count" { String::new() } else { unit };
-        let stated = if unit.is_empty() {
-            metric.unit()
-        } else {
-            &unit
+        let unit = match unit.strip_suffix(" summed").unwrap_or(unit) {
+            "" | "count" => metric.unit(),
+            unit => unit,
         };
-        let Some(scale) = Scale::from_metric(metric, stated) else {
+        let Some(scale) = Scale::from_metric(metric, unit) else {
             let problem = format!("{label} is in {unit}, and {} is not", metric.name());
             let known: Vec<&str> = metric.units().iter().map(|(unit, _)| *unit).collect();
             let remedy = format!("{} is in {}", metric.name(), known.join(" or "));
-            return Err(self
-                .document
-                .error(node.origin_of("table"), problem, remedy));
+            return Err(self.refused(node, "table", problem, remedy));
         };
         let causes = entry.causes.iter().filter_map(|(cause, rows)| {
             Some(Cause {
@@ -410,13 +370,10 @@ impl Side<'_> {
             row: row.id.clone(),
             metric,
             target,
-            unit: stated.to_owned(),
+            unit: unit.to_owned(),
             scale,
             causes: causes.collect(),
-            not_comparable: entry
-                .not_comparable
-                .get(name)
-                .cloned()
+            not_comparable: (entry.not_comparable.get(name).cloned())
                 .or_else(|| self.left_open(index, &at)),
             keyed: entry.keys.values().cloned().collect(),
         };
@@ -433,11 +390,8 @@ impl Side<'_> {
         let table = &self.grid.columns()[index].table;
         let is_of = |setup: &&SetUp| setup.is_open() && setup.is_of_cell(table, at);
         let setup = self.paper.setups.iter().find(is_of)?;
-        let what = setup.name.replace('_', " ");
-        Some(format!(
-            "the paper leaves the {what} open ({})",
-            setup.place
-        ))
+        let (what, place) = (setup.name.replace('_', " "), &setup.place);
+        Some(format!("the paper leaves the {what} open ({place})"))
     }
 
     /// Returns the name of a cell: its column with the values of the keys that are printed.
@@ -448,8 +402,7 @@ impl Side<'_> {
         let printed = table.map_or(at.len(), |table| table.printed_keys);
         let mut others = self.grid.columns().iter();
         let is_other = |other: &Column| {
-            let is_printed = other.table != column.table && other.table != KNOWN;
-            other.name == column.name && is_printed
+            other.name == column.name && other.table != column.table && other.table != KNOWN
         };
         let name = if others.any(is_other) {
             format!("{}.{}", column.table, column.name)
@@ -530,11 +483,11 @@ fn note(paper: &Paper, experiment: &str, claim: &Claim) -> Option<String> {
     };
     let values: Vec<&str> = values.split(", ").collect();
     let is_about = |about: &str| about == name || claim.statement.as_deref() == Some(about);
-    let mut notes = paper.notes.iter().filter(|note| {
+    let note = paper.notes.iter().find(|note| {
         let is_row = |row: &String| values.contains(&row.as_str()) || claim.claim.contains(row);
         note.experiment == experiment && is_about(&note.about) && note.rows.iter().all(is_row)
     });
-    notes.next().map(|note| note.text.clone())
+    note.map(|note| note.text.clone())
 }
 
 #[cfg(test)]

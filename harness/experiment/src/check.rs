@@ -47,6 +47,18 @@ pub struct Checker<'a> {
     pub one_machine: Option<OneMachine>,
 }
 
+/// A row while it is checked.
+pub(super) struct RowChecker<'a> {
+    /// What rows are checked against.
+    pub(super) all: &'a Checker<'a>,
+    /// Fields of the row, with their places.
+    pub(super) fields: &'a Node,
+    /// The same fields, by their types.
+    pub(super) row: &'a Training,
+    /// System of the row.
+    pub(super) system: &'static dyn System,
+}
+
 /// A row with valid fields.
 #[derive(Debug)]
 pub struct CheckedRow {
@@ -66,28 +78,32 @@ impl Checker<'_> {
         let fields = &raw.fields;
         let training: Training = decode(self.document, fields)?;
         let system = self.system(fields, &training)?;
-        let own_model = self.own_model(fields, &training)?;
+        let row = RowChecker {
+            all: self,
+            fields,
+            row: &training,
+            system,
+        };
+        let own_model = row.own_model()?;
         let (stored, sizes) = match own_model {
-            Some(own) => (self.stored(fields, own)?, own.sizes()),
+            Some(own) => (row.stored(own)?, own.sizes()),
             None => {
-                let model = self.model(fields, &training)?;
-                let sizes = training
-                    .classes
-                    .map_or(model.sizes, |classes| model.with_classes(classes));
-                (self.images(model).iter().product(), sizes)
+                let model = row.model()?;
+                let classes = training.classes;
+                let sizes = classes.map_or(model.sizes, |classes| model.with_classes(classes));
+                (row.images(model).iter().product(), sizes)
             }
         };
-        self.classes(fields, &training, own_model.is_some())?;
-        self.memory(fields, &training)?;
-        self.function_sizes(fields, system, &training)?;
-        let instance_type = self.instance_type(fields, system, &training)?;
-        let settings = self.settings(fields, system, &training)?;
-        let device = self.device(fields, system, &training)?;
-        let optimizer = training
-            .optimizer
-            .unwrap_or_else(|| system.optimizer(training.fidelity));
+        row.classes(own_model.is_some())?;
+        row.memory()?;
+        row.function_sizes()?;
+        let instance_type = row.instance_type()?;
+        let settings = row.settings()?;
+        let device = row.device()?;
+        let optimizer = training.optimizer;
+        let optimizer = optimizer.unwrap_or_else(|| system.optimizer(training.fidelity));
         if let Err(error) = optimizer.validate() {
-            return Err(self.optimizer(fields, &error));
+            return Err(row.optimizer(&error));
         }
         let mut job = Job {
             trial: String::new(),
@@ -115,11 +131,11 @@ impl Checker<'_> {
                 None => Evaluate::Last,
             }),
             device: device.kind,
-            attack: self.attack(fields, &training)?,
+            attack: row.attack()?,
         };
         let mut impossible = None;
-        let asked = self.asked_batches(fields, &training)?;
-        match self.batches(fields, system, &job, asked) {
+        let asked = row.asked_batches()?;
+        match row.batches(&job, asked) {
             Ok(cut) => (job.batches_per_worker, job.last_batch) = cut,
             Err(reason) => impossible = Some(reason),
         }
@@ -127,32 +143,32 @@ impl Checker<'_> {
             let used = job.workers * job.samples_per_worker();
             job.data.train_samples = job.data.train_samples.max(used);
         }
-        let asked = self.runnable(fields, system, &job, sizes);
-        let asked = asked.and_then(|()| self.links(fields, system));
-        let asked = asked.and_then(|()| self.joins(fields, system, &job));
-        let asked = asked.and_then(|()| self.gpus(fields, system, &job, &instance_type));
+        let asked = row.runnable(&job, sizes);
+        let asked = asked.and_then(|()| row.links());
+        let asked = asked.and_then(|()| row.joins(&job));
+        let asked = asked.and_then(|()| row.gpus(&job, &instance_type));
         impossible = impossible.or(asked.err());
         if impossible.is_none() {
-            self.faults(fields, &training, system, &job, sizes)?;
-            self.exchange(fields, &job, sizes)?;
+            row.faults(&job, sizes)?;
+            row.exchange(&job, sizes)?;
         }
-        let (sandbox, constants) = self.sandbox(fields, &training, system)?;
+        let (sandbox, constants) = row.sandbox()?;
         let row = Row {
             id: row_id(&training, &raw.swept),
             job,
             memory_mb: u32::try_from(training.memory_mb).unwrap_or(u32::MAX),
-            function_memory_mb: training.function_memory_mb,
+            function_memory_mb: training.function_memory_mb.clone(),
             timeout_s: training.timeout_s,
             instance_type,
             cpu_fallback: device.fallback,
             precision: device.precision,
-            faults: training.faults,
+            faults: training.faults.clone(),
             own_model: own_model.cloned(),
             classes: training.classes,
-            constants: self.constants(fields, constants)?,
-            client: self.client(fields, training.client)?,
-            tensor_store: self.tensor_store(fields, training.tensor_store)?,
-            jobs: self.jobs(fields, training.jobs)?,
+            constants: row.constants(constants)?,
+            client: row.client()?,
+            tensor_store: row.tensor_store()?,
+            jobs: row.jobs()?,
             one_machine: self.one_machine,
             sandbox,
         };
@@ -167,103 +183,10 @@ impl Checker<'_> {
         Ok(row_id(&decode(self.document, &raw.fields)?, &raw.swept))
     }
 
-    /// The client that the row names itself.
-    fn client(
-        &self,
-        fields: &Node,
-        stated: Option<Client>,
-    ) -> Result<Option<Client>, ExperimentError> {
-        let (Some(simulation), Some(client)) = (self.simulation, stated) else {
-            let problem =
-                "a client is chosen in a simulation, and this platform is real".to_owned();
-            let remedy = "leave `client` out, or run it with --platform sim";
-            return match stated {
-                None => Ok(None),
-                Some(_) => Err(self.error(fields, "client", problem, remedy)),
-            };
-        };
-        simulation::check_client(self.document, fields, &simulation.profile, client)?;
-        Ok(Some(client))
-    }
-
-    /// The constants that the row states itself.
-    fn constants(
-        &self,
-        fields: &Node,
-        stated: BTreeMap<String, StatedConstant>,
-    ) -> Result<BTreeMap<String, StatedConstant>, ExperimentError> {
-        let Some(simulation) = self.simulation else {
-            let problem = "constants are of a simulated platform, and this one is real";
-            let remedy = "leave `constants` out, or run it with --platform sim";
-            return if stated.is_empty() {
-                Ok(stated)
-            } else {
-                Err(self.error(fields, "constants", problem.to_owned(), remedy))
-            };
-        };
-        simulation::check_constants(self.document, fields, &simulation.profile, &stated)?;
-        Ok(stated)
-    }
-
-    /// Returns the Redis variant that holds the tensors, where there is one.
-    fn tensor_store(
-        &self,
-        fields: &Node,
-        stated: Option<TensorStoreChoice>,
-    ) -> Result<Option<TensorStoreChoice>, ExperimentError> {
-        match (self.has_servers, stated) {
-            (true, stated) => Ok(Some(stated.unwrap_or_default())),
-            (false, None) => Ok(None),
-            (false, Some(_)) => Err(self.error(
-                fields,
-                "tensor_store",
-                "a tensor store is chosen of real services, and these are none",
-                "leave `tensor_store` out, or run it with --platform local --services real",
-            )),
-        }
-    }
-
     /// Whether the data are sizes only: as many samples as are wanted.
     pub(super) fn has_phantoms(&self) -> bool {
-        self.simulation
-            .is_some_and(|simulation| !simulation.real_compute)
-    }
-
-    /// The experiment's own model of that name, which can only be simulated.
-    fn own_model(
-        &self,
-        fields: &Node,
-        row: &Training,
-    ) -> Result<Option<&OwnModel>, ExperimentError> {
-        let own = self.models.iter().find(|model| model.name == row.model);
-        if own.is_none() || self.has_phantoms() {
-            return Ok(own);
-        }
-        Err(self.error(
-            fields,
-            "model",
-            format!(
-                "`{}` is described here, and there is no code that trains it",
-                row.model
-            ),
-            "simulate it: --platform sim, without `real_compute`",
-        ))
-    }
-
-    /// Refuses a head of other classes where the model is trained, or described by its sizes.
-    fn classes(&self, fields: &Node, row: &Training, is_own: bool) -> Result<(), ExperimentError> {
-        let why = match row.classes {
-            None => return Ok(()),
-            Some(_) if is_own => "its `parameters` are stated here, its head among them",
-            Some(_) if !self.has_phantoms() => "a head of other classes exists as sizes alone",
-            Some(_) => return Ok(()),
-        };
-        Err(self.error(
-            fields,
-            "classes",
-            format!("`{}`: {why}", row.model),
-            "leave it out, or simulate a model of this program: --platform sim, without `real_compute`",
-        ))
+        let simulation = self.simulation;
+        simulation.is_some_and(|simulation| !simulation.real_compute)
     }
 
     fn system(
@@ -272,213 +195,217 @@ impl Checker<'_> {
         row: &Training,
     ) -> Result<&'static dyn System, ExperimentError> {
         let system = systems::find(&row.system).ok_or_else(|| {
-            let known: Vec<&str> = systems::systems()
-                .iter()
-                .map(|system| system.name())
-                .collect();
-            let remedy = did_you_mean(&row.system, &known);
-            self.error(
-                fields,
-                "system",
-                format!("unknown system `{}`", row.system),
-                remedy,
-            )
+            let known = systems::systems().iter().map(|system| system.name());
+            let remedy = did_you_mean(&row.system, &known.collect::<Vec<_>>());
+            let problem = format!("unknown system `{}`", row.system);
+            (self.document).error(fields.origin_of("system"), problem, remedy)
         })?;
-        match system
-            .deployment()
-            .not_on_cloud
-            .filter(|_| self.site.is_cloud())
-        {
-            None => Ok(system),
-            Some(reason) => Err(self.error(
-                fields,
-                "system",
-                format!("{} does not run on AWS: {reason}", system.title()),
-                "run it with --platform local or sim",
-            )),
+        let reason = system.deployment().not_on_cloud;
+        if let Some(reason) = reason.filter(|_| self.site.is_cloud()) {
+            let problem = format!("{} does not run on AWS: {reason}", system.title());
+            let remedy = "run it with --platform local or sim";
+            return Err((self.document).error(fields.origin_of("system"), problem, remedy));
         }
+        Ok(system)
     }
 
-    fn model(&self, fields: &Node, row: &Training) -> Result<&'static ModelSizes, ExperimentError> {
-        let model = systems::find_model(&row.model).ok_or_else(|| {
-            let own = self.models.iter().map(|model| model.name.as_str());
-            let known: Vec<&str> = systems::models()
-                .iter()
-                .map(|model| model.name)
-                .chain(own)
-                .collect();
-            let remedy = did_you_mean(&row.model, &known);
-            self.error(
-                fields,
-                "model",
-                format!("unknown model `{}`", row.model),
-                remedy,
-            )
+    /// Returns the price book that was given, or else the shipped one.
+    pub(super) fn prices(&self) -> Option<Cow<'_, PriceBook>> {
+        let given = self.prices.map(Cow::Borrowed);
+        given.or_else(|| PriceBook::shipped().ok().map(Cow::Owned))
+    }
+}
+
+impl RowChecker<'_> {
+    /// The client that the row names itself.
+    fn client(&self) -> Result<Option<Client>, ExperimentError> {
+        let Some(client) = self.row.client else {
+            return Ok(None);
+        };
+        let Some(simulation) = self.all.simulation else {
+            let problem = "a client is chosen in a simulation, and this platform is real";
+            let remedy = "leave `client` out, or run it with --platform sim";
+            return Err(self.error("client", problem, remedy));
+        };
+        simulation::check_client(self.all.document, self.fields, &simulation.profile, client)?;
+        Ok(Some(client))
+    }
+
+    /// The constants that the row states itself.
+    fn constants(
+        &self,
+        stated: BTreeMap<String, StatedConstant>,
+    ) -> Result<BTreeMap<String, StatedConstant>, ExperimentError> {
+        if let Some(simulation) = self.all.simulation {
+            let (document, profile) = (self.all.document, &simulation.profile);
+            simulation::check_constants(document, self.fields, profile, &stated)?;
+        } else if !stated.is_empty() {
+            let problem = "constants are of a simulated platform, and this one is real";
+            let remedy = "leave `constants` out, or run it with --platform sim";
+            return Err(self.error("constants", problem, remedy));
+        }
+        Ok(stated)
+    }
+
+    /// Returns the Redis variant that holds the tensors, where there is one.
+    fn tensor_store(&self) -> Result<Option<TensorStoreChoice>, ExperimentError> {
+        let stated = self.row.tensor_store;
+        if stated.is_some() && !self.all.has_servers {
+            let problem = "a tensor store is chosen of real services, and these are none";
+            let remedy =
+                "leave `tensor_store` out, or run it with --platform local --services real";
+            return Err(self.error("tensor_store", problem, remedy));
+        }
+        Ok(self.all.has_servers.then(|| stated.unwrap_or_default()))
+    }
+
+    /// The experiment's own model of that name, which can only be simulated.
+    fn own_model(&self) -> Result<Option<&OwnModel>, ExperimentError> {
+        let own = self
+            .all
+            .models
+            .iter()
+            .find(|model| model.name == self.row.model);
+        if own.is_none() || self.all.has_phantoms() {
+            return Ok(own);
+        }
+        let name = &self.row.model;
+        let problem = format!("`{name}` is described here, and there is no code that trains it");
+        let remedy = "simulate it: --platform sim, without `real_compute`";
+        Err(self.error("model", problem, remedy))
+    }
+
+    /// Refuses a head of other classes where the model is trained, or described by its sizes.
+    fn classes(&self, is_own: bool) -> Result<(), ExperimentError> {
+        let why = match self.row.classes {
+            None => return Ok(()),
+            Some(_) if is_own => "its `parameters` are stated here, its head among them",
+            Some(_) if !self.all.has_phantoms() => "a head of other classes exists as sizes alone",
+            Some(_) => return Ok(()),
+        };
+        let remedy = "leave it out, or simulate a model of this program: --platform sim, without `real_compute`";
+        Err(self.error("classes", format!("`{}`: {why}", self.row.model), remedy))
+    }
+
+    fn model(&self) -> Result<&'static ModelSizes, ExperimentError> {
+        let model = systems::find_model(&self.row.model).ok_or_else(|| {
+            let own = self.all.models.iter().map(|model| model.name.as_str());
+            let known = systems::models().iter().map(|model| model.name).chain(own);
+            let remedy = did_you_mean(&self.row.model, &known.collect::<Vec<_>>());
+            let problem = format!("unknown model `{}`", self.row.model);
+            self.error("model", problem, remedy)
         })?;
-        let Ok(info) = datasets::find(&self.data.name) else {
+        let Ok(info) = datasets::find(&self.all.data.name) else {
             return Ok(model);
         };
         let taken = |set: &DatasetInfo| model.takes(images(set), usize::from(set.classes));
         if taken(info) {
             return Ok(model);
         }
-        let fitting: Vec<&str> = datasets::DATASETS
-            .iter()
-            .filter(|set| taken(set))
-            .map(|set| set.name)
-            .collect();
-        Err(self.error(
-            fields,
-            "model",
-            format!(
-                "{} takes images of {}, and {} has {}",
-                model.name,
-                shape(model.input),
-                info.name,
-                shape(images(info))
-            ),
-            format!(
-                "name another model, or one of the datasets {}",
-                fitting.join(", ")
-            ),
-        ))
+        let fitting = datasets::DATASETS.iter().filter(|set| taken(set));
+        let fitting: Vec<&str> = fitting.map(|set| set.name).collect();
+        let (takes, has) = (shape(model.input), shape(images(info)));
+        let (model, set) = (model.name, info.name);
+        let problem = format!("{model} takes images of {takes}, and {set} has {has}");
+        let fitting = fitting.join(", ");
+        let remedy = format!("name another model, or one of the datasets {fitting}");
+        Err(self.error("model", problem, remedy))
     }
 
     /// The images that a row of that model reads.
     fn images(&self, model: &ModelSizes) -> [usize; 3] {
-        datasets::find(&self.data.name).map_or(model.input, images)
+        datasets::find(&self.all.data.name).map_or(model.input, images)
     }
 
     /// Returns the bytes of a stored sample without its label: of the model's input, unless
     /// the data state their own.
-    fn stored(&self, fields: &Node, model: &OwnModel) -> Result<usize, ExperimentError> {
-        match (model.input, self.data.bytes_per_sample) {
-            (Some(input), _) => Ok(input.iter().product()),
-            (None, Some(bytes)) => Ok(bytes),
-            (None, None) => Err(self.error(
-                fields,
-                "model",
-                format!(
-                    "nothing says how many bytes a sample of `{}` has",
-                    model.name
-                ),
-                "give the model's `input`, or the dataset's `bytes_per_sample`",
-            )),
-        }
+    fn stored(&self, model: &OwnModel) -> Result<usize, ExperimentError> {
+        let bytes = model.input.map(|input| input.iter().product());
+        bytes.or(self.all.data.bytes_per_sample).ok_or_else(|| {
+            let name = &model.name;
+            let problem = format!("nothing says how many bytes a sample of `{name}` has");
+            let remedy = "give the model's `input`, or the dataset's `bytes_per_sample`";
+            self.error("model", problem, remedy)
+        })
     }
 
-    fn settings(
-        &self,
-        fields: &Node,
-        system: &dyn System,
-        row: &Training,
-    ) -> Result<serde_json::Value, ExperimentError> {
-        let settings = row.settings.iter();
+    fn settings(&self) -> Result<serde_json::Value, ExperimentError> {
+        let settings = self.row.settings.iter();
         let settings = settings.map(|(name, value)| (name.clone(), with_whole_numbers(value)));
-        let settings = system
-            .settings(row.fidelity, &settings.collect())
+        let settings = self
+            .system
+            .settings(self.row.fidelity, &settings.collect())
             .map_err(|error| {
-                let node = fields.get("settings").unwrap_or(fields);
+                let node = self.fields.get("settings").unwrap_or(self.fields);
                 let origin = node.origin_of(error.field());
+                let name = self.system.name();
                 let remedy = match &error {
                     systems::SettingsError::Unknown { field, known, .. } => {
                         let known: Vec<&str> = known.iter().map(String::as_str).collect();
                         did_you_mean(field, &known)
                     }
                     systems::SettingsError::Value { .. } => {
-                        format!(
-                            "`epochcost list systems --json` shows {}'s settings",
-                            system.name()
-                        )
+                        format!("`epochcost list systems --json` shows {name}'s settings")
                     }
                 };
-                self.document.error(origin, error.to_string(), remedy)
+                self.all.document.error(origin, error.to_string(), remedy)
             })?;
-        if let Some(node) = fields.get("settings") {
-            schema::check(self.document, of_settings(system.name()), node)?;
+        if let Some(node) = self.fields.get("settings") {
+            schema::check(self.all.document, of_settings(self.system.name()), node)?;
         }
         Ok(settings)
     }
 
-    fn optimizer(&self, fields: &Node, error: &KernelError) -> ExperimentError {
-        let remedy = "give a value in that domain";
-        match error {
-            KernelError::OptimizerSetting { name, .. } => {
-                let node = fields
-                    .get("optimizer")
-                    .and_then(|node| node.entries().first());
-                let origin = node.map_or_else(
-                    || fields.origin_of("optimizer"),
-                    |variant| variant.node.origin_of(name),
-                );
-                self.document.error(origin, error.to_string(), remedy)
+    fn optimizer(&self, error: &KernelError) -> ExperimentError {
+        let variant = (self.fields.get("optimizer")).and_then(|node| node.entries().first());
+        let origin = match (error, variant) {
+            (KernelError::OptimizerSetting { name, .. }, Some(variant)) => {
+                variant.node.origin_of(name)
             }
-            other => self.error(fields, "optimizer", other.to_string(), remedy),
-        }
+            _ => self.fields.origin_of("optimizer"),
+        };
+        let remedy = "give a value in that domain";
+        self.all.document.error(origin, error.to_string(), remedy)
     }
 
     /// A type without a price would only be found out once the bill is made.
-    fn instance_type(
-        &self,
-        fields: &Node,
-        system: &dyn System,
-        row: &Training,
-    ) -> Result<String, ExperimentError> {
-        let Some(asked) = &row.instance_type else {
-            return Ok(system.deployment().instance_type.to_owned());
+    fn instance_type(&self) -> Result<String, ExperimentError> {
+        let Some(asked) = &self.row.instance_type else {
+            return Ok(self.system.deployment().instance_type.to_owned());
         };
-        let Some(book) = self.prices() else {
+        let Some(book) = self.all.prices() else {
             return Ok(asked.clone());
         };
         let priced: Vec<&str> = book.instance_types().collect();
         if priced.contains(&asked.as_str()) {
             return Ok(asked.clone());
         }
-        Err(self.error(
-            fields,
-            "instance_type",
-            format!(
-                "the price book of {}, {}, has no `ec2/{asked}`",
-                book.region(),
-                book.date()
-            ),
-            format!(
-                "{}; or add its price to a book and give that with `--prices FILE`",
-                did_you_mean(asked, &priced)
-            ),
-        ))
-    }
-
-    /// Returns the price book that was given, or else the shipped one.
-    pub(super) fn prices(&self) -> Option<Cow<'_, PriceBook>> {
-        match self.prices {
-            Some(book) => Some(Cow::Borrowed(book)),
-            None => PriceBook::shipped().ok().map(Cow::Owned),
-        }
+        let (region, date) = (book.region(), book.date());
+        let problem = format!("the price book of {region}, {date}, has no `ec2/{asked}`");
+        let similar = did_you_mean(asked, &priced);
+        let remedy =
+            format!("{similar}; or add its price to a book and give that with `--prices FILE`");
+        Err(self.error("instance_type", problem, remedy))
     }
 
     /// An attack changes values, and needs a platform that has some.
-    fn attack(&self, fields: &Node, row: &Training) -> Result<Option<Attack>, ExperimentError> {
-        if row.attack.is_none() || !self.has_phantoms() {
-            return Ok(row.attack.clone());
+    fn attack(&self) -> Result<Option<Attack>, ExperimentError> {
+        if self.row.attack.is_none() || !self.all.has_phantoms() {
+            return Ok(self.row.attack.clone());
         }
-        Err(self.error(
-            fields,
-            "attack",
-            "an attack changes gradients, and this simulation has only their sizes",
-            "leave `attack` out, or train for real: `simulation: {real_compute: true}`",
-        ))
+        let problem = "an attack changes gradients, and this simulation has only their sizes";
+        let remedy = "leave `attack` out, or train for real: `simulation: {real_compute: true}`";
+        Err(self.error("attack", problem, remedy))
     }
 
     pub(super) fn error(
         &self,
-        fields: &Node,
         field: &str,
         problem: impl Into<String>,
         remedy: impl Into<String>,
     ) -> ExperimentError {
-        self.document
-            .error(fields.origin_of(field), problem, remedy)
+        let origin = self.fields.origin_of(field);
+        self.all.document.error(origin, problem, remedy)
     }
 }
 
@@ -493,11 +420,10 @@ fn shape([channels, height, width]: [usize; 3]) -> String {
 
 /// A name from the system, model and fidelity, or the row's own, and the swept values.
 fn row_id(row: &Training, swept: &[(String, String)]) -> String {
-    let base = match &row.name {
+    let mut id = match &row.name {
         Some(name) => name.clone(),
         None => format!("{}-{}-{}", row.system, row.model, row.fidelity.as_str()),
     };
-    let mut id = base;
     for (path, value) in swept {
         let field = path.rsplit('.').next().unwrap_or(path);
         if row.name.is_some() || !matches!(field, "system" | "model" | "fidelity") {
@@ -525,9 +451,8 @@ fn with_whole_numbers(value: &serde_json::Value) -> serde_json::Value {
         }
         Value::Array(items) => items.iter().map(with_whole_numbers).collect(),
         Value::Object(fields) => {
-            let fields = fields.iter();
-            let fields = fields.map(|(name, value)| (name.clone(), with_whole_numbers(value)));
-            Value::Object(fields.collect())
+            let field = |(name, value): (&String, _)| (name.clone(), with_whole_numbers(value));
+            Value::Object(fields.iter().map(field).collect())
         }
         _ => value.clone(),
     }

@@ -59,21 +59,17 @@ impl Data {
             return Self::described(document, node, choice);
         }
         let Some(name) = &choice.name else {
-            return Err(document.error(
-                node.origin.clone(),
-                "missing field `name`",
-                "name a dataset, or describe yours: `dataset: {samples: 50000, test: 0, \
-                 bytes_per_sample: 3073}`",
-            ));
+            let remedy = "name a dataset, or describe yours: `dataset: {samples: 50000, test: 0, \
+             bytes_per_sample: 3073}`";
+            return Err(document.error(node.origin.clone(), "missing field `name`", remedy));
         };
         let info = datasets::find(name).map_err(|_| {
             let known: Vec<&str> = datasets::DATASETS.iter().map(|info| info.name).collect();
-            let remedy = did_you_mean(name, &known);
-            document.error(
-                node.origin_of("name"),
-                format!("unknown dataset `{name}`"),
-                format!("{remedy}; describe others: `samples`, `test` and `bytes_per_sample`"),
-            )
+            let known = did_you_mean(name, &known);
+            let problem = format!("unknown dataset `{name}`");
+            let remedy =
+                format!("{known}; describe others: `samples`, `test` and `bytes_per_sample`");
+            document.error(node.origin_of("name"), problem, remedy)
         })?;
         let generate = generate(document, node, info, &choice)?;
         let (train, test) = match (info.origin, generate) {
@@ -83,22 +79,17 @@ impl Data {
         };
         let validation = held_out(document, node, info, train, choice.validation)?;
         let train = train - validation;
-        let origin = match &choice.directory {
-            Some(_) => node.origin_of("directory"),
-            None => node.origin_of("name"),
-        };
-        let directory = choice
-            .directory
-            .map_or_else(|| default_directory(info.name, generate), PathBuf::from);
+        let field = choice.directory.as_ref().map_or("name", |_| "directory");
+        let directory = choice.directory.map(PathBuf::from);
         Ok(Self {
             name: info.name.to_owned(),
             bytes_per_sample: None,
-            directory,
+            directory: directory.unwrap_or_else(|| default_directory(info.name, generate)),
             generate,
             train,
             validation,
             test,
-            origin,
+            origin: node.origin_of(field),
         })
     }
 
@@ -109,11 +100,9 @@ impl Data {
         choice: DatasetChoice,
     ) -> Result<Self, ExperimentError> {
         let (Some(train), Some(bytes)) = (choice.samples, choice.bytes_per_sample) else {
-            return Err(document.error(
-                node.origin.clone(),
-                "data that are described need `samples` and `bytes_per_sample`",
-                "give both: `dataset: {samples: 50000, test: 0, bytes_per_sample: 3073}`",
-            ));
+            let problem = "data that are described need `samples` and `bytes_per_sample`";
+            let remedy = "give both: `dataset: {samples: 50000, test: 0, bytes_per_sample: 3073}`";
+            return Err(document.error(node.origin.clone(), problem, remedy));
         };
         let test = choice.test.unwrap_or(0);
         let of_files = [
@@ -123,11 +112,9 @@ impl Data {
             ("directory", choice.directory.is_some()),
         ];
         if let Some((field, _)) = of_files.into_iter().find(|(_, given)| *given) {
-            return Err(document.error(
-                node.origin_of(field),
-                format!("`{field}` is of data in files, and these are described"),
-                format!("remove `{field}`, or name a dataset instead of `samples`"),
-            ));
+            let problem = format!("`{field}` is of data in files, and these are described");
+            let remedy = format!("remove `{field}`, or name a dataset instead of `samples`");
+            return Err(document.error(node.origin_of(field), problem, remedy));
         }
         Ok(Self {
             name: choice.name.unwrap_or_else(|| DESCRIBED.to_owned()),
@@ -146,14 +133,12 @@ impl Data {
     /// # Errors
     /// When the data are described.
     pub(super) fn refuse_described(&self, document: &Document) -> Result<(), ExperimentError> {
-        match self.bytes_per_sample {
-            None => Ok(()),
-            Some(_) => Err(document.error(
-                self.origin.clone(),
-                "the data are described here, and there are no files of them",
-                "simulate it: --platform sim, without `real_compute`; or name a dataset",
-            )),
+        if self.bytes_per_sample.is_none() {
+            return Ok(());
         }
+        let problem = "the data are described here, and there are no files of them";
+        let remedy = "simulate it: --platform sim, without `real_compute`; or name a dataset";
+        Err(document.error(self.origin.clone(), problem, remedy))
     }
 
     /// Checks that a published set is there: every file, with its size. A
@@ -165,10 +150,9 @@ impl Data {
         if self.generate.is_some() && !self.directory.exists() {
             return Ok(());
         }
-        let found = datasets::inspect(&self.name, &self.directory);
-        found
-            .map(drop)
-            .map_err(|error| self.error(document, &error))
+        datasets::inspect(&self.name, &self.directory)
+            .map_err(|error| self.error(document, &error))?;
+        Ok(())
     }
 
     /// Makes a generated set where it is missing, then reads and checks all of it.
@@ -186,16 +170,13 @@ impl Data {
     fn error(&self, document: &Document, error: &datasets::DatasetError) -> ExperimentError {
         let text = chain(error);
         // Each message of the datasets crate ends in what to do, after a semicolon.
-        let (problem, remedy) = match text.rsplit_once("; ") {
-            Some((problem, remedy)) => (problem.to_owned(), remedy.to_owned()),
-            None if matches!(error, datasets::DatasetError::Write { .. }) => (
-                text,
-                "name a directory that can be written to: `--set dataset.directory=DIR`".to_owned(),
-            ),
-            None => (
-                text,
-                format!("check the directory {}", self.directory.display()),
-            ),
+        let (problem, remedy) = text.rsplit_once("; ").unwrap_or((&text, ""));
+        let remedy = match remedy {
+            "" if matches!(error, datasets::DatasetError::Write { .. }) => {
+                "name a directory that can be written to: `--set dataset.directory=DIR`".to_owned()
+            }
+            "" => format!("check the directory {}", self.directory.display()),
+            remedy => remedy.to_owned(),
         };
         document.error(self.origin.clone(), problem, remedy)
     }
@@ -218,11 +199,11 @@ fn held_out(
     if share > 0.0 && share < 1.0 && samples >= classes && train - samples >= classes {
         return Ok(samples);
     }
-    Err(document.error(
-        node.origin_of("validation"),
-        format!("a share of {share} of {train} training samples cannot be a validation split"),
-        format!("give a share between 0 and 1 that leaves {classes} samples or more on each side"),
-    ))
+    let problem =
+        format!("a share of {share} of {train} training samples cannot be a validation split");
+    let remedy =
+        format!("give a share between 0 and 1 that leaves {classes} samples or more on each side");
+    Err(document.error(node.origin_of("validation"), problem, remedy))
 }
 
 fn generate(
@@ -240,11 +221,9 @@ fn generate(
             };
             for (field, samples) in [("train", spec.train), ("test", spec.test)] {
                 if samples < usize::from(info.classes) {
-                    return Err(document.error(
-                        node.origin_of(field),
-                        format!("{samples} samples cannot hold every class"),
-                        format!("give {} or more", info.classes),
-                    ));
+                    let problem = format!("{samples} samples cannot hold every class");
+                    let remedy = format!("give {} or more", info.classes);
+                    return Err(document.error(node.origin_of(field), problem, remedy));
                 }
             }
             Ok(Some(spec))
@@ -255,14 +234,12 @@ fn generate(
                 ("test", choice.test.is_some()),
                 ("seed", choice.seed.is_some()),
             ];
-            match given.iter().find(|(_, given)| *given) {
-                None => Ok(None),
-                Some((field, _)) => Err(document.error(
-                    node.origin_of(field),
-                    format!("{} is a published dataset: its size is fixed", info.name),
-                    format!("remove `{field}`, or name `synthetic-{}`", info.name),
-                )),
-            }
+            let Some((field, _)) = given.iter().find(|(_, given)| *given) else {
+                return Ok(None);
+            };
+            let problem = format!("{} is a published dataset: its size is fixed", info.name);
+            let remedy = format!("remove `{field}`, or name `synthetic-{}`", info.name);
+            Err(document.error(node.origin_of(field), problem, remedy))
         }
     }
 }

@@ -111,15 +111,11 @@ fn claims(claims: &[Claim]) -> String {
         (ClaimKind::Own, "own findings"),
         (ClaimKind::Check, "checks"),
     ];
-    let of_kinds: Vec<String> = kinds
-        .iter()
-        .map(|(kind, name)| {
-            let count = claims.iter().filter(|claim| claim.kind == *kind).count();
-            (count, name)
-        })
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, name)| format!("{count} {name}"))
-        .collect();
+    let of_kinds = kinds.into_iter().filter_map(|(kind, name)| {
+        let count = claims.iter().filter(|claim| claim.kind == kind).count();
+        (count > 0).then(|| format!("{count} {name}"))
+    });
+    let of_kinds: Vec<String> = of_kinds.collect();
     let mut text = format!("\n{} claims: {}", claims.len(), of_kinds.join(", "));
     // Reasons for exclusion, with the number of claims.
     let mut reasons: Vec<(&str, usize)> = Vec::new();
@@ -138,11 +134,13 @@ fn claims(claims: &[Claim]) -> String {
 
 /// Memory of a row's functions: one size, or the least and the most.
 fn sizes(row: &Row) -> String {
-    let own = row.function_memory_mb.values().copied();
-    let (mut least, mut most) = (row.memory_mb, row.memory_mb);
-    for mb in own {
-        (least, most) = (least.min(mb), most.max(mb));
-    }
+    let all = || {
+        row.function_memory_mb
+            .values()
+            .copied()
+            .chain([row.memory_mb])
+    };
+    let (least, most) = (all().min().unwrap_or(0), all().max().unwrap_or(0));
     if least == most {
         megabytes(most.into())
     } else {
@@ -178,10 +176,10 @@ fn describe_row(row: &Row) -> [String; 11] {
 
 fn optimizer(spec: &OptimizerSpec) -> String {
     match spec {
-        OptimizerSpec::Sgd(sgd) => format!(
-            "sgd {} momentum {} decay {}",
-            sgd.learning_rate, sgd.momentum, sgd.weight_decay
-        ),
+        OptimizerSpec::Sgd(sgd) => {
+            let (rate, decay) = (sgd.learning_rate, sgd.weight_decay);
+            format!("sgd {rate} momentum {} decay {decay}", sgd.momentum)
+        }
         OptimizerSpec::Adam(adam) => {
             format!("adam {} decay {}", adam.learning_rate, adam.weight_decay)
         }

@@ -2,7 +2,7 @@
 //! exclude: rows that are left out, figures that a simulation does not have.
 
 use epochcost_spec::claims::own::{OverRows, Place};
-use epochcost_spec::claims::{Claim, Metric, Quantity};
+use epochcost_spec::claims::{Claim, Metric};
 use epochcost_spec::rows::{Row, device};
 use epochcost_systems::{Device, Evaluate};
 
@@ -71,68 +71,36 @@ fn obstacle(experiment: &Experiment, claim: &Claim) -> Option<&'static str> {
             return Some("no row is left that the claim is about");
         }
         let obstacle = |place: &Place| {
-            let of = |id| rows.iter().find(|row| row.id == id).map(|row| vec![*row]);
+            let of = |id| rows.iter().find(|row| row.id == id);
             let mut reads = place.reads().into_iter();
-            reads.find_map(|(id, (metric, _))| without_figure(experiment, metric, &of(id)?))
+            reads.find_map(|(id, (metric, _))| without_figure(experiment, metric, of(id)?))
         };
         let obstacles: Option<Vec<_>> = places.iter().map(obstacle).collect();
         return obstacles?.first().copied();
     }
     let printed = claim.printed.as_ref()?;
-    let row = rows.iter().find(|row| row.id == printed.row);
-    let Some(row) = row else {
-        return Some("no row is left that the claim is about");
-    };
-    without_figure(experiment, claim.metric?, &[*row])
+    match rows.iter().find(|row| row.id == printed.row) {
+        Some(row) => without_figure(experiment, claim.metric?, row),
+        None => Some("no row is left that the claim is about"),
+    }
 }
 
-/// Returns why none of these rows has a figure.
-fn without_figure(
-    experiment: &Experiment,
-    metric: Metric,
-    selected: &[&Row],
-) -> Option<&'static str> {
-    let simulation = experiment.simulation.as_ref();
-    if simulation.is_some_and(|simulation| !simulation.real_compute) && needs_training(metric) {
-        return Some("nothing is trained in virtual time");
-    }
-    if let Some(simulation) = simulation
-        && is_usage(metric)
-    {
-        let on_gpu = |row: &&Row| device(simulation, row) == Device::Cuda;
-        if metric != Metric::GpuPercent {
+/// Returns why a row does not have a figure.
+fn without_figure(experiment: &Experiment, metric: Metric, row: &Row) -> Option<&'static str> {
+    let is_trained = metric.is_learned() || metric == Metric::ReplicasIdentical;
+    if let Some(simulation) = &experiment.simulation {
+        if is_trained && !simulation.real_compute {
+            return Some("nothing is trained in virtual time");
+        }
+        if metric.is_share_of_processor() || metric.is_memory_of_stage() {
             return Some("a simulation does not record what processes use");
         }
-        if !selected.iter().any(on_gpu) {
+        if metric == Metric::GpuPercent && device(simulation, row) != Device::Cuda {
             return Some("no simulated row computes on a GPU");
         }
     }
-    let is_evaluated = |row: &&Row| row.job.evaluate != Evaluate::Never;
-    if is_accuracy(metric) && !selected.iter().any(is_evaluated) {
-        return Some("nothing is evaluated");
-    }
-    None
-}
-
-fn needs_training(metric: Metric) -> bool {
-    metric.is_learned() || metric == Metric::ReplicasIdentical
-}
-
-fn is_accuracy(metric: Metric) -> bool {
-    matches!(
-        metric,
-        Metric::Accuracy
-            | Metric::ValidationAccuracy
-            | Metric::ValidationLoss
-            | Metric::TimeToAccuracy
-    )
-}
-
-fn is_usage(metric: Metric) -> bool {
-    matches!(
-        metric,
-        Metric::GpuPercent
-            | Metric::Stage(_, Quantity::CpuPercent)
-            | Metric::Stage(_, Quantity::MemoryMb)
-    )
+    // Of what is learned, loss and divergence are those of training.
+    let is_evaluated =
+        metric.is_learned() && !matches!(metric, Metric::TrainLoss | Metric::Diverged);
+    (is_evaluated && row.job.evaluate == Evaluate::Never).then_some("nothing is evaluated")
 }

@@ -5,7 +5,7 @@ use epochcost_spec::suggest::did_you_mean;
 use epochcost_spec::yaml::overrides::{assign, system_entry};
 
 use super::begun;
-use super::document::{Document, Entry, Node, Origin, Value, join};
+use super::document::{Document, Entry, Node, Origin, Place, Value, join};
 use super::error::ExperimentError;
 use super::schema;
 
@@ -37,15 +37,13 @@ pub fn expand(document: &Document) -> Result<Vec<RawRow>, ExperimentError> {
     let root = &document.root;
     let axes = axes(document)?;
     let combinations = combinations(document, &axes)?;
+    refuse_unused(document, &axes)?;
     let mut rows = Vec::new();
     for entry in systems(document)? {
         let entry = system_entry(entry);
         if !matches!(entry.value, Value::Map(_)) {
-            return Err(document.error(
-                entry.origin,
-                "wrong type: a system is named here",
-                "give a system's name, or a map with a field `system`",
-            ));
+            let remedy = "give a system's name, or a map with a field `system`";
+            return Err(document.error(entry.origin, "wrong type: a system is named here", remedy));
         }
         refuse_both(document, &entry, &axes)?;
         for combination in &combinations {
@@ -54,15 +52,13 @@ pub fn expand(document: &Document) -> Result<Vec<RawRow>, ExperimentError> {
                 origin: entry.origin.clone(),
             };
             for field in schema::common_fields() {
-                if let Some(common) = root.entries().iter().find(|entry| entry.key == field) {
+                if let Some(common) = root.entry(field) {
                     fields.insert(common.clone());
                 }
             }
-            entry
-                .entries()
-                .iter()
-                .cloned()
-                .for_each(|own| fields.insert(own));
+            for own in entry.entries() {
+                fields.insert(own.clone());
+            }
             let mut swept = Vec::new();
             for (axis, value) in axes.iter().zip(combination) {
                 let segments: Vec<&str> = axis.path.split('.').collect();
@@ -81,22 +77,12 @@ pub fn expand(document: &Document) -> Result<Vec<RawRow>, ExperimentError> {
 fn systems(document: &Document) -> Result<&[Node], ExperimentError> {
     let remedy = "list the training systems to run: `systems: [spirt, allreduce]`; only where every \
                   claim says `not_run` there may be none";
-    match document.root.get("systems") {
-        Some(Node {
-            value: Value::List(items),
-            ..
-        }) if !items.is_empty() => Ok(items),
-        Some(node) => Err(document.error(
-            node.origin.clone(),
-            "not a list with at least one system",
-            remedy,
-        )),
-        None => Err(document.error(
-            document.root.origin_of("systems"),
-            "missing field `systems`",
-            remedy,
-        )),
-    }
+    let problem = match document.root.get("systems").map(Node::items) {
+        Some([]) => "not a list with at least one system",
+        Some(items) => return Ok(items),
+        None => "missing field `systems`",
+    };
+    Err(document.error(document.root.origin_of("systems"), problem, remedy))
 }
 
 fn axes(document: &Document) -> Result<Vec<Axis<'_>>, ExperimentError> {
@@ -104,17 +90,11 @@ fn axes(document: &Document) -> Result<Vec<Axis<'_>>, ExperimentError> {
         return Ok(Vec::new());
     };
     if !matches!(sweep.value, Value::Map(_)) {
-        return Err(document.error(
-            sweep.origin.clone(),
-            "wrong type: not a map",
-            "give fields and lists of their values: `sweep: {workers: [1, 2, 4]}`",
-        ));
+        let remedy = "give fields and lists of their values: `sweep: {workers: [1, 2, 4]}`";
+        return Err(document.error(sweep.origin.clone(), "wrong type: not a map", remedy));
     }
-    sweep
-        .entries()
-        .iter()
-        .map(|entry| axis(document, entry))
-        .collect()
+    let axes = sweep.entries().iter();
+    axes.map(|entry| axis(document, entry)).collect()
 }
 
 fn axis<'a>(document: &Document, entry: &'a Entry) -> Result<Axis<'a>, ExperimentError> {
@@ -125,24 +105,21 @@ fn axis<'a>(document: &Document, entry: &'a Entry) -> Result<Axis<'a>, Experimen
             path: join("sweep", &entry.key),
         };
         let known: Vec<&str> = schema::common_fields().collect();
-        return Err(document.error(
-            origin,
-            format!("unknown field `{field}` to sweep"),
-            did_you_mean(field, &known),
-        ));
+        let remedy = did_you_mean(field, &known);
+        return Err(document.error(origin, format!("unknown field `{field}` to sweep"), remedy));
     }
-    match &entry.node.value {
-        Value::List(values) if !values.is_empty() => Ok(Axis {
-            path: &entry.key,
-            origin: &entry.node.origin,
-            values,
-        }),
-        _ => Err(document.error(
-            entry.node.origin.clone(),
-            "wrong type: not a list with at least one value",
-            format!("give the values to sweep over: `{}: [1, 2]`", entry.key),
-        )),
+    let origin = &entry.node.origin;
+    let (path, values) = (&entry.key, entry.node.items());
+    if values.is_empty() {
+        let problem = "wrong type: not a list with at least one value";
+        let remedy = format!("give the values to sweep over: `{path}: [1, 2]`");
+        return Err(document.error(origin.clone(), problem, remedy));
     }
+    Ok(Axis {
+        path,
+        origin,
+        values,
+    })
 }
 
 fn combinations<'a>(
@@ -152,24 +129,41 @@ fn combinations<'a>(
     let mut combinations: Vec<Vec<&Node>> = vec![Vec::new()];
     for axis in axes {
         if combinations.len() * axis.values.len() > MOST_ROWS {
-            return Err(document.error(
-                axis.origin.clone(),
-                format!("the sweep has more than {MOST_ROWS} combinations"),
-                "sweep over fewer values",
-            ));
+            let problem = format!("the sweep has more than {MOST_ROWS} combinations");
+            return Err(document.error(axis.origin.clone(), problem, "sweep over fewer values"));
         }
-        combinations = combinations
-            .iter()
-            .flat_map(|shorter| {
-                axis.values.iter().map(|value| {
-                    let mut longer = shorter.clone();
-                    longer.push(value);
-                    longer
-                })
-            })
-            .collect();
+        let longer = combinations.iter().flat_map(|shorter| {
+            let values = axis.values.iter();
+            values.map(|value| [&shorter[..], &[value]].concat())
+        });
+        combinations = longer.collect();
     }
     Ok(combinations)
+}
+
+/// An option that gives a field of all rows would be dropped without a word where each row has its
+/// own value, by the sweep or by its system.
+fn refuse_unused(document: &Document, axes: &[Axis<'_>]) -> Result<(), ExperimentError> {
+    let is_option = |node: &&Node| matches!(node.origin.place, Place::Option(_));
+    for axis in axes {
+        let mut segments = axis.path.split('.');
+        let given = segments.try_fold(&document.root, |node, segment| node.get(segment));
+        if let Some(given) = given.filter(is_option) {
+            let problem = format!("`{}` is swept: no row has this value", axis.path);
+            let remedy = format!("give the sweep's values: --set sweep.{}=[A,B]", axis.path);
+            return Err(document.error(given.origin.clone(), problem, remedy));
+        }
+    }
+    let entries: Vec<Node> = systems(document)?.iter().map(system_entry).collect();
+    for field in schema::common_fields() {
+        let given = document.root.get(field).filter(is_option);
+        if let Some(given) = given.filter(|_| entries.iter().all(|own| own.get(field).is_some())) {
+            let problem = format!("each system has its own `{field}`: no row has this value");
+            let remedy = format!("give all of them this one: --set 'systems.*.{field}=VALUE'");
+            return Err(document.error(given.origin.clone(), problem, remedy));
+        }
+    }
+    Ok(())
 }
 
 /// A value of one system's own would be swept away without a word.
@@ -179,16 +173,11 @@ fn refuse_both(
     axes: &[Axis<'_>],
 ) -> Result<(), ExperimentError> {
     for axis in axes {
-        let own = axis
-            .path
-            .split('.')
-            .try_fold(entry, |node, segment| node.get(segment));
+        let mut segments = axis.path.split('.');
+        let own = segments.try_fold(entry, |node, segment| node.get(segment));
         if let Some(own) = own {
-            return Err(document.error(
-                own.origin.clone(),
-                format!("`{}` is set for this system and swept as well", axis.path),
-                "remove one of the two",
-            ));
+            let problem = format!("`{}` is set for this system and swept as well", axis.path);
+            return Err(document.error(own.origin.clone(), problem, "remove one of the two"));
         }
     }
     Ok(())
@@ -199,16 +188,11 @@ fn text(node: &Node) -> String {
     match &node.value {
         Value::Null => "none".to_owned(),
         Value::Bool(value) => value.to_string(),
-        Value::Unsigned(value) => value.to_string(),
-        Value::Signed(value) => value.to_string(),
-        Value::Float(value) => value.to_string(),
-        Value::Text(value) => value.clone(),
         Value::List(items) => items.iter().map(text).collect::<Vec<_>>().join("-"),
         Value::Map(entries) => {
-            let pairs = entries
-                .iter()
-                .map(|entry| format!("{}-{}", entry.key, text(&entry.node)));
-            pairs.collect::<Vec<_>>().join("-")
+            let pair = |entry: &Entry| format!("{}-{}", entry.key, text(&entry.node));
+            entries.iter().map(pair).collect::<Vec<_>>().join("-")
         }
+        _ => node.text().unwrap_or_default(),
     }
 }

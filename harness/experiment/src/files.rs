@@ -67,8 +67,7 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, UnreadableDirectory> {
 }
 
 fn is_yaml(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension == "yaml")
+    path.extension().is_some_and(|own| own == "yaml")
 }
 
 /// Returns whether a shipped file is a validation.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use epochcost_platform::{Figures, PlatformKind, aws_plan, site_of};
 use epochcost_spec::suggest::did_you_mean;
-use epochcost_spec::yaml::overrides::assign;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +37,8 @@ impl FormName {
 
     /// Returns the form for a platform; none where experiments run as they are.
     pub fn of(platform: PlatformKind) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|form| form.as_str() == platform.as_str())
+        let mut all = Self::ALL.into_iter();
+        all.find(|form| form.as_str() == platform.as_str())
     }
 }
 
@@ -119,7 +117,8 @@ impl Dropped {
     /// Returns whether an experiment states it.
     fn is_stated(self, root: &Node) -> bool {
         let simulation = root.get("simulation");
-        let entries = systems(root).iter().chain(simulation).chain([root]);
+        let systems = root.get("systems").map_or(&[][..], Node::items);
+        let entries = systems.iter().chain(simulation).chain([root]);
         let mut stated = entries.filter_map(|node| node.get(self.field()));
         stated.any(|node| !matches!(&node.value, Value::Map(entries) if entries.is_empty()))
     }
@@ -136,19 +135,10 @@ impl Dropped {
                         row.remove(self.field());
                     }
                 }
-                (_, "simulation") if with_simulation => {
-                    entry.node.remove(self.field());
-                }
+                (_, "simulation") if with_simulation => drop(entry.node.remove(self.field())),
                 _ => {}
             }
         }
-    }
-}
-
-fn systems(root: &Node) -> &[Node] {
-    match root.get("systems").map(|node| &node.value) {
-        Some(Value::List(rows)) => rows,
-        _ => &[],
     }
 }
 
@@ -162,14 +152,13 @@ impl Forms {
             return Ok(Self::default());
         };
         let Written { quick, aws } = decode(document, &node)?;
-        let written = [(FormName::Quick, quick), (FormName::Aws, aws)];
-        let mut forms = BTreeMap::new();
-        for (name, written) in written {
+        let mut forms = Self::default();
+        for (name, written) in [(FormName::Quick, quick), (FormName::Aws, aws)] {
             if let (Some(written), Some(node)) = (written, node.get(name.as_str())) {
-                forms.insert(name, Form::of(document, node, written)?);
+                forms.0.insert(name, Form::of(document, node, written)?);
             }
         }
-        Ok(Self(forms))
+        Ok(forms)
     }
 
     /// Returns a form; none where the experiment is itself in it.
@@ -194,11 +183,9 @@ impl Form {
         let is_told = reasons.all(|reason| !reason.trim().is_empty());
         let is_empty = form.set.is_some() && set.is_empty();
         if !is_told || is_empty || changes == form.leave_out.is_some() {
-            return Err(document.error(
-                node.origin.clone(),
-                "neither changes nor one reason to leave the experiment out",
-                "give `set`, a map of fields and values as for --set, or `leave_out` with the reason",
-            ));
+            let problem = "neither changes nor one reason to leave the experiment out";
+            let remedy = "give `set`, a map of fields and values as for --set, or `leave_out` with the reason";
+            return Err(document.error(node.origin.clone(), problem, remedy));
         }
         Ok(Self {
             leave_out: form.leave_out.map(|reason| reason.trim().to_owned()),
@@ -216,24 +203,16 @@ impl Form {
     /// When a path leads nowhere.
     pub(super) fn apply(&self, document: &mut Document) -> Result<(), ExperimentError> {
         for entry in &self.set {
-            let segments: Vec<&str> = entry.key.split('.').collect();
-            let mut root = document.root.clone();
-            assign(&mut root, &segments, &entry.node).map_err(|(problem, remedy)| {
-                document.error(entry.node.origin.clone(), problem, remedy)
-            })?;
-            document.root = root;
+            document.lay(&entry.key, &entry.node)?;
         }
         let deviates = self.node.as_ref().and_then(|node| node.get(setups::FIELD));
         for entry in deviates.map_or(&[][..], Node::entries) {
             // A field's name holds dots.
-            let mut all = document
-                .root
-                .get(setups::FIELD)
-                .unwrap_or(&entry.node)
-                .clone();
-            if document.root.get(setups::FIELD).is_none() {
-                all.value = Value::Map(Vec::new());
-            }
+            let stated = document.root.get(setups::FIELD).cloned();
+            let mut all = stated.unwrap_or_else(|| Node {
+                value: Value::Map(Vec::new()),
+                origin: entry.node.origin.clone(),
+            });
             all.insert(entry.clone());
             document.root.insert(Entry {
                 key: setups::FIELD.to_owned(),
@@ -250,13 +229,9 @@ impl Form {
     /// # Errors
     /// When nothing states it, or when the experiment states what a real platform cannot heed.
     pub(super) fn drop_from(&self, document: &mut Document) -> Result<(), ExperimentError> {
-        let platform = document.root.get("platform").map(|node| &node.value);
-        let is_simulated = match platform {
-            Some(Value::Text(name)) => {
-                site_of(name).is_some_and(|site| site.figures() == Figures::Simulated)
-            }
-            _ => false,
-        };
+        let platform = document.root.get("platform").and_then(Node::text);
+        let site = platform.and_then(|name| site_of(&name));
+        let is_simulated = site.is_some_and(|site| site.figures() == Figures::Simulated);
         let origin = || match &self.node {
             Some(node) => node.origin_of("drop"),
             None => document.root.origin_of(FIELD),
@@ -265,20 +240,18 @@ impl Form {
             let (is_dropped, is_stated) =
                 (self.drop.contains(&part), part.is_stated(&document.root));
             let field = part.field();
-            let (problem, remedy) = match (is_dropped, is_stated) {
-                (true, false) => (
-                    format!("nothing states the `{field}` that it drops"),
-                    format!("remove `{field}` from `drop`"),
-                ),
-                (false, true) if !is_simulated => (
-                    format!("it keeps `{field}`, which only a simulation heeds"),
-                    format!(
-                        "add `{field}` to `drop`, and rows that are nothing without it to `without`"
-                    ),
-                ),
-                _ => continue,
-            };
-            return Err(document.error(origin(), problem, remedy));
+            if is_dropped && !is_stated {
+                let problem = format!("nothing states the `{field}` that it drops");
+                let remedy = format!("remove `{field}` from `drop`");
+                return Err(document.error(origin(), problem, remedy));
+            }
+            if is_stated && !is_dropped && !is_simulated {
+                let problem = format!("it keeps `{field}`, which only a simulation heeds");
+                let remedy = format!(
+                    "add `{field}` to `drop`, and rows that are nothing without it to `without`"
+                );
+                return Err(document.error(origin(), problem, remedy));
+            }
         }
         for part in &self.drop {
             match part {
@@ -323,19 +296,13 @@ impl Form {
             format!("{}={value}", entry.key)
         };
         let set = self.set.iter().map(assignment);
-        let drop = self
-            .drop
-            .iter()
-            .map(|part| format!("without {}", part.field()));
-        let reasons = |word: &'static str, reasons: &BTreeMap<String, String>| {
-            let lines = reasons.iter();
-            let lines = lines.map(move |(what, why)| format!("{word}{what}: {why}"));
-            lines.collect::<Vec<String>>()
-        };
-        set.chain(drop)
-            .chain(reasons("without the row ", &self.without))
-            .chain(reasons("", &self.deviates))
-            .collect()
+        let drop = self.drop.iter();
+        let drop = drop.map(|part| format!("without {}", part.field()));
+        let without = self.without.iter();
+        let without = without.map(|(row, why)| format!("without the row {row}: {why}"));
+        let deviates = self.deviates.iter();
+        let deviates = deviates.map(|(field, why)| format!("{field}: {why}"));
+        set.chain(drop).chain(without).chain(deviates).collect()
     }
 
     /// Returns whether it sets a field, of the experiment or of a row.

@@ -236,11 +236,7 @@ impl Experiment {
             seed: header.seed,
             models: &header.models,
             simulation: simulation.as_ref(),
-            site: if one_machine.is_some() {
-                Site::ThisMachine
-            } else {
-                header.platform.site()
-            },
+            site: one_machine.map_or(header.platform.site(), |_| Site::ThisMachine),
             one_machine,
             has_servers: header.platform.has_services() && header.services == Services::Real,
         };
@@ -248,17 +244,13 @@ impl Experiment {
         schema::check_parts(&document)?;
         let mut claims = Vec::new();
         own::read(&document, &mut claims)?;
-        if rows.len() * header.trials > MOST_TRIALS_OF_ALL {
-            let all = rows.len() * header.trials;
-            return Err(document.error(
-                document.root.origin_of("trials"),
-                format!(
-                    "{} trials of {} rows are {all}, more than this program runs",
-                    header.trials,
-                    rows.len()
-                ),
-                format!("give fewer: {MOST_TRIALS_OF_ALL} in all"),
-            ));
+        let (trials, count) = (header.trials, rows.len());
+        let all = trials * count;
+        if all > MOST_TRIALS_OF_ALL {
+            let problem =
+                format!("{trials} trials of {count} rows are {all}, more than this program runs");
+            let remedy = format!("give fewer: {MOST_TRIALS_OF_ALL} in all");
+            return Err(document.error(document.root.origin_of("trials"), problem, remedy));
         }
         Ok(Self {
             name: header.name,
@@ -283,8 +275,7 @@ impl Experiment {
 
     /// Whether its records are needed, and not only their sizes.
     pub fn needs_data(&self) -> bool {
-        let simulation = self.simulation.as_ref();
-        let trains = simulation.is_none_or(|simulation| simulation.real_compute);
+        let trains = (self.simulation.as_ref()).is_none_or(|simulation| simulation.real_compute);
         trains && !self.rows.is_empty()
     }
 
@@ -320,10 +311,28 @@ impl Options {
     /// Returns the options that lay something over the file, as they are given.
     pub fn given(&self) -> Vec<String> {
         let set = self.set.iter().map(|set| format!("--set {set}"));
-        let platform = self.platform.map(PlatformKind::as_str);
-        let services = self.services.map(Services::as_str);
-        set.chain(platform.map(|platform| format!("--platform {platform}")))
-            .chain(services.map(|services| format!("--services {services}")))
+        let fields = self.fields().into_iter();
+        let fields = fields.filter(|(field, _)| *field != "trials");
+        set.chain(fields.map(|(field, value)| format!("--{field} {value}")))
+            .collect()
+    }
+
+    /// Returns the fields that have an option of their own, with the values given.
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        let fields = [
+            ("trials", self.trials.map(|trials| trials.to_string())),
+            (
+                "platform",
+                self.platform.map(|kind| kind.as_str().to_owned()),
+            ),
+            (
+                "services",
+                self.services.map(|kind| kind.as_str().to_owned()),
+            ),
+        ];
+        let given = fields.into_iter();
+        given
+            .filter_map(|(field, value)| Some((field, value?)))
             .collect()
     }
 
@@ -333,30 +342,19 @@ impl Options {
     }
 
     fn apply(&self, document: &mut Document) -> Result<(), ExperimentError> {
-        let named = |path: &str, option: String| Given {
-            path: path.to_owned(),
-            option,
-        };
+        let fields = self.fields();
         let mut given: Vec<Given> = self.set.iter().filter_map(|set| Given::set(set)).collect();
-        let trials = self
-            .trials
-            .map(|n| named("trials", format!("--trials {n}")));
-        given.extend(trials);
-        let services = self.services.map(Services::as_str);
-        given.extend(services.map(|name| named("services", format!("--services {name}"))));
+        let own = fields.iter().filter(|(field, _)| *field != "platform");
+        given.extend(own.map(|(field, value)| Given {
+            path: (*field).to_owned(),
+            option: format!("--{field} {value}"),
+        }));
         document.refuse_twice(&given)?;
         for assignment in &self.set {
             document.set(assignment)?;
         }
-        if let Some(trials) = self.trials {
-            let trials = trials.to_string();
-            document.set_option(&format!("--trials {trials}"), "trials", &trials)?;
-        }
-        if let Some(platform) = self.platform.map(PlatformKind::as_str) {
-            document.set_option(&format!("--platform {platform}"), "platform", platform)?;
-        }
-        if let Some(services) = self.services.map(Services::as_str) {
-            document.set_option(&format!("--services {services}"), "services", services)?;
+        for (field, value) in &fields {
+            document.set_option(&format!("--{field} {value}"), field, value)?;
         }
         Ok(())
     }
@@ -364,35 +362,28 @@ impl Options {
 
 fn header(document: &Document) -> Result<Header, ExperimentError> {
     let root = &document.root;
+    let parts = schema::parts().iter().map(String::as_str);
+    let elsewhere: Vec<&str> = schema::common_fields().chain(parts).collect();
     let mut node = root.clone();
     if let Value::Map(entries) = &mut node.value {
-        entries.retain(|entry| !read_elsewhere(&entry.key));
+        entries.retain(|entry| !elsewhere.contains(&entry.key.as_str()));
     }
-    let elsewhere: Vec<&str> = schema::common_fields()
-        .chain(schema::parts().iter().map(String::as_str))
-        .collect();
     let header: Header = decode_with(document, &node, &elsewhere)?;
     if header.schema != SCHEMA {
-        return Err(document.error(
-            root.origin_of("schema"),
-            format!("format {} is not known", header.schema),
-            format!("write `schema: {SCHEMA}`, or use an epochcost that knows the format"),
-        ));
+        let problem = format!("format {} is not known", header.schema);
+        let remedy = format!("write `schema: {SCHEMA}`, or use an epochcost that knows the format");
+        return Err(document.error(root.origin_of("schema"), problem, remedy));
     }
     if header.most_trials.is_some_and(|most| most < header.trials) {
-        return Err(document.error(
-            root.origin_of("most_trials"),
-            format!("fewer than the {} trials of every row", header.trials),
-            "give as many or more, or leave it out",
-        ));
+        let problem = format!("fewer than the {} trials of every row", header.trials);
+        let remedy = "give as many or more, or leave it out";
+        return Err(document.error(root.origin_of("most_trials"), problem, remedy));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if header.name.is_empty() || !header.name.chars().all(plain) {
-        return Err(document.error(
-            root.origin_of("name"),
-            format!("{:?} cannot be part of a directory's name", header.name),
-            "use letters, digits, `-`, `_` and `.`",
-        ));
+        let problem = format!("{:?} cannot be part of a directory's name", header.name);
+        let remedy = "use letters, digits, `-`, `_` and `.`";
+        return Err(document.error(root.origin_of("name"), problem, remedy));
     }
     Ok(header)
 }
@@ -401,12 +392,8 @@ fn header(document: &Document) -> Result<Header, ExperimentError> {
 /// added to: they cost nothing but time. One trial has no interval that could be narrowed.
 fn most_trials(header: &Header) -> usize {
     let adds = site_of(header.platform.as_str()) == Some(Site::ThisMachine) && header.trials > 1;
-    let default = if adds {
-        header.trials * MOST_TRIALS_FACTOR
-    } else {
-        header.trials
-    };
-    header.most_trials.unwrap_or(default)
+    let factor = if adds { MOST_TRIALS_FACTOR } else { 1 };
+    header.most_trials.unwrap_or(header.trials * factor)
 }
 
 fn own_models(document: &Document, models: &[OwnModel]) -> Result<(), ExperimentError> {
@@ -417,11 +404,6 @@ fn own_models(document: &Document, models: &[OwnModel]) -> Result<(), Experiment
     let problem = format!("`{}` is a model of this program", models[index].name);
     let origin = document.root.origin_at(&format!("models.{index}.name"));
     Err(document.error(origin, problem, "give it another name"))
-}
-
-fn read_elsewhere(field: &str) -> bool {
-    schema::parts().iter().any(|part| part == field)
-        || schema::common_fields().any(|common| common == field)
 }
 
 /// Returns the rows that can be run, and those that cannot.
@@ -448,11 +430,11 @@ fn rows(
         } = checker.row(raw)?;
         let mut known = rows.iter().chain(impossible.iter().map(|other| &other.row));
         if known.any(|other| other.id == row.id) {
-            return Err(checker.document.error(
-                raw.fields.origin_of("name"),
-                format!("two rows are called `{}`", row.id),
-                "give each its own `name` where a system is listed more than once",
-            ));
+            let problem = format!("two rows are called `{}`", row.id);
+            let remedy = "give each its own `name` where a system is listed more than once";
+            return Err(checker
+                .document
+                .error(raw.fields.origin_of("name"), problem, remedy));
         }
         match reason {
             None => rows.push(row),

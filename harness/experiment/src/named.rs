@@ -8,8 +8,8 @@ use epochcost_spec::published::PAPER;
 use epochcost_spec::shipped;
 use epochcost_spec::suggest::nearest;
 
-use super::document::{Document, Origin, Place};
-use super::error::{Diagnostic, ExperimentError};
+use super::document::{Document, Origin};
+use super::error::ExperimentError;
 use super::files::yaml_files;
 
 /// Directory beside the experiments that holds published values.
@@ -35,12 +35,8 @@ pub fn read(named: &Path) -> Result<Document, ExperimentError> {
     match other_kind(&document) {
         None => Ok(document),
         Some((kind, remedy)) => {
-            let origin = Origin {
-                place: Place::Line { line: 1, column: 1 },
-                path: String::new(),
-            };
             let problem = format!("this file is a {kind}, not an experiment");
-            Err(Diagnostic::new(&file, &document.text, origin, problem, remedy).into())
+            Err(document.error(Origin::START, problem, remedy))
         }
     }
 }
@@ -50,11 +46,9 @@ pub fn names() -> Vec<String> {
     let here = yaml_files(&shipped::experiments()).unwrap_or_default();
     let shipped = yaml_files(&shipped::shipped_experiments()).unwrap_or_default();
     let files = here.iter().chain(&shipped);
-    let mut names: Vec<String> = files
-        .filter_map(|file| shipped::id(file))
-        .filter(|name| !name.starts_with(PUBLISHED))
-        .map(str::to_owned)
-        .collect();
+    let names = files.filter_map(|file| shipped::id(file));
+    let names = names.filter(|name| !name.starts_with(PUBLISHED));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
     names.sort();
     names.dedup();
     names
@@ -80,10 +74,8 @@ fn remedy(named: &Path) -> String {
 /// Returns the kind of another YAML file that was given as an experiment, and what to do.
 fn other_kind(document: &Document) -> Option<(&'static str, String)> {
     let has = |field: &str| document.root.get(field).is_some();
-    if ["systems", "system", "dataset", "platform"]
-        .into_iter()
-        .any(has)
-    {
+    let own = ["systems", "system", "dataset", "platform"];
+    if own.into_iter().any(has) {
         return None;
     }
     let file = document.file.display();
@@ -105,11 +97,7 @@ fn other_kind(document: &Document) -> Option<(&'static str, String)> {
             format!("`epochcost plan EXPERIMENT --deadline 2h --place {file}` searches there");
         return Some(("place", remedy));
     }
-    if has("about") {
-        profile(document)
-    } else {
-        None
-    }
+    profile(document).filter(|_| has("about"))
 }
 
 /// Returns the kind of a profile, and what to do with it.

@@ -14,18 +14,14 @@ pub(super) fn systems(schema: &mut Schema) {
 
 /// Offers this program's models.
 pub(super) fn models(schema: &mut Schema) {
-    known(
-        schema,
-        epochcost_systems::models().iter().map(|model| model.name),
-    );
+    let all = epochcost_systems::models().iter();
+    known(schema, all.map(|model| model.name));
 }
 
 /// Offers the datasets.
 pub(super) fn datasets(schema: &mut Schema) {
-    known(
-        schema,
-        epochcost_datasets::DATASETS.iter().map(|info| info.name),
-    );
+    let all = epochcost_datasets::DATASETS.iter();
+    known(schema, all.map(|info| info.name));
 }
 
 /// Offers instance types with a price.

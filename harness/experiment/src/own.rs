@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::decode::decode;
-use super::document::{Document, Node, Origin, Value};
+use super::document::{Document, Node};
 use super::error::ExperimentError;
 
 /// Fields of an experiment that are read here, with what their entries are.
@@ -35,7 +35,7 @@ pub(super) struct Finding {
 /// The first that is no formula, or that is there twice.
 pub(super) fn read(document: &Document, claims: &mut Vec<Claim>) -> Result<(), ExperimentError> {
     for (field, kind) in FIELDS {
-        for node in items(document, field)? {
+        for node in document.list(field)? {
             let finding = match kind {
                 ClaimKind::Check => {
                     let formula: String = decode(document, node)?;
@@ -48,8 +48,7 @@ pub(super) fn read(document: &Document, claims: &mut Vec<Claim>) -> Result<(), E
                 }
                 _ => decode(document, node)?,
             };
-            let claim = claim(kind, finding)
-                .map_err(|error| refused(document, node.origin_of("formula"), &error))?;
+            let claim = claim(kind, finding).map_err(|error| refused(document, node, error))?;
             if claims.iter().any(|other| other.claim == claim.claim) {
                 let problem = format!("two claims are {:?}", claim.claim);
                 let remedy = "say in each what it claims that the other does not";
@@ -59,20 +58,6 @@ pub(super) fn read(document: &Document, claims: &mut Vec<Claim>) -> Result<(), E
         }
     }
     Ok(())
-}
-
-fn items<'d>(document: &'d Document, field: &str) -> Result<&'d [Node], ExperimentError> {
-    match document.root.get(field) {
-        None => Ok(&[]),
-        Some(Node {
-            value: Value::List(items),
-            ..
-        }) => Ok(items),
-        Some(node) => {
-            let remedy = "write a list";
-            Err(document.error(node.origin.clone(), format!("`{field}` is no list"), remedy))
-        }
-    }
 }
 
 fn claim(kind: ClaimKind, finding: Finding) -> Result<Claim, FormulaError> {
@@ -109,20 +94,17 @@ pub(super) fn check(
         let own = claims
             .iter()
             .filter(|claim| claim.kind == kind && claim.formula.is_some());
-        for (node, claim) in items(document, field)?.iter().zip(own) {
+        for (node, claim) in document.list(field)?.iter().zip(own) {
             let formula = claim.formula.as_deref().unwrap_or_default();
-            OverRows::check(formula, rows)
-                .map_err(|error| refused(document, node.origin_of("formula"), &error))?;
+            OverRows::check(formula, rows).map_err(|error| refused(document, node, error))?;
         }
     }
     Ok(())
 }
 
-fn refused(document: &Document, origin: Origin, error: &FormulaError) -> ExperimentError {
-    let problem = format!(
-        "column {} of the formula: {}",
-        error.column(),
-        error.problem
-    );
-    document.error(origin, problem, error.remedy.clone())
+/// Returns the error of the field `formula` of a node.
+pub(super) fn refused(document: &Document, node: &Node, error: FormulaError) -> ExperimentError {
+    let (column, problem) = (error.column(), error.problem);
+    let problem = format!("column {column} of the formula: {problem}");
+    document.error(node.origin_of("formula"), problem, error.remedy)
 }

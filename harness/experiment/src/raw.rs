@@ -8,7 +8,7 @@ use epochcost_platform::PlatformKind;
 use epochcost_simulator::profile::Client;
 use epochcost_spec::rows::sandbox::{Account, EPHEMERAL_STORAGE_MB};
 use epochcost_spec::rows::{
-    Fault, OneMachine, OwnModel, Precision, StatedConstant, TensorStoreChoice,
+    self, Fault, OneMachine, OwnModel, Precision, StatedConstant, TensorStoreChoice,
 };
 use epochcost_systems::{Attack, Device, Evaluate, Fidelity};
 use schemars::JsonSchema;
@@ -221,7 +221,7 @@ pub struct Training {
     /// Trainings of the row that run at once, names apart, on the same object store, broker, tensor stores and
     /// GPUs of functions; workers' instances are each one's own. They pay the hosts of stores and broker in equal
     /// parts, all else as if alone. Figures are the first one's. On `sim`, and on `local` with `services: real`.
-    #[serde(default = "defaults::jobs")]
+    #[serde(default = "rows::one")]
     #[schemars(range(min = 1, max = 64))]
     pub jobs: usize,
     /// With `services: real`: what computes on tensors.
@@ -276,9 +276,6 @@ mod defaults {
     }
     pub fn timeout_s() -> u64 {
         900
-    }
-    pub fn jobs() -> usize {
-        1
     }
     pub fn ephemeral_storage_mb() -> u64 {
         u64::from(*EPHEMERAL_STORAGE_MB.start())

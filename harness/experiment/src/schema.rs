@@ -63,10 +63,8 @@ pub(super) fn check_parts(document: &Document) -> Result<(), ExperimentError> {
 
 fn names(schema: &Value) -> Vec<String> {
     let fields = schema["properties"].as_object();
-    fields
-        .into_iter()
-        .flat_map(|fields| fields.keys().cloned())
-        .collect()
+    let names = fields.into_iter().flat_map(Map::keys);
+    names.cloned().collect()
 }
 
 /// Returns the names of the fields of a row.
@@ -96,11 +94,8 @@ pub fn of_settings(system: &str) -> &'static Value {
                 // Each is laid over those of the row's fidelity.
                 fields.retain(|name, _| !["required", "$schema", "title"].contains(&name.as_str()));
             }
-            for own in schema["properties"]
-                .as_object_mut()
-                .into_iter()
-                .flat_map(Map::values_mut)
-            {
+            let fields = schema["properties"].as_object_mut();
+            for own in fields.into_iter().flat_map(Map::values_mut) {
                 own.as_object_mut().map(|own| own.remove("default"));
             }
             schema["description"] = format!("Settings of {}.", system.title()).into();

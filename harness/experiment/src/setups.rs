@@ -5,9 +5,11 @@ use std::path::Path;
 
 use epochcost_spec::published::{Paper, SetUp};
 use epochcost_spec::rows::Row;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::document::{Document, Node};
+use super::document::Document;
 use super::error::ExperimentError;
 use super::forms::{Form, FormName, Forms};
 
@@ -35,7 +37,7 @@ pub(super) fn check<'a>(
     form: Option<&Form>,
     beside: impl Iterator<Item = Placed<'a>>,
 ) -> Result<(), ExperimentError> {
-    let deviations = stated(document)?;
+    let deviations: BTreeMap<String, String> = stated(document, FIELD)?;
     let mut left: BTreeSet<&str> = BTreeSet::new();
     let mut rows: BTreeMap<&str, Value> = BTreeMap::new();
     for placed in beside {
@@ -54,34 +56,26 @@ pub(super) fn check<'a>(
             if deviations.contains_key(field) {
                 continue;
             }
-            let says: Vec<String> = setups
-                .iter()
-                .map(|setup| format!("{} ({})", setup.value, setup.place))
-                .collect();
+            let says = setups.iter();
+            let says = says.map(|setup| format!("{} ({})", setup.value, setup.place));
+            let says = says.collect::<Vec<_>>().join("; ");
             let id = &placed.row.id;
-            let problem = format!(
-                "`{id}` has {field} {found}, and the paper has for {table}: {}",
-                says.join("; ")
-            );
+            let problem =
+                format!("`{id}` has {field} {found}, and the paper has for {table}: {says}");
             let remedy =
                 format!("follow the paper, or say why not: `{FIELD}: {{{field}: REASON}}`");
-            let place = document.root.get("beside").map_or_else(
-                || document.root.origin_of(FIELD),
-                |node: &Node| node.origin.clone(),
-            );
+            let beside = document.root.get("beside").map(|node| node.origin.clone());
+            let place = beside.unwrap_or_else(|| document.root.origin_of(FIELD));
             return Err(document.error(place, problem, remedy));
         }
     }
     let is_set = |field: &str| form.is_some_and(|form| form.sets(field));
     let is_idle = |field: &&String| !left.contains(field.as_str()) && !is_set(field);
     if let Some(field) = deviations.keys().find(is_idle) {
-        let origin = document.root.get(FIELD).map(|node| node.origin_of(field));
         let problem = format!("no row leaves a set-up of the paper by `{field}`");
-        return Err(document.error(
-            origin.unwrap_or_else(|| document.root.origin_of(FIELD)),
-            problem,
-            "remove it, or name the field of setups.csv that rows leave",
-        ));
+        let remedy = "remove it, or name the field of setups.csv that rows leave";
+        let node = document.root.get(FIELD).unwrap_or(&document.root);
+        return Err(document.error(node.origin_of(field), problem, remedy));
     }
     Ok(())
 }
@@ -105,20 +99,20 @@ pub fn deviations(path: &Path, form: Option<FormName>) -> Result<Left, Experimen
     if let Some(form) = form.and_then(|name| forms.get(name)) {
         form.apply(&mut document)?;
     }
-    let beside = document.root.get("beside");
-    let beside: Option<Result<Vec<Value>, ExperimentError>> =
-        beside.map(|node| super::decode::decode(&document, node));
-    let entries = beside.transpose()?.unwrap_or_default();
+    let entries: Vec<Value> = stated(&document, "beside")?;
     let tables = entries.iter();
     let tables = tables.filter_map(|entry| Some(entry.get("table")?.as_str()?.to_owned()));
     Ok(Left {
-        fields: stated(&document)?,
+        fields: stated(&document, FIELD)?,
         tables: tables.collect(),
     })
 }
 
-fn stated(document: &Document) -> Result<BTreeMap<String, String>, ExperimentError> {
-    let node = document.root.get(FIELD);
+fn stated<T: DeserializeOwned + JsonSchema + Default>(
+    document: &Document,
+    field: &str,
+) -> Result<T, ExperimentError> {
+    let node = document.root.get(field);
     let stated = node.map(|node| super::decode::decode(document, node));
     Ok(stated.transpose()?.unwrap_or_default())
 }
@@ -142,16 +136,14 @@ const UNSET: &str = "null";
 
 /// Returns the value of a row's field; none where it has no such field.
 fn value(row: &Value, field: &str) -> Option<String> {
-    let field = match field {
-        "dataset.name" => "data.dataset",
-        field => field,
-    };
+    let field = field.replace("dataset.name", "data.dataset");
     let path = format!("/{}", field.replace('.', "/"));
     let found = row.pointer(&format!("/job{path}")).or(row.pointer(&path))?;
-    match found {
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
+    Some(
+        found
+            .as_str()
+            .map_or_else(|| found.to_string(), str::to_owned),
+    )
 }
 
 /// Returns whether a value is one of a set-up's; what is on, with values that are open, may be

@@ -15,41 +15,30 @@ use super::names;
 
 /// Profiles and options of a simulation.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct SimulationChoice {
     /// Platform profile: a name, or a path relative to the file or else the current directory.
-    #[serde(default = "default_profile")]
     #[schemars(transform = names::platforms)]
     pub profile: String,
     /// How the programs of functions are executed; the profile must describe it.
-    #[serde(default)]
     pub client: Client,
     /// Compute profiles, by name or path: the first that has a row's model on its device gives the time
     /// of a step.
-    #[serde(default = "default_compute")]
     #[schemars(transform = names::computes, length(max = 100))]
     pub compute: Vec<String>,
     /// Whether a row beyond the platform's limits on functions is infeasible.
-    #[serde(default = "yes")]
     pub limits: bool,
     /// Constants of the platform profile that this experiment states itself, without a range, by their
     /// paths (`function.arithmetic_bytes_per_s`). A bandwidth is at least 1,000.
-    #[serde(default)]
     pub constants: BTreeMap<String, StatedConstant>,
     /// Whether models train for real, in virtual time, on the data; otherwise only sizes exist.
-    #[serde(default)]
     pub real_compute: bool,
     /// Whether every trial except the first draws the constants from their ranges, by its seed.
-    #[serde(default)]
     pub sample: bool,
     /// Draws of the constants that rankings are judged over; fewer than 59 decide nothing at 95 %.
-    #[serde(default = "default_draws")]
     #[schemars(range(min = LEAST_DRAWS, max = MOST_DRAWS))]
     pub draws: u32,
 }
-
-/// Draws of the constants, unless an experiment states another number.
-const DEFAULT_DRAWS: u32 = 300;
 
 /// Fewest draws: if all of 59 agree, fewer than 95 % of all draws do with a probability of at
 /// most 5 % (0.95^59 = 0.049), and 0.95^58 is above it.
@@ -58,33 +47,17 @@ const LEAST_DRAWS: u32 = 59;
 /// Most draws of an experiment.
 const MOST_DRAWS: u32 = 10_000;
 
-fn default_profile() -> String {
-    profiles::DEFAULT.to_owned()
-}
-
-fn default_compute() -> Vec<String> {
-    vec!["stated-flops".to_owned()]
-}
-
-fn default_draws() -> u32 {
-    DEFAULT_DRAWS
-}
-
-fn yes() -> bool {
-    true
-}
-
 impl Default for SimulationChoice {
     fn default() -> Self {
         Self {
-            profile: default_profile(),
+            profile: profiles::DEFAULT.to_owned(),
             client: Client::default(),
-            compute: default_compute(),
+            compute: vec!["stated-flops".to_owned()],
             limits: true,
             constants: BTreeMap::new(),
             real_compute: false,
             sample: false,
-            draws: default_draws(),
+            draws: 300,
         }
     }
 }
@@ -110,32 +83,21 @@ pub(super) fn check(
     let path = |field: &str, name| profile(document, &node.origin_of(field), name);
     let profile = profiles::platform(&path("profile", &choice.profile))
         .map_err(|error| located("profile", error))?;
-    let profile = state(document, node, profile, &choice.constants)?;
+    check_constants(document, node, &profile, &choice.constants)?;
+    let profile = stated(&profile, &choice.constants);
     check_client(document, node, &profile, choice.client)?;
     let compute = choice.compute.iter();
     let compute = compute.map(|name| profiles::compute(&path("compute", name)));
     let compute: Result<Vec<_>, _> = compute.collect();
-    let compute = compute.map_err(|error| located("compute", error))?;
     Ok(Simulation {
         profile,
         client: choice.client,
-        compute,
+        compute: compute.map_err(|error| located("compute", error))?,
         limits: choice.limits,
         real_compute: choice.real_compute,
         sample: choice.sample,
         draws: choice.draws,
     })
-}
-
-/// Puts the experiment's own constants into the profile.
-fn state(
-    document: &Document,
-    node: &Node,
-    profile: Profile<Constant>,
-    constants: &BTreeMap<String, StatedConstant>,
-) -> Result<Profile<Constant>, ExperimentError> {
-    check_constants(document, node, &profile, constants)?;
-    Ok(stated(&profile, constants))
 }
 
 /// Checks the field `constants` of `node`.
@@ -148,25 +110,17 @@ pub(super) fn check_constants(
     profile: &Profile<Constant>,
     constants: &BTreeMap<String, StatedConstant>,
 ) -> Result<(), ExperimentError> {
-    let known: Vec<String> = profile
-        .constants()
-        .into_iter()
-        .map(|(path, _)| path)
-        .collect();
+    let known = profile.constants();
     for (path, constant) in constants {
         let value = constant.value;
         let place = node.get("constants").unwrap_or(node).origin_of(path);
-        if !known.contains(path) {
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            let remedy = did_you_mean(path, &known);
+        let Some((_, own)) = known.iter().find(|(known, _)| known == path) else {
+            let known: Vec<&str> = known.iter().map(|(path, _)| path.as_str()).collect();
             let problem = format!("the profile has no constant `{path}`");
-            return Err(document.error(place, problem, remedy));
-        }
+            return Err(document.error(place, problem, did_you_mean(path, &known)));
+        };
         if let Some(problem) = too_slow(path, value) {
-            let remedy = format!(
-                "the profile's own value is {}",
-                profile_value(profile, path)
-            );
+            let remedy = format!("the profile's own value is {}", own.value);
             return Err(document.error(place, format!("`{path}`: {problem}"), remedy));
         }
         let is_empty = |text: &str| text.trim().is_empty();
@@ -188,15 +142,6 @@ pub(super) fn check_constants(
     Ok(())
 }
 
-/// Returns the profile's own value of a constant.
-fn profile_value(profile: &Profile<Constant>, path: &str) -> f64 {
-    let constants = profile.constants().into_iter();
-    let mut found = constants.filter(|(known, _)| known == path);
-    found
-        .next()
-        .map_or(f64::NAN, |(_, constant)| constant.value)
-}
-
 /// Checks the field `client` of `node`.
 ///
 /// # Errors
@@ -210,14 +155,9 @@ pub(super) fn check_client(
     if client == Client::Compiled || profile.interpreted.is_some() {
         return Ok(());
     }
-    let problem = format!(
-        "the profile {} describes no interpreted client",
-        profile.name
-    );
-    let remedy = format!(
-        "name a profile that does ({}), or write `client: compiled`",
-        profiles::DEFAULT
-    );
+    let (name, default) = (&profile.name, profiles::DEFAULT);
+    let problem = format!("the profile {name} describes no interpreted client");
+    let remedy = format!("name a profile that does ({default}), or write `client: compiled`");
     Err(document.error(node.origin_of("client"), problem, remedy))
 }
 

@@ -109,6 +109,30 @@ fn a_field_that_is_given_twice_is_refused_with_both_places() {
 }
 
 #[test]
+fn a_value_that_no_row_would_have_is_refused() {
+    let swept = format!("{BASE}sweep: {{workers: [2, 4]}}\n");
+    let error = refusal(&swept, &["workers=8"]);
+    for words in ["`workers` is swept", "--set sweep.workers=[A,B]"] {
+        assert!(error.contains(words), "{error}");
+    }
+    for set in [
+        vec!["sweep.workers=[8]"],
+        vec!["workers=8", "sweep={}"],
+        vec!["seed=4"],
+    ] {
+        load(&swept, &set).unwrap();
+    }
+    let own = "systems.*.epochs=3";
+    let error = refusal(BASE, &[own, "epochs=4"]);
+    for words in [
+        "each system has its own `epochs`",
+        "'systems.*.epochs=VALUE'",
+    ] {
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
 fn set_takes_any_yaml_value() {
     let systems = "systems=[scatterreduce]";
     let rows = rows(&[systems, "optimizer={sgd: {learning_rate: 1}}"]);

@@ -15,6 +15,9 @@ use epochcost_spec::cost::PriceBookError;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::profiles::ProfileError;
 
+/// What comes of a part of a verb.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why a verb could not do its work.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -73,6 +76,23 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the refusal of what was asked for, with what to do instead.
+    pub fn usage(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Usage {
+            problem: problem.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// Wraps an error of the operating system; `doing` follows "failed to".
+    pub fn io(doing: impl Into<String>) -> impl Fn(std::io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::Io {
+            doing: doing.clone(),
+            source,
+        }
+    }
+
     /// Returns the error of a directory that an option names, or an argument.
     pub fn unreadable(error: &UnreadableDirectory, option: Option<&str>) -> Self {
         let with = option.map_or_else(String::new, |option| format!(" with {option}"));
@@ -82,11 +102,20 @@ impl Error {
         }
     }
 
+    /// Returns the error of a price that the price book does not have.
+    pub(crate) fn no_price(none: impl ToString) -> Self {
+        Self::Lacks {
+            what: none.to_string(),
+            remedy: "plan with a price book that has it: --prices FILE".to_owned(),
+        }
+    }
+
     /// Returns the exit code that it ends with.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Experiment(_) | Self::Usage { .. } | Self::Audit(_) => Exit::Usage,
-            Self::Dataset(_) => Exit::Usage,
+            Self::Experiment(_) | Self::Dataset(_) | Self::Usage { .. } | Self::Audit(_) => {
+                Exit::Usage
+            }
             Self::Io { source, .. } if closed(source).is_some() => Exit::Usage,
             Self::Results(error) if error.is_usage() => Exit::Usage,
             Self::Results(_) | Self::Io { .. } => Exit::Internal,

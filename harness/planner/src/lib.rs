@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod columns;
 pub mod error;
 pub mod forecast;
 pub mod profiling;

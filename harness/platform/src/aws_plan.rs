@@ -55,7 +55,7 @@ pub fn training(usage: &RowUsage) -> Training {
         };
         (function.clone(), limits)
     };
-    let row = Training {
+    let mut row = Training {
         row: usage.row.id.clone(),
         job: usage.row.job.clone(),
         memory_mb: usage.row.memory_mb,
@@ -77,12 +77,9 @@ pub fn training(usage: &RowUsage) -> Training {
         data_gets: usage.data_gets,
     };
     // What the row itself allows is the most.
-    let trial_s = row.deadline_s().unwrap_or(u64::MAX);
-    let trial_s = trial_s.min(limit(usage.seconds, TRIAL_S));
-    Training {
-        trial_s: Some(trial_s),
-        ..row
-    }
+    let most_s = row.deadline_s().unwrap_or(u64::MAX);
+    row.trial_s = Some(most_s.min(limit(usage.seconds, TRIAL_S)));
+    row
 }
 
 /// Returns the most that rows can cost, one line per row and price.

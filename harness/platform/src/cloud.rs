@@ -160,7 +160,7 @@ pub trait Survey: Send + Sync {
 }
 
 /// A resource that a run created.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Resource {
     /// Kind of the resource, as prose has it.
     pub kind: String,

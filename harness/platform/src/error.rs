@@ -69,6 +69,26 @@ impl PlatformError {
         Self::refused(Exit::Usage, problem, remedy)
     }
 
+    /// Returns the error of a service that could not be started or does not do its part.
+    pub fn service(service: &'static str, reason: impl ToString) -> Self {
+        let reason = reason.to_string();
+        Self::Service { service, reason }
+    }
+
+    /// Returns the error of something for workers that cannot be written as JSON.
+    pub fn unwritable(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
+        move |error| Self::Worker(format!("unwritable {what}: {error}"))
+    }
+
+    /// Wraps an error of the operating system; `doing` follows "failed to".
+    pub fn io(doing: impl Into<String>) -> impl Fn(std::io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::Io {
+            doing: doing.clone(),
+            source,
+        }
+    }
+
     /// Returns the exit code that the error ends with.
     pub fn exit(&self) -> Exit {
         match self {

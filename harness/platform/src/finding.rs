@@ -36,14 +36,10 @@ impl Finding {
 
     /// Returns the finding that something is not there, and what to do.
     pub fn lacking(what: &str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let remedy = Some(remedy.into());
         Self {
-            what: what.to_owned(),
             ok: false,
-            found: found.into(),
-            remedy,
-            asked: None,
-            measured: None,
+            remedy: Some(remedy.into()),
+            ..Self::there(what, found)
         }
     }
 }

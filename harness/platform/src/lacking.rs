@@ -6,26 +6,14 @@ use super::{Cloud, Factory, Platform, PlatformError, PlatformOptions, Site};
 /// asked of it is refused with the remedy.
 #[derive(Clone, Copy, Debug)]
 pub struct Lacking {
-    name: &'static str,
-    site: Site,
-    what: &'static str,
-    remedy: &'static str,
-}
-
-/// Returns the stand-in for a platform that this build does not have. `what` is
-/// missing, and `remedy` describes how to get a build that has it.
-pub const fn lacking(
-    name: &'static str,
-    site: Site,
-    what: &'static str,
-    remedy: &'static str,
-) -> Lacking {
-    Lacking {
-        name,
-        site,
-        what,
-        remedy,
-    }
+    /// Name of the platform.
+    pub name: &'static str,
+    /// Location of its trials.
+    pub site: Site,
+    /// What is missing.
+    pub what: &'static str,
+    /// How to get a build that has it.
+    pub remedy: &'static str,
 }
 
 impl Lacking {

@@ -1,6 +1,6 @@
 //! Platforms: where trials run.
 //!
-//! A [`Factory`] knows a platform by its name; the registry ([`platforms`])
+//! A [`Factory`] knows a platform by its name; the registry ([`PlatformKind::all`])
 //! lists them. What it opens is a [`Platform`], which an experiment takes
 //! through its life cycle: refuse, prepare, begin, run trials, tear down.
 //! `docs/adding-a-platform.md` adds one.
@@ -36,6 +36,7 @@ mod tasks {
 }
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
@@ -46,22 +47,25 @@ pub use cloud::{
 pub use error::{CloudError, PlatformError};
 pub use factory::{Factory, Figures, PlatformOptions, Site};
 pub use finding::Finding;
-pub use lacking::{Lacking, lacking};
-pub use prepared::{Limit, Prepared, Server, SpendingConsent};
-pub use registry::{PlatformKind, cloud, figures_of, find, platforms, simulator, site_of};
+pub use lacking::Lacking;
+pub use prepared::{Prepared, SpendingConsent};
+pub use registry::{PlatformKind, cloud, figures_of, find, simulator, site_of};
 
 use epochcost_spec::metering::TrialOutcome;
+pub use epochcost_spec::metering::{Limit, Server};
 use epochcost_spec::rows::{Row, TrialPlan};
 use epochcost_spec::ui::Output;
 
-/// Follows a trial while it runs.
+/// Follows a trial while it runs; `()` reports nothing.
 pub trait Progress: Send + Sync {
     /// Reports the steps that ended so far, over all workers.
-    fn steps(&self, done: u64);
+    fn steps(&self, _done: u64) {}
 
     /// Reports what is charged for by time from now on, and until when at most.
     fn rented(&self, _what: &str) {}
 }
+
+impl Progress for () {}
 
 /// A place to run the trials of one experiment.
 ///
@@ -69,9 +73,6 @@ pub trait Progress: Send + Sync {
 /// future stops everything that it started in this process or as a child of it.
 #[async_trait]
 pub trait Platform: Send + Sync {
-    /// Returns the platform's name: that of its factory.
-    fn name(&self) -> &'static str;
-
     /// Refuses rows that cannot be run, before anything happens.
     ///
     /// # Errors
@@ -149,6 +150,11 @@ pub trait Platform: Send + Sync {
     async fn measure(&self, _output: Output) -> Result<Vec<Finding>, PlatformError> {
         Ok(Vec::new())
     }
+}
+
+/// Locks a mutex, also after a thread that held it has panicked.
+fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The records that a trial trains and is tested on.

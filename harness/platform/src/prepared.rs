@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use epochcost_spec::cost::PriceBook;
+use epochcost_spec::metering::{Limit, Server};
 
 /// Spending limit of a run, whether the user has agreed to its cost already, and its prices.
 #[derive(Clone, Debug, Default)]
@@ -30,26 +31,4 @@ pub struct Prepared {
     pub rehearsed: bool,
     /// Limits that make rows impossible; one entry per plan.
     pub infeasible: Vec<Option<String>>,
-}
-
-/// A limit of functions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// Name of the limit.
-    pub what: String,
-    /// Whether it is enforced.
-    pub enforced: bool,
-    /// Mechanism that enforces it, or the reason when it is not enforced.
-    pub how: String,
-}
-
-/// A server that trials use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// Name of the program.
-    pub name: String,
-    /// Version that it reported; none where it was not asked.
-    pub version: Option<String>,
-    /// Settings that it was started with.
-    pub settings: String,
 }

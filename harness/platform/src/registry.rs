@@ -16,13 +16,13 @@ use super::{Cloud, Factory, Figures, PlatformError, Site};
 #[cfg(feature = "aws")]
 const AWS: &dyn Factory = &super::aws::AwsFactory;
 #[cfg(not(feature = "aws"))]
-const AWS: &dyn Factory = &super::lacking(
-    "aws",
-    Site::Cloud("AWS"),
-    "this build has no AWS clients",
-    "build it with them, which takes minutes and 8 GB of memory: \
-     cargo run --release --features aws -- …",
-);
+const AWS: &dyn Factory = &super::Lacking {
+    name: super::aws_plan::NAME,
+    site: Site::Cloud("AWS"),
+    what: "this build has no AWS clients",
+    remedy: "build it with them, which takes minutes and 8 GB of memory: \
+             cargo run --release --features aws -- …",
+};
 
 /// Every platform, the one that experiments run on by default first. A new one is
 /// one line here.
@@ -34,27 +34,17 @@ static NAMES: LazyLock<Vec<&'static str>> =
 static KINDS: LazyLock<Vec<PlatformKind>> =
     LazyLock::new(|| PLATFORMS.iter().copied().map(PlatformKind).collect());
 
-/// Returns every platform, the one that experiments run on by default first.
-pub fn platforms() -> &'static [&'static dyn Factory] {
-    PLATFORMS
-}
-
 /// Returns the platform of that name.
 pub fn find(name: &str) -> Option<&'static dyn Factory> {
-    let mut known = PLATFORMS.iter().chain(documented()).copied();
+    let mut known = PLATFORMS.iter().chain(DOCUMENTED).copied();
     known.find(|known| known.name() == name)
 }
 
 /// The line of `docs/adding-a-platform.md`, which adds its example.
 #[cfg(test)]
-fn documented() -> &'static [&'static dyn Factory] {
-    &[include!(concat!(env!("OUT_DIR"), "/tasks_line.rs"))]
-}
-
+const DOCUMENTED: &[&dyn Factory] = &[include!(concat!(env!("OUT_DIR"), "/tasks_line.rs"))];
 #[cfg(not(test))]
-fn documented() -> &'static [&'static dyn Factory] {
-    &[]
-}
+const DOCUMENTED: &[&dyn Factory] = &[];
 
 /// Returns where trials of a recorded run took place, by the name of its
 /// platform; none for a platform that this program does not know.
@@ -96,7 +86,7 @@ pub fn simulator() -> PlatformKind {
 pub struct PlatformKind(&'static dyn Factory);
 
 impl PlatformKind {
-    /// Returns all of them, in the registry's order.
+    /// Returns all of them, the one that experiments run on by default first.
     pub fn all() -> &'static [Self] {
         &KINDS
     }
@@ -191,8 +181,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_found_and_only_the_simulator_computes_its_figures() {
-        for (at, factory) in platforms().iter().enumerate() {
-            let found = platforms().iter().position(|p| p.name() == factory.name());
+        for (at, factory) in PLATFORMS.iter().enumerate() {
+            let found = PLATFORMS.iter().position(|p| p.name() == factory.name());
             assert_eq!(found, Some(at));
             let is_simulator = factory.name() == simulator().as_str();
             let is_simulated = figures_of(factory.name()) == Figures::Simulated;

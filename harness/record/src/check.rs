@@ -7,6 +7,7 @@ use std::path::Path;
 
 use epochcost_spec::hash::sha256_hex;
 use epochcost_spec::metering::{Invocation, TrialOutcome};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
@@ -24,25 +25,19 @@ pub(super) fn read_checked(path: &Path, sha256: &str) -> Result<Vec<u8>, Results
     if found == sha256 {
         return Ok(content);
     }
-    Err(ResultsError::Damaged {
-        place: path.display().to_string(),
-        reason: format!("its SHA-256 is {found}, and was {sha256} when it was written"),
-    })
+    let reason = format!("its SHA-256 is {found}, and was {sha256} when it was written");
+    Err(ResultsError::damaged(path, reason))
 }
 
-/// Refuses a line that was cut off.
-pub(super) fn whole(path: &Path, lines: usize, is_cut: bool) -> Result<(), ResultsError> {
+/// Reads every row with the number of its line, and refuses a line that was cut off.
+pub(super) fn whole<T: DeserializeOwned>(path: &Path) -> Result<Vec<(usize, T)>, ResultsError> {
+    let (rows, is_cut) = jsonl::read_numbered(path)?;
     if !is_cut {
-        Ok(())
-    } else {
-        Err(damaged(
-            path,
-            lines + 1,
-            "the file ends in the middle of it, as when the program is killed while it writes: \
-         going on with the run (`epochcost run EXPERIMENT --out DIR --resume`) drops it"
-                .to_owned(),
-        ))
+        return Ok(rows);
     }
+    let reason = "the file ends in the middle of it, as when the program is killed while it writes: \
+                  going on with the run (`epochcost run EXPERIMENT --out DIR --resume`) drops it";
+    Err(damaged(path, rows.len() + 1, reason.to_owned()))
 }
 
 fn damaged(path: &Path, line: usize, reason: String) -> ResultsError {
@@ -86,13 +81,8 @@ pub(super) fn trials(
 /// Returns why the invocations of a trial's id, by their hash, are not its own.
 fn others(trial: &TrialRow, found: Option<&String>) -> Option<String> {
     let own = trial.invocations_sha256.as_ref()?;
-    let differs = found.is_some_and(|found| found != own);
-    differs.then(|| {
-        format!(
-            "the invocations of {} in invocations.jsonl are of another run",
-            trial.id
-        )
-    })
+    let (id, differs) = (&trial.id, found.is_some_and(|found| found != own));
+    differs.then(|| format!("the invocations of {id} in invocations.jsonl are of another run"))
 }
 
 /// Refuses draws of another run.
@@ -114,22 +104,16 @@ pub(super) fn drawn_from(run: &Path) -> impl Fn(&str) -> Option<String> {
     };
     let (plan, manifest) = (read("plan.json"), read(MANIFEST));
     move |row| {
-        let planned = plan
-            .as_array()?
-            .iter()
-            .find(|planned| planned["row"]["id"] == row)?;
+        let mut planned = plan.as_array()?.iter();
+        let planned = planned.find(|planned| planned["row"]["id"] == row)?;
         let simulation = &manifest["simulation"];
         let (used, model) = (&planned["compute"], &planned["row"]["job"]["model"]);
         let mut compute = simulation["compute"].as_array()?.iter();
         let costs = &compute.find(|record| record["name"] == used["profile"])?["costs"];
         let is_used = |cost: &&Value| cost["model"] == *model && cost["device"] == used["device"];
         let costs: Vec<&Value> = costs.as_array()?.iter().filter(is_used).collect();
-        let all = json!([
-            planned,
-            simulation["constants"],
-            costs,
-            manifest["seeds"][0]
-        ]);
+        let constants = &simulation["constants"];
+        let all = json!([planned, constants, costs, manifest["seeds"][0]]);
         Some(sha256_hex(all.to_string().as_bytes()))
     }
 }
@@ -154,9 +138,9 @@ fn foreign(
     } else if let Some(problem) = impossible_time(trial.wall_s).or_else(|| too_many(trial)) {
         Some(format!("{id} {problem}"))
     } else if found != trial.invocations {
+        let made = trial.invocations;
         Some(format!(
-            "{id} made {} invocations, and invocations.jsonl has {found}",
-            trial.invocations
+            "{id} made {made} invocations, and invocations.jsonl has {found}"
         ))
     } else {
         None

@@ -49,14 +49,14 @@ impl RunDirectory {
     pub fn progress(&self) -> Result<(usize, usize), ResultsError> {
         let finished = self.finished_trials()?;
         let feasible = self.rows().iter().filter(|row| row.infeasible.is_none());
-        let planned: BTreeSet<TrialId> = feasible
-            .flat_map(|row| {
-                (0..row.trials).map(|trial| TrialId {
-                    row: row.row.id.clone(),
-                    trial,
-                })
-            })
-            .collect();
+        let planned = feasible.flat_map(|row| {
+            let id = |trial| TrialId {
+                row: row.row.id.clone(),
+                trial,
+            };
+            (0..row.trials).map(id)
+        });
+        let planned: BTreeSet<TrialId> = planned.collect();
         Ok((planned.intersection(&finished).count(), planned.len()))
     }
 }

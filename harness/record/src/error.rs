@@ -6,6 +6,8 @@ use thiserror::Error;
 use epochcost_spec::cost::PriceBookError;
 use epochcost_spec::suggest::nearest;
 
+use super::SchemaVersion;
+
 /// Why a run directory could not be made, read or written.
 #[derive(Debug, Error)]
 pub enum ResultsError {
@@ -61,9 +63,9 @@ pub enum ResultsError {
         /// The directory.
         path: PathBuf,
         /// The version found.
-        found: SchemaText,
+        found: SchemaVersion,
         /// The newest version that can be read.
-        known: SchemaText,
+        known: SchemaVersion,
     },
     /// The format is older than this program reads.
     #[error(
@@ -73,7 +75,7 @@ pub enum ResultsError {
         /// The directory.
         path: PathBuf,
         /// The version found.
-        found: SchemaText,
+        found: SchemaVersion,
         /// The major version that can be read.
         known: u32,
     },
@@ -144,10 +146,34 @@ pub enum ResultsError {
     },
 }
 
-/// A format version as text, `major.minor`.
-pub type SchemaText = String;
-
 impl ResultsError {
+    /// Returns the error of a file that does not hold what it should.
+    pub(crate) fn damaged(path: &Path, reason: impl ToString) -> Self {
+        Self::Damaged {
+            place: path.display().to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// Returns the error of something that cannot be written to `path`.
+    pub(crate) fn encode<E: ToString>(path: &Path) -> impl FnOnce(E) -> Self {
+        let path = path.to_path_buf();
+        move |error: E| Self::Encode {
+            path,
+            reason: error.to_string(),
+        }
+    }
+
+    /// Returns the error of a directory that `option` names and that cannot be made or written to.
+    pub(crate) fn unwritable(path: &Path, option: &'static str) -> impl Fn(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Unwritable {
+            path: path.clone(),
+            option,
+            source,
+        }
+    }
+
     /// Returns the error of reading a file that every run has.
     pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();

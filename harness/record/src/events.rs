@@ -90,10 +90,7 @@ pub(super) fn write(
 ) -> Result<String, ResultsError> {
     let mut content = Vec::new();
     let encoded = parquet::write(&mut content, &columns(trial, steps));
-    encoded.map_err(|error| ResultsError::Encode {
-        path: path.to_path_buf(),
-        reason: error.to_string(),
-    })?;
+    encoded.map_err(ResultsError::encode(path))?;
     replace(path, &content)?;
     Ok(sha256_hex(&content))
 }
@@ -102,12 +99,8 @@ pub(super) fn write(
 /// than `sha256` is refused before it is decoded.
 pub(super) fn read(path: &Path, sha256: &str) -> Result<Vec<StepRecord>, ResultsError> {
     let content = read_checked(path, sha256)?;
-    let damaged = |reason: String| ResultsError::Damaged {
-        place: path.display().to_string(),
-        reason,
-    };
-    let table = Table::read(content).map_err(|error| damaged(error.to_string()))?;
-    steps(&table).map_err(damaged)
+    let table = Table::read(content).map_err(|error| ResultsError::damaged(path, error))?;
+    steps(&table).map_err(|error| ResultsError::damaged(path, error))
 }
 
 /// Every field of the steps as a column, but for those that no step has or counted.
@@ -233,10 +226,6 @@ fn set<T: Copy>(
 /// The steps of a table; the error names a column that is missing or of another type. What no
 /// step used has no column.
 fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
-    let needed = |name: &str| match table.values(name) {
-        Some(_) => Ok(()),
-        None => Err(format!("there is no column `{name}`")),
-    };
     let text = |name: &str| match table.values(name) {
         None => Ok(None),
         Some(Values::Text(values)) => Ok(Some(values)),
@@ -253,8 +242,8 @@ fn steps(table: &Table) -> Result<Vec<StepRecord>, String> {
         Some(_) => Err(format!("column `{name}` does not hold numbers")),
     };
     // Columns that identify a step.
-    for name in IDENTIFYING {
-        needed(name)?;
+    if let Some(name) = IDENTIFYING.iter().find(|name| table.values(name).is_none()) {
+        return Err(format!("there is no column `{name}`"));
     }
     let (functions, digests) = (text("function")?, text("parameters_digest")?);
     let (ranks, epochs, batches) = (whole("rank")?, whole("epoch")?, whole("batch")?);

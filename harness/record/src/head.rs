@@ -20,13 +20,8 @@ use super::{
 /// # Errors
 /// [`ResultsError::NotABeginning`] if it holds something else; nothing is deleted then.
 pub(super) fn clear_beginning(path: &Path) -> Result<(), ResultsError> {
-    let entries = match fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(ResultsError::io("read", path)(error)),
-    };
     let mut found = Vec::new();
-    for entry in entries {
+    for entry in fs::read_dir(path).map_err(ResultsError::io("read", path))? {
         let entry = entry.map_err(ResultsError::io("read", path))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_head = HEAD.contains(&name.as_str()) || whole::is_partial(&name) || name == LOCK;
@@ -61,9 +56,9 @@ pub(super) struct Head<'a> {
 impl Head<'_> {
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, ResultsError> {
         let hash = self.hashes.iter().find(|hash| hash.name == name);
-        let hash = hash.ok_or_else(|| ResultsError::Damaged {
-            place: self.path.join(MANIFEST).display().to_string(),
-            reason: format!("`files` has no checksum of {name}"),
+        let hash = hash.ok_or_else(|| {
+            let reason = format!("`files` has no checksum of {name}");
+            ResultsError::damaged(&self.path.join(MANIFEST), reason)
         })?;
         read_checked(&self.path.join(name), &hash.sha256)
     }
@@ -103,33 +98,28 @@ pub(super) fn read_sealed<T: DeserializeOwned>(
     }
 
     let text = fs::read(file).map_err(ResultsError::read(file))?;
-    let damaged = |reason| ResultsError::Damaged {
-        place: file.display().to_string(),
-        reason,
-    };
+    let damaged = |reason| ResultsError::damaged(file, reason);
     let is_sealed = check_file(&text).map_err(damaged)?;
     let found = parsed::<Head>(file, &text)?.schema_version;
     if (found.major, found.minor) > (known.major, known.minor) {
         return Err(ResultsError::TooNew {
             path: path.to_path_buf(),
-            found: found.text(),
-            known: known.text(),
+            found,
+            known,
         });
     }
     if found.major < known.major {
         return Err(ResultsError::TooOld {
             path: path.to_path_buf(),
-            found: found.text(),
+            found,
             known: known.major,
         });
     }
     // What does not parse is reported as that: its reason says more.
     let read = parsed(file, &text)?;
-    if is_sealed {
-        Ok(read)
-    } else {
-        Err(damaged(UNSEALED.to_owned()))
-    }
+    is_sealed
+        .then_some(read)
+        .ok_or_else(|| damaged(UNSEALED.to_owned()))
 }
 
 /// Returns a value as it is once it was written and read: floats may differ in
@@ -137,15 +127,9 @@ pub(super) fn read_sealed<T: DeserializeOwned>(
 pub(super) fn as_read<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, ResultsError> {
     let text = serde_json::to_vec(value);
     let read = text.and_then(|text| serde_json::from_slice(&text));
-    read.map_err(|error| ResultsError::Damaged {
-        place: "the plan".into(),
-        reason: error.to_string(),
-    })
+    read.map_err(|error| ResultsError::damaged(Path::new("the plan"), error))
 }
 
 fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ResultsError> {
-    serde_json::from_slice(text).map_err(|error| ResultsError::Damaged {
-        place: path.display().to_string(),
-        reason: error.to_string(),
-    })
+    serde_json::from_slice(text).map_err(|error| ResultsError::damaged(path, error))
 }

@@ -22,17 +22,11 @@ pub(super) fn append<T: Serialize>(
 ) -> Result<String, ResultsError> {
     let mut hash = Hash::default();
     let is_new = !path.exists();
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map_err(ResultsError::io("open", path))?;
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let file = file.map_err(ResultsError::io("open", path))?;
     let mut file = BufWriter::new(file);
     for row in rows {
-        let mut line = serde_json::to_vec(&row).map_err(|error| ResultsError::Encode {
-            path: path.to_path_buf(),
-            reason: error.to_string(),
-        })?;
+        let mut line = serde_json::to_vec(&row).map_err(ResultsError::encode(path))?;
         seal_line(&mut line);
         line.push(b'\n');
         hash.add(&line);
@@ -61,10 +55,8 @@ pub(super) fn hashes<T: DeserializeOwned, K: Ord>(
         hash.add(b"\n");
         Ok(())
     })?;
-    Ok(hashes
-        .into_iter()
-        .map(|(key, hash)| (key, hash.hex()))
-        .collect())
+    let hashes = hashes.into_iter();
+    Ok(hashes.map(|(key, hash)| (key, hash.hex())).collect())
 }
 
 /// Reads every row; an absent file has none.
@@ -104,10 +96,9 @@ pub(super) fn retain<T: DeserializeOwned>(
         Ok(())
     })?;
     if drops || is_cut {
-        replace(path, &kept)
-    } else {
-        Ok(())
+        replace(path, &kept)?;
     }
+    Ok(())
 }
 
 /// Rows with the numbers of their lines, and whether a last line was cut off.
@@ -161,9 +152,8 @@ pub(super) fn place(path: &Path, line: usize) -> String {
 /// Returns an error inside one line: the parser counts lines of what it was
 /// given, and that is always the first.
 fn in_one_line(error: &serde_json::Error) -> String {
-    error
-        .to_string()
-        .replace(" at line 1 column ", " at column ")
+    let text = error.to_string();
+    text.replace(" at line 1 column ", " at column ")
 }
 
 #[cfg(test)]

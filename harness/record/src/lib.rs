@@ -42,17 +42,17 @@ use epochcost_spec::claims::Claim;
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::hash::sha256_of;
 use epochcost_spec::metering::TrialOutcome;
+pub use epochcost_spec::metering::{Limit, Server};
 use epochcost_spec::rows::TrialPlan;
 use lock::Lock;
 use output::{make_empty, make_unused};
 
 pub use currency::Makings;
 pub use draws::{DrawnFigure, RowDraws};
-pub use error::{ResultsError, SchemaText};
-pub use error::{closed, help};
+pub use error::{ResultsError, closed, help};
 pub use manifest::{
-    Build, DatasetRecord, FileHash, Git, Limit, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
-    SchemaVersion, Server, command_line,
+    Build, DatasetRecord, FileHash, Git, Machine, Manifest, PlannedRow, SCHEMA_VERSION,
+    SchemaVersion, command_line,
 };
 pub use missing::INCOMPLETE;
 pub use output::{probe, probe_file, set_aside};
@@ -144,10 +144,8 @@ impl RunDirectory {
     pub fn create(out: Option<&Path>, run: NewRun) -> Result<Self, ResultsError> {
         // The directory's name, from time and experiment.
         let now = Timestamp::now();
-        let date = now
-            .to_zoned(TimeZone::UTC)
-            .strftime("%Y-%m-%dT%H-%M-%SZ")
-            .to_string();
+        let utc = now.to_zoned(TimeZone::UTC);
+        let date = utc.strftime("%Y-%m-%dT%H-%M-%SZ");
         let run_id = format!("{date}-{}", run.experiment);
         let (run_id, path) = match out {
             Some(out) => (run_id, make_empty(out)?),
@@ -180,10 +178,7 @@ impl RunDirectory {
             },
             rows: run.rows,
             claims: run.claims,
-            prices: match run.prices {
-                Some(prices) => prices,
-                None => PriceBook::shipped()?,
-            },
+            prices: run.prices.map_or_else(PriceBook::shipped, Ok)?,
             warnings: Vec::new(),
             path,
             lock: Some(Arc::new(lock)),
@@ -215,11 +210,7 @@ impl RunDirectory {
     /// files last: a directory without one is not a run.
     fn write_head(&mut self, experiment_yaml: &str) -> Result<(), ResultsError> {
         let events = self.path.join("events");
-        fs::create_dir(&events).map_err(|source| ResultsError::Unwritable {
-            path: self.path.clone(),
-            option: output::OUT,
-            source,
-        })?;
+        fs::create_dir(&events).map_err(ResultsError::unwritable(&self.path, output::OUT))?;
         let files = [
             (HEAD[0], experiment_yaml.as_bytes().to_vec()),
             (HEAD[1], self.prices.text().as_bytes().to_vec()),
@@ -260,13 +251,9 @@ impl RunDirectory {
         let steps: Vec<&StepRecord> = rows::steps(outcome).collect();
         row.events_sha256 = events::write(&self.path.join(&row.events), &row.id, &steps)?;
         let id = row.id.clone();
-        let calls = outcome
-            .invocations
-            .iter()
-            .map(|invocation| rows::WrittenInvocation {
-                trial: &id,
-                invocation,
-            });
+        let trial = &id;
+        let calls = outcome.invocations.iter();
+        let calls = calls.map(|invocation| rows::WrittenInvocation { trial, invocation });
         row.invocations_sha256 = Some(jsonl::append(&self.file(INVOCATIONS), calls)?);
         jsonl::append(&self.file(TRIALS), [&row])?;
         Ok(row)
@@ -277,12 +264,12 @@ impl RunDirectory {
     /// # Errors
     /// When the file could not be written.
     pub fn append_draws(&self, draws: &RowDraws) -> Result<(), ResultsError> {
-        let of = check::drawn_from(&self.path)(&draws.row);
         let draws = RowDraws {
-            of,
+            of: check::drawn_from(&self.path)(&draws.row),
             ..draws.clone()
         };
-        jsonl::append(&self.file(DRAWS), [draws]).map(|_| ())
+        jsonl::append(&self.file(DRAWS), [draws])?;
+        Ok(())
     }
 
     /// Returns the draws of every row that has some, in the order in which they ended.
@@ -403,10 +390,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
 
 /// Returns a value as indented JSON, to be written to `path`.
 pub fn pretty<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, ResultsError> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|error| ResultsError::Encode {
-        path: path.to_path_buf(),
-        reason: error.to_string(),
-    })?;
+    let mut text = serde_json::to_vec_pretty(value).map_err(ResultsError::encode(path))?;
     text.push(b'\n');
     Ok(text)
 }

@@ -78,11 +78,9 @@ fn warn(directory: &Path, error: &std::io::Error) {
 fn open(path: &Path) -> Result<File, ResultsError> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false);
-    file.open(path).map_err(|source| ResultsError::Unwritable {
-        path: path.parent().unwrap_or(path).to_path_buf(),
-        option: OUT,
-        source,
-    })
+    let directory = path.parent().unwrap_or(path);
+    file.open(path)
+        .map_err(ResultsError::unwritable(directory, OUT))
 }
 
 /// Returns whether an open file is the one that stands at `path`.

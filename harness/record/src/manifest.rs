@@ -1,10 +1,12 @@
 //! Origin of a run: `manifest.json`, `machine.json`, `plan.json`.
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::Path;
 use std::process::Command;
 
 use epochcost_spec::capacity::Capacity;
 use epochcost_spec::hash::{sha256_hex, sha256_of};
+use epochcost_spec::metering::{Limit, Server};
 use epochcost_spec::rows::Row;
 use serde::{Deserialize, Serialize};
 
@@ -30,9 +32,8 @@ pub const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 4 };
 /// Returns the command line; what is not UTF-8 in it is replaced.
 pub fn command_line() -> Vec<String> {
     let words = std::env::args_os();
-    words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect()
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    words.collect()
 }
 
 /// `manifest.json`: what was run, with which binaries and data.
@@ -141,31 +142,6 @@ pub struct Machine {
     pub servers: Vec<Server>,
 }
 
-/// A real server that trials ran on. Which allocator each Redis used, and
-/// whether its module computed, is in the plan's rows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Server {
-    /// `Redis`, `RabbitMQ` or `S3`.
-    pub name: String,
-    /// Version that it reports.
-    pub version: Option<String>,
-    /// Settings that it was started with.
-    pub settings: String,
-}
-
-/// One limit of a function, and whether this machine enforced it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limit {
-    /// `cpu`, `memory`, `storage`.
-    pub what: String,
-    /// Whether it was enforced.
-    pub enforced: bool,
-    /// The mechanism, or the reason when it is not enforced.
-    pub how: String,
-}
-
 /// `plan.json`: every row and how often it was to be repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedRow {
@@ -181,10 +157,9 @@ pub struct PlannedRow {
     pub compute: Option<ComputeUsed>,
 }
 
-impl SchemaVersion {
-    /// Returns it as text: `major.minor`.
-    pub fn text(self) -> String {
-        format!("{}.{}", self.major, self.minor)
+impl fmt::Display for SchemaVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
     }
 }
 
@@ -223,14 +198,12 @@ impl Machine {
     pub fn here(limits: Vec<Limit>) -> Self {
         let capacity = Capacity::here();
         let read = |path: &str| std::fs::read_to_string(path).ok();
-        let field = |text: &str, key: &str| {
-            text.lines()
-                .find(|line| line.starts_with(key))
-                .and_then(|line| line.split_once(':'))
-                .map(|(_, value)| value.trim().to_owned())
+        let model = |text: String| {
+            let line = text.lines().find(|line| line.starts_with("model name"))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
         };
         Self {
-            cpu: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
+            cpu: read("/proc/cpuinfo").and_then(model),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             cpu_quota: capacity.cpu_quota,
             memory_bytes: capacity.memory_bytes,
@@ -271,9 +244,7 @@ impl FileHash {
     /// # Errors
     /// When it cannot be read.
     pub fn of(path: &Path) -> std::io::Result<Self> {
-        let name = path
-            .file_name()
-            .map_or_else(|| path.to_path_buf(), PathBuf::from);
+        let name = path.file_name().unwrap_or(path.as_os_str());
         Ok(Self {
             name: name.display().to_string(),
             sha256: sha256_of(path)?,
@@ -283,10 +254,7 @@ impl FileHash {
 
 /// Returns what a command printed, if it ended well and printed something.
 fn output_of(command: &mut Command) -> Option<String> {
-    let output = command
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
+    let output = command.output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
-    (!text.is_empty()).then_some(text)
+    (output.status.success() && !text.is_empty()).then_some(text)
 }

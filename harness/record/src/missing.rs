@@ -25,29 +25,31 @@ pub(super) fn missing(job: &Job, outcome: &TrialOutcome) -> Vec<String> {
         failed(outcome),
     ];
     let sentences = of_all.into_iter().flatten();
-    sentences
-        .map(|sentence| format!("{INCOMPLETE}{sentence}"))
-        .collect()
+    let sentences = sentences.map(|sentence| format!("{INCOMPLETE}{sentence}"));
+    sentences.collect()
 }
 
 /// Evaluations of fewer samples than the test split has.
 fn partly_evaluated(job: &Job, outcome: &TrialOutcome) -> Option<String> {
     let all = job.data.test_samples;
-    let fewer: BTreeMap<usize, usize> = (outcome.records.iter())
-        .filter_map(|record| match record {
-            Record::Evaluated {
-                epoch, evaluation, ..
-            } => Some((*epoch, evaluation.samples)),
-            _ => None,
-        })
-        .filter(|(_, samples)| *samples < all)
-        .collect();
+    let fewer = evaluations(outcome).filter(|(_, samples)| *samples < all);
+    let fewer: BTreeMap<usize, usize> = fewer.collect();
     let least = fewer.values().min()?;
+    let epochs = epochs(fewer.keys());
     Some(format!(
-        "the accuracy after {} is that over {least} of {all} test samples: functions that did not \
-         report are left out",
-        epochs(fewer.keys())
+        "the accuracy after {epochs} is that over {least} of {all} test samples: functions that did not \
+         report are left out"
     ))
+}
+
+/// Returns epochs that were evaluated, with the samples of each evaluation.
+fn evaluations(outcome: &TrialOutcome) -> impl Iterator<Item = (usize, usize)> {
+    outcome.records.iter().filter_map(|record| match record {
+        Record::Evaluated {
+            epoch, evaluation, ..
+        } => Some((*epoch, evaluation.samples)),
+        _ => None,
+    })
 }
 
 /// Epochs after which the row wanted an evaluation, and none was made though they were trained.
@@ -58,11 +60,7 @@ fn not_evaluated(job: &Job, outcome: &TrialOutcome) -> Option<String> {
         return None;
     }
     let trained = steps(outcome).map(|step| step.epoch).max()?;
-    let evaluated = outcome.records.iter().filter_map(|record| match record {
-        Record::Evaluated { epoch, .. } => Some(*epoch),
-        _ => None,
-    });
-    let evaluated: BTreeSet<usize> = evaluated.collect();
+    let evaluated: BTreeSet<usize> = evaluations(outcome).map(|(epoch, _)| epoch).collect();
     let wanted = (0..=trained).filter(|epoch| job.evaluates_after(*epoch));
     let missing: BTreeSet<usize> = wanted.filter(|epoch| !evaluated.contains(epoch)).collect();
     let last = missing.last()?;
@@ -73,10 +71,8 @@ fn not_evaluated(job: &Job, outcome: &TrialOutcome) -> Option<String> {
         }
         Some(_) => "a time to an accuracy may be too long".to_owned(),
     };
-    Some(format!(
-        "{of}: nothing was evaluated after {}",
-        epochs(missing.iter())
-    ))
+    let missing = epochs(missing.iter());
+    Some(format!("{of}: nothing was evaluated after {missing}"))
 }
 
 /// Invocations that failed and were not called again, in a trial that ended well.
@@ -96,33 +92,25 @@ fn failed(outcome: &TrialOutcome) -> Option<String> {
         1 => "a function that failed and was".to_owned(),
         several => format!("{several} functions that failed and were"),
     };
-    let more = match named.len().saturating_sub(MOST_NAMED) {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
-    let first: Vec<&str> = named.keys().take(MOST_NAMED).map(String::as_str).collect();
+    let named = first_of(named.keys().cloned().collect(), "; ", ", and");
     Some(format!(
-        "what {what} not called again did is missing ({}{more})",
-        first.join("; ")
+        "what {what} not called again did is missing ({named})"
     ))
+}
+
+/// Returns the first of many names, and how many more there are.
+fn first_of(mut names: Vec<String>, separator: &str, and: &str) -> String {
+    let more = match names.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!("{and} {more} more"),
+    };
+    names.truncate(MOST_NAMED);
+    names.join(separator) + &more
 }
 
 /// Returns numbers of epochs, from 1, in words.
 fn epochs<'a>(epochs: impl Iterator<Item = &'a usize>) -> String {
     let numbers: Vec<String> = epochs.map(|epoch| (epoch + 1).to_string()).collect();
-    let more = match numbers.len().saturating_sub(MOST_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let noun = if numbers.len() == 1 {
-        "epoch"
-    } else {
-        "epochs"
-    };
-    let first: Vec<&str> = numbers
-        .iter()
-        .take(MOST_NAMED)
-        .map(String::as_str)
-        .collect();
-    format!("{noun} {}{more}", first.join(", "))
+    let plural = if numbers.len() == 1 { "" } else { "s" };
+    format!("epoch{plural} {}", first_of(numbers, ", ", " and"))
 }

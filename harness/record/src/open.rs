@@ -36,18 +36,14 @@ impl RunDirectory {
         // The experiment is not needed here, but others read it.
         head.read("experiment.yaml")?;
         let prices = path.join("prices.yaml");
-        let damaged = |reason| ResultsError::Damaged {
-            place: prices.display().to_string(),
-            reason,
-        };
         let text = String::from_utf8(head.read("prices.yaml")?)
-            .map_err(|error| damaged(error.to_string()))?;
+            .map_err(|error| ResultsError::damaged(&prices, error))?;
         let mut directory = Self {
             machine: head.json("machine.json")?,
             rows: head.json("plan.json")?,
             claims: head.json("claims.json")?,
             prices: PriceBook::parse("prices.yaml", &text)
-                .map_err(|error| damaged(error.to_string()))?,
+                .map_err(|error| ResultsError::damaged(&prices, error))?,
             warnings: Vec::new(),
             path: path.to_path_buf(),
             lock: None,
@@ -88,14 +84,9 @@ impl RunDirectory {
     /// that does not belong to the others.
     pub fn open_whole(path: &Path) -> Result<Self, ResultsError> {
         let directory = Self::open(path)?;
-        let file = |name: &str| directory.file(name);
-        let (trials, is_cut) = jsonl::read_numbered(&file(TRIALS))?;
-        check::whole(&file(TRIALS), trials.len(), is_cut)?;
-        let (calls, is_cut) = jsonl::read_numbered(&file(INVOCATIONS))?;
-        check::whole(&file(INVOCATIONS), calls.len(), is_cut)?;
-        let (draws, is_cut) = jsonl::read_numbered::<RowDraws>(&file(DRAWS))?;
-        check::whole(&file(DRAWS), draws.len(), is_cut)?;
-        check::draws(path, &draws)?;
+        let trials = check::whole(&directory.file(TRIALS))?;
+        let calls = check::whole(&directory.file(INVOCATIONS))?;
+        check::draws(path, &check::whole(&directory.file(DRAWS))?)?;
         directory.check(&trials, &calls)?;
         Ok(directory)
     }
@@ -188,10 +179,7 @@ impl RunDirectory {
             ("the worker", &manifest.worker_sha256, &worker),
         ] {
             if before != now {
-                let text = |hash: &Option<String>| {
-                    (hash.as_deref()).map_or("unknown".to_owned(), |hash| hash.to_owned())
-                };
-                let (before, now) = (text(before), text(now));
+                let [before, now] = [before, now].map(|hash| hash.as_deref().unwrap_or("unknown"));
                 let what = format!("{program} (SHA-256 {now} now, {before} then)");
                 return different(what, OTHER_PROGRAM);
             }

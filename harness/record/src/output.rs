@@ -11,12 +11,8 @@ pub(super) const OUT: &str = "--out";
 
 /// Makes `path` where it is absent, and refuses one that holds something.
 pub(super) fn make_empty(path: &Path) -> Result<PathBuf, ResultsError> {
-    let unwritable = |source| ResultsError::Unwritable {
-        path: path.to_path_buf(),
-        option: OUT,
-        source,
-    };
-    fs::create_dir_all(path).map_err(unwritable)?;
+    let unwritable = ResultsError::unwritable(path, OUT);
+    fs::create_dir_all(path).map_err(&unwritable)?;
     let mut entries = fs::read_dir(path).map_err(unwritable)?;
     match entries.next() {
         Some(_) => Err(ResultsError::NotEmpty(path.to_path_buf())),
@@ -26,11 +22,7 @@ pub(super) fn make_empty(path: &Path) -> Result<PathBuf, ResultsError> {
 
 /// Makes `parent/name`, or the first of `parent/name-2`, `-3`, … that is free.
 pub(super) fn make_unused(parent: &Path, name: &str) -> Result<(String, PathBuf), ResultsError> {
-    fs::create_dir_all(parent).map_err(|source| ResultsError::Unwritable {
-        path: parent.to_path_buf(),
-        option: OUT,
-        source,
-    })?;
+    fs::create_dir_all(parent).map_err(ResultsError::unwritable(parent, OUT))?;
     let mut unused = name.to_owned();
     let mut copy = 1;
     loop {
@@ -41,13 +33,7 @@ pub(super) fn make_unused(parent: &Path, name: &str) -> Result<(String, PathBuf)
                 copy += 1;
                 unused = format!("{name}-{copy}");
             }
-            Err(source) => {
-                return Err(ResultsError::Unwritable {
-                    path,
-                    option: OUT,
-                    source,
-                });
-            }
+            Err(error) => return Err(ResultsError::unwritable(&path, OUT)(error)),
         }
     }
 }
@@ -82,13 +68,8 @@ pub fn probe_file(file: &Path, option: &'static str) -> Result<(), ResultsError>
 /// # Errors
 /// When it cannot be made or written to.
 pub fn probe(directory: &Path, option: &'static str) -> Result<(), ResultsError> {
-    let unwritable = |source| ResultsError::Unwritable {
-        path: directory.to_path_buf(),
-        option,
-        source,
-    };
-    fs::create_dir_all(directory).map_err(unwritable)?;
-    tempfile::tempfile_in(directory)
-        .map(drop)
-        .map_err(unwritable)
+    let unwritable = ResultsError::unwritable(directory, option);
+    fs::create_dir_all(directory).map_err(&unwritable)?;
+    tempfile::tempfile_in(directory).map_err(unwritable)?;
+    Ok(())
 }

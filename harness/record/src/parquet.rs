@@ -45,12 +45,8 @@ impl Values {
     pub(super) fn any_counts(&self) -> bool {
         match self {
             Self::Text(_) => false,
-            Self::Whole(values) => values
-                .iter()
-                .any(|whole| whole.is_some_and(|whole| whole > 0)),
-            Self::Real(values) => values
-                .iter()
-                .any(|real| real.is_some_and(|real| real != 0.0)),
+            Self::Whole(values) => values.iter().flatten().any(|whole| *whole > 0),
+            Self::Real(values) => values.iter().flatten().any(|real| *real != 0.0),
         }
     }
 
@@ -131,21 +127,19 @@ pub(super) struct Column {
 /// When the writer fails.
 pub(super) fn write(writer: impl Write, columns: &[Column]) -> PolarsResult<()> {
     let rows = columns.first().map_or(0, |column| column.values.len());
-    let field =
-        |column: &Column| Field::new(column.name.as_str().into(), column.values.dtype(), true);
-    let schema: ArrowSchema = columns
-        .iter()
-        .map(field)
-        .map(|field| (field.name.clone(), field))
-        .collect();
+    let fields = columns.iter().map(|column| {
+        let field = Field::new(column.name.as_str().into(), column.values.dtype(), true);
+        (field.name.clone(), field)
+    });
+    let schema: ArrowSchema = fields.collect();
     let options = WriteOptions {
         statistics: StatisticsOptions::default(),
         compression: CompressionOptions::Zstd(None),
         version: Version::V1,
         data_page_size: None,
     };
-    let encodings: Buffer<_> = schema
-        .iter_values()
+    let fields = schema.iter_values();
+    let encodings: Buffer<_> = fields
         .map(|field| get_dtype_encoding(&field.dtype))
         .collect();
     let mut file = FileWriter::try_new(writer, schema.clone(), options)?;
@@ -213,13 +207,11 @@ fn read_column(
         let chunks: Vec<&ColumnChunkMetadata> = chunks.ok_or_else(unreadable)?.collect();
         let pages = chunks.iter().map(|chunk| {
             let range = chunk.byte_range();
-            let within = (range.end as usize) <= content.len() && range.start <= range.end;
-            let bytes = within.then(|| {
-                content
-                    .clone()
-                    .sliced(range.start as usize..range.end as usize)
-            });
-            let bytes = bytes.ok_or_else(|| polars_err!(ComputeError: "the file is cut off"))?;
+            let range = range.start as usize..range.end as usize;
+            if range.end > content.len() || range.start > range.end {
+                return Err(polars_err!(ComputeError: "the file is cut off"));
+            }
+            let bytes = content.clone().sliced(range);
             let reader = PageReader::new(Cursor::new(bytes), chunk, Vec::new(), usize::MAX);
             Ok(BasicDecompressor::new(reader, Vec::new()))
         });

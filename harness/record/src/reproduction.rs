@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use epochcost_spec::claims::Claim;
-use epochcost_spec::claims::Lost;
+use epochcost_spec::claims::{Claim, Lost};
 use serde::{Deserialize, Serialize};
 
 use super::head::read_sealed;

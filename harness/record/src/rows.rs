@@ -35,18 +35,8 @@ impl TrialId {
 
     /// Returns a file name without anything that a file system could object to.
     pub fn file_stem(&self) -> String {
-        let safe = |c: char| {
-            if c.is_ascii_alphanumeric() || "-_=".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        };
-        format!(
-            "{}.{}",
-            self.row.chars().map(safe).collect::<String>(),
-            self.trial
-        )
+        let is_unsafe = |c: char| !c.is_ascii_alphanumeric() && !"-_=".contains(c);
+        format!("{}.{}", self.row.replace(is_unsafe, "_"), self.trial)
     }
 }
 
@@ -178,6 +168,8 @@ impl TrialRow {
         let sent = steps(outcome).flat_map(|step| repeat_n(step, step.alike as usize));
         let sent: Vec<&StepRecord> = sent.collect();
         let bound = system.and_then(|system| system.bind(job).ok());
+        let bound = bound.as_ref();
+        let records = outcome.records.iter();
         Self {
             seed: job.seed,
             started_s: outcome.started_s,
@@ -187,19 +179,17 @@ impl TrialRow {
             steps: steps(outcome).count(),
             transitions: outcome.transitions,
             throttles: outcome.throttles,
-            closed_form: bound
-                .as_ref()
-                .and_then(|bound| bound.traffic_of(plan.sizes, &sent).ok()),
-            gpus: outcome.records.iter().filter_map(gpu).collect(),
+            closed_form: bound.and_then(|bound| bound.traffic_of(plan.sizes, &sent).ok()),
+            gpus: records.clone().filter_map(gpu).collect(),
             cloudwatch: outcome.cloudwatch.clone(),
-            replicas_may_differ: bound.as_ref().and_then(|bound| match bound.replicas() {
+            replicas_may_differ: bound.and_then(|bound| match bound.replicas() {
                 Replicas::Differ { reason } => Some(reason.to_owned()),
                 Replicas::Identical => None,
             }),
             diverged: diverged.map(|step| step.epoch),
             diverged_batch: diverged.and_then(|step| step.batch),
             faults: outcome.faults(plan.row.faults.len()),
-            evaluations: outcome.records.iter().filter_map(evaluation).collect(),
+            evaluations: records.filter_map(evaluation).collect(),
             events: format!("events/{}.parquet", id.file_stem()),
             events_sha256: String::new(),
             invocations_sha256: None,
@@ -218,18 +208,12 @@ fn worker_warnings(outcome: &TrialOutcome) -> Vec<String> {
             ranks.entry(text).or_default().insert(*rank);
         }
     }
-    ranks
-        .into_iter()
-        .map(|(text, ranks)| {
-            let who: Vec<String> = ranks.iter().map(usize::to_string).collect();
-            let noun = if ranks.len() == 1 {
-                "worker"
-            } else {
-                "workers"
-            };
-            format!("{noun} {}: {text}", who.join(", "))
-        })
-        .collect()
+    let warnings = ranks.into_iter().map(|(text, ranks)| {
+        let plural = if ranks.len() == 1 { "" } else { "s" };
+        let ranks: Vec<String> = ranks.iter().map(usize::to_string).collect();
+        format!("worker{plural} {}: {text}", ranks.join(", "))
+    });
+    warnings.collect()
 }
 
 /// Returns the steps among a trial's records.

@@ -90,27 +90,25 @@ impl SimulationRecord {
     /// Returns the record of a simulation of `rows`.
     pub fn of(simulation: &Simulation, rows: &[Row]) -> Self {
         let profile = &simulation.profile;
-        let constants = profile.constants().into_iter();
+        let constants = profile.constants().into_iter().map(|(path, constant)| {
+            let stated = constant.source.starts_with(STATED_BY_EXPERIMENT);
+            ConstantRecord {
+                path,
+                value: constant.value,
+                low: constant.low,
+                high: constant.high,
+                source: constant.source,
+                date: (!stated).then_some(constant.date),
+                stated,
+                fitted_to: constant.fitted_to,
+            }
+        });
         let mut record = Self {
             profile: profile.name.clone(),
             about: profile.about.clone(),
             function_device: profile.function_device,
             function_price: profile.function_price.clone(),
-            constants: constants
-                .map(|(path, constant)| {
-                    let stated = constant.source.starts_with(STATED_BY_EXPERIMENT);
-                    ConstantRecord {
-                        path,
-                        value: constant.value,
-                        low: constant.low,
-                        high: constant.high,
-                        source: constant.source,
-                        date: (!stated).then_some(constant.date),
-                        stated,
-                        fitted_to: constant.fitted_to,
-                    }
-                })
-                .collect(),
+            constants: constants.collect(),
             client: simulation.client,
             compute: Vec::new(),
             limits: simulation.limits,
@@ -119,23 +117,19 @@ impl SimulationRecord {
             draws: simulation.draws,
         };
         for (used, about, cost) in rows.iter().filter_map(|row| known(simulation, row)) {
-            record.add(used, about, cost);
+            let mut compute = record.compute.iter_mut();
+            match compute.find(|known| known.name == used.profile) {
+                Some(known) if known.costs.contains(&cost) => {}
+                Some(known) => known.costs.push(cost),
+                None => record.compute.push(ComputeRecord {
+                    name: used.profile,
+                    origin: used.origin,
+                    about,
+                    costs: vec![cost],
+                }),
+            }
         }
         record
-    }
-
-    fn add(&mut self, used: ComputeUsed, about: String, cost: ModelCost) {
-        let known = self.compute.iter_mut().find(|c| c.name == used.profile);
-        match known {
-            Some(known) if known.costs.contains(&cost) => {}
-            Some(known) => known.costs.push(cost),
-            None => self.compute.push(ComputeRecord {
-                name: used.profile,
-                origin: used.origin,
-                about,
-                costs: vec![cost],
-            }),
-        }
     }
 
     /// Returns the sentence on what its platform profile misses by; one whose constants are not those

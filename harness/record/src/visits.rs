@@ -38,8 +38,7 @@ impl Visits {
     fn at(&self, trial: usize, trials: usize) -> Timestamp {
         let after_s = self.days * DAY_S * trial as f64 / trials.max(1) as f64;
         let at = SignedDuration::try_from_secs_f64(self.began_s + after_s);
-        at.ok()
-            .and_then(|at| Timestamp::from_duration(at).ok())
+        at.and_then(Timestamp::from_duration)
             .unwrap_or(Timestamp::MAX)
     }
 }

@@ -1,6 +1,8 @@
 //! Files that a reader sees whole or not at all, and that survive a loss of power.
 
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use epochcost_datasets::{flush, flush_directory};
@@ -17,7 +19,8 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(PARTIAL.0).suffix(PARTIAL.1);
-    readable(&mut builder);
+    // The permissions of any other file, where `tempfile` would let only its owner read it.
+    builder.permissions(Permissions::from_mode(0o666));
     let mut temporary = builder
         .tempfile_in(directory)
         .map_err(ResultsError::io("create a file beside", path))?;
@@ -52,14 +55,3 @@ pub(super) fn sweep(directory: &Path) {
 pub(super) fn is_partial(name: &str) -> bool {
     name.starts_with(PARTIAL.0) && name.ends_with(PARTIAL.1)
 }
-
-/// Gives the file the permissions of any other, where `tempfile` would let only
-/// its owner read it.
-#[cfg(unix)]
-fn readable(builder: &mut tempfile::Builder<'_, '_>) {
-    use std::os::unix::fs::PermissionsExt;
-    builder.permissions(std::fs::Permissions::from_mode(0o666));
-}
-
-#[cfg(not(unix))]
-fn readable(_: &mut tempfile::Builder<'_, '_>) {}

@@ -184,7 +184,8 @@ pub(super) fn stages(labelled: &[Labelled<'_>]) -> Table {
 
 /// Returns the mean bills of rows, line by line.
 pub(super) fn costs(labelled: &[Labelled<'_>]) -> Table {
-    let bills: [(&str, fn(&TrialAnalysis) -> &Bill); 2] = [
+    type Of = fn(&TrialAnalysis) -> &Bill;
+    let bills: [(&str, Of); 2] = [
         ("paper", |trial| &trial.paper),
         ("full", |trial| &trial.full),
     ];

@@ -45,6 +45,11 @@ pub enum ServerError {
 }
 
 impl ServerError {
+    /// Returns the error for a program that is not installed.
+    pub(crate) const fn missing(program: &'static str, remedy: &'static str) -> Self {
+        Self::Missing { program, remedy }
+    }
+
     /// Wraps an error of the operating system.
     pub(crate) fn io(doing: impl fmt::Display) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io {

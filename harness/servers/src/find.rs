@@ -8,7 +8,7 @@ use crate::ServerError;
 
 /// Commands that install programs, on Debian and Ubuntu.
 const REDIS_REMEDY: &str = "apt-get install redis-server";
-const RABBITMQ_REMEDY: &str = "apt-get install rabbitmq-server";
+pub(crate) const RABBITMQ_REMEDY: &str = "apt-get install rabbitmq-server";
 const S3_REMEDY: &str = "cargo build --release -p epochcost-s3-server, in a checkout, \
      or name its program in EPOCHCOST_S3_SERVER";
 
@@ -34,10 +34,8 @@ const RABBITMQ_SCRIPTS: &str = "/usr/lib/rabbitmq/bin";
 /// # Errors
 /// [`ServerError::Missing`].
 pub fn redis() -> Result<PathBuf, ServerError> {
-    on_path("redis-server").ok_or(ServerError::Missing {
-        program: "redis-server",
-        remedy: REDIS_REMEDY,
-    })
+    const NAME: &str = "redis-server";
+    on_path(NAME).ok_or(ServerError::missing(NAME, REDIS_REMEDY))
 }
 
 /// Finds the script `rabbitmq-server`.
@@ -50,10 +48,7 @@ pub fn rabbitmq() -> Result<PathBuf, ServerError> {
     let script = script.is_file().then_some(script);
     script
         .or_else(|| on_path(NAME))
-        .ok_or(ServerError::Missing {
-            program: NAME,
-            remedy: RABBITMQ_REMEDY,
-        })
+        .ok_or(ServerError::missing(NAME, RABBITMQ_REMEDY))
 }
 
 /// Finds the S3-compatible server: the one that [`S3_VARIABLE`] names, else the one
@@ -67,10 +62,7 @@ pub fn s3() -> Result<PathBuf, ServerError> {
         .or_else(|| beside(S3_PROGRAM))
         .or_else(|| on_path(S3_PROGRAM))
         .filter(|program| program.is_file())
-        .ok_or(ServerError::Missing {
-            program: S3_PROGRAM,
-            remedy: S3_REMEDY,
-        })
+        .ok_or(ServerError::missing(S3_PROGRAM, S3_REMEDY))
 }
 
 /// Finds the tensor store's Redis module: the one that [`MODULE_VARIABLE`] names, else
@@ -83,10 +75,7 @@ pub fn module() -> Result<PathBuf, ServerError> {
     named
         .or_else(|| beside(MODULE))
         .filter(|file| file.is_file())
-        .ok_or(ServerError::Missing {
-            program: MODULE,
-            remedy: MODULE_REMEDY,
-        })
+        .ok_or(ServerError::missing(MODULE, MODULE_REMEDY))
 }
 
 /// Directory of an installation's private programs, from the parent of the directory of

@@ -19,9 +19,11 @@ mod rabbitmq;
 mod redis;
 mod s3;
 mod secret;
+mod server;
 mod start;
 
 pub use error::ServerError;
 pub use rabbitmq::RabbitMq;
 pub use redis::{Allocator, Redis, RedisSettings};
 pub use s3::ObjectServer;
+pub use server::Server;

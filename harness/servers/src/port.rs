@@ -1,7 +1,11 @@
 //! Free ports.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// Time limit of one question to a server.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns `N` different ports of the loopback interface that are free now. Another
 /// process may take one before a server does: see
@@ -20,4 +24,11 @@ pub(crate) fn free<const N: usize>() -> io::Result<[u16; N]> {
 /// Returns a port's address on the loopback interface.
 pub(crate) fn address(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// Connects to a server for one question.
+pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    Ok(stream)
 }

@@ -1,31 +1,41 @@
 //! RabbitMQ.
 
-use std::fmt;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::process::ServerProcess;
+use crate::server::{Kind, Server};
 use crate::{ServerError, find, port, secret, start};
 
 /// Time limit of a start; a busy machine takes 40 s.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// Time limit of one question to the server.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-const NAME: &str = "RabbitMQ";
 /// Name of the only user.
 const USER: &str = "epochcost";
 /// Size limit of the first frame, bytes.
 const LONGEST_FRAME: usize = 1 << 16;
 
 /// Running RabbitMQ server, with an Erlang port mapper of its own.
-pub struct RabbitMq {
-    process: ServerProcess,
-    port: u16,
+pub type RabbitMq = Server<RabbitMqLogin>;
+
+/// Password of a RabbitMQ server's only user, and what its greeting says.
+pub struct RabbitMqLogin {
     password: String,
     version: Option<String>,
+}
+
+impl Kind for RabbitMqLogin {
+    const NAME: &'static str = "RabbitMQ";
+
+    fn url(&self, address: SocketAddr) -> String {
+        format!("amqp://{USER}:{}@{address}/%2f", self.password)
+    }
+
+    fn answers(&self, address: SocketAddr) -> bool {
+        greeting(address).is_some()
+    }
 }
 
 /// Ports of a server.
@@ -62,94 +72,42 @@ impl RabbitMq {
         start_mapper(&mut process, ports)?;
         let command = server(&process, &script, ports, &password)?;
         process.start(command)?;
-        let greeting = process.wait_for(NAME, START_TIMEOUT, || greeting(amqp))?;
+        let address = port::address(amqp);
+        let probe = || greeting(address);
+        let greeting = process.wait_for(RabbitMqLogin::NAME, START_TIMEOUT, probe)?;
+        let version = version(&greeting);
         Ok(Self {
             process,
-            port: amqp,
-            password,
-            version: version(&greeting),
+            address,
+            kind: RabbitMqLogin { password, version },
         })
-    }
-
-    /// Returns the address that the server listens on.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        port::address(self.port)
-    }
-
-    /// Returns the user's name.
-    #[must_use]
-    pub fn user(&self) -> &str {
-        USER
     }
 
     /// Returns the user's password.
     #[must_use]
     pub fn password(&self) -> &str {
-        &self.password
-    }
-
-    /// Returns `amqp://USER:PASSWORD@ADDRESS:PORT/%2f`, the default virtual host.
-    #[must_use]
-    pub fn url(&self) -> String {
-        format!("amqp://{USER}:{}@{}/%2f", self.password, self.address())
+        &self.kind.password
     }
 
     /// Returns the version from the server's greeting, such as `3.10.8`.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
-        self.version.as_deref()
-    }
-
-    /// Returns the process id.
-    #[must_use]
-    pub fn process(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// Returns the exit status, or `None` while the server runs.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.process.ended()
-    }
-
-    /// Returns whether the server answers; a silent one is asked for five seconds.
-    #[must_use]
-    pub fn is_answering(&self) -> bool {
-        start::is_answering(|| greeting(self.port).is_some())
-    }
-
-    /// Kills the server, as a crash would end it.
-    pub fn kill(&mut self) {
-        self.process.kill();
-    }
-
-    /// Returns the log so far.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.process.log()
-    }
-}
-
-impl fmt::Debug for RabbitMq {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RabbitMQ at {}", self.address())
+        self.kind.version.as_deref()
     }
 }
 
 /// Starts Erlang's port mapper in the group: otherwise Erlang starts one itself, and
 /// leaves it behind.
 fn start_mapper(process: &mut ServerProcess, ports: Ports) -> Result<(), ServerError> {
-    let program = find::on_path("epmd").ok_or(ServerError::Missing {
-        program: "epmd, Erlang's port mapper",
-        remedy: "apt-get install rabbitmq-server",
-    })?;
+    let missing = ServerError::missing("epmd, Erlang's port mapper", find::RABBITMQ_REMEDY);
+    let program = find::on_path("epmd").ok_or(missing)?;
     let mut command = process.command(&program)?;
     command
         .args(["-address", "127.0.0.1", "-port"])
         .arg(ports.mapper.to_string());
     process.start(command)?;
     process.wait_for("Erlang's port mapper", START_TIMEOUT, || {
-        TcpStream::connect_timeout(&port::address(ports.mapper), ANSWER_TIMEOUT).ok()
+        port::connect(port::address(ports.mapper)).ok()
     })?;
     Ok(())
 }
@@ -161,7 +119,7 @@ fn server(
     ports: Ports,
     password: &str,
 ) -> Result<Command, ServerError> {
-    let directory = process.directory();
+    let directory = process.directory.path();
     start::write_private(
         &directory.join("rabbitmq.conf"),
         &format!(
@@ -193,9 +151,8 @@ fn server(
 
 /// Returns the frame that greets AMQP 0-9-1 clients. RabbitMQ listens once everything
 /// else has started, so that the frame shows that it is up.
-fn greeting(port: u16) -> Option<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&port::address(port), ANSWER_TIMEOUT).ok()?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
+fn greeting(address: SocketAddr) -> Option<Vec<u8>> {
+    let mut stream = port::connect(address).ok()?;
     stream.write_all(b"AMQP\x00\x00\x09\x01").ok()?;
     // AMQP 0-9-1, 4.2.3: type, channel and size; connection.start is method 10
     // of class 10.

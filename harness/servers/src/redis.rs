@@ -1,10 +1,8 @@
 //! Redis, with the tensor store's module or without.
 
-use std::fmt;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -12,13 +10,11 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::process::ServerProcess;
+use crate::server::{Kind, Server};
 use crate::{ServerError, find, port, secret, start};
 
 /// Time limit of a start, files included; longer than any machine takes.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time limit of one question to the server.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-const NAME: &str = "Redis";
 
 /// Treatment of freed memory by Redis' allocator (jemalloc).
 #[derive(
@@ -57,10 +53,35 @@ pub struct RedisSettings {
 }
 
 /// Running Redis server.
-pub struct Redis {
-    process: ServerProcess,
-    port: u16,
-    password: String,
+pub type Redis = Server<RedisLogin>;
+
+/// Password of a Redis server's clients.
+pub struct RedisLogin(String);
+
+impl Kind for RedisLogin {
+    const NAME: &'static str = "Redis";
+
+    fn url(&self, address: SocketAddr) -> String {
+        format!("redis://:{}@{address}", self.0)
+    }
+
+    /// Returns true once the server with our password is up: while it loads its files, it answers
+    /// PING with an error.
+    fn answers(&self, address: SocketAddr) -> bool {
+        self.ask(address, "PING").as_deref() == Some("+OK\r\n+PONG\r\n")
+    }
+}
+
+impl RedisLogin {
+    /// Sends one inline command, and returns everything up to the end of the connection.
+    fn ask(&self, address: SocketAddr, command: &str) -> Option<String> {
+        let mut stream = port::connect(address).ok()?;
+        let lines = format!("AUTH {}\r\n{command}\r\nQUIT\r\n", self.0);
+        stream.write_all(lines.as_bytes()).ok()?;
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).ok()?;
+        Some(reply.strip_suffix("+OK\r\n").unwrap_or(&reply).to_owned())
+    }
 }
 
 impl Redis {
@@ -69,7 +90,7 @@ impl Redis {
     /// # Errors
     /// When it is not installed, ends at once or does not answer.
     pub fn start(settings: &RedisSettings) -> Result<Self, ServerError> {
-        start::with_ports(|| Self::launch(start::directory()?, settings))
+        start::with_ports(|| Self::start_in(start::directory()?, settings))
     }
 
     /// Starts a server on the files that another one left.
@@ -77,16 +98,13 @@ impl Redis {
     /// # Errors
     /// When it is not installed, ends at once or does not answer.
     pub fn start_in(directory: TempDir, settings: &RedisSettings) -> Result<Self, ServerError> {
-        Self::launch(directory, settings)
-    }
-
-    fn launch(directory: TempDir, settings: &RedisSettings) -> Result<Self, ServerError> {
         let program = find::redis()?;
         let [port] = port::free().map_err(ServerError::io("find a free port"))?;
-        let password = secret::random();
+        let kind = RedisLogin(secret::random());
         let mut process = ServerProcess::new(directory)?;
-        let file = process.directory().join("redis.conf");
-        let text = configuration(process.directory(), port, &password, settings);
+        let directory = process.directory.path();
+        let file = directory.join("redis.conf");
+        let text = configuration(directory, port, &kind.0, settings);
         start::write_private(&file, &text)?;
         let mut command = process.command(&program)?;
         command.arg(&file);
@@ -97,67 +115,27 @@ impl Redis {
                 .env("JE_MALLOC_CONF", value);
         }
         process.start(command)?;
-        process.wait_for(NAME, START_TIMEOUT, || answers(port, &password))?;
+        let address = port::address(port);
+        let probe = || kind.answers(address).then_some(());
+        process.wait_for(RedisLogin::NAME, START_TIMEOUT, probe)?;
         Ok(Self {
             process,
-            port,
-            password,
+            address,
+            kind,
         })
-    }
-
-    /// Returns the address that the server listens on.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        port::address(self.port)
     }
 
     /// Returns the password of clients.
     #[must_use]
     pub fn password(&self) -> &str {
-        &self.password
-    }
-
-    /// Returns `redis://:PASSWORD@ADDRESS:PORT`.
-    #[must_use]
-    pub fn url(&self) -> String {
-        format!("redis://:{}@{}", self.password, self.address())
+        &self.kind.0
     }
 
     /// Returns the configuration lines that make another server a replica of this one.
     #[must_use]
     pub fn as_primary(&self) -> String {
-        format!(
-            "replicaof 127.0.0.1 {}\nmasterauth {}\n",
-            self.port, self.password
-        )
-    }
-
-    /// Returns the process id.
-    #[must_use]
-    pub fn process(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// Returns the exit status, or `None` while the server runs.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.process.ended()
-    }
-
-    /// Returns whether the server answers; a silent one is asked for five seconds.
-    #[must_use]
-    pub fn is_answering(&self) -> bool {
-        start::is_answering(|| answers(self.port, &self.password).is_some())
-    }
-
-    /// Kills the server, as a crash would end it.
-    pub fn kill(&mut self) {
-        self.process.kill();
-    }
-
-    /// Returns the log so far.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.process.log()
+        let (port, password) = (self.address.port(), self.password());
+        format!("replicaof 127.0.0.1 {port}\nmasterauth {password}\n")
     }
 
     /// Shuts the server down after it has written the files of its configuration;
@@ -165,15 +143,9 @@ impl Redis {
     #[must_use]
     pub fn shut_down(mut self) -> TempDir {
         // Redis closes the connection without a reply.
-        let _ = ask(self.port, &self.password, "SHUTDOWN");
-        self.process.wait();
-        self.process.into_directory()
-    }
-}
-
-impl fmt::Debug for Redis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redis at {}", self.address())
+        let _ = self.kind.ask(self.address, "SHUTDOWN");
+        self.process.group.wait();
+        self.process.directory
     }
 }
 
@@ -189,22 +161,4 @@ fn configuration(directory: &Path, port: u16, password: &str, settings: &RedisSe
     lines.push_str(&settings.configuration);
     lines.push('\n');
     lines
-}
-
-/// Returns `Some` once the server with our password is up: while it loads its files,
-/// it answers PING with an error.
-fn answers(port: u16, password: &str) -> Option<()> {
-    let reply = ask(port, password, "PING")?;
-    (reply == "+OK\r\n+PONG\r\n").then_some(())
-}
-
-/// Sends one inline command, and returns everything up to the end of the connection.
-fn ask(port: u16, password: &str, command: &str) -> Option<String> {
-    let mut stream = TcpStream::connect_timeout(&port::address(port), ANSWER_TIMEOUT).ok()?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
-    let lines = format!("AUTH {password}\r\n{command}\r\nQUIT\r\n");
-    stream.write_all(lines.as_bytes()).ok()?;
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).ok()?;
-    Some(reply.strip_suffix("+OK\r\n").unwrap_or(&reply).to_owned())
 }

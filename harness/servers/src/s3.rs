@@ -1,29 +1,46 @@
 //! An S3-compatible server.
 
-use std::fmt;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use epochcost_environment::s3_server;
 
-use crate::process::ServerProcess;
-use crate::{ServerError, find, secret, start};
+use crate::process::{ServerProcess, log_in};
+use crate::server::{Kind, Server};
+use crate::{ServerError, find, port, secret, start};
 
 /// Time limit of a start; longer than any machine takes.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time limit of one question to the server.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-const NAME: &str = "the S3 server";
 
 /// Running S3-compatible server, which starts without buckets and checks signatures.
-pub struct ObjectServer {
-    process: ServerProcess,
-    address: SocketAddr,
-    access_key: String,
-    secret_key: String,
+pub type ObjectServer = Server<ObjectKeys>;
+
+/// Keys with which clients of an S3-compatible server sign.
+pub struct ObjectKeys {
+    access: String,
+    secret: String,
+}
+
+impl Kind for ObjectKeys {
+    const NAME: &'static str = "the S3 server";
+
+    fn url(&self, address: SocketAddr) -> String {
+        format!("http://{}:{}@{address}", self.access, self.secret)
+    }
+
+    /// Returns whether the server refuses a request without a signature.
+    fn answers(&self, address: SocketAddr) -> bool {
+        let ask = || -> io::Result<[u8; 12]> {
+            let mut stream = port::connect(address)?;
+            stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+            let mut status = [0; 12];
+            stream.read_exact(&mut status)?;
+            Ok(status)
+        };
+        ask().is_ok_and(|status| status == *b"HTTP/1.1 403")
+    }
 }
 
 impl ObjectServer {
@@ -41,83 +58,36 @@ impl ObjectServer {
     /// When it cannot be run, ends at once or does not answer.
     pub fn run(program: &Path) -> Result<Self, ServerError> {
         let mut process = ServerProcess::new(start::directory()?)?;
-        let (access_key, secret_key) = (secret::random(), secret::random());
+        let kind = ObjectKeys {
+            access: secret::random(),
+            secret: secret::random(),
+        };
         let mut command = process.command(program)?;
         command
-            .env(s3_server::ACCESS_KEY, &access_key)
-            .env(s3_server::SECRET_KEY, &secret_key);
+            .env(s3_server::ACCESS_KEY, &kind.access)
+            .env(s3_server::SECRET_KEY, &kind.secret);
         process.start(command)?;
-        let directory = process.directory().to_owned();
-        let address = process.wait_for(NAME, START_TIMEOUT, || {
-            announced(&start::log(&directory)).filter(|address| answers(*address))
+        let directory = process.directory.path().to_owned();
+        let address = process.wait_for(ObjectKeys::NAME, START_TIMEOUT, || {
+            announced(&log_in(&directory)).filter(|address| kind.answers(*address))
         })?;
         Ok(Self {
             process,
             address,
-            access_key,
-            secret_key,
+            kind,
         })
-    }
-
-    /// Returns the address that the server listens on.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// Returns the access key of clients.
     #[must_use]
     pub fn access_key(&self) -> &str {
-        &self.access_key
+        &self.kind.access
     }
 
     /// Returns the secret key with which clients sign.
     #[must_use]
     pub fn secret_key(&self) -> &str {
-        &self.secret_key
-    }
-
-    /// Returns `http://ACCESS_KEY:SECRET_KEY@ADDRESS:PORT`; buckets are in the path.
-    #[must_use]
-    pub fn url(&self) -> String {
-        format!(
-            "http://{}:{}@{}",
-            self.access_key, self.secret_key, self.address
-        )
-    }
-
-    /// Returns the process id.
-    #[must_use]
-    pub fn process(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// Returns the exit status, or `None` while the server runs.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.process.ended()
-    }
-
-    /// Returns whether the server answers; a silent one is asked for five seconds.
-    #[must_use]
-    pub fn is_answering(&self) -> bool {
-        start::is_answering(|| answers(self.address))
-    }
-
-    /// Kills the server, as a crash would end it.
-    pub fn kill(&mut self) {
-        self.process.kill();
-    }
-
-    /// Returns the log so far.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.process.log()
-    }
-}
-
-impl fmt::Debug for ObjectServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "S3 at {}", self.address)
+        &self.kind.secret
     }
 }
 
@@ -125,19 +95,6 @@ impl fmt::Debug for ObjectServer {
 fn announced(log: &str) -> Option<SocketAddr> {
     let (first, _) = log.split_once('\n')?;
     first.strip_prefix("listening on ")?.parse().ok()
-}
-
-/// Returns whether the server answers: it refuses a request without a signature.
-fn answers(address: SocketAddr) -> bool {
-    let ask = || {
-        let mut stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
-        let mut status = [0; 12];
-        stream.read_exact(&mut status)?;
-        std::io::Result::Ok(status)
-    };
-    ask().is_ok_and(|status| status == *b"HTTP/1.1 403")
 }
 
 #[cfg(test)]

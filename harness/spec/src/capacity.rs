@@ -51,9 +51,8 @@ impl OwnGroup {
 
     /// Returns this group and those above it.
     fn upwards(&self) -> impl Iterator<Item = &Path> {
-        self.path
-            .ancestors()
-            .take_while(|group| group.starts_with(&self.top))
+        let above = self.path.ancestors();
+        above.take_while(|group| group.starts_with(&self.top))
     }
 }
 
@@ -93,16 +92,14 @@ impl Capacity {
 /// Returns the CPUs' worth of time that one group allows.
 fn cpu_quota(group: &Path) -> Option<f64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
-    let (quota, period) = match read("cpu.max") {
-        Some(text) => {
-            let (quota, period) = text.trim().split_once(' ')?;
-            (quota.to_owned(), period.to_owned())
-        }
-        None => (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?),
-    };
+    let text = read("cpu.max").or_else(|| {
+        let (quota, period) = (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?);
+        Some(format!("{quota} {period}"))
+    })?;
     // `max` and -1 stand for no quota.
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|us| *us > 0.0);
-    Some(number(&quota)? / number(&period)?)
+    let mut numbers = text.split_whitespace().map(|text| text.parse::<f64>().ok());
+    let mut number = || numbers.next()?.filter(|us| *us > 0.0);
+    Some(number()? / number()?)
 }
 
 /// Returns the memory limit of one group, bytes.
@@ -116,11 +113,12 @@ fn memory_limit(group: &Path) -> Option<u64> {
 /// Returns the directory of this process's group, from the texts of
 /// `/proc/self/mountinfo` and `/proc/self/cgroup`.
 fn find(mounts: &str, own: &str, version: Version, controller: &str) -> Option<OwnGroup> {
+    let has = |controllers: &str| controllers.split(',').any(|name| name == controller);
     let own = own.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
         let wanted = match version {
-            Version::One => controllers.split(',').any(|name| name == controller),
+            Version::One => has(controllers),
             Version::Two => controllers.is_empty(),
         };
         wanted.then_some(path)
@@ -131,18 +129,13 @@ fn find(mounts: &str, own: &str, version: Version, controller: &str) -> Option<O
         let (root, point) = (mount.next()?, mount.next()?);
         let mut filesystem = filesystem.split(' ');
         let wanted = match (filesystem.next()?, version) {
-            ("cgroup", Version::One) => filesystem
-                .nth(1)?
-                .split(',')
-                .any(|option| option == controller),
+            ("cgroup", Version::One) => has(filesystem.nth(1)?),
             ("cgroup2", Version::Two) => true,
             _ => false,
         };
         // In a container the mount's root may be this very group.
-        let inside = own
-            .strip_prefix(root)
-            .or_else(|| own.strip_prefix('/'))
-            .unwrap_or_default();
+        let inside = own.strip_prefix(root).or(own.strip_prefix('/'));
+        let inside = inside.unwrap_or_default();
         wanted.then(|| OwnGroup {
             path: Path::new(point).join(inside.trim_start_matches('/')),
             top: point.into(),

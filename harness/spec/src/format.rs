@@ -27,12 +27,9 @@ pub fn number(value: f64) -> String {
     }
     let decimals = (2.0 - value.abs().log10().floor()).clamp(0.0, 12.0) as usize;
     let text = format!("{value:.decimals$}");
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let whole = thousands(whole);
-    if fraction.is_empty() {
-        whole
-    } else {
-        format!("{whole}.{fraction}")
+    match text.split_once('.') {
+        Some((whole, fraction)) => format!("{}.{fraction}", thousands(whole)),
+        None => thousands(&text),
     }
 }
 
@@ -62,10 +59,7 @@ pub fn exact(value: f64) -> String {
 }
 
 fn thousands(digits: &str) -> String {
-    let (sign, digits) = match digits.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", digits),
-    };
+    let (sign, digits) = digits.split_at(usize::from(digits.starts_with('-')));
     let mut text = String::from(sign);
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
@@ -142,11 +136,8 @@ pub fn goal(value: f64) -> String {
 
 /// Returns yes, no, or the sign for an unknown value.
 pub fn yes(value: Option<bool>) -> String {
-    match value {
-        Some(true) => "yes".into(),
-        Some(false) => "no".into(),
-        None => UNKNOWN.into(),
-    }
+    let word = value.map_or(UNKNOWN, |yes| if yes { "yes" } else { "no" });
+    word.into()
 }
 
 /// Returns a value, or the sign for an unknown one.
@@ -160,16 +151,14 @@ pub fn estimate(estimate: Estimate) -> String {
     let Some(mean) = estimate.mean else {
         return UNKNOWN.into();
     };
-    match (estimate.ci95, estimate.half_width()) {
-        (Some([low, high]), Some(half)) => {
-            let is_centred = (f64::midpoint(low, high) - mean).abs() <= 1e-6 * mean.abs();
-            if is_centred {
-                format!("{} ± {}", number(mean), number_like(half))
-            } else {
-                format!("{} ({} to {})", number(mean), number(low), number(high))
-            }
-        }
-        _ => number(mean),
+    let (Some([low, high]), Some(half)) = (estimate.ci95, estimate.half_width()) else {
+        return number(mean);
+    };
+    let is_centred = (f64::midpoint(low, high) - mean).abs() <= 1e-6 * mean.abs();
+    if is_centred {
+        format!("{} ± {}", number(mean), number_like(half))
+    } else {
+        format!("{} ({} to {})", number(mean), number(low), number(high))
     }
 }
 
@@ -237,11 +226,8 @@ pub fn shell_words(words: &[String]) -> String {
 /// Returns lower-case letters and digits, with one hyphen for everything between them.
 pub fn slug(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-    let words: Vec<String> = words
-        .filter(|word| !word.is_empty())
-        .map(str::to_ascii_lowercase)
-        .collect();
-    words.join("-")
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-").to_ascii_lowercase()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 pub mod hardware;
 pub mod misses;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use epochcost_simulator::profile::{ComputeProfile, Constant, FunctionDevice, Profile};
 use schemars::JsonSchema;
@@ -23,20 +23,23 @@ pub type PlatformFile = Profile<Constant>;
 /// A compute profile as a file has it.
 pub type ComputeFile = ComputeProfile;
 
-/// Names and texts of profiles in a directory.
-macro_rules! profiles_in {
-    ($directory:literal: $($name:literal),+ $(,)?) => {
-        [$(($name, include_str!(concat!("../../profiles/", $directory, $name, ".yaml")))),+]
-    };
+/// Directory of the platform profiles of this program.
+const PLATFORMS: &str = "profiles";
+
+/// Directory of the compute profiles of this program.
+const COMPUTE: &str = "profiles/compute";
+
+/// Returns the names and texts of the profiles of this program in a directory, sorted.
+fn profiles_in(directory: &str) -> Vec<(&'static str, &'static str)> {
+    let named = files::below(directory).filter_map(|(path, text)| {
+        let file = path.strip_prefix(directory)?.strip_prefix('/')?;
+        let name = file.strip_suffix(".yaml")?;
+        (!name.contains('/')).then_some((name, text))
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort_unstable();
+    named
 }
-
-/// The platform profiles of this program, by name.
-const PLATFORMS: [(&str, &str); 4] =
-    profiles_in!("": "aws-us-east-1", "aws-us-east-1-2024", "laptop", "serverless-gpu");
-
-/// The compute profiles of this program, by name.
-const COMPUTE: [(&str, &str); 7] = profiles_in!("compute/": "epochcost-vcpu", "laptop",
-    "published-cost-performance", "published-p2p-instance", "published-p2p-lambda", "pytorch-vcpu", "stated-flops");
 
 /// Why a profile cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -53,12 +56,9 @@ pub struct ProfileError {
 pub fn beside(file: &Path, name: &str) -> String {
     let path = Path::new(name);
     let beside = file.parent().map(|directory| directory.join(path));
-    match beside {
-        Some(beside) if is_path(name) && path.is_relative() && beside.is_file() => {
-            beside.display().to_string()
-        }
-        _ => name.to_owned(),
-    }
+    let is_it = |beside: &PathBuf| is_path(name) && path.is_relative() && beside.is_file();
+    let beside = beside.filter(is_it);
+    beside.map_or_else(|| name.to_owned(), |beside| beside.display().to_string())
 }
 
 /// Returns whether a name is that of a file; others are those of shipped profiles.
@@ -71,12 +71,13 @@ fn is_path(name: &str) -> bool {
 /// # Errors
 /// When there is none, or its numbers make no sense.
 pub fn platform(name: &str) -> Result<Profile<Constant>, ProfileError> {
-    find(name, &PLATFORMS, "platform", Profile::faults)
+    find(name, PLATFORMS, "platform", Profile::faults)
 }
 
 /// Returns the shipped platform profile of that name; `None` without one.
 pub fn shipped_platform(name: &str) -> Option<Profile<Constant>> {
-    PLATFORMS.iter().find(|(known, _)| *known == name)?;
+    let mut shipped = profiles_in(PLATFORMS).into_iter();
+    shipped.find(|(known, _)| *known == name)?;
     platform(name).ok()
 }
 
@@ -85,19 +86,19 @@ pub fn shipped_platform(name: &str) -> Option<Profile<Constant>> {
 /// # Errors
 /// As [`platform`].
 pub fn compute(name: &str) -> Result<ComputeProfile, ProfileError> {
-    find(name, &COMPUTE, "compute", ComputeProfile::faults)
+    find(name, COMPUTE, "compute", ComputeProfile::faults)
 }
 
 /// The names of the shipped platform and compute profiles.
 pub fn shipped() -> (Vec<&'static str>, Vec<&'static str>) {
-    let names = |shipped: &'static [(&'static str, &'static str)]| {
-        shipped.iter().map(|(name, _)| *name).collect()
-    };
-    (names(&PLATFORMS), names(&COMPUTE))
+    let names = |directory| profiles_in(directory).into_iter().map(|(name, _)| name);
+    (names(PLATFORMS).collect(), names(COMPUTE).collect())
 }
 
-/// Texts of the places that this program brings along.
-pub const PLACES: &[&str] = include!(concat!(env!("OUT_DIR"), "/places.rs"));
+/// Returns the texts of the places that this program brings along, in the order of their names.
+pub fn places() -> impl Iterator<Item = &'static str> {
+    files::below("places").map(|(_, text)| text)
+}
 
 /// Returns a field of one line of a place's text.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
@@ -111,31 +112,29 @@ pub fn with_gpu_functions() -> String {
     let platforms = shipped().0.into_iter().filter_map(shipped_platform);
     let with_gpu = platforms.filter(|own| own.function_device == FunctionDevice::Cuda);
     let named = with_gpu.map(|own| {
-        let there = |text: &&&str| field(text, "profile") == Some(own.name.as_str());
-        let places = PLACES.iter().filter(there);
-        let places: Vec<&str> = places.filter_map(|text| field(text, "name")).collect();
-        format!("{} ({})", own.name, places.join(", "))
+        let there = places().filter(|text| field(text, "profile") == Some(own.name.as_str()));
+        let there: Vec<&str> = there.filter_map(|text| field(text, "name")).collect();
+        format!("{} ({})", own.name, there.join(", "))
     });
     named.collect::<Vec<_>>().join(" or ")
 }
 
 fn find<T: DeserializeOwned + JsonSchema>(
     name: &str,
-    shipped: &[(&str, &str)],
+    directory: &str,
     kind: &str,
     faults: fn(&T) -> Vec<(String, String)>,
 ) -> Result<T, ProfileError> {
+    let shipped = profiles_in(directory);
     if let Some((_, text)) = shipped.iter().find(|(known, _)| *known == name) {
         return parse(name, text, faults);
     }
     if !is_path(name) {
         let known: Vec<&str> = shipped.iter().map(|(known, _)| *known).collect();
+        let known = did_you_mean(name, &known);
         return Err(ProfileError {
             problem: format!("there is no {kind} profile `{name}`"),
-            remedy: format!(
-                "{}, or name a file (./{name}.yaml)",
-                did_you_mean(name, &known)
-            ),
+            remedy: format!("{known}, or name a file (./{name}.yaml)"),
         });
     }
     let text = files::read_to_string(Path::new(name)).map_err(|error| ProfileError {
@@ -152,17 +151,18 @@ fn parse<T: DeserializeOwned + JsonSchema>(
     text: &str,
     faults: fn(&T) -> Vec<(String, String)>,
 ) -> Result<T, ProfileError> {
-    let read = yaml::read(name, text, |profile: &mut T| {
-        match faults(profile).into_iter().next() {
-            None => Ok(()),
-            Some((path, problem)) => Err(Fault {
+    let check = |profile: &mut T| match faults(profile).into_iter().next() {
+        None => Ok(()),
+        Some((path, problem)) => {
+            let remedy = "correct it there; docs/PROFILES.md describes the format".to_owned();
+            Err(Fault {
                 path,
                 problem,
-                remedy: "correct it there; docs/PROFILES.md describes the format".to_owned(),
-            }),
+                remedy,
+            })
         }
-    });
-    read.map_err(|(problem, remedy)| ProfileError { problem, remedy })
+    };
+    yaml::read(name, text, check).map_err(|(problem, remedy)| ProfileError { problem, remedy })
 }
 
 #[cfg(test)]

@@ -29,9 +29,7 @@ fn name(path: &Path) -> Option<String> {
     for part in path.to_str()?.strip_prefix(ROOT)?.split('/') {
         match part {
             "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
+            ".." => drop(parts.pop()),
             part => parts.push(part),
         }
     }
@@ -57,22 +55,17 @@ const MOST_BYTES: u64 = 64 << 20;
 /// # Errors
 /// When it cannot be read or has more than 64 MiB; a shipped file when there is none of that name.
 pub fn read(path: &Path) -> io::Result<Cow<'static, [u8]>> {
-    match name(path) {
-        None => {
-            let mut bytes = Vec::new();
-            let file = std::fs::File::open(path)?;
-            if file.take(MOST_BYTES + 1).read_to_end(&mut bytes)? as u64 > MOST_BYTES {
-                return Err(io::Error::new(
-                    io::ErrorKind::FileTooLarge,
-                    "more than 64 MiB",
-                ));
-            }
-            Ok(Cow::Owned(bytes))
-        }
-        Some(name) => content(&name)
-            .map(|text| Cow::Borrowed(text.as_bytes()))
-            .ok_or_else(|| io::ErrorKind::NotFound.into()),
+    if let Some(name) = name(path) {
+        let text = content(&name).ok_or(io::ErrorKind::NotFound)?;
+        return Ok(Cow::Borrowed(text.as_bytes()));
     }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path)?;
+    if file.take(MOST_BYTES + 1).read_to_end(&mut bytes)? as u64 > MOST_BYTES {
+        let kind = io::ErrorKind::FileTooLarge;
+        return Err(io::Error::new(kind, "more than 64 MiB"));
+    }
+    Ok(Cow::Owned(bytes))
 }
 
 /// Reads a text file.
@@ -105,26 +98,24 @@ pub fn paths_below(directory: &Path) -> Vec<PathBuf> {
     let Some(directory) = name(directory) else {
         return Vec::new();
     };
-    below(&directory)
-        .map(|file| PathBuf::from(format!("{ROOT}{file}")))
-        .collect()
+    let below = below(&directory).map(|(file, _)| PathBuf::from(format!("{ROOT}{file}")));
+    below.collect()
 }
 
-fn below(directory: &str) -> impl Iterator<Item = &'static str> {
+/// Returns name and content of every shipped file below a shipped directory.
+pub(crate) fn below(directory: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let start = format!("{}/", directory.trim_end_matches('/'));
-    let names = FILES.iter().map(|(name, _)| *name);
-    names.filter(move |name| name.starts_with(&start))
+    FILES
+        .iter()
+        .copied()
+        .filter(move |(name, _)| name.starts_with(&start))
 }
 
 /// Returns the directory of experiments: `experiments` in the current directory, or else the
 /// shipped one.
 pub fn experiments() -> PathBuf {
-    let here = PathBuf::from(EXPERIMENTS);
-    if here.is_dir() {
-        here
-    } else {
-        shipped_experiments()
-    }
+    let here = Some(PathBuf::from(EXPERIMENTS)).filter(|here| here.is_dir());
+    here.unwrap_or_else(shipped_experiments)
 }
 
 /// Returns the directory of the shipped experiments.
@@ -136,20 +127,19 @@ pub fn shipped_experiments() -> PathBuf {
 /// one; else the experiment of that name (`smoke`, `cost-performance/table2`) in the directory
 /// `experiments`; else the shipped one; else the path as it is.
 pub fn experiment(named: &Path) -> PathBuf {
-    let is_plain = named
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)));
+    let mut parts = named.components();
+    let is_plain = parts.all(|part| matches!(part, Component::Normal(_)));
     let is_there = named.exists() && !named.is_dir();
     if is_there || !is_plain {
         return named.to_owned();
     }
-    let candidates = id(named).map(|id| {
+    let found = id(named).and_then(|id| {
         let file = format!("{EXPERIMENTS}/{id}{EXTENSION}");
-        let shipped = format!("{ROOT}{file}");
-        [PathBuf::from(file), PathBuf::from(shipped)]
+        let mut candidates = ["", ROOT]
+            .map(|root| PathBuf::from(format!("{root}{file}")))
+            .into_iter();
+        candidates.find(|candidate| is_file(candidate))
     });
-    let mut candidates = candidates.into_iter().flatten();
-    let found = candidates.find(|candidate| is_file(candidate));
     found.unwrap_or_else(|| named.to_owned())
 }
 

@@ -17,15 +17,15 @@ pub fn nearest(given: &str, known: &[&str]) -> Vec<String> {
         let first = if given.contains('/') { whole } else { 0.0 };
         whole.max(last) + first / 1e3
     };
-    let all: Vec<(f64, &str)> = (known.iter())
-        .map(|name| (similarity(name), *name))
-        .filter(|(similarity, _)| *similarity >= SIMILAR)
-        .collect();
-    let best = all.iter().map(|(similarity, _)| *similarity);
-    let best = best.fold(0.0, f64::max);
-    all.into_iter()
-        .filter(|(similarity, _)| *similarity >= best)
-        .map(|(_, name)| format!("`{name}`"))
+    let all: Vec<(f64, &str)> = known.iter().map(|name| (similarity(name), *name)).collect();
+    let least = all
+        .iter()
+        .map(|(similarity, _)| *similarity)
+        .fold(SIMILAR, f64::max);
+    let best = all
+        .into_iter()
+        .filter(|(similarity, _)| *similarity >= least);
+    best.map(|(_, name)| format!("`{name}`"))
         .take(MOST)
         .collect()
 }

@@ -46,10 +46,10 @@ pub(super) fn moved(error: &ClapError) -> Option<Error> {
         _ => return None,
     };
     let (_, remedy) = MOVED.iter().find(|(known, _)| *known == name)?;
-    Some(Error::Usage {
-        problem: format!("there is no `{name}` any more"),
-        remedy: (*remedy).to_owned(),
-    })
+    Some(Error::usage(
+        format!("there is no `{name}` any more"),
+        *remedy,
+    ))
 }
 
 #[cfg(test)]

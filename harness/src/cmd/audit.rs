@@ -93,11 +93,10 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let published = args.published.as_deref();
     let papers =
         audit::read(&args.papers, published).map_err(|error| match (error, published) {
-            (AuditError::Published(error), Some(_)) => Error::Usage {
-                problem: chain(&error),
-                remedy: "--published names a directory with the tables of experiments/published/"
-                    .to_owned(),
-            },
+            (AuditError::Published(error), Some(_)) => Error::usage(
+                chain(&error),
+                "--published names a directory with the tables of experiments/published/",
+            ),
             (error, _) => error.into(),
         })?;
     let mut findings = audit::audit(&papers)?;

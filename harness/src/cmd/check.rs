@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use epochcost_experiment::{Experiment, describe, expanded, yaml_files};
 use epochcost_planner::error::Error;
 use epochcost_planner::forecast::{price_book, priced};
+use epochcost_spec::chain::chain;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::shipped;
 use epochcost_spec::ui::{Output, eprint_line};
@@ -33,39 +34,31 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let options = args.selection.options();
     let prices = price_book(args.prices.as_deref())?;
     let mut failed: Option<Error> = None;
-    let mut experiments = Vec::new();
+    let (mut experiments, mut named) = (Vec::new(), Vec::new());
     let mut note = |error: Error| {
         if let Some(earlier) = failed.replace(error) {
-            eprint_line(format_args!(
-                "error: {}",
-                epochcost_spec::chain::chain(&earlier)
-            ));
+            eprint_line(format_args!("error: {}", chain(&earlier)));
         }
     };
     for (file, is_named) in &files(&args.selection.experiments)? {
-        let load = || -> Result<Experiment, Error> {
-            let experiment = Experiment::load(file, &options)?;
-            priced(&experiment, Some(&prices))?;
-            Ok(experiment)
-        };
-        match load() {
-            Ok(experiment) => experiments.push((experiment, *is_named)),
+        let loaded = Experiment::load(file, &options).map_err(Error::from);
+        match loaded.and_then(|loaded| priced(&loaded, Some(&prices)).map(|()| loaded)) {
+            Ok(experiment) => {
+                experiments.push(experiment);
+                named.push(*is_named);
+            }
             Err(error) => note(error),
         }
     }
-    let (mut experiments, named): (Vec<Experiment>, Vec<bool>) = experiments.into_iter().unzip();
     args.fetch.run(&experiments, output).await?;
     let mut named = named.into_iter();
     experiments.retain(|experiment| {
         let is_named = named.next().unwrap_or(true);
         // Of a directory's files, those are valid whose data nobody has fetched.
         let data = experiment.needs_data() && (is_named || experiment.data.directory.exists());
-        let found = if data {
-            experiment.data.inspect(&experiment.document)
-        } else {
-            Ok(())
-        };
-        found.map_err(|error| note(error.into())).is_ok()
+        let inspected = data.then(|| experiment.data.inspect(&experiment.document));
+        let inspected = inspected.unwrap_or(Ok(()));
+        inspected.map_err(|error| note(error.into())).is_ok()
     });
     for experiment in &experiments {
         output.text(describe(experiment));

@@ -15,6 +15,8 @@ use epochcost_spec::exit::Exit;
 use epochcost_spec::format::{self, wrapped};
 use epochcost_spec::ui::{Output, table};
 
+use super::grouped;
+
 /// The version of what `compare --json` prints.
 const COMPARE_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
@@ -66,19 +68,10 @@ enum Word {
 }
 
 impl Word {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Slower => "slower",
-            Self::Faster => "faster",
-            Self::Costlier => "costlier",
-            Self::Cheaper => "cheaper",
-            Self::More => "more",
-            Self::Less => "less",
-            Self::Higher => "higher",
-            Self::Lower => "lower",
-            Self::Undecided => "undecided",
-            Self::NotComparable => "not comparable",
-        }
+    /// Returns whether it is a comparison's word.
+    fn is(self, word: &str) -> bool {
+        let name = self.to_possible_value();
+        name.is_some_and(|name| name.matches(&word.replace(' ', "_"), false))
     }
 }
 
@@ -144,9 +137,10 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         )));
     }
     output.text(text(&comparison, args.threshold, output.verbosity > 0));
+    let answer = answer(&comparison);
     if let Some(path) = &args.html {
         let words = Words {
-            answer: &answer(&comparison),
+            answer: &answer,
             legend: &legend(&comparison, args.threshold).join("; "),
         };
         let manifests = [before.manifest(), after.manifest()];
@@ -158,24 +152,21 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         before: Side::of(&before),
         after: Side::of(&after),
         threshold_percent: args.threshold,
-        answer: answer(&comparison),
+        answer,
         comparison: &comparison,
     });
-    let is_named = |(word, _): &(&str, usize)| {
-        let mut named = args.fail_on.iter();
-        named.any(|named| named.as_str() == *word)
-    };
+    let is_named = |(word, _): &(&str, usize)| args.fail_on.iter().any(|named| named.is(word));
     if comparison.counts().iter().any(is_named) {
         return Ok(Exit::Failed);
     }
     match undecidable(&comparison, &args.fail_on) {
         0 => Ok(Exit::Done),
-        count => Err(Error::Usage {
-            problem: format!(
+        count => Err(Error::usage(
+            format!(
                 "--fail-on cannot decide {count} metrics: a run of fewer than two trials has no interval"
             ),
-            remedy: "give both runs --trials 5 or more, or --platform sim".to_owned(),
-        }),
+            "give both runs --trials 5 or more, or --platform sim",
+        )),
     }
 }
 
@@ -183,13 +174,13 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
 fn undecidable(comparison: &Comparison, words: &[Word]) -> usize {
     let metrics = comparison.rows.iter().flat_map(|row| &row.metrics);
     let is_asked_for = |metric: &MetricComparison| {
-        let possible = [Change::Less, Change::More].map(|change| change.word(metric.metric));
-        words.iter().any(|word| possible.contains(&word.as_str()))
+        let possible = CHANGES.map(|change| change.word(metric.metric));
+        (words.iter()).any(|word| possible.iter().any(|possible| word.is(possible)))
     };
-    metrics
-        .filter(|metric| metric.change == Change::Undecided && is_asked_for(metric))
-        .filter(|metric| metric.trials.iter().any(|count| *count < 2))
-        .count()
+    let undecided =
+        metrics.filter(|metric| metric.change == Change::Undecided && is_asked_for(metric));
+    let few = undecided.filter(|metric| metric.trials.iter().any(|count| *count < 2));
+    few.count()
 }
 
 /// Opens a run and summarises it; prints its warnings.
@@ -216,9 +207,8 @@ fn text(comparison: &Comparison, threshold: f64, all: bool) -> String {
     let rows = comparison.rows.iter().filter(|row| all || !is_same(row));
     let rows = rows.map(|row| of_row(row, all));
     let mut parts: Vec<String> = std::iter::once(answer.join("\n")).chain(rows).collect();
-    let same: Vec<&str> = (comparison.rows.iter().filter(is_same))
-        .map(|row| row.id.as_str())
-        .collect();
+    let same = comparison.rows.iter().filter(is_same);
+    let same: Vec<&str> = same.map(|row| row.id.as_str()).collect();
     if !all && !same.is_empty() {
         parts.push(wrapped("same: ", &same.join(", ")));
     }
@@ -235,12 +225,7 @@ fn text(comparison: &Comparison, threshold: f64, all: bool) -> String {
     if !notes.is_empty() {
         parts.push(notes.join("\n"));
     }
-    let counts = comparison.counts();
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(word, count)| format!("{count} {word}"))
-        .collect();
-    let mut last = vec![counts.join(", ")];
+    let mut last = vec![counted_words(comparison.counts())];
     last.extend(legend(comparison, threshold));
     parts.push(last.join("\n"));
     parts.join("\n\n")
@@ -273,73 +258,66 @@ fn answer(comparison: &Comparison) -> [String; 3] {
         .collect()
     };
     let known = [Metric::SecondsPerEpoch, Metric::CostFullUsd];
-    let rest: Vec<&MetricComparison> = (comparison.rows.iter())
-        .flat_map(|row| &row.metrics)
-        .filter(|metric| !known.contains(&metric.metric))
-        .collect();
-    let rest = of_others(&rest);
+    let rest = comparison.rows.iter().flat_map(|row| &row.metrics);
+    let rest = rest.filter(|metric| !known.contains(&metric.metric));
     [
         sentence("Time", &of(known[0])),
         sentence("Cost with everything billed", &of(known[1])),
-        rest,
+        of_others(&rest.collect::<Vec<_>>()),
     ]
 }
 
 /// Returns how many metrics are the same, changed, undecided and not comparable. What is
 /// undecided may be equal: it is no change.
 fn of_others(metrics: &[&MetricComparison]) -> String {
-    let count = |is_so: fn(Change) -> bool| {
-        let found = metrics.iter().filter(|metric| is_so(metric.change));
+    let count = |changes: &[Change]| {
+        let found = metrics
+            .iter()
+            .filter(|metric| changes.contains(&metric.change));
         found.count()
     };
     let counts = [
-        ("the same", count(|change| change == Change::Same)),
-        ("changed", count(is_change)),
-        ("undecided", count(|change| change == Change::Undecided)),
-        (
-            "not comparable",
-            count(|change| change == Change::NotComparable),
-        ),
+        ("the same", count(&[Change::Same])),
+        ("changed", count(&CHANGES)),
+        ("undecided", count(&[Change::Undecided])),
+        ("not comparable", count(&[Change::NotComparable])),
     ];
     let all = metrics.len();
     if counts[0].1 == all {
         return format!("All other metrics are the same ({all} compared).");
     }
-    let counts = counts.iter().filter(|(_, count)| *count > 0);
-    let counted: Vec<String> = counts
-        .map(|(word, count)| format!("{count} {word}"))
-        .collect();
-    format!("Of {all} other metrics: {}.", counted.join(", "))
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    format!("Of {all} other metrics: {}.", counted_words(counts))
 }
 
-fn is_change(change: Change) -> bool {
-    matches!(change, Change::Less | Change::More)
+/// Returns words, each after its count.
+fn counted_words<'a>(counts: impl IntoIterator<Item = (&'a str, usize)>) -> String {
+    let counted = counts
+        .into_iter()
+        .map(|(word, count)| format!("{count} {word}"));
+    counted.collect::<Vec<_>>().join(", ")
 }
+
+/// Findings that a metric has changed.
+const CHANGES: [Change; 2] = [Change::Less, Change::More];
 
 /// Returns how a metric changed over the rows, with the row that changed most.
 fn sentence(name: &str, rows: &[(&str, &MetricComparison)]) -> String {
-    let mut words: Vec<(&str, usize)> = Vec::new();
-    for (_, metric) in rows {
-        match words.iter_mut().find(|(word, _)| *word == metric.word) {
-            Some((_, count)) => *count += 1,
-            None => words.push((metric.word, 1)),
-        }
-    }
-    let counted: Vec<String> = (words.iter())
-        .map(|(word, count)| format!("{count} {word}"))
-        .collect();
+    let words = grouped(rows.iter().map(|(_, metric)| (metric.word, ())));
+    let counted = words.into_iter().map(|(word, of)| (word, of.len()));
+    let counted = counted_words(counted);
     let distance = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.ln().abs());
-    let most = rows
+    let changed = rows
         .iter()
-        .filter(|(_, metric)| is_change(metric.change))
-        .max_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b)));
+        .filter(|(_, metric)| CHANGES.contains(&metric.change));
+    let most = changed.max_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b)));
     let most = most.map_or(String::new(), |(id, metric)| {
         let ratio = format::or_unknown(metric.ratio, format::number);
         format!("; most in {id}, {ratio} times what it was")
     });
     match rows.len() {
         0 => format!("{name}: not compared."),
-        rows => format!("{name}: of {rows} rows {}{most}.", counted.join(", ")),
+        rows => format!("{name}: of {rows} rows {counted}{most}."),
     }
 }
 
@@ -367,35 +345,23 @@ fn of_row(row: &RowComparison, all: bool) -> String {
 /// Why metrics are undecided or not comparable: each reason once, with the
 /// metrics that have it.
 fn reasons(shown: &[&MetricComparison]) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for metric in shown {
-        if !matches!(metric.change, Change::Undecided | Change::NotComparable) {
-            continue;
-        }
-        match reasons
-            .iter_mut()
-            .find(|(reason, _)| *reason == metric.reason)
-        {
-            Some((_, names)) => names.push(name(metric.metric)),
-            None => reasons.push((&metric.reason, vec![name(metric.metric)])),
-        }
-    }
-    let reasons = reasons.into_iter();
-    reasons
+    let has_reason = |metric: &&&MetricComparison| {
+        matches!(metric.change, Change::Undecided | Change::NotComparable)
+    };
+    let reasons = shown.iter().filter(has_reason);
+    let reasons = grouped(reasons.map(|metric| (&metric.reason, name(metric.metric))));
+    (reasons.into_iter())
         .map(|(reason, names)| wrapped("  ", &format!("{}: {reason}", names.join(", "))))
         .collect()
 }
 
 fn cells(metric: &MetricComparison) -> [String; 6] {
     let value = |value: Option<f64>| format::or_unknown(value, format::number);
-    let ratio = match (metric.ratio, metric.interval) {
-        (Some(ratio), Some([low, high])) => {
-            let number = format::number;
-            format!("{} ({} to {})", number(ratio), number(low), number(high))
-        }
-        (Some(ratio), None) => format::number(ratio),
-        (None, _) => format::UNKNOWN.to_owned(),
-    };
+    let mut ratio = value(metric.ratio);
+    if let (Some(_), Some(ends)) = (metric.ratio, metric.interval) {
+        let [low, high] = ends.map(format::number);
+        ratio = format!("{ratio} ({low} to {high})");
+    }
     [
         " ".to_owned(),
         name(metric.metric),

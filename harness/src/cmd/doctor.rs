@@ -3,7 +3,7 @@
 use epochcost_datasets::{self as datasets, Origin};
 use epochcost_experiment::data::default_directory;
 use epochcost_planner::error::Error;
-use epochcost_platform::{Finding, PlatformKind, PlatformOptions, cloud, platforms};
+use epochcost_platform::{Finding, PlatformKind, PlatformOptions, cloud};
 use epochcost_record::Machine;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::ui::Output;
@@ -27,10 +27,8 @@ pub struct Args {
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let mut findings = vec![cores(), memory()];
     let mut measured = Vec::new();
-    for kind in PlatformKind::all() {
-        if kind.site().is_cloud() {
-            continue;
-        }
+    let kinds = PlatformKind::all().iter();
+    for kind in kinds.filter(|kind| !kind.site().is_cloud()) {
         let platform = kind.open(PlatformOptions::default())?;
         findings.extend(platform.doctor().await?);
         if args.measure {
@@ -70,11 +68,8 @@ fn readiness(findings: &[Finding]) -> Vec<String> {
         lines.push(format!("this machine, not enforced: {}", limits.join(", ")));
     }
     lines.push(line("this machine, --services real", &real, "install them"));
-    lines.push(line(
-        "this machine, GPU",
-        &gpu,
-        "rows with a GPU run on the CPU",
-    ));
+    let on_cpu = "rows with a GPU run on the CPU";
+    lines.push(line("this machine, GPU", &gpu, on_cpu));
     lines.push("virtual time: ready".to_owned());
     lines.extend(clouds());
     lines
@@ -82,9 +77,7 @@ fn readiness(findings: &[Finding]) -> Vec<String> {
 
 /// Returns a line for each cloud platform: whether this build has its clients.
 fn clouds() -> Vec<String> {
-    let clouds = platforms()
-        .iter()
-        .filter(|factory| factory.site().is_cloud());
+    let clouds = (PlatformKind::all().iter()).filter(|kind| kind.site().is_cloud());
     let line = |name: &str| {
         if cloud().is_ok() {
             format!("{name}: in this build; `epochcost {name} doctor` checks the account")
@@ -92,7 +85,7 @@ fn clouds() -> Vec<String> {
             format!("{name}: not in this build (cargo build --release --features {name})")
         }
     };
-    clouds.map(|factory| line(factory.name())).collect()
+    clouds.map(|kind| line(kind.as_str())).collect()
 }
 
 fn cores() -> Finding {
@@ -100,12 +93,9 @@ fn cores() -> Finding {
     let quota = machine.cpu_quota.map_or(String::new(), |cpus| {
         format!(", of which a control group allows {cpus:.2}")
     });
-    let found = format!(
-        "{} ({}){quota}",
-        machine.cores,
-        machine.cpu.as_deref().unwrap_or("unknown CPU")
-    );
-    match machine.cores {
+    let (cores, cpu) = (machine.cores, machine.cpu.as_deref());
+    let found = format!("{cores} ({}){quota}", cpu.unwrap_or("unknown CPU"));
+    match cores {
         0 | 1 => Finding::lacking(
             "CPU cores",
             found,
@@ -119,17 +109,15 @@ fn memory() -> Finding {
     /// Memory of the four workers of one trial that train MobileNet, of their services and of
     /// the harness, with room for other programs, bytes. Trials run one after another.
     const ENOUGH: u64 = 4_000_000_000;
-    match Machine::here(Vec::new()).memory_bytes {
-        Some(bytes) if bytes >= ENOUGH => {
-            Finding::there("memory", format!("{:.1} GB", bytes as f64 / 1e9))
-        }
-        Some(bytes) => Finding::lacking(
-            "memory",
-            format!("{:.1} GB", bytes as f64 / 1e9),
-            "keep workers and batches small: --set workers=2 --set batch_size=8",
-        ),
-        None => Finding::lacking("memory", "unknown", "none: it is read from /proc/meminfo"),
+    let Some(bytes) = Machine::here(Vec::new()).memory_bytes else {
+        return Finding::lacking("memory", "unknown", "none: it is read from /proc/meminfo");
+    };
+    let found = format!("{:.1} GB", bytes as f64 / 1e9);
+    if bytes >= ENOUGH {
+        return Finding::there("memory", found);
     }
+    let remedy = "keep workers and batches small: --set workers=2 --set batch_size=8";
+    Finding::lacking("memory", found, remedy)
 }
 
 fn dataset(info: &datasets::DatasetInfo) -> Finding {
@@ -139,16 +127,13 @@ fn dataset(info: &datasets::DatasetInfo) -> Finding {
         Origin::Published { .. } => (None, "--fetch of run and check downloads it"),
     };
     let directory = default_directory(info.name, spec);
-    match datasets::inspect(info.name, &directory) {
-        Ok(found) => Finding::there(
-            &what,
-            format!(
-                "{} + {} samples in {}",
-                found.train,
-                found.test,
-                directory.display()
-            ),
-        ),
-        Err(_) => Finding::lacking(&what, format!("not in {}", directory.display()), remedy),
+    let found = datasets::inspect(info.name, &directory);
+    let directory = directory.display();
+    match found {
+        Ok(found) => {
+            let (train, test) = (found.train, found.test);
+            Finding::there(&what, format!("{train} + {test} samples in {directory}"))
+        }
+        Err(_) => Finding::lacking(&what, format!("not in {directory}"), remedy),
     }
 }

@@ -1,7 +1,7 @@
 //! `--fetch`: downloads of published datasets.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use epochcost_datasets::{self as datasets, DatasetError, Origin, PublishedFile};
 use epochcost_experiment::Experiment;
@@ -35,17 +35,15 @@ impl Fetch {
             return Ok(());
         }
         if let Some(other) = self.from.iter().find(|address| !is_address(address)) {
-            return Err(Error::Usage {
-                problem: format!("--from {other:?} is no address of a server"),
-                remedy: "begin it with https:// or http://".to_owned(),
-            });
+            return Err(Error::usage(
+                format!("--from {other:?} is no address of a server"),
+                "begin it with https:// or http://",
+            ));
         }
         let data = experiments.iter().map(|experiment| &experiment.data);
-        let sets: BTreeSet<(&str, &PathBuf)> = (data
-            .filter(|data| data.bytes_per_sample.is_none()))
-        .map(|data| (data.name.as_str(), &data.directory))
-        .collect();
-        for (name, directory) in sets {
+        let data = data.filter(|data| data.bytes_per_sample.is_none());
+        let sets = data.map(|data| (data.name.as_str(), &data.directory));
+        for (name, directory) in sets.collect::<BTreeSet<_>>() {
             fetch(name, &self.from, directory, output).await?;
         }
         Ok(())
@@ -84,12 +82,10 @@ async fn fetch(name: &str, from: &[String], directory: &Path, output: Output) ->
         },
     })?;
     let read = datasets::open(name, directory)?;
+    let (train, test, sha256) = (read.train.samples(), read.test.samples(), read.sha256);
+    let directory = directory.display();
     output.message(format_args!(
-        "{name} in {}: {} training and {} test samples, sha256 {}",
-        directory.display(),
-        read.train.samples(),
-        read.test.samples(),
-        read.sha256
+        "{name} in {directory}: {train} training and {test} test samples, sha256 {sha256}"
     ));
     Ok(())
 }

@@ -9,17 +9,19 @@ use clap::ValueEnum;
 use epochcost_datasets::{DATASETS, Origin};
 use epochcost_experiment::{Experiment, Options, of_settings, yaml_files};
 use epochcost_planner::error::Error;
+use epochcost_spec::chain::chain;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::format::{count, wrapped};
 use epochcost_spec::shipped;
 use epochcost_spec::suggest::did_you_mean;
-use epochcost_spec::ui::{Output, columns, table};
+use epochcost_spec::ui::{Output, columns, table_of};
 use epochcost_spec::yaml::schema::{Field, fields};
 use epochcost_systems::{Fidelity, Host, models, systems};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::schemas::KINDS;
+use super::cut;
+use crate::schemas::{KINDS, Kind};
 
 /// `list`.
 #[derive(Debug, clap::Args)]
@@ -45,17 +47,16 @@ impl Args {
     fn check(&self, what: What) -> Result<(), Error> {
         let has_details = matches!(what, What::Systems | What::Fields);
         if let Some(name) = self.names.first().filter(|_| !has_details) {
-            return Err(Error::Usage {
-                problem: format!("`{name}` cannot be shown in detail"),
-                remedy: "leave it out; `list systems NAME` and `list fields NAME` show one"
-                    .to_owned(),
-            });
+            return Err(Error::usage(
+                format!("`{name}` cannot be shown in detail"),
+                "leave it out; `list systems NAME` and `list fields NAME` show one",
+            ));
         }
         if self.directory.is_some() && !matches!(what, What::Experiments) {
-            return Err(Error::Usage {
-                problem: "--directory is searched for experiments".to_owned(),
-                remedy: "list experiments, or leave it out".to_owned(),
-            });
+            return Err(Error::usage(
+                "--directory is searched for experiments",
+                "list experiments, or leave it out",
+            ));
         }
         Ok(())
     }
@@ -124,13 +125,13 @@ fn list_systems(names: &[String], output: Output) -> Result<(), Error> {
             functions: (system.deployment().functions.iter())
                 .map(|function| (function.name, function.host))
                 .collect(),
-            settings: Fidelity::ALL
-                .into_iter()
+            settings: (Fidelity::ALL.into_iter())
                 .map(|fidelity| {
-                    let settings = system
-                        .settings(fidelity, &Map::new())
-                        .unwrap_or(Value::Null);
-                    (fidelity.as_str().to_owned(), settings)
+                    let settings = system.settings(fidelity, &Map::new());
+                    (
+                        fidelity.as_str().to_owned(),
+                        settings.unwrap_or(Value::Null),
+                    )
                 })
                 .collect(),
         })
@@ -138,17 +139,14 @@ fn list_systems(names: &[String], output: Output) -> Result<(), Error> {
     if !names.is_empty() {
         return detail(&lines, names, output);
     }
-    let rows: Vec<[String; 3]> = lines
-        .iter()
-        .map(|line| {
-            let room = output.width().map(|width| width.saturating_sub(ABOUT_AT));
-            // With hardly any room the table is one of several lines to a system.
-            let room = room.filter(|room| *room >= LEAST_ABOUT);
-            let about = shortened(line.about, room);
-            [line.name.to_owned(), line.title.to_owned(), about]
-        })
-        .collect();
-    output.text(table(["name", "title", "about"], &rows));
+    let room = output.width().map(|width| width.saturating_sub(ABOUT_AT));
+    // With hardly any room the table is one of several lines to a system.
+    let room = room.filter(|room| *room >= LEAST_ABOUT);
+    let row = |line: &SystemLine| {
+        let about = shortened(line.about, room);
+        [line.name.to_owned(), line.title.to_owned(), about]
+    };
+    output.text(table_of(["name", "title", "about"], &lines, row));
     output.message("epochcost list systems NAME shows one with its settings, epochcost list fields NAME what they mean");
     output.json(&lines);
     Ok(())
@@ -165,30 +163,25 @@ fn shortened(about: &str, room: Option<usize>) -> String {
     let fidelities = [". paper:", ". code:", ". tuned:", "). "];
     let ends = fidelities.iter().filter_map(|end| about.find(end));
     let first = ends.min().map_or(about, |end| &about[..=end]);
-    let first = first.trim_end_matches('.');
-    match room {
-        Some(room) if first.chars().count() > room => {
-            let cut: String = first.chars().take(room.saturating_sub(1)).collect();
-            format!("{}…", cut.trim_end())
-        }
-        _ => first.to_owned(),
-    }
+    cut(first.trim_end_matches('.'), room)
 }
 
 /// Shows the named systems with their settings.
 fn detail(lines: &[SystemLine], names: &[String], output: Output) -> Result<(), Error> {
+    let known: Vec<&str> = lines.iter().map(|line| line.name).collect();
     let mut found = Vec::new();
     for name in names {
         let is_it = |line: &&SystemLine| {
             line.name.eq_ignore_ascii_case(name) || line.title.eq_ignore_ascii_case(name)
         };
-        let known: Vec<&str> = lines.iter().map(|line| line.name).collect();
-        let line = lines.iter().find(is_it).ok_or_else(|| Error::Usage {
-            problem: format!("there is no system `{name}`"),
-            remedy: format!(
-                "{}; a new one is known after a build",
-                did_you_mean(name, &known)
-            ),
+        let line = lines.iter().find(is_it).ok_or_else(|| {
+            Error::usage(
+                format!("there is no system `{name}`"),
+                format!(
+                    "{}; a new one is known after a build",
+                    did_you_mean(name, &known)
+                ),
+            )
         })?;
         found.push(line);
     }
@@ -199,18 +192,16 @@ fn detail(lines: &[SystemLine], names: &[String], output: Output) -> Result<(), 
 }
 
 fn describe(line: &SystemLine) -> String {
-    let mut text = format!(
-        "{} ({})\n{}",
-        line.title,
-        line.name,
-        wrapped("  ", line.about)
-    );
-    for host in [Host::Function, Host::Instance] {
+    let (title, name, about) = (line.title, line.name, wrapped("  ", line.about));
+    let mut text = format!("{title} ({name})\n{about}");
+    for (host, first) in [
+        (Host::Function, "  on functions: "),
+        (Host::Instance, "  on instances: "),
+    ] {
         let functions = line.functions.iter().filter(|(_, on)| **on == host);
         let functions: Vec<&str> = functions.map(|(name, _)| *name).collect();
         if !functions.is_empty() {
-            let first = format!("  on {}: ", host_name(host));
-            text.push_str(&format!("\n{}", wrapped(&first, &functions.join(", "))));
+            text.push_str(&format!("\n{}", wrapped(first, &functions.join(", "))));
         }
     }
     for (fidelity, settings) in &line.settings {
@@ -226,13 +217,6 @@ fn describe(line: &SystemLine) -> String {
         text.push_str(&format!("\n{}", wrapped(&first, &settings.join(", "))));
     }
     text
-}
-
-fn host_name(host: Host) -> &'static str {
-    match host {
-        Host::Function => "functions",
-        Host::Instance => "instances",
-    }
 }
 
 #[derive(Serialize)]
@@ -260,31 +244,25 @@ fn list_models(output: Output) {
             tensors: model.tensors,
         })
         .collect();
-    let rows: Vec<[String; 6]> = lines
-        .iter()
-        .map(|line| {
-            let input = line.input.map(|size| size.to_string()).join("x");
-            [
-                line.name.into(),
-                input,
-                line.classes.to_string(),
-                count(line.parameters as f64),
-                count(line.statistics as f64),
-                line.about.into(),
-            ]
-        })
-        .collect();
-    output.text(table(
+    let row = |line: &ModelLine| {
         [
-            "name",
-            "input",
-            "classes",
-            "parameters",
-            "batch-norm statistics",
-            "about",
-        ],
-        &rows,
-    ));
+            line.name.into(),
+            line.input.map(|size| size.to_string()).join("x"),
+            line.classes.to_string(),
+            count(line.parameters as f64),
+            count(line.statistics as f64),
+            line.about.into(),
+        ]
+    };
+    let heading = [
+        "name",
+        "input",
+        "classes",
+        "parameters",
+        "batch-norm statistics",
+        "about",
+    ];
+    output.text(table_of(heading, &lines, row));
     output.json(&lines);
 }
 
@@ -321,23 +299,17 @@ fn list_datasets(output: Output) {
             }
         })
         .collect();
-    let rows: Vec<[String; 5]> = lines
-        .iter()
-        .map(|line| {
-            let origin = line.url.unwrap_or("generated by runs");
-            [
-                line.name.into(),
-                line.train.to_string(),
-                line.test.to_string(),
-                line.description.into(),
-                origin.into(),
-            ]
-        })
-        .collect();
-    output.text(table(
-        ["name", "train", "test", "description", "from"],
-        &rows,
-    ));
+    let row = |line: &DatasetLine| {
+        [
+            line.name.into(),
+            line.train.to_string(),
+            line.test.to_string(),
+            line.description.into(),
+            line.url.unwrap_or("generated by runs").into(),
+        ]
+    };
+    let heading = ["name", "train", "test", "description", "from"];
+    output.text(table_of(heading, &lines, row));
     output.json(&lines);
 }
 
@@ -360,21 +332,15 @@ fn list_experiments(directory: &Path, output: Output) -> Result<(), Error> {
         )));
     }
     let lines: Vec<ExperimentLine> = files.into_iter().map(experiment_line).collect();
-    let rows: Vec<[String; 3]> = lines
-        .iter()
-        .map(|line| {
-            let about = match (&line.description, &line.error) {
-                (_, Some(_)) => "not valid: see `epochcost check`".to_owned(),
-                (description, None) => description.clone().unwrap_or_default(),
-            };
-            let rows = line.rows.map_or("-".to_owned(), |rows| rows.to_string());
-            let shipped = shipped::is_shipped(&line.file);
-            let name = shipped.then(|| shipped::id(&line.file)).flatten();
-            let file = name.map_or_else(|| line.file.display().to_string(), str::to_owned);
-            [file, rows, about]
-        })
-        .collect();
-    output.text(table(["file", "rows", "description"], &rows));
+    let row = |line: &ExperimentLine| {
+        let about = (line.description.as_deref()).unwrap_or("not valid: see `epochcost check`");
+        let rows = line.rows.map_or("-".to_owned(), |rows| rows.to_string());
+        let shipped = shipped::is_shipped(&line.file);
+        let name = shipped.then(|| shipped::id(&line.file)).flatten();
+        let file = name.map_or_else(|| line.file.display().to_string(), str::to_owned);
+        [file, rows, about.to_owned()]
+    };
+    output.text(table_of(["file", "rows", "description"], &lines, row));
     if shipped::is_shipped(directory) {
         output.message("shipped with this program: epochcost list --write DIR writes them out");
     }
@@ -383,21 +349,17 @@ fn list_experiments(directory: &Path, output: Output) -> Result<(), Error> {
 }
 
 fn experiment_line(file: PathBuf) -> ExperimentLine {
-    match Experiment::load(&file, &Options::default()) {
-        Ok(experiment) => ExperimentLine {
-            file,
-            name: Some(experiment.name),
-            description: Some(experiment.description.trim().to_owned()),
-            rows: Some(experiment.rows.len()),
-            error: None,
-        },
-        Err(error) => ExperimentLine {
-            file,
-            name: None,
-            description: None,
-            rows: None,
-            error: Some(epochcost_spec::chain::chain(&error)),
-        },
+    let loaded = Experiment::load(&file, &Options::default());
+    let (experiment, error) = match &loaded {
+        Ok(experiment) => (Some(experiment), None),
+        Err(error) => (None, Some(chain(error))),
+    };
+    ExperimentLine {
+        file,
+        name: experiment.map(|experiment| experiment.name.clone()),
+        description: experiment.map(|experiment| experiment.description.trim().to_owned()),
+        rows: experiment.map(|experiment| experiment.rows.len()),
+        error,
     }
 }
 
@@ -407,8 +369,8 @@ fn experiment_line(file: PathBuf) -> ExperimentLine {
 /// When there is no such kind or system.
 fn list_fields(names: &[String], output: Output) -> Result<(), Error> {
     if names.is_empty() {
-        let rows = KINDS.map(|kind| [kind.name.to_owned(), kind.about.to_owned()]);
-        output.text(table(["file", "about"], &rows));
+        let row = |kind: &Kind| [kind.name.to_owned(), kind.about.to_owned()];
+        output.text(table_of(["file", "about"], &KINDS, row));
         output.message(
             "epochcost list fields NAME shows the fields of one, or the settings of a system",
         );
@@ -424,10 +386,10 @@ fn list_fields(names: &[String], output: Output) -> Result<(), Error> {
         if schema.is_null() {
             let systems = systems().iter().map(|system| system.name());
             let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).chain(systems).collect();
-            return Err(Error::Usage {
-                problem: format!("there is no file or system `{name}`"),
-                remedy: did_you_mean(name, &known),
-            });
+            return Err(Error::usage(
+                format!("there is no file or system `{name}`"),
+                did_you_mean(name, &known),
+            ));
         }
         let mut all = fields(&schema);
         if known.is_some_and(|kind| kind.name == "experiment") {

@@ -15,6 +15,7 @@ use epochcost_spec::cost::CostModel;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::ui::Output;
 
+use super::done_or_failed;
 use super::selection::{named, platform};
 
 /// A year: an instant so far ahead can be represented.
@@ -136,24 +137,20 @@ impl Args {
 
     /// Refuses options that would be dropped without another one.
     fn check(&self, goal: Option<Goal>) -> Result<(), Error> {
-        let needs_goal = match self.place.first() {
-            Some(place) => Some(format!("--place {place}")),
-            None => self.any_steps.then(|| "--any-steps".to_owned()),
-        };
+        let place = self.place.first().map(|place| format!("--place {place}"));
+        let needs_goal = place.or(self.any_steps.then(|| "--any-steps".to_owned()));
         if let Some(option) = needs_goal.filter(|_| goal.is_none()) {
-            return Err(Error::Usage {
-                problem: format!("{option} needs a goal"),
-                remedy: "give --deadline TIME, --budget USD or both, or leave it out".to_owned(),
-            });
+            return Err(Error::usage(
+                format!("{option} needs a goal"),
+                "give --deadline TIME, --budget USD or both, or leave it out",
+            ));
         }
         let is_cloud = (self.platform).is_some_and(|platform| platform.site().is_cloud());
         if let Some(trials) = self.trials.filter(|_| !is_cloud) {
-            return Err(Error::Usage {
-                problem: format!(
-                    "--trials {trials} is of a cloud: a simulation repeats itself exactly"
-                ),
-                remedy: "give --platform aws, or leave it out".to_owned(),
-            });
+            return Err(Error::usage(
+                format!("--trials {trials} is of a cloud: a simulation repeats itself exactly"),
+                "give --platform aws, or leave it out",
+            ));
         }
         Ok(())
     }
@@ -220,9 +217,5 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     }
     output.text(plan.text(output.verbosity > 0));
     output.json(&plan);
-    Ok(if plan.is_unmet() {
-        Exit::Failed
-    } else {
-        Exit::Done
-    })
+    Ok(done_or_failed(!plan.is_unmet()))
 }

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use epochcost_planner::error::Error;
 use epochcost_planner::profiling::{
     self, Plan, Request, SamplesPerStep, ScriptPlan, ScriptRequest,
@@ -17,6 +17,7 @@ use epochcost_spec::exit::Exit;
 use epochcost_spec::ui::{Output, eprint_line};
 use epochcost_systems::Device;
 
+use super::selection::named;
 use crate::run::stop_signal;
 
 /// Batch sizes of this program's models, unless others are named.
@@ -44,8 +45,8 @@ pub struct Args {
     #[arg(long = "batch", value_name = "B", value_delimiter = ',')]
     batches: Vec<NonZeroUsize>,
     /// What to compute on. On a GPU, threads are of no account.
-    #[arg(long, value_enum, default_value = "cpu", conflicts_with = "program")]
-    device: DeviceName,
+    #[arg(long, value_parser = device(), default_value = "cpu", conflicts_with = "program")]
+    device: Device,
     /// Numbers of threads, 1 among them; by default 1 and all cores.
     #[arg(long, value_name = "T", value_delimiter = ',')]
     threads: Vec<NonZeroUsize>,
@@ -103,20 +104,12 @@ enum Action {
     Calibrate(calibrate::Args),
 }
 
-/// A device by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum DeviceName {
-    Cpu,
-    Cuda,
-}
-
-impl From<DeviceName> for Device {
-    fn from(name: DeviceName) -> Self {
-        match name {
-            DeviceName::Cpu => Self::Cpu,
-            DeviceName::Cuda => Self::Cuda,
-        }
-    }
+/// Returns the parser of a device's name.
+fn device() -> impl TypedValueParser<Value = Device> {
+    named(&[Device::Cpu, Device::Cuda], |device| match device {
+        Device::Cpu => "cpu",
+        Device::Cuda => "cuda",
+    })
 }
 
 impl Args {
@@ -124,12 +117,9 @@ impl Args {
         Request {
             models: &self.models,
             batches,
-            device: self.device.into(),
+            device: self.device,
             threads: &self.threads,
-            steps: self
-                .steps
-                .or(NonZeroUsize::new(STEPS.0))
-                .unwrap_or(NonZeroUsize::MIN),
+            steps: (self.steps.or(NonZeroUsize::new(STEPS.0))).unwrap_or(NonZeroUsize::MIN),
             rounds: self.rounds,
             out: self.out.as_deref(),
             force: self.force,
@@ -139,13 +129,10 @@ impl Args {
 
     /// Returns the batch sizes of this program's models.
     fn model_batches(&self) -> Vec<NonZeroUsize> {
-        match self.batches.as_slice() {
-            [] => BATCHES
-                .iter()
-                .filter_map(|b| NonZeroUsize::new(*b))
-                .collect(),
-            own => own.to_vec(),
+        if self.batches.is_empty() {
+            return BATCHES.into_iter().filter_map(NonZeroUsize::new).collect();
         }
+        self.batches.clone()
     }
 }
 
@@ -174,9 +161,11 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
             batches: &plain(&args.batches),
             threads: &plain(&args.threads),
             steps: args.steps.map_or(STEPS.1, NonZeroUsize::get),
-            limit: limit.ok_or_else(|| Error::Usage {
-                problem: format!("--for {} is no time", args.limit),
-                remedy: "give a time above 0 with its unit: 30s, 2m".into(),
+            limit: limit.ok_or_else(|| {
+                Error::usage(
+                    format!("--for {} is no time", args.limit),
+                    "give a time above 0 with its unit: 30s, 2m",
+                )
             })?,
             samples_per_step: args.samples_per_step.as_ref(),
             name: args.name.as_deref(),

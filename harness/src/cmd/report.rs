@@ -92,9 +92,8 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         record.write(out)?;
         return overview(out, &record, &runs, output);
     }
-    let summaries: Vec<&Summary> = (runs.iter().flatten())
-        .map(|run| &run.analysis.summary)
-        .collect();
+    let runs = runs.iter().flatten();
+    let summaries: Vec<&Summary> = runs.map(|run| &run.analysis.summary).collect();
     output.json(&summaries);
     Ok(exit)
 }
@@ -109,23 +108,20 @@ fn of_run(directory: &Path, run: &AnalysedRun, is_one_of_several: bool) -> PathB
 fn figures(run: &AnalysedRun, directory: &Path, output: Output) -> Result<(), Error> {
     probe(directory, "--figures")?;
     let files = report::write_figures(&run.directory, &run.analysis, directory)?;
-    output.message(format_args!(
-        "figures: {files} files in {}",
-        directory.display()
-    ));
+    let directory = directory.display();
+    output.message(format_args!("figures: {files} files in {directory}"));
     Ok(())
 }
 
 /// Writes all reports of a reproduction again.
 fn again(directory: &Path, args: &Args, output: Output) -> Result<Exit, Error> {
     let record = Reproduction::read(directory)?;
-    let runs: Result<Vec<_>, Error> = (record.items.iter())
-        .map(|item| {
-            let run = (item.run.as_ref()).map(|run| rewritten(&directory.join(run), args, output));
-            Ok(run.transpose()?.map(|(run, _)| run))
-        })
-        .collect();
-    overview(directory, &record, &runs?, output)
+    let mut runs = Vec::with_capacity(record.items.len());
+    for item in &record.items {
+        let run = (item.run.as_ref()).map(|run| rewritten(&directory.join(run), args, output));
+        runs.push(run.transpose()?.map(|(run, _)| run));
+    }
+    overview(directory, &record, &runs, output)
 }
 
 /// Analyses a run and writes its report; returns whether it is written. Where something else is
@@ -146,18 +142,12 @@ fn rewritten(path: &Path, args: &Args, output: Output) -> Result<(AnalysedRun, b
             output.message(format_args!("the report in {path} was not written: {why}"));
             Ok((run, false))
         }
-        Err(error @ ResultsError::Io { .. }) if error.is_usage() => Err(elsewhere(&error)),
+        // This user may not write there.
+        Err(error @ ResultsError::Io { .. }) if error.is_usage() => Err(Error::usage(
+            chain(&error).lines().next().unwrap_or_default(),
+            "give this user the permission, or name another place with --out or --figures",
+        )),
         written => Ok((run, written.map(|()| true)?)),
-    }
-}
-
-/// Returns the error of a run that this user may not write to, with what is written elsewhere.
-fn elsewhere(error: &ResultsError) -> Error {
-    let text = chain(error);
-    Error::Usage {
-        problem: text.lines().next().unwrap_or_default().to_owned(),
-        remedy: "give this user the permission, or name another place with --out or --figures"
-            .to_owned(),
     }
 }
 
@@ -182,29 +172,26 @@ fn record(
     paths: &[PathBuf],
     runs: &[Option<AnalysedRun>],
 ) -> Result<Reproduction, Error> {
-    let items = paths.iter().zip(runs.iter().flatten());
-    let items: Result<Vec<Item>, Error> = items
-        .map(|(path, run)| {
-            let manifest = run.directory.manifest();
-            let (ended, planned) = run.directory.progress()?;
-            Ok(Item {
-                id: format!("{}/{}", manifest.experiment, manifest.run_id),
-                description: String::new(),
-                platform: Some(manifest.platform.clone()),
-                state: if ended == planned {
-                    ItemState::Done
-                } else {
-                    ItemState::Incomplete
-                },
-                why: (ended != planned).then(|| format!("{ended} of {planned} trials were run")),
-                run: Some(relative(out, path)?),
-                reduced: Vec::new(),
-                claims: Vec::new(),
-                lost: Vec::new(),
-            })
-        })
-        .collect();
-    let items = items?;
+    let mut items = Vec::with_capacity(paths.len());
+    for (path, run) in paths.iter().zip(runs.iter().flatten()) {
+        let manifest = run.directory.manifest();
+        let (ended, planned) = run.directory.progress()?;
+        items.push(Item {
+            id: format!("{}/{}", manifest.experiment, manifest.run_id),
+            description: String::new(),
+            platform: Some(manifest.platform.clone()),
+            state: if ended == planned {
+                ItemState::Done
+            } else {
+                ItemState::Incomplete
+            },
+            why: (ended != planned).then(|| format!("{ended} of {planned} trials were run")),
+            run: Some(relative(out, path)?),
+            reduced: Vec::new(),
+            claims: Vec::new(),
+            lost: Vec::new(),
+        });
+    }
     Ok(Reproduction {
         schema_version: REPRODUCTION_VERSION,
         visits: None,
@@ -218,12 +205,8 @@ fn record(
 
 /// The way from one directory to another.
 fn relative(from: &Path, to: &Path) -> Result<PathBuf, Error> {
-    let absolute = |path: &Path| {
-        path.canonicalize().map_err(|source| Error::Io {
-            doing: format!("find {}", path.display()),
-            source,
-        })
-    };
+    let absolute =
+        |path: &Path| (path.canonicalize()).map_err(Error::io(format!("find {}", path.display())));
     let (from, to) = (absolute(from)?, absolute(to)?);
     let parts = from.components().zip(to.components());
     let common = parts.take_while(|(a, b)| a == b).count();

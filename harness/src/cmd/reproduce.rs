@@ -70,14 +70,12 @@ fn days(text: &str) -> Result<f64, String> {
 /// For a name that is none, where nothing is selected, and when results cannot
 /// be written. What goes wrong with an item is reported on the page.
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
-    let is_cloud = args
-        .platform
-        .is_some_and(|platform| platform.site().is_cloud());
+    let is_cloud = (args.platform).is_some_and(|platform| platform.site().is_cloud());
     if args.days.is_some() && !is_cloud {
-        return Err(Error::Usage {
-            problem: "--days spreads trials over days where each costs money".to_owned(),
-            remedy: "leave it out, or name a cloud by --platform".to_owned(),
-        });
+        return Err(Error::usage(
+            "--days spreads trials over days where each costs money",
+            "leave it out, or name a cloud by --platform",
+        ));
     }
     let directory = args.directory.clone().unwrap_or_else(shipped::experiments);
     // Items are named like experiments, by their files as well.

@@ -44,16 +44,13 @@ pub struct Args {
 pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let experiments = load(args)?;
     args.fetch.run(&experiments, output).await?;
-    for experiment in experiments
-        .iter()
-        .filter(|experiment| experiment.needs_data())
-    {
+    for experiment in experiments.iter().filter(|one| one.needs_data()) {
         experiment.data.inspect(&experiment.document)?;
     }
     if args.dry_run {
-        experiments
-            .iter()
-            .for_each(|experiment| output.text(describe(experiment)));
+        for experiment in &experiments {
+            output.text(describe(experiment));
+        }
         output.json(&experiments.iter().map(expanded).collect::<Vec<_>>());
         return Ok(Exit::Done);
     }
@@ -76,13 +73,13 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
 fn load(args: &Args) -> Result<Vec<Experiment>, Error> {
     let files = &args.selection.experiments;
     if args.out.is_some() && files.len() > 1 {
-        return Err(Error::Usage {
-            problem: format!(
+        return Err(Error::usage(
+            format!(
                 "--out names one run directory, and there are {} experiments",
                 files.len()
             ),
-            remedy: "run them one at a time, or leave --out out".to_owned(),
-        });
+            "run them one at a time, or leave --out out",
+        ));
     }
     let options = Options {
         prices: args.spending.prices()?,
@@ -110,9 +107,7 @@ async fn one(
         (Some(out), true) => {
             if !RunDirectory::is_in(out) {
                 let out = out.display();
-                output.message(format_args!(
-                    "there is no run in {out} yet: this one begins"
-                ));
+                output.message(format!("there is no run in {out} yet: this one begins"));
             }
             Destination::After(out)
         }
@@ -145,16 +140,13 @@ fn print_summary(directory: &RunDirectory, analysis: &Analysis, output: Output) 
 
 /// Reports what was kept, if anything was.
 fn interrupted(args: &Args, directory: Option<RunDirectory>) -> Result<Error, Error> {
-    let kept = match &directory {
-        Some(directory) => directory.finished_trials()?.len(),
-        None => 0,
-    };
-    let path = match &directory {
-        Some(directory) => directory.path().to_path_buf(),
-        None => args.out.clone().unwrap_or_else(|| PathBuf::from("results")),
-    };
-    if let Some(directory) = directory.filter(|_| kept > 0) {
-        report::write(&directory, &analysis::summarise(&directory)?)?;
+    let (mut kept, mut path) = (0, args.out.clone().unwrap_or_else(|| "results".into()));
+    if let Some(directory) = directory {
+        kept = directory.finished_trials()?.len();
+        path = directory.path().to_path_buf();
+        if kept > 0 {
+            report::write(&directory, &analysis::summarise(&directory)?)?;
+        }
     }
     Ok(Error::Interrupted {
         kept,

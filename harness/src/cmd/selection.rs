@@ -45,9 +45,7 @@ impl Selection {
             ..Options::default()
         }
     }
-}
 
-impl Selection {
     /// Refuses services for an experiment that runs where there are none of them.
     ///
     /// # Errors
@@ -55,15 +53,15 @@ impl Selection {
     pub fn check_services(&self, experiment: &Experiment) -> Result<(), Error> {
         let platform = experiment.platform;
         match self.services {
-            Some(services) if platform.site() != Site::ThisMachine => Err(Error::Usage {
-                problem: format!(
+            Some(services) if platform.site() != Site::ThisMachine => Err(Error::usage(
+                format!(
                     "--services {} is of the platform local, and {} runs on {}",
                     services.as_str(),
                     experiment.name,
                     platform.as_str()
                 ),
-                remedy: "add --platform local, or leave it out".to_owned(),
-            }),
+                "add --platform local, or leave it out",
+            )),
             _ => Ok(()),
         }
     }

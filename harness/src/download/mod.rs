@@ -99,7 +99,7 @@ async fn one(
         loop {
             let had = fs::metadata(&part).map_or(0, |found| found.len());
             report(Event::Begins(&url, had));
-            let reason = match from_mirror(request, download, &url, &part, report).await {
+            let (reason, again) = match from_mirror(request, download, &url, &part, report).await {
                 Ok(()) => return Ok(()),
                 Err(Failure::Disk(path, source)) => {
                     return Err(DownloadError::Write { path, source });
@@ -107,9 +107,9 @@ async fn one(
                 Err(Failure::Transfer(reason)) => (reason, false),
                 Err(Failure::Content(reason)) => (reason, had > 0),
             };
-            report(Event::Failed(&url, &reason.0));
-            if !reason.1 {
-                reasons.push(format!("{url}: {}", reason.0));
+            report(Event::Failed(&url, &reason));
+            if !again {
+                reasons.push(format!("{url}: {reason}"));
                 break;
             }
         }

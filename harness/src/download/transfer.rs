@@ -47,11 +47,9 @@ pub enum TransferError {
 impl TransferError {
     /// Returns whether another attempt may end otherwise.
     fn may_pass(&self) -> bool {
-        match self {
-            Self::Refused(status) => {
-                status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
-            }
-            Self::Cut(_) => true,
+        match *self {
+            Self::Refused(StatusCode::TOO_MANY_REQUESTS) | Self::Cut(_) => true,
+            Self::Refused(status) => status.is_server_error(),
             Self::Disk(_) => false,
         }
     }
@@ -113,13 +111,12 @@ async fn attempt(
         request = request.header(RANGE, format!("bytes={offset}-"));
     }
     let mut response = in_time(silence, request.send()).await?;
+    let (first, length) = range(&response);
     let mut file = match response.status() {
-        StatusCode::PARTIAL_CONTENT if range(&response).first == Some(offset) => {
+        StatusCode::PARTIAL_CONTENT if first == Some(offset) => {
             OpenOptions::new().append(true).open(part)?
         }
-        StatusCode::RANGE_NOT_SATISFIABLE if range(&response).length == Some(offset) => {
-            return Ok(true);
-        }
+        StatusCode::RANGE_NOT_SATISFIABLE if length == Some(offset) => return Ok(true),
         StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
             let _ = fs::remove_file(part);
             return Ok(false);
@@ -142,14 +139,11 @@ async fn in_time<T>(
     silence: Duration,
     answer: impl Future<Output = reqwest::Result<T>>,
 ) -> Result<T, TransferError> {
-    match tokio::time::timeout(silence, answer).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(TransferError::Cut(causes(&error.without_url()))),
-        Err(_) => Err(TransferError::Cut(format!(
-            "no answer in {} s",
-            silence.as_secs()
-        ))),
-    }
+    let answer = match tokio::time::timeout(silence, answer).await {
+        Ok(answer) => answer.map_err(|error| causes(&error.without_url())),
+        Err(_) => Err(format!("no answer in {} s", silence.as_secs())),
+    };
+    answer.map_err(TransferError::Cut)
 }
 
 /// Returns an error with its causes, each text once.
@@ -166,23 +160,13 @@ fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Parts of the header `Content-Range`.
-struct ContentRange {
-    /// First byte that is sent.
-    first: Option<u64>,
-    /// Bytes of the whole file.
-    length: Option<u64>,
-}
-
-/// Reads `bytes 5-9/10` or `bytes */10`.
-fn range(response: &Response) -> ContentRange {
+/// Reads the first byte that is sent and the bytes of the whole file in the header
+/// `Content-Range`: `bytes 5-9/10` or `bytes */10`.
+fn range(response: &Response) -> (Option<u64>, Option<u64>) {
     let text = response.headers().get(CONTENT_RANGE);
     let text = text.and_then(|value| value.to_str().ok());
     let parts = text.and_then(|text| text.strip_prefix("bytes ")?.split_once('/'));
     let (sent, length) = parts.unwrap_or_default();
     let first = sent.split_once('-').map_or("", |(first, _)| first);
-    ContentRange {
-        first: first.parse().ok(),
-        length: length.parse().ok(),
-    }
+    (first.parse().ok(), length.parse().ok())
 }

@@ -23,7 +23,7 @@ use epochcost_spec::rows::{TrialPlan, draw_seed};
 use epochcost_spec::ui::Output;
 use indicatif::ProgressBar;
 
-use super::progress::DrawProgress;
+use super::progress::ticking;
 
 /// Largest relative difference between a trial and the same trial timed again: what
 /// writing and reading a number may change.
@@ -77,18 +77,20 @@ pub(super) async fn draw(
     let finished = finished(directory)?;
     let mut trials = recorded_trials(directory)?;
     let draws = simulation.draws;
-    let progress = DrawProgress::new(wanted.len() * draws as usize, output);
     let rows = wanted.len();
+    let template = "{spinner} [{pos}/{len} draws, {elapsed}] {msg}";
+    let bar = ticking(rows * draws as usize, output, template);
     for (place, figures) in wanted {
         let planned = directory.rows()[place].clone();
         let id = planned.row.id.clone();
         let of_row = trials.remove(&id).unwrap_or_default();
         if finished.contains(&id) {
-            progress.counter().inc(draws.into());
-            progress.ended(&id, draws, None);
+            bar.inc(draws.into());
+            let text = format!("{draws} draws of {id}: already finished");
+            bar.suspend(|| output.detail(text));
             continue;
         }
-        progress.row(&id);
+        bar.set_message(id.clone());
         let since = Instant::now();
         let task = RowTask {
             sim: Sim::new(simulation.clone(), None),
@@ -102,11 +104,16 @@ pub(super) async fn draw(
             planned,
             figures,
         };
-        let drawn = task.spawn(directory.clone(), of_row, progress.counter());
+        let drawn = task.spawn(directory.clone(), of_row, bar.clone());
         directory.append_draws(&drawn.await?)?;
-        progress.ended(&id, draws, Some(since.elapsed().as_secs_f64()));
+        let seconds = since.elapsed().as_secs_f64();
+        bar.suspend(|| output.detail(format_args!("{draws} draws of {id}: {seconds:.1} s")));
     }
-    progress.finish(rows, draws, began.elapsed().as_secs_f64());
+    bar.finish_and_clear();
+    let seconds = began.elapsed().as_secs_f64();
+    output.message(format_args!(
+        "rankings are judged over {draws} draws of the profile's constants: {rows} rows, {seconds:.1} s"
+    ));
     Ok(())
 }
 
@@ -175,13 +182,11 @@ impl RowTask {
             let bases = self.bases(&directory, trials)?;
             match bases {
                 Ok(bases) => self.draw(&bases, &stop, &bar),
-                Err(reason) => Ok(self.refused(reason)),
+                Err(reason) => Ok(self.drawn(Some(reason))),
             }
         });
-        drawn.await.map_err(|error| Error::Io {
-            doing: "draw constants".to_owned(),
-            source: std::io::Error::other(error),
-        })?
+        let drawn = drawn.await.map_err(std::io::Error::other);
+        drawn.map_err(Error::io("draw constants"))?
     }
 
     /// Returns the trials that draws time again, or the reason why a trained one cannot be:
@@ -195,25 +200,21 @@ impl RowTask {
         plans.retain(|plan| plan.row.id == self.planned.row.id);
         let mut bases = Vec::with_capacity(plans.len());
         for plan in plans {
-            let own = trials
-                .iter()
-                .find(|(trial, _)| trial.id.trial == plan.trial);
+            let own = (trials.iter()).find(|(trial, _)| trial.id.trial == plan.trial);
             let Some((trial, calls)) = own.filter(|(trial, _)| trial.failure.is_none()) else {
                 return Ok(Err(format!("trial {} failed", plan.trial)));
             };
-            let recorded = if self.trains {
+            let mut recorded = None;
+            if self.trains {
                 let steps = directory.steps(trial)?;
-                let recorded = trial.values(&steps);
+                recorded = Some(trial.values(&steps));
                 let before = self.analyse(trial.clone(), calls.clone(), &steps)?;
-                let again = sim::time(&self.sim.describe(&plan)?, Some(recorded.clone()))?;
+                let again = sim::time(&self.sim.describe(&plan)?, recorded.clone())?;
                 let again = self.values(&plan, &again)?;
                 if let Some(reason) = self.difference(&before, &again) {
                     return Ok(Err(reason));
                 }
-                Some(recorded)
-            } else {
-                None
-            };
+            }
             bases.push(Base { plan, recorded });
         }
         Ok(Ok(bases))
@@ -267,15 +268,12 @@ impl RowTask {
                     values: drawn.iter().map(|values| values[place]).collect(),
                 })
                 .collect(),
-            ..self.refused_with(None)
+            ..self.drawn(None)
         })
     }
 
-    fn refused(&self, reason: String) -> RowDraws {
-        self.refused_with(Some(reason))
-    }
-
-    fn refused_with(&self, refused: Option<String>) -> RowDraws {
+    /// Returns draws without figures, with the reason if they were refused.
+    fn drawn(&self, refused: Option<String>) -> RowDraws {
         RowDraws {
             of: None,
             row: self.planned.row.id.clone(),
@@ -293,10 +291,8 @@ impl RowTask {
         let steps: Vec<_> = steps(outcome).cloned().collect();
         let trial = TrialRow::new(plan, outcome);
         let analysis = self.analyse(trial, outcome.invocations.clone(), &steps)?;
-        let figures = self.figures.iter();
-        Ok(figures
-            .map(|figure| agreement::value(&analysis, &self.planned, *figure))
-            .collect())
+        let value = |figure: &Figure| agreement::value(&analysis, &self.planned, *figure);
+        Ok(self.figures.iter().map(value).collect())
     }
 
     fn analyse(
@@ -305,16 +301,9 @@ impl RowTask {
         calls: Vec<Invocation>,
         steps: &[epochcost_systems::StepRecord],
     ) -> Result<TrialAnalysis, Error> {
-        let price = self.function_price.as_deref();
-        let row = &self.planned.row;
-        Ok(TrialAnalysis::new(
-            row,
-            trial,
-            calls,
-            steps,
-            &self.prices,
-            price,
-            self.pace,
-        )?)
+        let (row, price) = (&self.planned.row, self.function_price.as_deref());
+        let (prices, pace) = (&self.prices, self.pace);
+        let analysis = TrialAnalysis::new(row, trial, calls, steps, prices, price, pace);
+        Ok(analysis?)
     }
 }

@@ -1,7 +1,6 @@
 //! One experiment from its plan to its report: what `run` and `reproduce` share.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use epochcost_experiment::Experiment;
 use epochcost_judge::analysis::{self, Analysis};
@@ -20,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use super::draws;
 use super::prepared::{Opened, Prepared, open};
-use super::progress::{Following, TrialProgress};
+use super::progress::Following;
 use super::signal::Stop;
 use super::tear_down::tear_down;
 
@@ -33,15 +32,6 @@ pub enum Destination<'a> {
     At(&'a Path),
     /// This directory, which contains the first trials of the run.
     After(&'a Path),
-}
-
-impl Destination<'_> {
-    fn path(&self) -> Option<&Path> {
-        match self {
-            Self::New => None,
-            Self::At(path) | Self::After(path) => Some(path),
-        }
-    }
 }
 
 /// End of a run.
@@ -88,9 +78,8 @@ pub async fn execute(
     };
     let torn_down = tear_down(opened.platform.as_ref(), directory.path(), output).await;
     match (torn_down, ended) {
-        (Ok(()), ended) => ended,
         // Why the run failed comes first; leftovers were reported.
-        (Err(_), Ended::Failed(directory, error)) => Ended::Failed(directory, error),
+        (Ok(()), ended) | (Err(_), ended @ Ended::Failed(..)) => ended,
         (Err(error), _) => Ended::Failed(Some(directory), error),
     }
 }
@@ -162,9 +151,8 @@ impl Work<'_> {
 pub fn runnable(experiment: &Experiment) -> Result<(), Error> {
     let prices = experiment.prices.as_ref();
     priced(experiment, prices)?;
-    Ok(open(experiment, prices)?
-        .platform
-        .refuse(&experiment.rows)?)
+    let opened = open(experiment, prices)?;
+    Ok(opened.platform.refuse(&experiment.rows)?)
 }
 
 /// Returns what an experiment's platform lacks for it, without doing anything.
@@ -177,42 +165,40 @@ pub async fn platform_findings(experiment: &Experiment) -> Result<Vec<Finding>, 
 
 fn open_directory(work: &Work<'_>, prepared: &Prepared) -> Result<RunDirectory, Error> {
     let (experiment, destination) = (work.experiment, work.destination);
-    let planned = experiment.rows.iter().zip(&prepared.infeasible);
-    let rows: Vec<PlannedRow> = planned
-        .map(|(row, infeasible)| PlannedRow {
-            row: row.clone(),
-            trials: experiment.trials,
-            most_trials: experiment.most_trials,
-            infeasible: infeasible.clone(),
-            compute: (experiment.simulation.as_ref())
-                .and_then(|simulation| ComputeUsed::of(simulation, row)),
-        })
-        .collect();
-    let simulation = simulation_record(experiment);
+    let planned = experiment.rows.iter().zip(&prepared.platform.infeasible);
+    let simulation = experiment.simulation.as_ref();
+    let rows = planned.map(|(row, infeasible)| PlannedRow {
+        row: row.clone(),
+        trials: experiment.trials,
+        most_trials: experiment.most_trials,
+        infeasible: infeasible.clone(),
+        compute: simulation.and_then(|simulation| ComputeUsed::of(simulation, row)),
+    });
+    let seeds = (0..experiment.most_trials).map(|trial| experiment.trial_seed(trial));
+    let platform = &prepared.platform;
     let run = NewRun {
         experiment: experiment.name.clone(),
         experiment_file: experiment.document.file.clone(),
         platform: experiment.platform.as_str().to_owned(),
         services: experiment.services.as_str().to_owned(),
         experiment_yaml: experiment.document.resolved(),
-        rows,
+        rows: rows.collect(),
         claims: experiment.claims.clone(),
         datasets: prepared.datasets.clone(),
-        seeds: (0..experiment.most_trials)
-            .map(|trial| experiment.trial_seed(trial))
-            .collect(),
+        seeds: seeds.collect(),
         command: command_line(),
-        worker: prepared.worker.clone(),
-        limits: prepared.limits.clone(),
-        servers: prepared.servers.clone(),
-        rehearsed: prepared.rehearsed,
-        simulation,
+        worker: platform.worker.clone(),
+        limits: platform.limits.clone(),
+        servers: platform.servers.clone(),
+        rehearsed: platform.rehearsed,
+        simulation: simulation_record(experiment),
         prices: work.consent.prices.clone(),
     };
     Ok(match destination {
         Destination::After(path) if RunDirectory::is_in(path) => RunDirectory::resume(path, &run)?,
         Destination::After(path) => RunDirectory::create_again(path, run)?,
-        Destination::New | Destination::At(_) => RunDirectory::create(destination.path(), run)?,
+        Destination::At(path) => RunDirectory::create(Some(path), run)?,
+        Destination::New => RunDirectory::create(None, run)?,
     })
 }
 
@@ -243,10 +229,10 @@ impl Trials<'_> {
     /// Runs those of `plans` that have not ended yet; each is written to disk when it ends.
     async fn run(&self, mut plans: Vec<TrialPlan>) -> Result<(), Error> {
         let finished = self.directory.finished_trials()?;
-        let impossible = self.experiment.rows.iter().zip(&self.prepared.infeasible);
-        let impossible: Vec<&str> = impossible
-            .filter_map(|(row, why)| why.as_ref().map(|_| row.id.as_str()))
-            .collect();
+        let rows = self.experiment.rows.iter();
+        let impossible = rows.zip(&self.prepared.platform.infeasible);
+        let impossible = impossible.filter(|(_, why)| why.is_some());
+        let impossible: Vec<&str> = impossible.map(|(row, _)| row.id.as_str()).collect();
         plans.retain(|plan| !impossible.contains(&plan.row.id.as_str()));
         let figures = self.experiment.platform.site().figures();
         let following = Following::new(plans.len(), figures, self.output);
@@ -264,10 +250,9 @@ impl Trials<'_> {
         let (turns, following) = (&Semaphore::new(at_once), &following);
         let running = left.into_iter().map(|(index, plan)| async move {
             let _turn = turns.acquire().await;
-            let progress: Arc<TrialProgress> = following.trial(index, plan);
-            let data = &self.prepared.data;
-            let outcome = self.platform.run_trial(plan, data, progress.as_ref());
-            (index, plan, outcome.await)
+            let (progress, data) = (following.trial(index, plan), &self.prepared.data);
+            let outcome = self.platform.run_trial(plan, data, &progress).await;
+            (index, plan, outcome)
         });
         let waiting = if at_once > 1 { 4 } else { 0 };
         let mut ended = stream::iter(running).buffered(at_once + waiting);

@@ -1,7 +1,5 @@
 //! A platform opened and prepared for an experiment, and its description for results.
 
-use std::path::PathBuf;
-
 use epochcost_datasets::{
     Dataset, MANIFEST_FILE, Manifest as DatasetManifest, ManifestFile, Origin,
 };
@@ -12,7 +10,7 @@ use epochcost_planner::forecast;
 use epochcost_platform::{
     self as platform, Estimates, Platform, PlatformOptions, SpendingConsent, TrialData,
 };
-use epochcost_record::{DatasetRecord, FileHash, Limit, Server};
+use epochcost_record::{DatasetRecord, FileHash};
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::format::usd;
 use epochcost_spec::ui::Output;
@@ -22,13 +20,7 @@ use serde::Serialize;
 pub(super) struct Prepared {
     pub(super) data: TrialData,
     pub(super) datasets: Vec<DatasetRecord>,
-    pub(super) worker: Option<PathBuf>,
-    pub(super) limits: Vec<Limit>,
-    pub(super) servers: Vec<Server>,
-    /// Whether servers that stand in for the platform's answer.
-    pub(super) rehearsed: bool,
-    /// Reason why each row is impossible; `None` for possible rows.
-    pub(super) infeasible: Vec<Option<String>>,
+    pub(super) platform: platform::Prepared,
 }
 
 /// A platform that was opened for an experiment.
@@ -44,10 +36,8 @@ pub(super) struct Opened {
 /// When this build does not have it, or a row cannot be estimated.
 pub(super) fn open(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<Opened, Error> {
     let kind = experiment.platform;
-    let estimates = match kind.cloud()? {
-        Some(_) => Some(estimates(experiment, prices)?),
-        None => None,
-    };
+    let cloud = kind.cloud()?;
+    let estimates = cloud.map(|_| estimates(experiment, prices)).transpose()?;
     let platform = kind.open(PlatformOptions {
         file: experiment.document.file.clone(),
         has_real_services: experiment.services == Services::Real,
@@ -127,13 +117,10 @@ fn announce(experiment: &Experiment, estimates: &Estimates, output: Output) -> R
     if let Some(stale) = prices.stale(jiff::Zoned::now().date()) {
         output.message(format_args!("warning: {stale}"));
     }
+    let (place, count, most, date) = (kind.title(), rows.len(), usd(worst.usd()), prices.date());
     output.message(format_args!(
-        "on {}, {} rows cost at most {} at prices of {} before tax; `epochcost plan --platform \
-         {}` lists it",
-        kind.title(),
-        rows.len(),
-        usd(worst.usd()),
-        prices.date(),
+        "on {place}, {count} rows cost at most {most} at prices of {date} before tax; `epochcost plan \
+         --platform {}` lists it",
         kind.as_str()
     ));
     Ok(())
@@ -151,14 +138,13 @@ impl Prepared {
         consent: SpendingConsent,
         output: Output,
     ) -> Result<Self, Error> {
-        let (data, datasets) = if experiment.needs_data() {
+        let (mut data, mut datasets) = (TrialData::default(), Vec::new());
+        if experiment.needs_data() {
             let dataset = open_data(experiment, output).await?;
-            let records = vec![dataset_record(experiment, &dataset)?];
-            (TrialData::of(&dataset), records)
-        } else {
-            (TrialData::default(), Vec::new())
-        };
-        let ready = if experiment.rows.is_empty() {
+            datasets.push(dataset_record(experiment, &dataset)?);
+            data = TrialData::of(&dataset);
+        }
+        let platform = if experiment.rows.is_empty() {
             platform::Prepared::default()
         } else {
             let mut first = experiment.trial_plans();
@@ -171,49 +157,37 @@ impl Prepared {
         Ok(Self {
             data,
             datasets,
-            worker: ready.worker,
-            limits: ready.limits.into_iter().map(limit).collect(),
-            servers: ready.servers.into_iter().map(server).collect(),
-            rehearsed: ready.rehearsed,
-            infeasible: ready.infeasible,
+            platform,
         })
     }
 }
 
 /// Generates or reads the data on a thread that may block.
 async fn open_data(experiment: &Experiment, output: Output) -> Result<Dataset, Error> {
-    output.detail(format_args!(
-        "reading {}",
-        experiment.data.directory.display()
-    ));
+    let directory = experiment.data.directory.display();
+    output.detail(format_args!("reading {directory}"));
     let (data, document) = (experiment.data.clone(), experiment.document.clone());
     let opened = tokio::task::spawn_blocking(move || data.open(&document)).await;
-    let opened = opened.map_err(|error| Error::Io {
-        doing: "read the dataset".to_owned(),
-        source: std::io::Error::other(error),
-    })?;
-    Ok(opened?)
+    let opened = opened.map_err(std::io::Error::other);
+    Ok(opened.map_err(Error::io("read the dataset"))??)
 }
 
 /// Returns names and hashes of the data files. Those of a generated set were just
 /// compared with the hashes in its manifest.
 fn dataset_record(experiment: &Experiment, dataset: &Dataset) -> Result<DatasetRecord, Error> {
     let directory = &experiment.data.directory;
-    let failed = |source| Error::Io {
-        doing: format!("hash {}", directory.display()),
-        source,
-    };
+    let failed = Error::io(format!("hash {}", directory.display()));
     let mut files = Vec::new();
     match dataset.info.origin {
         Origin::Published {
             files: published, ..
         } => {
             for file in published {
-                files.push(FileHash::of(&directory.join(file.name)).map_err(failed)?);
+                files.push(FileHash::of(&directory.join(file.name)).map_err(&failed)?);
             }
         }
         Origin::Generated { .. } => {
-            let text = std::fs::read(directory.join(MANIFEST_FILE)).map_err(failed)?;
+            let text = std::fs::read(directory.join(MANIFEST_FILE)).map_err(&failed)?;
             let manifest: DatasetManifest =
                 serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
             let hash = |file: ManifestFile| FileHash {
@@ -228,20 +202,4 @@ fn dataset_record(experiment: &Experiment, dataset: &Dataset) -> Result<DatasetR
         generated: dataset.generated.is_some(),
         files,
     })
-}
-
-fn limit(limit: platform::Limit) -> Limit {
-    Limit {
-        what: limit.what,
-        enforced: limit.enforced,
-        how: limit.how,
-    }
-}
-
-fn server(server: platform::Server) -> Server {
-    Server {
-        name: server.name,
-        version: server.version,
-        settings: server.settings,
-    }
 }

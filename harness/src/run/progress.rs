@@ -1,6 +1,5 @@
 //! Progress of trials: bars on a terminal, lines anywhere else.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use epochcost_systems::Record;
@@ -20,54 +19,8 @@ pub struct Following {
     output: Output,
 }
 
-/// Progress of the draws of a run's rows.
-pub struct DrawProgress {
-    bar: ProgressBar,
-    output: Output,
-}
-
-impl DrawProgress {
-    /// Begins the display: `draws` in all, of every row that rankings compare.
-    pub fn new(draws: usize, output: Output) -> Self {
-        let bar = ticking(
-            draws,
-            output,
-            "{spinner} [{pos}/{len} draws, {elapsed}] {msg}",
-        );
-        Self { bar, output }
-    }
-
-    /// Reports that the draws of `row` begin.
-    pub fn row(&self, row: &str) {
-        self.bar.set_message(row.to_owned());
-    }
-
-    /// Returns a bar that counts draws from any thread.
-    pub fn counter(&self) -> ProgressBar {
-        self.bar.clone()
-    }
-
-    /// Reports that a row's draws have ended, in `seconds`, or lie there already.
-    pub fn ended(&self, row: &str, draws: u32, seconds: Option<f64>) {
-        let text = match seconds {
-            Some(seconds) => format!("{draws} draws of {row}: {seconds:.1} s"),
-            None => format!("{draws} draws of {row}: already finished"),
-        };
-        self.bar.suspend(|| self.output.detail(text));
-    }
-
-    /// Reports that all draws have ended.
-    pub fn finish(&self, rows: usize, draws: u32, seconds: f64) {
-        self.bar.finish_and_clear();
-        self.output.message(format_args!(
-            "rankings are judged over {draws} draws of the profile's constants: {rows} rows, \
-             {seconds:.1} s"
-        ));
-    }
-}
-
 /// Returns a bar over `length` things that is drawn again and again.
-fn ticking(length: usize, output: Output, template: &str) -> ProgressBar {
+pub fn ticking(length: usize, output: Output, template: &str) -> ProgressBar {
     let bar = bar(output, Some(length as u64), template);
     tick(&bar, Duration::from_millis(200));
     bar
@@ -89,8 +42,8 @@ impl Progress for TrialProgress {
     }
 
     fn steps(&self, done: u64) {
-        self.bar
-            .set_message(format!("{}: {}", self.name, share(done, self.steps)));
+        let share = share(done, self.steps);
+        self.bar.set_message(format!("{}: {share}", self.name));
     }
 }
 
@@ -107,13 +60,9 @@ fn share(done: u64, all: u64) -> String {
 impl Following {
     /// Begins the display; no trial has ended yet.
     pub fn new(trials: usize, figures: Figures, output: Output) -> Self {
-        let bar = ticking(
-            trials,
-            output,
-            "{spinner} [{pos}/{len} trials, {percent} %, {elapsed}, {eta} left] {msg}",
-        );
+        let template = "{spinner} [{pos}/{len} trials, {percent} %, {elapsed}, {eta} left] {msg}";
         Self {
-            bar,
+            bar: ticking(trials, output, template),
             trials,
             origin: match figures {
                 Figures::Simulated => " simulated",
@@ -124,23 +73,20 @@ impl Following {
     }
 
     /// Reports that a trial begins.
-    pub fn trial(&self, index: usize, plan: &TrialPlan) -> Arc<TrialProgress> {
+    pub fn trial(&self, index: usize, plan: &TrialPlan) -> TrialProgress {
         let name = plan.row.job.trial.clone();
         self.bar.set_message(name.clone());
         if !self.output.draws_progress() {
-            self.output.detail(format_args!(
-                "trial {}/{} {name} begins",
-                index + 1,
-                self.trials
-            ));
+            let (number, of) = (index + 1, self.trials);
+            (self.output).detail(format_args!("trial {number}/{of} {name} begins"));
         }
         let job = &plan.row.job;
-        Arc::new(TrialProgress {
+        TrialProgress {
             bar: self.bar.clone(),
             name,
             output: self.output,
             steps: (job.workers * job.batches_per_worker * job.epochs) as u64,
-        })
+        }
     }
 
     /// Reports that an earlier run finished a trial.
@@ -169,16 +115,15 @@ impl Following {
         });
         let diverged = outcome.divergence();
         let diverged = diverged.map_or(String::new(), |step| format!(", diverged: {step}"));
+        let took = format!("{:.1} s{}", outcome.wall_s, self.origin);
         let result = match &outcome.failure {
-            None => format!("{:.1} s{}{accuracy}{diverged}", outcome.wall_s, self.origin),
-            Some(failure) => format!(
-                "failed after {:.1} s{}: {failure}",
-                outcome.wall_s, self.origin
-            ),
+            None => format!("{took}{accuracy}{diverged}"),
+            Some(failure) => format!("failed after {took}: {failure}"),
         };
         self.line(index, plan, &result);
         for warning in &outcome.warnings {
-            self.print(|| self.output.detail(format_args!("  warning: {warning}")));
+            let line = || self.output.detail(format_args!("  warning: {warning}"));
+            self.bar.suspend(line);
         }
     }
 
@@ -189,15 +134,8 @@ impl Following {
 
     fn line(&self, index: usize, plan: &TrialPlan, text: &str) {
         let (of, name) = (self.trials, &plan.row.job.trial);
-        self.print(|| {
-            self.output
-                .message(format_args!("trial {}/{of} {name}: {text}", index + 1))
-        });
-    }
-
-    /// Prints above the bar.
-    fn print(&self, print: impl FnOnce()) {
-        self.bar.suspend(print);
+        let line = format_args!("trial {}/{of} {name}: {text}", index + 1);
+        self.bar.suspend(|| self.output.message(line));
     }
 }
 

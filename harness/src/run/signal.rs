@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::select_all;
 use rustix::process::Signal as Number;
 use tokio::runtime::{self, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -32,33 +33,28 @@ const GRACE: Duration = Duration::from_secs(1);
 static IS_AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// SIGINT, SIGTERM and SIGHUP.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Option<Signal>,
-}
+struct Signals(Vec<(SignalKind, Signal)>);
 
 impl Signals {
     fn listen() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            // Listening would replace the disposition that ignores it.
-            hangup: if ignores_hangup() {
-                None
-            } else {
-                Some(signal(SignalKind::hangup())?)
-            },
-        })
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        // Listening would replace the disposition that ignores it.
+        if !ignores_hangup() {
+            kinds.push(SignalKind::hangup());
+        }
+        let signals = kinds.into_iter().map(|kind| Ok((kind, signal(kind)?)));
+        Ok(Self(signals.collect::<io::Result<_>>()?))
     }
 
     /// Waits for one of them, and returns it.
     async fn next(&mut self) -> SignalKind {
-        tokio::select! {
-            _ = self.interrupt.recv() => SignalKind::interrupt(),
-            _ = self.terminate.recv() => SignalKind::terminate(),
-            () = arrived(&mut self.hangup) => SignalKind::hangup(),
-        }
+        let arrivals = self.0.iter_mut().map(|(kind, signal)| {
+            Box::pin(async {
+                signal.recv().await;
+                *kind
+            })
+        });
+        select_all(arrivals).await.0
     }
 }
 
@@ -68,12 +64,9 @@ impl Signals {
 /// # Errors
 /// When the signals cannot be listened for.
 pub fn stop_signal() -> Result<Stop, Error> {
-    let failed = |source| Error::Io {
-        doing: "listen for signals".to_owned(),
-        source,
-    };
+    let failed = Error::io("listen for signals");
     IS_AWAITED.store(true, Ordering::SeqCst);
-    watch().map_err(failed)?;
+    watch().map_err(&failed)?;
     let mut signals = Signals::listen().map_err(failed)?;
     Ok(Box::pin(async move {
         signals.next().await;
@@ -133,14 +126,6 @@ async fn end_on(mut signals: Signals) -> ! {
         tokio::time::sleep(GRACE).await;
     }
     std::process::exit(128 + kind.as_raw_value())
-}
-
-/// Waits for a signal; for ever if none is listened for.
-async fn arrived(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
-    }
 }
 
 /// Returns whether the program was started with SIGHUP ignored, as `nohup` does: then the end

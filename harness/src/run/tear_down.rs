@@ -26,7 +26,7 @@ pub(super) async fn tear_down(
         leftovers = platform.tear_down(directory, output) => leftovers?,
         () = stop => return Err(Error::Lacks {
             what: "interrupted before all of the run was removed".to_owned(),
-            remedy: CLEAN_REMEDY.to_owned(),
+            remedy: "`epochcost aws clean` removes what is left".to_owned(),
         }),
     };
     if leftovers.is_empty() {
@@ -46,6 +46,3 @@ pub(super) async fn tear_down(
         remedy: "`epochcost aws clean` removes them".to_owned(),
     })
 }
-
-/// Remedy of a removal that was cut short.
-const CLEAN_REMEDY: &str = "`epochcost aws clean` removes what is left";

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use epochcost::download::{DownloadError, Event, Patience, Request, fetch};
-use epochcost_datasets::{Checksum, Download, Packing, PublishedFile};
+use epochcost_datasets::{Checksum, Download, PublishedFile};
 use epochcost_spec::hash::sha256_hex;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -138,18 +138,14 @@ impl Set {
         let file = |(name, content): (&'static str, &Vec<u8>)| PublishedFile {
             name,
             size_bytes: content.len() as u64,
-            checksum: Checksum::Sha256(Box::leak(sha256_hex(content).into_boxed_str())),
+            checksum: Checksum::Sha256(sha256_hex(content).into()),
         };
         let files = ["one", "two"].into_iter().zip(&contents);
         let files: Vec<PublishedFile> = files.map(file).collect();
         Self {
             contents,
             files: files.leak(),
-            downloads: &[Download {
-                name: "set.tar.gz",
-                packing: Packing::TarGzip,
-                holds: &["one", "two"],
-            }],
+            downloads: &[Download { name: "set.tar.gz" }],
         }
     }
 

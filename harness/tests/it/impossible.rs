@@ -47,7 +47,7 @@ fn a_row_that_its_system_refuses_is_listed_and_the_others_are_planned() {
     ];
     assert_eq!(planned(&plan), expected);
     let words = [
-        "kubeml-mobilenet-paper-workers-2: cannot be run: the system cannot run this row",
+        "kubeml-mobilenet-paper-workers-2: cannot be run: ",
         "2 functions share 1 documents",
     ];
     let text = scene.text("plan x.yaml");

@@ -1,7 +1,7 @@
 //! The registry alone knows platforms by their names: elsewhere in the harness
 //! no source compares a name, and no feature chooses code.
 
-use epochcost_platform::platforms;
+use epochcost_platform::PlatformKind;
 
 use crate::support::{files_of, root};
 
@@ -33,9 +33,8 @@ fn lines_with(text: &str, words: &[String]) -> Vec<String> {
 
 #[test]
 fn no_source_outside_the_platforms_names_one() {
-    let quoted = platforms()
-        .iter()
-        .map(|known| format!("{:?}", known.name()));
+    let quoted = PlatformKind::all().iter();
+    let quoted = quoted.map(|known| format!("{:?}", known.as_str()));
     let types = ["LocalFactory", "SimFactory", "AwsFactory"].map(String::from);
     let words: Vec<String> = quoted.chain(types).collect();
     let mut found = Vec::new();

@@ -5,7 +5,7 @@ use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
 use epochcost_record::{RunDirectory, SCHEMA_VERSION};
 use serde_json::{Value, json};
 
-use crate::support::{Ended, Scene, holds, items};
+use crate::support::{Ended, Scene, holds, items, lacks};
 
 /// Five systems with a model that no build has, on data that is not there.
 const SIZES: &str = "\
@@ -163,6 +163,25 @@ fn impossible_rows_are_results() {
         assert_eq!(summary["verdicts"][verdict]["verdict"], "infeasible");
     }
     run(&scene, "unlimited", "--set simulation.limits=false").ends(3);
+}
+
+/// Instances start once: an epoch of four costs less in every draw of the constants.
+#[test]
+fn drawn_dollars_are_those_of_an_epoch_as_the_stated_ones_are() {
+    let (head, rest) = CLAIMED.split_once("systems:\n").unwrap();
+    let (_, simulation) = rest.split_once("simulation:\n").unwrap();
+    let scene = scene(&format!(
+        "{head}systems:
+  - {{system: gpu_baseline, name: one}}
+  - {{system: gpu_baseline, name: four, epochs: 4}}
+findings: [{{says: c, formula: \"cost_full_usd[one] < cost_full_usd[four]\"}}]
+simulation:
+{simulation}"
+    ));
+    run(&scene, "run", "").ends(0);
+    let answer = summary(&scene, "run")["answer"]["cheapest"].to_string();
+    holds(&answer, &["Cheapest: four on 4 × g4dn.xlarge"]);
+    lacks(&answer, &["no clear lead"]);
 }
 
 #[test]

@@ -35,6 +35,17 @@ impl Tensor {
     }
 }
 
+/// A function of single values, after a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Function {
+    /// The value itself.
+    Identity,
+    /// The greater of 0 and the value.
+    Relu,
+    /// `x · min(max(x + 3, 0), 6) / 6` (Howard et al. 2019, §5.2).
+    HardSwish,
+}
+
 /// A layer that has trainable scalars. Poolings and activations have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
@@ -121,12 +132,17 @@ impl Layers {
     /// Adds a convolution with a bias.
     #[must_use]
     pub fn convolution(self, inputs: usize, outputs: usize, kernel: usize) -> Self {
+        self.convolved([inputs, outputs], kernel, 1, true)
+    }
+
+    fn convolved(self, sizes: [usize; 2], kernel: usize, groups: usize, bias: bool) -> Self {
+        let [inputs, outputs] = sizes;
         self.then(Layer::Convolution {
             inputs,
             outputs,
             kernel,
-            groups: 1,
-            bias: true,
+            groups,
+            bias,
         })
     }
 
@@ -139,24 +155,15 @@ impl Layers {
     /// Adds a convolution without bias and its batch norm.
     #[must_use]
     pub fn normed(self, inputs: usize, outputs: usize, kernel: usize) -> Self {
-        self.normed_in_groups(inputs, outputs, kernel, 1)
+        self.convolved([inputs, outputs], kernel, 1, false)
+            .norm(outputs)
     }
 
     /// Adds a depthwise convolution, in which each channel is a group, and its batch norm.
     #[must_use]
     pub fn normed_depthwise(self, channels: usize, kernel: usize) -> Self {
-        self.normed_in_groups(channels, channels, kernel, channels)
-    }
-
-    fn normed_in_groups(self, inputs: usize, outputs: usize, kernel: usize, groups: usize) -> Self {
-        self.then(Layer::Convolution {
-            inputs,
-            outputs,
-            kernel,
-            groups,
-            bias: false,
-        })
-        .norm(outputs)
+        self.convolved([channels; 2], kernel, channels, false)
+            .norm(channels)
     }
 
     /// Adds a fully connected layer.

@@ -16,6 +16,6 @@ mod layer;
 mod model;
 pub mod models;
 
-pub use layer::{EntryKind, Layer, Layers, Tensor};
+pub use layer::{EntryKind, Function, Layer, Layers, Tensor};
 pub use model::Model;
 pub use models::{find, models};

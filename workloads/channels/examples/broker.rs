@@ -57,8 +57,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         None => Ok(RabbitMq::start()?),
     };
     let endpoint = broker.as_ref().map_or_else(Clone::clone, RabbitMq::url);
-    let queue = Queue::new(Arc::new(RabbitQueue::connect(&endpoint).await?));
-    let consumer = Queue::new(Arc::new(RabbitQueue::connect(&endpoint).await?));
+    let queue = Queue::new(Arc::new(RabbitQueue::connect(endpoint.parse()?).await?));
+    let consumer = Queue::new(Arc::new(RabbitQueue::connect(endpoint.parse()?).await?));
     let mut rows = Vec::new();
     for bytes in BYTES {
         for pause in PAUSES {

@@ -28,10 +28,7 @@ impl Absent {
 impl<C: Command> Channel<C> for Absent {
     async fn run(&self, mut command: C) -> Result<Reply> {
         let names = command.names();
-        Err(ChannelError::Refused {
-            service: self.service,
-            operation: format!("a request on {names:?}"),
-            reason: self.reason.into(),
-        })
+        let operation = format!("a request on {names:?}");
+        Err(ChannelError::refused(self.service, operation, self.reason))
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::{ChannelError, ListPage, Meter, Payload, Result};
 
 /// A request of one kind of channel: everything that the layers above a service need to know of it.
-pub trait Command: Send + Sync + Sized + 'static {
+pub trait Command: Clone + Send + Sync + 'static {
     /// Returns what the request counts as.
     fn fare(&self) -> Fare;
     /// Returns the names that a [`Scope`](crate::Scope) prefixes.
@@ -95,11 +95,8 @@ impl Reply {
     }
 
     fn unexpected(self) -> ChannelError {
-        ChannelError::Refused {
-            service: "a channel",
-            operation: "a command".into(),
-            reason: format!("the reply {self:?} is of another kind than this command's"),
-        }
+        let reason = format!("the reply {self:?} is of another kind than this command's");
+        ChannelError::refused("a channel", "a command", reason)
     }
 }
 
@@ -150,6 +147,7 @@ impl Fare {
 }
 
 /// A channel as its user has it, with a call for every command. Cheap to clone.
+#[derive(Clone)]
 pub struct Caller<C: Command> {
     pub(crate) channel: Arc<dyn Channel<C>>,
     meter: Option<Meter>,
@@ -191,12 +189,5 @@ impl<C: Command> Caller<C> {
     pub(crate) fn done(&self, command: C) -> impl Future<Output = Result<()>> + Send {
         let reply = self.run(command);
         async { reply.await.map(drop) }
-    }
-}
-
-impl<C: Command> Clone for Caller<C> {
-    fn clone(&self) -> Self {
-        let (channel, meter) = (self.channel.clone(), self.meter.clone());
-        Self { channel, meter }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -68,9 +69,14 @@ impl Scheme {
 
 /// A password, which is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
+pub(crate) struct Secret(Arc<str>);
 
 impl Secret {
+    /// Returns a password of 122 random bits, in letters and digits.
+    pub(crate) fn random() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string().into())
+    }
+
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -150,9 +156,9 @@ impl Endpoint {
 
     /// Returns the error for an endpoint that cannot serve as `service`.
     pub(crate) fn unsuited(&self, service: &'static str, schemes: &str) -> ChannelError {
-        ChannelError::Endpoint {
-            reason: format!("{self} is no {service}: its scheme must be {schemes}"),
-        }
+        ChannelError::endpoint(format!(
+            "{self} is no {service}: its scheme must be {schemes}"
+        ))
     }
 }
 
@@ -178,11 +184,12 @@ impl FromStr for Endpoint {
     /// Parses an endpoint. The text may hold a password, so that an error repeats
     /// only its scheme, host and names of options.
     fn from_str(text: &str) -> Result<Self, ChannelError> {
-        let url = Url::parse(text).map_err(|error| malformed(format!("it is no URL: {error}")))?;
+        let url = Url::parse(text)
+            .map_err(|error| ChannelError::endpoint(format!("it is no URL: {error}")))?;
         let found = Scheme::ALL.iter().find(|(name, ..)| *name == url.scheme());
         let Some((_, scheme, port)) = found else {
             let known: Vec<_> = Scheme::ALL.iter().map(|(name, ..)| *name).collect();
-            return Err(malformed(format!(
+            return Err(ChannelError::endpoint(format!(
                 "there is no scheme {:?}: use one of {}",
                 url.scheme(),
                 known.join(", ")
@@ -190,15 +197,15 @@ impl FromStr for Endpoint {
         };
         let host = url.host_str().unwrap_or_default();
         if host.is_empty() {
-            return Err(malformed("it names no host".into()));
+            return Err(ChannelError::endpoint("it names no host"));
         }
         if url.fragment().is_some() {
-            return Err(malformed("it has a fragment".into()));
+            return Err(ChannelError::endpoint("it has a fragment"));
         }
         Ok(Self {
             scheme: *scheme,
             user: decoded(url.username(), "user")?,
-            password: Secret(decoded(url.password().unwrap_or_default(), "password")?),
+            password: Secret(decoded(url.password().unwrap_or_default(), "password")?.into()),
             host: host.to_owned(),
             port: url.port().or(*port),
             path: decoded(url.path().trim_start_matches('/'), "path")?,
@@ -215,14 +222,16 @@ fn options(url: &Url) -> Result<Options, ChannelError> {
                 .parse::<u64>()
                 .ok()
                 .filter(|number| *number > 0)
-                .ok_or_else(|| malformed(format!("{name} must be a whole number from 1")))
+                .ok_or_else(|| {
+                    ChannelError::endpoint(format!("{name} must be a whole number from 1"))
+                })
         };
         match name.as_ref() {
             "timeout_s" => options.timeout = Duration::from_secs(number()?),
             "limit_bytes" => options.limit_bytes = Some(number()?),
             "region" => options.region = value.into_owned(),
             _ => {
-                return Err(malformed(format!(
+                return Err(ChannelError::endpoint(format!(
                     "there is no option {name:?}: use timeout_s, limit_bytes or region"
                 )));
             }
@@ -234,11 +243,7 @@ fn options(url: &Url) -> Result<Options, ChannelError> {
 fn decoded(part: &str, name: &str) -> Result<String, ChannelError> {
     let text = percent_decode_str(part).decode_utf8();
     text.map(std::borrow::Cow::into_owned)
-        .map_err(|_| malformed(format!("its {name} is no UTF-8")))
-}
-
-fn malformed(reason: String) -> ChannelError {
-    ChannelError::Endpoint { reason }
+        .map_err(|_| ChannelError::endpoint(format!("its {name} is no UTF-8")))
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! Errors of channels.
 
+use std::time::Duration;
+
 use epochcost_kernels::KernelError;
 use thiserror::Error;
+
+use crate::Endpoint;
 
 /// Why a channel operation failed.
 #[derive(Debug, Error)]
@@ -67,11 +71,58 @@ pub enum ChannelError {
 impl ChannelError {
     /// Returns the error of a link to a worker that is not connected, or no longer.
     pub(crate) fn closed(rank: usize) -> Self {
+        let reason = "it is not connected, or has ended";
+        Self::unreachable("a link between workers", format!("worker {rank}"), reason)
+    }
+
+    /// Returns the error of a service that cannot be reached at `endpoint`.
+    pub fn unreachable(
+        service: &'static str,
+        endpoint: impl ToString,
+        reason: impl Into<String>,
+    ) -> Self {
         Self::Unreachable {
-            service: "a link between workers",
-            endpoint: format!("worker {rank}"),
-            reason: "it is not connected, or has ended".into(),
+            service,
+            endpoint: endpoint.to_string(),
+            reason: reason.into(),
         }
+    }
+
+    /// Returns the error of a service that did not answer within `limit`.
+    pub(crate) fn silent(
+        service: &'static str,
+        endpoint: &Endpoint,
+        operation: &str,
+        limit: Duration,
+    ) -> Self {
+        let seconds = limit.as_secs();
+        let reason = format!("no answer to {operation} within {seconds} s");
+        Self::unreachable(service, endpoint, reason)
+    }
+
+    /// Returns the error of a service that refused an operation.
+    pub fn refused(
+        service: &'static str,
+        operation: impl Into<String>,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self::Refused {
+            service,
+            operation: operation.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Returns the error of a service without a value at `key`.
+    pub fn missing(service: &'static str, key: impl Into<String>) -> Self {
+        let key = key.into();
+        Self::Missing { service, key }
+    }
+
+    /// Returns the error for an unusable endpoint.
+    pub(crate) fn endpoint(reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Endpoint { reason }
     }
 }
 

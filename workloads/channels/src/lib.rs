@@ -9,6 +9,8 @@
 //!
 //! Values are [`Payload`]s: bytes, or in a simulation a phantom of a size.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 mod absent;
 mod allowance;
 mod channel;
@@ -46,6 +48,12 @@ pub use shaped::{LatencyMs, Link, NetworkShape};
 pub use stored::Stored;
 pub use tensors::TensorStore;
 pub use traffic::{Meter, Traffic};
+
+/// Locks `mutex`, also after another holder panicked: no critical section here leaves its data half
+/// changed.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Result of a channel operation.
 pub type Result<T, E = ChannelError> = std::result::Result<T, E>;

@@ -102,11 +102,8 @@ impl Caller<ObjectCommand> {
     /// # Errors
     /// [`ChannelError::Missing`] if it is not.
     pub async fn expect(&self, bucket: &str, key: &str) -> Result<Payload> {
-        let missing = || ChannelError::Missing {
-            service: "object store",
-            key: key.to_owned(),
-        };
-        self.get(bucket, key).await?.ok_or_else(missing)
+        let found = self.get(bucket, key).await?;
+        found.ok_or_else(|| ChannelError::missing("object store", key))
     }
 
     /// Returns the bytes `range` of the object, or `None` if there is none.

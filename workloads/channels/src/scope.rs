@@ -60,24 +60,16 @@ impl FromStr for Scope {
         if text.len() <= MOST_BYTES && text.chars().all(suits) && text != "." && text != ".." {
             return Ok(Self(text.to_owned()));
         }
-        Err(ChannelError::Endpoint {
-            reason: format!(
-                "the scope {text:?} must be at most {MOST_BYTES} letters, digits, '.', '_' or '-'"
-            ),
-        })
+        Err(ChannelError::endpoint(format!(
+            "the scope {text:?} must be at most {MOST_BYTES} letters, digits, '.', '_' or '-'"
+        )))
     }
 }
 
 /// A channel that prefixes names with a scope.
 pub(crate) struct Scoped<C: Command> {
-    channel: Arc<dyn Channel<C>>,
-    scope: Scope,
-}
-
-impl<C: Command> Scoped<C> {
-    pub(crate) fn new(channel: Arc<dyn Channel<C>>, scope: Scope) -> Self {
-        Self { channel, scope }
-    }
+    pub(crate) channel: Arc<dyn Channel<C>>,
+    pub(crate) scope: Scope,
 }
 
 #[async_trait]
@@ -88,10 +80,9 @@ impl<C: Command> Channel<C> for Scoped<C> {
         }
         let reply = self.channel.run(command).await;
         reply.map_err(|error| match error {
-            ChannelError::Missing { service, key } => ChannelError::Missing {
-                service,
-                key: self.scope.bare(&key).to_owned(),
-            },
+            ChannelError::Missing { service, key } => {
+                ChannelError::missing(service, self.scope.bare(&key))
+            }
             other => other,
         })
     }
@@ -164,7 +155,12 @@ mod tests {
     #[tokio::test]
     async fn what_another_scope_left_is_not_met() {
         let shared = Arc::new(MemoryTensors::default());
-        let within = |name| TensorStore::new(Arc::new(Scoped::new(shared.clone(), scope(name))));
+        let within = |name| {
+            TensorStore::new(Arc::new(Scoped {
+                channel: shared.clone(),
+                scope: scope(name),
+            }))
+        };
         let (one, two) = (within("one"), within("two"));
         one.set("k", text("left")).await.unwrap();
         assert_eq!(two.get("k").await.unwrap(), None);
@@ -174,7 +170,12 @@ mod tests {
         assert!(matches!(missing, ChannelError::Missing { key, .. } if key == "none"));
 
         let shared = Arc::new(MemoryQueue::default());
-        let within = |name| Queue::new(Arc::new(Scoped::new(shared.clone(), scope(name))));
+        let within = |name| {
+            Queue::new(Arc::new(Scoped {
+                channel: shared.clone(),
+                scope: scope(name),
+            }))
+        };
         let (one, two) = (within("one"), within("two"));
         one.bind("x", "q").await.unwrap();
         one.publish_fanout("x", text("left")).await.unwrap();

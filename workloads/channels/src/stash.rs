@@ -1,8 +1,8 @@
 //! Messages that were taken from their queue and not handed over yet.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use crate::Payload;
+use crate::{Payload, locked};
 
 /// Messages that a consumer took and did not hand over, for the next consumer of
 /// that queue in this process.
@@ -10,10 +10,6 @@ use crate::Payload;
 pub(crate) struct Stash(Mutex<Vec<(String, Payload)>>);
 
 impl Stash {
-    fn messages(&self) -> MutexGuard<'_, Vec<(String, Payload)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reserves a message of `queue`. If the reservation is dropped before it is
     /// released, the message is stashed.
     pub(crate) fn reserve<'a>(&'a self, queue: &'a str, message: Payload) -> Reservation<'a> {
@@ -26,27 +22,27 @@ impl Stash {
 
     /// Takes the oldest stashed message of `queue`.
     pub(crate) fn take(&self, queue: &str) -> Option<Payload> {
-        let mut messages = self.messages();
+        let mut messages = locked(&self.0);
         let first = messages.iter().position(|(name, _)| name == queue)?;
         Some(messages.remove(first).1)
     }
 
     /// Returns a copy of the oldest stashed message of `queue`.
     pub(crate) fn peek(&self, queue: &str) -> Option<Payload> {
-        let messages = self.messages();
+        let messages = locked(&self.0);
         let (_, message) = messages.iter().find(|(name, _)| name == queue)?;
         Some(message.clone())
     }
 
     /// Returns the number of stashed messages of `queue`.
     pub(crate) fn count(&self, queue: &str) -> u64 {
-        let messages = self.messages();
+        let messages = locked(&self.0);
         messages.iter().filter(|(name, _)| name == queue).count() as u64
     }
 
     /// Drops the stashed messages of `queue`.
     pub(crate) fn purge(&self, queue: &str) {
-        self.messages().retain(|(name, _)| name != queue);
+        locked(&self.0).retain(|(name, _)| name != queue);
     }
 }
 
@@ -67,7 +63,7 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if let Some(message) = self.message.take() {
-            self.stash.messages().push((self.queue.to_owned(), message));
+            locked(&self.stash.0).push((self.queue.to_owned(), message));
         }
     }
 }

@@ -135,16 +135,10 @@ pub(crate) fn refused_range(
     range: &Range<u64>,
     reason: impl Into<String>,
 ) -> ChannelError {
-    ChannelError::Refused {
-        service: SERVICE,
-        operation: format!("a read of elements {range:?} of {key:?}"),
-        reason: reason.into(),
-    }
+    let operation = format!("a read of elements {range:?} of {key:?}");
+    ChannelError::refused(SERVICE, operation, reason)
 }
 
 pub(crate) fn missing(key: &str) -> ChannelError {
-    ChannelError::Missing {
-        service: SERVICE,
-        key: key.to_owned(),
-    }
+    ChannelError::missing(SERVICE, key)
 }

@@ -1,14 +1,13 @@
 //! Traffic over channels, and its counting.
 
-use std::fmt;
 use std::ops::{AddAssign, Sub};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::stored::Span;
-use crate::{Fare, Reply, Stored};
+use crate::{Fare, Reply, Stored, locked};
 
 /// Traffic over channels: requests, messages and payload bytes.
 ///
@@ -112,13 +111,6 @@ struct Counted {
     span: Span,
 }
 
-/// Prints the traffic alone.
-impl fmt::Debug for Meter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Meter").field(&self.read()).finish()
-    }
-}
-
 impl Meter {
     /// Returns a meter of an object store's callers, which also counts bytes over time by the clock
     /// `now`. Its first span begins now.
@@ -133,19 +125,15 @@ impl Meter {
         }
     }
 
-    fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the traffic counted so far.
     pub fn read(&self) -> Traffic {
-        self.counted().traffic
+        locked(&self.counted).traffic
     }
 
     /// Returns what was stored from the end of the span before to `until`, where the next one begins;
     /// nothing without a clock.
     pub fn take_stored(&self, until: Duration) -> Stored {
-        let mut counted = self.counted();
+        let mut counted = locked(&self.counted);
         let stored = counted.span.stored(until);
         counted.span = Span::beginning(until);
         stored
@@ -154,7 +142,7 @@ impl Meter {
     /// Adds traffic that did not pass a channel: polls that a simulation skips
     /// because it knows that they would find nothing.
     pub fn add(&self, traffic: Traffic) {
-        self.counted().traffic += traffic;
+        locked(&self.counted).traffic += traffic;
     }
 
     /// Counts a request of `fare` that was answered with `reply`.
@@ -163,7 +151,7 @@ impl Meter {
         // The clock is read before the lock: it may count, too.
         let changed = matches!(fare, Fare::Put(_) | Fare::Delete);
         let now = self.now.as_ref().filter(|_| changed).map(|now| now());
-        let mut counted = self.counted();
+        let mut counted = locked(&self.counted);
         if let Some(now) = now {
             let (written, removed) = (fare.up_bytes(), reply.removed());
             counted.span.change(now, written, removed);

@@ -1,7 +1,7 @@
 //! Errors of datasets.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -42,29 +42,16 @@ pub enum DatasetError {
         /// Cause.
         source: io::Error,
     },
-    /// A file is shorter than it must be.
+    /// A file is shorter or longer than it must be.
     #[error(
-        "truncated data file {}: found {found_bytes} bytes, expected {expected_bytes}; {remedy}",
+        "{problem} data file {}: found {found_bytes} bytes, expected {expected_bytes}; {remedy}",
         path.display()
     )]
-    Truncated {
+    Size {
         /// The file.
         path: PathBuf,
-        /// Size of the file.
-        found_bytes: u64,
-        /// Expected size.
-        expected_bytes: u64,
-        /// Remedy.
-        remedy: String,
-    },
-    /// A file is longer than it must be.
-    #[error(
-        "wrong size of data file {}: found {found_bytes} bytes, expected {expected_bytes}; {remedy}",
-        path.display()
-    )]
-    Oversized {
-        /// The file.
-        path: PathBuf,
+        /// `truncated`, or `wrong size of`.
+        problem: &'static str,
         /// Size of the file.
         found_bytes: u64,
         /// Expected size.
@@ -189,4 +176,22 @@ pub enum DatasetError {
         /// Largest number.
         most: usize,
     },
+}
+
+impl DatasetError {
+    /// Returns what makes the error of reading a file of its cause.
+    pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Returns what makes the error of writing a file or directory of its cause.
+    pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }

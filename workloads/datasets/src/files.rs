@@ -8,7 +8,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::layout::Form;
-use crate::{Checksum, DatasetError, DatasetInfo};
+use crate::{Checksum, DatasetError, DatasetInfo, PublishedFile};
 
 /// Waits until a file is on the disk. File systems of some clusters and virtual machines refuse
 /// to flush, directories most often: the file is written all the same.
@@ -41,73 +41,38 @@ fn flushed(flush: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Expected name, size and checksum of a file.
-#[derive(Debug, Clone)]
-pub(crate) struct Expected {
-    pub(crate) name: String,
-    pub(crate) size_bytes: u64,
-    pub(crate) checksum: ExpectedChecksum,
-}
-
-/// A [`Checksum`] with owned text, which may come from a manifest.
-#[derive(Debug, Clone)]
-pub(crate) enum ExpectedChecksum {
-    Sha1(String),
-    Sha256(String),
-}
-
-impl From<Checksum> for ExpectedChecksum {
-    fn from(checksum: Checksum) -> Self {
-        match checksum {
-            Checksum::Sha1(hex) => Self::Sha1(hex.to_owned()),
-            Checksum::Sha256(hex) => Self::Sha256(hex.to_owned()),
-        }
-    }
-}
-
-/// A file that passed all checks.
-pub(crate) struct Checked {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) sha256: String,
-}
-
 /// Reads one file of a set and checks its size, form and checksum, in that
-/// order: a wrong size reveals most about the cause.
+/// order: a wrong size reveals most about the cause. Returns its content and its SHA-256.
 pub(crate) fn read(
     info: &DatasetInfo,
     dir: &Path,
-    expected: &Expected,
+    expected: &PublishedFile,
     remedy: &str,
-) -> Result<Checked, DatasetError> {
+) -> Result<(Vec<u8>, String), DatasetError> {
     check_size(dir, expected, remedy)?;
-    let path = dir.join(&expected.name);
-    let bytes = fs::read(&path).map_err(|source| DatasetError::Read {
-        path: path.clone(),
-        source,
-    })?;
-    Form {
+    let path = dir.join(expected.name);
+    let bytes = fs::read(&path).map_err(DatasetError::read(&path))?;
+    let form = Form {
+        info,
         path: &path,
-        layout: info.layout,
-        format: info.format,
-        classes: info.classes,
         remedy,
-    }
-    .check(&bytes)?;
+    };
+    form.check(&bytes)?;
     let sha256 = sha256_hex(&bytes);
     check_sum(&path, &bytes, &expected.checksum, remedy)?;
-    Ok(Checked { bytes, sha256 })
+    Ok((bytes, sha256))
 }
 
 /// Compares the content of a file with its checksum.
 pub(crate) fn check_sum(
     path: &Path,
     bytes: &[u8],
-    expected: &ExpectedChecksum,
+    expected: &Checksum,
     remedy: &str,
 ) -> Result<(), DatasetError> {
     let (algorithm, found, wanted) = match expected {
-        ExpectedChecksum::Sha1(wanted) => ("SHA-1", hex(&Sha1::digest(bytes)), wanted),
-        ExpectedChecksum::Sha256(wanted) => ("SHA-256", sha256_hex(bytes), wanted),
+        Checksum::Sha1(wanted) => ("SHA-1", hex(&Sha1::digest(bytes)), wanted),
+        Checksum::Sha256(wanted) => ("SHA-256", sha256_hex(bytes), wanted),
     };
     if found == *wanted {
         return Ok(());
@@ -116,7 +81,7 @@ pub(crate) fn check_sum(
         path: path.to_owned(),
         algorithm,
         found,
-        expected: wanted.clone(),
+        expected: wanted.clone().into_owned(),
         remedy: remedy.to_owned(),
     })
 }
@@ -124,28 +89,33 @@ pub(crate) fn check_sum(
 /// Checks that a file exists and has the right size, without reading it.
 pub(crate) fn check_size(
     dir: &Path,
-    expected: &Expected,
+    expected: &PublishedFile,
     remedy: &str,
 ) -> Result<(), DatasetError> {
-    let path = dir.join(&expected.name);
+    let path = dir.join(expected.name);
     let found_bytes = regular_size(&path, remedy)?;
-    let expected_bytes = expected.size_bytes;
-    let remedy = remedy.to_owned();
-    match found_bytes.cmp(&expected_bytes) {
-        std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => Err(DatasetError::Truncated {
-            path,
-            found_bytes,
-            expected_bytes,
-            remedy,
-        }),
-        std::cmp::Ordering::Greater => Err(DatasetError::Oversized {
-            path,
-            found_bytes,
-            expected_bytes,
-            remedy,
-        }),
-    }
+    compare_size(&path, found_bytes, expected.size_bytes, remedy)
+}
+
+/// Compares the size of a file with the expected one.
+pub(crate) fn compare_size(
+    path: &Path,
+    found_bytes: u64,
+    expected_bytes: u64,
+    remedy: &str,
+) -> Result<(), DatasetError> {
+    let problem = match found_bytes.cmp(&expected_bytes) {
+        std::cmp::Ordering::Equal => return Ok(()),
+        std::cmp::Ordering::Less => "truncated",
+        std::cmp::Ordering::Greater => "wrong size of",
+    };
+    Err(DatasetError::Size {
+        path: path.to_owned(),
+        problem,
+        found_bytes,
+        expected_bytes,
+        remedy: remedy.to_owned(),
+    })
 }
 
 /// Returns the size of a regular file, and refuses anything else: a pipe could be waited for

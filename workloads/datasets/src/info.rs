@@ -1,5 +1,7 @@
 //! The table of datasets.
 
+use std::borrow::Cow;
+
 use crate::{DatasetError, Generate};
 
 /// The shape of one image, stored channel by channel in row-major order, one
@@ -41,16 +43,16 @@ pub enum Layout {
 }
 
 /// A checksum of a file, in lower-case hexadecimal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
     /// SHA-1, which detects accidents but no malice.
-    Sha1(&'static str),
+    Sha1(Cow<'static, str>),
     /// SHA-256.
-    Sha256(&'static str),
+    Sha256(Cow<'static, str>),
 }
 
-/// A file of a published set.
-#[derive(Debug, Clone, Copy)]
+/// A file of a published set, or of one that a manifest describes.
+#[derive(Debug, Clone)]
 pub struct PublishedFile {
     /// Name of the file.
     pub name: &'static str,
@@ -60,24 +62,24 @@ pub struct PublishedFile {
     pub checksum: Checksum,
 }
 
-/// Packing of a download.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packing {
-    /// One file, compressed with gzip.
-    Gzip,
-    /// Several files in a tar archive, compressed with gzip.
-    TarGzip,
-}
-
-/// A file to download, which holds files of a set.
+/// A file to download.
 #[derive(Debug, Clone, Copy)]
 pub struct Download {
-    /// Its name, the last part of its address.
+    /// Its name, the last part of its address: that of a tar archive of all files of the set,
+    /// compressed with gzip (`.tar.gz`), or of one of them, compressed with gzip (`.gz`).
     pub name: &'static str,
-    /// How it is packed.
-    pub packing: Packing,
-    /// Names of the set's files in it.
-    pub holds: &'static [&'static str],
+}
+
+impl Download {
+    const fn new(name: &'static str) -> Self {
+        Self { name }
+    }
+
+    /// Returns the name of the one file that it holds; none of an archive.
+    pub(crate) fn single(self) -> Option<&'static str> {
+        let name = self.name.strip_suffix(".gz")?;
+        (!name.ends_with(".tar")).then_some(name)
+    }
 }
 
 /// Origin of a set.
@@ -106,16 +108,6 @@ pub enum Origin {
     },
 }
 
-/// The mean and standard deviation of each channel over the training split,
-/// pixels scaled to `[0, 1]`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PixelStatistics {
-    /// Mean of each channel.
-    pub mean: &'static [f32],
-    /// Standard deviation of each channel.
-    pub deviation: &'static [f32],
-}
-
 /// Entry of the table of datasets.
 #[derive(Debug, Clone, Copy)]
 pub struct DatasetInfo {
@@ -129,8 +121,11 @@ pub struct DatasetInfo {
     pub format: RecordFormat,
     /// File format.
     pub layout: Layout,
-    /// Mean and deviation by which inputs of models are centred and scaled.
-    pub pixel_statistics: PixelStatistics,
+    /// Mean of each channel over the training split, pixels scaled to `[0, 1]`: inputs of models are
+    /// centred by it.
+    pub pixel_mean: &'static [f32],
+    /// Standard deviation of each channel, by which inputs of models are scaled.
+    pub pixel_deviation: &'static [f32],
     /// Origin.
     pub origin: Origin,
 }
@@ -164,25 +159,12 @@ pub static DATASETS: &[DatasetInfo] = &[
         format: CIFAR_FORMAT,
         layout: Layout::CifarBinary,
         // The constants of LambdaML's code.
-        pixel_statistics: PixelStatistics {
-            mean: &[0.4914, 0.4822, 0.4465],
-            deviation: &[0.2023, 0.1994, 0.2010],
-        },
+        pixel_mean: &[0.4914, 0.4822, 0.4465],
+        pixel_deviation: &[0.2023, 0.1994, 0.2010],
         origin: Origin::Published {
             url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
             mirrors: &["https://www.cs.toronto.edu/~kriz/"],
-            downloads: &[Download {
-                name: "cifar-10-binary.tar.gz",
-                packing: Packing::TarGzip,
-                holds: &[
-                    "data_batch_1.bin",
-                    "data_batch_2.bin",
-                    "data_batch_3.bin",
-                    "data_batch_4.bin",
-                    "data_batch_5.bin",
-                    "test_batch.bin",
-                ],
-            }],
+            downloads: &[Download::new("cifar-10-binary.tar.gz")],
             train: 50_000,
             test: 10_000,
             files: &CIFAR10_FILES,
@@ -194,10 +176,8 @@ pub static DATASETS: &[DatasetInfo] = &[
         classes: 10,
         format: MNIST_FORMAT,
         layout: Layout::Idx,
-        pixel_statistics: PixelStatistics {
-            mean: &[0.1307],
-            deviation: &[0.3081],
-        },
+        pixel_mean: &[0.1307],
+        pixel_deviation: &[0.3081],
         origin: Origin::Published {
             url: "https://storage.googleapis.com/cvdf-datasets/mnist/",
             mirrors: &[
@@ -216,10 +196,8 @@ pub static DATASETS: &[DatasetInfo] = &[
         classes: 10,
         format: CIFAR_FORMAT,
         layout: Layout::CifarBinary,
-        pixel_statistics: PixelStatistics {
-            mean: &[0.511, 0.512, 0.510],
-            deviation: &[0.162, 0.162, 0.162],
-        },
+        pixel_mean: &[0.511, 0.512, 0.510],
+        pixel_deviation: &[0.162, 0.162, 0.162],
         origin: Origin::Generated {
             default: Generate {
                 train: 5_000,
@@ -234,10 +212,8 @@ pub static DATASETS: &[DatasetInfo] = &[
         classes: 10,
         format: MNIST_FORMAT,
         layout: Layout::Idx,
-        pixel_statistics: PixelStatistics {
-            mean: &[0.514],
-            deviation: &[0.159],
-        },
+        pixel_mean: &[0.514],
+        pixel_deviation: &[0.159],
         origin: Origin::Generated {
             default: Generate {
                 train: 8_192,
@@ -279,56 +255,48 @@ const fn cifar10_file(name: &'static str, sha1: &'static str) -> PublishedFile {
     PublishedFile {
         name,
         size_bytes: 30_730_000,
-        checksum: Checksum::Sha1(sha1),
+        checksum: Checksum::Sha1(Cow::Borrowed(sha1)),
     }
 }
 
 static MNIST_DOWNLOADS: [Download; 4] = [
-    gzip("train-images-idx3-ubyte.gz", &["train-images-idx3-ubyte"]),
-    gzip("train-labels-idx1-ubyte.gz", &["train-labels-idx1-ubyte"]),
-    gzip("t10k-images-idx3-ubyte.gz", &["t10k-images-idx3-ubyte"]),
-    gzip("t10k-labels-idx1-ubyte.gz", &["t10k-labels-idx1-ubyte"]),
+    Download::new("train-images-idx3-ubyte.gz"),
+    Download::new("train-labels-idx1-ubyte.gz"),
+    Download::new("t10k-images-idx3-ubyte.gz"),
+    Download::new("t10k-labels-idx1-ubyte.gz"),
 ];
-
-const fn gzip(name: &'static str, holds: &'static [&'static str]) -> Download {
-    Download {
-        name,
-        packing: Packing::Gzip,
-        holds,
-    }
-}
 
 /// SHA-256 of the unpacked files, on which many independent listings agree.
 static MNIST_FILES: [PublishedFile; 4] = [
-    PublishedFile {
-        name: "train-images-idx3-ubyte",
-        size_bytes: 47_040_016,
-        checksum: Checksum::Sha256(
-            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        ),
-    },
-    PublishedFile {
-        name: "train-labels-idx1-ubyte",
-        size_bytes: 60_008,
-        checksum: Checksum::Sha256(
-            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        ),
-    },
-    PublishedFile {
-        name: "t10k-images-idx3-ubyte",
-        size_bytes: 7_840_016,
-        checksum: Checksum::Sha256(
-            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        ),
-    },
-    PublishedFile {
-        name: "t10k-labels-idx1-ubyte",
-        size_bytes: 10_008,
-        checksum: Checksum::Sha256(
-            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        ),
-    },
+    mnist_file(
+        "train-images-idx3-ubyte",
+        47_040_016,
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    ),
+    mnist_file(
+        "train-labels-idx1-ubyte",
+        60_008,
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    ),
+    mnist_file(
+        "t10k-images-idx3-ubyte",
+        7_840_016,
+        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    ),
+    mnist_file(
+        "t10k-labels-idx1-ubyte",
+        10_008,
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    ),
 ];
+
+const fn mnist_file(name: &'static str, size_bytes: u64, sha256: &'static str) -> PublishedFile {
+    PublishedFile {
+        name,
+        size_bytes,
+        checksum: Checksum::Sha256(Cow::Borrowed(sha256)),
+    }
+}
 
 /// Returns the dataset of that name.
 ///
@@ -356,8 +324,8 @@ mod tests {
     fn the_table_is_consistent() {
         for info in DATASETS {
             assert_eq!(find(info.name).unwrap().name, info.name);
-            assert_eq!(info.pixel_statistics.mean.len(), info.format.channels);
-            assert_eq!(info.pixel_statistics.deviation.len(), info.format.channels);
+            assert_eq!(info.pixel_mean.len(), info.format.channels);
+            assert_eq!(info.pixel_deviation.len(), info.format.channels);
             assert_eq!(info.name.starts_with("synthetic-"), !info.published());
         }
     }
@@ -374,11 +342,12 @@ mod tests {
             else {
                 continue;
             };
-            let mut held: Vec<_> = downloads.iter().flat_map(|one| one.holds).collect();
-            let mut listed: Vec<_> = files.iter().map(|file| &file.name).collect();
-            held.sort_unstable();
-            listed.sort_unstable();
-            assert_eq!(held, listed);
+            for file in files {
+                let holds = |download: &&Download| {
+                    download.single().is_none_or(|single| single == file.name)
+                };
+                assert_eq!(downloads.iter().filter(holds).count(), 1);
+            }
             assert!(mirrors.iter().all(|mirror| mirror.ends_with('/')));
         }
     }
@@ -392,10 +361,10 @@ mod tests {
             else {
                 continue;
             };
-            let expected: Vec<(String, u64)> = info.layout.files(info.format, train, test);
-            let listed: Vec<(String, u64)> = files
+            let expected = info.layout.files(info.format, train, test);
+            let listed: Vec<_> = files
                 .iter()
-                .map(|file| (file.name.to_owned(), file.size_bytes))
+                .map(|file| (file.name, file.size_bytes))
                 .collect();
             assert_eq!(listed, expected);
         }

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use crate::{DatasetError, Layout, RecordFormat};
+use epochcost_kernels::chunk_range;
+
+use crate::{DatasetError, DatasetInfo, Layout, RecordFormat};
 
 const IDX_IMAGES_MAGIC: u32 = 0x0000_0803;
 const IDX_LABELS_MAGIC: u32 = 0x0000_0801;
@@ -44,12 +46,11 @@ impl Layout {
         format: RecordFormat,
         train: usize,
         test: usize,
-    ) -> Vec<(String, u64)> {
+    ) -> Vec<(&'static str, u64)> {
         let part = |part, samples| {
-            self.part_files(part)
-                .iter()
-                .zip(self.part_sizes(format, part, samples))
-                .map(|(&name, size)| (name.to_owned(), size as u64))
+            let sizes = self.part_sizes(format, part, samples).into_iter();
+            let names = self.part_files(part).iter().copied();
+            names.zip(sizes.map(|size| size as u64))
         };
         part(Part::Train, train)
             .chain(part(Part::Test, test))
@@ -58,11 +59,10 @@ impl Layout {
 
     fn part_sizes(self, format: RecordFormat, part: Part, samples: usize) -> Vec<usize> {
         match (self, part) {
-            (Self::CifarBinary, Part::Train) => {
-                crate::partition::slice_lengths(samples, CIFAR_TRAIN_FILES)
-                    .map(|length| length * format.record_bytes())
-                    .collect()
-            }
+            (Self::CifarBinary, Part::Train) => (0..CIFAR_TRAIN_FILES)
+                .map(|file| chunk_range(samples, CIFAR_TRAIN_FILES, file).len())
+                .map(|length| length * format.record_bytes())
+                .collect(),
             (Self::CifarBinary, Part::Test) => vec![samples * format.record_bytes()],
             (Self::Idx, _) => vec![
                 IDX_IMAGES_HEADER_BYTES + samples * format.pixel_bytes(),
@@ -120,54 +120,40 @@ impl Layout {
 
 /// Expected form of a file's content, beside its size and checksum.
 pub(crate) struct Form<'a> {
+    pub(crate) info: &'a DatasetInfo,
     pub(crate) path: &'a Path,
-    pub(crate) layout: Layout,
-    pub(crate) format: RecordFormat,
-    pub(crate) classes: u8,
     pub(crate) remedy: &'a str,
 }
 
 impl Form<'_> {
     /// Checks headers and labels of a file of the right size.
     pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), DatasetError> {
-        match self.layout {
-            Layout::CifarBinary => {
-                self.check_labels(bytes.iter().step_by(self.format.record_bytes()))
-            }
-            Layout::Idx if self.is_idx_images() => {
+        let format = self.info.format;
+        match self.info.layout {
+            Layout::CifarBinary => self.check_labels(bytes.iter().step_by(format.record_bytes())),
+            Layout::Idx if self.path.to_string_lossy().ends_with("images-idx3-ubyte") => {
                 let body = bytes.len() - IDX_IMAGES_HEADER_BYTES;
-                let dimensions = idx_dimensions(self.format, body / self.format.pixel_bytes());
+                let dimensions = idx_dimensions(format, body / format.pixel_bytes());
                 self.check_idx_header(bytes, IDX_IMAGES_MAGIC, &dimensions)
             }
             Layout::Idx => {
                 let samples = bytes.len() - IDX_LABELS_HEADER_BYTES;
-                let dimensions = idx_dimensions(self.format, samples);
+                let dimensions = idx_dimensions(format, samples);
                 self.check_idx_header(bytes, IDX_LABELS_MAGIC, &dimensions[..1])?;
                 self.check_labels(bytes[IDX_LABELS_HEADER_BYTES..].iter())
             }
         }
     }
 
-    fn is_idx_images(&self) -> bool {
-        self.path.to_string_lossy().ends_with("images-idx3-ubyte")
-    }
-
-    fn check_labels<'b>(
-        &self,
-        mut labels: impl Iterator<Item = &'b u8>,
-    ) -> Result<(), DatasetError> {
-        let mut record = 0;
-        let bad = labels.find(|&&label| {
-            record += 1;
-            label >= self.classes
-        });
-        match bad {
+    fn check_labels<'b>(&self, labels: impl Iterator<Item = &'b u8>) -> Result<(), DatasetError> {
+        let classes = self.info.classes;
+        match labels.enumerate().find(|(_, label)| **label >= classes) {
             None => Ok(()),
-            Some(&found) => Err(DatasetError::Label {
+            Some((record, &found)) => Err(DatasetError::Label {
                 path: self.path.to_owned(),
-                record: record - 1,
+                record,
                 found,
-                classes: self.classes,
+                classes,
                 remedy: self.remedy.to_owned(),
             }),
         }

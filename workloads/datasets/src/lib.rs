@@ -18,7 +18,7 @@
 //! let Dataset { train, .. } = open("synthetic-mnist", dir)?;
 //! let shards = partition::shards(train.samples(), 4, 100);
 //! for batch in partition::minibatches(&shards[0], 64) {
-//!     let records: Vec<u8> = train.gather(batch);
+//!     let records = batch.iter().map(|&index| train.record(index as usize));
 //! }
 //! # Ok(())
 //! # }
@@ -38,10 +38,9 @@ mod unpack;
 
 pub use error::DatasetError;
 pub use files::{flush, flush_directory};
-pub use generate::{GENERATOR_VERSION, Generate, Outcome, class_names, ensure, verify};
+pub use generate::{GENERATOR_VERSION, Generate, ensure, verify};
 pub use info::{
-    Checksum, DATASETS, DatasetInfo, Download, Layout, Origin, Packing, PixelStatistics,
-    PublishedFile, RecordFormat, find,
+    Checksum, DATASETS, DatasetInfo, Download, Layout, Origin, PublishedFile, RecordFormat, find,
 };
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestFile, SchemaVersion};
 pub use open::{Dataset, Inspection, inspect, open};

@@ -5,14 +5,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::{self, Expected, ExpectedChecksum};
-use crate::{DatasetError, DatasetInfo, Generate};
+use crate::{Checksum, DatasetError, DatasetInfo, Generate, PublishedFile, files};
 
 /// The manifest's name in a generated set's directory.
 pub const MANIFEST_FILE: &str = "dataset.json";
 
 /// The manifest's format as written by this version.
-const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+pub(crate) const SCHEMA_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
 
 /// Version of a format: a reader accepts any minor version of its own major version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,21 +51,6 @@ pub struct ManifestFile {
 }
 
 impl Manifest {
-    pub(crate) fn new(
-        info: &DatasetInfo,
-        generator_version: u32,
-        spec: Generate,
-        files: Vec<ManifestFile>,
-    ) -> Self {
-        Self {
-            schema_version: SCHEMA_VERSION,
-            name: info.name.to_owned(),
-            generator_version,
-            spec,
-            files,
-        }
-    }
-
     /// Reads the manifest of a generated set and checks that it describes a set
     /// of that name in full.
     pub(crate) fn read(info: &DatasetInfo, dir: &Path, remedy: &str) -> Result<Self, DatasetError> {
@@ -99,9 +83,9 @@ impl Manifest {
         manifest.spec.check(info)?;
         let Generate { train, test, .. } = manifest.spec;
         // The files.
-        let sized = |file: &ManifestFile| (file.name.clone(), file.size_bytes);
-        let listed: Vec<_> = manifest.files.iter().map(sized).collect();
-        if listed != info.layout.files(info.format, train, test) {
+        let listed = manifest.files.iter();
+        let listed = listed.map(|file| (file.name.as_str(), file.size_bytes));
+        if !listed.eq(info.layout.files(info.format, train, test)) {
             return Err(bad(format!(
                 "its list of files does not fit {train} training and {test} test samples"
             )));
@@ -109,14 +93,17 @@ impl Manifest {
         Ok(manifest)
     }
 
-    pub(crate) fn expected_files(&self) -> Vec<Expected> {
-        self.files
-            .iter()
-            .map(|file| Expected {
-                name: file.name.clone(),
-                size_bytes: file.size_bytes,
-                checksum: ExpectedChecksum::Sha256(file.sha256.clone()),
-            })
-            .collect()
+    /// Returns the files that a set with this manifest, as it was read, holds.
+    pub(crate) fn into_files(self, info: &DatasetInfo) -> Vec<PublishedFile> {
+        let sizes = info
+            .layout
+            .files(info.format, self.spec.train, self.spec.test);
+        let files = sizes.into_iter().zip(self.files);
+        let described = files.map(|((name, size_bytes), file)| PublishedFile {
+            name,
+            size_bytes,
+            checksum: Checksum::Sha256(file.sha256.into()),
+        });
+        described.collect()
     }
 }

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use crate::files::{self, Expected};
 use crate::layout::Part;
 use crate::manifest::Manifest;
-use crate::{DatasetError, DatasetInfo, Generate, Origin, Split, find};
+use crate::{DatasetError, DatasetInfo, Generate, Origin, PublishedFile, Split, files, find};
 
 /// A dataset in memory, checked in full.
 #[derive(Debug, Clone)]
@@ -44,7 +43,9 @@ pub struct Inspection {
 /// A [`DatasetError`] that names the first file found wrong.
 pub fn open(name: &str, dir: &Path) -> Result<Dataset, DatasetError> {
     let contents = Contents::read(find(name)?, dir)?;
-    let info = contents.info;
+    let Inspection {
+        info, generated, ..
+    } = contents.inspection;
     let mut listing = String::new();
     let mut split = |part: Part| -> Result<Split, DatasetError> {
         let mut parts = Vec::new();
@@ -52,14 +53,12 @@ pub fn open(name: &str, dir: &Path) -> Result<Dataset, DatasetError> {
             let Some(expected) = contents.files.iter().find(|file| file.name == *name) else {
                 continue;
             };
-            let file = files::read(info, dir, expected, &contents.remedy)?;
-            listing.push_str(&format!("{}  {name}\n", file.sha256));
-            parts.push(file.bytes);
+            let (bytes, sha256) = files::read(info, dir, expected, &contents.remedy)?;
+            listing.push_str(&format!("{sha256}  {name}\n"));
+            parts.push(bytes);
         }
-        Ok(Split::new(
-            info.format,
-            info.layout.decode(info.format, &parts),
-        ))
+        let records = info.layout.decode(info.format, &parts);
+        Ok(Split::new(info.format, records))
     };
     let (train, test) = (split(Part::Train)?, split(Part::Test)?);
     Ok(Dataset {
@@ -67,7 +66,7 @@ pub fn open(name: &str, dir: &Path) -> Result<Dataset, DatasetError> {
         train,
         test,
         sha256: files::sha256_hex(listing.as_bytes()),
-        generated: contents.generated,
+        generated,
     })
 }
 
@@ -81,57 +80,40 @@ pub fn inspect(name: &str, dir: &Path) -> Result<Inspection, DatasetError> {
     for file in &contents.files {
         files::check_size(dir, file, &contents.remedy)?;
     }
-    Ok(Inspection {
-        info: contents.info,
-        train: contents.train,
-        test: contents.test,
-        generated: contents.generated,
-    })
+    Ok(contents.inspection)
 }
 
 /// Expected content of a directory, from the table or from its own manifest.
 struct Contents {
-    info: &'static DatasetInfo,
-    train: usize,
-    test: usize,
-    files: Vec<Expected>,
-    generated: Option<Generate>,
+    inspection: Inspection,
+    files: Vec<PublishedFile>,
     remedy: String,
 }
 
 impl Contents {
     fn read(info: &'static DatasetInfo, dir: &Path) -> Result<Self, DatasetError> {
         let remedy = remedy(info, dir);
-        match info.origin {
+        let (train, test, generated, files) = match info.origin {
             Origin::Published {
                 train, test, files, ..
-            } => Ok(Self {
-                info,
-                train,
-                test,
-                files: files
-                    .iter()
-                    .map(|file| Expected {
-                        name: file.name.to_owned(),
-                        size_bytes: file.size_bytes,
-                        checksum: file.checksum.into(),
-                    })
-                    .collect(),
-                generated: None,
-                remedy,
-            }),
+            } => (train, test, None, files.to_vec()),
             Origin::Generated { .. } => {
                 let manifest = Manifest::read(info, dir, &remedy)?;
-                Ok(Self {
-                    info,
-                    train: manifest.spec.train,
-                    test: manifest.spec.test,
-                    files: manifest.expected_files(),
-                    generated: Some(manifest.spec),
-                    remedy,
-                })
+                let spec = manifest.spec;
+                (spec.train, spec.test, Some(spec), manifest.into_files(info))
             }
-        }
+        };
+        let inspection = Inspection {
+            info,
+            train,
+            test,
+            generated,
+        };
+        Ok(Self {
+            inspection,
+            files,
+            remedy,
+        })
     }
 }
 

@@ -6,7 +6,7 @@
 //! same order on every machine and in every language. A dataset holds fewer
 //! than 2³² samples; larger lengths are cut to this.
 
-use epochcost_kernels::hash;
+use epochcost_kernels::{chunk_range, hash};
 
 /// Separates the seeds of [`shards`] from those of [`epoch_order`]: the bytes "shard".
 const SHARD_STREAM: u64 = 0x73_6861_7264;
@@ -21,13 +21,8 @@ const EPOCH_STREAM: u64 = 0x65_706f_6368;
 #[must_use]
 pub fn shards(samples: usize, workers: usize, seed: u64) -> Vec<Vec<u32>> {
     let order = permutation(samples, hash::mix(seed, SHARD_STREAM));
-    let mut rest = order.as_slice();
-    slice_lengths(order.len(), workers)
-        .map(|length| {
-            let (shard, tail) = rest.split_at(length);
-            rest = tail;
-            shard.to_vec()
-        })
+    (0..workers)
+        .map(|rank| order[chunk_range(order.len(), workers, rank)].to_vec())
         .collect()
 }
 
@@ -35,17 +30,7 @@ pub fn shards(samples: usize, workers: usize, seed: u64) -> Vec<Vec<u32>> {
 /// workers.
 #[must_use]
 pub fn shard_len(samples: usize, workers: usize, rank: usize) -> usize {
-    if rank >= workers {
-        return 0;
-    }
-    samples / workers + usize::from(rank < samples % workers)
-}
-
-/// Returns the lengths of [`shards`].
-pub(crate) fn slice_lengths(samples: usize, slices: usize) -> impl Iterator<Item = usize> {
-    // `max` only guards the division: without slices the range is empty.
-    let (quotient, remainder) = (samples / slices.max(1), samples % slices.max(1));
-    (0..slices).map(move |rank| quotient + usize::from(rank < remainder))
+    chunk_range(samples, workers, rank).len()
 }
 
 /// Returns the order of the `len` samples of the worker of `rank` in `epoch`: a
@@ -60,10 +45,8 @@ pub fn epoch_order(len: usize, seed: u64, rank: usize, epoch: usize) -> Vec<u32>
 /// permuted by [`epoch_order`].
 #[must_use]
 pub fn epoch_samples(shard: &[u32], seed: u64, rank: usize, epoch: usize) -> Vec<u32> {
-    epoch_order(shard.len(), seed, rank, epoch)
-        .into_iter()
-        .map(|position| shard[position as usize])
-        .collect()
+    let order = epoch_order(shard.len(), seed, rank, epoch).into_iter();
+    order.map(|position| shard[position as usize]).collect()
 }
 
 /// Cuts a worker's samples into full batches, in order; the remainder is dropped,
@@ -71,9 +54,8 @@ pub fn epoch_samples(shard: &[u32], seed: u64, rank: usize, epoch: usize) -> Vec
 ///
 /// A batch size of 0 gives no batches.
 pub fn minibatches(samples: &[u32], batch_size: usize) -> impl Iterator<Item = &[u32]> {
-    samples
-        .chunks_exact(batch_size.max(1))
-        .take(full_batches(samples.len(), batch_size))
+    let batches = samples.len().checked_div(batch_size).unwrap_or(0);
+    samples.chunks_exact(batch_size.max(1)).take(batches)
 }
 
 /// Cuts a worker's samples into ⌈samples / `batch_size`⌉ full batches, in order, so
@@ -125,13 +107,6 @@ pub fn epoch_positions(
         next += taken;
     }
     positions
-}
-
-/// Returns the number of full batches of `batch_size` in `samples`; 0 for a batch
-/// size of 0.
-#[must_use]
-pub fn full_batches(samples: usize, batch_size: usize) -> usize {
-    samples.checked_div(batch_size).unwrap_or(0)
 }
 
 fn permutation(len: usize, seed: u64) -> Vec<u32> {
@@ -242,7 +217,6 @@ mod tests {
         assert_eq!(minibatches(&[1, 2], 0).count(), 0);
         assert_eq!(covering_minibatches(&[1, 2], 0).count(), 0);
         assert!(epoch_positions(0, 3, 1, |_| Vec::new()).is_empty());
-        assert_eq!(full_batches(12_500, 512), 24);
     }
 
     /// Expected values from the Python program in `epochcost_kernels::hash`.

@@ -17,12 +17,6 @@ impl Split {
         Self { format, records }
     }
 
-    /// Returns the shape of an image.
-    #[must_use]
-    pub fn format(&self) -> RecordFormat {
-        self.format
-    }
-
     /// Returns the number of samples.
     #[must_use]
     pub fn samples(&self) -> usize {
@@ -35,7 +29,7 @@ impl Split {
         &self.records
     }
 
-    /// Returns one record, `record_bytes` bytes.
+    /// Returns one record: its label, and the bytes of its image.
     ///
     /// # Panics
     /// Panics if there is no sample of that index.
@@ -43,37 +37,6 @@ impl Split {
     pub fn record(&self, index: usize) -> &[u8] {
         let bytes = self.format.record_bytes();
         &self.records[index * bytes..][..bytes]
-    }
-
-    /// Returns the label of a sample.
-    ///
-    /// # Panics
-    /// Panics if there is no sample of that index.
-    #[must_use]
-    pub fn label(&self, index: usize) -> u8 {
-        self.record(index)[0]
-    }
-
-    /// Returns the image of a sample, `pixel_bytes` bytes.
-    ///
-    /// # Panics
-    /// Panics if there is no sample of that index.
-    #[must_use]
-    pub fn pixels(&self, index: usize) -> &[u8] {
-        &self.record(index)[1..]
-    }
-
-    /// Returns the records of the samples `indices`, in that order: a batch object.
-    ///
-    /// # Panics
-    /// Panics if there is no sample of one of the indices.
-    #[must_use]
-    pub fn gather(&self, indices: &[u32]) -> Vec<u8> {
-        let mut batch = Vec::with_capacity(indices.len() * self.format.record_bytes());
-        for &index in indices {
-            batch.extend_from_slice(self.record(index as usize));
-        }
-        batch
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 
-use crate::files::{ExpectedChecksum, check_sum, flush};
-use crate::{DatasetError, Download, Packing, PublishedFile};
+use crate::files::{check_sum, compare_size, flush};
+use crate::{DatasetError, Download, PublishedFile};
 
 /// What to do about a download that is not what was published.
 const REMEDY: &str =
@@ -37,30 +37,24 @@ pub fn unpack(
     packed: &Path,
     directory: &Path,
 ) -> Result<(), DatasetError> {
-    let unreadable = |source| DatasetError::Read {
-        path: packed.to_owned(),
-        source,
-    };
+    let unreadable = &DatasetError::read(packed);
     let content = GzDecoder::new(File::open(packed).map_err(unreadable)?);
     let mut missing: Vec<&PublishedFile> = held(download, files).collect();
-    match download.packing {
-        Packing::Gzip => {
-            if let Some(file) = missing.pop() {
-                let bytes = limited(content, file).map_err(unreadable)?;
-                place(&bytes, file, directory)?;
-            }
+    if download.single().is_some() {
+        if let Some(file) = missing.pop() {
+            let bytes = limited(content, file).map_err(unreadable)?;
+            place(&bytes, file, directory)?;
         }
-        Packing::TarGzip => {
-            let mut archive = tar::Archive::new(content);
-            for entry in archive.entries().map_err(unreadable)? {
-                let entry = entry.map_err(unreadable)?;
-                let path = entry.path().map_err(unreadable)?.into_owned();
-                let is_it = |file: &&PublishedFile| path.file_name() == Some(file.name.as_ref());
-                if let Some(index) = missing.iter().position(is_it) {
-                    let file = missing.swap_remove(index);
-                    let bytes = limited(entry, file).map_err(unreadable)?;
-                    place(&bytes, file, directory)?;
-                }
+    } else {
+        let mut archive = tar::Archive::new(content);
+        for entry in archive.entries().map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let path = entry.path().map_err(unreadable)?.into_owned();
+            let is_it = |file: &&PublishedFile| path.file_name() == Some(file.name.as_ref());
+            if let Some(index) = missing.iter().position(is_it) {
+                let file = missing.swap_remove(index);
+                let bytes = limited(entry, file).map_err(unreadable)?;
+                place(&bytes, file, directory)?;
             }
         }
     }
@@ -75,10 +69,11 @@ pub fn unpack(
 
 /// Returns the files of a set that a download holds.
 fn held<'a>(
-    download: &'a Download,
+    download: &Download,
     files: &'a [PublishedFile],
-) -> impl Iterator<Item = &'a PublishedFile> {
-    let is_held = |file: &&PublishedFile| download.holds.contains(&file.name);
+) -> impl Iterator<Item = &'a PublishedFile> + use<'a> {
+    let single = download.single();
+    let is_held = move |file: &&PublishedFile| single.is_none_or(|single| single == file.name);
     files.iter().filter(is_held)
 }
 
@@ -103,33 +98,13 @@ fn place(bytes: &[u8], file: &PublishedFile, directory: &Path) -> Result<(), Dat
         temporary.persist(&path)?;
         Ok(())
     };
-    written().map_err(|source| DatasetError::Write {
-        path: path.clone(),
-        source,
-    })
+    written().map_err(DatasetError::write(&path))
 }
 
 /// Compares content with the published size and checksum.
 fn check(path: &Path, bytes: &[u8], file: &PublishedFile) -> Result<(), DatasetError> {
-    let found_bytes = bytes.len() as u64;
-    let (path_of, remedy) = (|| path.to_owned(), || REMEDY.to_owned());
-    match found_bytes.cmp(&file.size_bytes) {
-        std::cmp::Ordering::Less => Err(DatasetError::Truncated {
-            path: path_of(),
-            found_bytes,
-            expected_bytes: file.size_bytes,
-            remedy: remedy(),
-        }),
-        std::cmp::Ordering::Greater => Err(DatasetError::Oversized {
-            path: path_of(),
-            found_bytes,
-            expected_bytes: file.size_bytes,
-            remedy: remedy(),
-        }),
-        std::cmp::Ordering::Equal => {
-            check_sum(path, bytes, &ExpectedChecksum::from(file.checksum), REMEDY)
-        }
-    }
+    compare_size(path, bytes.len() as u64, file.size_bytes, REMEDY)?;
+    check_sum(path, bytes, &file.checksum, REMEDY)
 }
 
 /// Lets everybody read, where a temporary file is its owner's.
@@ -144,6 +119,8 @@ fn readable(_: &mut fs::Permissions) {}
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use flate2::Compression;
     use flate2::write::GzEncoder;
 
@@ -151,24 +128,22 @@ mod tests {
     use crate::Checksum;
 
     // SHA-256 of "abc" and SHA-1 of "abc": FIPS 180-2's examples.
-    const FILES: [PublishedFile; 2] = [
+    static FILES: [PublishedFile; 2] = [
         PublishedFile {
             name: "one",
             size_bytes: 3,
-            checksum: Checksum::Sha256(
+            checksum: Checksum::Sha256(Cow::Borrowed(
                 "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-            ),
+            )),
         },
         PublishedFile {
             name: "two",
             size_bytes: 3,
-            checksum: Checksum::Sha1("a9993e364706816aba3e25717850c26c9cd0d89d"),
+            checksum: Checksum::Sha1(Cow::Borrowed("a9993e364706816aba3e25717850c26c9cd0d89d")),
         },
     ];
     const ARCHIVE: Download = Download {
         name: "both.tar.gz",
-        packing: Packing::TarGzip,
-        holds: &["one", "two"],
     };
 
     fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
@@ -206,11 +181,7 @@ mod tests {
     fn a_single_file_is_unpacked() {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(b"abc").unwrap();
-        let download = Download {
-            name: "one.gz",
-            packing: Packing::Gzip,
-            holds: &["one"],
-        };
+        let download = Download { name: "one.gz" };
         let (directory, result) = unpacked(&encoder.finish().unwrap(), &download);
         result.unwrap();
         assert_eq!(fs::read(directory.path().join("one")).unwrap(), b"abc");

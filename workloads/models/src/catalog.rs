@@ -5,6 +5,8 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 
 use epochcost_architectures::Model;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 
 use crate::ModelError;
@@ -149,22 +151,9 @@ impl Precision {
     }
 }
 
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cpu => "cpu",
-            Self::Cuda => "cuda",
-        })
-    }
-}
-
 impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fp32 => "fp32",
-            Self::Tf32 => "tf32",
-            Self::Bf16 => "bf16",
-        })
+        f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 
@@ -172,13 +161,9 @@ impl FromStr for Device {
     type Err = ModelError;
 
     fn from_str(name: &str) -> Result<Self, ModelError> {
-        match name {
-            "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda),
-            _ => Err(ModelError::UnknownDevice {
-                name: name.to_owned(),
-            }),
-        }
+        named(name).ok_or_else(|| ModelError::UnknownDevice {
+            name: name.to_owned(),
+        })
     }
 }
 
@@ -186,13 +171,14 @@ impl FromStr for Precision {
     type Err = ModelError;
 
     fn from_str(name: &str) -> Result<Self, ModelError> {
-        match name {
-            "fp32" => Ok(Self::Fp32),
-            "tf32" => Ok(Self::Tf32),
-            "bf16" => Ok(Self::Bf16),
-            _ => Err(ModelError::UnknownPrecision {
-                name: name.to_owned(),
-            }),
-        }
+        named(name).ok_or_else(|| ModelError::UnknownPrecision {
+            name: name.to_owned(),
+        })
     }
+}
+
+/// Returns the value that has this name in files.
+fn named<T: DeserializeOwned>(name: &str) -> Option<T> {
+    let name: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+    T::deserialize(name).ok()
 }

@@ -1,5 +1,6 @@
 //! Modules as flat vectors, in field order, and tensors read to the host.
 
+use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::mpsc::Sender;
 use std::task::{Context, Poll, Waker};
@@ -38,8 +39,11 @@ pub(crate) fn values<B: LayerOps, const D: usize>(
 }
 
 fn of(data: TensorData) -> Result<Vec<f32>, ModelError> {
-    data.into_vec::<f32>()
-        .map_err(|error| ModelError::Backend(format!("{error:?}")))
+    data.into_vec::<f32>().map_err(unusable)
+}
+
+fn unusable(error: impl Debug) -> ModelError {
+    ModelError::Backend(format!("{error:?}"))
 }
 
 /// A tensor's values, or what will give them.
@@ -74,7 +78,7 @@ impl Reading {
 }
 
 fn read(data: Result<TensorData, ExecutionError>) -> Result<Vec<f32>, ModelError> {
-    of(data.map_err(|error| ModelError::Backend(format!("{error:?}")))?)
+    of(data.map_err(unusable)?)
 }
 
 /// Tensors to be read, in order: each at once where the host holds it already, all of them in
@@ -114,9 +118,7 @@ impl<B: LayerOps> Reads<B> {
         let data = if !B::READS_WAIT {
             vec![]
         } else {
-            self.awaited
-                .try_execute()
-                .map_err(|error| ModelError::Backend(format!("{error:?}")))?
+            self.awaited.try_execute().map_err(unusable)?
         };
         let awaited: Result<Vec<_>, _> = data.into_iter().map(of).collect();
         let mut awaited = awaited?.into_iter();
@@ -140,41 +142,42 @@ where
     B: AutodiffBackend,
     B::InnerBackend: LayerOps,
 {
+    for (length, gradient) in rows_of(module, gradients) {
+        match gradient {
+            None => reads.slots.push(Slot::Zeros(length)),
+            Some(gradient) => reads.push(gradient)?,
+        }
+    }
+    Ok(())
+}
+
+/// Length of a parameter, and its gradient as one row; none where the loss does not depend on it.
+type Row<B> = (usize, Option<Tensor<B, 1>>);
+
+/// Returns the gradients of a module's parameters.
+fn rows_of<B: AutodiffBackend>(
+    module: &impl Module<B>,
+    gradients: B::Gradients,
+) -> Vec<Row<B::InnerBackend>> {
     let mut visitor = Gradients::<B> {
         gradients,
-        reads,
-        failed: Ok(()),
+        rows: vec![],
     };
     module.visit(&mut visitor);
-    visitor.failed
+    visitor.rows
 }
 
-struct Gradients<'a, B: AutodiffBackend>
-where
-    B::InnerBackend: LayerOps,
-{
+struct Gradients<B: AutodiffBackend> {
     gradients: B::Gradients,
-    reads: &'a mut Reads<B::InnerBackend>,
-    failed: Result<(), ModelError>,
+    rows: Vec<Row<B::InnerBackend>>,
 }
 
-impl<B: AutodiffBackend> ModuleVisitor<B> for Gradients<'_, B>
-where
-    B::InnerBackend: LayerOps,
-{
+impl<B: AutodiffBackend> ModuleVisitor<B> for Gradients<B> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
         let parameter = param.val();
-        match parameter.grad_remove(&mut self.gradients) {
-            None => {
-                let length = parameter.shape().num_elements();
-                self.reads.slots.push(Slot::Zeros(length));
-            }
-            Some(gradient) => {
-                if let Err(error) = self.reads.push(gradient) {
-                    self.failed = Err(error);
-                }
-            }
-        }
+        let gradient = parameter.grad_remove(&mut self.gradients);
+        self.rows
+            .push((parameter.shape().num_elements(), gradient.map(row)));
     }
 }
 
@@ -210,53 +213,22 @@ where
     B: AutodiffBackend,
     B::InnerBackend: LayerOps,
 {
-    let mut visitor = Remaining::<B> {
-        gradients,
-        remaining: tap.remaining(),
-        send,
-        position: 0,
-        failed: Ok(()),
-    };
-    module.visit(&mut visitor);
-    visitor.failed
-}
-
-struct Remaining<'a, B: AutodiffBackend> {
-    gradients: B::Gradients,
-    remaining: Vec<usize>,
-    send: &'a Sender<Taken>,
-    position: usize,
-    failed: Result<(), ModelError>,
-}
-
-impl<B: AutodiffBackend> ModuleVisitor<B> for Remaining<'_, B>
-where
-    B::InnerBackend: LayerOps,
-{
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-        let parameter = param.val();
-        let is_remaining = self.remaining.contains(&self.position);
-        let reading = match parameter.grad_remove(&mut self.gradients) {
-            Some(gradient) if is_remaining => Some(Reading::begin(gradient)),
-            None if is_remaining => {
-                let length = parameter.shape().num_elements();
-                Some(Reading::Read(Ok(vec![0.0; length])))
-            }
-            None => None,
-            Some(_) => {
-                self.failed = Err(ModelError::Backend(format!(
-                    "parameter {} has a gradient besides the one that was taken",
-                    self.position
+    let remaining = tap.remaining();
+    for (position, (length, gradient)) in rows_of(module, gradients).into_iter().enumerate() {
+        let reading = match (gradient, remaining.contains(&position)) {
+            (Some(gradient), true) => Reading::begin(gradient),
+            (None, true) => Reading::Read(Ok(vec![0.0; length])),
+            (None, false) => continue,
+            (Some(_), false) => {
+                return Err(ModelError::Backend(format!(
+                    "parameter {position} has a gradient besides the one that was taken"
                 )));
-                None
             }
         };
-        if let Some(reading) = reading {
-            // A receiver that is gone has failed, and reports its own error.
-            let _ = self.send.send((self.position, reading));
-        }
-        self.position += 1;
+        // A receiver that is gone has failed, and reports its own error.
+        let _ = send.send((position, reading));
     }
+    Ok(())
 }
 
 /// Parts as one vector of `length` values; each is freed when it has been copied.

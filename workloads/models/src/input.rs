@@ -34,8 +34,7 @@ pub fn decode(
             actual: records.len(),
         });
     }
-    let statistics = dataset.pixel_statistics;
-    let channels = statistics.mean.iter().zip(statistics.deviation);
+    let channels = dataset.pixel_mean.iter().zip(dataset.pixel_deviation);
     let tables: Vec<_> = channels
         .map(|(&mean, &deviation)| table(mean, deviation))
         .collect();

@@ -28,8 +28,8 @@
 //! # Dropout
 //!
 //! What a training step drops depends on the seed that it is given, on the layer and on the
-//! image's position in the batch, and on nothing else: equal steps drop the same, whatever
-//! the micro-batches. Evaluation drops nothing.
+//! image's position in the batch, and on nothing else: equal steps drop the same. Evaluation
+//! drops nothing.
 //!
 //! # Images
 //!

@@ -15,13 +15,6 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Gives all parts of a gradient.
-    pub(crate) fn give(&mut self, gradient: &[f32]) {
-        for (part, cut) in self.cuts.iter().enumerate() {
-            (self.ready)(part, &gradient[cut.clone()]);
-        }
-    }
-
     /// The gradient of tensors of those lengths, which come in any order; every part is
     /// given when its last value has come.
     pub(crate) fn assemble(
@@ -30,7 +23,11 @@ impl Parts<'_> {
         tensors: Receiver<Taken>,
     ) -> Result<Vec<f32>, ModelError> {
         let Self { cuts, ready } = self;
-        let starts = starts(lengths);
+        let start = |end: &mut usize, length: &usize| {
+            *end += length;
+            Some(*end - length)
+        };
+        let starts: Vec<usize> = lengths.iter().scan(0, start).collect();
         let mut flat = vec![0.0; lengths.iter().sum()];
         let mut missing: Vec<usize> = cuts.iter().map(ExactSizeIterator::len).collect();
         for (position, reading) in tensors {
@@ -50,16 +47,6 @@ impl Parts<'_> {
         }
         Ok(flat)
     }
-}
-
-/// Returns the start of each tensor in the flat vector.
-fn starts(lengths: &[usize]) -> Vec<usize> {
-    let sum = |end: &mut usize, length: &usize| {
-        let start = *end;
-        *end += length;
-        Some(start)
-    };
-    lengths.iter().scan(0, sum).collect()
 }
 
 #[cfg(test)]

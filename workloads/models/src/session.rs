@@ -11,10 +11,10 @@ use burn::tensor::{ElementConversion, Tensor, TensorData};
 use crate::fit::image_tensor;
 use crate::layers::{Draws, Noted, Pass, update_running};
 use crate::networks::Network;
-use crate::ops::{GradientTap, LayerOps, precision};
+use crate::ops::{GradientTap, LayerOps};
 use crate::parts::Parts;
 use crate::source::{ParameterSource, Start};
-use crate::{Evaluation, ModelError, ModelInfo, Precision, StepOutput, flat};
+use crate::{Evaluation, ModelError, ModelInfo, StepOutput, flat};
 
 /// Most images of one forward pass of an evaluation, which bounds its memory.
 const EVALUATION_BATCH: usize = 128;
@@ -22,9 +22,10 @@ const EVALUATION_BATCH: usize = 128;
 /// Most pixels of those images: 16 of 224×224.
 const EVALUATION_PIXELS: usize = 16 * 224 * 224;
 
-/// A batch of images, or a part of a step's.
+/// A batch of images, and the parameters of the network that takes them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch<'a> {
+    pub(crate) parameters: &'a [f32],
     /// `[batch, channels, height, width]`.
     pub(crate) images: &'a [f32],
     /// Channels, height and width of one.
@@ -35,39 +36,22 @@ pub(crate) struct Batch<'a> {
 
 /// Work of a [`crate::Trainer`], on arguments that it has checked.
 pub(crate) trait Session: Send {
-    /// Sets the precision of matrix products from now on, where the backend has a choice.
-    fn set_precision(&mut self, precision: Precision);
-
     /// Sets whether outputs that sum few terms are computed again from now on.
     fn set_recomputation(&mut self, recomputes: bool);
 
     /// Parameters of that seed, or none, and statistics.
     fn start(&self, seed: Option<u64>) -> Start;
 
+    /// Computes a training step, and gives the `parts` of its gradient as soon as they are known.
     fn gradient(
         &self,
-        parameters: &[f32],
-        statistics: &mut [f32],
         batch: Batch<'_>,
+        statistics: &mut [f32],
         draws: Draws,
+        parts: Option<Parts<'_>>,
     ) -> Result<StepOutput, ModelError>;
 
-    /// Computes [`Session::gradient`], and gives its parts as soon as they are known.
-    fn gradient_in_parts(
-        &self,
-        parameters: &[f32],
-        statistics: &mut [f32],
-        batch: Batch<'_>,
-        draws: Draws,
-        parts: Parts<'_>,
-    ) -> Result<StepOutput, ModelError>;
-
-    fn evaluate(
-        &self,
-        parameters: &[f32],
-        statistics: &[f32],
-        batch: Batch<'_>,
-    ) -> Result<Evaluation, ModelError>;
+    fn evaluate(&self, batch: Batch<'_>, statistics: &[f32]) -> Result<Evaluation, ModelError>;
 }
 
 /// The network `N` for training on `B`, and `E`, the same without autodiff.
@@ -78,31 +62,42 @@ where
     info: &'static ModelInfo,
     layout: N::Layout,
     device: B::Device,
-    precision: Precision,
     recomputes: bool,
     networks: PhantomData<fn() -> (N, E)>,
 }
 
-impl<B, N, E> BurnSession<B, N, E>
-where
-    B: AutodiffBackend + LayerOps,
-    B::InnerBackend: LayerOps,
-    N: Network<B> + 'static,
-    E: Network<B::InnerBackend, Layout = N::Layout> + 'static,
-{
+impl<B: AutodiffBackend + LayerOps, N: Network<B>, E> BurnSession<B, N, E> {
     /// Returns the session of a model whose networks are laid out like that.
-    pub(crate) fn boxed(
+    pub(crate) const fn new(
         info: &'static ModelInfo,
         layout: N::Layout,
         device: B::Device,
-    ) -> Box<dyn Session> {
-        Box::new(Self {
+    ) -> Self {
+        Self {
             info,
             layout,
             device,
-            precision: Precision::default(),
             recomputes: false,
             networks: PhantomData,
+        }
+    }
+
+    /// Returns the batch's images as the network takes them.
+    fn images<I: Backend<Device = B::Device>>(&self, batch: Batch<'_>) -> Tensor<I, 4> {
+        image_tensor(batch.images, batch.shape, self.info.input, &self.device)
+    }
+
+    fn forward(&self, batch: Batch<'_>, draws: Draws) -> Result<Forward<B, N>, ModelError> {
+        let source = &mut ParameterSource::fixed(batch.parameters, &self.device);
+        let network = N::new(source, self.layout);
+        let mut pass = Pass::<B>::training(draws, self.recomputes);
+        let images = self.images(batch);
+        let scores = network.forward(images, &mut pass);
+        Ok(Forward {
+            network,
+            scores: scores.clone().inner(),
+            loss: B::cross_entropy(scores, batch.labels),
+            noted: pass.into_noted()?,
         })
     }
 }
@@ -114,135 +109,73 @@ where
     N: Network<B>,
     E: Network<B::InnerBackend, Layout = N::Layout>,
 {
-    fn set_precision(&mut self, precision: Precision) {
-        self.precision = precision;
-    }
-
     fn set_recomputation(&mut self, recomputes: bool) {
         self.recomputes = recomputes;
     }
 
     fn start(&self, seed: Option<u64>) -> Start {
-        let mut source = seed.map_or_else(ParameterSource::counted, ParameterSource::fresh);
-        E::new(&mut source, self.layout, &self.device);
+        let mut source = ParameterSource::begun(seed, &self.device);
+        E::new(&mut source, self.layout);
         source.into_start()
     }
 
     fn gradient(
         &self,
-        parameters: &[f32],
-        statistics: &mut [f32],
         batch: Batch<'_>,
+        statistics: &mut [f32],
         draws: Draws,
+        parts: Option<Parts<'_>>,
     ) -> Result<StepOutput, ModelError> {
-        precision::at(self.precision, || {
-            let forward = self.forward(parameters, batch, draws)?;
+        let Some(parts) = parts else {
+            let forward = self.forward(batch, draws)?;
             let gradients = forward.loss.backward();
             let mut reads = forward.reads()?;
             flat::push_gradients(&forward.network, gradients, &mut reads)?;
             let mut values = reads.finish()?;
             let (loss, correct) = forward.finish(&mut values, batch, statistics);
-            Ok(StepOutput {
+            return Ok(StepOutput {
                 loss,
                 gradient: flat::joined(values, self.info.parameters),
+                correct,
+            });
+        };
+        let (send, taken) = channel();
+        let tap = GradientTap::begin(send.clone());
+        let forward = self.forward(batch, draws)?;
+        let lengths = flat::tap_gradients(&forward.network);
+        thread::scope(|scope| {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a worker without threads fails its trial"
+            )]
+            let assembled = scope.spawn(move || parts.assemble(&lengths, taken));
+            let gradients = forward.loss.backward();
+            flat::send_remaining(&forward.network, gradients, &tap, &send)?;
+            drop((tap, send));
+            let mut values = forward.reads()?.finish()?;
+            let (loss, correct) = forward.finish(&mut values, batch, statistics);
+            let gradient = assembled
+                .join()
+                .unwrap_or_else(|panic| resume_unwind(panic))?;
+            Ok(StepOutput {
+                loss,
+                gradient,
                 correct,
             })
         })
     }
 
-    fn gradient_in_parts(
-        &self,
-        parameters: &[f32],
-        statistics: &mut [f32],
-        batch: Batch<'_>,
-        draws: Draws,
-        parts: Parts<'_>,
-    ) -> Result<StepOutput, ModelError> {
-        precision::at(self.precision, || {
-            let (send, taken) = channel();
-            let tap = GradientTap::begin(send.clone());
-            let forward = self.forward(parameters, batch, draws)?;
-            let lengths = flat::tap_gradients(&forward.network);
-            thread::scope(|scope| {
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "a worker without threads fails its trial"
-                )]
-                let assembled = scope.spawn(move || parts.assemble(&lengths, taken));
-                let gradients = forward.loss.backward();
-                flat::send_remaining(&forward.network, gradients, &tap, &send)?;
-                drop((tap, send));
-                let mut values = forward.reads()?.finish()?;
-                let (loss, correct) = forward.finish(&mut values, batch, statistics);
-                let gradient = assembled
-                    .join()
-                    .unwrap_or_else(|panic| resume_unwind(panic))?;
-                Ok(StepOutput {
-                    loss,
-                    gradient,
-                    correct,
-                })
-            })
-        })
-    }
-
-    fn evaluate(
-        &self,
-        parameters: &[f32],
-        statistics: &[f32],
-        batch: Batch<'_>,
-    ) -> Result<Evaluation, ModelError> {
-        precision::at(self.precision, || {
-            self.precise_evaluation(parameters, statistics, batch)
-        })
-    }
-}
-
-impl<B, N, E> BurnSession<B, N, E>
-where
-    B: AutodiffBackend + LayerOps,
-    B::InnerBackend: LayerOps,
-    N: Network<B>,
-    E: Network<B::InnerBackend, Layout = N::Layout>,
-{
-    fn forward(
-        &self,
-        parameters: &[f32],
-        batch: Batch<'_>,
-        draws: Draws,
-    ) -> Result<Forward<B, N>, ModelError> {
-        let source = &mut ParameterSource::fixed(parameters);
-        let network = N::new(source, self.layout, &self.device);
-        let mut pass = Pass::<B>::training(draws).recomputing(self.recomputes);
-        let images = self.images(batch);
-        let scores = network.forward(images, &mut pass);
-        Ok(Forward {
-            network,
-            scores: scores.clone().inner(),
-            loss: B::cross_entropy(scores, batch.labels),
-            noted: pass.into_noted()?,
-        })
-    }
-
-    fn precise_evaluation(
-        &self,
-        parameters: &[f32],
-        statistics: &[f32],
-        batch: Batch<'_>,
-    ) -> Result<Evaluation, ModelError> {
-        let source = &mut ParameterSource::fixed(parameters);
-        let network = E::new(source, self.layout, &self.device);
-        let statistics = Tensor::from_data(
-            TensorData::new(statistics.to_vec(), [statistics.len()]),
-            &self.device,
-        );
+    fn evaluate(&self, batch: Batch<'_>, statistics: &[f32]) -> Result<Evaluation, ModelError> {
+        let source = &mut ParameterSource::fixed(batch.parameters, &self.device);
+        let network = E::new(source, self.layout);
+        let data = TensorData::new(statistics.to_vec(), [statistics.len()]);
+        let statistics = Tensor::from_data(data, &self.device);
         let mut loss = 0.0;
         let mut correct = 0;
         let [_, height, width] = self.info.input;
         let size = EVALUATION_BATCH.min(EVALUATION_PIXELS / (height * width));
-        let image_chunks = batch
-            .images
-            .chunks(size * batch.shape.iter().product::<usize>());
+        let values = batch.shape.iter().product::<usize>();
+        let image_chunks = batch.images.chunks(size * values);
         for (images, labels) in image_chunks.zip(batch.labels.chunks(size)) {
             let images = self.images(Batch { images, ..batch });
             let mut pass = Pass::evaluation(statistics.clone());
@@ -258,13 +191,6 @@ where
             correct,
             samples: batch.labels.len(),
         })
-    }
-}
-
-impl<B: AutodiffBackend + LayerOps, N: Network<B>, E> BurnSession<B, N, E> {
-    /// Returns the batch's images as the network takes them.
-    fn images<I: Backend<Device = B::Device>>(&self, batch: Batch<'_>) -> Tensor<I, 4> {
-        image_tensor(batch.images, batch.shape, self.info.input, &self.device)
     }
 }
 
@@ -346,26 +272,17 @@ mod tests {
     fn gradients_are_taken_when_they_are_known() {
         type Graph = Autodiff<Flex>;
         let info = ModelInfo::find("lenet5").unwrap();
-        let session = BurnSession::<Graph, LeNet5<Graph>, LeNet5<Flex>> {
-            info,
-            layout: (),
-            device: FlexDevice,
-            precision: Precision::default(),
-            recomputes: false,
-            networks: PhantomData,
-        };
+        let session = BurnSession::<Graph, LeNet5<Graph>, LeNet5<Flex>>::new(info, (), FlexDevice);
         let images = vec![0.5; 2 * info.image_values()];
         let batch = Batch {
+            parameters: &session.start(Some(1)).parameters,
             images: &images,
             shape: info.input,
             labels: &[1, 2],
         };
-        let parameters = session.start(Some(1)).parameters;
         let (send, taken) = channel();
         let tap = GradientTap::begin(send);
-        let forward = session
-            .forward(&parameters, batch, Draws::new(0, 0))
-            .unwrap();
+        let forward = session.forward(batch, Draws::new(0)).unwrap();
         let lengths = flat::tap_gradients(&forward.network);
         assert_eq!(tap.remaining().len(), lengths.len());
         forward.loss.backward();

@@ -13,16 +13,12 @@ use crate::flat::sent;
 pub(crate) enum Initial {
     /// Uniform in `[-1/√fan_in, 1/√fan_in)`: what `kaiming_uniform_(a=√5)` comes
     /// to for the weights of convolutions and linear layers, and their biases' rule.
-    Uniform {
-        /// Inputs that one output sums over.
-        fan_in: usize,
-    },
+    /// Its value is the number of inputs that one output sums over.
+    Uniform(usize),
     /// Uniform in `[-√(6/fan), √(6/fan))`, a variance of 2/`fan`: He et al. (2015), uniform
-    /// also where the reference draws normal values.
-    He {
-        /// Inputs of one output, or outputs of one input.
-        fan: usize,
-    },
+    /// also where the reference draws normal values. Its value is the number of inputs of one
+    /// output, or of outputs of one input.
+    He(usize),
     /// Uniform with that standard deviation.
     Deviation(f64),
     /// Batch-norm weights.
@@ -35,9 +31,10 @@ pub(crate) enum Initial {
 ///
 /// Each network has one constructor, which takes its tensors from here, so that
 /// initial and given parameters have the same order by construction.
-pub(crate) struct ParameterSource<'a> {
+pub(crate) struct ParameterSource<'a, B: Backend> {
     values: Values<'a>,
     taken: usize,
+    device: &'a B::Device,
 }
 
 enum Values<'a> {
@@ -62,43 +59,32 @@ pub(crate) struct Start {
     pub(crate) normed_channels: Vec<usize>,
 }
 
-impl<'a> ParameterSource<'a> {
+impl<'a, B: Backend> ParameterSource<'a, B> {
     /// Parameters as given: as many as the network has.
-    pub(crate) fn fixed(parameters: &'a [f32]) -> Self {
+    pub(crate) const fn fixed(parameters: &'a [f32], device: &'a B::Device) -> Self {
         Self {
             values: Values::Fixed(parameters),
             taken: 0,
+            device,
         }
     }
 
-    /// Fresh parameters of that seed; see [`crate::Trainer::initial_parameters`].
-    pub(crate) fn fresh(seed: u64) -> Self {
+    /// Fresh parameters of that seed, see [`crate::Trainer::initial_parameters`]; without one,
+    /// parameters that are 0 and not kept, to learn how many there are.
+    pub(crate) fn begun(seed: Option<u64>, device: &'a B::Device) -> Self {
+        let start = Start::default();
         Self {
-            values: Values::Fresh {
-                seed: Some(seed),
-                start: Start::default(),
-            },
+            values: Values::Fresh { seed, start },
             taken: 0,
-        }
-    }
-
-    /// Parameters that are 0 and not kept: to learn how many there are.
-    pub(crate) fn counted() -> Self {
-        Self {
-            values: Values::Fresh {
-                seed: None,
-                start: Start::default(),
-            },
-            taken: 0,
+            device,
         }
     }
 
     /// The next tensor, of that shape.
-    pub(crate) fn take<B: Backend, const D: usize>(
+    pub(crate) fn take<const D: usize>(
         &mut self,
         shape: [usize; D],
         initial: Initial,
-        device: &B::Device,
     ) -> Param<Tensor<B, D>> {
         let range = self.taken..self.taken + shape.iter().product::<usize>();
         self.taken = range.end;
@@ -117,7 +103,7 @@ impl<'a> ParameterSource<'a> {
                 }
             }
         };
-        let tensor = sent::<B, D>(values, shape, device);
+        let tensor = sent::<B, D>(values, shape, self.device);
         Param::initialized(ParamId::new(), tensor.require_grad())
     }
 
@@ -144,8 +130,8 @@ impl<'a> ParameterSource<'a> {
 /// Returns the initial value of the parameter at that index of the flat vector.
 fn draw(seed: u64, index: usize, initial: Initial) -> f32 {
     let bound = match initial {
-        Initial::Uniform { fan_in } => 1.0 / (fan_in as f64).sqrt(),
-        Initial::He { fan } => (6.0 / fan as f64).sqrt(),
+        Initial::Uniform(fan_in) => 1.0 / (fan_in as f64).sqrt(),
+        Initial::He(fan) => (6.0 / fan as f64).sqrt(),
         Initial::Deviation(deviation) => 3.0_f64.sqrt() * deviation,
         Initial::Ones => return 1.0,
         Initial::Zeros => return 0.0,

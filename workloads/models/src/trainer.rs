@@ -1,6 +1,5 @@
 //! The training step as the rest of the project sees it.
 
-use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use burn_autodiff::Autodiff;
@@ -11,6 +10,7 @@ use crate::fit::fits;
 use crate::gpu::{self, Gpu};
 use crate::layers::Draws;
 use crate::networks::session;
+use crate::ops::precision;
 use crate::parts::Parts;
 use crate::session::{Batch, Session};
 use crate::{Device, ModelError, ModelInfo, Precision};
@@ -47,7 +47,7 @@ pub struct Trainer {
     session: Box<dyn Session>,
     /// Shape of the images: channels, height and width.
     images: [usize; 3],
-    micro_batch: Option<NonZeroUsize>,
+    precision: Precision,
 }
 
 /// Result of one training step.
@@ -99,7 +99,7 @@ impl Trainer {
             device,
             session,
             images: info.input,
-            micro_batch: None,
+            precision: Precision::default(),
         };
         Ok(trainer.with_recomputation(Saving::asked() != Saving::Nothing))
     }
@@ -122,30 +122,13 @@ impl Trainer {
         Ok(Self { images, ..self })
     }
 
-    /// Returns the same trainer, splitting every training batch into micro-batches of at
-    /// most so many images, one after the other: what a step keeps in memory is then a
-    /// micro-batch's.
-    ///
-    /// The gradient and the loss are those of the batch, as means over its images. A batch
-    /// norm, however, normalises each micro-batch by its own moments and moves its running
-    /// statistics once for each, as KubeML's or any data-parallel worker of so many images
-    /// would: with batch norms, another micro-batch is another training.
-    #[must_use]
-    pub fn with_micro_batch(self, images: NonZeroUsize) -> Self {
-        Self {
-            micro_batch: Some(images),
-            ..self
-        }
-    }
-
     /// Returns the same trainer with products of that precision.
     ///
     /// # Errors
     /// Those of [`Precision::available`].
-    pub fn with_precision(mut self, precision: Precision) -> Result<Self, ModelError> {
+    pub fn with_precision(self, precision: Precision) -> Result<Self, ModelError> {
         precision.available(self.device)?;
-        self.session.set_precision(precision);
-        Ok(self)
+        Ok(Self { precision, ..self })
     }
 
     /// Returns the same trainer, computing outputs that sum at most 32 terms again in the backward
@@ -186,14 +169,6 @@ impl Trainer {
         self.session.start(None).statistics
     }
 
-    /// Returns the length of each tensor that the parameters and the gradient are made of,
-    /// in flat order; `info().gradient_tensors` of them.
-    #[must_use]
-    pub fn tensor_lengths(&self) -> Vec<usize> {
-        let shapes = self.session.start(None).tensor_shapes;
-        shapes.iter().map(|shape| shape.iter().product()).collect()
-    }
-
     /// Returns the gradient of the batch's mean cross-entropy, at the given parameters.
     ///
     /// `images` are normalised values `[batch, channels, height, width]`, as
@@ -206,7 +181,7 @@ impl Trainer {
     /// # Errors
     /// [`ModelError::Length`], [`ModelError::Label`], [`ModelError::EmptyBatch`] and
     /// [`ModelError::SingleValue`] for input that does not fit the model; the
-    /// statistics are then unchanged, but by micro-batches before.
+    /// statistics are then unchanged.
     pub fn gradient(
         &mut self,
         parameters: &[f32],
@@ -216,20 +191,12 @@ impl Trainer {
         seed: u64,
     ) -> Result<StepOutput, ModelError> {
         let batch = self.check(parameters, statistics, images, labels)?;
-        match self.micro_batch {
-            Some(size) if size.get() < labels.len() => {
-                self.micro_batches(parameters, statistics, batch, seed, size.get())
-            }
-            _ => {
-                let draws = Draws::new(seed, 0);
-                self.session.gradient(parameters, statistics, batch, draws)
-            }
-        }
+        self.step(batch, statistics, seed, None)
     }
 
     /// Computes [`Trainer::gradient`], bit for bit, and gives each of the gradient's `cuts`,
     /// with its position among them, to `ready` as soon as it is known, while the rest is still
-    /// computed: the last layers' come first. In micro-batches, all come at the end.
+    /// computed: the last layers' come first.
     ///
     /// # Errors
     /// Those of [`Trainer::gradient`]; parts may have been given before.
@@ -247,51 +214,22 @@ impl Trainer {
         cuts: &[Range<usize>],
         ready: &mut (dyn FnMut(usize, &[f32]) + Send),
     ) -> Result<StepOutput, ModelError> {
-        let mut parts = Parts { cuts, ready };
-        if self
-            .micro_batch
-            .is_some_and(|size| size.get() < labels.len())
-        {
-            let step = self.gradient(parameters, statistics, images, labels, seed)?;
-            parts.give(&step.gradient);
-            return Ok(step);
-        }
         let batch = self.check(parameters, statistics, images, labels)?;
-        let draws = Draws::new(seed, 0);
-        let session = &self.session;
-        session.gradient_in_parts(parameters, statistics, batch, draws, parts)
+        let parts = Some(Parts { cuts, ready });
+        self.step(batch, statistics, seed, parts)
     }
 
-    fn micro_batches(
+    fn step(
         &self,
-        parameters: &[f32],
-        statistics: &mut [f32],
         batch: Batch<'_>,
+        statistics: &mut [f32],
         seed: u64,
-        size: usize,
+        parts: Option<Parts<'_>>,
     ) -> Result<StepOutput, ModelError> {
-        let mut total = StepOutput {
-            loss: 0.0,
-            gradient: vec![0.0; parameters.len()],
-            correct: 0,
-        };
-        let parts = batch.images.chunks(size * self.image_values());
-        for (index, (images, labels)) in parts.zip(batch.labels.chunks(size)).enumerate() {
-            let part = Batch {
-                images,
-                labels,
-                ..batch
-            };
-            let draws = Draws::new(seed, index * size);
-            let step = self.session.gradient(parameters, statistics, part, draws)?;
-            let share = labels.len() as f32 / batch.labels.len() as f32;
-            total.loss += share * step.loss;
-            total.correct += step.correct;
-            for (total, slope) in total.gradient.iter_mut().zip(&step.gradient) {
-                *total += share * slope;
-            }
-        }
-        Ok(total)
+        let (session, draws) = (&self.session, Draws::new(seed));
+        precision::at(self.precision, || {
+            session.gradient(batch, statistics, draws, parts)
+        })
     }
 
     /// Loss and accuracy of any number of images, batch norms normalising by the
@@ -307,17 +245,12 @@ impl Trainer {
         labels: &[u8],
     ) -> Result<Evaluation, ModelError> {
         let batch = self.check(parameters, statistics, images, labels)?;
-        self.session.evaluate(parameters, statistics, batch)
-    }
-
-    /// Values of one image that it is given.
-    fn image_values(&self) -> usize {
-        self.images.iter().product()
+        precision::at(self.precision, || self.session.evaluate(batch, statistics))
     }
 
     fn check<'a>(
         &self,
-        parameters: &[f32],
+        parameters: &'a [f32],
         statistics: &[f32],
         images: &'a [f32],
         labels: &'a [u8],
@@ -326,11 +259,12 @@ impl Trainer {
             return Err(ModelError::EmptyBatch);
         }
         let info = self.info;
+        let values = labels.len() * self.images.iter().product::<usize>();
         // Lengths.
         for (what, actual, expected) in [
             ("parameters", parameters.len(), info.parameters),
             ("statistics", statistics.len(), info.statistics),
-            ("images", images.len(), labels.len() * self.image_values()),
+            ("images", images.len(), values),
         ] {
             if actual != expected {
                 return Err(ModelError::Length {
@@ -343,20 +277,19 @@ impl Trainer {
         }
         // Labels.
         let classes = info.classes;
-        match labels
-            .iter()
-            .position(|&label| usize::from(label) >= classes)
-        {
-            None => Ok(Batch {
-                images,
-                shape: self.images,
-                labels,
-            }),
-            Some(index) => Err(ModelError::Label {
+        let is_outside = |label: &u8| usize::from(*label) >= classes;
+        if let Some(index) = labels.iter().position(is_outside) {
+            return Err(ModelError::Label {
                 index,
                 label: labels[index],
                 classes,
-            }),
+            });
         }
+        Ok(Batch {
+            parameters,
+            images,
+            shape: self.images,
+            labels,
+        })
     }
 }

@@ -8,13 +8,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use async_trait::async_trait;
-use epochcost_systems::{
-    Batch, Compute, Device, Evaluation, GradientOutput, Result, Sizes, Vector,
-};
+use epochcost_systems::{Batch, Compute, Device, Evaluation, GradientOutput, Result, Vector};
 
-use crate::gpus::{GpuWork, Gpus};
+use crate::functions::Trial;
+use crate::gpus::GpuWork;
 use crate::profile::ModelCost;
-use crate::recorded::Recorded;
 use crate::station::Station;
 
 /// The size of what one invocation computed, which decides how much memory it
@@ -34,40 +32,39 @@ impl Computed {
 /// A model of which only sizes and durations exist, or a real one whose
 /// durations are the profile's.
 pub(crate) struct ModelledCompute {
-    pub(crate) sizes: Sizes,
-    pub(crate) record_bytes: usize,
-    pub(crate) cost: Arc<ModelCost>,
+    pub(crate) trial: Arc<Trial>,
     pub(crate) station: Arc<Station>,
     pub(crate) computed: Arc<Computed>,
     /// Whether this sandbox has built the model already.
     pub(crate) is_built: Arc<AtomicBool>,
     pub(crate) real: Option<Box<dyn Compute>>,
-    /// Values of the trial that is timed again.
-    pub(crate) recorded: Option<Arc<Recorded>>,
-    /// Worker of the invocation.
-    pub(crate) rank: usize,
-    /// The trial's GPUs.
-    pub(crate) gpus: Arc<Gpus>,
-    /// Whether the invocation is a function's, which may share its GPU.
-    pub(crate) shares_gpu: bool,
 }
 
 impl ModelledCompute {
     fn samples(&self, batch: &Batch) -> usize {
-        batch.records.len() as usize / self.record_bytes.max(1)
+        let record_bytes = self.trial.simulation.job.data.record_bytes;
+        batch.records.len() as usize / record_bytes.max(1)
+    }
+
+    fn cost(&self) -> &ModelCost {
+        &self.trial.simulation.cost
+    }
+
+    /// Returns a vector of as many elements as the model has parameters, without values.
+    fn phantom(&self) -> Vector {
+        let len = self.parameters();
+        Vector::Phantom { len }
     }
 
     async fn build(&self) {
         if !self.is_built.swap(true, Ordering::Relaxed) {
             // One thread builds it.
-            let core_s = self.cost.build_s;
+            let core_s = self.cost().build_s;
             let seconds = core_s / self.station.vcpus().min(1.0);
             self.station.compute(core_s, seconds).await;
         }
     }
-}
 
-impl ModelledCompute {
     /// Waits for the time of a batch's step.
     async fn pass(&self, batch: &Batch) {
         self.build().await;
@@ -75,12 +72,12 @@ impl ModelledCompute {
         self.computed
             .samples
             .fetch_max(samples as u64, Ordering::Relaxed);
-        if self.cost.device == Device::Cuda {
-            let work = self.work(self.rank, samples);
-            return self.station.compute_on(&self.gpus, work).await;
+        if self.cost().device == Device::Cuda {
+            let work = self.work(self.station.rank(), samples);
+            return self.station.compute_on(&self.trial.gpus, work).await;
         }
-        let core_s = self.cost.step_s(samples, 1.0);
-        let seconds = self.cost.step_s(samples, self.station.vcpus());
+        let core_s = self.cost().step_s(samples, 1.0);
+        let seconds = self.cost().step_s(samples, self.station.vcpus());
         self.station.compute(core_s, seconds).await;
     }
 
@@ -88,10 +85,10 @@ impl ModelledCompute {
     fn work(&self, rank: usize, samples: usize) -> GpuWork {
         GpuWork {
             rank,
-            shares: self.shares_gpu,
-            seconds: self.cost.step_s(samples, 1.0),
-            busy_s: samples as f64 * self.cost.sample_s,
-            memory_mb: self.cost.peak_mb(samples),
+            shares: self.station.spec.shares_gpu,
+            seconds: self.cost().step_s(samples, 1.0),
+            busy_s: samples as f64 * self.cost().sample_s,
+            memory_mb: self.cost().peak_mb(samples),
         }
     }
 
@@ -106,9 +103,7 @@ impl ModelledCompute {
             Some(real) => at_once(real.gradient(parameters, statistics, batch)),
             None => Ok(GradientOutput {
                 loss: None,
-                gradient: Vector::Phantom {
-                    len: self.sizes.parameters,
-                },
+                gradient: self.phantom(),
             }),
         }
     }
@@ -117,20 +112,18 @@ impl ModelledCompute {
 #[async_trait]
 impl Compute for ModelledCompute {
     fn parameters(&self) -> usize {
-        self.sizes.parameters
+        self.trial.simulation.sizes.parameters
     }
 
     fn statistics(&self) -> usize {
-        self.sizes.statistics
+        self.trial.simulation.sizes.statistics
     }
 
     async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
         self.build().await;
         match &mut self.real {
             Some(real) => at_once(real.initial_parameters(seed)),
-            None => Ok(Vector::Phantom {
-                len: self.sizes.parameters,
-            }),
+            None => Ok(self.phantom()),
         }
     }
 
@@ -138,7 +131,7 @@ impl Compute for ModelledCompute {
         match &self.real {
             Some(real) => real.initial_statistics(),
             None => Vector::Phantom {
-                len: self.sizes.statistics,
+                len: self.trial.simulation.sizes.statistics,
             },
         }
     }
@@ -163,16 +156,16 @@ impl Compute for ModelledCompute {
     ) -> Result<Vec<GradientOutput>> {
         let mut outputs = Vec::with_capacity(batches.len());
         self.station.note_replicas(batches.len());
-        let paid = match self.cost.device {
+        let paid = match self.cost().device {
             Device::Cuda => batches.len().min(1),
             Device::Cpu => batches.len(),
         };
         for (index, (statistics, batch)) in statistics.iter_mut().zip(batches).enumerate() {
             if index < paid {
                 self.pass(batch).await;
-            } else if self.cost.device == Device::Cuda {
+            } else if self.cost().device == Device::Cuda {
                 // The replicas of one process compute side by side, on a GPU each.
-                self.gpus.note(&self.work(index, self.samples(batch)));
+                self.trial.gpus.note(&self.work(index, self.samples(batch)));
             }
             outputs.push(self.computed_gradient(parameters, statistics, batch)?);
         }
@@ -186,23 +179,23 @@ impl Compute for ModelledCompute {
         test: &Batch,
     ) -> Result<Option<Evaluation>> {
         let samples = self.samples(test);
-        let core_s = self.cost.evaluate_s(samples, 1.0);
-        let seconds = self.cost.evaluate_s(samples, self.station.vcpus());
-        match self.cost.device {
+        let core_s = self.cost().evaluate_s(samples, 1.0);
+        let seconds = self.cost().evaluate_s(samples, self.station.vcpus());
+        match self.cost().device {
             Device::Cuda => {
                 let work = GpuWork {
                     seconds,
                     busy_s: seconds,
-                    ..self.work(self.rank, 0)
+                    ..self.work(self.station.rank(), 0)
                 };
-                self.station.compute_on(&self.gpus, work).await;
+                self.station.compute_on(&self.trial.gpus, work).await;
             }
             Device::Cpu => self.station.compute(core_s, seconds).await,
         }
         match &mut self.real {
             Some(real) => at_once(real.evaluate(parameters, statistics, test)),
             None => {
-                let recorded = self.recorded.as_ref();
+                let recorded = self.trial.recorded.as_ref();
                 let found = recorded
                     .and_then(|recorded| recorded.evaluation(test.index, test.rank, test.epoch));
                 // Of shares of a split, the result of all was recorded: the first share gives it.
@@ -213,7 +206,10 @@ impl Compute for ModelledCompute {
     }
 
     fn recorded_density(&self, epoch: usize, batch: Option<usize>) -> Option<f64> {
-        self.recorded.as_ref()?.density(self.rank, epoch, batch)
+        self.trial
+            .recorded
+            .as_ref()?
+            .density(self.station.rank(), epoch, batch)
     }
 }
 

@@ -33,9 +33,18 @@ impl Draws {
         let (Some(seed), Some(spread)) = (self.seed, spread) else {
             return 1.0;
         };
-        let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
-        spread.at(f64::from(hash::unit_f32(hash::mix(seed, drawn))))
+        spread.at(unit(seed, self.drawn.fetch_add(1, Ordering::Relaxed)))
     }
+}
+
+/// Returns draw number `draw` of `seed`, from 0 to 1.
+pub(crate) fn unit(seed: u64, draw: u64) -> f64 {
+    f64::from(hash::unit_f32(hash::mix(seed, draw)))
+}
+
+/// Returns a seed of its own for `name`.
+pub(crate) fn seed_of(seed: u64, name: &str) -> u64 {
+    name.bytes().map(u64::from).fold(seed, hash::mix)
 }
 
 /// Returns a number for `task`: the job's seed, the function, the worker, the epoch and

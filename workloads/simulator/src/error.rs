@@ -1,7 +1,7 @@
 //! Why a simulation cannot run.
 
 use epochcost_channels::ChannelError;
-use epochcost_systems::SystemError;
+use epochcost_systems::{Job, System, SystemError, find};
 use thiserror::Error;
 
 /// Why something could not be simulated.
@@ -78,6 +78,13 @@ pub enum SimulationError {
     /// A store refused the dataset.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+}
+
+/// Returns the system of a job.
+pub(crate) fn system_of(job: &Job) -> Result<&'static dyn System, SimulationError> {
+    find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
+        system: job.system.clone(),
+    })
 }
 
 impl SimulationError {

@@ -13,7 +13,8 @@ use epochcost_systems::{GpuUsage, Record};
 
 use crate::engine::{Engine, locked};
 use crate::limits::{Infeasible, Limit};
-use crate::profile::{GpuModel, Profile};
+use crate::model::Simulation;
+use crate::profile::GpuModel;
 use crate::resource::Resource;
 
 /// Samples per second of a GPU's use, as NVML's on real ones.
@@ -60,19 +61,13 @@ pub(crate) struct GpuWork {
 }
 
 impl Gpus {
-    pub(crate) fn new(
-        engine: &Engine,
-        profile: &Profile<f64>,
-        workers: usize,
-        jobs: u64,
-        has_limits: bool,
-    ) -> Self {
+    pub(crate) fn new(engine: &Engine, simulation: &Simulation) -> Self {
         Self {
             engine: engine.clone(),
-            model: profile.function.gpu.clone(),
-            workers,
-            has_limits,
-            jobs,
+            model: simulation.profile.function.gpu.clone(),
+            workers: simulation.job.workers,
+            has_limits: simulation.has_limits,
+            jobs: simulation.jobs,
             job: 0,
             devices: Arc::default(),
         }

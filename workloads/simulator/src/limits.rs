@@ -51,17 +51,7 @@ pub struct Infeasible {
 
 impl fmt::Display for Infeasible {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "infeasible ({}): {}",
-            self.limit.as_str(),
-            self.reason
-        )
-    }
-}
-
-impl Infeasible {
-    pub(crate) fn new(limit: Limit, reason: String) -> Option<Self> {
-        Some(Self { limit, reason })
+        let Self { limit, reason } = self;
+        write!(formatter, "infeasible ({}): {reason}", limit.as_str())
     }
 }

@@ -23,6 +23,17 @@ pub(crate) enum Peer {
     Queue,
 }
 
+impl Peer {
+    /// Returns the name of the service in errors.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Objects => "object store",
+            Self::Tensors => "tensor store",
+            Self::Queue => "queue",
+        }
+    }
+}
+
 /// Bytes above the bandwidth that may still move, by direction.
 struct Credit {
     left: [f64; 2],

@@ -16,15 +16,42 @@ pub(crate) enum Awaited {
     Messages(String),
 }
 
+/// A signal to one future that waits for it.
 #[derive(Default)]
-struct Waiter {
-    /// Needed count: 1 of an object, messages in a queue.
-    needed: u64,
-    is_notified: bool,
+pub(crate) struct Signal {
+    is_given: bool,
     waker: Option<Waker>,
 }
 
-type Waiters = HashMap<Awaited, Vec<Weak<Mutex<Waiter>>>>;
+impl Signal {
+    /// Wakes the future.
+    pub(crate) fn give(&mut self) {
+        self.is_given = true;
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// A future that is ready when its signal is given.
+#[derive(Default)]
+pub(crate) struct Signalled(pub(crate) Arc<Mutex<Signal>>);
+
+impl Future for Signalled {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut signal = locked(&self.0);
+        if signal.is_given {
+            return Poll::Ready(());
+        }
+        signal.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+/// Signals by what is awaited, each with the needed count: 1 of an object, messages in a queue.
+type Waiters = HashMap<Awaited, Vec<(u64, Weak<Mutex<Signal>>)>>;
 
 /// Wakes futures that wait for objects or messages. Clones share the waiters.
 #[derive(Clone, Default)]
@@ -37,18 +64,15 @@ impl Notify {
         let Some(waiters) = all.get_mut(awaited) else {
             return;
         };
-        waiters.retain(|waiter| {
-            let Some(waiter) = waiter.upgrade() else {
+        waiters.retain(|(needed, signal)| {
+            let Some(signal) = signal.upgrade() else {
                 return false;
             };
-            let mut waiter = locked(&waiter);
-            waiter.is_notified |= count >= waiter.needed;
-            if waiter.is_notified
-                && let Some(waker) = waiter.waker.take()
-            {
-                waker.wake();
+            let is_given = count >= *needed;
+            if is_given {
+                locked(&signal).give();
             }
-            !waiter.is_notified
+            !is_given
         });
         if waiters.is_empty() {
             all.remove(awaited);
@@ -62,31 +86,10 @@ impl Notify {
 
     /// Returns a future that is ready once there are `needed` of `awaited`; there are
     /// fewer now.
-    pub(crate) fn notified(&self, awaited: Awaited, needed: u64) -> Notified {
-        let waiter = Arc::new(Mutex::new(Waiter {
-            needed,
-            ..Waiter::default()
-        }));
-        let mut all = locked(&self.0);
-        all.entry(awaited)
-            .or_default()
-            .push(Arc::downgrade(&waiter));
-        Notified(waiter)
-    }
-}
-
-/// A future that is ready when its waiter is notified.
-pub(crate) struct Notified(Arc<Mutex<Waiter>>);
-
-impl Future for Notified {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut waiter = locked(&self.0);
-        if waiter.is_notified {
-            return Poll::Ready(());
-        }
-        waiter.waker = Some(context.waker().clone());
-        Poll::Pending
+    pub(crate) fn notified(&self, awaited: Awaited, needed: u64) -> Signalled {
+        let signalled = Signalled::default();
+        let waiter = (needed, Arc::downgrade(&signalled.0));
+        locked(&self.0).entry(awaited).or_default().push(waiter);
+        signalled
     }
 }

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use epochcost_channels::Payload;
-use epochcost_systems::{Alike, Job, Launch, Parties, Sizes, State, StoreUse, Symmetry, find};
+use epochcost_systems::{
+    Alike, BoundSystem, Host, Job, Launch, Parties, Sizes, State, StoreUse, Symmetry, System,
+};
 
-use crate::error::SimulationError;
+use crate::error::{SimulationError, system_of};
 use crate::model::{Options, Simulation};
 
 /// Number of representatives where every event takes its mean: workers that are alike then
@@ -90,14 +92,12 @@ impl Population {
         if job.workers <= above.max(REPRESENTATIVES) {
             return Ok(everyone);
         }
-        let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
-            system: job.system.clone(),
-        })?;
+        let system = system_of(job)?;
         let bound = system.bind(job)?;
         let reason = match bound.symmetry() {
             Symmetry::Everyone => return Ok(everyone),
             Symmetry::Unlike { instead } => instead,
-            Symmetry::Alike(alike) => match unlike(simulation, options, alike) {
+            Symmetry::Alike(alike) => match unlike(simulation, options, alike, system, &*bound) {
                 None => {
                     let counts = if draws_events(simulation) {
                         [DRAWN_REPRESENTATIVES, FIRST_RANKS]
@@ -343,7 +343,13 @@ fn draws_events(simulation: &Simulation) -> bool {
 }
 
 /// Returns why workers that are alike by their system's rules are not in this simulation.
-fn unlike(simulation: &Simulation, options: &Options, alike: Alike) -> Option<&'static str> {
+fn unlike(
+    simulation: &Simulation,
+    options: &Options,
+    alike: Alike,
+    system: &dyn System,
+    bound: &dyn BoundSystem,
+) -> Option<&'static str> {
     let job = &simulation.job;
     if options.compute.is_some() || options.recorded.is_some() || options.data.is_some() {
         return Some("no real gradients and no recorded values");
@@ -363,32 +369,30 @@ fn unlike(simulation: &Simulation, options: &Options, alike: Alike) -> Option<&'
         return Some("a profile whose workers do not share one host");
     }
     let limit = simulation.profile.function.concurrency_limit;
-    if simulation.has_limits && functions_at_once(job) as f64 > limit {
+    if simulation.has_limits && functions_at_once(job, system, bound) as f64 > limit {
         return Some("limits: false, or a higher concurrency_limit");
     }
     None
 }
 
 /// Returns the largest number of functions that a job runs at once.
-fn functions_at_once(job: &Job) -> usize {
-    let Some(system) = find(&job.system) else {
-        return 0;
-    };
-    let Ok(bound) = system.bind(job) else {
-        return 0;
-    };
-    let deployment = system.deployment();
-    let is_function = |name: &str| deployment.host_of(name) == epochcost_systems::Host::Function;
-    let launched = match bound.launch() {
-        Launch::Workers(workers) => workers.iter().filter(|(name, _)| is_function(name)).count(),
-        Launch::Workflow { .. } => job.workers,
-    };
+fn functions_at_once(job: &Job, system: &dyn System, bound: &dyn BoundSystem) -> usize {
     let batches = job.batches_per_worker.div_ceil(bound.rounds().max(1));
     let fanned_out = bound.states().into_iter().map(|state| match state {
         State::Task { .. } => job.workers,
         State::Batches { .. } => job.workers * batches,
     });
-    fanned_out.fold(launched, usize::max)
+    fanned_out.fold(launched(job, system, bound), usize::max)
+}
+
+/// Returns the number of functions with which a job begins.
+pub(crate) fn launched(job: &Job, system: &dyn System, bound: &dyn BoundSystem) -> usize {
+    let deployment = system.deployment();
+    let is_function = |name: &str| deployment.host_of(name) == Host::Function;
+    match bound.launch() {
+        Launch::Workers(workers) => workers.iter().filter(|(name, _)| is_function(name)).count(),
+        Launch::Workflow { .. } => job.workers,
+    }
 }
 
 #[cfg(test)]

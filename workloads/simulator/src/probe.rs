@@ -6,7 +6,7 @@ mod round;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use epochcost_channels::{ObjectStore, Payload};
+use epochcost_channels::Payload;
 use epochcost_kernels::hash;
 use epochcost_systems::ArithmeticMeter;
 use futures_util::future::{join, join_all};
@@ -16,12 +16,11 @@ use crate::channels::{objects_of, queue_of};
 use crate::draws::Draws;
 use crate::engine::{Engine, Handle, locked};
 use crate::functions::Starts;
-use crate::network::{Direction, Network};
+use crate::network::{Direction, Network, Peer};
 use crate::population::Population;
 use crate::profile::{Client, Profile, ServiceModel};
-use crate::resource::Resource;
-use crate::services::Services;
-use crate::station::{Chance, Server, Station, StationSpec, Work};
+use crate::services::{Backend, Services};
+use crate::station::{Chance, Station, StationSpec, Work};
 
 pub use self::round::{Aggregated, Round, RoundTimes, aggregate};
 
@@ -122,6 +121,8 @@ impl Timing {
     /// Makes the services and starts of a probe, with one object in the store.
     fn new(profile: &Profile<f64>, probe: &Probe) -> Self {
         let profile = Profile {
+            // Nothing else takes cores of a host.
+            host: None,
             functions_in_vpc: probe.operation == Operation::VpcDownload,
             client: match probe.client {
                 ProbeClient::Compiled => Client::Compiled,
@@ -214,24 +215,22 @@ impl Timing {
             async move {
                 for _ in 0..self.probe.rounds {
                     let began = self.now_s();
-                    self.request(&objects, stream).await;
+                    let body = Payload::Phantom {
+                        bytes: self.probe.bytes,
+                    };
+                    // Sizes in memory are never refused.
+                    let _ = match self.probe.operation {
+                        Operation::Put => {
+                            let key = format!("put-{stream}");
+                            objects.put(BUCKET, &key, body).await
+                        }
+                        _ => objects.get(BUCKET, "object").await.map(drop),
+                    };
                     self.note(self.now_s() - began);
                 }
             }
         });
         join_all(streams).await;
-    }
-
-    async fn request(&self, objects: &ObjectStore, stream: usize) {
-        // Sizes in memory are never refused.
-        if self.probe.operation == Operation::Put {
-            let body = Payload::Phantom {
-                bytes: self.probe.bytes,
-            };
-            let _ = objects.put(BUCKET, &format!("put-{stream}"), body).await;
-        } else {
-            let _ = objects.get(BUCKET, "object").await;
-        }
     }
 
     /// Times messages from the beginning of their publish until their consumer has them.
@@ -260,22 +259,16 @@ impl Timing {
     /// Times bulk data over all streams of a function.
     async fn bulk(&self, function: u64) {
         let station = self.station(function);
-        let server = Resource::new(&self.engine, f64::INFINITY);
-        let service = ServiceModel::unlimited();
+        let unlimited = Arc::new(ServiceModel::unlimited());
+        let server = Backend::new(&self.engine, Peer::Objects, unlimited);
         let direction = match self.probe.operation {
             Operation::Upload => Direction::Write,
             _ => Direction::Read,
         };
         let began = self.now_s();
         let each = self.probe.bytes / self.probe.streams as u64;
-        let streams = (0..self.probe.streams).map(|_| {
-            let server = Server {
-                bandwidth: &server,
-                users: 1,
-            };
-            station.transfer(&service, server, each, direction)
-        });
-        join_all(streams).await;
+        let streams = 0..self.probe.streams;
+        join_all(streams.map(|_| station.transfer(&server, 1, each, direction))).await;
         self.note(self.now_s() - began);
     }
 
@@ -299,19 +292,16 @@ impl Timing {
         let (model, memory_mb) = (&profile.function, probe.memory_mb);
         let is_instance = self.is_instance();
         let interpreted = profile.interpreted();
+        let (vcpus, bytes_per_s) = if is_instance {
+            (profile.instance.vcpus, profile.instance.bytes_per_s)
+        } else {
+            (model.vcpus(memory_mb), model.bytes_per_s(memory_mb))
+        };
         let spec = StationSpec {
-            vcpus: if is_instance {
-                profile.instance.vcpus
-            } else {
-                model.vcpus(memory_mb)
-            },
+            vcpus,
             arithmetic_bytes_per_s: model.arithmetic_bytes_per_s,
             device: None,
-            bytes_per_s: if is_instance {
-                profile.instance.bytes_per_s
-            } else {
-                model.bytes_per_s(memory_mb)
-            },
+            bytes_per_s,
             network,
             interpreted: interpreted.filter(|_| probe.client != ProbeClient::Compiled),
             has_codec: probe.client == ProbeClient::Interpreted,
@@ -322,10 +312,9 @@ impl Timing {
         let draws = Draws::new(profile.draws, hash::mix(1, function));
         Station::new(
             &self.engine,
-            None,
             &self.services,
             &ArithmeticMeter::default(),
-            &spec,
+            spec,
             Chance::of(draws),
             Work::default(),
         )

@@ -1,11 +1,12 @@
 //! Settings that a platform refuses before anything runs.
 
 use epochcost_systems::states::{self, MachineLimit};
-use epochcost_systems::{Host, Launch, find};
+use epochcost_systems::{Host, Launch};
 
-use crate::error::SimulationError;
+use crate::error::{SimulationError, system_of};
 use crate::limits::{Infeasible, Limit};
 use crate::model::Simulation;
+use crate::population::launched;
 
 /// ARN of a function as deployments name it: a branch of a definition contains one.
 const ARN: &str = "arn:aws:lambda:us-east-1:123456789012:function:epochcost-0123456789ab-r0t0-";
@@ -20,10 +21,9 @@ pub fn refused(
     simulation: &Simulation,
     package_mb: f64,
 ) -> Result<Option<Infeasible>, SimulationError> {
+    let refused = |limit, reason| Ok(Some(Infeasible { limit, reason }));
     let job = &simulation.job;
-    let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
-        system: job.system.clone(),
-    })?;
+    let system = system_of(job)?;
     // Sizes of the function and of its package.
     if !simulation.has_limits || !system.deployment().runs_on(Host::Function) {
         return Ok(None);
@@ -37,14 +37,14 @@ pub fn refused(
             "{memory_mb} MB is outside the sizes of a function, {} to {} MB",
             function.memory_mb_minimum, function.memory_mb_limit
         );
-        return Ok(Infeasible::new(Limit::Memory, reason));
+        return refused(Limit::Memory, reason);
     }
     if package_mb > function.package_mb_limit {
         let reason = format!(
             "a package of {package_mb:.0} MB, of {} MB at most",
             function.package_mb_limit
         );
-        return Ok(Infeasible::new(Limit::PackageSize, reason));
+        return refused(Limit::PackageSize, reason);
     }
     let bound = system.bind(job)?;
     // The state machine.
@@ -60,7 +60,7 @@ pub fn refused(
             MachineLimit::Definition => Limit::WorkflowDefinition,
             MachineLimit::History => Limit::WorkflowHistory,
         };
-        return Ok(Infeasible::new(limit, reason));
+        return refused(limit, reason);
     }
     // Functions that wait for each other must run at once: workers, or one
     // function of each peer. Asynchronous workers do not wait for others, and
@@ -68,20 +68,17 @@ pub fn refused(
     if !bound.waits() {
         return Ok(None);
     }
-    let (waiting, who) = match bound.launch() {
-        Launch::Workers(workers) => {
-            let on_functions =
-                |(name, _): &&(&str, usize)| system.deployment().host_of(name) == Host::Function;
-            (workers.iter().filter(on_functions).count(), "functions")
-        }
-        Launch::Workflow { .. } => (job.workers, "peers"),
+    let waiting = launched(job, system, &*bound);
+    let who = match bound.launch() {
+        Launch::Workers(_) => "functions",
+        Launch::Workflow { .. } => "peers",
     };
     if waiting as f64 > function.concurrency_limit {
         let reason = format!(
             "{waiting} {who} wait for each other, and {} functions run at once",
             function.concurrency_limit
         );
-        return Ok(Infeasible::new(Limit::Concurrency, reason));
+        return refused(Limit::Concurrency, reason);
     }
     Ok(None)
 }

@@ -10,13 +10,13 @@ use epochcost_channels::Payload;
 use epochcost_kernels::hash;
 use epochcost_systems::{
     ArithmeticMeter, ByHost, DATASET_BUCKET, DataLayout, DriveError, Fault, FaultKind, Job, Record,
-    Running, System, dataset_objects, drive, find, phantom_objects, requests,
+    Running, System, dataset_objects, drive, phantom_objects, requests,
 };
 use futures_util::FutureExt;
 use futures_util::future::{Either, join_all, select};
 
 use crate::engine::{Engine, Stopped, locked, nanoseconds};
-use crate::error::SimulationError;
+use crate::error::{SimulationError, system_of};
 use crate::functions::{Calls, Instances, Lambda, Pool, Records, Trial};
 use crate::gpus::Gpus;
 use crate::model::{Options, Simulated, Simulation};
@@ -38,9 +38,7 @@ pub fn simulate(
     let population = admitted(simulation, &options)?;
     // Services, and the dataset in them.
     let job = &simulation.job;
-    let system = find(&job.system).ok_or_else(|| SimulationError::UnknownSystem {
-        system: job.system.clone(),
-    })?;
+    let system = system_of(job)?;
     let engine = Engine::default();
     let bound = system.bind(job)?;
     let services = Services::new(
@@ -52,9 +50,9 @@ pub fn simulate(
         population,
     );
     // Each training's functions and instances, on what all share.
-    let (jobs, has_limits) = (simulation.jobs, simulation.has_limits);
-    let gpus = Gpus::new(&engine, &simulation.profile, job.workers, jobs, has_limits);
-    let pool = Arc::new(Pool::new(&engine, &simulation.profile, has_limits));
+    let jobs = simulation.jobs;
+    let gpus = Gpus::new(&engine, simulation);
+    let pool = Arc::new(Pool::new(&engine, simulation));
     let real = options.compute.map(Arc::new);
     let mut progress = options.progress;
     let mut trainings = Vec::new();
@@ -65,18 +63,17 @@ pub fn simulate(
         };
         store_data(system, job, options.data.as_ref(), &services)?;
         let (requests, follow_ups) = requests();
-        let mut profile = simulation.profile.clone();
+        let mut simulation = simulation.clone();
         // Each draws events of its own.
         if number > 0 {
-            profile.draws = profile.draws.map(|seed| hash::mix(seed, number));
+            let draws = &mut simulation.profile.draws;
+            *draws = draws.map(|seed| hash::mix(seed, number));
         }
         let trial = Arc::new(Trial {
             system,
             engine: engine.clone(),
             gpus: Arc::new(gpus.of_job(number)),
-            profile,
-            cost: Arc::new(simulation.cost.clone()),
-            sizes: simulation.sizes,
+            simulation,
             real: real.clone(),
             recorded: options.recorded.clone(),
             requests,
@@ -90,12 +87,11 @@ pub fn simulate(
             invocations: Mutex::new(Calls::new(options.merges_invocations || number > 0)),
             most_requests: Arc::default(),
             serial: AtomicU64::new(0),
-            faults: simulation.faults.clone(),
         });
         let is_workflow = !bound.states().is_empty();
         let functions = ByHost {
             system,
-            functions: Lambda::new(trial.clone(), pool.clone(), simulation, is_workflow),
+            functions: Lambda::new(trial.clone(), pool.clone(), is_workflow),
             instances: Instances {
                 trial: trial.clone(),
             },

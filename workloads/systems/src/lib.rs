@@ -16,6 +16,7 @@ pub mod testing;
 
 pub use contract::arithmetic::{Arithmetic, ArithmeticMeter};
 pub use contract::attack::{Attack, AttackKind, Attackers};
+pub use contract::bound::Bound;
 pub use contract::compute_hook::{ComputeHook, HookedCompute};
 pub use contract::data::{
     DATASET_BUCKET, DataLayout, TEST_KEY, TRAIN_KEY, VALIDATION_KEY, minibatch_in, minibatch_key,
@@ -47,7 +48,9 @@ pub use contract::stage_hook::{StageEntry, StageHook};
 pub use contract::state_dict::{Entry, EntryKind, state_dict};
 pub use contract::states;
 pub use contract::symmetry::{Alike, Parties, StoreUse, Symmetry};
-pub use contract::system::{BoundSystem, Launch, Outcome, Replicas, Sizes, System};
+pub use contract::system::{
+    BoundSystem, Launch, Names, OfJob, Outcome, Replicas, Sizes, Steps, System,
+};
 pub use contract::technique::{EarlyStopping, ReduceOnPlateau, Techniques};
 pub use contract::totals::{Kept, Totals};
 pub use contract::training_system::TrainingSystem;

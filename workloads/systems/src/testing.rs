@@ -107,9 +107,8 @@ pub fn states(job: &Job) -> Result<Vec<State>> {
 }
 
 fn known(system: &str) -> Result<&'static dyn System> {
-    find(system).ok_or_else(|| SystemError::Malformed {
-        what: "a test's job".into(),
-        reason: format!("there is no system {system:?}"),
+    find(system).ok_or_else(|| {
+        SystemError::malformed("a test's job", format!("there is no system {system:?}"))
     })
 }
 

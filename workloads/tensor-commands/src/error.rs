@@ -73,7 +73,9 @@ impl CommandError {
         one_line(&self.to_string())
     }
 
-    pub(crate) fn wrong_count(command: &str) -> Self {
+    /// Returns the refusal of too few or too many arguments.
+    #[must_use]
+    pub fn wrong_count(command: &str) -> Self {
         Self::WrongCount {
             command: command.to_lowercase(),
         }
@@ -88,7 +90,9 @@ impl CommandError {
     }
 }
 
-fn one_line(text: &str) -> String {
+/// Returns `text` on one line: a space stands for each control character.
+#[must_use]
+pub fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()

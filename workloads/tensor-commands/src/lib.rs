@@ -21,10 +21,8 @@ mod rules;
 
 pub use arguments::Arguments;
 pub use command::{MAX_SOURCES, TensorCommand, positions_of_keys};
-pub use error::CommandError;
-pub use operation::{
-    Inputs, Operation, OperationKind, Outputs, Written, check_elements, compute, robust_mean,
-};
+pub use error::{CommandError, one_line};
+pub use operation::{Inputs, Operation, OperationKind, Outputs, Written, compute, robust_mean};
 pub use rules::{RobustMean, RobustRule, SgdStep};
 
 /// Returns the key of the velocity of the parameters at `key`.

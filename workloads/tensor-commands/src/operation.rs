@@ -258,20 +258,12 @@ fn accumulate(inputs: &Inputs<&[u8]>) -> Result<Written, KernelError> {
         operation: "add vectors",
     })?;
     let Some(base) = inputs.target else {
-        check_elements(value)?;
+        element_count(value)?;
         return Ok(Written::Source(0));
     };
     let mut sum = decode_f32(base)?;
     reduce::add_assign_bytes(&mut sum, value)?;
     Ok(Written::Vector(sum))
-}
-
-/// Returns the number of elements of a tensor.
-///
-/// # Errors
-/// [`KernelError::RaggedBytes`].
-pub fn check_elements(bytes: &[u8]) -> Result<usize, KernelError> {
-    element_count(bytes)
 }
 
 fn robust(mean: RobustMean, inputs: &Inputs<&[u8]>) -> Result<Written, KernelError> {

@@ -1,11 +1,9 @@
 use epochcost_kernels::optimizer::Sgd;
-use serde::{Deserialize, Serialize};
 
 /// An SGD step done inside the store: `g += decay·w; v = momentum·v + g;
 /// w -= rate·v`, PyTorch's semantics. The velocity lives beside the
 /// parameters, under the key `{parameters}:velocity`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SgdStep {
     /// Learning rate.
     pub learning_rate: f32,
@@ -34,8 +32,7 @@ impl From<SgdStep> for Sgd {
 }
 
 /// A reduction that survives wrong gradients from some workers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RobustRule {
     /// The median of each coordinate.
     CoordinateMedian,
@@ -103,8 +100,7 @@ const SORT_PASSES: f64 = 1.0;
 const CENTRE_PASSES: f64 = 4.0;
 
 /// A robust rule, and what is done to the vectors before.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RobustMean {
     /// Wrong vectors to survive in nearest-neighbour mixing, which replaces each vector
     /// by the mean of those nearest to it (Allouah et al. 2023); none: no mixing.

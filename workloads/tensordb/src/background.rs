@@ -11,12 +11,8 @@ use std::thread;
 
 use crate::blocked::Blocked;
 
-type Work = Box<dyn FnOnce(&Blocked) + Send>;
-
-struct Task {
-    client: Blocked,
-    work: Work,
-}
+/// A client, and the work for it.
+type Task = (Blocked, Box<dyn FnOnce(&Blocked) + Send>);
 
 /// A background thread.
 pub(crate) struct Worker(OnceLock<Sender<Task>>);
@@ -39,22 +35,18 @@ impl Worker {
 
     /// Does `work` for `client`, which goes on after it.
     pub(crate) fn run(&self, client: Blocked, work: impl FnOnce(&Blocked) + Send + 'static) {
-        let task = Task {
-            client,
-            work: Box::new(work),
-        };
+        let task: Task = (client, Box::new(work));
         let refused = match self.0.get() {
             Some(sender) => sender.send(task).err().map(|unsent| unsent.0),
             None => Some(task),
         };
-        if let Some(task) = refused {
-            task.client.error("ERR the module's thread has ended");
+        if let Some((client, _)) = refused {
+            client.error("ERR the module's thread has ended");
         }
     }
 }
 
-fn run(task: Task) {
-    let Task { client, work } = task;
+fn run((client, work): Task) {
     if catch_unwind(AssertUnwindSafe(|| work(&client))).is_err() {
         client.error("ERR internal error: see the server's log");
     }

@@ -3,14 +3,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use epochcost_kernels::codec::json_mean;
-use epochcost_tensor_commands::{CommandError, TensorCommand, check_elements, positions_of_keys};
+use epochcost_kernels::codec::{element_count, json_mean};
+use epochcost_tensor_commands::{CommandError, TensorCommand, positions_of_keys};
 use redis_module::{Context, RedisError, RedisResult, RedisString, RedisValue, Status};
 
 use crate::background::{COMPUTE, REPLY};
 use crate::blocked::{Blocked, may_wait, reply_blob, reply_error};
 use crate::keyspace::Keyspace;
-use crate::operate::{Outcome, Write};
+use crate::operate::{OK, Write};
 use crate::server;
 use crate::tensor::{Tensor, give_back_strings, mark_main_thread};
 
@@ -98,7 +98,7 @@ fn execute(
         }),
         TensorCommand::GetRange { key, elements } => Ok(match keys.find(&key)? {
             Some(found) => {
-                let length = check_elements(found.bytes())? as u64;
+                let length = element_count(found.bytes())? as u64;
                 if elements.end > length {
                     return Err(CommandError::OutOfRange { elements: length });
                 }
@@ -116,12 +116,12 @@ fn execute(
         TensorCommand::Compute { operation, sent } => {
             // A copy: a thread may read it while Redis trims the argument, at the end of this command.
             let sent = sent.map(|value| Arc::new(Tensor::copied(value.as_slice())));
-            let write = Write {
+            Write {
                 command,
                 operation,
                 sent,
-            };
-            write.run(context, arguments).map(reply)
+            }
+            .run(context, arguments)
         }
         TensorCommand::JsonMean { key, count } => mean_of_json(context, keys.items(&key, count)?),
         // Redis carries these out itself.
@@ -131,26 +131,15 @@ fn execute(
     }
 }
 
-const OK: RedisValue = RedisValue::SimpleStringStatic("OK");
-
-fn reply(outcome: Outcome) -> RedisValue {
-    match outcome {
-        Outcome::Done => OK,
-        Outcome::Waiting => RedisValue::NoReply,
-    }
-}
-
 /// Answers with bytes of a value.
 fn answer(context: &Context, tensor: Arc<Tensor>, start: usize, length: usize) -> RedisValue {
+    let part = start..start + length;
     if length >= LARGE_REPLY_BYTES && may_wait(context) {
         REPLY.run(Blocked::new(context), move |client| {
-            client.blob(&(*tensor).as_ref()[start..start + length]);
+            client.blob(&(*tensor).as_ref()[part]);
         });
     } else {
-        reply_blob(
-            context.get_raw(),
-            &(*tensor).as_ref()[start..start + length],
-        );
+        reply_blob(context.get_raw(), &(*tensor).as_ref()[part]);
     }
     RedisValue::NoReply
 }

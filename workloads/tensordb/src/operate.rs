@@ -5,7 +5,7 @@ use std::sync::Arc;
 use epochcost_kernels::optimizer::{Sgd, mean_sgd_step_bytes};
 use epochcost_kernels::reduce::add_assign_bytes;
 use epochcost_tensor_commands::{CommandError, Inputs, Operation, OperationKind, Outputs, SgdStep};
-use redis_module::{Context, ContextFlags, RedisString};
+use redis_module::{Context, ContextFlags, RedisString, RedisValue};
 
 use crate::background::COMPUTE;
 use crate::blocked::{Blocked, Locked, may_wait};
@@ -30,20 +30,16 @@ pub(crate) struct Write {
     pub(crate) sent: Option<Arc<Tensor>>,
 }
 
-/// Outcome of a command.
-pub(crate) enum Outcome {
-    Done,
-    /// The answer comes later.
-    Waiting,
-}
+/// The reply of a command that was carried out.
+pub(crate) const OK: RedisValue = RedisValue::SimpleStringStatic("OK");
 
 impl Write {
-    /// Carries the command out for the client of `context`.
+    /// Carries the command out for the client of `context`; without a reply if that comes later.
     pub(crate) fn run(
         self,
         context: &Context,
         arguments: &[RedisString],
-    ) -> Result<Outcome, CommandError> {
+    ) -> Result<RedisValue, CommandError> {
         let keys = Keyspace(context);
         let inputs = self.read(&keys)?;
         let long = work_bytes(self.operation.kind, &inputs) > SHORT_BYTES;
@@ -55,10 +51,10 @@ impl Write {
         let limit = if may_wait { IN_PLACE_BYTES } else { usize::MAX };
         if moved_bytes(&inputs) <= limit && self.in_place(&keys, inputs) {
             self.finish_here(context);
-            Ok(Outcome::Done)
+            Ok(OK)
         } else if may_wait {
             self.wait(context, arguments);
-            Ok(Outcome::Waiting)
+            Ok(RedisValue::NoReply)
         } else {
             self.at_once(context, &self.read(&keys)?)
         }
@@ -69,11 +65,15 @@ impl Write {
     }
 
     /// Computes on Redis' own thread.
-    fn at_once(&self, context: &Context, inputs: &Inputs<Found>) -> Result<Outcome, CommandError> {
+    fn at_once(
+        &self,
+        context: &Context,
+        inputs: &Inputs<Found>,
+    ) -> Result<RedisValue, CommandError> {
         let outputs = compute(&self.operation, inputs)?;
         Keyspace(context).write(&self.operation, inputs, outputs);
         self.finish_here(context);
-        Ok(Outcome::Done)
+        Ok(OK)
     }
 
     fn finish_here(&self, context: &Context) {

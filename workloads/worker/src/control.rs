@@ -90,7 +90,7 @@ impl Control {
             None => Ok(function),
             Some((deployment, _)) => (deployment.functions.get(function))
                 .map(String::as_str)
-                .ok_or_else(|| failed(function, "it is not deployed".into())),
+                .ok_or_else(|| SystemError::invoke(function, "it is not deployed")),
         }
     }
 
@@ -99,7 +99,7 @@ impl Control {
         match &self.deployed {
             None => Ok(&task.job.system),
             Some((deployment, _)) => (deployment.state_machine.as_deref())
-                .ok_or_else(|| failed(&task.function, "no state machine is deployed".into())),
+                .ok_or_else(|| SystemError::invoke(&task.function, "no state machine is deployed")),
         }
     }
 
@@ -125,7 +125,7 @@ impl Control {
                 let signed = signer.headers(service, url, headers, body.clone());
                 for (name, value) in signed
                     .await
-                    .map_err(|error| failed(what, error.to_string()))?
+                    .map_err(|error| SystemError::invoke(what, error.to_string()))?
                 {
                     request = request.header(name, value);
                 }
@@ -133,13 +133,13 @@ impl Control {
         }
         // The answer, or the reason of a refusal.
         let sent = request.body(body).send().await;
-        let response = sent.map_err(|error| failed(what, error.to_string()))?;
+        let response = sent.map_err(|error| SystemError::invoke(what, error.to_string()))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         let text = response.text().await.unwrap_or_default();
-        Err(failed(what, format!("{status}: {text}")))
+        Err(SystemError::invoke(what, format!("{status}: {text}")))
     }
 
     /// Invokes the task's function; `kind` is `RequestResponse` or `Event`.
@@ -214,7 +214,7 @@ impl Invoke for Control {
         let response = self.invoke(&task, "RequestResponse").await?;
         if response.headers().contains_key("x-amz-function-error") {
             let error: FunctionError = read(response, &task.function).await?;
-            return Err(failed(&task.function, error.error_message));
+            return Err(SystemError::invoke(&task.function, error.error_message));
         }
         read(response, &task.function).await
     }
@@ -249,16 +249,9 @@ impl Invoke for Control {
     }
 }
 
-fn failed(function: &str, reason: String) -> SystemError {
-    SystemError::Invoke {
-        function: function.to_owned(),
-        reason,
-    }
-}
-
 fn written(task: &Task) -> Result<String> {
     serde_json::to_string(task).map_err(|error| {
-        failed(
+        SystemError::invoke(
             &task.function,
             format!("the task cannot be written: {error}"),
         )
@@ -266,7 +259,8 @@ fn written(task: &Task) -> Result<String> {
 }
 
 async fn read<A: DeserializeOwned>(response: Response, what: &str) -> Result<A> {
-    let unreadable = |reason: String| failed(what, format!("its answer is unreadable: {reason}"));
+    let unreadable =
+        |reason: String| SystemError::invoke(what, format!("its answer is unreadable: {reason}"));
     let body = response.bytes().await;
     let body = body.map_err(|error| unreadable(error.to_string()))?;
     serde_json::from_slice(&body).map_err(|error| unreadable(error.to_string()))

@@ -7,12 +7,12 @@ use epochcost_channels::client::{TcpLinks, claim, open_objects, open_queue, open
 use epochcost_channels::{Absent, Link, Links, Queue};
 use epochcost_models::GpuWatch;
 use epochcost_systems::{
-    Channels, Device, GpuUsage, HookedCompute, Job, Launch, Outcome, Record, Recorder, Task, World,
-    find,
+    Channels, Device, GpuUsage, HookedCompute, Job, Launch, Outcome, Record, Recorder, System,
+    Task, World, find,
 };
 use tokio::sync::Mutex;
 
-use crate::compute::{JobModel, Model};
+use crate::compute::{JobModel, Model, locked};
 use crate::control::Control;
 use crate::environment::{Environment, Platform};
 use crate::faults::Injected;
@@ -82,8 +82,7 @@ impl Worker {
         limit: Option<Duration>,
     ) -> Result<Outcome, WorkerError> {
         // The world: channels, model, clock.
-        let system = find(&task.job.system)
-            .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
+        let system = system(&task)?;
         let mut channels = self.channels().await?;
         if let Some(allowance) = self.environment.allowance {
             channels.objects = channels.objects.allowed(allowance);
@@ -131,10 +130,7 @@ impl Worker {
 
     /// Returns the job's model, loaded by the first invocation.
     fn model(&self, job: &Job) -> Result<Model, WorkerError> {
-        let mut kept = self
-            .model
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut kept = locked(&self.model);
         if let Some(model) = kept.as_ref().filter(|model| model.suits(job)) {
             return Ok(model.clone());
         }
@@ -143,18 +139,20 @@ impl Worker {
             precision,
             ..
         } = self.environment;
-        Ok(kept
-            .insert(Model::load(job, cpu_fallback, precision)?)
-            .clone())
+        let model = Model::load(job, cpu_fallback, precision)?;
+        Ok(kept.insert(model).clone())
     }
+}
+
+fn system(task: &Task) -> Result<&'static dyn System, WorkerError> {
+    let name = &task.job.system;
+    find(name).ok_or_else(|| WorkerError::UnknownSystem(name.clone()))
 }
 
 /// Returns whether a trial starts with the task's function; else a running worker
 /// invoked it.
 fn is_launched(task: &Task) -> Result<bool, WorkerError> {
-    let system = find(&task.job.system)
-        .ok_or_else(|| WorkerError::UnknownSystem(task.job.system.clone()))?;
-    Ok(match system.bind(&task.job)?.launch() {
+    Ok(match system(task)?.bind(&task.job)?.launch() {
         Launch::Workers(workers) => workers.iter().any(|(name, _)| *name == task.function),
         Launch::Workflow { bootstrap } => bootstrap == task.function,
     })
@@ -162,20 +160,13 @@ fn is_launched(task: &Task) -> Result<bool, WorkerError> {
 
 /// Converts the use of the GPU into its form in results.
 fn gpu_usage(rank: usize, usage: epochcost_models::GpuUsage) -> GpuUsage {
-    let epochcost_models::GpuUsage {
-        name,
-        memory_mb,
-        device_memory_mb,
-        utilisation,
-        samples,
-    } = usage;
     GpuUsage {
         rank,
-        name,
-        memory_mb,
-        device_memory_mb,
-        utilisation,
-        samples,
+        name: usage.name,
+        memory_mb: usage.memory_mb,
+        device_memory_mb: usage.device_memory_mb,
+        utilisation: usage.utilisation,
+        samples: usage.samples,
     }
 }
 

@@ -7,15 +7,10 @@ use epochcost_spec::published::{Kind, Paper};
 /// Returns what each cell follows from, by their places.
 pub(super) fn follows(paper: &Paper) -> BTreeMap<String, Vec<String>> {
     let mut follows: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for statement in paper
-        .statements
-        .iter()
-        .filter(|one| one.kind == Kind::Follows)
-    {
-        let instances = statement
-            .formula
-            .as_ref()
-            .map(|formula| formula.instances(&paper.grid));
+    let statements = paper.statements.iter();
+    for statement in statements.filter(|one| one.kind == Kind::Follows) {
+        let formula = statement.formula.as_ref();
+        let instances = formula.map(|formula| formula.instances(&paper.grid));
         for instance in instances.into_iter().flatten().flatten() {
             let is_cell = instance.any.first().is_some_and(|one| one.left.reads == 1);
             if let ([left, rest @ ..], true) = (instance.inputs.as_slice(), is_cell) {
@@ -34,20 +29,16 @@ pub(super) fn bases(
     labels: &BTreeMap<&str, String>,
 ) -> Vec<String> {
     let mut bases = Vec::new();
-    for base in follows.get(place).into_iter().flatten() {
-        let above = bases_within(base, follows, labels, 0);
-        let own = labels.get(base.as_str()).filter(|_| above.is_empty());
-        for label in above.into_iter().chain(own.cloned()) {
-            if !bases.contains(&label) {
-                bases.push(label);
-            }
+    for label in bases_within(place, follows, labels, 0) {
+        if !bases.contains(&label) {
+            bases.push(label);
         }
     }
     bases
 }
 
 /// Limit of consequences of consequences.
-const DEEPEST: usize = 8;
+const DEEPEST: usize = 9;
 
 fn bases_within(
     place: &str,

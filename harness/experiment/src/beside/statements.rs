@@ -1,8 +1,8 @@
 //! A paper's statements over an experiment's rows.
 
 use epochcost_spec::claims::{Claim, ClaimKind, own};
-use epochcost_spec::formula::{Beside, Column, Formula, FormulaError, Unit};
-use epochcost_spec::published::Kind;
+use epochcost_spec::formula::{Beside, Column, Formula, Unit};
+use epochcost_spec::published::{Kind, Statement};
 use epochcost_spec::rows::Row;
 use epochcost_spec::suggest::did_you_mean;
 use schemars::JsonSchema;
@@ -56,44 +56,26 @@ impl Side<'_> {
                 continue;
             };
             let is_percentage = |name: &String| {
-                let number = self
-                    .grid
-                    .number(name)
-                    .and_then(|number| number.cell.unit.as_ref());
-                number.is_some_and(Unit::is_percent)
+                let number = self.grid.number(name);
+                number.is_some_and(|number| number.cell.unit.as_ref().is_some_and(Unit::is_percent))
             };
             let in_points = formula.names().iter().any(is_percentage);
             for instance in resolved.over_rows(&self.grid, &beside) {
                 let at: Vec<&str> = instance.at.iter().map(|(_, value)| &**value).collect();
-                let claim = match at.as_slice() {
-                    [] => statement.says.clone(),
-                    at => format!("{}: {}", statement.says, at.join(", ")),
-                };
+                let about = (!at.is_empty()).then(|| at.join(", "));
                 let Ok(over_rows) = Formula::parse(&instance.text) else {
                     continue;
                 };
-                let (metric, target) = own::first_figure(&over_rows).unzip();
                 let reads = |bound: &&Bound| {
                     let name = figure(bound.metric, bound.target);
                     instance.text.contains(&format!("{name}[{}]", bound.row))
                 };
-                let bound = self.bound.iter().filter(reads);
-                let left_open = bound
-                    .filter_map(|bound| bound.not_comparable.clone())
-                    .next();
+                let mut bound = self.bound.iter().filter(reads);
+                let left_open = bound.find_map(|bound| bound.not_comparable.clone());
                 claims.push(Claim {
-                    claim,
-                    kind: ClaimKind::Published,
-                    formula: Some(instance.text),
-                    metric,
-                    target: target.flatten(),
-                    statement: Some(statement.id.clone()),
-                    reading_of: statement.reading_of.clone(),
-                    cannot_fail: statement.cannot_fail.clone(),
-                    source: self.source(&statement.place),
                     in_points,
                     not_comparable: statement.why.clone().or(left_open),
-                    ..Claim::default()
+                    ..self.claim(statement, about.as_deref(), &over_rows)
                 });
             }
         }
@@ -115,35 +97,34 @@ impl Side<'_> {
             let remedy = did_you_mean(&stated.of, &known);
             return Err(self.document.error(node.origin_of("of"), problem, remedy));
         };
-        let refused = |error: FormulaError| {
-            let problem = format!(
-                "column {} of the formula: {}",
-                error.column(),
-                error.problem
-            );
-            self.document
-                .error(node.origin_of("formula"), problem, error.remedy)
-        };
+        let refused = |error| super::super::own::refused(self.document, node, error);
         let formula = Formula::parse(&stated.formula).map_err(refused)?;
         if options.is_whole() {
             own::OverRows::check(&stated.formula, rows).map_err(refused)?;
         }
-        let (metric, target) = own::first_figure(&formula).unzip();
         Ok(Claim {
-            claim: match &stated.about {
+            not_comparable: stated.not_comparable.clone(),
+            ..self.claim(statement, stated.about.as_deref(), &formula)
+        })
+    }
+
+    /// Returns the claim of a statement by a formula over rows.
+    fn claim(&self, statement: &Statement, about: Option<&str>, formula: &Formula) -> Claim {
+        let (metric, target) = own::first_figure(formula).unzip();
+        Claim {
+            claim: match about {
                 Some(about) => format!("{}: {about}", statement.says),
                 None => statement.says.clone(),
             },
             kind: ClaimKind::Published,
-            formula: Some(stated.formula.clone()),
+            formula: Some(formula.text().to_owned()),
             metric,
             target: target.flatten(),
             statement: Some(statement.id.clone()),
             reading_of: statement.reading_of.clone(),
             cannot_fail: statement.cannot_fail.clone(),
             source: self.source(&statement.place),
-            not_comparable: stated.not_comparable.clone(),
             ..Claim::default()
-        })
+        }
     }
 }

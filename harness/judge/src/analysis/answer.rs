@@ -3,7 +3,7 @@
 
 use epochcost_platform::{Figures, Site, figures_of, site_of};
 use epochcost_record::Manifest;
-use epochcost_spec::claims::{Claim, ClaimKind, Estimate, Metric};
+use epochcost_spec::claims::{Claim, ClaimKind, Estimate, Metric, VerdictKind};
 use epochcost_spec::format;
 
 use super::names::names;
@@ -77,12 +77,17 @@ pub fn told<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
         let ratio = verdict.observed.filter(|_| verdict.ranking);
         let ratio = ratio.map(|ratio| format!("{}×, ", format::number(ratio)));
         let ratio = ratio.unwrap_or_default();
-        let draws = match &verdict.draws {
-            None => String::new(),
-            Some(draws) if draws.agree == draws.draws => " in all draws".to_owned(),
-            Some(draws) => format!(" in {} of draws", format::percent(draws.share)),
+        let kind = verdict.verdict;
+        let open = match kind {
+            VerdictKind::Holds => String::new(),
+            _ => format!("{kind}: "),
         };
-        format!("{}: {ratio}{}{draws}.", verdict.claim, verdict.verdict)
+        let word = match &verdict.draws {
+            None => kind.to_string(),
+            Some(draws) if draws.agree == draws.draws => format!("{open}holds in all draws"),
+            Some(draws) => format!("{open}holds in {} of draws", format::percent(draws.share)),
+        };
+        format!("{}: {ratio}{word}.", verdict.claim)
     };
     findings.map(sentence).collect()
 }
@@ -156,9 +161,13 @@ fn fastest(settings: &[Setting], origin: &str) -> String {
 fn tie(sign: &str, best: &[&Contender]) -> String {
     match best {
         [] | [_] => String::new(),
-        [_, one] => format!("{sign}it ties with {}", one.name),
+        [_, one] => format!("{sign}no clear lead over {}", one.name),
         [_, one, rest @ ..] => {
-            format!("{sign}it ties with {} and {} more", one.name, rest.len())
+            format!(
+                "{sign}no clear lead over {} and {} more",
+                one.name,
+                rest.len()
+            )
         }
     }
 }

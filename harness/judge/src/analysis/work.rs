@@ -323,9 +323,19 @@ fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Conte
         Some(target) => Some(trial.reached(target)?.full_usd),
         None => Some(trial.metric(Metric::CostFullUsd, job)? / job.epochs as f64),
     };
+    let drawn_of = |metric, target, divisor: f64| -> Vec<Option<f64>> {
+        let values = agreement::values(row, (metric, target)).unwrap_or_default();
+        let each = values
+            .iter()
+            .map(|value| value.map(|value| value / divisor));
+        each.collect()
+    };
     let drawn = match target {
-        Some(_) => [Some((Metric::TimeToAccuracy, target)), None],
-        None => [Metric::SecondsPerEpoch, Metric::CostFullUsd].map(|metric| Some((metric, None))),
+        Some(_) => [drawn_of(Metric::TimeToAccuracy, target, 1.0), Vec::new()],
+        None => [
+            drawn_of(Metric::SecondsPerEpoch, None, 1.0),
+            drawn_of(Metric::CostFullUsd, None, job.epochs as f64),
+        ],
     };
     let by_trial = |of: &dyn Fn(&TrialAnalysis) -> Option<f64>| {
         let numbered = |trial: &TrialAnalysis| Some((trial.trial.id.trial, of(trial)?));
@@ -335,10 +345,7 @@ fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Conte
         name: name.replace(&format!(" · {}", model_title(&job.model)), ""),
         seconds,
         by_trial: [by_trial(&seconds_of), by_trial(&usd_of)],
-        drawn: drawn.map(|figure| {
-            let values = figure.and_then(|figure| agreement::values(row, figure).ok());
-            values.unwrap_or_default().to_vec()
-        }),
+        drawn,
         usd,
         on_functions: row.on_functions(),
         host: host(row),

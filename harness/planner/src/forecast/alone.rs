@@ -2,12 +2,11 @@
 //! which trains the same samples and exchanges nothing.
 
 use epochcost_experiment::{Document, Experiment, Options};
-use epochcost_platform::simulator;
 use epochcost_spec::rows::Row;
 use epochcost_systems::{Host, Launch, find};
 
-use super::work;
-use crate::error::Error;
+use super::{on_simulator, quoted, work};
+use crate::error::Result;
 
 /// System that trains on one instance; with one worker, it exchanges nothing.
 pub(super) const SYSTEM: &str = "mirrored";
@@ -15,32 +14,21 @@ pub(super) const SYSTEM: &str = "mirrored";
 /// Name of such a row.
 const NAME: &str = "one-instance-alone";
 
-/// A setting that one instance alone has to train as well.
-#[derive(Clone, PartialEq)]
-struct Setting {
-    model: String,
-    batch_size: usize,
-    epochs: usize,
-    /// Most samples of a row of this setting.
-    samples: usize,
-}
-
 /// Returns one row for each of the experiment's own models and settings: one instance
 /// alone, unless a row is one already.
 ///
 /// # Errors
 /// When such a row cannot be checked.
-pub(super) fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
+pub(super) fn rows(experiment: &Experiment) -> Result<Vec<Row>> {
     let settings = settings(experiment);
     let several = settings.len() > 1;
     let mut rows = Vec::with_capacity(settings.len());
-    for setting in settings {
-        let document = document(&experiment.document, &setting, several)?;
+    for (row, samples) in settings {
+        let document = document(&experiment.document, row, samples, several)?;
         let options = Options {
-            platform: Some(simulator()),
             prices: experiment.prices.clone(),
             keeps_impossible: true,
-            ..Options::default()
+            ..on_simulator()
         };
         rows.extend(Experiment::from_document(document, &options)?.rows);
     }
@@ -60,48 +48,35 @@ pub(super) fn is_one_machine(row: &Row) -> bool {
 /// Returns whether a row is one function that runs from the start to the end, and has none to
 /// exchange with.
 pub(super) fn is_one_function(row: &Row) -> bool {
-    let Some(system) = find(&row.job.system) else {
-        return false;
-    };
-    let Ok(bound) = system.bind(&row.job) else {
-        return false;
-    };
-    let on_functions = system.deployment().worker_host() == Host::Function;
-    on_functions && matches!(bound.launch(), Launch::Workers(workers) if workers.len() == 1)
+    find(&row.job.system).is_some_and(|system| {
+        let on_functions = system.deployment().worker_host() == Host::Function;
+        let launch = system.bind(&row.job).map(|bound| bound.launch());
+        on_functions && matches!(launch, Ok(Launch::Workers(workers)) if workers.len() == 1)
+    })
 }
 
-fn settings(experiment: &Experiment) -> Vec<Setting> {
-    let mut settings: Vec<Setting> = Vec::new();
+/// Returns the first row of each setting that one instance alone has to train as well, and the most
+/// samples of its rows.
+fn settings(experiment: &Experiment) -> Vec<(&Row, usize)> {
+    let mut settings: Vec<(&Row, usize)> = Vec::new();
     let own = || experiment.rows.iter().filter(|row| row.own_model.is_some());
+    let of = |row: &Row| (row.job.model.clone(), row.job.batch_size);
     for row in own() {
-        let job = &row.job;
-        let samples = work::samples(job);
-        let known = settings.iter_mut().find(|known| {
-            let same = (&known.model, known.batch_size, known.epochs);
-            same == (&job.model, job.batch_size, job.epochs)
-        });
-        match known {
-            Some(known) => known.samples = known.samples.max(samples),
-            None => settings.push(Setting {
-                model: job.model.clone(),
-                batch_size: job.batch_size,
-                epochs: job.epochs,
-                samples,
-            }),
+        let samples = work::samples(&row.job);
+        let mut known = settings.iter_mut();
+        let is_it = |known: &Row| of(known) == of(row) && known.job.epochs == row.job.epochs;
+        match known.find(|(known, _)| is_it(known)) {
+            Some((_, most)) => *most = samples.max(*most),
+            None => settings.push((row, samples)),
         }
     }
-    settings.retain(|setting| {
-        !own().any(|row| {
-            let job = &row.job;
-            is_alone(row) && job.model == setting.model && job.batch_size == setting.batch_size
-        })
-    });
+    settings.retain(|(setting, _)| !own().any(|row| is_alone(row) && of(row) == of(setting)));
     settings
 }
 
 /// Returns the experiment with this row alone.
-fn document(from: &Document, setting: &Setting, several: bool) -> Result<Document, Error> {
-    let mut document = from.clone();
+fn document(from: &Document, setting: &Row, samples: usize, several: bool) -> Result<Document> {
+    let (mut document, job) = (from.clone(), &setting.job);
     let fields = [
         "sweep",
         "forms",
@@ -112,20 +87,18 @@ fn document(from: &Document, setting: &Setting, several: bool) -> Result<Documen
     for field in fields {
         document.root.remove(field);
     }
-    let name = if several {
-        format!("{NAME}-{}-b{}", setting.model, setting.batch_size)
-    } else {
-        NAME.to_owned()
-    };
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut name = NAME.to_owned();
+    if several {
+        name += &format!("-{}-b{}", job.model, job.batch_size);
+    }
     let row = format!("[{{system: {SYSTEM}, name: {}}}]", quoted(&name));
     let values = [
         ("systems", row),
-        ("model", quoted(&setting.model)),
+        ("model", quoted(&job.model)),
         ("workers", "1".to_owned()),
-        ("batch_size", setting.batch_size.to_string()),
-        ("epochs", setting.epochs.to_string()),
-        ("samples", setting.samples.to_string()),
+        ("batch_size", job.batch_size.to_string()),
+        ("epochs", job.epochs.to_string()),
+        ("samples", samples.to_string()),
     ];
     for (field, value) in values {
         document.set_option("plan", field, &value)?;

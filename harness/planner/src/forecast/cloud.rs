@@ -5,10 +5,11 @@ use epochcost_experiment::{Experiment, PlatformKind};
 use epochcost_platform::{CostLine, PlannedResource, RowUsage, WorstCase};
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::format::{number, usd};
-use epochcost_spec::ui::{Output, table};
+use epochcost_spec::ui::Output;
 
 use super::rows::PlannedRow;
-use crate::error::Error;
+use crate::columns::table;
+use crate::error::{Error, Result};
 
 /// The part of a forecast that concerns a cloud.
 #[derive(Debug)]
@@ -28,16 +29,11 @@ pub(super) fn on_cloud(
     platform: PlatformKind,
     rows: &[RowUsage],
     prices: &PriceBook,
-) -> Result<Option<OnCloud>, Error> {
+) -> Result<Option<OnCloud>> {
     let Some(cloud) = platform.cloud()? else {
         return Ok(None);
     };
-    let worst = cloud
-        .worst_case(rows, prices)
-        .map_err(|none| Error::Lacks {
-            what: none.to_string(),
-            remedy: "plan with a price book that has it: --prices FILE".to_owned(),
-        })?;
+    let worst = cloud.worst_case(rows, prices).map_err(Error::no_price)?;
     Ok(Some(OnCloud {
         text: text(platform.title(), &worst, prices),
         json: serde_json::json!({
@@ -105,32 +101,28 @@ fn text(title: &str, worst: &WorstCase, prices: &PriceBook) -> String {
 }
 
 fn resources_table(resources: &[PlannedResource]) -> String {
-    let rows: Vec<[String; 5]> = (resources.iter())
-        .map(|planned| {
-            [
-                planned.count.to_string(),
-                planned.title.clone(),
-                planned.name.clone(),
-                planned.detail.clone(),
-                planned.row.clone().unwrap_or_default(),
-            ]
-        })
-        .collect();
-    table(["n", "what", "name", "", "row"], &rows)
+    table(
+        resources,
+        [
+            ("n", &|planned| planned.count.to_string()),
+            ("what", &|planned| planned.title.clone()),
+            ("name", &|planned| planned.name.clone()),
+            ("", &|planned| planned.detail.clone()),
+            ("row", &|planned| planned.row.clone().unwrap_or_default()),
+        ],
+    )
 }
 
 fn costs_table(lines: &[CostLine]) -> String {
-    let rows: Vec<[String; 6]> = (lines.iter())
-        .map(|line| {
-            [
-                line.row.clone(),
-                line.what.clone(),
-                number(line.quantity),
-                line.unit.clone(),
-                line.unit_usd.to_string(),
-                usd(line.usd),
-            ]
-        })
-        .collect();
-    table(["row", "for", "quantity", "unit", "$ a unit", "$"], &rows)
+    table(
+        lines,
+        [
+            ("row", &|line| line.row.clone()),
+            ("for", &|line| line.what.clone()),
+            ("quantity", &|line| number(line.quantity)),
+            ("unit", &|line| line.unit.clone()),
+            ("$ a unit", &|line| line.unit_usd.to_string()),
+            ("$", &|line| usd(line.usd)),
+        ],
+    )
 }

@@ -9,7 +9,7 @@ use epochcost_spec::rows::Row;
 use epochcost_systems::Job;
 
 use super::estimate::{Estimate, Outcome, StageMeans, estimate_by, sizes_only};
-use crate::error::Error;
+use crate::error::Result;
 
 /// Events of the longer of the two simulations that a training is carried on from, about.
 const EVENTS: f64 = 100_000.0;
@@ -33,7 +33,7 @@ pub(super) fn estimate(
     row: &Row,
     simulation: &Simulation,
     prices: &PriceBook,
-) -> Result<Outcome<Estimate>, Error> {
+) -> Result<Outcome<Estimate>> {
     let by =
         |simulation: &Simulation| estimate_by(row, simulation, prices, sizes_only(CLASSES_ABOVE));
     let whole = || by(simulation);
@@ -43,9 +43,7 @@ pub(super) fn estimate(
     if job.epochs <= 4 * FEW || is_refused.is_some() || changes(job) {
         return whole();
     }
-    let part = |epochs| -> Result<Option<Estimate>, Error> {
-        Ok(by(&cut(simulation, epochs))?.feasible())
-    };
+    let part = |epochs| -> Result<Option<Estimate>> { Ok(by(&cut(simulation, epochs))?.ok()) };
     let Some(few) = part(FEW)? else {
         return whole();
     };
@@ -65,7 +63,7 @@ pub(super) fn estimate(
     };
     let parts = [&few, &shorter, &longer];
     Ok(match carried(parts, [FEW, less, more], job.epochs) {
-        Some(estimate) => Outcome::Feasible(estimate),
+        Some(estimate) => Ok(estimate),
         None => whole()?,
     })
 }
@@ -102,9 +100,7 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
     let [n_less, n_more, n] = [n_less, n_more, epochs].map(|n| n as f64);
     let line = |less: f64, more: f64| more + (more - less) * (n - n_more) / (n_more - n_less);
     let mean = |less: f64, more: f64| line(n_less * less, n_more * more) / n;
-    let stage = |of: fn(&StageMeans) -> Option<f64>| {
-        Some(mean(of(&less.stage_seconds)?, of(&more.stage_seconds)?))
-    };
+    let stage = |of: fn(&StageMeans) -> f64| mean(of(&less.stage_seconds), of(&more.stage_seconds));
     let traffic = |of: fn(&Estimate) -> Traffic| {
         of(less).zip(of(more), |less, more| {
             line(less as f64, more as f64).round() as u64
@@ -113,8 +109,10 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
     let seconds = line(less.seconds, more.seconds);
     let kept_bytes = line(less.kept_bytes, more.kept_bytes);
     let bill = |at: usize| {
-        let items = less.bills[at].items.iter().zip(&more.bills[at].items);
-        let items = items.map(|(before, after)| {
+        let (before, after) = (&less.bills[at].items, &more.bills[at].items);
+        let names = before.iter().map(|item| &item.dimension);
+        let is_same = names.eq(after.iter().map(|item| &item.dimension));
+        let items = before.iter().zip(after).map(|(before, after)| {
             // Bytes that stay and time grow, and so their product by square.
             let quantity = if after.is_storage() {
                 let beside = |item: &LineItem, of: &Estimate| {
@@ -131,11 +129,7 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
                 ..after.clone()
             }
         });
-        let lines = |estimate: &Estimate| -> Vec<String> {
-            let items = estimate.bills[at].items.iter();
-            items.map(|item| item.dimension.clone()).collect()
-        };
-        (lines(less) == lines(more)).then(|| Bill {
+        is_same.then(|| Bill {
             items: items.collect(),
             ..more.bills[at].clone()
         })
@@ -146,13 +140,8 @@ fn carried(parts: [&Estimate; 3], of: [usize; 3], epochs: usize) -> Option<Estim
         let requests = of_less.requests.zip(of_more.requests, |less, more| {
             line(less as f64, more as f64).round() as u64
         });
-        (
-            function.clone(),
-            Invoked {
-                requests,
-                ..*of_more
-            },
-        )
+        let seconds = of_more.seconds;
+        (function.clone(), Invoked { requests, seconds })
     });
     let most = most.collect();
     Some(Estimate {
@@ -214,29 +203,30 @@ mod tests {
             };
             let by = |simulation: &Simulation| estimate(&row, simulation, &prices).unwrap();
             // So many that the whole is a few times as long as its parts.
-            let epochs = by(&cut(&simulation, 16)).feasible().map_or(0, |part| {
+            let epochs = by(&cut(&simulation, 16)).map_or(0, |part| {
                 let each = part.events as f64 / 16.0;
                 (3.0 * EVENTS / each) as usize
             });
             let long = cut(&simulation, epochs);
             let whole = estimate_by(&row, &long, &prices, sizes_only(CLASSES_ABOVE)).unwrap();
-            let Some(found) = by(&long).feasible() else {
-                assert!(whole.feasible().is_none(), "{}", row.id);
+            let Ok(found) = by(&long) else {
+                assert!(whole.is_err(), "{}", row.id);
                 continue;
             };
-            let whole = whole.feasible().unwrap();
+            let whole = whole.unwrap();
             if found.carried_on_from_epochs.is_none() {
                 continue;
             }
             carried_on.push(row.id.clone());
             assert!(found.events < whole.events, "{}", row.id);
             let figures = |e: &Estimate| {
+                let kept = e.bills[1].items.iter().filter(|item| item.is_storage());
                 [
                     e.seconds,
                     e.seconds_per_epoch,
                     e.cost_paper_usd,
                     e.cost_full_usd,
-                    e.bills[1].storage_usd(),
+                    kept.map(|item| item.usd).sum(),
                     e.traffic.bytes_up as f64,
                     e.state_traffic.puts as f64,
                 ]

@@ -1,6 +1,7 @@
 //! One setting in virtual time: its seconds, dollars, traffic and memory.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use epochcost_channels::Traffic;
@@ -19,48 +20,56 @@ use epochcost_spec::rows::Row;
 use epochcost_systems::{ChannelTraffic, Host, StageSeconds, find};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::Result;
 
-/// What came of a simulation.
-#[derive(Clone, Debug)]
-pub(super) enum Outcome<T> {
-    /// The run reached its end.
-    Feasible(T),
-    /// A limit of the platform makes it impossible.
+/// What came of a simulation: the run reached its end, or was kept from it.
+pub(super) type Outcome<T> = Result<T, Obstacle>;
+
+/// What keeps a setting from its end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Obstacle {
+    /// A limit of the platform.
     Infeasible(Infeasible),
     /// The system failed, and no limit is to blame.
     Failed(String),
 }
 
-impl<T> Outcome<T> {
-    pub(super) fn as_feasible(&self) -> Option<&T> {
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Feasible(estimate) => Some(estimate),
-            Self::Infeasible(_) | Self::Failed(_) => None,
-        }
-    }
-
-    pub(super) fn feasible(self) -> Option<T> {
-        match self {
-            Self::Feasible(estimate) => Some(estimate),
-            Self::Infeasible(_) | Self::Failed(_) => None,
+            Self::Infeasible(limit) => limit.fmt(f),
+            Self::Failed(reason) => reason.fmt(f),
         }
     }
 }
 
 /// Seconds by stage, in the paper's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct StageMeans {
     /// Getting training data from the store.
-    pub(super) fetch_dataset: Option<f64>,
+    pub(super) fetch_dataset: f64,
     /// Forward and backward.
-    pub(super) compute_gradients: Option<f64>,
+    pub(super) compute_gradients: f64,
     /// Serialise, put, wait, get, aggregate.
-    pub(super) synchronise: Option<f64>,
+    pub(super) synchronise: f64,
     /// The optimizer step.
-    pub(super) update_model: Option<f64>,
+    pub(super) update_model: f64,
     /// Evaluation and the decision to stop.
-    pub(super) detect_convergence: Option<f64>,
+    pub(super) detect_convergence: f64,
+}
+
+impl StageMeans {
+    /// Returns the seconds of every stage, in their order.
+    pub(super) fn all(&self) -> [f64; 5] {
+        [
+            self.fetch_dataset,
+            self.compute_gradients,
+            self.synchronise,
+            self.update_model,
+            self.detect_convergence,
+        ]
+    }
 }
 
 /// What a setting is expected to take, simulated: at the stated values or, where
@@ -157,7 +166,7 @@ pub(super) fn sizes_only(alike_above: usize) -> Options {
 ///
 /// # Errors
 /// When the setting is none of a known system.
-pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error> {
+pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>> {
     probe_by(simulation, sizes_only(CLASSES_ABOVE))
 }
 
@@ -165,13 +174,11 @@ pub(super) fn probe(simulation: &Simulation) -> Result<Outcome<Simulated>, Error
 ///
 /// # Errors
 /// When the setting is none of a known system.
-pub(super) fn probe_by(
-    simulation: &Simulation,
-    options: Options,
-) -> Result<Outcome<Simulated>, Error> {
+pub(super) fn probe_by(simulation: &Simulation, options: Options) -> Result<Outcome<Simulated>> {
     let probed = probe_until(simulation, options)?;
     // Without a time there is none that could be over.
-    Ok(probed.unwrap_or_else(|| Outcome::Failed("the simulation was given up".into())))
+    let given_up = || Err(Obstacle::Failed("the simulation was given up".into()));
+    Ok(probed.unwrap_or_else(given_up))
 }
 
 /// Simulates a setting, unless it is refused before anything runs; none if the instant at which `options`
@@ -182,21 +189,21 @@ pub(super) fn probe_by(
 pub(super) fn probe_until(
     simulation: &Simulation,
     options: Options,
-) -> Result<Option<Outcome<Simulated>>, Error> {
+) -> Result<Option<Outcome<Simulated>>> {
     if let Some(infeasible) = refused(simulation, package_mb())? {
-        return Ok(Some(Outcome::Infeasible(infeasible)));
+        return Ok(Some(Err(Obstacle::Infeasible(infeasible))));
     }
     let simulated = match simulate(simulation, options) {
         Err(SimulationError::GivenUp { .. }) => return Ok(None),
         Err(error) if error.is_too_much() => {
-            return Ok(Some(Outcome::Failed(error.to_string())));
+            return Ok(Some(Err(Obstacle::Failed(error.to_string()))));
         }
         simulated => simulated?,
     };
     Ok(Some(match (&simulated.infeasible, &simulated.failure) {
-        (Some(infeasible), _) => Outcome::Infeasible(infeasible.clone()),
-        (None, Some(failure)) => Outcome::Failed(failure.clone()),
-        (None, None) => Outcome::Feasible(simulated),
+        (Some(infeasible), _) => Err(Obstacle::Infeasible(infeasible.clone())),
+        (None, Some(failure)) => Err(Obstacle::Failed(failure.clone())),
+        (None, None) => Ok(simulated),
     }))
 }
 
@@ -209,20 +216,14 @@ pub(super) fn estimate_by(
     simulation: &Simulation,
     prices: &PriceBook,
     options: Options,
-) -> Result<Outcome<Estimate>, Error> {
+) -> Result<Outcome<Estimate>> {
     let began = Instant::now();
     let probed = probe_by(simulation, options)?;
     let took = began.elapsed();
-    let fitting = in_memory(
-        row,
-        simulation,
-        probed,
-        memory_mb(prices, &row.instance_type),
-    );
-    Ok(match priced(row, simulation, fitting, prices)? {
-        Outcome::Feasible(estimate) => Outcome::Feasible(Estimate { took, ..estimate }),
-        other => other,
-    })
+    let has_mb = memory_mb(prices, &row.instance_type);
+    let fitting = in_memory(row, simulation, probed, has_mb);
+    let priced = priced(row, simulation, fitting, prices)?;
+    Ok(priced.map(|estimate| Estimate { took, ..estimate }))
 }
 
 /// Returns what came of a simulation on instances of the row's type, which have so much memory, if
@@ -235,19 +236,14 @@ pub(super) fn in_memory(
 ) -> Outcome<Simulated> {
     // Where one machine is shared, instances are processes on it.
     let applies = simulation.has_limits && simulation.profile.host.is_none();
-    match (&simulated, memory_mb.filter(|_| applies)) {
-        (Outcome::Feasible(found), Some(has_mb)) => {
-            let peak_mb = peak_mb(found, Some(Host::Instance));
-            if peak_mb <= f64::from(has_mb) {
-                return simulated;
-            }
-            let instance = &row.instance_type;
-            Outcome::Infeasible(Infeasible {
-                limit: Limit::Memory,
-                reason: format!("{instance} needs {peak_mb:.0} MB of {has_mb} MB"),
-            })
-        }
-        _ => simulated,
+    let simulated = simulated?;
+    let peak_mb = peak_mb(&simulated, Some(Host::Instance));
+    match memory_mb.filter(|has_mb| applies && peak_mb > f64::from(*has_mb)) {
+        Some(has_mb) => Err(Obstacle::Infeasible(Infeasible {
+            limit: Limit::Memory,
+            reason: format!("{} needs {peak_mb:.0} MB of {has_mb} MB", row.instance_type),
+        })),
+        None => Ok(simulated),
     }
 }
 
@@ -260,13 +256,10 @@ pub(super) fn priced(
     simulation: &Simulation,
     simulated: Outcome<Simulated>,
     prices: &PriceBook,
-) -> Result<Outcome<Estimate>, Error> {
+) -> Result<Outcome<Estimate>> {
     Ok(match simulated {
-        Outcome::Feasible(simulated) => {
-            Outcome::Feasible(figures(row, simulation, simulated, prices)?)
-        }
-        Outcome::Infeasible(infeasible) => Outcome::Infeasible(infeasible),
-        Outcome::Failed(reason) => Outcome::Failed(reason),
+        Ok(simulated) => Ok(figures(row, simulation, simulated, prices)?),
+        Err(obstacle) => Err(obstacle),
     })
 }
 
@@ -286,18 +279,10 @@ fn figures(
     let totals = simulated.totals;
     let traffic = totals.traffic;
     let calls: Vec<Invocation> = simulated.invocations.into_iter().map(invocation).collect();
-    let of_requests = simulated.most_requests.into_iter();
-    let mut most: BTreeMap<String, Invoked> = of_requests
-        .map(|(function, requests)| {
-            (
-                function,
-                Invoked {
-                    seconds: 0.0,
-                    requests,
-                },
-            )
-        })
-        .collect();
+    let mut most: BTreeMap<String, Invoked> = BTreeMap::new();
+    for (function, requests) in simulated.most_requests {
+        most.entry(function).or_default().requests = requests;
+    }
     for call in calls.iter().filter(|call| call.host == Host::Function) {
         let of_function = most.entry(call.function.clone()).or_default();
         of_function.seconds = of_function.seconds.max(call.duration_ms / 1e3);
@@ -347,8 +332,7 @@ pub(super) fn peak_mb(simulated: &Simulated, host: Option<Host>) -> f64 {
     let calls = simulated.invocations.iter();
     let calls = calls.filter(|call| host.is_none_or(|host| call.host == host));
     calls
-        .map(|call| call.peak_memory_mb)
-        .fold(0.0, f64::max)
+        .fold(0.0, |most, call| call.peak_memory_mb.max(most))
         .ceil()
 }
 
@@ -360,7 +344,7 @@ pub(super) fn pace_of(profile: &Profile<f64>) -> Option<Pace> {
 
 /// Seconds per worker and epoch.
 pub(super) fn stages(seconds: StageSeconds, job: &epochcost_systems::Job) -> StageMeans {
-    let mean = |seconds: f64| Some(seconds / machine_epochs(job));
+    let mean = |seconds: f64| seconds / machine_epochs(job);
     StageMeans {
         fetch_dataset: mean(seconds.fetch_dataset),
         compute_gradients: mean(seconds.compute_gradients),

@@ -6,19 +6,17 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use epochcost_platform::sim::{CLASSES_ABOVE, package_mb};
-use epochcost_simulator::{
-    Infeasible, Options, Simulation, SimulationError, refused, simulated_workers,
-};
+use epochcost_simulator::{Options, Simulation, SimulationError, refused, simulated_workers};
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::cost::instances::{lacks_gpus, memory_mb};
 use epochcost_spec::ui::Output;
 use epochcost_systems::find;
 use serde::Serialize;
 
-use super::estimate::{Outcome, has_functions, in_memory, probe_until, sizes_only};
+use super::estimate::{Obstacle, has_functions, in_memory, probe_until, sizes_only};
 use super::rows::Candidate;
 use super::{parallel, text};
-use crate::error::Error;
+use crate::error::Result;
 
 /// Requests of the workers that are simulated, by closed form, above which a size is not
 /// tried: some ten seconds. The search of a row tries at most twice as many sizes as
@@ -54,16 +52,6 @@ pub(super) struct Boundary {
     pub(super) not_simulated: Option<String>,
     /// Whether the time was over before the search was.
     pub(super) is_cut: bool,
-}
-
-/// What keeps a system from a number of workers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Obstacle {
-    /// A limit of the platform.
-    Infeasible(Infeasible),
-    /// The system failed, and no limit is to blame.
-    Failed(String),
 }
 
 /// Finds the boundaries of all rows, beside each other and within the time of `search`.
@@ -226,7 +214,7 @@ impl<'a> Search<'a> {
         search
     }
 
-    fn advance(&mut self, until: Instant) -> Result<State, Error> {
+    fn advance(&mut self, until: Instant) -> Result<State> {
         // What is known without a simulation.
         let admitted = bracket(1, self.up_to, |workers| {
             Ok(Some(self.refusal(workers)?.is_none()))
@@ -252,15 +240,13 @@ impl<'a> Search<'a> {
             })
         };
         let sketched = by(1, SEARCH_CLASSES_ABOVE)?;
-        if !sketched.is_exact() {
-            return Ok(State::Cut(Some(range(sketched, SEARCH_CLASSES_ABOVE))));
+        if sketched.is_exact() {
+            let settled = by(sketched.works, CLASSES_ABOVE)?;
+            if settled.is_exact() {
+                return Ok(State::Over(range(settled, CLASSES_ABOVE)));
+            }
         }
-        let settled = by(sketched.works, CLASSES_ABOVE)?;
-        Ok(if settled.is_exact() {
-            State::Over(range(settled, CLASSES_ABOVE))
-        } else {
-            State::Cut(Some(range(sketched, SEARCH_CLASSES_ABOVE)))
-        })
+        Ok(State::Cut(Some(range(sketched, SEARCH_CLASSES_ABOVE))))
     }
 
     /// Returns whether the row's setting works with that many workers; none if the time was over.
@@ -269,7 +255,7 @@ impl<'a> Search<'a> {
         workers: usize,
         classes_above: usize,
         until: Instant,
-    ) -> Result<Option<bool>, Error> {
+    ) -> Result<Option<bool>> {
         let key = (workers, classes_for(workers, classes_above));
         if let Some(met) = self.tried.get(&key) {
             return Ok(Some(met.is_none()));
@@ -282,22 +268,16 @@ impl<'a> Search<'a> {
         let Some(probed) = probe_until(&simulation, options)? else {
             return Ok(None);
         };
-        let fitting = in_memory(&self.candidate.row, &simulation, probed, self.memory_mb);
-        let met = match fitting {
-            Outcome::Feasible(_) => None,
-            Outcome::Infeasible(infeasible) => Some(Obstacle::Infeasible(infeasible)),
-            Outcome::Failed(reason) => Some(Obstacle::Failed(reason)),
-        };
+        let met = in_memory(&self.candidate.row, &simulation, probed, self.memory_mb).err();
         let works = met.is_none();
         self.tried.insert(key, met);
         Ok(Some(works))
     }
 
     /// Returns the limit that refuses that many workers before anything runs.
-    fn refusal(&self, workers: usize) -> Result<Option<Obstacle>, Error> {
+    fn refusal(&self, workers: usize) -> Result<Option<Obstacle>> {
         let simulation = self.at(workers);
-        let instance_type = &self.candidate.row.instance_type;
-        if let Some(reason) = lacks_gpus(&simulation.job, instance_type) {
+        if let Some(reason) = lacks_gpus(&simulation.job, &self.candidate.row.instance_type) {
             return Ok(Some(Obstacle::Failed(reason)));
         }
         let limit = refused(&simulation, package_mb())?;
@@ -342,8 +322,7 @@ impl<'a> Search<'a> {
                 then: Some(Obstacle::Failed(reason.clone())),
                 ..unknown
             },
-            State::Cut(Some(range)) => self.boundary(range, unknown),
-            State::Over(range) => self.boundary(range, unknown),
+            State::Cut(Some(range)) | State::Over(range) => self.boundary(range, unknown),
         }
     }
 
@@ -358,21 +337,17 @@ impl<'a> Search<'a> {
         };
         let is_next = met.as_ref().is_some_and(|(at, _)| *at == works + 1);
         let (fails_at, then) = met.unzip();
-        let not_simulated = if unknown.is_cut && is_next {
-            Some("the time was over before every worker was simulated".to_owned())
-        } else if unknown.is_cut {
-            Some("the time was over".to_owned())
-        } else if is_next || works >= self.up_to {
-            None
-        } else {
-            let millions = MOST_REQUESTS / 1_000_000;
-            Some(format!("more than {millions} million requests"))
+        let why = match (unknown.is_cut, is_next) {
+            (true, true) => "the time was over before every worker was simulated".to_owned(),
+            (true, false) => "the time was over".to_owned(),
+            (false, _) => format!("more than {} million requests", MOST_REQUESTS / 1_000_000),
         };
+        let is_exact = !unknown.is_cut && (is_next || works >= self.up_to);
         Boundary {
             feasible_up_to: works,
             fails_at,
             then,
-            not_simulated,
+            not_simulated: (!is_exact).then_some(why),
             ..unknown
         }
     }
@@ -408,8 +383,8 @@ impl Bracket {
 fn bracket(
     from: usize,
     most: usize,
-    mut holds: impl FnMut(usize) -> Result<Option<bool>, Error>,
-) -> Result<Bracket, Error> {
+    mut holds: impl FnMut(usize) -> Result<Option<bool>>,
+) -> Result<Bracket> {
     let (mut works, mut fails) = (0, most.saturating_add(1));
     let (mut next, mut step) = (from.clamp(1, most.max(1)), 1);
     while fails - works > 1 {
@@ -432,7 +407,7 @@ fn bracket(
 
 /// Reads, writes and messages of the exchange that are simulated: the system's closed form, and
 /// of workers that are alike those of their representatives.
-fn requests(simulation: &Simulation) -> Result<u64, Error> {
+fn requests(simulation: &Simulation) -> Result<u64> {
     let Some(system) = find(&simulation.job.system) else {
         return Ok(0);
     };

@@ -10,8 +10,8 @@ use epochcost_systems::Host;
 use serde::Serialize;
 
 use super::epochs::estimate;
-use super::estimate::{Estimate, Outcome, peak_mb, probe};
-use crate::error::Error;
+use super::estimate::{Estimate, peak_mb, probe};
+use crate::error::Result;
 
 /// The grid on which the cheapest size is searched for, MB.
 const GRID_MB: u32 = 64;
@@ -30,26 +30,20 @@ const COARSE: u32 = 10;
 ///
 /// # Errors
 /// When the setting is none of a known system.
-pub(super) fn smallest(
-    simulation: &Simulation,
-    known_peak_mb: Option<u32>,
-) -> Result<Option<u32>, Error> {
+pub(super) fn smallest(simulation: &Simulation, known_peak_mb: Option<u32>) -> Result<Option<u32>> {
     let largest = simulation.profile.function.memory_mb_limit as u32;
     let peak_mb = match known_peak_mb {
         Some(peak_mb) => peak_mb,
         None => match probe(&sized(simulation, largest))? {
-            Outcome::Feasible(simulated) => peak_mb(&simulated, Some(Host::Function)) as u32,
-            Outcome::Infeasible(_) | Outcome::Failed(_) => return Ok(None),
+            Ok(simulated) => peak_mb(&simulated, Some(Host::Function)) as u32,
+            Err(_) => return Ok(None),
         },
     };
     let least = peak_mb.max(simulation.profile.function.memory_mb_minimum.ceil() as u32);
     if least > largest {
         return Ok(None);
     }
-    let works = |memory_mb| -> Result<bool, Error> {
-        let ended = probe(&sized(simulation, memory_mb))?;
-        Ok(matches!(ended, Outcome::Feasible(_)))
-    };
+    let works = |memory_mb| -> Result<bool> { Ok(probe(&sized(simulation, memory_mb))?.is_ok()) };
     if !simulation.has_limits || works(least)? {
         return Ok(Some(least));
     }
@@ -98,43 +92,35 @@ pub(super) fn cheapest(
     smallest_mb: Option<u32>,
     account: CostModel,
     prices: &PriceBook,
-) -> Result<Cheapest, Error> {
+) -> Result<Cheapest> {
     let function = &simulation.profile.function;
     let largest_mb = function.memory_mb_limit as u32;
-    let Some(smallest_mb) = smallest_mb else {
-        return Ok(Cheapest {
-            id: row.id.clone(),
-            memory_mb: None,
-            estimate: None,
-            simulated_sizes: 0,
-        });
-    };
     let tried: RefCell<BTreeMap<u32, Option<Estimate>>> = RefCell::default();
-    let cost = |memory_mb: u32| -> Result<f64, Error> {
+    let cost = |memory_mb: u32| -> Result<f64> {
         if !tried.borrow().contains_key(&memory_mb) {
             let ended = estimate(row, &sized(simulation, memory_mb), prices)?;
-            tried.borrow_mut().insert(memory_mb, ended.feasible());
+            tried.borrow_mut().insert(memory_mb, ended.ok());
         }
         let tried = tried.borrow();
         let known = tried.get(&memory_mb).and_then(Option::as_ref);
         Ok(known.map_or(f64::INFINITY, |estimate| estimate.usd(account)))
     };
     let one_vcpu_mb = function.mb_per_vcpu.ceil() as u32;
-    for memory_mb in [smallest_mb, simulation.memory_mb, one_vcpu_mb] {
-        if (smallest_mb..=largest_mb).contains(&memory_mb) {
-            cost(memory_mb)?;
+    if let Some(smallest_mb) = smallest_mb {
+        for memory_mb in [smallest_mb, simulation.memory_mb, one_vcpu_mb] {
+            if (smallest_mb..=largest_mb).contains(&memory_mb) {
+                cost(memory_mb)?;
+            }
         }
+        refine(smallest_mb, largest_mb, cost)?;
     }
-    refine(smallest_mb, largest_mb, cost)?;
     let tried = tried.into_inner();
     let simulated_sizes = tried.len();
-    let feasible = tried
-        .into_iter()
-        .filter_map(|(mb, found)| Some((mb, found?)));
+    let tried = tried.into_iter();
+    let feasible = tried.filter_map(|(mb, found)| Some((mb, found?)));
     let best = feasible.min_by(|(_, a), (_, b)| {
-        let key = |estimate: &Estimate| (estimate.usd(account), estimate.seconds);
-        let ((a_usd, a_s), (b_usd, b_s)) = (key(a), key(b));
-        a_usd.total_cmp(&b_usd).then(a_s.total_cmp(&b_s))
+        let by_usd = a.usd(account).total_cmp(&b.usd(account));
+        by_usd.then(a.seconds.total_cmp(&b.seconds))
     });
     let (memory_mb, estimate) = best.unzip();
     Ok(Cheapest {
@@ -147,18 +133,13 @@ pub(super) fn cheapest(
 
 /// Calls `cost` on a grid from `low` to `high`, then on finer ones around the
 /// best point so far.
-fn refine(
-    low: u32,
-    high: u32,
-    mut cost: impl FnMut(u32) -> Result<f64, Error>,
-) -> Result<(), Error> {
+fn refine(low: u32, high: u32, mut cost: impl FnMut(u32) -> Result<f64>) -> Result<()> {
     let on_grid = |size: u32| size.next_multiple_of(GRID_MB);
     let mut step = on_grid(((high - low) / COARSE).max(1));
     let (mut from, mut to) = (on_grid(low), high);
     loop {
-        let sizes = (from..=to).step_by(step as usize);
         let mut best: Option<(u32, f64)> = None;
-        for size in sizes {
+        for size in (from..=to).step_by(step as usize) {
             let usd = cost(size)?;
             if best.is_none_or(|(_, least)| usd < least) {
                 best = Some((size, usd));
@@ -167,10 +148,8 @@ fn refine(
         let Some((size, _)) = best.filter(|_| step > GRID_MB) else {
             return Ok(());
         };
-        (from, to) = (
-            size.saturating_sub(step).max(on_grid(low)),
-            size.saturating_add(step).min(high),
-        );
+        from = size.saturating_sub(step).max(on_grid(low));
+        to = size.saturating_add(step).min(high);
         step = on_grid(step / 4);
     }
 }

@@ -54,7 +54,7 @@ use self::recorded::RecordedRun;
 use self::rows::{Candidate, PlannedRow};
 use self::uncertainty::Uncertainty;
 use self::work::{Rounded, UnusedCompute};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// The version of the format of a forecast.
 const FORECAST_VERSION: SchemaVersion = SchemaVersion { major: 1, minor: 8 };
@@ -180,23 +180,18 @@ pub struct Forecast {
 ///
 /// # Errors
 /// When the experiment or a profile cannot be used, or no row can be run.
-pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error> {
+pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast> {
     let mut experiment = load(request)?;
     let opponents = alone::rows(&experiment)?;
     experiment.rows.extend(opponents);
     let experiment = experiment;
-    let Some(stands) = &experiment.simulation else {
-        // It was loaded for the simulator.
-        return Err(Error::NothingSelected("no simulation".into()));
-    };
+    let stands = simulation_of(&experiment)?;
     let prices = match &experiment.prices {
         Some(prices) => prices.clone(),
         None => price_book(None)?,
     };
-    if let Some(warning) = prices
-        .stale(jiff::Zoned::now().date())
-        .filter(|_| request.prices.is_some())
-    {
+    let stale = prices.stale(jiff::Zoned::now().date());
+    if let Some(warning) = stale.filter(|_| request.prices.is_some()) {
         output.message(format_args!("warning: {warning}"));
     }
     let (name, began) = (&experiment.name, Instant::now());
@@ -211,28 +206,26 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     let activity = Activity::begin(output, part);
     let (candidates, mut rows) = if request.plans_rows() {
         let planned = planned(&experiment, stands, &prices)?;
+        let took_s = began.elapsed().as_secs_f64();
         activity.detail(format_args!(
-            "rows and their smallest memory: {:.2} s",
-            began.elapsed().as_secs_f64()
+            "rows and their smallest memory: {took_s:.2} s"
         ));
         planned
     } else {
         Default::default()
     };
     let on_cloud = on_cloud(request, &experiment, &rows, &prices, output)?;
-    for refused in experiment
-        .impossible
-        .iter()
-        .filter(|_| request.plans_rows())
-    {
-        let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());
-        rows.insert(refused.index.min(rows.len()), row);
+    if request.plans_rows() {
+        for refused in &experiment.impossible {
+            let row = PlannedRow::impossible(&refused.row, stands, refused.reason.clone());
+            rows.insert(refused.index.min(rows.len()), row);
+        }
     }
     let uncertainty = (request.sampling)
         .map(|sampling| {
-            let Sampling { samples, seed } = sampling;
+            let samples = sampling.samples;
             activity.now(format_args!("simulating each row {samples} times"));
-            uncertainty::uncertainty(&candidates, stands, samples, seed, &prices)
+            uncertainty::uncertainty(&candidates, stands, sampling, &prices)
         })
         .transpose()?;
     if let Some(uncertainty) = &uncertainty {
@@ -243,10 +236,17 @@ pub fn forecast(request: &Request<'_>, output: Output) -> Result<Forecast, Error
     let answer = (request.goal)
         .map(|goal| answer::answer(request, goal, &experiment, stands, &prices, &activity))
         .transpose()?;
-    if request.cheapest_memory {
+    let cheapest_memory = if request.cheapest_memory {
         activity.now("searching the cheapest memory of each row");
-    }
-    let cheapest_memory = cheapest_memory(request, &candidates, &rows, &prices)?;
+        Some(cheapest_memory(
+            request.account,
+            &candidates,
+            &rows,
+            &prices,
+        )?)
+    } else {
+        None
+    };
     drop(activity);
     let forecast = Forecast {
         schema_version: FORECAST_VERSION,
@@ -290,7 +290,7 @@ fn planned(
     experiment: &Experiment,
     stands: &Simulation,
     prices: &PriceBook,
-) -> Result<(Vec<Candidate>, Vec<PlannedRow>), Error> {
+) -> Result<(Vec<Candidate>, Vec<PlannedRow>)> {
     let candidates = rows::candidates(experiment, stands)?;
     let planned = parallel::map(&candidates, |candidate| match candidate {
         Ok(candidate) => rows::plan(candidate, stands, prices).map(Some),
@@ -299,17 +299,13 @@ fn planned(
     let planned = rows::some_of(planned, &experiment.rows, stands)?;
     let (mut known, mut rows) = (Vec::new(), Vec::new());
     for (candidate, planned) in candidates.into_iter().zip(planned) {
-        rows.push(match (candidate, planned) {
-            (Ok(candidate), Ok(Some(planned))) => {
+        match (candidate, planned) {
+            (Err(impossible), _) | (_, Err(impossible)) => rows.push(*impossible),
+            (Ok(candidate), Ok(planned)) => {
                 known.push(candidate);
-                planned
+                rows.extend(planned);
             }
-            (Err(impossible), _) | (_, Err(impossible)) => *impossible,
-            (Ok(candidate), Ok(None)) => {
-                let reason = "it was not simulated".to_owned();
-                PlannedRow::impossible(&candidate.row, stands, reason)
-            }
-        });
+        }
     }
     Ok((known, rows))
 }
@@ -335,7 +331,7 @@ impl Forecast {
 ///
 /// # Errors
 /// When there is no such place, or it cannot be used.
-pub fn check_place(name: &str) -> Result<(), Error> {
+pub fn check_place(name: &str) -> Result<()> {
     places::sites(&[name.to_owned()]).map(drop)
 }
 
@@ -343,7 +339,7 @@ pub fn check_place(name: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// When it cannot be read or is malformed.
-pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
+pub fn price_book(path: Option<&Path>) -> Result<PriceBook> {
     let Some(path) = path else {
         return Ok(PriceBook::shipped()?);
     };
@@ -363,7 +359,7 @@ pub fn price_book(path: Option<&Path>) -> Result<PriceBook, Error> {
 ///
 /// # Errors
 /// Names every price that is missing.
-pub fn priced(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<(), Error> {
+pub fn priced(experiment: &Experiment, prices: Option<&PriceBook>) -> Result<()> {
     let prices = prices.map_or_else(PriceBook::shipped, |prices| Ok(prices.clone()))?;
     let simulation = experiment.simulation.as_ref();
     let function_price =
@@ -380,11 +376,9 @@ fn on_cloud(
     rows: &[PlannedRow],
     prices: &PriceBook,
     output: Output,
-) -> Result<Option<cloud::OnCloud>, Error> {
-    let Some(platform) = request
-        .platform
-        .filter(|platform| platform.site().is_cloud())
-    else {
+) -> Result<Option<cloud::OnCloud>> {
+    let is_cloud = |platform: &PlatformKind| platform.site().is_cloud();
+    let Some(platform) = request.platform.filter(is_cloud) else {
         return Ok(None);
     };
     // Undecided claims may add trials where the file says so.
@@ -400,27 +394,18 @@ fn on_cloud(
 ///
 /// # Errors
 /// When a row cannot be simulated.
-pub fn usage(
-    experiment: &Experiment,
-    prices: &PriceBook,
-    output: Output,
-) -> Result<Vec<RowUsage>, Error> {
+pub fn usage(experiment: &Experiment, prices: &PriceBook, output: Output) -> Result<Vec<RowUsage>> {
     let options = Options {
-        platform: Some(simulator()),
         prices: Some(prices.clone()),
-        ..Options::default()
+        ..on_simulator()
     };
     let simulated = Experiment::from_document(experiment.document.clone(), &options)?;
-    let Some(stands) = &simulated.simulation else {
-        return Err(Error::NothingSelected("no simulation".into()));
-    };
-    let (candidates, rows) = planned(&simulated, stands, prices)?;
+    let (candidates, rows) = planned(&simulated, simulation_of(&simulated)?, prices)?;
     // What is announced and what expires cover the trials that undecided claims may add.
     let (platform, trials) = (experiment.platform, experiment.most_trials);
     let mut used = cloud::usage(platform, experiment, &rows, trials, output);
     for row in &mut used {
-        let simulated = candidates.iter().find(|one| one.row.id == row.row.id);
-        if let Some(simulated) = simulated
+        if let Some(simulated) = candidates.iter().find(|one| one.row.id == row.row.id)
             && let Some(machine) = Machine::of(&row.row, simulated, prices)?
         {
             // Its boot is paid for; the trial's limits begin behind it.
@@ -442,7 +427,7 @@ fn say_pace(forecast: &Forecast, output: Output) {
 }
 
 /// The experiment as it would be simulated, with the options laid over it.
-fn load(request: &Request<'_>) -> Result<Experiment, Error> {
+fn load(request: &Request<'_>) -> Result<Experiment> {
     let run = is_run(request.experiment).then(|| RecordedRun::open(request.experiment));
     let run = run.transpose()?;
     let mut document = match &run {
@@ -466,9 +451,8 @@ fn load(request: &Request<'_>) -> Result<Experiment, Error> {
     let options = Options {
         prices: prices.transpose()?,
         set: request.set.to_vec(),
-        platform: Some(simulator()),
         keeps_impossible: true,
-        ..Options::default()
+        ..on_simulator()
     };
     let (profile, compute) = (request.profile, request.compute);
     if let Some(run) = run {
@@ -507,7 +491,6 @@ fn on_profiles(
     profile: Option<&str>,
     compute: &[String],
 ) -> Result<(), ExperimentError> {
-    let quoted = |name: &str| serde_json::Value::from(name).to_string();
     if let Some(profile) = profile {
         let option = format!("--profile {profile}");
         document.set_option(&option, "simulation.profile", &quoted(profile))?;
@@ -522,22 +505,35 @@ fn on_profiles(
 }
 
 fn cheapest_memory(
-    request: &Request<'_>,
+    account: CostModel,
     candidates: &[Candidate],
     rows: &[PlannedRow],
     prices: &PriceBook,
-) -> Result<Option<Vec<Cheapest>>, Error> {
-    if !request.cheapest_memory {
-        return Ok(None);
-    }
-    let functions: Vec<_> = (candidates.iter())
-        .filter(|candidate| has_functions(&candidate.row))
-        .collect();
-    let found = parallel::map(&functions, |candidate| {
+) -> Result<Vec<Cheapest>> {
+    let functions = candidates.iter().filter(|one| has_functions(&one.row));
+    parallel::try_map(&functions.collect::<Vec<_>>(), |candidate| {
         let Candidate { row, simulation } = candidate;
         let planned = rows.iter().find(|planned| planned.id == row.id);
         let smallest = planned.and_then(|planned| planned.smallest_memory_mb);
-        memory::cheapest(row, simulation, smallest, request.account, prices)
-    });
-    found.into_iter().collect::<Result<_, _>>().map(Some)
+        memory::cheapest(row, simulation, smallest, account, prices)
+    })
+}
+
+/// Returns the simulation of an experiment that was loaded for the simulator.
+fn simulation_of(experiment: &Experiment) -> Result<&Simulation> {
+    let lacking = || Error::NothingSelected("no simulation".into());
+    experiment.simulation.as_ref().ok_or_else(lacking)
+}
+
+/// Returns the options of an experiment on the simulator.
+fn on_simulator() -> Options {
+    Options {
+        platform: Some(simulator()),
+        ..Options::default()
+    }
+}
+
+/// Returns a text as a value of YAML.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }

@@ -5,19 +5,20 @@ use std::path::Path;
 
 use epochcost_experiment::{Experiment, FormName, Options, named};
 use epochcost_platform::aws_plan::{
-    NEW_ACCOUNT_MEMORY_MB, Needs, Share, Shares, bound, bounds, training,
+    NEW_ACCOUNT_MEMORY_MB, Needs, Share, Training, bound, bounds, training,
 };
-use epochcost_platform::{NoWorstCase, RowUsage, simulator};
+use epochcost_platform::{RowUsage, simulator};
 use epochcost_spec::cost::{PriceBook, ec2};
 use epochcost_spec::rows::Row;
 use epochcost_spec::ui::Output;
+use epochcost_systems::SystemError;
 use serde::Serialize;
 
 use super::estimate::has_functions;
 use super::rows::{Candidate, PlannedRow};
 use super::uncertainty::{Percentiles, draws};
-use super::{Sampling, planned, usage};
-use crate::error::Error;
+use super::{Sampling, planned, simulation_of, usage};
+use crate::error::{Error, Result};
 
 /// An experiment in its form for a cloud: figures are of all its trials.
 #[derive(Debug, Serialize)]
@@ -60,14 +61,14 @@ pub fn on_account(
     form: FormName,
     prices: &PriceBook,
     sampling: Sampling,
-) -> Result<OnAccount, Error> {
+) -> Result<OnAccount> {
     let options = Options {
         form: Some(form),
         keeps_impossible: true,
         prices: Some(prices.clone()),
         ..Options::default()
     };
-    let (used, mut impossible) = used(file, &options, prices)?;
+    let (mut used, mut impossible) = used(file, &options, prices)?;
     // The same rows in virtual time, with the constants that the form drops on the platform.
     let simulated = Options {
         platform: Some(simulator()),
@@ -78,34 +79,23 @@ pub fn on_account(
         document.set_option("plan", "simulation.real_compute", "false")?;
     }
     let simulated = Experiment::from_document(document, &simulated)?;
-    let Some(stands) = &simulated.simulation else {
-        return Err(Error::NothingSelected("no simulation".into()));
-    };
-    let (candidates, planned) = planned(&simulated, stands, prices)?;
-    for row in &planned {
-        if let Some(reason) = refusal(row) {
-            impossible.insert(row.id.clone(), reason);
-        }
-    }
-    let used: Vec<RowUsage> = used
-        .into_iter()
-        .filter(|row| !impossible.contains_key(&row.row.id))
-        .collect();
-    let candidates: Vec<Candidate> = candidates
-        .into_iter()
-        .filter(|one| used.iter().any(|row| row.row.id == one.row.id))
-        .collect();
-    let Sampling { samples, seed } = sampling;
+    let stands = simulation_of(&simulated)?;
+    let (mut candidates, planned) = planned(&simulated, stands, prices)?;
+    let refused = planned.iter();
+    let refused = refused.filter_map(|row| Some((row.id.clone(), refusal(row)?)));
+    impossible.extend(refused);
+    used.retain(|row| !impossible.contains_key(&row.row.id));
+    candidates.retain(|one| used.iter().any(|row| row.row.id == one.row.id));
     let machines = candidates.iter().map(|one| {
         let row = used.iter().find(|row| row.row.id == one.row.id);
         row.map_or(Ok(None), |row| Machine::of(&row.row, one, prices))
     });
-    let machines = machines.collect::<Result<Vec<_>, Error>>()?;
-    let drawn = draws(&candidates, stands, samples, seed, prices)?;
+    let machines = machines.collect::<Result<Vec<_>>>()?;
+    let drawn = draws(&candidates, stands, sampling, prices)?;
     let trials = simulated.trials as f64;
     let (mut seconds, mut usd) = (Vec::new(), Vec::new());
-    for draw in 0..samples as usize {
-        let of_draw = drawn.iter().map(|row| row.get(draw)?.as_feasible());
+    for draw in 0..sampling.samples as usize {
+        let of_draw = drawn.iter().map(|row| row.get(draw)?.as_ref().ok());
         let Some(of_draw) = of_draw.collect::<Option<Vec<_>>>() else {
             continue;
         };
@@ -118,37 +108,37 @@ pub fn on_account(
         seconds.push(trials * of_seconds.iter().sum::<f64>());
         usd.push(trials * of_usd.iter().sum::<f64>());
     }
-    let failing_draws = samples as usize - usd.len();
-    let of_account = Account::of(&used)?;
-    let no_price = |none: NoWorstCase| Error::Lacks {
-        what: none.to_string(),
-        remedy: "plan with a price book that has it: --prices FILE".to_owned(),
+    let failing_draws = sampling.samples as usize - usd.len();
+    let unusable = |error: SystemError| {
+        Error::NothingSelected(format!("a row is none of its system: {error}"))
     };
+    let trainings: Vec<Training> = used.iter().map(training).collect();
     let mut at_most_by = BTreeMap::new();
-    for line in bound(&used, prices).map_err(no_price)? {
+    for line in bound(&used, prices).map_err(Error::no_price)? {
         *at_most_by.entry(line.dimension).or_default() += line.usd;
     }
-    let Shares {
-        run,
-        trials: of_rows,
-    } = bounds(&used, prices).map_err(no_price)?;
+    let shares = bounds(&used, prices).map_err(Error::no_price)?;
     let all = |share: &Share| share.values().sum::<f64>();
-    let dearest_usd = of_rows.iter().map(all).fold(0.0, f64::max);
-    Ok(OnAccount {
+    let dearest_usd = shares.trials.iter().map(all).fold(0.0, f64::max);
+    let mut account = OnAccount {
         rows: used.len(),
         trials: used.len() * simulated.trials,
         impossible,
-        needs: of_account.needs,
-        memory_mb: of_account.memory_mb,
-        instances: of_account.instances,
-        new_account_rows: of_account.new_account_rows,
+        needs: Needs::of(&trainings).map_err(unusable)?,
+        memory_mb: None,
+        instances: BTreeMap::new(),
+        new_account_rows: 0,
         seconds: Percentiles::of(seconds),
         usd: Percentiles::of(usd),
         failing_draws,
         at_most_usd: at_most_by.values().sum(),
         at_most_by,
-        trial_at_most_usd: all(&run) + dearest_usd,
-    })
+        trial_at_most_usd: all(&shares.run) + dearest_usd,
+    };
+    for row in &trainings {
+        account.count(row).map_err(unusable)?;
+    }
+    Ok(account)
 }
 
 /// The rented machine that runs a row's whole trials.
@@ -160,19 +150,12 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Returns the machine of `row`, which is `simulated`; none of rows that need none.
-    pub(super) fn of(
-        row: &Row,
-        simulated: &Candidate,
-        prices: &PriceBook,
-    ) -> Result<Option<Self>, Error> {
+    pub(super) fn of(row: &Row, simulated: &Candidate, prices: &PriceBook) -> Result<Option<Self>> {
         if row.one_machine.is_none() {
             return Ok(None);
         }
         let price = prices.price(&ec2(&row.instance_type));
-        let price = price.map_err(|none| Error::Lacks {
-            what: none.to_string(),
-            remedy: "plan with a price book that has it: --prices FILE".to_owned(),
-        })?;
+        let price = price.map_err(Error::no_price)?;
         // Instances boot in the simulation, too.
         let boot_s = if has_functions(row) {
             simulated.simulation.profile.instance.boot_s
@@ -197,7 +180,7 @@ fn used(
     file: &Path,
     options: &Options,
     prices: &PriceBook,
-) -> Result<(Vec<RowUsage>, BTreeMap<String, String>), Error> {
+) -> Result<(Vec<RowUsage>, BTreeMap<String, String>)> {
     let quiet = Output {
         json: false,
         verbosity: -1,
@@ -212,49 +195,28 @@ fn used(
 /// Returns why a row cannot be run: its functions or its instances are too small for it, or it fails.
 fn refusal(row: &PlannedRow) -> Option<String> {
     let infeasible = row.infeasible.as_ref().map(|limit| limit.reason.clone());
-    infeasible
-        .or(row.failure.clone())
-        .or(row.impossible.clone())
+    let failure = row.failure.clone().or(row.impossible.clone());
+    infeasible.or(failure)
 }
 
-/// What rows need of an account.
-struct Account {
-    needs: Needs,
-    memory_mb: Option<[u32; 2]>,
-    instances: BTreeMap<String, u64>,
-    new_account_rows: usize,
-}
-
-impl Account {
-    fn of(rows: &[RowUsage]) -> Result<Self, Error> {
-        let unusable = |error: epochcost_systems::SystemError| {
-            Error::NothingSelected(format!("a row is none of its system: {error}"))
-        };
-        let trainings: Vec<_> = rows.iter().map(training).collect();
-        let needs = Needs::of(&trainings).map_err(unusable)?;
-        let mut account = Self {
-            needs,
-            memory_mb: None,
-            instances: BTreeMap::new(),
-            new_account_rows: 0,
-        };
-        for row in &trainings {
-            let mut has_room = true;
-            if !row.calls().map_err(unusable)?.is_empty() {
-                let of_row = row.memory_mb;
-                let [least, most] = account.memory_mb.unwrap_or([of_row, of_row]);
-                account.memory_mb = Some([least.min(of_row), most.max(of_row)]);
-                has_room = of_row <= NEW_ACCOUNT_MEMORY_MB;
-            }
-            for (kind, count) in row.instances_by_type().map_err(unusable)? {
-                let most = account.instances.entry(kind.to_owned()).or_default();
-                *most = count.max(*most);
-            }
-            let own = Needs::of(std::slice::from_ref(row)).map_err(unusable)?;
-            let mut quotas = own.quotas().into_iter();
-            let fits = quotas.all(|(quota, needed)| needed <= quota.new_account);
-            account.new_account_rows += usize::from(fits && has_room);
+impl OnAccount {
+    /// Counts what a row needs of the account.
+    fn count(&mut self, row: &Training) -> Result<(), SystemError> {
+        let mut has_room = true;
+        if !row.calls()?.is_empty() {
+            let of_row = row.memory_mb;
+            let [least, most] = self.memory_mb.unwrap_or([of_row, of_row]);
+            self.memory_mb = Some([least.min(of_row), most.max(of_row)]);
+            has_room = of_row <= NEW_ACCOUNT_MEMORY_MB;
         }
-        Ok(account)
+        for (kind, count) in row.instances_by_type()? {
+            let most = self.instances.entry(kind.to_owned()).or_default();
+            *most = count.max(*most);
+        }
+        let own = Needs::of(std::slice::from_ref(row))?;
+        let mut quotas = own.quotas().into_iter();
+        let fits = quotas.all(|(quota, needed)| needed <= quota.new_account);
+        self.new_account_rows += usize::from(fits && has_room);
+        Ok(())
     }
 }

@@ -32,6 +32,17 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
     done.into_iter().map(|(_, result)| result).collect()
 }
 
+/// What `work` makes of every item, in the items' order.
+///
+/// # Errors
+/// That of the first item that has one.
+pub fn try_map<T: Sync, R: Send, E: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    map(items, work).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

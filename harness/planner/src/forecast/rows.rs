@@ -1,5 +1,7 @@
 //! Rows and what each is expected to take.
 
+use std::collections::BTreeSet;
+
 use epochcost_experiment::Experiment;
 use epochcost_judge::analysis::names::{Named, distinguished};
 use epochcost_judge::analysis::titles::system_title;
@@ -13,9 +15,9 @@ use epochcost_systems::{Device, Fidelity, Host, find};
 use serde::Serialize;
 
 use super::epochs::{cut, estimate};
-use super::estimate::{Estimate, Outcome, has_functions};
+use super::estimate::{Estimate, Obstacle, has_functions};
 use super::{alone, frontier, memory, work};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A row and what it is expected to take.
 #[derive(Serialize)]
@@ -75,7 +77,7 @@ pub(super) struct Candidate {
 pub(super) fn candidates(
     experiment: &Experiment,
     stands: &rows::Simulation,
-) -> Result<Vec<Result<Candidate, Box<PlannedRow>>>, Error> {
+) -> Result<Vec<Result<Candidate, Box<PlannedRow>>>> {
     let sim = Sim::new(stands.clone(), None);
     let plans = experiment.trial_plans();
     let described = plans.iter().take(experiment.rows.len()).map(|plan| {
@@ -93,10 +95,10 @@ pub(super) fn candidates(
 /// # Errors
 /// The first, if nothing succeeded.
 pub(super) fn some_of<T>(
-    found: Vec<Result<T, Error>>,
+    found: Vec<Result<T>>,
     rows: &[Row],
     stands: &rows::Simulation,
-) -> Result<Vec<Result<T, Box<PlannedRow>>>, Error> {
+) -> Result<Vec<Result<T, Box<PlannedRow>>>> {
     let has_some = found.iter().any(Result::is_ok);
     let mut kept = Vec::with_capacity(found.len());
     for (found, row) in found.into_iter().zip(rows) {
@@ -120,14 +122,14 @@ pub(super) fn plan(
     candidate: &Candidate,
     stands: &rows::Simulation,
     prices: &PriceBook,
-) -> Result<PlannedRow, Error> {
+) -> Result<PlannedRow> {
     let Candidate { row, simulation } = candidate;
     let on_functions = has_functions(row);
     let (mut infeasible, mut failure, mut known) = (None, None, None);
     match estimate(row, simulation, prices)? {
-        Outcome::Feasible(estimate) => known = Some(estimate),
-        Outcome::Infeasible(limit) => infeasible = Some(limit),
-        Outcome::Failed(reason) => failure = Some(reason),
+        Ok(estimate) => known = Some(estimate),
+        Err(Obstacle::Infeasible(limit)) => infeasible = Some(limit),
+        Err(Obstacle::Failed(reason)) => failure = Some(reason),
     }
     let smallest_memory_mb = if on_functions {
         // A training that is carried on needs no more than its first epochs.
@@ -184,6 +186,19 @@ impl PlannedRow {
         }
     }
 
+    /// Returns whether it is one instance alone.
+    pub(super) fn is_alone(&self) -> bool {
+        self.system == alone::SYSTEM && self.workers == 1
+    }
+
+    /// Returns why it is not possible; nothing if it is.
+    pub(super) fn why_not(&self) -> Option<String> {
+        let limit = self.infeasible.as_ref().map(ToString::to_string);
+        limit
+            .or_else(|| (self.impossible.as_ref()).map(|why| format!("cannot be run: {why}")))
+            .or_else(|| self.failure.as_ref().map(|why| format!("fails: {why}")))
+    }
+
     /// Returns a row that cannot be simulated or run.
     pub(super) fn impossible(row: &Row, stands: &rows::Simulation, reason: String) -> Self {
         Self {
@@ -196,7 +211,7 @@ impl PlannedRow {
 /// Names the rows as reports do.
 pub(super) fn name(rows: &mut [PlannedRow]) {
     let system = |row: &PlannedRow| {
-        if row.system == alone::SYSTEM && row.workers == 1 {
+        if row.is_alone() {
             "one instance alone".to_owned()
         } else {
             system_title(&row.system)
@@ -228,9 +243,7 @@ pub(super) fn name(rows: &mut [PlannedRow]) {
 pub(super) fn mark_frontier(rows: &mut [PlannedRow], account: CostModel) -> bool {
     let first = rows.first().map(|row| row.samples);
     let by_sample = rows.iter().any(|row| Some(row.samples) != first);
-    let mut models: Vec<String> = rows.iter().map(|row| row.model.clone()).collect();
-    models.sort();
-    models.dedup();
+    let models: BTreeSet<String> = rows.iter().map(|row| row.model.clone()).collect();
     for model in models {
         let (mut own, mut points) = (Vec::new(), Vec::new());
         for row in rows.iter_mut().filter(|row| row.model == model) {

@@ -1,68 +1,56 @@
 //! A forecast as tables for people.
 
+use epochcost_channels::Traffic;
 use epochcost_judge::analysis::titles::{device_title, model_title};
 use epochcost_report::{COST_NAMES, cost_parts};
 use epochcost_simulator::profile::ComputeOrigin;
 use epochcost_spec::format::{bytes_in_column, count, duration, megabytes, number, usd, wrapped};
-use epochcost_spec::ui::table;
 
 use super::Forecast;
-use super::estimate::Estimate;
-use super::limits::{Boundary, Obstacle};
+use super::estimate::{Estimate, Obstacle};
+use super::limits::Boundary;
 use super::memory::Cheapest;
 use super::rows::PlannedRow;
-use super::uncertainty::{Percentiles, Uncertainty};
+use super::uncertainty::{Interval, Uncertainty};
+use crate::columns::table;
 
 /// The text of a forecast; with `verbose`, every line item of both bills.
 pub(super) fn of(plan: &Forecast, verbose: bool) -> String {
-    let first = (plan.answer.as_ref()).map_or_else(|| sentences(plan), |answer| answer.text());
+    let first = match &plan.answer {
+        Some(answer) => answer.text(),
+        None => paragraph(&plan.sentences()),
+    };
     if plan.rows.is_empty() {
         // Without a goal there are rows.
         let more = "-v: what the rows of the experiment take";
-        return [first, misses(plan), format!("{}\n{more}", stands_on(plan))].join("\n\n");
+        let last = format!("{}\n{more}", stands_on(plan));
+        return [first, paragraph(&plan.misses), last].join("\n\n");
     }
     let mut parts = vec![
         first,
-        misses(plan),
+        paragraph(&plan.misses),
         times_and_dollars(&plan.rows),
         legend(plan),
         by_sample(plan),
         traffic_and_memory(&plan.rows),
-        bills(&plan.rows, verbose),
+        bills(plan, verbose),
     ];
-    parts.extend(
-        plan.cheapest_memory
-            .as_deref()
-            .map(|found| cheapest(found, plan)),
-    );
-    parts.extend(
-        plan.limits
-            .as_deref()
-            .zip(plan.limits_up_to.zip(plan.limits_within_s))
-            .map(|(found, (up_to, within_s))| limits(found, up_to, within_s)),
-    );
-    parts.extend(
-        plan.uncertainty
-            .as_ref()
-            .map(|found| uncertainty(found, plan)),
-    );
+    let found = plan.cheapest_memory.as_deref();
+    parts.extend(found.map(|found| cheapest(found, plan)));
+    let within = plan.limits_up_to.zip(plan.limits_within_s);
+    let found = plan.limits.as_deref().zip(within);
+    parts.extend(found.map(|(found, (up_to, within_s))| limits(found, up_to, within_s)));
+    let found = plan.uncertainty.as_ref();
+    parts.extend(found.map(|found| uncertainty(found, plan)));
     parts.push(stands_on(plan));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }
 
-/// What the forecast comes to, a sentence a line.
-fn sentences(plan: &Forecast) -> String {
-    let lines: Vec<String> = (plan.sentences().iter())
-        .map(|sentence| wrapped("", sentence))
-        .collect();
-    lines.join("\n")
-}
-
-/// Returns what the platform profiles miss by, a sentence a line.
-fn misses(plan: &Forecast) -> String {
-    let lines: Vec<String> = plan.misses.iter().map(|said| wrapped("", said)).collect();
-    lines.join("\n")
+/// Returns sentences, each on lines of its own.
+pub(super) fn paragraph(sentences: &[String]) -> String {
+    let lines = sentences.iter().map(|sentence| wrapped("", sentence));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A figure of a row's estimate.
@@ -71,50 +59,29 @@ fn figure(row: &PlannedRow, of: impl Fn(&Estimate) -> String) -> String {
 }
 
 fn times_and_dollars(rows: &[PlannedRow]) -> String {
-    let heading = [
-        "",
-        "row",
-        "W",
-        "b",
-        "memory",
-        "s/epoch",
-        "total",
-        "compute s",
-        "sync s",
-        "$ paper",
-        "$ full",
-    ];
-    let lines: Vec<_> = rows
+    let of = |row: &PlannedRow, of: fn(&Estimate) -> f64| figure(row, |e| number(of(e)));
+    let mut text = table(
+        rows,
+        [
+            ("", &|row| if row.on_frontier { "*" } else { "" }.to_owned()),
+            ("row", &|row| row.id.clone()),
+            ("W", &|row| row.workers.to_string()),
+            ("b", &|row| row.batch_size.to_string()),
+            ("memory", &memory),
+            ("s/epoch", &|row| of(row, |e| e.seconds_per_epoch)),
+            ("total", &|row| figure(row, |e| duration(e.seconds))),
+            ("compute s", &|row| {
+                of(row, |e| e.stage_seconds.compute_gradients)
+            }),
+            ("sync s", &|row| of(row, |e| e.stage_seconds.synchronise)),
+            ("$ paper", &|row| of(row, |e| e.cost_paper_usd)),
+            ("$ full", &|row| of(row, |e| e.cost_full_usd)),
+        ],
+    );
+    let reasons = rows
         .iter()
-        .map(|row| {
-            let stage = |seconds: Option<f64>| seconds.map_or("-".to_owned(), number);
-            [
-                if row.on_frontier { "*" } else { "" }.to_owned(),
-                row.id.clone(),
-                row.workers.to_string(),
-                row.batch_size.to_string(),
-                memory(row),
-                figure(row, |e| number(e.seconds_per_epoch)),
-                figure(row, |e| duration(e.seconds)),
-                figure(row, |e| stage(e.stage_seconds.compute_gradients)),
-                figure(row, |e| stage(e.stage_seconds.synchronise)),
-                figure(row, |e| number(e.cost_paper_usd)),
-                figure(row, |e| number(e.cost_full_usd)),
-            ]
-        })
-        .collect();
-    let mut text = table(heading, &lines);
-    for row in rows {
-        if let Some(infeasible) = &row.infeasible {
-            text.push_str(&format!("\n{}: {infeasible}", row.id));
-        }
-        if let Some(reason) = &row.impossible {
-            text.push_str(&format!("\n{}: cannot be run: {reason}", row.id));
-        }
-        if let Some(failure) = &row.failure {
-            text.push_str(&format!("\n{}: fails: {failure}", row.id));
-        }
-    }
+        .filter_map(|row| Some((&row.id, row.why_not()?)));
+    text.extend(reasons.map(|(id, why)| format!("\n{id}: {why}")));
     text
 }
 
@@ -147,84 +114,57 @@ fn legend(plan: &Forecast) -> String {
 /// Returns the time and the price of a sample, which compare rows that train different
 /// numbers of them, and the part that evaluation has in the time.
 fn by_sample(plan: &Forecast) -> String {
-    let lines: Vec<_> = (plan.rows.iter())
-        .map(|row| {
-            let each = |of: fn(&Estimate) -> f64, scale: f64| {
-                figure(row, |e| number(of(e) * scale / row.samples as f64))
-            };
-            [
-                row.id.clone(),
-                count(row.samples as f64),
-                figure(row, |e| {
-                    (e.stage_seconds.detect_convergence).map_or("-".to_owned(), number)
-                }),
-                each(|e| e.seconds, 1e3),
-                each(|e| e.cost_paper_usd, 1e6),
-                each(|e| e.cost_full_usd, 1e6),
-            ]
-        })
-        .collect();
-    let heading = [
-        "work",
-        "samples",
-        "detect s",
-        "ms/sample",
-        "$ paper/M",
-        "$ full/M",
-    ];
+    let each = |row: &PlannedRow, of: fn(&Estimate) -> f64, scale: f64| {
+        figure(row, |e| number(of(e) * scale / row.samples as f64))
+    };
+    let detecting = |row: &PlannedRow| figure(row, |e| number(e.stage_seconds.detect_convergence));
+    let table = table(
+        &plan.rows,
+        [
+            ("work", &|row| row.id.clone()),
+            ("samples", &|row| count(row.samples as f64)),
+            ("detect s", &detecting),
+            ("ms/sample", &|row| each(row, |e| e.seconds, 1e3)),
+            ("$ paper/M", &|row| each(row, |e| e.cost_paper_usd, 1e6)),
+            ("$ full/M", &|row| each(row, |e| e.cost_full_usd, 1e6)),
+        ],
+    );
     format!(
-        "{}\nsamples: of all workers and epochs; detect s: per worker and epoch; $ per million \
-         samples",
-        table(heading, &lines)
+        "{table}\nsamples: of all workers and epochs; detect s: per worker and epoch; $ per million \
+         samples"
     )
 }
 
 fn traffic_and_memory(rows: &[PlannedRow]) -> String {
-    let heading = [
-        "exchange",
-        "puts",
-        "gets",
-        "lists",
-        "messages",
-        "up",
-        "down",
-        "peak MB",
-        "smallest MB",
-    ];
-    let lines: Vec<_> = rows
-        .iter()
-        .map(|row| {
-            [
-                row.id.clone(),
-                figure(row, |e| e.traffic.puts.to_string()),
-                figure(row, |e| e.traffic.gets.to_string()),
-                figure(row, |e| e.traffic.lists.to_string()),
-                figure(row, |e| e.traffic.messages.to_string()),
-                figure(row, |e| bytes_in_column(e.traffic.bytes_up)),
-                figure(row, |e| bytes_in_column(e.traffic.bytes_down)),
-                figure(row, |e| e.peak_memory_mb.to_string()),
-                (row.smallest_memory_mb).map_or("-".to_owned(), |mb| mb.to_string()),
-            ]
-        })
-        .collect();
-    format!(
-        "{}\nsmallest MB: the smallest functions that have the memory and the time",
-        table(heading, &lines)
-    )
+    let of = |row: &PlannedRow, of: fn(&Estimate) -> u64| figure(row, |e| of(e).to_string());
+    let size = |row: &PlannedRow, of: fn(&Traffic) -> u64| {
+        figure(row, |e| bytes_in_column(of(&e.traffic)))
+    };
+    let table = table(
+        rows,
+        [
+            ("exchange", &|row| row.id.clone()),
+            ("puts", &|row| of(row, |e| e.traffic.puts)),
+            ("gets", &|row| of(row, |e| e.traffic.gets)),
+            ("lists", &|row| of(row, |e| e.traffic.lists)),
+            ("messages", &|row| of(row, |e| e.traffic.messages)),
+            ("up", &|row| size(row, |traffic| traffic.bytes_up)),
+            ("down", &|row| size(row, |traffic| traffic.bytes_down)),
+            ("peak MB", &|row| of(row, |e| e.peak_memory_mb)),
+            ("smallest MB", &|row| or_none(row.smallest_memory_mb)),
+        ],
+    );
+    format!("{table}\nsmallest MB: the smallest functions that have the memory and the time")
 }
 
-fn bills(rows: &[PlannedRow], verbose: bool) -> String {
-    let estimated = rows
-        .iter()
-        .filter_map(|row| Some((row, row.estimate.as_ref()?)));
-    let of = |(row, estimate): (&PlannedRow, &Estimate)| {
-        if verbose {
-            itemised(row, estimate)
-        } else {
-            compact(row, estimate)
-        }
-    };
-    estimated.map(of).collect::<Vec<_>>().join("\n")
+fn or_none(number: Option<u32>) -> String {
+    number.map_or("-".to_owned(), |number| number.to_string())
+}
+
+fn bills(plan: &Forecast, verbose: bool) -> String {
+    let of = if verbose { itemised } else { compact };
+    let bills = plan.estimated().map(|(row, estimate)| of(row, estimate));
+    bills.collect::<Vec<_>>().join("\n")
 }
 
 /// One line: the sum and what it is made of, largest first, in words. The names that bills
@@ -237,67 +177,56 @@ fn compact(row: &PlannedRow, estimate: &Estimate) -> String {
     let named = COST_NAMES.into_iter().zip(sums);
     let mut parts: Vec<(&str, f64)> = named.filter(|(_, usd)| *usd > 0.0).collect();
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let parts: Vec<String> = parts
+    let parts = parts
         .iter()
-        .map(|(name, dollars)| format!("{name} {}", usd(*dollars)))
-        .collect();
+        .map(|(name, dollars)| format!("{name} {}", usd(*dollars)));
+    let parts: Vec<String> = parts.collect();
     let total = usd(full.total_usd());
     wrapped("", &format!("{}: {total} = {}", row.id, parts.join(" + ")))
 }
 
 fn itemised(row: &PlannedRow, estimate: &Estimate) -> String {
-    let lines: Vec<_> = (estimate.bills.iter())
-        .flat_map(|bill| bill.items.iter().map(move |item| (bill.cost_model, item)))
-        .map(|(of, item)| {
-            [
-                of.as_str().to_owned(),
-                item.dimension.clone(),
-                number(item.quantity),
-                item.unit.clone(),
-                number(item.unit_price_usd),
-                number(item.usd),
-            ]
-        })
-        .collect();
-    let heading = ["account", "line item", "quantity", "unit", "$ a unit", "$"];
-    format!("{}\n{}\n", row.id, table(heading, &lines))
+    let items = (estimate.bills.iter())
+        .flat_map(|bill| bill.items.iter().map(move |item| (bill.cost_model, item)));
+    let table = table(
+        &items.collect::<Vec<_>>(),
+        [
+            ("account", &|(of, _)| of.as_str().to_owned()),
+            ("line item", &|(_, item)| item.dimension.clone()),
+            ("quantity", &|(_, item)| number(item.quantity)),
+            ("unit", &|(_, item)| item.unit.clone()),
+            ("$ a unit", &|(_, item)| number(item.unit_price_usd)),
+            ("$", &|(_, item)| number(item.usd)),
+        ],
+    );
+    format!("{}\n{table}\n", row.id)
 }
 
 fn cheapest(found: &[Cheapest], plan: &Forecast) -> String {
-    let own = |id: &str| plan.rows.iter().find(|row| row.id == id);
-    let lines: Vec<_> = found
-        .iter()
-        .map(|cheapest| {
-            let figure = |of: fn(&Estimate) -> f64| {
-                let estimate = cheapest.estimate.as_ref();
-                estimate.map_or("-".to_owned(), |estimate| number(of(estimate)))
-            };
-            let here = own(&cheapest.id).and_then(|row| row.estimate.as_ref());
-            [
-                cheapest.id.clone(),
-                (cheapest.memory_mb).map_or("-".to_owned(), |mb| mb.to_string()),
-                figure(|e| e.seconds_per_epoch),
-                figure(|e| e.seconds),
-                figure(|e| e.cost_paper_usd),
-                figure(|e| e.cost_full_usd),
-                here.map_or("-".to_owned(), |e| number(e.stated_usd(plan.account))),
-                cheapest.simulated_sizes.to_string(),
-            ]
-        })
-        .collect();
-    let heading = [
-        "cheapest memory",
-        "MB",
-        "s/epoch",
-        "total s",
-        "$ paper",
-        "$ full",
-        "$ as it is",
-        "sizes",
-    ];
+    let figure = |cheapest: &Cheapest, of: fn(&Estimate) -> f64| {
+        let estimate = cheapest.estimate.as_ref();
+        estimate.map_or("-".to_owned(), |estimate| number(of(estimate)))
+    };
+    let as_it_is = |cheapest: &Cheapest| {
+        let own = plan.rows.iter().find(|row| row.id == cheapest.id);
+        let estimate = own.and_then(|row| row.estimate.as_ref());
+        estimate.map_or("-".to_owned(), |e| number(e.stated_usd(plan.account)))
+    };
+    let table = table(
+        found,
+        [
+            ("cheapest memory", &|one| one.id.clone()),
+            ("MB", &|one| or_none(one.memory_mb)),
+            ("s/epoch", &|one| figure(one, |e| e.seconds_per_epoch)),
+            ("total s", &|one| figure(one, |e| e.seconds)),
+            ("$ paper", &|one| figure(one, |e| e.cost_paper_usd)),
+            ("$ full", &|one| figure(one, |e| e.cost_full_usd)),
+            ("$ as it is", &as_it_is),
+            ("sizes", &|one| one.simulated_sizes.to_string()),
+        ],
+    );
     format!(
-        "{}\nby the {} account, on a grid of 64 MB, over sizes that are feasible",
-        table(heading, &lines),
+        "{table}\nby the {} account, on a grid of 64 MB, over sizes that are feasible",
         plan.account.as_str()
     )
 }
@@ -307,14 +236,12 @@ fn limits(found: &[Boundary], up_to: u32, within_s: f64) -> String {
         "limits, with batch size, batches per worker, epochs and memory as they are:".to_owned(),
     ];
     lines.extend(found.iter().map(|boundary| limit(boundary, up_to)));
-    let cut: Vec<_> = (found.iter())
-        .filter(|boundary| boundary.is_cut)
-        .map(|boundary| boundary.id.as_str())
-        .collect();
+    let cut = found.iter().filter(|boundary| boundary.is_cut);
+    let cut: Vec<_> = cut.map(|boundary| boundary.id.as_str()).collect();
     if !cut.is_empty() {
+        let cut = cut.join(", ");
         lines.push(format!(
-            "not settled within {within_s:.0} s (--limits-within): {}",
-            cut.join(", ")
+            "not settled within {within_s:.0} s (--limits-within): {cut}"
         ));
     }
     lines.join("\n")
@@ -336,63 +263,53 @@ pub(super) fn limit(boundary: &Boundary, up_to: u32) -> String {
         };
         (at, format!("at {at}: {obstacle}"))
     });
-    match (then, &boundary.not_simulated) {
-        (Some((_, then)), None) => format!("{id}: feasible {feasible}; {then}"),
+    let more = match (then, &boundary.not_simulated) {
+        (Some((_, then)), None) => then,
         (Some((at, then)), Some(why)) if at == workers + 1 => {
-            format!("{id}: feasible {feasible}; {then}; by representatives: {why}")
+            format!("{then}; by representatives: {why}")
         }
-        (Some((_, then)), Some(why)) => {
-            format!("{id}: feasible {feasible}; {then}; not simulated between: {why}")
+        (Some((_, then)), Some(why)) => format!("{then}; not simulated between: {why}"),
+        (None, Some(why)) => format!("not simulated beyond: {why}"),
+        (None, None) => {
+            return format!("{id}: feasible up to {up_to} workers, the most asked for");
         }
-        (None, Some(why)) => format!("{id}: feasible {feasible}; not simulated beyond: {why}"),
-        (None, None) => format!("{id}: feasible up to {up_to} workers, the most asked for"),
-    }
+    };
+    format!("{id}: feasible {feasible}; {more}")
 }
 
 fn uncertainty(found: &Uncertainty, plan: &Forecast) -> String {
-    let interval = |percentiles: Option<Percentiles>| match percentiles {
+    let interval = |row: &Interval, figure: &str| match row.of_figure(figure) {
         None => "-".to_owned(),
         Some(p) => format!("{} [{}, {}]", number(p.p50), number(p.p5), number(p.p95)),
     };
-    let lines: Vec<_> = (found.rows.iter())
-        .map(|row| {
-            let others = row.infeasible_samples.iter();
-            let others = others.map(|(why, count)| format!(", {why} {count}"));
-            [
-                row.id.clone(),
-                interval(row.of_figure("seconds_per_epoch")),
-                interval(row.of_figure("seconds")),
-                interval(row.of_figure("cost_paper_usd")),
-                interval(row.of_figure("cost_full_usd")),
-                format!("{}{}", row.feasible_samples, others.collect::<String>()),
-            ]
-        })
-        .collect();
-    let heading = [
-        "median [5 %, 95 %]",
-        "s/epoch",
-        "total s",
-        "$ paper",
-        "$ full",
-        "feasible",
-    ];
+    let feasible = |row: &Interval| {
+        let others = row.infeasible_samples.iter();
+        let others = others.map(|(why, count)| format!(", {why} {count}"));
+        row.feasible_samples.to_string() + &others.collect::<String>()
+    };
+    let intervals = table(
+        &found.rows,
+        [
+            ("median [5 %, 95 %]", &|row| row.id.clone()),
+            ("s/epoch", &|row| interval(row, "seconds_per_epoch")),
+            ("total s", &|row| interval(row, "seconds")),
+            ("$ paper", &|row| interval(row, "cost_paper_usd")),
+            ("$ full", &|row| interval(row, "cost_full_usd")),
+            ("feasible", &feasible),
+        ],
+    );
     let constants = plan.simulation.constants.iter();
-    let ranged: Vec<_> = constants
-        .filter(|constant| found.ranged.contains(&constant.path))
-        .map(|constant| {
-            [
-                constant.path.clone(),
-                number(constant.low.unwrap_or(constant.value)),
-                number(constant.value),
-                number(constant.high.unwrap_or(constant.value)),
-            ]
-        })
-        .collect();
-    format!(
-        "{}\n{}",
-        table(heading, &lines),
-        table(["sampled constant", "low", "value", "high"], &ranged)
-    )
+    let ranged = constants.filter(|constant| found.ranged.contains(&constant.path));
+    let ranged = table(
+        &ranged.collect::<Vec<_>>(),
+        [
+            ("sampled constant", &|one| one.path.clone()),
+            ("low", &|one| number(one.low.unwrap_or(one.value))),
+            ("value", &|one| number(one.value)),
+            ("high", &|one| number(one.high.unwrap_or(one.value))),
+        ],
+    );
+    format!("{intervals}\n{ranged}")
 }
 
 /// What the figures are worth.
@@ -420,21 +337,15 @@ fn stands_on(plan: &Forecast) -> String {
         ));
     }
     for compute in &simulation.compute {
-        let costs = compute.costs.iter();
-        let models: Vec<String> = costs
-            .map(|cost| {
-                format!(
-                    "{} on a {}",
-                    model_title(&cost.model),
-                    device_title(cost.device)
-                )
-            })
-            .collect();
+        let models = compute.costs.iter().map(|cost| {
+            let (model, device) = (model_title(&cost.model), device_title(cost.device));
+            format!("{model} on a {device}")
+        });
         lines.push(format!(
             "compute profile: {} ({}), for {}",
             compute.name,
             origin(plan, compute.origin),
-            models.join(", ")
+            models.collect::<Vec<_>>().join(", ")
         ));
     }
     lines.join("\n")

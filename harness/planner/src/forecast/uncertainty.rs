@@ -10,10 +10,10 @@ use epochcost_spec::rows;
 use serde::Serialize;
 
 use super::epochs::estimate;
-use super::estimate::{Estimate, Outcome};
-use super::parallel;
+use super::estimate::{Estimate, Obstacle, Outcome};
 use super::rows::{Candidate, PlannedRow};
-use crate::error::Error;
+use super::{Sampling, parallel};
+use crate::error::Result;
 
 /// Intervals over samples of the constants' ranges.
 #[derive(Debug, Serialize)]
@@ -42,24 +42,24 @@ pub(super) struct Interval {
     figures: BTreeMap<&'static str, Option<Percentiles>>,
 }
 
-/// A figure of an estimate; none where a row has no such stage.
-type Figure = fn(&mut Estimate) -> Option<&mut f64>;
+/// A figure of an estimate.
+type Figure = fn(&mut Estimate) -> &mut f64;
 
 /// Figures that have a range.
 const FIGURES: [(&str, Figure); 9] = [
-    ("seconds_per_epoch", |e| Some(&mut e.seconds_per_epoch)),
-    ("seconds", |e| Some(&mut e.seconds)),
-    ("fetch_dataset", |e| e.stage_seconds.fetch_dataset.as_mut()),
+    ("seconds_per_epoch", |e| &mut e.seconds_per_epoch),
+    ("seconds", |e| &mut e.seconds),
+    ("fetch_dataset", |e| &mut e.stage_seconds.fetch_dataset),
     ("compute_gradients", |e| {
-        e.stage_seconds.compute_gradients.as_mut()
+        &mut e.stage_seconds.compute_gradients
     }),
-    ("synchronise", |e| e.stage_seconds.synchronise.as_mut()),
-    ("update_model", |e| e.stage_seconds.update_model.as_mut()),
+    ("synchronise", |e| &mut e.stage_seconds.synchronise),
+    ("update_model", |e| &mut e.stage_seconds.update_model),
     ("detect_convergence", |e| {
-        e.stage_seconds.detect_convergence.as_mut()
+        &mut e.stage_seconds.detect_convergence
     }),
-    ("cost_paper_usd", |e| Some(&mut e.cost_paper_usd)),
-    ("cost_full_usd", |e| Some(&mut e.cost_full_usd)),
+    ("cost_paper_usd", |e| &mut e.cost_paper_usd),
+    ("cost_full_usd", |e| &mut e.cost_full_usd),
 ];
 
 /// The values below which 5, 50 and 95 % of the samples lie.
@@ -98,23 +98,19 @@ impl Percentiles {
 pub(super) fn uncertainty(
     candidates: &[Candidate],
     simulation: &rows::Simulation,
-    samples: u32,
-    seed: u64,
+    sampling: Sampling,
     prices: &PriceBook,
-) -> Result<Uncertainty, Error> {
-    let profile = &simulation.profile;
-    let drawn = draws(candidates, simulation, samples, seed, prices)?;
+) -> Result<Uncertainty> {
+    let drawn = draws(candidates, simulation, sampling, prices)?;
     let rows = candidates.iter().zip(drawn);
+    let rows = rows.map(|(candidate, drawn)| Interval::new(candidate.row.id.clone(), drawn));
+    let mut constants = simulation.profile.constants();
+    constants.retain(|(_, constant)| constant.range().0 < constant.range().1);
     Ok(Uncertainty {
-        samples,
-        seed,
-        ranged: (profile.constants().into_iter())
-            .filter(|(_, constant)| constant.range().0 < constant.range().1)
-            .map(|(path, _)| path)
-            .collect(),
-        rows: rows
-            .map(|(candidate, drawn)| Interval::new(candidate.row.id.clone(), drawn))
-            .collect(),
+        samples: sampling.samples,
+        seed: sampling.seed,
+        ranged: constants.into_iter().map(|(path, _)| path).collect(),
+        rows: rows.collect(),
     })
 }
 
@@ -126,22 +122,19 @@ pub(super) fn uncertainty(
 pub(super) fn draws(
     candidates: &[Candidate],
     simulation: &rows::Simulation,
-    samples: u32,
-    seed: u64,
+    Sampling { samples, seed }: Sampling,
     prices: &PriceBook,
-) -> Result<Vec<Vec<Outcome<Estimate>>>, Error> {
+) -> Result<Vec<Vec<Outcome<Estimate>>>> {
     let tasks: Vec<_> = (candidates.iter())
         .flat_map(|candidate| (0..samples).map(move |sample| (candidate, sample)))
         .collect();
     let ended = parallel::map(&tasks, |(candidate, sample)| {
         // With the row's client, and the constants that it states.
         let profile = simulation.profile_of(&candidate.row);
+        let draw = hash::mix(seed, u64::from(*sample));
         let sampled = Simulation {
-            profile: profile.sampled(hash::mix(seed, u64::from(*sample))),
-            cost: candidate
-                .simulation
-                .cost
-                .sampled(hash::mix(seed, u64::from(*sample))),
+            profile: profile.sampled(draw),
+            cost: candidate.simulation.cost.sampled(draw),
             ..candidate.simulation.clone()
         };
         estimate(&candidate.row, &sampled, prices)
@@ -160,8 +153,8 @@ impl Uncertainty {
                 continue;
             };
             for (name, figure) in FIGURES {
-                if let (Some(range), Some(stated)) = (interval.of_figure(name), figure(estimate)) {
-                    *stated = range.p50;
+                if let Some(range) = interval.of_figure(name) {
+                    *figure(estimate) = range.p50;
                 }
             }
         }
@@ -183,17 +176,17 @@ impl Interval {
         let mut infeasible_samples = BTreeMap::new();
         for outcome in outcomes {
             let why = match outcome {
-                Outcome::Feasible(estimate) => {
+                Ok(estimate) => {
                     feasible.push(estimate);
                     continue;
                 }
-                Outcome::Infeasible(infeasible) => infeasible.limit.as_str(),
-                Outcome::Failed(_) => "failed",
+                Err(Obstacle::Infeasible(infeasible)) => infeasible.limit.as_str(),
+                Err(Obstacle::Failed(_)) => "failed",
             };
             *infeasible_samples.entry(why).or_insert(0) += 1;
         }
         let figures = FIGURES.into_iter().map(|(name, figure)| {
-            let values = feasible.iter_mut().filter_map(|e| figure(e).copied());
+            let values = feasible.iter_mut().map(|e| *figure(e));
             (name, Percentiles::of(values.collect()))
         });
         Self {
@@ -237,29 +230,30 @@ mod tests {
         let prices = PriceBook::shipped().unwrap();
         let rows = candidates(&experiment, &stands).unwrap().into_iter();
         let rows: Vec<Candidate> = rows.filter_map(Result::ok).collect();
-        let found = uncertainty(&rows, &stands, 40, 42, &prices).unwrap();
+        let (samples, seed) = (40, 42);
+        let found = uncertainty(&rows, &stands, Sampling { samples, seed }, &prices).unwrap();
         let (mut all, mut at_their_means) = (0, 0);
         for (row, ranges) in rows.iter().zip(&found.rows) {
             let at = |draws: Option<u64>| {
                 let mut simulation = row.simulation.clone();
                 simulation.profile.draws = draws;
                 let estimated = estimate(&row.row, &simulation, &prices).unwrap();
-                estimated.feasible().unwrap()
+                estimated.unwrap()
             };
             let mut stated = at(None);
             let mut drawn: Vec<Estimate> = (0..9).map(|repetition| at(Some(repetition))).collect();
             for (name, figure) in FIGURES {
-                let Some((range, stated)) = ranges.of_figure(name).zip(figure(&mut stated)) else {
+                let Some(range) = ranges.of_figure(name) else {
                     continue;
                 };
-                let values = drawn.iter_mut().filter_map(|drawn| figure(drawn).copied());
+                let values = drawn.iter_mut().map(|drawn| *figure(drawn));
                 let median = Percentiles::of(values.collect()).unwrap().p50;
                 // The mean of a spread is 1 within some tenths of a percent.
                 let is_inside = |f: f64| f >= 0.99 * range.p5 && f <= 1.01 * range.p95;
                 let id = &ranges.id;
                 assert!(is_inside(median), "{id} {name}: {median} {range:?}");
                 all += 1;
-                at_their_means += usize::from(is_inside(*stated));
+                at_their_means += usize::from(is_inside(*figure(&mut stated)));
             }
         }
         let fewer = at_their_means < all - 10;

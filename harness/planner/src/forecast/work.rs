@@ -1,6 +1,6 @@
 //! How much is trained, and what its steps stand on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use epochcost_systems::{Job, find};
 use serde::Serialize;
@@ -80,25 +80,26 @@ pub(super) fn ask(document: &Document, set: &[String]) -> Result<(), ExperimentE
             .any(|text| text.split('=').next().map(str::trim) == Some(field));
         is_open(document, field) && !is_set
     };
-    let (origin, what, remedy) = match (open("dataset.samples"), open("epochs")) {
+    let (field, what, remedy) = match (open("dataset.samples"), open("epochs")) {
         (false, false) => return Ok(()),
         (true, true) => (
-            document.root.origin_of("dataset"),
+            "dataset",
             "how many samples an epoch has, and how many epochs are trained",
             "give both in one: --samples N (samples of an epoch x epochs), or each: --set \
              dataset.samples=N --epochs N",
         ),
         (true, false) => (
-            document.root.origin_of("dataset"),
+            "dataset",
             "how many samples an epoch has",
             "give --samples N (samples of an epoch x epochs), or --set dataset.samples=N",
         ),
         (false, true) => (
-            document.root.origin_of("epochs"),
+            "epochs",
             "how many epochs are trained",
             "give --epochs N, or --samples N (samples of an epoch x epochs)",
         ),
     };
+    let origin = document.root.origin_of(field);
     Err(document.error(origin, format!("nothing says {what}"), remedy))
 }
 
@@ -165,8 +166,8 @@ pub(super) fn rounded(experiment: &Experiment) -> Vec<Rounded> {
         let range = trained.entry(asked).or_insert([own, own]);
         *range = [range[0].min(own), range[1].max(own)];
     }
-    let trained = trained.into_iter();
-    trained
+    let rounded = trained.into_iter();
+    rounded
         .filter_map(|(asked, range)| Rounded::of(asked, range))
         .collect()
 }
@@ -199,6 +200,12 @@ fn has(node: &Node, field: &str) -> bool {
     }
 }
 
+/// Returns the models of an experiment's rows, in the order of their names.
+pub(super) fn models(experiment: &Experiment) -> Vec<&str> {
+    let models = experiment.rows.iter().map(|row| row.job.model.as_str());
+    models.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 /// A compute profile that was named and that no row uses.
 #[derive(Debug, Serialize)]
 pub(super) struct UnusedCompute {
@@ -219,35 +226,23 @@ pub(super) fn unused_compute(
     if named.and_then(|node| node.get("compute")).is_none() {
         return Vec::new();
     }
-    let used: Vec<String> = (experiment.rows.iter())
-        .filter_map(|row| ComputeUsed::of(stands, row))
-        .map(|used| used.profile)
-        .collect();
-    let mut trained: Vec<&str> = (experiment.rows.iter())
-        .map(|row| row.job.model.as_str())
-        .collect();
-    trained.sort_unstable();
-    trained.dedup();
+    let used = (experiment.rows.iter()).filter_map(|row| ComputeUsed::of(stands, row));
+    let used: Vec<String> = used.map(|used| used.profile).collect();
+    let trained = models(experiment);
     let unused = stands.compute.iter().filter(|p| !used.contains(&p.name));
-    let unused: Vec<UnusedCompute> = unused
-        .map(|profile| {
-            let mut models: Vec<_> = profile.models.iter().map(|c| c.model.clone()).collect();
-            models.dedup();
-            UnusedCompute {
-                profile: profile.name.clone(),
-                models,
-            }
-        })
-        .collect();
-    for UnusedCompute { profile, models } in &unused {
+    let unused = unused.map(|profile| {
+        let mut models: Vec<_> = profile.models.iter().map(|c| c.model.clone()).collect();
+        models.dedup();
+        let profile = profile.name.clone();
         output.message(format_args!(
             "warning: no row uses the compute profile {profile}: it knows {}, and the rows train {} \
              on other devices or models; name the model in the profile as the experiment does",
             models.join(", "),
             trained.join(", ")
         ));
-    }
-    unused
+        UnusedCompute { profile, models }
+    });
+    unused.collect()
 }
 
 #[cfg(test)]

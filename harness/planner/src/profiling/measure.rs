@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Steps for so long come before those that are timed.
 const WARM_UP_S: f64 = 0.5;
@@ -22,7 +22,7 @@ const MEASURE_S: f64 = 0.5;
 const SEED: u64 = 1;
 
 /// What one process measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Setting {
     /// The model's name.
     pub(super) model: &'static str,
@@ -31,6 +31,7 @@ pub(super) struct Setting {
     /// Samples of a step.
     pub(super) batch_size: usize,
     /// Threads that it computes on.
+    #[serde(skip)]
     pub(super) threads: usize,
     /// Fewest steps that are timed.
     pub(super) steps: usize,
@@ -38,11 +39,9 @@ pub(super) struct Setting {
 
 /// What the worker reads (`workloads/worker/src/profile.rs`).
 #[derive(Serialize)]
-struct Request<'a> {
-    model: &'a str,
-    device: Device,
-    batch_size: usize,
-    steps: usize,
+struct Request {
+    #[serde(flatten)]
+    setting: Setting,
     measure_s: f64,
     warm_up_s: f64,
     seed: u64,
@@ -93,10 +92,10 @@ impl fmt::Display for Measurement {
         let (steps, peak_mb) = (&self.answer.step_s, self.answer.peak_mb);
         let step_s = median(steps).unwrap_or(f64::NAN);
         let count = steps.len();
+        let setting = self.setting;
         write!(
             f,
-            "{}: {step_s:.4} s a step ({count}), {peak_mb:.0} MB",
-            self.setting
+            "{setting}: {step_s:.4} s a step ({count}), {peak_mb:.0} MB"
         )
     }
 }
@@ -110,7 +109,7 @@ pub(super) fn method(steps: usize, rounds: usize) -> String {
 }
 
 /// Runs one process; it is killed where this is dropped.
-pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measurement, Error> {
+pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measurement> {
     let failed = |source| Error::Io {
         doing: format!("measure {setting}"),
         source,
@@ -130,10 +129,7 @@ pub(super) async fn measure(worker: &Worker, setting: Setting) -> Result<Measure
         .spawn()
         .map_err(failed)?;
     let request = Request {
-        model: setting.model,
-        device: setting.device,
-        batch_size: setting.batch_size,
-        steps: setting.steps,
+        setting,
         measure_s: MEASURE_S,
         warm_up_s: WARM_UP_S,
         seed: SEED,

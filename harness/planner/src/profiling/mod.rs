@@ -23,13 +23,14 @@ use std::path::Path;
 
 use epochcost_platform::PlatformError;
 use epochcost_platform::local::worker::{Worker, find_or_build};
-use epochcost_simulator::profile::ComputeProfile;
-use epochcost_spec::ui::{Output, bar, table};
+use epochcost_simulator::profile::{ComputeProfile, Fit, ModelCost};
+use epochcost_spec::ui::{Output, bar};
 use serde::Serialize;
 
 use self::measure::Measurement;
 use self::summary::Point;
-use crate::error::Error;
+use crate::columns::table;
+use crate::error::Result;
 
 pub use self::plan::{Plan, Request};
 pub use self::script::{SamplesPerStep, ScriptPlan, ScriptRequest, measure as measure_script};
@@ -47,7 +48,7 @@ struct Profiled<'a> {
 ///
 /// # Errors
 /// Whatever kept a process from measuring.
-pub async fn measure(plan: &Plan, output: Output) -> Result<(), Error> {
+pub async fn measure(plan: &Plan, output: Output) -> Result<()> {
     let found = tokio::task::spawn_blocking(find_or_build).await;
     let worker = found.map_err(|error| PlatformError::Worker(error.to_string()))??;
     let described = worker.describe().await?;
@@ -84,11 +85,7 @@ pub async fn measure(plan: &Plan, output: Output) -> Result<(), Error> {
 }
 
 /// Measures every point once per round.
-async fn measurements(
-    plan: &Plan,
-    worker: &Worker,
-    output: Output,
-) -> Result<Vec<Measurement>, Error> {
+async fn measurements(plan: &Plan, worker: &Worker, output: Output) -> Result<Vec<Measurement>> {
     let settings = plan.settings();
     let bar = bar(
         output,
@@ -109,38 +106,22 @@ async fn measurements(
 
 /// Returns the costs of a compute profile as a table.
 pub fn costs_table(profile: &ComputeProfile) -> String {
-    let rows: Vec<[String; 10]> = profile
-        .models
-        .iter()
-        .map(|cost| {
-            let fit = cost.fit.as_ref();
-            [
-                cost.model.clone(),
-                cost.fixed_s.to_string(),
-                cost.sample_s.to_string(),
-                cost.parallel.to_string(),
-                cost.evaluate_sample_s.to_string(),
-                cost.build_s.to_string(),
-                cost.fixed_mb.to_string(),
-                cost.sample_mb.to_string(),
-                fit.map_or("-".into(), |fit| fit.r_squared.to_string()),
-                fit.map_or("-".into(), |fit| {
-                    format!("{:.1} %", 100.0 * fit.largest_error)
-                }),
-            ]
-        })
-        .collect();
-    let heading = [
-        "model",
-        "fixed s",
-        "s/sample",
-        "parallel",
-        "evaluate s/sample",
-        "build s",
-        "fixed MB",
-        "MB/sample",
-        "r²",
-        "largest error",
-    ];
-    table(heading, &rows)
+    let largest_error = |fit: &Fit| format!("{:.1} %", 100.0 * fit.largest_error);
+    let fit =
+        |cost: &ModelCost, text: fn(&Fit) -> String| cost.fit.as_ref().map_or("-".into(), text);
+    table(
+        &profile.models,
+        [
+            ("model", &|cost| cost.model.clone()),
+            ("fixed s", &|cost| cost.fixed_s.to_string()),
+            ("s/sample", &|cost| cost.sample_s.to_string()),
+            ("parallel", &|cost| cost.parallel.to_string()),
+            ("evaluate s/sample", &|of| of.evaluate_sample_s.to_string()),
+            ("build s", &|cost| cost.build_s.to_string()),
+            ("fixed MB", &|cost| cost.fixed_mb.to_string()),
+            ("MB/sample", &|cost| cost.sample_mb.to_string()),
+            ("r²", &|cost| fit(cost, |fit| fit.r_squared.to_string())),
+            ("largest error", &|cost| fit(cost, largest_error)),
+        ],
+    )
 }

@@ -1,6 +1,7 @@
 //! How a machine, a date and a list are written in profiles and their names.
 
 use std::fmt::Display;
+use std::path::Path;
 
 use epochcost_record::Machine;
 
@@ -15,6 +16,12 @@ pub(super) fn machine(machine: &Machine) -> String {
         format!(", {:.0} GB", bytes as f64 / 1e9)
     });
     format!("{cpu}, {cores}{memory}")
+}
+
+/// The name of the profile in a file.
+pub(super) fn stem(file: &Path) -> String {
+    let stem = file.file_stem();
+    stem.map_or("profile".into(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// Numbers in a row.

@@ -3,14 +3,14 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use epochcost_record::{Machine, probe};
+use epochcost_record::{Machine, probe_file};
 use epochcost_spec::format;
 use epochcost_spec::suggest::did_you_mean;
-use epochcost_systems::{Device, find_model, models};
+use epochcost_systems::{Device, ModelSizes, find_model, models};
 
 use super::measure::Setting;
 use super::names;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Load of others, in cores, from which a measurement is disturbed.
 const DISTURBING_LOAD: f64 = 0.5;
@@ -61,7 +61,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Usage`] for what cannot be measured and for a file that is there.
-    pub fn new(request: &Request<'_>, machine: Machine) -> Result<Self, Error> {
+    pub fn new(request: &Request<'_>, machine: Machine) -> Result<Self> {
         let device = request.device;
         let most_threads = match device {
             Device::Cpu => machine.cores.max(1),
@@ -90,13 +90,11 @@ impl Plan {
                 remedy: "replace it with --force, or name another file with --out".into(),
             });
         }
-        // An empty parent is the current directory.
-        let parent = plan.out.parent().filter(|path| *path != Path::new(""));
-        probe(parent.unwrap_or(Path::new(".")), "--out")?;
+        probe_file(&plan.out, "--out")?;
         Ok(plan)
     }
 
-    fn check_threads(&self) -> Result<(), Error> {
+    fn check_threads(&self) -> Result<()> {
         let cores = self.machine.cores;
         if let Some(many) = self.threads.iter().find(|threads| **threads > cores) {
             return Err(Error::Usage {
@@ -160,15 +158,16 @@ pub(super) fn is_busy(load: f64, threads: usize, cores: usize) -> bool {
 /// The models that are measured where none is named: others take minutes a point, and
 /// gigabytes.
 pub(super) fn default_models() -> Vec<&'static str> {
+    let is_small = |model: &&ModelSizes| model.sizes.parameters < DEFAULT_PARAMETERS;
     models()
         .iter()
-        .filter(|model| model.sizes.parameters < DEFAULT_PARAMETERS)
+        .filter(is_small)
         .map(|model| model.name)
         .collect()
 }
 
 /// The models of those names.
-fn known_models(names: &[String]) -> Result<Vec<&'static str>, Error> {
+fn known_models(names: &[String]) -> Result<Vec<&'static str>> {
     let known: Vec<&'static str> = models().iter().map(|model| model.name).collect();
     if names.is_empty() {
         return Ok(default_models());

@@ -6,14 +6,14 @@ use epochcost_simulator::profile::{
     ComputeOrigin, ComputeProfile, Fit, Line, ModelCost, median, parallel_share,
 };
 use epochcost_spec::format::rounded;
-use epochcost_spec::ui::table;
 use epochcost_systems::Device;
 use serde::Serialize;
 
-use super::measure::{Measurement, Setting, method};
+use super::measure::{Answer, Measurement, Setting, method};
 use super::names;
 use super::plan::Plan;
-use crate::error::Error;
+use crate::columns::table;
+use crate::error::{Error, Result};
 
 /// A process on one thread that got less of a core had to share it.
 const WHOLE_CORE: f64 = 0.95;
@@ -84,10 +84,16 @@ impl Point {
         let middle = |values: &[f64]| median(values).unwrap_or(f64::NAN);
         let greatest = |values: Vec<f64>| values.into_iter().fold(0.0, f64::max);
         let step_s = all(&|round| middle(&round.answer.step_s));
-        let wall_s: f64 = all(&|round| round.answer.step_s.iter().sum()).iter().sum();
-        let cpu_s: f64 = all(&|round| round.answer.step_cpu_s.iter().sum())
-            .iter()
-            .sum();
+        let sum = |of: fn(&Answer) -> &[f64]| -> f64 {
+            let sums = rounds
+                .iter()
+                .map(|round| of(&round.answer).iter().sum::<f64>());
+            sums.sum()
+        };
+        let (wall_s, cpu_s) = (
+            sum(|answer| &answer.step_s),
+            sum(|answer| &answer.step_cpu_s),
+        );
         let fastest = step_s.iter().copied().fold(f64::INFINITY, f64::min);
         Self {
             model: setting.model,
@@ -108,16 +114,12 @@ impl Point {
 }
 
 /// The profile that the points give.
-pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile, Error> {
+pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile> {
     let source = source(plan, points);
     let cost = |model: &&'static str| cost(plan, model, points, &source);
-    let name = plan
-        .out
-        .file_stem()
-        .map_or("profile".into(), |stem| stem.to_string_lossy().into_owned());
     Ok(ComputeProfile {
         schema: 1,
-        name,
+        name: names::stem(&plan.out),
         about: match plan.device {
             Device::Cpu => format!(
                 "{}, batches of {} on {} threads, computed on the CPU",
@@ -137,12 +139,7 @@ pub(super) fn profile(plan: &Plan, points: &[Point]) -> Result<ComputeProfile, E
     })
 }
 
-fn cost(
-    plan: &Plan,
-    model: &'static str,
-    points: &[Point],
-    source: &str,
-) -> Result<ModelCost, Error> {
+fn cost(plan: &Plan, model: &'static str, points: &[Point], source: &str) -> Result<ModelCost> {
     let unusable = || Error::Io {
         doing: format!("fit a line to the measurements of {model}"),
         source: std::io::Error::other("a time or a memory size is not positive"),
@@ -155,9 +152,6 @@ fn cost(
     let largest = single.clone().max_by_key(|point| point.batch_size);
     let largest = largest.ok_or_else(unusable)?;
     let builds: Vec<f64> = single.map(|point| point.build_s).collect();
-    let mut fit = time.fit;
-    fit.r_squared = rounded(fit.r_squared);
-    fit.largest_error = rounded(fit.largest_error);
     Ok(ModelCost {
         model: model.into(),
         device: plan.device,
@@ -170,12 +164,21 @@ fn cost(
         sample_mb: rounded(memory.per_sample),
         // Its worker steps optimizers on the CPU.
         vector_bytes_per_s: None,
-        fit: Some(fit),
+        fit: Some(rounded_fit(&time.fit)),
         fitted_to: None,
         carried: None,
         source: source.into(),
         date: names::today(),
     })
+}
+
+/// Returns the quality of a fit, rounded as profiles have it.
+pub(super) fn rounded_fit(fit: &Fit) -> Fit {
+    Fit {
+        points: fit.points,
+        r_squared: rounded(fit.r_squared),
+        largest_error: rounded(fit.largest_error),
+    }
 }
 
 /// The most memory at each batch size: a function must hold the peak, on
@@ -313,32 +316,19 @@ pub(super) fn doubts(plan: &Plan, profile: &ComputeProfile) -> Vec<String> {
 
 /// The points for people.
 pub(super) fn points_table(points: &[Point]) -> String {
-    let rows: Vec<[String; 8]> = points
-        .iter()
-        .map(|point| {
-            [
-                point.model.to_owned(),
-                point.batch_size.to_string(),
-                point.threads.to_string(),
-                point.steps.to_string(),
-                format!("{:.5}", point.step_s),
-                format!("{:.1} %", 100.0 * point.spread),
-                point
-                    .cpus
-                    .map_or("-".to_owned(), |cpus| format!("{cpus:.2}")),
-                format!("{:.0}", point.peak_mb),
-            ]
-        })
-        .collect();
-    let heading = [
-        "model",
-        "batch",
-        "threads",
-        "steps",
-        "step s",
-        "spread of rounds",
-        "CPUs",
-        "peak MB",
-    ];
-    table(heading, &rows)
+    let spread = |point: &Point| format!("{:.1} %", 100.0 * point.spread);
+    let cpus = |cpus: Option<f64>| cpus.map_or("-".to_owned(), |cpus| format!("{cpus:.2}"));
+    table(
+        points,
+        [
+            ("model", &|point| point.model.to_owned()),
+            ("batch", &|point| point.batch_size.to_string()),
+            ("threads", &|point| point.threads.to_string()),
+            ("steps", &|point| point.steps.to_string()),
+            ("step s", &|point| format!("{:.5}", point.step_s)),
+            ("spread of rounds", &spread),
+            ("CPUs", &|point| cpus(point.cpus)),
+            ("peak MB", &|point| format!("{:.0}", point.peak_mb)),
+        ],
+    )
 }

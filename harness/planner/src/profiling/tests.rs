@@ -25,7 +25,7 @@ pub(super) fn machine() -> Machine {
 }
 
 /// The plan of a request that is written as the options of `profile`.
-fn plan(directory: &Path, arguments: &[&str]) -> Result<Plan, Error> {
+fn plan(directory: &Path, arguments: &[&str]) -> Result<Plan> {
     let number = |text: &str| NonZeroUsize::new(text.parse().unwrap()).unwrap();
     let numbers = |text: &str| -> Vec<NonZeroUsize> { text.split(',').map(number).collect() };
     let (mut models, mut threads, mut force) = (Vec::new(), Vec::new(), false);

@@ -1,7 +1,7 @@
 //! A trial with its resource names, and the log tail of its functions: the context of
 //! everything that makes, follows or measures the trial.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use epochcost_aws::deployment::{self, Training, TrialIndex};
@@ -18,7 +18,7 @@ use super::outcome::outcome;
 use super::progress::{Start, WorkerProgress, steps, worker_progress};
 use super::spending::{Rented, Spending};
 use super::{Aws, unusable};
-use crate::{PlatformError, Progress};
+use crate::{PlatformError, Progress, locked};
 
 /// Polling interval of the logs.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -56,10 +56,7 @@ impl<'a> Trial<'a> {
     /// When its row or its system is unknown.
     pub(super) fn of(aws: &'a Aws, plan: &'a TrialPlan) -> Result<Self, PlatformError> {
         let row = &plan.row;
-        let lost = |reason: String| PlatformError::Service {
-            service: "the trial",
-            reason,
-        };
+        let lost = |reason: String| PlatformError::service("the trial", reason);
         let index = (aws.rows.iter().position(|known| known.row == row.id))
             .ok_or_else(|| lost(format!("the user did not agree to {}", row.id)))?;
         let system = find(&row.job.system)
@@ -140,8 +137,7 @@ impl<'a> Trial<'a> {
 
     /// Returns names and ids of the instances that were made.
     pub(super) fn instances(&self) -> Vec<(String, String)> {
-        let known = self.instances.lock();
-        known.unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.instances).clone()
     }
 
     /// Returns the name of a function on Lambda.
@@ -162,8 +158,8 @@ impl<'a> Trial<'a> {
     }
 
     pub(super) fn task_bytes(&self, function: &str, rank: usize) -> Result<Vec<u8>, PlatformError> {
-        serde_json::to_vec(&self.task(function, rank))
-            .map_err(|error| PlatformError::Worker(format!("unwritable task: {error}")))
+        let task = serde_json::to_vec(&self.task(function, rank));
+        task.map_err(PlatformError::unwritable("task"))
     }
 }
 

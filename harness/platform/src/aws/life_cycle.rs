@@ -16,15 +16,13 @@ use epochcost_systems::Device;
 use super::account::{self, AwsCloud};
 use super::prices::Book;
 use super::{Aws, Budget, ConsentedRun, Programs, RunningPrices, tear_down_runs};
-use crate::aws_plan::{bounds, training};
+use crate::aws_plan::{NAME, bounds, training};
 use crate::local;
 use crate::local::worker::{self, Worker};
 use crate::{
     Cloud, Estimates, Factory, Finding, Leftover, Platform, PlatformError, PlatformOptions,
     Prepared, Progress, Site, SpendingConsent, TrialData,
 };
-
-const NAME: &str = "aws";
 
 /// AWS.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +153,7 @@ impl OnAws {
         output.message(format_args!(
             "looking for the Redis module; building it takes a minute"
         ));
-        Ok(local::Programs::find_or_build(true, false)?.module)
+        Ok(Some(local::redis_module()?))
     }
 }
 
@@ -174,10 +172,6 @@ fn without_cuda(row: &Row, has_cuda: bool) -> Option<String> {
 
 #[async_trait]
 impl Platform for OnAws {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn refuse(&self, rows: &[Row]) -> Result<(), PlatformError> {
         if self.estimates()?.rows.len() < rows.len() {
             return Err(self.lacks(

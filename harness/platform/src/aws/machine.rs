@@ -12,8 +12,7 @@ use crate::{PlatformError, Progress, TrialData};
 
 /// Uploads the trial and its data.
 pub(super) async fn put(trial: &Trial<'_>, data: &TrialData) -> Result<(), PlatformError> {
-    let plan = serde_json::to_vec(trial.plan)
-        .map_err(|error| PlatformError::Worker(format!("unwritable trial: {error}")))?;
+    let plan = serde_json::to_vec(trial.plan).map_err(PlatformError::unwritable("trial"))?;
     for (file, body) in [
         (TRIAL, Bytes::from(plan)),
         (TRAIN, data.train.clone()),

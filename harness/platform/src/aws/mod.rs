@@ -38,7 +38,7 @@ use uuid::Uuid;
 
 use self::lease::Lease;
 use self::spending::{Rented, Spending};
-use super::{CloudError, PlatformError};
+use super::{CloudError, PlatformError, locked};
 use crate::aws_plan::{Share, Shares};
 
 pub use life_cycle::AwsFactory;
@@ -151,10 +151,7 @@ fn own_program() -> Result<PathBuf, PlatformError> {
     if let Some(named) = std::env::var_os(epochcost_environment::user::PROGRAM) {
         return Ok(named.into());
     }
-    std::env::current_exe().map_err(|source| PlatformError::Io {
-        doing: "find this program".to_owned(),
-        source,
-    })
+    std::env::current_exe().map_err(PlatformError::io("find this program"))
 }
 
 fn unfit(error: package::PackageError) -> PlatformError {
@@ -255,9 +252,7 @@ impl ConsentedRun {
         let made = provision(&specs, &clients, &mut journal, &approval).await?;
         let endpoints = made.iter().filter(|(made, _)| made.kind == Kind::Endpoint);
         let endpoints = endpoints.count();
-        let switches = made
-            .into_iter()
-            .filter(|(made, _)| made.kind == Kind::Switch);
+        let switches = (made.into_iter()).filter(|(made, _)| made.kind == Kind::Switch);
         let armed = switches.map(|(_, execution)| execution).collect();
         let lease = Arc::new(Lease::new(clients.clone(), scope.clone(), armed));
         Ok(Aws {
@@ -294,10 +289,7 @@ fn has_instances(rows: &[Training]) -> Result<bool, PlatformError> {
 
 async fn read(what: &str, path: &Path) -> Result<Vec<u8>, PlatformError> {
     let read = tokio::fs::read(path).await;
-    read.map_err(|source| PlatformError::Io {
-        doing: format!("read {what} {}", path.display()),
-        source,
-    })
+    read.map_err(PlatformError::io(format!("read {what} {}", path.display())))
 }
 
 /// The package's key in the bucket of programs.
@@ -342,9 +334,7 @@ impl Aws {
     }
 
     fn spent(&self) -> std::sync::MutexGuard<'_, f64> {
-        self.spent_usd
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        locked(&self.spent_usd)
     }
 }
 
@@ -353,17 +343,14 @@ fn expiry(rows: &[Training]) -> Result<Timestamp, PlatformError> {
     let seconds = deployment::lasts_s(rows).map_err(unusable)?;
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     let expires = Timestamp::now().checked_add(SignedDuration::from_secs(seconds));
-    expires.map_err(|error| PlatformError::Service {
-        service: "the run",
-        reason: format!("its deadline is out of reach: {error}"),
+    expires.map_err(|error| {
+        let reason = format!("its deadline is out of reach: {error}");
+        PlatformError::service("the run", reason)
     })
 }
 
 fn unusable(error: SystemError) -> PlatformError {
-    PlatformError::Service {
-        service: "the deployment",
-        reason: error.to_string(),
-    }
+    PlatformError::service("the deployment", error)
 }
 
 impl From<AwsError> for PlatformError {

@@ -2,7 +2,6 @@
 //! removal.
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 
 use epochcost_aws::deployment::{self, Package};
 use epochcost_aws::invoke;
@@ -19,7 +18,7 @@ use super::context::Trial;
 use super::progress::{Start, WorkerProgress};
 use super::services::{self, Services, store_settings};
 use super::{Aws, executions, instances, machine, metrics, unusable};
-use crate::{PlatformError, Progress, TrialData};
+use crate::{PlatformError, Progress, TrialData, locked};
 
 /// Runs one trial; removes what was made for it, even after an error.
 pub(super) async fn run(
@@ -99,8 +98,8 @@ impl Trial<'_> {
         environment.insert(variable::SCOPE.to_owned(), self.scope());
         environment.extend(services.environment());
         if !self.row.faults.is_empty() {
-            let faults = serde_json::to_string(&self.row.faults)
-                .map_err(|error| PlatformError::Worker(format!("unwritable faults: {error}")))?;
+            let faults = serde_json::to_string(&self.row.faults);
+            let faults = faults.map_err(PlatformError::unwritable("faults"))?;
             environment.insert(variable::FAULTS.to_owned(), faults);
         }
         if self.row.cpu_fallback {
@@ -143,11 +142,9 @@ impl Trial<'_> {
     ) -> Result<(), PlatformError> {
         let ends = deployment::ends(&self.aws.scope, &self.training, self.place);
         self.aws.lease.begins(ends.map_err(unusable)?).await?;
-        let end = self
-            .aws
-            .scope
-            .ends_by(&self.training, AROUND_TRIAL_S, Timestamp::now())
-            .map_err(unusable)?;
+        let scope = &self.aws.scope;
+        let end = scope.ends_by(&self.training, AROUND_TRIAL_S, Timestamp::now());
+        let end = end.map_err(unusable)?;
         if let Some(rented) = self.spending()?.rented(self.aws.endpoints, end) {
             progress.rented(&rented);
         }
@@ -156,7 +153,7 @@ impl Trial<'_> {
         } else {
             self.put_dataset(data).await?;
         }
-        let (scope, settings) = (&self.aws.scope, store_settings(self.row));
+        let settings = store_settings(self.row);
         let hosts =
             epochcost_aws::services::of_trial(scope, &self.training, self.place, &settings)?;
         let services = if hosts.is_empty() {
@@ -173,12 +170,8 @@ impl Trial<'_> {
 
     /// Puts the dataset where the workers fetch it.
     async fn put_dataset(&self, data: &TrialData) -> Result<(), PlatformError> {
-        let layout = self
-            .system
-            .bind(self.job())
-            .map_err(unusable)?
-            .data_layout();
-        let dataset = dataset_objects(self.job(), layout, &data.train, &data.test);
+        let bound = self.system.bind(self.job()).map_err(unusable)?;
+        let dataset = dataset_objects(self.job(), bound.data_layout(), &data.train, &data.test);
         let bucket = deployment::objects_bucket(&self.aws.scope);
         for (key, object) in dataset.map_err(unusable)? {
             let key = format!("{}/{DATASET_BUCKET}/{key}", self.scope());
@@ -242,11 +235,7 @@ impl Trial<'_> {
         let instances = made
             .into_iter()
             .filter(|(made, _)| made.kind == Kind::Instance);
-        let mut known = self
-            .instances
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        known.extend(instances.map(|(made, id)| (made.name, id)));
+        locked(&self.instances).extend(instances.map(|(made, id)| (made.name, id)));
         Ok(())
     }
 

@@ -6,46 +6,38 @@
 //! exceptions" (the retry policy that AWS recommends).
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use epochcost_spec::rows::sandbox::Account;
+use thiserror::Error;
 
-/// Reason why an invocation was refused: HTTP status 429.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use crate::locked;
+
+/// Reason why an invocation was refused: HTTP status 429, with the reasons of Lambda's
+/// `TooManyRequestsException`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Throttle {
     /// The account's limit of concurrent invocations is reached.
+    #[error(
+        "TooManyRequestsException: Rate Exceeded (ConcurrentInvocationLimitExceeded: {limit} functions \
+         run already, the account's limit)"
+    )]
     Concurrency {
         /// Limit of concurrent invocations.
         limit: u32,
     },
     /// The function has gained as many sandboxes as it may.
+    #[error(
+        "TooManyRequestsException: Rate Exceeded (FunctionInvocationRateLimitExceeded: {function} may \
+         gain {per_10_s} sandboxes in 10 s)"
+    )]
     Scaling {
         /// Name of the function.
         function: String,
         /// Limit of new sandboxes per ten seconds.
         per_10_s: u32,
     },
-}
-
-impl fmt::Display for Throttle {
-    /// Formats the refusal with the reasons of Lambda's `TooManyRequestsException`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TooManyRequestsException: Rate Exceeded (")?;
-        match self {
-            Self::Concurrency { limit } => write!(
-                f,
-                "ConcurrentInvocationLimitExceeded: {limit} functions run already, the account's \
-                 limit)"
-            ),
-            Self::Scaling { function, per_10_s } => write!(
-                f,
-                "FunctionInvocationRateLimitExceeded: {function} may gain {per_10_s} sandboxes in \
-                 10 s)"
-            ),
-        }
-    }
 }
 
 /// The account of one trial.
@@ -94,7 +86,7 @@ impl Admission {
     /// Admits one more invocation, which counts until the result is dropped.
     pub(super) fn enter(&self) -> Result<Running<'_>, Throttle> {
         let limit = self.limits.concurrency_limit;
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         if state.running >= limit {
             return Err(Throttle::Concurrency { limit });
         }
@@ -113,7 +105,7 @@ impl Admission {
             tokens: per_10_s.into(),
             at: now,
         };
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         let bucket = state.gained.entry(function.to_owned());
         if bucket.or_insert_with(full).take(now, per_10_s.into()) {
             Ok(())
@@ -124,10 +116,6 @@ impl Admission {
             })
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// One of the invocations that run.
@@ -135,7 +123,7 @@ pub(super) struct Running<'a>(&'a Admission);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.state().running -= 1;
+        locked(&self.0.state).running -= 1;
     }
 }
 

@@ -84,19 +84,15 @@ impl Checkout {
 fn followed(mut cargo: Child, artifact: &Artifact) -> io::Result<(ExitStatus, String)> {
     let mut said = String::new();
     let mut compiles = false;
-    for line in cargo
-        .stderr
-        .take()
-        .into_iter()
-        .flat_map(|pipe| BufReader::new(pipe).lines())
-    {
+    let output = cargo.stderr.take().into_iter();
+    for line in output.flat_map(|pipe| BufReader::new(pipe).lines()) {
         let line = line?;
         if !compiles && line.trim_start().starts_with("Compiling ") {
             compiles = true;
+            let file = artifact.file;
             writeln!(
                 io::stderr(),
-                "building {} with cargo: the first time takes minutes",
-                artifact.file
+                "building {file} with cargo: the first time takes minutes"
             )?;
         }
         said.push_str(&line);
@@ -108,27 +104,16 @@ fn followed(mut cargo: Child, artifact: &Artifact) -> io::Result<(ExitStatus, St
 /// Returns the target directory of a program that cargo built in release:
 /// `TARGET/release/epochcost`, or a test in `TARGET/release/deps`.
 fn target_dir(program: &Path) -> Option<&Path> {
-    let release = program
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .find(|dir| dir.ends_with("release"))?;
-    release.parent()
+    let mut directories = program.ancestors().skip(1).take(2);
+    directories.find(|dir| dir.ends_with("release"))?.parent()
 }
 
 fn is_cargos_own(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    // Set for packages with a build script; ring's own runs again where it differs.
-    name == "OUT_DIR"
-        || [
-            "CARGO_PKG_",
-            "CARGO_MANIFEST_",
-            "CARGO_BIN_",
-            "CARGO_CRATE_",
-            "CARGO_PRIMARY_",
-        ]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
+    let mut prefixes = ["PKG_", "MANIFEST_", "BIN_", "CRATE_", "PRIMARY_"].iter();
+    let own = name.strip_prefix("CARGO_");
+    // `OUT_DIR` is set for packages with a build script; ring's own runs again where it differs.
+    name == "OUT_DIR" || own.is_some_and(|own| prefixes.any(|prefix| own.starts_with(prefix)))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Records and invocations that a trial collects while it runs.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use epochcost_systems::Record;
 use tokio::sync::watch;
 
 use epochcost_spec::metering::{Invocation, log};
+
+use crate::locked;
 
 /// Records and invocations of one trial, in the order in which they came.
 #[derive(Default)]
@@ -76,8 +78,4 @@ impl Collector {
             locked(&self.unreadable).take(),
         )
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

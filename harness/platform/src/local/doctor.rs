@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use epochcost_servers::find;
-use epochcost_spec::ui::Output;
+use epochcost_spec::chain::chain;
 use epochcost_systems::Device;
 
-use super::worker::{CUDA_WORKER, NAME, WORKER_VARIABLE, Worker, find_or_build};
-use super::{Enforced, Enforcement, Requirement, enforcement, measure_limits, requirements};
-use crate::{Finding, PlatformError};
+use super::limits::{Limits, MB_PER_VCPU};
+use super::requirements;
+use super::worker::{CUDA_WORKER, NAME, WORKER_VARIABLE, Worker};
+use crate::Finding;
 
 /// Returns limits of functions, GPU, worker and real services.
 pub(super) async fn findings() -> Vec<Finding> {
@@ -20,59 +21,32 @@ pub(super) async fn findings() -> Vec<Finding> {
 
 /// Returns how the size of functions is enforced: tried, not guessed.
 fn limits() -> Vec<Finding> {
-    let Enforcement {
-        cpu,
-        memory,
-        storage,
-    } = enforcement();
-    let named = [
-        ("CPU share of functions", cpu),
-        ("memory limit of functions", memory),
-        ("size of /tmp", storage),
+    let names = [
+        "CPU share of functions",
+        "memory limit of functions",
+        "size of /tmp",
     ];
-    let found = named.map(|(what, enforced)| match enforced {
-        Enforced::Yes { how } => Finding::there(what, how),
-        Enforced::No { why } => Finding::lacking(
+    let limits = Limits::detect().enforcement(MB_PER_VCPU as u32);
+    let named = names.into_iter().zip(limits);
+    let found = named.map(|(what, limit)| {
+        if limit.enforced {
+            return Finding::there(what, limit.how);
+        }
+        Finding::lacking(
             what,
-            why,
+            limit.how,
             "run as root, or in a cgroup of your own (systemd-run --user --scope -p Delegate=yes), and \
              allow a container more CPU than its functions have; without, functions are not held to \
              their size, and the results say so",
-        ),
+        )
     });
-    found.into()
-}
-
-/// Measures what sandboxes get.
-///
-/// # Errors
-/// When no worker can be built or started.
-pub(super) async fn measured(output: Output) -> Result<Vec<Finding>, PlatformError> {
-    output.message("measuring what sandboxes get: some seconds, on an idle machine");
-    let worker = tokio::task::spawn_blocking(find_or_build).await;
-    let worker = worker.map_err(|error| PlatformError::Worker(error.to_string()))??;
-    let limits = measure_limits(&worker).await?;
-    let findings = limits.into_iter().map(|limit| Finding {
-        what: format!("measured: {}", limit.what),
-        ok: limit.holds,
-        found: limit.found,
-        remedy: (!limit.holds).then(|| {
-            "close other programs and measure again; if it stays, times and failures of functions \
-             are not those of their size"
-                .to_owned()
-        }),
-        asked: Some(limit.asked),
-        measured: limit.measured,
-    });
-    Ok(findings.collect())
+    found.collect()
 }
 
 fn cuda() -> Finding {
     let what = "CUDA";
-    let driver = std::fs::read_to_string("/proc/driver/nvidia/version")
-        .ok()
-        .and_then(|text| text.lines().next().map(str::to_owned));
-    match driver {
+    let driver = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
+    match driver.lines().next() {
         Some(version) => Finding::there(what, version),
         None if Path::new("/dev/nvidia0").exists() => Finding::there(what, "/dev/nvidia0"),
         None => Finding::lacking(
@@ -111,7 +85,7 @@ async fn worker_on_cuda() -> Finding {
             description.no_cuda.unwrap_or_else(|| "no CUDA".into()),
             CUDA_WORKER,
         ),
-        Err(error) => Finding::lacking(what, epochcost_spec::chain::chain(&error), CUDA_WORKER),
+        Err(error) => Finding::lacking(what, chain(&error), CUDA_WORKER),
     }
 }
 
@@ -130,17 +104,11 @@ fn worker() -> Finding {
 }
 
 /// Returns whether a part of `--services real` is there.
-fn server(requirement: Requirement) -> Finding {
-    let what = format!("real services: {}", requirement.what);
-    match requirement.state {
-        Ok(found) => Finding::there(&what, found),
-        Err(missing) => Finding::lacking(
-            &what,
-            missing.what,
-            format!(
-                "{}; without, use the embedded services, which take nothing",
-                missing.remedy
-            ),
-        ),
+fn server(requirement: Finding) -> Finding {
+    let without = "without, use the embedded services, which take nothing";
+    Finding {
+        what: format!("real services: {}", requirement.what),
+        remedy: (requirement.remedy).map(|remedy| format!("{remedy}; {without}")),
+        ..requirement
     }
 }

@@ -21,33 +21,25 @@ const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// Returns those of `CUDA_VARIABLES` that are set, with their values.
 pub fn of_cuda() -> impl Iterator<Item = (String, String)> {
-    CUDA_VARIABLES
-        .into_iter()
-        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+    let of = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    CUDA_VARIABLES.into_iter().filter_map(of)
 }
 
 /// Returns the same of worker `rank`: of the GPUs in `CUDA_VISIBLE_DEVICES` it has the one at
 /// `rank` modulo their number, which it shares with every other worker there.
 pub(super) fn of_cuda_worker(rank: usize) -> impl Iterator<Item = (String, String)> {
     of_cuda().map(move |(name, value)| match name.as_str() {
-        VISIBLE => {
-            let one = one_gpu(&value, rank).to_owned();
-            (name, one)
-        }
+        VISIBLE => (name, one_gpu(&value, rank).to_owned()),
         _ => (name, value),
     })
 }
 
 /// Returns the GPU of worker `rank` among those of a list.
 fn one_gpu(visible: &str, rank: usize) -> &str {
-    let listed = || {
-        visible
-            .split(',')
-            .map(str::trim)
-            .filter(|gpu| !gpu.is_empty())
-    };
-    let count = listed().count().max(1);
-    listed().nth(rank % count).unwrap_or_default()
+    let listed = visible.split(',').map(str::trim);
+    let mut listed = listed.filter(|gpu| !gpu.is_empty());
+    let count = listed.clone().count().max(1);
+    listed.nth(rank % count).unwrap_or_default()
 }
 
 /// A sandbox's function, described by its environment variables.

@@ -25,9 +25,8 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// The gates of a trial's servers, and the faults that close them.
 pub(super) struct Gates {
     faults: Vec<Fault>,
-    objects: Vec<Gate>,
-    tensors: Vec<Gate>,
-    queue: Vec<Gate>,
+    /// Gates of the servers of each kind.
+    gates: Vec<(Server, Vec<Gate>)>,
 }
 
 impl Gates {
@@ -42,30 +41,29 @@ impl Gates {
     ) -> io::Result<Self> {
         let mut gates = Self {
             faults: faults.to_vec(),
-            objects: Vec::new(),
-            tensors: Vec::new(),
-            queue: Vec::new(),
+            gates: Vec::new(),
         };
         let is_of_server = |fault: &Fault| matches!(fault.kind, FaultKind::Server(_));
         if !faults.iter().any(is_of_server) {
             return Ok(gates);
         }
         for (name, addresses) in environment {
-            let of = match name.as_str() {
-                variable::OBJECTS => &mut gates.objects,
-                variable::TENSORS => &mut gates.tensors,
-                variable::QUEUE => &mut gates.queue,
+            let kind = match name.as_str() {
+                variable::OBJECTS => Server::ObjectStore,
+                variable::TENSORS => Server::TensorStore,
+                variable::QUEUE => Server::Queue,
                 _ => continue,
             };
-            let mut gated = Vec::new();
+            let (mut own, mut gated) = (Vec::new(), Vec::new());
             // No store is no address.
             for address in addresses.split(',').filter(|one| !one.is_empty()) {
                 let (before, server, after) = parts(address);
                 let gate = Gate::before(server.to_owned()).await?;
                 gated.push(format!("{before}{}{after}", gate.address));
-                of.push(gate);
+                own.push(gate);
             }
             *addresses = gated.join(",");
+            gates.gates.push((kind, own));
         }
         Ok(gates)
     }
@@ -73,37 +71,33 @@ impl Gates {
     /// Breaks the server of a fault, as its clients see it from then on; returns whether it is one
     /// of a server.
     pub(super) async fn suffer(&self, number: usize) -> bool {
-        let Some(fault) = self.faults.get(number) else {
-            return false;
-        };
-        let FaultKind::Server(BrokenServer { which, does }) = fault.kind else {
-            return false;
-        };
-        let gate = match which {
-            Server::ObjectStore => self.objects.first(),
-            Server::TensorStore => {
-                let store = fault.rank.checked_rem(self.tensors.len());
-                store.and_then(|store| self.tensors.get(store))
-            }
-            Server::Queue => self.queue.first(),
-        };
-        let Some(gate) = gate else {
+        let Some((gate, does)) = self.of(number) else {
             return false;
         };
         gate.suffer(does).await;
         true
+    }
+
+    /// Returns the gate of the server that a fault breaks, and how: of tensor stores that of the
+    /// fault's worker.
+    fn of(&self, number: usize) -> Option<(&Gate, Breakdown)> {
+        let fault = self.faults.get(number)?;
+        let FaultKind::Server(BrokenServer { which, does }) = fault.kind else {
+            return None;
+        };
+        let (_, gates) = self.gates.iter().find(|(kind, _)| *kind == which)?;
+        let place = fault.rank.checked_rem(gates.len())?;
+        Some((&gates[place], does))
     }
 }
 
 /// Splits `SCHEME://[CREDENTIALS@]HOST:PORT[/PATH]` around host and port.
 fn parts(address: &str) -> (&str, &str, &str) {
     let start = address.find("://").map_or(0, |at| at + 3);
-    let start = address[start..]
-        .rfind('@')
-        .map_or(start, |at| start + at + 1);
-    let end = address[start..]
-        .find('/')
-        .map_or(address.len(), |at| start + at);
+    let credentials = address[start..].rfind('@');
+    let start = credentials.map_or(start, |at| start + at + 1);
+    let path = address[start..].find('/');
+    let end = path.map_or(address.len(), |at| start + at);
     (&address[..start], &address[start..end], &address[end..])
 }
 
@@ -142,13 +136,8 @@ impl Gate {
         let address = listener.local_addr()?;
         let condition = Arc::new(watch::Sender::new(Condition::Sound));
         let ends = Arc::new(watch::Sender::new(0));
-        let serving = serve(
-            listener,
-            address,
-            server.into(),
-            condition.clone(),
-            ends.clone(),
-        );
+        let (own, count) = (condition.clone(), ends.clone());
+        let serving = serve(listener, address, server.into(), own, count);
         Ok(Self {
             address,
             condition,
@@ -325,7 +314,7 @@ mod tests {
             ];
             let gates = Gates::before(&mut environment, &faults).await.unwrap();
             assert_eq!(environment[1].1.is_empty(), !names);
-            assert_eq!(gates.tensors.len(), usize::from(names));
+            assert_eq!(gates.gates[1].1.len(), usize::from(names));
             assert!(gates.suffer(0).await);
             assert_eq!(gates.suffer(1).await, names);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use epochcost_spec::metering::TrialOutcome;
 use epochcost_spec::rows::TrialPlan;
 
-use super::Local;
+use super::{Local, worker};
 use crate::{PlatformError, Progress, TrialData};
 
 /// File with the trial, JSON.
@@ -24,10 +24,7 @@ pub const OUTCOME: &str = "outcome.json";
 pub async fn run(directory: &Path, progress: &dyn Progress) -> Result<TrialOutcome, PlatformError> {
     let read = |file: &str| {
         let path = directory.join(file);
-        std::fs::read(&path).map_err(|source| PlatformError::Io {
-            doing: format!("read {}", path.display()),
-            source,
-        })
+        std::fs::read(&path).map_err(PlatformError::io(format!("read {}", path.display())))
     };
     let unusable = |error: serde_json::Error| {
         PlatformError::usage(
@@ -41,16 +38,13 @@ pub async fn run(directory: &Path, progress: &dyn Progress) -> Result<TrialOutco
         test: read(TEST)?.into(),
         record_bytes: plan.row.job.data.record_bytes,
     };
-    let mut local = Local::new().await?;
+    let mut local = Local::with_worker(worker::find().await?).await?;
     local.check_device(&plan.row)?;
-    let (_, warnings) = local.try_out([&plan.row]);
+    let (_, warning) = local.try_out([&plan.row]);
     let mut outcome = local.run_trial(&plan, &data, progress).await?;
-    outcome.warnings.extend(warnings);
+    outcome.warnings.extend(warning);
     let text = serde_json::to_vec(&outcome).map_err(unusable)?;
     let path = directory.join(OUTCOME);
-    std::fs::write(&path, text).map_err(|source| PlatformError::Io {
-        doing: format!("write {}", path.display()),
-        source,
-    })?;
+    std::fs::write(&path, text).map_err(PlatformError::io(format!("write {}", path.display())))?;
     Ok(outcome)
 }

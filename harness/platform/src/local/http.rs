@@ -8,6 +8,7 @@ use axum::extract::Request;
 use axum::middleware::map_request;
 use epochcost_channels::embedded::strangers::{self, Trust};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// A running server; stops when dropped.
@@ -35,10 +36,8 @@ pub async fn serve(routes: Router) -> io::Result<Server> {
 pub(super) async fn serve_private(routes: Router) -> io::Result<Server> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
-    let task = tokio::spawn(async move {
-        // Serving ends only with the task.
-        let _ = strangers::serve(listener, routes, std::future::pending()).await;
-    });
+    // Serving ends only with the task.
+    let task = tokio::spawn(strangers::serve(listener, routes, CancellationToken::new()));
     Ok(Server {
         address,
         _task: AbortOnDropHandle::new(task),

@@ -1,6 +1,6 @@
 //! Workers on instances: one process each, run once. Booting is not simulated.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ use super::environment::of_cuda_worker;
 use super::host::Host;
 use super::process::Exit;
 use super::sandbox::{milliseconds, with_tail};
+use crate::locked;
 
 /// The instances of one trial, all on this machine.
 pub(super) struct Instances {
@@ -46,18 +47,13 @@ impl Instances {
                 environment,
                 format!("{input}\n"),
                 None,
-                move |line| {
-                    written
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(line);
-                },
+                move |line| locked(&written).push(line),
             )
             .await
             .map_err(|error| format!("failed to start an instance's process: {error}"))?;
         let exit = process.ended().await.ok_or("its process was lost")?;
         let duration = began.elapsed();
-        let lines = std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
+        let lines = std::mem::take(&mut *locked(&lines));
         let result = outcome(exit, &lines).map_err(|reason| with_tail(reason, &lines));
         let duration_ms = milliseconds(duration);
         let usage = process.usage();
@@ -98,10 +94,8 @@ impl Functions for Instances {
 
 /// Returns the outcome in the last line of a process's output.
 fn outcome(exit: Exit, lines: &[String]) -> Result<Outcome, String> {
-    let printed = lines
-        .iter()
-        .rev()
-        .find_map(|line| line.strip_prefix(OUTCOME_PREFIX));
+    let mut lines = lines.iter().rev();
+    let printed = lines.find_map(|line| line.strip_prefix(OUTCOME_PREFIX));
     match printed.map(serde_json::from_str::<Result<Outcome, String>>) {
         Some(Ok(outcome)) => outcome,
         Some(Err(error)) => Err(format!("its outcome cannot be read: {error}")),

@@ -1,7 +1,7 @@
 //! Functions as AWS Lambda runs them: sandboxes started on demand and kept warm.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ use super::account::{Admission, Caller, Running, Throttle};
 use super::host::Host;
 use super::runtime_api::RuntimeApi;
 use super::sandbox::Sandbox;
+use crate::locked;
 
 /// The configuration that all functions of a trial share.
 #[derive(Clone, Debug)]
@@ -67,19 +68,6 @@ impl Lambda {
         }
     }
 
-    fn take_warm(&self, function: &str) -> Option<Sandbox> {
-        self.warm
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(function)?
-            .pop()
-    }
-
-    fn keep_warm(&self, function: &str, sandbox: Sandbox) {
-        let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
-        warm.entry(function.to_owned()).or_default().push(sandbox);
-    }
-
     /// Runs one invocation; retries it after refusals as often as its caller does.
     pub(super) async fn serve(&self, task: &Task, request_id: Uuid) -> Result<Outcome, String> {
         let (began, mut refusals) = (Instant::now(), 0);
@@ -101,51 +89,44 @@ impl Lambda {
 
     fn admit(&self, function: &str) -> Result<Admitted<'_>, Throttle> {
         let running = self.account.enter()?;
-        let warm = self.take_warm(function);
+        let warm = locked(&self.warm).get_mut(function).and_then(Vec::pop);
         if warm.is_none() {
             self.account.gain(function)?;
         }
-        Ok(Admitted {
-            warm,
-            _running: running,
-        })
+        Ok((warm, running))
     }
 
     async fn run(
         &self,
         task: &Task,
         request_id: Uuid,
-        admitted: Admitted<'_>,
+        (warm, _running): Admitted<'_>,
     ) -> Result<Outcome, String> {
-        let mut sandbox = match admitted.warm {
+        let mut sandbox = match warm {
             Some(sandbox) => sandbox,
             None => Sandbox::start(&self.host, &self.api, task, &self.spec).await?,
         };
         let served = sandbox.serve(task, request_id).await?;
         if served.alive {
-            self.keep_warm(&task.function, sandbox);
+            let mut warm = locked(&self.warm);
+            warm.entry(task.function.clone()).or_default().push(sandbox);
         }
         self.host.collector.invocation(served.invocation);
         served.result
     }
 }
 
-/// An invocation that may run.
-struct Admitted<'a> {
-    /// Warm sandbox that it reuses, if there is one.
-    warm: Option<Sandbox>,
-    _running: Running<'a>,
-}
+/// An invocation that may run, and the warm sandbox that it reuses, if there is one.
+type Admitted<'a> = (Option<Sandbox>, Running<'a>);
 
 #[async_trait]
 impl Functions for Lambda {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
-        self.serve(&task, Uuid::new_v4())
-            .await
-            .map_err(|reason| InvokeError {
-                function: task.function,
-                rank: task.rank,
-                reason,
-            })
+        let served = self.serve(&task, Uuid::new_v4()).await;
+        served.map_err(|reason| InvokeError {
+            function: task.function,
+            rank: task.rank,
+            reason,
+        })
     }
 }

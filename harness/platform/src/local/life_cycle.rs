@@ -5,10 +5,11 @@ use epochcost_spec::metering::TrialOutcome;
 use epochcost_spec::rows::{Row, TrialPlan};
 use epochcost_spec::ui::Output;
 
-use super::{Enforced, Enforcement, Local, ServerUsed, check, doctor, machine};
+use super::services::check;
+use super::{Local, doctor, machine, measure, worker};
 use crate::{
-    Factory, Finding, Limit, Platform, PlatformError, PlatformOptions, Prepared, Progress, Server,
-    Site, SpendingConsent, TrialData,
+    Factory, Finding, Platform, PlatformError, PlatformOptions, Prepared, Progress, Site,
+    SpendingConsent, TrialData,
 };
 
 const NAME: &str = "local";
@@ -47,10 +48,6 @@ struct OnThisMachine {
 
 #[async_trait]
 impl Platform for OnThisMachine {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn refuse(&self, rows: &[Row]) -> Result<(), PlatformError> {
         if self.has_real_services {
             check(rows)?;
@@ -65,7 +62,7 @@ impl Platform for OnThisMachine {
         output: Output,
     ) -> Result<Prepared, PlatformError> {
         machine::has_loopback()?;
-        let mut local = Local::new().await?;
+        let mut local = Local::with_worker(worker::find().await?).await?;
         if local.limits.storage.is_watched() {
             machine::has_temporary_files(&std::env::temp_dir())?;
         }
@@ -77,14 +74,14 @@ impl Platform for OnThisMachine {
             let rows: Vec<Row> = plans.iter().map(|plan| plan.row.clone()).collect();
             local = local.with_servers(&rows).await?;
         }
-        let (enforcement, warnings) = local.try_out(plans.iter().map(|plan| &plan.row));
-        for warning in warnings {
+        let (limits, warning) = local.try_out(plans.iter().map(|plan| &plan.row));
+        if let Some(warning) = warning {
             output.message(format_args!("warning: {warning}"));
         }
         let prepared = Prepared {
-            worker: Some(local.worker().program().to_owned()),
-            limits: limits(enforcement),
-            servers: local.servers().await.into_iter().map(server).collect(),
+            worker: Some(local.worker.program().to_owned()),
+            limits: limits.into(),
+            servers: local.services.servers().await,
             infeasible: vec![None; plans.len()],
             ..Prepared::default()
         };
@@ -98,10 +95,7 @@ impl Platform for OnThisMachine {
         data: &TrialData,
         progress: &dyn Progress,
     ) -> Result<TrialOutcome, PlatformError> {
-        let local = self
-            .local
-            .as_ref()
-            .ok_or(PlatformError::NotPrepared(NAME))?;
+        let local = (self.local.as_ref()).ok_or(PlatformError::NotPrepared(NAME))?;
         local.run_trial(plan, data, progress).await
     }
 
@@ -110,36 +104,7 @@ impl Platform for OnThisMachine {
     }
 
     async fn measure(&self, output: Output) -> Result<Vec<Finding>, PlatformError> {
-        doctor::measured(output).await
-    }
-}
-
-/// Returns how this machine enforces the size of functions.
-fn limits(enforcement: Enforcement) -> Vec<Limit> {
-    let Enforcement {
-        cpu,
-        memory,
-        storage,
-    } = enforcement;
-    let named = [("cpu", cpu), ("memory", memory), ("storage", storage)];
-    let limit = |(what, enforced): (&str, Enforced)| {
-        let (enforced, how) = match enforced {
-            Enforced::Yes { how } => (true, how),
-            Enforced::No { why } => (false, why),
-        };
-        Limit {
-            what: what.to_owned(),
-            enforced,
-            how,
-        }
-    };
-    named.into_iter().map(limit).collect()
-}
-
-fn server(used: ServerUsed) -> Server {
-    Server {
-        name: used.name,
-        version: used.version,
-        settings: used.settings,
+        output.message("measuring what sandboxes get: some seconds, on an idle machine");
+        measure::limits(&worker::find().await?).await
     }
 }

@@ -91,10 +91,14 @@ fn processes(row: &Row) -> usize {
     for state in states {
         let (function, at_once) = match state {
             State::Task { function } => (function, 1),
-            State::Batches { function, fan_out } => match fan_out {
-                FanOut::Parallel => (function, batches),
-                FanOut::Map => (function, batches.min(MAP_WIDTH)),
-            },
+            State::Batches {
+                function,
+                fan_out: FanOut::Parallel,
+            } => (function, batches),
+            State::Batches {
+                function,
+                fan_out: FanOut::Map,
+            } => (function, batches.min(MAP_WIDTH)),
         };
         let most = wide.entry(function).or_insert(1);
         *most = at_once.max(*most);
@@ -109,23 +113,22 @@ fn processes(row: &Row) -> usize {
 /// # Errors
 /// [`PlatformError::Refused`], with the limit to raise.
 pub(super) fn has_handles_for(rows: &[Row]) -> Result<(), PlatformError> {
-    let Some(allowed) = getrlimit(Resource::Nofile).current else {
+    let allowed = getrlimit(Resource::Nofile).current;
+    let most = rows.iter().map(|row| (processes(row), row));
+    let most = most.max_by_key(|(count, _)| *count);
+    let (Some(allowed), Some((count, row))) = (allowed, most) else {
         return Ok(());
     };
-    let Some(row) = rows.iter().max_by_key(|row| processes(row)) else {
-        return Ok(());
-    };
-    let count = processes(row);
     let [fewest, most] = PER_SANDBOX.map(|each| each * count);
     let most = most + PER_PAIR * row.job.workers * row.job.workers;
     if fewest as u64 <= allowed {
         return Ok(());
     }
+    let id = &row.id;
     Err(PlatformError::lacking(
         format!(
-            "{} has {count} processes at the same time, which take {fewest} to {most} open files, \
-             and {allowed} are allowed",
-            row.id
+            "{id} has {count} processes at the same time, which take {fewest} to {most} open files, \
+             and {allowed} are allowed"
         ),
         format!("raise the limit with `ulimit -n {most}`, or set fewer workers or batches"),
     ))
@@ -140,14 +143,13 @@ pub(super) fn has_loopback() -> Result<(), PlatformError> {
     // Listening works on an interface that is down; reaching it does not.
     let reached = TcpListener::bind((address, 0))
         .and_then(|listener| TcpStream::connect(listener.local_addr()?));
-    match reached {
-        Ok(_) => Ok(()),
-        Err(error) => Err(PlatformError::lacking(
+    reached.map(drop).map_err(|error| {
+        PlatformError::lacking(
             format!("workers reach services at {address}, and this machine does not: {error}"),
             "bring the loopback interface up (`ip link set lo up`), or simulate with \
              `--platform sim`",
-        )),
-    }
+        )
+    })
 }
 
 /// Refuses a directory for temporary files that cannot be written to.
@@ -155,16 +157,16 @@ pub(super) fn has_loopback() -> Result<(), PlatformError> {
 /// # Errors
 /// [`PlatformError::Refused`], with the remedy.
 pub(super) fn has_temporary_files(directory: &Path) -> Result<(), PlatformError> {
-    match tempfile::tempdir_in(directory) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(PlatformError::lacking(
+    let made = tempfile::tempdir_in(directory).map(drop);
+    let directory = directory.display();
+    made.map_err(|error| {
+        PlatformError::lacking(
             format!(
-                "functions keep their /tmp in {}, which cannot be written to: {error}",
-                directory.display()
+                "functions keep their /tmp in {directory}, which cannot be written to: {error}"
             ),
             "set TMPDIR to a directory that can be written to",
-        )),
-    }
+        )
+    })
 }
 
 #[cfg(test)]

@@ -37,10 +37,10 @@ pub mod worker;
 
 use std::sync::Arc;
 
-use epochcost_spec::metering::TrialOutcome;
+use epochcost_spec::metering::{Limit, TrialOutcome};
 use epochcost_spec::rows::{Row, TrialPlan};
 use epochcost_systems::{Host as HostKind, find};
-use limits::{Limits, MB_PER_VCPU};
+use limits::Limits;
 use services::{Provider, Real};
 use worker::Description;
 
@@ -49,10 +49,8 @@ use super::{PlatformError, Progress, TrialData};
 pub use function::{FunctionConfig, FunctionLimits, LocalFunction};
 pub use host::{InvocationLines, LogSink};
 pub use life_cycle::LocalFactory;
-pub use limits::{Enforced, Enforcement};
 pub use machine::{explained, raise_limits};
-pub use measure::{MeasuredLimit, measure_limits};
-pub use services::{Missing, Programs, Requirement, ServerUsed, check, requirements};
+pub use services::{object_server, redis_module, requirements};
 pub use worker::Worker;
 
 /// This machine, with a worker and services for trials.
@@ -66,33 +64,18 @@ pub struct Local {
 }
 
 impl Local {
-    /// Finds or builds the worker, and detects what this machine can enforce.
-    ///
-    /// # Errors
-    /// [`PlatformError::Worker`] when there is no worker and none can be built.
-    pub async fn new() -> Result<Self, PlatformError> {
-        let (worker, description) = worker::find_and_describe().await?;
-        Ok(Self::of(worker, description))
-    }
-
-    /// Returns this machine with `worker` for its trials.
+    /// Returns this machine with `worker` for its trials; detects what it can enforce.
     ///
     /// # Errors
     /// [`PlatformError::Worker`] when it is no worker of this version.
     pub async fn with_worker(worker: Worker) -> Result<Self, PlatformError> {
-        let description = worker.describe().await?;
-        Ok(Self::of(worker, description))
-    }
-
-    fn of(worker: Worker, description: Description) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self {
+        Ok(Self {
+            description: worker.describe().await?,
             worker,
-            description,
             limits: Arc::new(Limits::detect()),
-            cores,
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             services: Provider::Embedded,
-        }
+        })
     }
 
     /// Puts real servers for these rows in place of the embedded services, and
@@ -106,19 +89,6 @@ impl Local {
             services: Provider::Real(Real::start(rows).await?),
             ..self
         })
-    }
-
-    /// Returns the real servers that trials run on; none where services are embedded.
-    pub async fn servers(&self) -> Vec<ServerUsed> {
-        match &self.services {
-            Provider::Embedded => Vec::new(),
-            Provider::Real(real) => real.used().await,
-        }
-    }
-
-    /// Returns the worker binary.
-    pub fn worker(&self) -> &Worker {
-        &self.worker
     }
 
     /// Refuses a row on a device that is not here, where it may not take the CPU instead, and one
@@ -138,23 +108,20 @@ impl Local {
         )
     }
 
-    /// Returns how the limits of the functions of these rows are enforced, and warnings where
+    /// Returns how the limits of the functions of these rows are enforced, and a warning where
     /// one is larger than this machine; tries the largest.
     pub fn try_out<'a>(
         &mut self,
         rows: impl IntoIterator<Item = &'a Row>,
-    ) -> (Enforcement, Vec<String>) {
+    ) -> ([Limit; 3], Option<String>) {
         let largest_mb = rows.into_iter().filter_map(largest_function_mb).max();
         let largest_mb = largest_mb.unwrap_or_default();
         // No trial shares them yet.
         if let Some(limits) = Arc::get_mut(&mut self.limits) {
             limits.try_out(largest_mb);
         }
-        let warnings = self.limits.too_large(largest_mb);
-        (
-            self.limits.enforcement(largest_mb),
-            warnings.into_iter().collect(),
-        )
+        let limits = &self.limits;
+        (limits.enforcement(largest_mb), limits.too_large(largest_mb))
     }
 
     /// Runs one trial, as [`Platform::run_trial`](super::Platform::run_trial) says.
@@ -171,11 +138,6 @@ impl Local {
         self.worker.check()?;
         trial::run(self, plan, data, progress).await
     }
-}
-
-/// Returns how the limits of functions would be enforced on this machine.
-pub fn enforcement() -> Enforcement {
-    Limits::detect().enforcement(MB_PER_VCPU as u32)
 }
 
 /// Returns the memory size of the largest function of a row, MB; none without functions.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::limits::{Confinement, Limits, OutOfMemory, Size, bytes_in, killed_here};
 use super::usage::{self, Usage};
+use crate::locked;
 
 /// Polling interval of a process's memory, CPU time and files.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -68,14 +69,9 @@ impl Process {
     pub(super) fn start(launch: &Launch<'_>, limits: &Limits, lines: LineSink) -> io::Result<Self> {
         let (command, directory) = match launch.size {
             None => (std::process::Command::new(launch.program), None),
-            Some(size) => {
-                let entered = limits.storage.enter(launch.program, size.storage_mb)?;
-                (entered.command, entered.watched)
-            }
+            Some(size) => limits.storage.enter(launch.program, size.storage_mb)?,
         };
-        let temporary = directory
-            .as_ref()
-            .map(|directory| ("TMPDIR", directory.path()));
+        let temporary = (directory.as_ref()).map(|directory| ("TMPDIR", directory.path()));
         let mut child = Command::from(command)
             .args(launch.arguments)
             .env_clear()
@@ -143,17 +139,16 @@ impl Process {
 
     /// Returns what it uses now; after its end, what the last poll found.
     pub(super) fn usage(&self) -> Usage {
-        usage::of(self.pid)
-            .unwrap_or_else(|| *self.usage.lock().unwrap_or_else(PoisonError::into_inner))
+        usage::of(self.pid).unwrap_or_else(|| *locked(&self.usage))
     }
 }
 
 /// Waits for the end of a process; `None` where its handle was dropped.
 pub(super) async fn ended(mut exit: watch::Receiver<Option<Exit>>) -> Option<Exit> {
-    match exit.wait_for(Option::is_some).await {
-        Ok(exit) => *exit,
-        Err(_) => None,
-    }
+    exit.wait_for(Option::is_some)
+        .await
+        .ok()
+        .and_then(|exit| *exit)
 }
 
 impl fmt::Display for Exit {
@@ -169,14 +164,13 @@ impl fmt::Display for Exit {
             (None, None) => f.write_str("unknown status"),
         }?;
         if self.out_of_storage {
-            f.write_str(" (no space left in its directory for temporary files)")
+            f.write_str(" (no space left in its directory for temporary files)")?;
         } else if self.starved {
             f.write_str(
                 " (the memory of this machine, or of the container that this runs in, ran out first: use fewer workers or smaller batches, or allow more)",
-            )
-        } else {
-            Ok(())
+            )?;
         }
+        Ok(())
     }
 }
 
@@ -208,12 +202,10 @@ impl Monitor {
             tokio::select! {
                 status = self.child.wait() => break status.ok()?,
                 () = self.kill.notified() => self.end(),
-                _ = poll.tick() => {
-                    if excess.is_none() {
-                        excess = self.excess();
-                        if excess.is_some() {
-                            self.end();
-                        }
+                _ = poll.tick(), if excess.is_none() => {
+                    excess = self.excess();
+                    if excess.is_some() {
+                        self.end();
                     }
                 }
             }
@@ -226,7 +218,10 @@ impl Monitor {
         let out_of_memory =
             matches!(excess, Some(Excess::Memory)) || ended_for == Some(OutOfMemory::Function);
         if out_of_memory {
-            self.reached_its_limit();
+            // The process may have grown after the last poll.
+            let limit_mb = self.size.map_or(0, |size| size.memory_mb);
+            let mut usage = locked(&self.usage);
+            usage.peak_mb = usage.peak_mb.max(limit_mb);
         }
         Some(Exit {
             status,
@@ -239,13 +234,6 @@ impl Monitor {
         })
     }
 
-    /// Raises the peak to the limit: the process may have grown after the last poll.
-    fn reached_its_limit(&self) {
-        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
-        let limit_mb = self.size.map_or(0, |size| size.memory_mb);
-        usage.peak_mb = usage.peak_mb.max(limit_mb);
-    }
-
     fn end(&mut self) {
         // Fails only where the process has ended already.
         let _ = self.child.start_kill();
@@ -255,7 +243,7 @@ impl Monitor {
     /// mount limits it.
     fn excess(&self) -> Option<Excess> {
         let now = usage::of(self.pid)?;
-        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *locked(&self.usage) = now;
         let size = self.size?;
         let watched = !self.confinement.holds_memory;
         if watched && now.resident_mb > size.memory_mb {
@@ -284,11 +272,7 @@ fn read_lines(
     AbortOnDropHandle::new(tokio::spawn(async move {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
-        while output
-            .read_until(b'\n', &mut line)
-            .await
-            .is_ok_and(|read| read > 0)
-        {
+        while let Ok(1..) = output.read_until(b'\n', &mut line).await {
             let text = String::from_utf8_lossy(&line);
             lines(text.strip_suffix('\n').unwrap_or(&text).to_owned());
             line.clear();
@@ -388,11 +372,8 @@ mod tests {
     #[tokio::test]
     async fn a_mounted_directory_is_full_at_its_size() {
         let limits = Limits::detect();
-        let crate::local::Enforced::Yes { how } = limits.enforcement(512).storage else {
-            panic!("storage is limited everywhere");
-        };
-        if !how.contains("tmpfs") {
-            return eprintln!("skipped: {how}");
+        if limits.storage.is_watched() {
+            return eprintln!("skipped: {}", limits.storage.how());
         }
         let script = "head -c 2000000 /dev/zero > /tmp/a; wc -c < /tmp/a";
         let (process, lines) = start_under(&limits, &["/bin/sh", "-c", script], Some(SMALL));

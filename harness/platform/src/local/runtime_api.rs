@@ -2,7 +2,7 @@
 //! runtimes", version 2018-06-01), one path prefix per sandbox.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::clock::TrialClock;
 use super::http::{self, Server};
+use crate::locked;
 
 /// One event for a sandbox.
 pub(super) struct Event {
@@ -115,17 +116,12 @@ impl RuntimeApi {
     /// Starts the server on a free port of the loopback interface.
     pub(super) async fn start() -> std::io::Result<Self> {
         let slots = Slots::default();
+        let path = |end: &str| format!("/{{sandbox}}/2018-06-01/runtime/{end}");
         let routes = Router::new()
-            .route("/{sandbox}/2018-06-01/runtime/invocation/next", get(next))
-            .route(
-                "/{sandbox}/2018-06-01/runtime/invocation/{id}/response",
-                post(response),
-            )
-            .route(
-                "/{sandbox}/2018-06-01/runtime/invocation/{id}/error",
-                post(error),
-            )
-            .route("/{sandbox}/2018-06-01/runtime/init/error", post(init_error))
+            .route(&path("invocation/next"), get(next))
+            .route(&path("invocation/{id}/response"), post(response))
+            .route(&path("invocation/{id}/error"), post(error))
+            .route(&path("init/error"), post(init_error))
             .layer(DefaultBodyLimit::disable())
             .with_state(slots.clone());
         Ok(Self {
@@ -178,21 +174,14 @@ async fn next(Known(slot): Known) -> Result<Response<Body>, StatusCode> {
         Some(_) => false,
         None => ready.replace(Instant::now()).is_none(),
     });
-    let event = slot
-        .waiting
-        .lock()
-        .await
-        .recv()
-        .await
-        .ok_or(StatusCode::GONE)?;
+    let event = slot.waiting.lock().await.recv().await;
+    let event = event.ok_or(StatusCode::GONE)?;
     let deadline_s = event.clock.unix_s() + event.timeout.as_secs_f64();
     let deadline_ms = (deadline_s * 1e3) as u64;
+    let id = event.request_id.to_string();
     let response = Response::builder()
         .header("content-type", "application/json")
-        .header(
-            "lambda-runtime-aws-request-id",
-            event.request_id.to_string(),
-        )
+        .header("lambda-runtime-aws-request-id", id)
         .header("lambda-runtime-deadline-ms", deadline_ms.to_string())
         .header("lambda-runtime-invoked-function-arn", arn(&slot.function))
         .header("lambda-runtime-trace-id", trace_id(event.request_id))
@@ -241,10 +230,6 @@ fn arn(function: &str) -> String {
 fn trace_id(request_id: Uuid) -> String {
     let id = request_id.simple().to_string();
     format!("Root=1-{}-{};Sampled=0", &id[..8], &id[8..])
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One sandbox of a function: a worker process that serves one invocation at a
 //! time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use super::limits::Size;
 use super::machine;
 use super::process::{Exit, Process};
 use super::runtime_api::{Answer, Event, RuntimeApi, Slot};
+use crate::locked;
 
 /// Time limit of init. Lambda allows 10 s and then tries again within the
 /// invocation; a machine that starts many sandboxes at once is slower.
@@ -59,14 +60,11 @@ impl Log {
         if let Some(request_id) = line.strip_prefix(LAST_LINE_PREFIX) {
             self.last.send_replace(Some(request_id.to_owned()));
         }
-        self.lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(line);
+        locked(&self.lines).push(line);
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *locked(&self.lines))
     }
 
     /// Waits for the last line of an invocation.
@@ -131,9 +129,7 @@ impl Sandbox {
                     memory_mb,
                     storage_mb: spec.storage_mb,
                 }),
-                move |line| {
-                    lines.write(line);
-                },
+                move |line| lines.write(line),
             )
             .await
             .map_err(|error| machine::explained("start a sandbox", &error))?;
@@ -186,14 +182,13 @@ impl Sandbox {
         };
         let duration = ended.saturating_duration_since(began);
         let usage = self.process.usage();
-        if let Ending::Answered(_) = ending {
-            self.log.complete(request_id).await;
-        }
         let alive = matches!(ending, Ending::Answered(_));
-        let (result, status) = self.judge(request_id, ending);
-        if !alive {
+        if alive {
+            self.log.complete(request_id).await;
+        } else {
             self.process.kill();
         }
+        let (result, status) = self.judge(request_id, ending);
         self.log.write(log::end_line(request_id));
         let init = self.init.take();
         self.log.write(
@@ -262,54 +257,43 @@ impl Sandbox {
         let ending = tokio::select! {
             biased;
             answer = running => match answer {
-                Ok(Ok(answer)) => Some(Ending::Answered(answer)),
-                // The other end lives in the slot, which lives in `self`.
-                Ok(Err(_)) => None,
-                Err(_) => Some(Ending::TimedOut),
+                Ok(Ok(answer)) => Ending::Answered(answer),
+                // The other end lives in the slot, which lives in `self`: it is not gone.
+                Ok(Err(_)) | Err(_) => Ending::TimedOut,
             },
-            exit = self.process.ended() => exit.map(Ending::Exited),
+            exit = self.process.ended() => exit.map_or(Ending::TimedOut, Ending::Exited),
         };
-        (began, started_s, ending.unwrap_or(Ending::TimedOut))
+        (began, started_s, ending)
     }
 
     /// Returns the invocation's result and the status in its REPORT line; writes Lambda's
     /// line about a failure.
     fn judge(&self, request_id: Uuid, ending: Ending) -> (Result<Outcome, String>, Option<Status>) {
-        let failed = |error_type: &str| {
-            Some(Status::Error {
-                error_type: error_type.to_owned(),
-            })
-        };
         match ending {
-            Ending::Answered(Answer {
-                result: Ok(body), ..
-            }) => {
-                let outcome = serde_json::from_slice(&body)
-                    .map_err(|error| format!("its answer is no outcome: {error}"));
+            // Lambda's REPORT line has no status for errors that a function returns.
+            Ending::Answered(answer) => {
+                let body = answer.result.map_err(|error| error.error_message);
+                let outcome = body.and_then(|body| {
+                    serde_json::from_slice(&body)
+                        .map_err(|error| format!("its answer is no outcome: {error}"))
+                });
                 (outcome, None)
             }
-            Ending::Answered(Answer {
-                result: Err(error), ..
-            }) => {
-                // Lambda's REPORT line has no status for errors that a function returns.
-                (Err(error.error_message), None)
-            }
             Ending::TimedOut => {
-                let reason = format!(
-                    "Task timed out after {:.2} seconds",
-                    self.timeout.as_secs_f64()
-                );
-                self.log
-                    .write(format!("{} {request_id} {reason}", jiff::Timestamp::now()));
+                let limit_s = self.timeout.as_secs_f64();
+                let reason = format!("Task timed out after {limit_s:.2} seconds");
+                let now = jiff::Timestamp::now();
+                self.log.write(format!("{now} {request_id} {reason}"));
                 (Err(reason), Some(Status::Timeout))
             }
             Ending::Exited(exit) => {
-                let error_type = error_type(exit);
+                let error_type = error_type(exit).to_owned();
                 let reason = format!("Runtime exited with error: {exit}");
-                self.log
-                    .write(format!("RequestId: {request_id} Error: {reason}"));
-                self.log.write(error_type.to_owned());
-                (Err(format!("{error_type}: {reason}")), failed(error_type))
+                let line = format!("RequestId: {request_id} Error: {reason}");
+                self.log.write(line);
+                self.log.write(error_type.clone());
+                let failed = format!("{error_type}: {reason}");
+                (Err(failed), Some(Status::Error { error_type }))
             }
         }
     }
@@ -325,16 +309,11 @@ fn error_type(exit: Exit) -> &'static str {
 
 fn init_failed(slot: &Slot, exit: Option<Exit>, lines: &[String]) -> String {
     let reason = match (slot.init_error(), exit) {
-        (Some(error), _) => format!("init failed: {}", error.error_message),
-        (None, Some(exit)) => {
-            format!(
-                "init failed: {}: Runtime exited with error: {exit}",
-                error_type(exit)
-            )
-        }
-        (None, None) => "init failed".to_owned(),
+        (Some(error), _) => format!(": {}", error.error_message),
+        (None, Some(exit)) => format!(": {}: Runtime exited with error: {exit}", error_type(exit)),
+        (None, None) => String::new(),
     };
-    with_tail(reason, lines)
+    with_tail(format!("init failed{reason}"), lines)
 }
 
 /// Returns a reason with the last lines that the worker wrote.

@@ -22,7 +22,7 @@ use super::gate::Gates;
 use super::host::Host;
 use super::instance::Instances;
 use super::lambda::{FunctionSpec, Lambda};
-use super::limits::{Enforced, vcpus};
+use super::limits::vcpus;
 use super::runtime_api::RuntimeApi;
 use super::services::Services;
 use super::{Local, PlatformError, Progress, TrialData, largest_function_mb, machine};
@@ -35,17 +35,12 @@ pub(super) async fn run(
     progress: &dyn Progress,
 ) -> Result<TrialOutcome, PlatformError> {
     let row = &plan.row;
-    let unusable = |reason: String| PlatformError::Service {
-        service: "the trial",
-        reason,
-    };
+    let unusable = |reason| PlatformError::service("the trial", reason);
     let system = find(&row.job.system)
         .ok_or_else(|| unusable(format!("there is no system {:?}", row.job.system)))?;
-    let layout = system
-        .bind(&row.job)
-        .map_err(|error| unusable(error.to_string()))?
-        .data_layout();
-    let mut services = local.services.start(row, layout, data).await?;
+    let bound = system.bind(&row.job);
+    let bound = bound.map_err(|error| unusable(error.to_string()))?;
+    let mut services = (local.services.start(row, bound.data_layout(), data)).await?;
     let clock = TrialClock::start();
     let (mut trainings, mut follow_ups) = (Vec::new(), Vec::new());
     for number in 0..row.jobs {
@@ -76,6 +71,7 @@ pub(super) async fn run(
         Ok(transitions) => (transitions + throttles.retried, unreadable),
         Err(reason) => (0, Some(reason + &throttled(throttles.refused))),
     };
+    let runs_functions = system.deployment().runs_on(HostKind::Function);
     let mut warnings = warnings(local, row, system);
     warnings.extend(surroundings(row, throttles.refused));
     warnings.extend(clock.warning());
@@ -87,10 +83,7 @@ pub(super) async fn run(
         records,
         transitions,
         cloudwatch: Vec::new(),
-        throttles: system
-            .deployment()
-            .runs_on(HostKind::Function)
-            .then_some(throttles.refused),
+        throttles: runs_functions.then_some(throttles.refused),
         failure,
         warnings,
     })
@@ -115,12 +108,10 @@ impl Training {
         clock: TrialClock,
     ) -> Result<(Self, FollowUps), PlatformError> {
         let (requests, follow_ups) = requests();
-        let gates = Gates::before(&mut servers, &row.faults)
-            .await
-            .map_err(io("put gates before the servers"))?;
-        let control = control::serve(requests, Arc::new(gates))
-            .await
-            .map_err(io("serve the control API"))?;
+        let gates = Gates::before(&mut servers, &row.faults).await;
+        let gates = gates.map_err(PlatformError::io("put gates before the servers"))?;
+        let control = control::serve(requests, Arc::new(gates)).await;
+        let control = control.map_err(PlatformError::io("serve the control API"))?;
         let collector = Arc::new(Collector::default());
         let host = Arc::new(Host {
             program: local.worker.program().to_owned(),
@@ -211,17 +202,10 @@ async fn with_services<T>(
 /// Returns the note on a failure after refused invocations: workers that could not
 /// start kept others waiting.
 fn throttled(refused: u64) -> String {
-    match refused {
-        0 => String::new(),
-        _ => format!("; {refused} invocations were throttled by the account's limits"),
+    if refused == 0 {
+        return String::new();
     }
-}
-
-fn io(doing: &'static str) -> impl Fn(std::io::Error) -> PlatformError {
-    move |source| PlatformError::Io {
-        doing: doing.into(),
-        source,
-    }
+    format!("; {refused} invocations were throttled by the account's limits")
 }
 
 async fn functions(
@@ -230,9 +214,8 @@ async fn functions(
     system: &'static dyn System,
     host: Arc<Host>,
 ) -> Result<ByHost<Lambda, Instances>, PlatformError> {
-    let api = RuntimeApi::start()
-        .await
-        .map_err(io("serve the Runtime API"))?;
+    let api = RuntimeApi::start().await;
+    let api = api.map_err(PlatformError::io("serve the Runtime API"))?;
     let spec = FunctionSpec {
         memory_mb: row.memory_mb,
         function_memory_mb: row.function_memory_mb.clone(),
@@ -253,9 +236,8 @@ async fn functions(
 /// Returns the caller of the system's functions. The published state machine of SPIRT has
 /// no `Retry` in any state.
 fn caller(row: &Row, system: &dyn System) -> Caller {
-    let workflow = system
-        .bind(&row.job)
-        .is_ok_and(|bound| matches!(bound.launch(), Launch::Workflow { .. }));
+    let bound = system.bind(&row.job);
+    let workflow = bound.is_ok_and(|bound| matches!(bound.launch(), Launch::Workflow { .. }));
     // Instances start executions for each of their steps.
     if !workflow && system.deployment().worker_host() == HostKind::Function {
         return Caller::Events;
@@ -323,13 +305,13 @@ fn environment(
         environment.push((variable::PRECISION.into(), row.precision.name().into()));
     }
     if !row.faults.is_empty() {
-        let faults = serde_json::to_string(&row.faults)
-            .map_err(|error| PlatformError::Worker(format!("unwritable faults: {error}")))?;
+        let faults =
+            serde_json::to_string(&row.faults).map_err(PlatformError::unwritable("faults"))?;
         environment.push((variable::FAULTS.into(), faults));
     }
     if let Some(network) = &row.sandbox.network {
-        let shape = serde_json::to_string(&network.shape)
-            .map_err(|error| PlatformError::Worker(format!("unwritable network: {error}")))?;
+        let shape =
+            serde_json::to_string(&network.shape).map_err(PlatformError::unwritable("network"))?;
         environment.push((variable::NETWORK.into(), shape));
     }
     Ok(environment)
@@ -358,8 +340,8 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
     let workers = row.job.workers;
     let cores = local.cores;
     if system.deployment().runs_on(HostKind::Instance) {
-        warnings
-            .push("instances ran as processes of this machine; booting was not simulated".into());
+        let text = "instances ran as processes of this machine; booting was not simulated";
+        warnings.push(text.to_owned());
         if workers > cores {
             warnings.push(format!(
                 "oversubscribed: {workers} instances shared a host of {cores} cores, times are \
@@ -371,10 +353,8 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
         return warnings;
     }
     if row.job.device == Device::Cuda {
-        warnings.push(
-            "functions are billed as on Lambda, which has no GPU: what they computed on one costs more"
-                .into(),
-        );
+        let text = "functions are billed as on Lambda, which has no GPU: what they computed on one costs more";
+        warnings.push(text.to_owned());
     }
     let largest_mb = largest_function_mb(row).unwrap_or(row.memory_mb);
     warnings.extend(local.limits.too_large(largest_mb));
@@ -386,10 +366,11 @@ fn warnings(local: &Local, row: &Row, system: &dyn System) -> Vec<String> {
             row.memory_mb
         ));
     }
-    if let Enforced::No { why } = local.limits.enforcement(largest_mb).cpu {
+    let [cpu, ..] = local.limits.enforcement(largest_mb);
+    if !cpu.enforced {
+        let (share, why) = (vcpus(largest_mb), cpu.how);
         warnings.push(format!(
-            "the CPU share of {:.2} vCPU was not enforced: {why}",
-            vcpus(largest_mb)
+            "the CPU share of {share:.2} vCPU was not enforced: {why}"
         ));
     }
     warnings

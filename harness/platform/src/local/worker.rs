@@ -77,10 +77,8 @@ impl Description {
         if self.devices.contains(&device) {
             return Ok(());
         }
-        let reason = match &self.no_cuda {
-            Some(reason) => format!(" ({reason})"),
-            None => String::new(),
-        };
+        let reason = self.no_cuda.as_ref();
+        let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
         Err(PlatformError::Lacks {
             what: format!("the device {device} that {asked_by} asks for{reason}"),
             remedy: format!("{instead}, or {CUDA_WORKER}"),
@@ -100,13 +98,10 @@ pub const CUDA_WORKER: &str = "on a machine with an NVIDIA GPU, build a worker w
 /// # Errors
 /// [`PlatformError::Worker`] with what was tried and what to do.
 pub fn find_or_build() -> Result<Worker, PlatformError> {
-    if let Some(path) = named() {
+    if let Some(path) = named(WORKER_VARIABLE) {
         return Worker::at(path);
     }
-    let program = env::current_exe().map_err(|source| PlatformError::Io {
-        doing: "find this program's own path".into(),
-        source,
-    })?;
+    let program = env::current_exe().map_err(PlatformError::io("find this program's own path"))?;
     match (Checkout::of(&program), find::beside_program(&program, NAME)) {
         (Some(checkout), _) => Worker::at(checkout.build(&BINARY).map_err(|reason| {
             PlatformError::Worker(format!(
@@ -118,9 +113,9 @@ pub fn find_or_build() -> Result<Worker, PlatformError> {
     }
 }
 
-/// Returns the worker that `EPOCHCOST_WORKER` names; empty, it names none.
-fn named() -> Option<PathBuf> {
-    let path = env::var_os(WORKER_VARIABLE).filter(|path| !path.is_empty());
+/// Returns the worker that a variable names; empty, it names none.
+fn named(variable: &str) -> Option<PathBuf> {
+    let path = env::var_os(variable).filter(|path| !path.is_empty());
     path.map(PathBuf::from)
 }
 
@@ -144,22 +139,29 @@ fn missing(program: &Path) -> PlatformError {
 /// # Errors
 /// [`PlatformError::Worker`] when it is unusable, or another version.
 pub async fn for_rented_gpus() -> Result<Option<(Worker, Description)>, PlatformError> {
-    let path = env::var_os(epochcost_environment::user::CUDA_WORKER);
-    let Some(path) = path.filter(|path| !path.is_empty()) else {
+    let Some(path) = named(epochcost_environment::user::CUDA_WORKER) else {
         return Ok(None);
     };
-    let worker = Worker::at(path.into())?;
+    let worker = Worker::at(path)?;
     let description = worker.describe().await?;
     Ok(Some((worker, description)))
 }
 
-/// Finds or builds the worker on a thread that may block, and asks it what it is.
+/// Finds or builds the worker on a thread that may block.
+///
+/// # Errors
+/// [`PlatformError::Worker`] when there is none and none can be built.
+pub async fn find() -> Result<Worker, PlatformError> {
+    let found = tokio::task::spawn_blocking(find_or_build).await;
+    found.map_err(|error| PlatformError::Worker(error.to_string()))?
+}
+
+/// Finds or builds the worker, and asks it what it is.
 ///
 /// # Errors
 /// [`PlatformError::Worker`] when there is none of this version and none can be built.
 pub async fn find_and_describe() -> Result<(Worker, Description), PlatformError> {
-    let found = tokio::task::spawn_blocking(find_or_build).await;
-    let worker = found.map_err(|error| PlatformError::Worker(error.to_string()))??;
+    let worker = find().await?;
     let description = worker.describe().await?;
     Ok((worker, description))
 }
@@ -174,14 +176,12 @@ impl Worker {
             let sha256 = sha256_of(program.path())?;
             Ok((Arc::new(program), sha256))
         });
-        match opened {
-            Ok((program, sha256)) => Ok(Self {
-                path,
-                sha256,
-                program,
-            }),
-            Err(error) => Err(unusable(&path, &error)),
-        }
+        let (program, sha256) = opened.map_err(|error| unusable(&path, &error))?;
+        Ok(Self {
+            path,
+            sha256,
+            program,
+        })
     }
 
     /// Returns the path to start the binary by while this worker exists: whatever happens to
@@ -220,19 +220,10 @@ impl Worker {
         let output = output.map_err(|error| unusable(&self.path, &error))?;
         serde_json::from_slice(&output.stdout).map_err(|error| {
             let said = String::from_utf8_lossy(&output.stderr);
-            let said: Vec<&str> = said
-                .lines()
-                .filter(|line| !line.is_empty())
-                .take(2)
-                .collect();
-            let said = if said.is_empty() {
-                error.to_string()
-            } else {
-                format!(
-                    "it ended with {} and wrote: {}",
-                    output.status,
-                    said.join(" ")
-                )
+            let said = said.lines().filter(|line| !line.is_empty()).take(2);
+            let said = match said.collect::<Vec<_>>().join(" ") {
+                said if said.is_empty() => error.to_string(),
+                said => format!("it ended with {} and wrote: {said}", output.status),
             };
             let asked = "it does not describe itself, is it a worker of this version?";
             unusable(&self.path, &format!("{asked} {said}"))
@@ -242,7 +233,7 @@ impl Worker {
 
 /// Returns the error of a binary that is no worker, with the variable if that named it.
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> PlatformError {
-    let remedy = match named() {
+    let remedy = match named(WORKER_VARIABLE) {
         Some(named) if named == path => format!(
             "; {WORKER_VARIABLE} names it: set it to a worker of version {}, or unset it",
             env!("CARGO_PKG_VERSION")

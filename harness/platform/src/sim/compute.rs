@@ -35,10 +35,6 @@ pub(super) async fn run(
     simulation: &Simulation,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Simulated, PlatformError> {
-    let io = |doing: &str| {
-        let doing = doing.to_owned();
-        move |source| PlatformError::Io { doing, source }
-    };
     let mut worker = Command::new(real.worker.program())
         .arg("--simulate")
         .stdin(Stdio::piped())
@@ -46,7 +42,7 @@ pub(super) async fn run(
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .map_err(io("start the worker"))?;
+        .map_err(PlatformError::io("start the worker"))?;
     let (Some(mut input), Some(output), Some(mut errors)) = (
         worker.stdin.take(),
         worker.stdout.take(),
@@ -62,10 +58,8 @@ pub(super) async fn run(
     let mut request = serde_json::to_vec(&request).map_err(|error| failed(&error.to_string()))?;
     request.push(b'\n');
     // The worker ends with its input, which stays open until the last answer.
-    input
-        .write_all(&request)
-        .await
-        .map_err(io("send the simulation"))?;
+    let sent = input.write_all(&request).await;
+    sent.map_err(PlatformError::io("send the simulation"))?;
     let printed = tokio::spawn(async move {
         let mut printed = String::new();
         // Output that cannot be read is not shown.
@@ -73,11 +67,8 @@ pub(super) async fn run(
         printed
     });
     let mut lines = BufReader::new(output).lines();
-    while let Some(line) = lines
-        .next_line()
-        .await
-        .map_err(io("read from the worker"))?
-    {
+    let unreadable = PlatformError::io("read from the worker");
+    while let Some(line) = lines.next_line().await.map_err(&unreadable)? {
         match serde_json::from_str(&line) {
             Ok(Answer::Steps(steps)) => progress(steps),
             Ok(Answer::Simulated(simulated)) => return Ok(*simulated),
@@ -85,10 +76,8 @@ pub(super) async fn run(
         }
     }
     let printed = printed.await.unwrap_or_default();
-    Err(failed(&format!(
-        "it ended without an answer: {}",
-        printed.trim()
-    )))
+    let printed = printed.trim();
+    Err(failed(&format!("it ended without an answer: {printed}")))
 }
 
 fn failed(reason: &str) -> PlatformError {

@@ -51,10 +51,6 @@ struct InVirtualTime {
 
 #[async_trait]
 impl Platform for InVirtualTime {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     async fn prepare(
         &mut self,
         plans: &[TrialPlan],

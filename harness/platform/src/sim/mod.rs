@@ -60,12 +60,11 @@ impl Sim {
     /// [`PlatformError::Lacks`] when no compute profile knows the model.
     pub fn describe(&self, plan: &TrialPlan) -> Result<Simulation, PlatformError> {
         let row = &plan.row;
-        let profile = self.simulation.profile_of(row);
-        let is_sampled = self.simulation.sample && plan.trial > 0;
-        if is_sampled {
+        if self.simulation.sample && plan.trial > 0 {
             return self.describe_draw(plan, row.job.seed);
         }
-        self.describe_on(plan, profile.values(), self.cost(row)?)
+        let profile = self.simulation.profile_of(row);
+        Ok(self.describe_on(plan, profile.values(), self.cost(row)?))
     }
 
     /// Returns the simulation of a trial on the constants that `seed` draws: the same for
@@ -76,17 +75,12 @@ impl Sim {
     pub fn describe_draw(&self, plan: &TrialPlan, seed: u64) -> Result<Simulation, PlatformError> {
         let profile = self.simulation.profile_of(&plan.row);
         let cost = self.cost(&plan.row)?.sampled(seed);
-        self.describe_on(plan, profile.sampled(seed), cost)
+        Ok(self.describe_on(plan, profile.sampled(seed), cost))
     }
 
-    fn describe_on(
-        &self,
-        plan: &TrialPlan,
-        profile: Profile<f64>,
-        cost: ModelCost,
-    ) -> Result<Simulation, PlatformError> {
+    fn describe_on(&self, plan: &TrialPlan, profile: Profile<f64>, cost: ModelCost) -> Simulation {
         let row = &plan.row;
-        Ok(Simulation {
+        Simulation {
             job: row.job.clone(),
             sizes: plan.sizes,
             memory_mb: row.memory_mb,
@@ -97,7 +91,7 @@ impl Sim {
             has_limits: self.simulation.limits,
             faults: row.faults.clone(),
             jobs: row.jobs as u64,
-        })
+        }
     }
 
     /// Returns the cost of a step of the row's model on the row's device.
@@ -110,30 +104,23 @@ impl Sim {
             let profiled = self.simulation.cost(&own.name, device, false);
             return Ok(profiled.map_or_else(|| own.cost(device), |(_, cost)| cost.clone()));
         }
-        let known = self
-            .simulation
-            .cost(&row.job.model, device, row.cpu_fallback);
+        let model = &row.job.model;
+        let known = self.simulation.cost(model, device, row.cpu_fallback);
         known.map(|(_, cost)| cost.clone()).ok_or_else(|| {
-            let names = self
-                .simulation
-                .compute
-                .iter()
-                .map(|known| known.name.as_str());
-            let names: Vec<&str> = names.collect();
+            let compute = self.simulation.compute.iter();
+            let names: Vec<&str> = compute.map(|known| known.name.as_str()).collect();
+            let option = match device {
+                Device::Cpu => "",
+                Device::Cuda => " --device cuda",
+            };
             PlatformError::Lacks {
                 what: format!(
-                    "what a step of {} costs on the device {device}: the compute profiles {} do not say",
-                    row.job.model,
+                    "what a step of {model} costs on the device {device}: the compute profiles {} do not say",
                     names.join(" and ")
                 ),
                 remedy: format!(
-                    "measure it (`epochcost profile --model {}{}`) and name the file in \
-                     `simulation.compute`",
-                    row.job.model,
-                    match device {
-                        Device::Cpu => "",
-                        Device::Cuda => " --device cuda",
-                    }
+                    "measure it (`epochcost profile --model {model}{option}`) and name the file in \
+                     `simulation.compute`"
                 ),
             }
         })
@@ -219,7 +206,7 @@ fn kept() -> Options {
 
 /// Simulates sizes only, on a thread of its own: an interruption leaves it
 /// behind, and it ends with the process.
-pub(crate) async fn phantom(
+async fn phantom(
     simulation: Simulation,
     keeps_steps: bool,
     progress: &(dyn Fn(u64) + Sync),
@@ -246,18 +233,13 @@ pub(crate) async fn phantom(
             biased;
             simulated = &mut answered => {
                 progress(*seen.borrow());
-                let ended = simulated.map_err(|_| stopped())?;
-                return Ok(ended?);
+                let ended = simulated.map_err(|_| {
+                    PlatformError::service("the simulation", "its thread ended without an answer")
+                });
+                return Ok(ended??);
             }
             Ok(()) = seen.changed() => progress(*seen.borrow_and_update()),
         }
-    }
-}
-
-fn stopped() -> PlatformError {
-    PlatformError::Service {
-        service: "the simulation",
-        reason: "its thread ended without an answer".into(),
     }
 }
 

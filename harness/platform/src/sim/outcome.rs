@@ -6,20 +6,15 @@ use epochcost_spec::metering::{Invocation, TrialOutcome};
 
 /// Returns the outcome of a trial in virtual time, whose clock starts at zero.
 pub(super) fn of(simulated: Simulated) -> TrialOutcome {
-    let limit = simulated
-        .infeasible
-        .map(|infeasible| infeasible.to_string());
+    let limit = simulated.infeasible.map(|limit| limit.to_string());
     TrialOutcome {
-        started_s: 0.0,
         wall_s: simulated.wall_s,
         invocations: simulated.invocations.into_iter().map(invocation).collect(),
         records: simulated.records,
         transitions: simulated.transitions,
-        // Virtual callers wait for their turn.
-        throttles: None,
-        cloudwatch: Vec::new(),
         failure: limit.or(simulated.failure),
-        warnings: Vec::new(),
+        // Nothing is throttled: virtual callers wait for their turn.
+        ..TrialOutcome::default()
     }
 }
 

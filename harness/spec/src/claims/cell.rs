@@ -29,26 +29,22 @@ impl FromStr for Cell {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let malformed = || {
+        let cell = || {
+            let (file, rest) = text.split_once(':')?;
+            let (line, column) = rest.split_once(':')?;
+            // A name, and no way out of the directory.
+            let is_name = !file.is_empty() && !file.contains(['/', '\\']) && !column.is_empty();
+            is_name.then_some(Self {
+                file: file.to_owned(),
+                line: line.parse().ok()?,
+                column: column.to_owned(),
+            })
+        };
+        cell().ok_or_else(|| {
             format!(
                 "{text:?} is no cell of a table: write FILE:LINE:COLUMN, as \
                  \"cp_table2.csv:2:total_seconds\""
             )
-        };
-        let mut parts = text.splitn(3, ':');
-        let (Some(file), Some(line), Some(column)) = (parts.next(), parts.next(), parts.next())
-        else {
-            return Err(malformed());
-        };
-        let line: u64 = line.parse().map_err(|_| malformed())?;
-        // A name, and no way out of the directory.
-        if file.is_empty() || file.contains(['/', '\\']) || column.is_empty() {
-            return Err(malformed());
-        }
-        Ok(Self {
-            file: file.to_owned(),
-            line,
-            column: column.to_owned(),
         })
     }
 }

@@ -25,10 +25,8 @@ impl Estimate {
     pub fn of(values: &[f64]) -> Self {
         let n = values.len();
         if n == 0 || values.iter().any(|value| !value.is_finite()) {
-            return Self {
-                n,
-                ..Self::default()
-            };
+            let (mean, ci95) = (None, None);
+            return Self { mean, ci95, n };
         }
         let count = n as f64;
         let mean = values.iter().sum::<f64>() / count;

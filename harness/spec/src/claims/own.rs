@@ -141,36 +141,27 @@ impl OverRows {
     /// When the text is no formula, a name is no metric or row, or nothing is compared.
     pub fn check(formula: &str, rows: &[&Row]) -> Result<(), FormulaError> {
         let over = Self::resolved(formula, rows, false)?;
+        let refused = |problem: &str, remedy| {
+            Err(FormulaError::new(formula, Span::default(), problem, remedy))
+        };
         if over.reads.is_empty() {
-            return Err(FormulaError {
-                text: formula.to_owned(),
-                span: Span::default(),
-                problem: "it reads no figure of a row".into(),
-                remedy: "name a metric: `bytes[allreduce] <= 1000`".into(),
-                is_unprinted: false,
-            });
+            let remedy = "name a metric: `bytes[allreduce] <= 1000`";
+            return refused("it reads no figure of a row", remedy);
         }
         // A key that one side leaves out has one value on both: what is named may have no partner.
         let read: HashSet<&str> = over.reads.iter().map(|read| read.row.as_str()).collect();
         let read = rows.iter().filter(|row| read.contains(row.id.as_str()));
         let read: HashSet<String> = read.flat_map(|row| all_of(row)).collect();
-        if let Some(value) = Formula::parse(formula)?.chosen().into_iter().find(|value| {
-            let is_there = rows
-                .iter()
-                .any(|row| all_of(row).any(|name| name == *value));
-            is_there && !read.contains(value)
-        }) {
-            return Err(FormulaError {
-                text: formula.to_owned(),
-                span: Span::default(),
-                problem: format!("nothing is compared of `{value}`"),
-                remedy: "no row on the other side is alike in all that the formula leaves out: \
-                         name what differs on both sides"
-                    .into(),
-                is_unprinted: false,
-            });
+        let is_there = |value: &str| rows.iter().any(|row| all_of(row).any(|name| name == value));
+        let mut chosen = Formula::parse(formula)?.chosen().into_iter();
+        match chosen.find(|value| is_there(value) && !read.contains(value)) {
+            None => Ok(()),
+            Some(value) => {
+                let remedy = "no row on the other side is alike in all that the formula leaves \
+                              out: name what differs on both sides";
+                refused(&format!("nothing is compared of `{value}`"), remedy)
+            }
         }
-        Ok(())
     }
 
     fn resolved(formula: &str, rows: &[&Row], may_be_left_out: bool) -> Result<Self, FormulaError> {
@@ -213,10 +204,9 @@ impl OverRows {
             }
         }
         let known = places.iter().flat_map(Place::reads);
-        let known: HashSet<(&str, &str)> = known
-            .map(|(row, (metric, _))| (row, metric.name()))
-            .collect();
-        cells.retain(|read| known.contains(&(read.row.as_str(), read.figure.0.name())));
+        let known: HashSet<(&str, Metric)> =
+            known.map(|(row, (metric, _))| (row, metric)).collect();
+        cells.retain(|read| known.contains(&(read.row.as_str(), read.figure.0)));
         Ok(Self {
             formula,
             grid,
@@ -323,11 +313,12 @@ impl Keys {
             by_id: !values.iter().any(is_field) && (values.is_empty() || values.iter().any(is_id)),
         };
         if !keys.by_id {
-            let is_named = |key: &str| formula.keys().iter().any(|name| name == key);
-            let names = KEYS
-                .iter()
-                .filter(|key| is_named(key) || !OWN.contains(key));
-            keys.names = names.map(|key| (*key).to_owned()).collect();
+            let named = formula.keys();
+            let is_named = |key: &str| named.iter().any(|name| name == key);
+            let names = KEYS.iter().map(|key| (*key).to_owned());
+            keys.names = names
+                .filter(|key| is_named(key) || !OWN.contains(&key.as_str()))
+                .collect();
             // Rows that are alike in all of these differ in their ids.
             for further in OWN.into_iter().chain([ROW]) {
                 let known: HashSet<Vec<String>> = rows.iter().map(|row| keys.of(row)).collect();
@@ -358,12 +349,9 @@ impl Keys {
 /// a name is none.
 fn columns(formula: &Formula) -> Vec<(String, Figure)> {
     let names = formula.names().into_iter();
-    let named: Option<Vec<(String, Figure)>> = names
-        .map(|name| Some((name.clone(), figure(&name)?)))
-        .collect();
-    named.unwrap_or_else(|| {
-        let all = Metric::ALL.iter();
-        all.map(|metric| (metric.name().to_owned(), (*metric, None)))
-            .collect()
+    let named = names.map(|name| figure(&name).map(|figure| (name, figure)));
+    named.collect::<Option<_>>().unwrap_or_else(|| {
+        let all = Metric::ALL.map(|metric| (metric.name().to_owned(), (metric, None)));
+        all.into()
     })
 }

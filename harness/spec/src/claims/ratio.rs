@@ -41,25 +41,15 @@ pub struct Ratio {
 /// is unknown without pairs or where a value is not finite; the interval with
 /// fewer than two pairs, or unless both means are above 0.
 pub fn paired(pairs: &[(f64, f64)]) -> Estimate {
-    let n = pairs.len();
-    let unknown = Estimate {
-        n,
-        ..Estimate::default()
-    };
-    let Some(value) = ratio_of_means(pairs) else {
-        return unknown;
-    };
+    let (n, mean) = (pairs.len(), ratio_of_means(pairs));
     let ci95 = match n {
+        _ if mean.is_none() => None,
         0 | 1 => None,
         _ if pairs.iter().all(|(a, _)| *a == 0.0) => Some([0.0, 0.0]),
         LEAST_FOR_BOOTSTRAP.. => bootstrapped(pairs),
         _ => linearised(pairs),
     };
-    Estimate {
-        mean: Some(value),
-        ci95,
-        n,
-    }
+    Estimate { mean, ci95, n }
 }
 
 /// Returns that ratio for pairs that draw the constants of a simulation: the
@@ -118,10 +108,7 @@ fn bootstrapped(pairs: &[(f64, f64)]) -> Option<[f64; 2]> {
     }
     ratios.sort_by(f64::total_cmp);
     let beyond = expanded_level(n)?;
-    Some([
-        percentile(&ratios, beyond),
-        percentile(&ratios, 1.0 - beyond),
-    ])
+    Some([beyond, 1.0 - beyond].map(|share| percentile(&ratios, share)))
 }
 
 /// Returns the trial that stands at `place` of a resample of `n`.
@@ -144,10 +131,7 @@ pub fn percentile(sorted: &[f64], share: f64) -> f64 {
         return f64::NAN;
     };
     let place = share * last as f64;
-    let (low, high) = (
-        sorted[place.floor() as usize],
-        sorted[place.ceil() as usize],
-    );
+    let [low, high] = [place.floor(), place.ceil()].map(|place| sorted[place as usize]);
     low + (high - low) * place.fract()
 }
 
@@ -194,10 +178,8 @@ fn moments(values: &[f64], resolution: f64) -> Option<(f64, f64, f64)> {
     if n < 2.0 || !mean.is_finite() || mean <= 0.0 {
         return None;
     }
-    let squares: f64 = values
-        .iter()
-        .map(|value| (value / mean - 1.0).powi(2))
-        .sum();
+    let squares = values.iter().map(|value| (value / mean - 1.0).powi(2));
+    let squares: f64 = squares.sum();
     // The variance of a uniform distribution over one step.
     let rounding = (resolution / mean).powi(2) / 12.0;
     Some((mean, (squares / (n - 1.0) + rounding) / n, n))

@@ -17,9 +17,8 @@ impl Scale {
     /// the two are not of the same kind.
     pub fn from_metric(metric: Metric, unit: &str) -> Option<Self> {
         let mut units = metric.units().iter();
-        units
-            .find(|(name, _)| *name == unit)
-            .map(|&(_, factor)| Self { factor })
+        let (_, factor) = *units.find(|(name, _)| *name == unit)?;
+        Some(Self { factor })
     }
 
     /// Returns a value in the target's unit.

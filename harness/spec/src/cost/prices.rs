@@ -130,11 +130,8 @@ impl PriceBook {
         });
         let book =
             book.map_err(|(problem, remedy)| PriceBookError::Unusable { problem, remedy })?;
-        Ok(Self {
-            text: text.to_owned(),
-            book,
-            date,
-        })
+        let text = text.to_owned();
+        Ok(Self { text, book, date })
     }
 
     /// Returns the price of `dimension`.
@@ -142,10 +139,11 @@ impl PriceBook {
     /// # Errors
     /// [`PriceBookError::Missing`].
     pub fn price(&self, dimension: &str) -> Result<&Price, PriceBookError> {
-        self.prices()
+        let price = self
+            .prices()
             .iter()
-            .find(|price| price.dimension == dimension)
-            .ok_or_else(|| self.missing(dimension.to_owned()))
+            .find(|price| price.dimension == dimension);
+        price.ok_or_else(|| self.missing(dimension.to_owned()))
     }
 
     /// Refuses dimensions that have no price.
@@ -157,12 +155,11 @@ impl PriceBook {
         dimensions: impl IntoIterator<Item = String>,
     ) -> Result<(), PriceBookError> {
         let dimensions = dimensions.into_iter();
-        let missing: BTreeSet<String> =
-            (dimensions.filter(|name| self.price(name).is_err())).collect();
+        let missing = dimensions.filter(|name| self.price(name).is_err());
+        let missing = Vec::from_iter(missing.collect::<BTreeSet<_>>());
         if missing.is_empty() {
             return Ok(());
         }
-        let missing: Vec<String> = missing.into_iter().collect();
         Err(self.missing(missing.join(", ")))
     }
 
@@ -223,18 +220,16 @@ impl PriceBook {
     /// Returns a warning if the prices were old on the day `on`, or are dated later.
     pub fn stale(&self, on: Date) -> Option<String> {
         let days = on.since(self.date).ok()?.get_days();
-        if days < 0 {
-            return Some(format!(
-                "the price book is dated {}, {} days later than {on}: check its date",
-                self.book.date, -days
-            ));
+        let (date, later) = (&self.book.date, -days);
+        match days {
+            ..0 => Some(format!(
+                "the price book is dated {date}, {later} days later than {on}: check its date"
+            )),
+            0..=STALE_AFTER_DAYS => None,
+            _ => Some(format!(
+                "the price book of {date} was {days} days old: prices may have changed"
+            )),
         }
-        (days > STALE_AFTER_DAYS).then(|| {
-            format!(
-                "the price book of {} was {days} days old: prices may have changed",
-                self.book.date
-            )
-        })
     }
 }
 

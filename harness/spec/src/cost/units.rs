@@ -75,16 +75,14 @@ pub fn of(dimension: &str, unit: &str) -> Result<(&'static str, f64), Fault> {
     if unit == *wanted {
         return Ok((wanted, 1.0));
     }
-    match (size(unit), size(wanted)) {
-        (Some((base, written)), Some((wanted_base, own))) if base == wanted_base => {
-            Ok((wanted, own / written))
-        }
-        _ => {
-            let problem = format!("`{unit}` is not a unit of `{dimension}`");
-            let remedy = format!("state the price in US dollars per {wanted}: `unit: {wanted}`");
-            Err(("unit", problem, remedy))
-        }
+    if let (Some((base, written)), Some((own_base, own))) = (size(unit), size(wanted))
+        && base == own_base
+    {
+        return Ok((wanted, own / written));
     }
+    let problem = format!("`{unit}` is not a unit of `{dimension}`");
+    let remedy = format!("state the price in US dollars per {wanted}: `unit: {wanted}`");
+    Err(("unit", problem, remedy))
 }
 
 /// Returns what a unit is a multiple of, and that multiple: `1,000 requests`, `million requests`.

@@ -38,7 +38,7 @@ pub struct FormulaError {
 }
 
 impl FormulaError {
-    pub(super) fn new(
+    pub(crate) fn new(
         text: &str,
         span: Span,
         problem: impl Into<String>,
@@ -63,15 +63,7 @@ impl fmt::Display for FormulaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.span.end.saturating_sub(self.span.start).max(1);
         // Tabs and line breaks would move the caret away from its part.
-        let line: String = (self.text.chars())
-            .map(|character| {
-                if character.is_control() {
-                    ' '
-                } else {
-                    character
-                }
-            })
-            .collect();
+        let line = self.text.replace(char::is_control, " ");
         writeln!(f, "column {}: {}", self.column(), self.problem)?;
         writeln!(f, "  {line}")?;
         writeln!(f, "  {}{}", " ".repeat(self.span.start), "^".repeat(width))?;

@@ -140,9 +140,7 @@ impl Grid {
     /// Adds a number if the name is free; returns whether it was.
     pub fn add_number(&mut self, name: &str, number: Number) -> bool {
         let is_free = !self.numbers.contains_key(name);
-        if is_free {
-            self.numbers.insert(name.to_owned(), number);
-        }
+        self.numbers.entry(name.to_owned()).or_insert(number);
         is_free
     }
 
@@ -205,17 +203,15 @@ impl Grid {
     /// Returns columns of that name, of one table or of all that are printed.
     pub(super) fn find(&self, table: Option<&str>, name: &str) -> Vec<usize> {
         let is_its = |own: &str| table.map_or(own != KNOWN, |table| own == table);
-        let is_it = |column: &Column| column.name == name && is_its(&column.table);
-        (0..self.columns.len())
-            .filter(|index| is_it(&self.columns[*index]))
-            .collect()
+        let columns = self.columns.iter().enumerate();
+        let own = columns.filter(|(_, own)| own.name == name && is_its(&own.table));
+        own.map(|(index, _)| index).collect()
     }
 
     /// Returns whether a column has that key.
     pub(super) fn has_key(&self, key: &str) -> bool {
-        self.columns
-            .iter()
-            .any(|column| column.keys.iter().any(|own| own == key))
+        let mut keys = self.columns.iter().flat_map(|column| &column.keys);
+        keys.any(|own| own == key)
     }
 
     /// Returns every name that a formula may use.

@@ -7,7 +7,7 @@ use super::error::FormulaError;
 use super::grid::Grid;
 use super::parse::sum;
 use super::quantity::{Input, Value, read};
-use super::resolve::{Comparison, Judged, Resolver, Variable};
+use super::resolve::{Axis, Comparison, Judged, Resolver, Variable};
 use super::tree::{Formula, Op};
 use super::value::Evaluator;
 
@@ -75,6 +75,15 @@ impl<'a> Scope<'a> {
         self.values[variable].as_deref()
     }
 
+    /// Returns the values of a cell's keys; none where a variable has no value.
+    pub fn at(&self, axes: &[Axis]) -> Option<Vec<String>> {
+        let at = axes.iter().map(|axis| match axis {
+            Axis::Fixed(value) => Some(value.clone()),
+            Axis::Variable(index) => self.values[*index].clone(),
+        });
+        at.collect()
+    }
+
     pub fn domain(&self, variable: usize) -> Vec<String> {
         self.variables[variable].domain.clone()
     }
@@ -126,11 +135,7 @@ impl Formula {
         Ok(ResolvedFormula {
             text: self.text.clone(),
             variables: resolver.variables,
-            together: if self.is_or {
-                comparisons.len().max(1)
-            } else {
-                1
-            },
+            together: if self.is_or { comparisons.len() } else { 1 },
             comparisons,
         })
     }
@@ -196,6 +201,17 @@ pub fn value_at(text: &str, grid: &Grid, at: &[(String, String)]) -> Result<f64,
     }
 }
 
+/// Returns the free variables of comparisons, each once.
+pub(super) fn free_of(any: &[Comparison]) -> Vec<usize> {
+    let mut free: Vec<usize> = Vec::new();
+    for index in any.iter().flat_map(|one| &one.free) {
+        if !free.contains(index) {
+            free.push(*index);
+        }
+    }
+    free
+}
+
 type Each<'e> = dyn FnMut(&mut Scope<'_>) -> Result<(), FormulaError> + 'e;
 
 /// Calls `done` with each assignment of values to these variables.
@@ -215,14 +231,6 @@ pub(super) fn each(
     Ok(())
 }
 
-/// Two numbers with what was read for them, and the step of a trend that they are of.
-struct Pair {
-    compared: Compared,
-    inputs: Vec<Input>,
-    beside: Vec<Input>,
-    step: Option<(String, String)>,
-}
-
 impl Evaluator<'_> {
     /// Returns the instances of comparisons of which one must be true.
     pub(super) fn instances(
@@ -230,12 +238,7 @@ impl Evaluator<'_> {
         any: &[Comparison],
         scope: &mut Scope<'_>,
     ) -> Result<Vec<Instance>, FormulaError> {
-        let mut free: Vec<usize> = Vec::new();
-        for index in any.iter().flat_map(|one| &one.free) {
-            if !free.contains(index) {
-                free.push(*index);
-            }
-        }
+        let free = free_of(any);
         let sizes = free.iter().map(|index| scope.domain(*index).len().max(1));
         let count: usize = sizes.product();
         if count > MOST {
@@ -249,10 +252,8 @@ impl Evaluator<'_> {
             let at: Vec<(String, String)> = free.iter().filter_map(value).collect();
             if let [one] = any {
                 found.extend(self.pairs(one, scope)?.into_iter().map(|pair| Instance {
-                    at: at.iter().cloned().chain(pair.step).collect(),
-                    any: vec![pair.compared],
-                    inputs: pair.inputs,
-                    beside: pair.beside,
+                    at: at.iter().cloned().chain(pair.at).collect(),
+                    ..pair
                 }));
                 return Ok(());
             }
@@ -267,7 +268,7 @@ impl Evaluator<'_> {
                 let Some(pair) = self.pairs(comparison, scope)?.pop() else {
                     return Ok(());
                 };
-                instance.any.push(pair.compared);
+                instance.any.extend(pair.any);
                 read(&mut instance.inputs, &pair.inputs);
                 read(&mut instance.beside, &pair.beside);
             }
@@ -277,54 +278,46 @@ impl Evaluator<'_> {
         Ok(found)
     }
 
-    /// Returns the pairs of numbers of a comparison: one, but for trends; none if a cell is empty
-    /// or both sides are one cell.
+    /// Returns the pairs of numbers of a comparison, each under the step of the trend that it is of:
+    /// one, but for trends; none if a cell is empty or both sides are one cell.
     fn pairs(
         &self,
         comparison: &Comparison,
         scope: &mut Scope<'_>,
-    ) -> Result<Vec<Pair>, FormulaError> {
-        let pair = |left: Chosen, op, right: Chosen, step| {
+    ) -> Result<Vec<Instance>, FormulaError> {
+        let pair = |left: Chosen, op, right: Chosen, step: Option<(String, String)>| {
             let (mut inputs, mut beside) = (left.0.inputs.clone(), left.0.beside.clone());
             read(&mut inputs, &right.0.inputs);
             read(&mut beside, &right.0.beside);
-            Ok(Pair {
-                compared: self.compared(left, op, right, comparison.span)?,
+            Ok(Instance {
+                at: Vec::from_iter(step),
+                any: vec![self.compared(left, op, right, comparison.span)?],
                 inputs,
                 beside,
-                step,
             })
         };
         match &comparison.judged {
             Judged::Pair(left, op, right) => {
-                let (Some(left), Some(right)) =
-                    (self.value(left, scope)?, self.value(right, scope)?)
-                else {
-                    return Ok(Vec::new());
+                let both = self.value(left, scope)?.zip(self.value(right, scope)?);
+                let is_one_cell = |(left, right): &(Value, Value)| {
+                    !left.inputs.is_empty()
+                        && (&left.inputs, &left.beside) == (&right.inputs, &right.beside)
+                        && left.number == right.number
                 };
-                let is_one_cell = !left.inputs.is_empty()
-                    && (&left.inputs, &left.beside) == (&right.inputs, &right.beside)
-                    && left.number == right.number;
-                if is_one_cell {
-                    return Ok(Vec::new());
-                }
-                Ok(vec![pair((left, None), *op, (right, None), None)?])
+                let two = both.filter(|both| !is_one_cell(both)).into_iter();
+                two.map(|(left, right)| pair((left, None), *op, (right, None), None))
+                    .collect()
             }
             Judged::Best {
                 is_max,
                 over,
                 value,
             } => {
-                let (own, mut rivals): (Vec<_>, Vec<_>) = self
-                    .steps(over, scope)?
-                    .into_iter()
-                    .partition(|(at, _)| at == value);
+                let steps = self.steps(over, scope)?.into_iter();
+                let (own, mut rivals): (Vec<_>, Vec<_>) = steps.partition(|(at, _)| at == value);
                 rivals.sort_by(|(_, a), (_, b)| {
-                    if *is_max {
-                        a.number.total_cmp(&b.number)
-                    } else {
-                        b.number.total_cmp(&a.number)
-                    }
+                    let [a, b] = if *is_max { [a, b] } else { [b, a] };
+                    a.number.total_cmp(&b.number)
                 });
                 let (Some((at, own)), Some((rival, best))) = (own.into_iter().next(), rivals.pop())
                 else {
@@ -341,10 +334,8 @@ impl Evaluator<'_> {
                 order(&mut steps);
                 let pairs = steps.windows(2).map(|two| {
                     let [from, to] = [&two[0], &two[1]];
-                    let step = (
-                        scope.label(over.variable),
-                        format!("{} to {}", from.0, to.0),
-                    );
+                    let step = format!("{} to {}", from.0, to.0);
+                    let step = (scope.label(over.variable), step);
                     let side = |(at, value): &(String, Value)| (value.clone(), Some(at.clone()));
                     pair(side(from), op, side(to), Some(step))
                 });

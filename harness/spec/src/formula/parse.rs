@@ -21,12 +21,8 @@ impl Formula {
         // All words between clauses are the same.
         while let Some((is_or, span)) = parser.joint() {
             if joined.is_some_and(|before| before != is_or) {
-                return Err(FormulaError::new(
-                    text,
-                    span,
-                    "`and` and `or` are mixed",
-                    "write two statements, or one with `and` alone or `or` alone",
-                ));
+                let remedy = "write two statements, or one with `and` alone or `or` alone";
+                return Err(parser.error(span, "`and` and `or` are mixed", remedy));
             }
             joined = Some(is_or);
             clauses.push(parser.clause()?);
@@ -76,13 +72,6 @@ impl<'a> Parser<'a> {
         FormulaError::new(self.text, span, problem, remedy)
     }
 
-    fn here(&self) -> Span {
-        Span {
-            start: self.at,
-            end: self.at + 1,
-        }
-    }
-
     fn since(&self, start: usize) -> Span {
         Span {
             start,
@@ -96,7 +85,7 @@ impl<'a> Parser<'a> {
             Some(found) => format!("`{found}` is not expected here"),
             None => "the formula ends too early".to_owned(),
         };
-        self.error(self.here(), problem, format!("write {what}"))
+        self.error(self.since(self.at), problem, format!("write {what}"))
     }
 
     fn skip(&mut self) {
@@ -141,17 +130,13 @@ impl<'a> Parser<'a> {
             return None;
         }
         let rest = self.chars[self.at..].iter();
-        Some(
-            rest.take_while(|c| c.is_alphanumeric() || **c == '_')
-                .collect(),
-        )
+        let word = rest.take_while(|c| c.is_alphanumeric() || **c == '_');
+        Some(word.collect())
     }
 
     fn name(&mut self, what: &str) -> Parsed<Key> {
-        let Some(name) = self
-            .word()
-            .filter(|word| !RESERVED.contains(&word.as_str()))
-        else {
+        let word = self.word();
+        let Some(name) = word.filter(|word| !RESERVED.contains(&word.as_str())) else {
             return Err(self.expected(what));
         };
         let start = self.at;
@@ -193,10 +178,9 @@ impl<'a> Parser<'a> {
             self.need("=")?;
             self.skip();
             let start = self.at;
-            let value = Key {
-                name: self.value(false)?,
-                span: self.since(start),
-            };
+            let name = self.value(false)?;
+            let span = self.since(start);
+            let value = Key { name, span };
             return Ok(Clause::Best {
                 is_max,
                 over,
@@ -233,7 +217,8 @@ impl<'a> Parser<'a> {
         self.depth += 1;
         if self.depth > DEEPEST {
             let remedy = "give a part of it a name under `derived:` of paper.yaml";
-            return Err(self.error(self.here(), "parentheses or signs are too deep", remedy));
+            let here = self.since(self.at);
+            return Err(self.error(here, "parentheses or signs are too deep", remedy));
         }
         let found = read(self)?;
         self.depth -= 1;
@@ -295,32 +280,24 @@ impl<'a> Parser<'a> {
 
     fn number(&mut self) -> Parsed<Kind> {
         let start = self.at;
-        let is_part = |at: usize, chars: &[char]| {
-            let before = at.checked_sub(1).and_then(|before| chars.get(before));
-            let is_exponent = matches!(before, Some('e' | 'E'));
-            chars.get(at).is_some_and(|c| {
-                c.is_ascii_digit()
-                    || matches!(c, '.' | 'e' | 'E')
-                    || is_exponent && matches!(c, '-' | '+')
-            })
-        };
-        while is_part(self.at, &self.chars) {
+        while let Some(next) = self.chars.get(self.at) {
+            let is_exponent = matches!(self.chars[..self.at], [.., 'e' | 'E']);
+            match next {
+                '0'..='9' | '.' | 'e' | 'E' => {}
+                '-' | '+' if is_exponent => {}
+                _ => break,
+            }
             self.at += 1;
         }
         let text: String = self.chars[start..self.at].iter().collect();
         let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
         let value = value.ok_or_else(|| {
             let problem = format!("`{text}` is no number");
-            self.error(
-                self.since(start),
-                problem,
-                "write it like 1200, 0.5 or 1.5e-3",
-            )
+            let remedy = "write it like 1200, 0.5 or 1.5e-3";
+            self.error(self.since(start), problem, remedy)
         })?;
-        Ok(Kind::Number {
-            value,
-            half_digit: super::half_digit(&text),
-        })
+        let half_digit = super::half_digit(&text);
+        Ok(Kind::Number { value, half_digit })
     }
 
     /// Reads a function or a reference.
@@ -391,9 +368,10 @@ impl<'a> Parser<'a> {
     /// Takes `name:` if it comes next.
     fn set_name(&mut self) -> Option<String> {
         let start = self.at;
-        let word = self
-            .word()
-            .filter(|word| !RESERVED.contains(&word.as_str()))?;
+        let word = self.word()?;
+        if RESERVED.contains(&word.as_str()) {
+            return None;
+        }
         self.at += word.chars().count();
         if self.take(":") {
             return Some(word);

@@ -69,32 +69,27 @@ impl Value {
     }
 
     pub fn of_number(name: &str, number: &Number) -> Self {
+        let own_digit = (!number.is_setup).then_some(number.cell.half_digit);
         Self {
             is_exact: number.is_setup,
-            reach: if number.is_setup {
-                0.0
-            } else {
-                number.cell.half_digit
-            },
-            own_digit: (!number.is_setup).then_some(number.cell.half_digit),
+            reach: own_digit.unwrap_or(0.0),
+            own_digit,
             ..Self::of_cell(name.to_owned(), &number.cell, false)
         }
     }
 
     pub fn of_cell(name: String, cell: &Cell, authors_data: bool) -> Self {
         Self {
-            number: cell.value,
             reach: cell.half_digit,
             measure: cell.unit.clone().map_or(Measure::Pure, Measure::Of),
             is_exact: false,
-            own_digit: None,
             inputs: vec![Input {
                 name,
                 value: cell.value,
                 place: cell.place.clone(),
                 authors_data,
             }],
-            beside: Vec::new(),
+            ..Self::computed(cell.value)
         }
     }
 

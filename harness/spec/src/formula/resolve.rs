@@ -1,11 +1,12 @@
 //! From the tree of a formula to comparisons over a grid: what each name stands for.
 
 use std::collections::HashMap;
+use std::mem::{replace, take};
 
 use super::error::{FormulaError, Span};
-use super::grid::Grid;
+use super::grid::{Column, Grid};
 use super::quantity::Value;
-use super::tree::{self, Clause, Expr, Fold, Kind, Op, Reference, Set, Sign};
+use super::tree::{self, Clause, Expr, Fold, Kind, Named, Op, Reference, Set, Sign};
 use crate::suggest::did_you_mean;
 
 /// Sums within each other by names of derived quantities, beyond which one is refused.
@@ -134,7 +135,7 @@ impl<'a> Resolver<'a> {
 
     /// Resolves twice: keys' numbers are those of the variables that all references make.
     fn twice<T>(&mut self, resolve: impl Fn(&mut Self) -> Resolved<T>) -> Resolved<T> {
-        let before = std::mem::replace(&mut self.has_keys, false);
+        let before = replace(&mut self.has_keys, false);
         resolve(self)?;
         self.has_keys = true;
         let found = resolve(self);
@@ -235,14 +236,10 @@ impl<'a> Resolver<'a> {
     /// Returns the share of instances for which a clause holds: its variables are its own.
     fn share(&mut self, clause: &Clause, span: Span) -> Resolved<Node> {
         let own = self.variables.len();
-        let first = std::mem::replace(&mut self.first, own);
-        let outer = (
-            std::mem::take(&mut self.named),
-            std::mem::take(&mut self.bound),
-        );
+        let first = replace(&mut self.first, own);
+        let (named, bound) = (take(&mut self.named), take(&mut self.bound));
         let found = self.clause(clause);
-        (self.named, self.bound) = outer;
-        self.first = first;
+        (self.first, self.named, self.bound) = (first, named, bound);
         let mut found = found?;
         for variable in &mut self.variables[own..] {
             variable.is_bound = true;
@@ -327,21 +324,18 @@ impl<'a> Resolver<'a> {
     }
 
     fn unknown(&self, reference: &Reference, span: Span) -> FormulaError {
-        let is_unprinted = self.grid.is_unprinted(&reference.name);
-        let (problem, remedy) = if is_unprinted {
-            let problem = format!("`{}` is not printed", reference.name);
-            (problem, "only an experiment can tell".to_owned())
-        } else {
-            let names = self.grid.names();
-            let table = reference.table.as_ref();
-            let within = table.map_or(String::new(), |table| format!(" in `{table}`"));
-            let problem = format!("there is no `{}`{within}", reference.name);
-            (problem, did_you_mean(&reference.name, &names))
-        };
-        FormulaError {
-            is_unprinted,
-            ..self.error(span, problem, remedy)
+        let name = &reference.name;
+        if self.grid.is_unprinted(name) {
+            let problem = format!("`{name}` is not printed");
+            return FormulaError {
+                is_unprinted: true,
+                ..self.error(span, problem, "only an experiment can tell")
+            };
         }
+        let table = reference.table.as_ref();
+        let within = table.map_or(String::new(), |table| format!(" in `{table}`"));
+        let remedy = did_you_mean(name, &self.grid.names());
+        self.error(span, format!("there is no `{name}`{within}"), remedy)
     }
 
     fn key_number(&mut self, key: &str, span: Span) -> Resolved<Node> {
@@ -393,7 +387,10 @@ impl<'a> Resolver<'a> {
 
     /// Collects the columns that a sum refers to.
     fn columns(&self, expr: &Expr, found: &mut Vec<usize>, depth: usize) {
-        expr.visit(&mut |reference| {
+        expr.visit(&mut |named| {
+            let Named::Reference(reference) = named else {
+                return;
+            };
             let own = self.grid.find(reference.table.as_deref(), &reference.name);
             match self.grid.derived(&reference.name) {
                 Some(sum) if own.is_empty() && depth < DEEPEST => {
@@ -418,21 +415,16 @@ impl<'a> Resolver<'a> {
             (None, false, [value]) => self.named.get(value).unwrap_or(set),
             _ => set,
         };
-        let columns: Vec<_> = columns
-            .iter()
-            .map(|index| &self.grid.columns()[*index])
-            .collect();
-        let values: Vec<String> = set
-            .values
-            .iter()
-            .map(|value| self.grid.canonical(value).to_owned())
-            .collect();
+        let columns = columns.iter().map(|index| &self.grid.columns()[*index]);
+        let columns: Vec<&Column> = columns.collect();
+        let values = set.values.iter();
+        let values = values.map(|value| self.grid.canonical(value).to_owned());
+        let values: Vec<String> = values.collect();
         let mut keys: Vec<&str> = Vec::new();
         for key in columns.iter().flat_map(|column| &column.keys) {
             let holds = |value: &String| {
-                columns
-                    .iter()
-                    .any(|column| column.values_of(key).contains(value))
+                let mut own = columns.iter();
+                own.any(|column| column.values_of(key).contains(value))
             };
             if !keys.contains(&key.as_str()) && values.iter().all(holds) {
                 keys.push(key);
@@ -446,10 +438,8 @@ impl<'a> Resolver<'a> {
         }
         match keys.as_slice() {
             [key] => {
-                let set = Set {
-                    values,
-                    ..set.clone()
-                };
+                let mut set = set.clone();
+                set.values = values;
                 Ok(((*key).to_owned(), set))
             }
             [] => {
@@ -481,12 +471,9 @@ impl<'a> Resolver<'a> {
                 Err(self.error(set.span, problem, remedy))
             }
             several => {
-                let problem = format!(
-                    "`{}` is a value of {}",
-                    values.join("|"),
-                    several.join(" and ")
-                );
-                let remedy = format!("write `{}: {}`", several[0], values.join("|"));
+                let (values, keys) = (values.join("|"), several.join(" and "));
+                let problem = format!("`{values}` is a value of {keys}");
+                let remedy = format!("write `{}: {values}`", several[0]);
                 Err(self.error(set.span, problem, remedy))
             }
         }
@@ -505,18 +492,13 @@ impl<'a> Resolver<'a> {
         let keys = self.grid.columns()[index].keys.clone();
         let mut axes = Vec::new();
         for key in &keys {
-            let is_its = |(known, _): &&(String, Set)| known == key;
-            let set = own
-                .iter()
-                .find(is_its)
-                .or_else(|| self.around.iter().find(is_its));
+            let mut sets = own.iter().chain(&self.around);
+            let set = sets.find(|(known, _)| known == key);
             let set = set.map(|(_, set)| set.clone());
             axes.push(self.axis(key, index, set.as_ref())?);
         }
-        Ok(Node::Cell {
-            column: index,
-            axes,
-        })
+        let column = index;
+        Ok(Node::Cell { column, axes })
     }
 
     fn axis(&mut self, key: &str, column: usize, set: Option<&Set>) -> Resolved<Axis> {
@@ -524,16 +506,14 @@ impl<'a> Resolver<'a> {
         let is_in =
             |value: &&String| set.is_none_or(|set| set.values.contains(value) != set.is_not);
         let domain: Vec<String> = all.iter().filter(is_in).cloned().collect();
-        if let Some(set) = set
-            && let ([value], false, None) = (set.values.as_slice(), set.is_not, &set.name)
-        {
-            return Ok(Axis::Fixed(value.clone()));
-        }
-        if let Some(set) = set
-            && domain.is_empty()
-        {
-            let remedy = "leave one value of the key over";
-            return Err(self.error(set.span, "the set is empty", remedy));
+        if let Some(set) = set {
+            if let ([value], false, None) = (set.values.as_slice(), set.is_not, &set.name) {
+                return Ok(Axis::Fixed(value.clone()));
+            }
+            if domain.is_empty() {
+                let remedy = "leave one value of the key over";
+                return Err(self.error(set.span, "the set is empty", remedy));
+            }
         }
         let bound = self.bound.iter().rev().find(|(own, _)| own == key);
         if let Some((_, index)) = bound {

@@ -2,7 +2,7 @@
 
 use super::Unit;
 use super::grid::{Column, Grid, KNOWN};
-use super::instances::{ResolvedFormula, Scope, each, order};
+use super::instances::{ResolvedFormula, Scope, each, free_of, order};
 use super::resolve::{Axis, Comparison, Judged, Node, Over};
 use super::tree::{Fold, Op, Sign};
 
@@ -42,12 +42,7 @@ impl ResolvedFormula {
         // How many clauses each is made of.
         let mut found: Vec<usize> = Vec::new();
         for any in self.comparisons.chunks(self.together) {
-            let mut free: Vec<usize> = Vec::new();
-            for index in any.iter().flat_map(|one| &one.free) {
-                if !free.contains(index) {
-                    free.push(*index);
-                }
-            }
+            let free = free_of(any);
             let mut scope = Scope::new(&self.variables);
             let before: usize = found.iter().sum();
             // It returns no error.
@@ -199,20 +194,12 @@ impl Translator<'_> {
         (is_whole && steps.len() > 1).then_some(steps)
     }
 
-    fn at(&self, axes: &[Axis], scope: &Scope<'_>) -> Option<Vec<String>> {
-        let at = axes.iter().map(|axis| match axis {
-            Axis::Fixed(value) => Some(value.clone()),
-            Axis::Variable(index) => scope.value(*index).map(str::to_owned),
-        });
-        at.collect()
-    }
-
     /// Returns whether all printed cells of a sum hold numbers.
     fn is_printed(&self, node: &Node, scope: &Scope<'_>) -> bool {
         match node {
             Node::Cell { column, axes } => {
                 let column = &self.grid.columns()[*column];
-                let at = self.at(axes, scope);
+                let at = scope.at(axes);
                 at.is_some_and(|at| column.cell(&at).is_some())
             }
             Node::Negative(of) | Node::Rounded { of, .. } => self.is_printed(of, scope),
@@ -262,7 +249,7 @@ impl Translator<'_> {
 
     fn cell(&self, column: usize, axes: &[Axis], scope: &Scope<'_>) -> Option<Term> {
         let column = &self.grid.columns()[column];
-        let at = self.at(axes, scope)?;
+        let at = scope.at(axes)?;
         let printed = column.cell(&at);
         // A printed table has no statement about an empty cell.
         if printed.is_none() && !column.is_empty() {

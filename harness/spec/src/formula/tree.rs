@@ -173,11 +173,8 @@ impl Formula {
     pub fn values(&self) -> Vec<(Option<String>, String)> {
         self.collected(|reference, found| {
             for set in &reference.sets {
-                found.extend(
-                    set.values
-                        .iter()
-                        .map(|value| (set.name.clone(), value.clone())),
-                );
+                let values = set.values.iter();
+                found.extend(values.map(|value| (set.name.clone(), value.clone())));
             }
         })
     }
@@ -195,34 +192,39 @@ impl Formula {
     pub fn keys(&self) -> Vec<String> {
         let mut keys = self.names();
         keys.extend(self.values().into_iter().filter_map(|(name, _)| name));
-        for clause in &self.clauses {
-            clause.over(&mut |key| keys.push(key.to_owned()));
-        }
+        self.visit(&mut |named| {
+            if let Named::Key(key) = named {
+                keys.push(key.to_owned());
+            }
+        });
         keys
     }
 
     fn collected<T: Clone + Eq + Hash>(&self, collect: impl Fn(&Reference, &mut Vec<T>)) -> Vec<T> {
         let mut found = Vec::new();
-        for clause in &self.clauses {
-            clause.visit(&mut |reference| collect(reference, &mut found));
-        }
+        self.visit(&mut |named| {
+            if let Named::Reference(reference) = named {
+                collect(reference, &mut found);
+            }
+        });
         let mut known = HashSet::new();
         found.retain(|one| known.insert(one.clone()));
         found
     }
 
+    fn visit<'f>(&'f self, visit: &mut dyn FnMut(Named<'f>)) {
+        self.clauses.iter().for_each(|clause| clause.visit(visit));
+    }
+
     /// Returns a column and the number that it is not to be below, if that is all it says.
     pub fn at_least(&self) -> Option<(&str, f64)> {
-        let [Clause::Compared(first, rest)] = self.clauses.as_slice() else {
-            return None;
-        };
-        match (&first.kind, rest.as_slice()) {
-            (Kind::Reference(reference), [(Op::AtLeast, limit)]) => match limit.kind {
-                Kind::Number { value, .. } => Some((&reference.name, value)),
-                _ => None,
-            },
-            _ => None,
+        if let [Clause::Compared(first, rest)] = self.clauses.as_slice()
+            && let (Kind::Reference(reference), [(Op::AtLeast, limit)]) = (&first.kind, &rest[..])
+            && let Kind::Number { value, .. } = limit.kind
+        {
+            return Some((&reference.name, value));
         }
+        None
     }
 
     /// Returns the text that it was read from.
@@ -231,14 +233,22 @@ impl Formula {
     }
 }
 
+/// What a formula names.
+#[derive(Clone, Copy)]
+pub(super) enum Named<'f> {
+    Reference(&'f Reference),
+    /// The key that a function goes over.
+    Key(&'f str),
+}
+
 impl Expr {
-    /// Calls `visit` with every reference.
-    pub fn visit(&self, visit: &mut dyn FnMut(&Reference)) {
+    /// Calls `visit` with every reference, and every key of a function before what it goes over.
+    pub fn visit<'f>(&'f self, visit: &mut dyn FnMut(Named<'f>)) {
         match &self.kind {
             Kind::Number { .. } => {}
-            Kind::Reference(reference) => visit(reference),
+            Kind::Reference(reference) => visit(Named::Reference(reference)),
             Kind::Negative(of) | Kind::Rounded { of, .. } => of.visit(visit),
-            Kind::Fold(_, over) => over.of.visit(visit),
+            Kind::Fold(_, over) => over.visit(visit),
             Kind::Share(clause) => clause.visit(visit),
             Kind::Binary(_, left, right) => {
                 left.visit(visit);
@@ -246,46 +256,23 @@ impl Expr {
             }
         }
     }
+}
 
-    /// Calls `visit` with the key of every function.
-    fn over(&self, visit: &mut dyn FnMut(&str)) {
-        match &self.kind {
-            Kind::Number { .. } | Kind::Reference(_) => {}
-            Kind::Negative(of) | Kind::Rounded { of, .. } => of.over(visit),
-            Kind::Share(clause) => clause.over(visit),
-            Kind::Fold(_, over) => {
-                visit(&over.key.name);
-                over.of.over(visit);
-            }
-            Kind::Binary(_, left, right) => {
-                left.over(visit);
-                right.over(visit);
-            }
-        }
+impl Over {
+    fn visit<'f>(&'f self, visit: &mut dyn FnMut(Named<'f>)) {
+        visit(Named::Key(&self.key.name));
+        self.of.visit(visit);
     }
 }
 
 impl Clause {
-    fn over(&self, visit: &mut dyn FnMut(&str)) {
-        match self {
-            Self::Compared(first, rest) => {
-                first.over(visit);
-                rest.iter().for_each(|(_, sum)| sum.over(visit));
-            }
-            Self::Trend { over, .. } | Self::Best { over, .. } => {
-                visit(&over.key.name);
-                over.of.over(visit);
-            }
-        }
-    }
-
-    fn visit(&self, visit: &mut dyn FnMut(&Reference)) {
+    fn visit<'f>(&'f self, visit: &mut dyn FnMut(Named<'f>)) {
         match self {
             Self::Compared(first, rest) => {
                 first.visit(visit);
                 rest.iter().for_each(|(_, sum)| sum.visit(visit));
             }
-            Self::Trend { over, .. } | Self::Best { over, .. } => over.of.visit(visit),
+            Self::Trend { over, .. } | Self::Best { over, .. } => over.visit(visit),
         }
     }
 }

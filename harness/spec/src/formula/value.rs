@@ -50,13 +50,12 @@ impl Evaluator<'_> {
                 // Binary fractions may lie just beside the whole number that they mean.
                 let near = value.number.round();
                 let is_whole = (value.number - near).abs() <= 1e-9 * near.abs().max(1.0);
-                let number = match (is_whole, is_up) {
-                    (true, _) => near,
-                    (false, true) => value.number.ceil(),
-                    (false, false) => value.number.floor(),
-                };
                 Value {
-                    number,
+                    number: match (is_whole, is_up) {
+                        (true, _) => near,
+                        (false, true) => value.number.ceil(),
+                        (false, false) => value.number.floor(),
+                    },
                     reach: 0.0,
                     own_digit: None,
                     ..value
@@ -84,11 +83,7 @@ impl Evaluator<'_> {
 
     fn cell(&self, column: usize, axes: &[Axis], scope: &Scope<'_>) -> Option<Value> {
         let column = &self.grid.columns()[column];
-        let at = axes.iter().map(|axis| match axis {
-            Axis::Fixed(value) => Some(value.clone()),
-            Axis::Variable(index) => scope.value(*index).map(str::to_owned),
-        });
-        let at: Vec<String> = at.collect::<Option<_>>()?;
+        let at = scope.at(axes)?;
         let cell = column.cell(&at)?;
         let name = match at.join(", ") {
             at if at.is_empty() => column.name.clone(),

@@ -59,25 +59,15 @@ pub enum LogError {
 pub fn invocation(lines: &[String], request_id: Uuid) -> Result<InvocationLog<'_>, LogError> {
     let missing = |what| LogError::Missing { request_id, what };
     let start = start_line(request_id);
-    let start = lines
-        .iter()
-        .position(|line| *line == start)
-        .ok_or_else(|| missing("START"))?
-        + 1;
+    let start = lines.iter().position(|line| *line == start);
+    let (_, lines) = lines.split_at(start.ok_or_else(|| missing("START"))? + 1);
     let end = end_line(request_id);
-    let length = lines[start..]
-        .iter()
-        .rposition(|line| line.trim_end() == end)
-        .ok_or_else(|| missing("END"))?;
+    let end = lines.iter().rposition(|line| line.trim_end() == end);
+    let (output, lines) = lines.split_at(end.ok_or_else(|| missing("END"))?);
     let head = format!("REPORT RequestId: {request_id}\t");
-    let report = lines[start + length..]
-        .iter()
-        .rfind(|line| line.starts_with(&head))
-        .ok_or_else(|| missing("REPORT"))?;
-    Ok(InvocationLog {
-        output: &lines[start..start + length],
-        report: report.parse()?,
-    })
+    let report = lines.iter().rfind(|line| line.starts_with(&head));
+    let report = report.ok_or_else(|| missing("REPORT"))?.parse()?;
+    Ok(InvocationLog { output, report })
 }
 
 /// Returns the record on a line of output, if it carries one.
@@ -90,13 +80,9 @@ pub fn record(line: &str) -> Option<Result<Record, serde_json::Error>> {
 
 /// Returns the last `count` lines of output that are for people.
 pub fn tail(output: &[String], count: usize) -> Vec<&str> {
-    let mut lines: Vec<&str> = output
-        .iter()
-        .map(|line| line.trim_end())
-        .filter(|line| !line.is_empty() && !line.starts_with("EPOCHCOST"))
-        .rev()
-        .take(count)
-        .collect();
+    let lines = output.iter().map(|line| line.trim_end());
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("EPOCHCOST"));
+    let mut lines: Vec<&str> = lines.rev().take(count).collect();
     lines.reverse();
     lines
 }

@@ -129,6 +129,31 @@ impl TrialOutcome {
     }
 }
 
+/// A real server that trials ran on. Which allocator each Redis used, and
+/// whether its module computed, is in the plan's rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// `Redis`, `RabbitMQ` or `S3`.
+    pub name: String,
+    /// Version that it reported; none where it was not asked.
+    pub version: Option<String>,
+    /// Settings that it was started with.
+    pub settings: String,
+}
+
+/// One limit of a function, and whether the platform enforced it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limit {
+    /// `cpu`, `memory`, `storage`.
+    pub what: String,
+    /// Whether it was enforced.
+    pub enforced: bool,
+    /// The mechanism, or the reason when it is not enforced.
+    pub how: String,
+}
+
 /// A metric of CloudWatch over a trial's time: a cross-check, from which no
 /// duration and no bill is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

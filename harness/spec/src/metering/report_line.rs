@@ -94,17 +94,11 @@ pub enum ReportError {
 impl fmt::Display for Report {
     /// Returns the line as Lambda writes it, with its tab at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            request_id,
-            duration_ms,
-            billed_ms,
-            memory_mb,
-            peak_memory_mb,
-            ..
-        } = self;
+        let (id, duration_ms, billed_ms) = (self.request_id, self.duration_ms, self.billed_ms);
+        let (memory_mb, peak_memory_mb) = (self.memory_mb, self.peak_memory_mb);
         write!(
             f,
-            "{HEAD}{request_id}\tDuration: {duration_ms:.2} ms\tBilled Duration: {billed_ms} ms\t\
+            "{HEAD}{id}\tDuration: {duration_ms:.2} ms\tBilled Duration: {billed_ms} ms\t\
              Memory Size: {memory_mb} MB\tMax Memory Used: {peak_memory_mb} MB\t"
         )?;
         if let Some(init_ms) = self.init_ms {
@@ -138,12 +132,10 @@ impl Report {
     /// # Errors
     /// When the fields that it knows are not those of a REPORT line.
     pub fn of_lambda(line: &str) -> Result<Self, ReportError> {
-        let known: Vec<&str> = line
-            .split(['\t', '\n'])
-            .filter(|part| {
-                part.starts_with(HEAD) || FIELDS.iter().any(|name| field(part, name).is_some())
-            })
-            .collect();
+        let is_known = |part: &&str| {
+            part.starts_with(HEAD) || FIELDS.iter().any(|name| field(part, name).is_some())
+        };
+        let known: Vec<&str> = line.split(['\t', '\n']).filter(is_known).collect();
         known.join("\t").parse()
     }
 }
@@ -163,20 +155,23 @@ impl FromStr for Report {
             request_id,
             parts: parts.peekable(),
         };
-        Ok(Self {
+        let report = Self {
             request_id,
-            duration_ms: fields.milliseconds("Duration")?,
-            billed_ms: fields.whole("Billed Duration", "ms")?,
-            memory_mb: fields.whole("Memory Size", "MB")?,
-            peak_memory_mb: fields.whole("Max Memory Used", "MB")?,
-            init_ms: if fields.next_is("Init Duration") {
-                Some(fields.milliseconds("Init Duration")?)
-            } else {
-                None
-            },
+            duration_ms: fields.number("Duration", "ms")?,
+            billed_ms: fields.number("Billed Duration", "ms")?,
+            memory_mb: fields.number("Memory Size", "MB")?,
+            peak_memory_mb: fields.number("Max Memory Used", "MB")?,
+            init_ms: (fields.next_is("Init Duration"))
+                .then(|| fields.number("Init Duration", "ms"))
+                .transpose()?,
             status: fields.status()?,
-        })
-        .and_then(|report| fields.end().map(|()| report))
+        };
+        let rest: Vec<&str> = fields.parts.collect();
+        if rest.is_empty() {
+            return Ok(report);
+        }
+        let rest = rest.join("\t");
+        Err(ReportError::Unknown { request_id, rest })
     }
 }
 
@@ -193,9 +188,8 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn next_is(&mut self, name: &str) -> bool {
-        self.parts
-            .peek()
-            .is_some_and(|part| field(part, name).is_some())
+        let next = self.parts.peek();
+        next.is_some_and(|part| field(part, name).is_some())
     }
 
     fn value(&mut self, name: &'static str) -> Result<&'a str, ReportError> {
@@ -208,27 +202,25 @@ impl<'a> Fields<'a> {
             })
     }
 
-    fn number(&mut self, name: &'static str, unit: &'static str) -> Result<&'a str, ReportError> {
-        let value = self.value(name)?;
-        value
-            .strip_suffix(unit)
-            .and_then(|value| value.strip_suffix(' '))
-            .filter(|number| is_plain(number))
-            .ok_or_else(|| self.bad(name, value, unit))
-    }
-
-    fn milliseconds(&mut self, name: &'static str) -> Result<f64, ReportError> {
-        let number = self.number(name, "ms")?;
-        number.parse().map_err(|_| self.bad(name, number, "ms"))
-    }
-
-    fn whole<N: FromStr>(
+    fn number<N: FromStr>(
         &mut self,
-        name: &'static str,
+        field: &'static str,
         unit: &'static str,
     ) -> Result<N, ReportError> {
-        let number = self.number(name, unit)?;
-        number.parse().map_err(|_| self.bad(name, number, unit))
+        let text = self.value(field)?;
+        let number = text
+            .strip_suffix(unit)
+            .and_then(|value| value.strip_suffix(' '));
+        let plain = number.filter(|number| is_plain(number));
+        let parsed = plain.map(|number| number.parse().map_err(|_| number));
+        parsed
+            .unwrap_or(Err(text))
+            .map_err(|value| ReportError::Value {
+                request_id: self.request_id,
+                field,
+                value: value.to_owned(),
+                unit,
+            })
     }
 
     fn status(&mut self) -> Result<Option<Status>, ReportError> {
@@ -244,28 +236,6 @@ impl<'a> Fields<'a> {
                 request_id: self.request_id,
                 rest: format!("Status: {other}"),
             }),
-        }
-    }
-
-    fn end(mut self) -> Result<(), ReportError> {
-        match self.parts.next() {
-            None => Ok(()),
-            Some(part) => Err(ReportError::Unknown {
-                request_id: self.request_id,
-                rest: std::iter::once(part)
-                    .chain(self.parts)
-                    .collect::<Vec<_>>()
-                    .join("\t"),
-            }),
-        }
-    }
-
-    fn bad(&self, field: &'static str, value: &str, unit: &'static str) -> ReportError {
-        ReportError::Value {
-            request_id: self.request_id,
-            field,
-            value: value.to_owned(),
-            unit,
         }
     }
 }

@@ -42,8 +42,7 @@ pub struct Hardware {
 impl Hardware {
     /// Returns whether a driver's name of a GPU means this hardware.
     pub fn is_called(&self, name: &str) -> bool {
-        let is_end = |c: char| !c.is_ascii_alphanumeric();
-        let mut words = name.split(is_end);
+        let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
         words.any(|word| {
             self.names
                 .iter()

@@ -1,5 +1,6 @@
 //! Errors of the shipped platform profiles on measurements that they were not fitted to.
 
+use std::cmp::Ordering;
 use std::path::Path;
 use std::{fs, io};
 
@@ -106,44 +107,33 @@ pub fn record(path: &Path, scores: ProfileScores) -> io::Result<()> {
 /// Returns the sentence on what a shipped profile misses by on whole functions and runs, the larger error
 /// first; that it was never compared, where no score of it is known.
 pub fn sentence(profile: &str, client: Option<Client>) -> String {
-    let mut known: Vec<(f64, f64, f64, Headline)> = whole(profile)
-        .into_iter()
-        .filter_map(|line| Some((line.median_error?, line.coverage?, line.width?, line)))
-        .collect();
-    known.sort_by(|a, b| b.0.total_cmp(&a.0));
-    if known.is_empty() {
-        return unknown(profile, client);
-    }
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let parts = known.into_iter().map(|(median_error, coverage, width, line)| {
-        format!(
-            "by authors {} it a constant ({} sets) median errors are {} on average, and ranges, a factor of \
-             {width:.1} wide, hold {}",
-            if line.gave_a_constant {
-                "who gave"
-            } else {
-                "who did not give"
-            },
-            line.sets,
-            percent(median_error),
-            percent(coverage)
-        )
+    let mut lines = whole(profile);
+    lines.sort_by(|a, b| {
+        b.median_error
+            .partial_cmp(&a.median_error)
+            .unwrap_or(Ordering::Equal)
+    });
+    let parts = lines.into_iter().filter_map(|line| {
+        let [error, coverage] = [line.median_error?, line.coverage?].map(|share| share * 100.0);
+        let (sets, width) = (line.sets, line.width?);
+        let gave = if line.gave_a_constant { "gave" } else { "did not give" };
+        Some(format!(
+            "by authors who {gave} it a constant ({sets} sets) median errors are {error:.0} % on average, \
+             and ranges, a factor of {width:.1} wide, hold {coverage:.0} %"
+        ))
     });
     let parts: Vec<String> = parts.collect();
-    format!(
-        "{}: on measured {} {}.",
-        named(profile, client),
-        Scope::Whole.title(),
-        parts.join("; ")
-    )
+    if parts.is_empty() {
+        return unknown(profile, client);
+    }
+    let (named, parts) = (named(profile, client), parts.join("; "));
+    format!("{named}: on measured {} {parts}.", Scope::Whole.title())
 }
 
 /// Returns the sentence on a profile of which no score is known.
 pub fn unknown(profile: &str, client: Option<Client>) -> String {
-    format!(
-        "{}: never compared with measurements.",
-        named(profile, client)
-    )
+    let named = named(profile, client);
+    format!("{named}: never compared with measurements.")
 }
 
 fn named(profile: &str, client: Option<Client>) -> String {

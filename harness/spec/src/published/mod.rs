@@ -4,6 +4,8 @@
 mod paper;
 mod table;
 
+use std::path::Path;
+
 use thiserror::Error;
 
 pub use self::paper::PaperFile;
@@ -11,7 +13,7 @@ pub use self::paper::{
     Kind, Note, Observed, PAPER, Paper, PaperTable, Prediction, RECORDED, Recorded, SetUp, Stance,
     Statement, When,
 };
-pub use self::table::{Quantity, Row, Table};
+pub use self::table::{Row, Table};
 use crate::formula::FormulaError;
 use crate::yaml::error::ExperimentError;
 
@@ -66,4 +68,18 @@ pub enum PublishedError {
         /// What stands there.
         text: String,
     },
+}
+
+impl PublishedError {
+    /// Returns the error of a file that cannot be read.
+    fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.display().to_string();
+        move |source| Self::Io { path, source }
+    }
+
+    /// Returns the error of a place that cannot be understood.
+    fn table(place: String, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Table { place, reason }
+    }
 }

@@ -1,11 +1,12 @@
 //! A table of published figures: comma-separated values under a line of names.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::path::Path;
 
 use super::PublishedError;
 use crate::claims::Cell;
-use crate::formula::half_digit;
+use crate::formula::{Cell as Number, half_digit};
 use crate::shipped;
 
 /// One file: rows of cells under names.
@@ -32,17 +33,6 @@ struct Line {
 pub struct Row<'a> {
     table: &'a Table,
     line: &'a Line,
-}
-
-/// A published number, with the digits in which it is printed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Quantity {
-    /// The number.
-    pub value: f64,
-    /// Half a unit of its last printed digit: how far rounding may have moved it.
-    pub half_digit: f64,
-    /// Cell: `file:line:column`, the column by its name.
-    pub place: String,
 }
 
 /// A place in a text that only moves on, and the number of its line.
@@ -82,10 +72,7 @@ impl Table {
     /// # Errors
     /// When it cannot be read, or lines differ in their number of cells.
     pub fn read(file: &Path) -> Result<Self, PublishedError> {
-        let text = shipped::read_to_string(file).map_err(|source| PublishedError::Io {
-            path: file.display().to_string(),
-            source,
-        })?;
+        let text = shipped::read_to_string(file).map_err(PublishedError::io(file))?;
         Self::parse(&file.display().to_string(), &text)
     }
 
@@ -103,40 +90,38 @@ impl Table {
         let damaged = |error: csv::Error, cursor: &mut Cursor<'_>| {
             let position = error.position();
             let place = position.map(|position| format!("{file}:{}:1", cursor.at(position).0));
-            PublishedError::Table {
-                place: place.unwrap_or_else(|| file.to_owned()),
-                reason: reason(error.kind()),
-            }
+            PublishedError::table(
+                place.unwrap_or_else(|| file.to_owned()),
+                reason(error.kind()),
+            )
         };
-        let header = reader
-            .headers()
-            .map_err(|error| damaged(error, &mut cursor))?;
-        let (number, raw) = header
-            .position()
-            .map_or((1, ""), |position| cursor.at(position));
+        let header = reader.headers();
+        let header = header.map_err(|error| damaged(error, &mut cursor))?;
+        let position = header.position();
+        let (number, raw) = position.map_or((1, ""), |position| cursor.at(position));
         let header: Vec<String> = header.iter().map(str::to_owned).collect();
-        let is_twice = |index: &usize| {
-            !header[*index].is_empty() && header[..*index].contains(&header[*index])
-        };
-        if let Some(second) = (0..header.len()).find(is_twice) {
-            let first = header.iter().position(|name| *name == header[second]);
-            let starts = columns(raw);
-            let start = |index: usize| starts.get(index).copied().unwrap_or(1);
-            return Err(PublishedError::Table {
-                place: format!("{file}:{number}:{}", start(second)),
-                reason: format!(
-                    "the column {:?} is there twice, first at {number}:{}: remove or rename one",
-                    header[second],
-                    start(first.unwrap_or_default())
-                ),
-            });
+        let mut names: HashMap<&str, usize> = HashMap::new();
+        for (index, name) in header
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| !name.is_empty())
+        {
+            if let Some(first) = names.insert(name, index) {
+                let starts = columns(raw);
+                let [first, second] = [first, index].map(|at| starts.get(at).copied().unwrap_or(1));
+                let place = format!("{file}:{number}:{second}");
+                let reason = format!(
+                    "the column {name:?} is there twice, first at {number}:{first}: remove or \
+                     rename one"
+                );
+                return Err(PublishedError::table(place, reason));
+            }
         }
         let mut lines = Vec::new();
         for record in reader.records() {
             let record = record.map_err(|error| damaged(error, &mut cursor))?;
-            let (number, raw) = record
-                .position()
-                .map_or((0, ""), |position| cursor.at(position));
+            let position = record.position();
+            let (number, raw) = position.map_or((0, ""), |position| cursor.at(position));
             lines.push(Line {
                 number,
                 cells: record.iter().map(|cell| cell.trim().to_owned()).collect(),
@@ -214,7 +199,11 @@ impl Table {
             let texts: Vec<&str> = texts.collect::<Result<_, _>>()?;
             let shown = texts.join(", ");
             if let Some(first) = known.insert(texts, row) {
-                return Err(row.is_repeated(first, &shown));
+                let line = first.line.number;
+                let reason = format!(
+                    "the row of {shown} is there twice, first in line {line}: remove one of the two"
+                );
+                return Err(PublishedError::table(row.place(0), reason));
             }
         }
         Ok(())
@@ -227,8 +216,7 @@ impl<'a> Row<'a> {
     /// # Errors
     /// [`PublishedError::Missing`] if there is no such column.
     pub fn text(self, name: &str) -> Result<&'a str, PublishedError> {
-        self.index(name)
-            .map(|index| self.line.cells[index].as_str())
+        Ok(&self.line.cells[self.index(name)?])
     }
 
     /// Returns the text under a column's name, if there is such a column.
@@ -236,32 +224,39 @@ impl<'a> Row<'a> {
         self.text(name).ok()
     }
 
-    /// Returns the number under a column's name.
+    /// Returns the number under a column's name, without a unit.
     ///
     /// # Errors
     /// When there is no such column, or no finite number in it.
-    pub fn number(self, name: &str) -> Result<Quantity, PublishedError> {
+    pub fn number(self, name: &str) -> Result<Number, PublishedError> {
         let index = self.index(name)?;
         let text = self.line.cells[index].as_str();
         let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
-        match value {
-            Some(value) => Ok(Quantity {
-                value,
-                half_digit: half_digit(text),
-                place: self.cell(name),
-            }),
-            None => Err(PublishedError::Number {
-                place: self.place(index),
-                column: name.to_owned(),
-                text: text.to_owned(),
-            }),
-        }
+        let value = value.ok_or_else(|| PublishedError::Number {
+            place: self.place(index),
+            column: name.to_owned(),
+            text: text.to_owned(),
+        })?;
+        Ok(Number {
+            value,
+            half_digit: half_digit(text),
+            unit: None,
+            place: self.cell(name),
+        })
     }
 
     /// Returns the place of the cell in a column: `file:line:column`, the column by
     /// its name.
     pub fn cell(self, name: &str) -> String {
-        format!("{}:{}:{name}", self.table.file, self.line.number)
+        self.at(name)
+    }
+
+    fn at(self, column: impl Display) -> String {
+        format!("{}:{}:{column}", self.table.file, self.line.number)
+    }
+
+    fn start(self, index: usize) -> usize {
+        self.line.columns.get(index).copied().unwrap_or(1)
     }
 
     /// Returns the place of a cell by its column's name: `file:line:character`.
@@ -273,21 +268,9 @@ impl<'a> Row<'a> {
     /// `file:line:character`.
     pub fn content_of(self, name: &str) -> String {
         let index = self.index(name).unwrap_or_default();
-        let start = self.line.columns.get(index).copied().unwrap_or(1);
+        let start = self.start(index);
         let is_quoted = self.line.raw.chars().nth(start - 1) == Some('"');
-        let start = start + usize::from(is_quoted);
-        format!("{}:{}:{start}", self.table.file, self.line.number)
-    }
-
-    /// Returns the error of a row that names the same thing as an earlier one.
-    fn is_repeated(self, first: Row<'_>, what: &str) -> PublishedError {
-        PublishedError::Table {
-            place: self.place(0),
-            reason: format!(
-                "the row of {what} is there twice, first in line {}: remove one of the two",
-                first.line.number
-            ),
-        }
+        self.at(start + usize::from(is_quoted))
     }
 
     fn index(self, name: &str) -> Result<usize, PublishedError> {
@@ -303,8 +286,7 @@ impl<'a> Row<'a> {
 
     /// Returns the start of a cell, as editors take it: `file:line:character`.
     fn place(self, index: usize) -> String {
-        let column = self.line.columns.get(index).copied().unwrap_or(1);
-        format!("{}:{}:{column}", self.table.file, self.line.number)
+        self.at(self.start(index))
     }
 }
 

@@ -184,8 +184,8 @@ impl Row {
             // A checked row names a model of the table; the first stands in for the type's sake.
             None => {
                 let model = find_model(&self.job.model).unwrap_or(&epochcost_systems::models()[0]);
-                self.classes
-                    .map_or(model.sizes, |classes| model.with_classes(classes))
+                let classes = self.classes;
+                classes.map_or(model.sizes, |classes| model.with_classes(classes))
             }
         }
     }

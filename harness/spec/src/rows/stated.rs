@@ -82,11 +82,11 @@ impl Serialize for StatedConstant {
             value: self.value,
             ..Written::default()
         };
-        match &self.basis {
+        match self.basis.clone() {
             None => return serializer.serialize_f64(self.value),
-            Some(Basis::FittedTo(fitted)) => written.fitted_to = Some(fitted.clone()),
-            Some(Basis::StatedBy(source)) => written.stated_by = Some(source.clone()),
-            Some(Basis::Assumed(reason)) => written.assumed = Some(reason.clone()),
+            Some(Basis::FittedTo(fitted)) => written.fitted_to = Some(fitted),
+            Some(Basis::StatedBy(source)) => written.stated_by = Some(source),
+            Some(Basis::Assumed(reason)) => written.assumed = Some(reason),
         }
         written.serialize(serializer)
     }
@@ -131,20 +131,18 @@ impl<'de> Visitor<'de> for ConstantVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<StatedConstant, A::Error> {
         let written = Written::deserialize(MapAccessDeserializer::new(map))?;
-        let basis = match (written.fitted_to, written.stated_by, written.assumed) {
-            (Some(fitted), None, None) => Basis::FittedTo(fitted),
-            (None, Some(source), None) => Basis::StatedBy(source),
-            (None, None, Some(reason)) => Basis::Assumed(reason),
-            _ => {
-                let problem =
-                    "a constant gives exactly one of `fitted_to`, `stated_by` and `assumed`";
-                return Err(de::Error::custom(problem));
-            }
-        };
-        Ok(StatedConstant {
-            value: written.value,
-            basis: Some(basis),
-        })
+        let bases = [
+            written.fitted_to.map(Basis::FittedTo),
+            written.stated_by.map(Basis::StatedBy),
+            written.assumed.map(Basis::Assumed),
+        ];
+        let mut bases = bases.into_iter().flatten();
+        let (value, basis) = (written.value, bases.next());
+        if basis.is_none() || bases.next().is_some() {
+            let problem = "a constant gives exactly one of `fitted_to`, `stated_by` and `assumed`";
+            return Err(de::Error::custom(problem));
+        }
+        Ok(StatedConstant { value, basis })
     }
 }
 

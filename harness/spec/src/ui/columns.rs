@@ -31,6 +31,15 @@ pub fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String
     fitted(heading, rows, columns())
 }
 
+/// Returns a [`table`] with a row for each item.
+pub fn table_of<T, const N: usize>(
+    heading: [&str; N],
+    items: &[T],
+    row: impl Fn(&T) -> [String; N],
+) -> String {
+    table(heading, &items.iter().map(row).collect::<Vec<_>>())
+}
+
 /// A column with its cells.
 struct Column<'a> {
     /// The heading, then a cell for each row.
@@ -62,7 +71,7 @@ fn fitted<const N: usize>(
 ) -> String {
     let mut all: Vec<Column<'_>> = (0..N).map(|place| column(&heading, rows, place)).collect();
     let Some(width) = width else {
-        return lines(&all.iter().collect::<Vec<_>>());
+        return lines(&all);
     };
     narrow(&mut all, width, |column| column.least());
     let blocks = blocks(&all, width).into_iter().map(|places| {
@@ -71,7 +80,7 @@ fn fitted<const N: usize>(
         let mut own: Vec<Column<'_>> = own.map(|place| column(&heading, rows, place)).collect();
         narrow(&mut own, width, |column| column.least());
         narrow(&mut own, width, |_| NARROWEST);
-        lines(&own.iter().collect::<Vec<_>>())
+        lines(&own)
     });
     blocks.collect::<Vec<_>>().join("\n\n")
 }
@@ -93,28 +102,29 @@ fn column<'a, const N: usize>(
     }
 }
 
-fn total(columns: &[&Column<'_>]) -> usize {
-    let widths: usize = columns.iter().map(|column| column.width).sum();
-    widths + GAP * columns.len().saturating_sub(1)
+/// Returns the width of a table with columns of these widths.
+fn total(widths: impl Iterator<Item = usize>) -> usize {
+    widths
+        .map(|width| width + GAP)
+        .sum::<usize>()
+        .saturating_sub(GAP)
 }
 
 /// Narrows columns of text, the widest first, until the table fits or none is wider than its
 /// least width.
 fn narrow(all: &mut [Column<'_>], width: usize, least: impl Fn(&Column<'_>) -> usize) {
     loop {
-        let excess = total(&all.iter().collect::<Vec<_>>()).saturating_sub(width);
+        let excess = total(all.iter().map(|column| column.width)).saturating_sub(width);
         let texts = all.iter_mut().filter(|column| !column.is_numeric);
-        let widest = texts
-            .filter(|column| column.width > least(column))
-            .max_by_key(|column| column.width);
-        match widest {
-            Some(column) if excess > 0 => {
-                // Not below the next widest at once: both give in then.
-                let step = excess.min(column.width - least(column)).min(8);
-                column.width -= step;
-            }
-            _ => return,
-        }
+        let wide = texts.filter(|column| column.width > least(column));
+        let Some(widest) = wide
+            .max_by_key(|column| column.width)
+            .filter(|_| excess > 0)
+        else {
+            return;
+        };
+        // Not below the next widest at once: both give in then.
+        widest.width -= excess.min(widest.width - least(widest)).min(8);
     }
 }
 
@@ -126,8 +136,7 @@ fn blocks(all: &[Column<'_>], width: usize) -> Vec<Vec<usize>> {
     // A mark before the names is none.
     let keys = 1 + usize::from(first.width <= 1 && !rest.is_empty());
     let keys: Vec<usize> = (0..keys).collect();
-    let taken =
-        |block: &[usize]| total(&block.iter().map(|place| &all[*place]).collect::<Vec<_>>());
+    let taken = |block: &[usize]| total(block.iter().map(|place| all[*place].width));
     let mut blocks = vec![keys.clone()];
     for (place, column) in all.iter().enumerate().skip(keys.len()) {
         let is_full = blocks.last().is_some_and(|block| {
@@ -144,7 +153,7 @@ fn blocks(all: &[Column<'_>], width: usize) -> Vec<Vec<usize>> {
 }
 
 /// Returns a table as lines.
-fn lines(columns: &[&Column<'_>]) -> String {
+fn lines(columns: &[Column<'_>]) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let mut lines = Vec::new();
     for row in 0..rows {

@@ -18,9 +18,8 @@ fn styles() -> [(&'static str, Style); 4] {
 pub(super) fn message(text: &str, columns: usize, is_coloured: bool) -> String {
     let lines = text.split('\n').map(|line| {
         let folded = folded(line, columns);
-        let style = styles()
-            .into_iter()
-            .find(|(word, _)| line.starts_with(word));
+        let mut styles = styles().into_iter();
+        let style = styles.find(|(word, _)| line.starts_with(word));
         match style.filter(|_| is_coloured) {
             Some((word, style)) => folded.replacen(word, &style.apply_to(word).to_string(), 1),
             None => folded,
@@ -31,17 +30,13 @@ pub(super) fn message(text: &str, columns: usize, is_coloured: bool) -> String {
 
 /// Breaks a line at words. An excerpt of a file, with its number and a bar, stays as it is.
 fn folded(line: &str, columns: usize) -> String {
-    let gutter = line
-        .trim_start()
-        .trim_start_matches(|c: char| c.is_ascii_digit());
+    let gutter = line.trim_start();
+    let gutter = gutter.trim_start_matches(|c: char| c.is_ascii_digit());
     if measure_text_width(line) <= columns || gutter.trim_start().starts_with('|') {
         return line.to_owned();
     }
-    let indent = " ".repeat(if line.starts_with("  = help: ") {
-        10
-    } else {
-        2
-    });
+    let is_help = line.starts_with("  = help: ");
+    let indent = " ".repeat(if is_help { 10 } else { 2 });
     let words = line.trim_start();
     let mut lines = vec![line[..line.len() - words.len()].to_owned()];
     for word in words.split(' ') {

@@ -15,7 +15,7 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-pub use columns::{columns, fit_to, table};
+pub use columns::{columns, fit_to, table, table_of};
 use message::message;
 
 /// Whether a result for machines was printed: standard output holds one document.
@@ -43,24 +43,23 @@ impl Output {
 
     /// Prints a result for machines, if `--json` asks for it.
     pub fn json<T: Serialize + ?Sized>(self, value: &T) {
-        if self.json {
-            match serde_json::to_string_pretty(value) {
-                Ok(text) => {
-                    print_line(text);
-                    HAS_PRINTED.store(true, Ordering::Relaxed);
-                }
-                Err(error) => note_failure(error.into()),
+        if !self.json {
+            return;
+        }
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => {
+                print_line(text);
+                HAS_PRINTED.store(true, Ordering::Relaxed);
             }
+            Err(error) => note_failure(error.into()),
         }
     }
 
     /// Prints an error for machines, if `--json` asks for it and no result was
     /// printed: its message, what to do, and the exit code.
     pub fn error(self, text: &str, exit_code: u8) {
-        let (message, help) = match text.split_once("\n  = help: ") {
-            Some((message, help)) => (message, Some(help)),
-            None => (text, None),
-        };
+        let parts = text.split_once("\n  = help: ");
+        let (message, help) = parts.map_or((text, None), |(message, help)| (message, Some(help)));
         if !HAS_PRINTED.load(Ordering::Relaxed) {
             self.json(&serde_json::json!({
                 "error": {"message": message, "help": help, "exit_code": exit_code}

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::value::{MapAccessDeserializer, SeqDeserializer, StrDeserializer};
 use serde::de::{
-    self, Deserialize, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer,
-    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+    self, Deserialize, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess,
+    Unexpected, Visitor,
 };
 
 use super::document::{Document, Entry, Node, Origin, Value, join, whole};
@@ -38,15 +38,16 @@ pub fn decode_with<'a, T: Deserialize<'a> + JsonSchema>(
     let value = T::deserialize(Located(node)).map_err(|error| {
         let origin = error.origin.unwrap_or_else(|| node.origin.clone());
         // A map within this one has fields of its own.
-        let inner = origin
-            .path
-            .strip_prefix(&node.origin.path)
-            .unwrap_or(&origin.path);
-        let is_within = inner.trim_start_matches('.').contains('.');
-        let elsewhere = if is_within { &[] } else { elsewhere };
-        let (mut problem, mut remedy) = error.kind.explain(elsewhere);
-        if let (Some(written), Kind::Mismatch { found, .. }) =
-            (document.number_at(&origin), &error.kind)
+        let inner = origin.path.strip_prefix(&node.origin.path);
+        let inner = inner.unwrap_or(&origin.path).trim_start_matches('.');
+        let (mut problem, mut remedy) = (error.problem, error.remedy);
+        if let Some((field, expected)) = &error.unknown
+            && !inner.contains('.')
+        {
+            remedy = known_fields(field, &[*expected, elsewhere].concat());
+        }
+        if let (Some(written), Some(found)) =
+            (document.number_at(&origin), problem.strip_prefix(MISMATCH))
         {
             let digits = written.trim_start_matches('0');
             let is_whole = written.bytes().all(|byte| byte.is_ascii_digit());
@@ -54,7 +55,7 @@ pub fn decode_with<'a, T: Deserialize<'a> + JsonSchema>(
                 problem = format!("found {written}, which starts with 0");
                 remedy = format!("write {}", if digits.is_empty() { "0" } else { digits });
             } else if found.starts_with("the number") {
-                problem = format!("wrong type or value: found the number {written}");
+                problem = format!("{MISMATCH}the number {written}");
             }
         }
         let remedy = in_field(&origin.path, remedy);
@@ -64,62 +65,44 @@ pub fn decode_with<'a, T: Deserialize<'a> + JsonSchema>(
     Ok(value)
 }
 
+/// Start of the problem of a value of another type, or out of its type's range.
+const MISMATCH: &str = "wrong type or value: found ";
+
 /// Why a value does not fit, and where it is.
 #[derive(Debug)]
 struct DecodeError {
-    kind: Kind,
+    problem: String,
+    remedy: String,
+    /// A field that is not known, and those that are.
+    unknown: Option<(String, &'static [&'static str])>,
     /// Filled in by the innermost value that knows its place.
     origin: Option<Origin>,
 }
 
-#[derive(Debug)]
-enum Kind {
-    UnknownField {
-        field: String,
-        expected: &'static [&'static str],
-    },
-    UnknownVariant {
-        variant: String,
-        expected: &'static [&'static str],
-    },
-    MissingField(&'static str),
-    Mismatch {
-        found: String,
-        expected: String,
-    },
-    Other(String),
-}
-
-impl Kind {
-    fn explain(&self, elsewhere: &[&str]) -> (String, String) {
-        match self {
-            Self::UnknownField { field, expected } => {
-                let known: Vec<&str> = expected.iter().chain(elsewhere).copied().collect();
-                let remedy = if is_digits(field) {
-                    NO_COMMAS.to_owned()
-                } else {
-                    did_you_mean(field, &known)
-                };
-                (format!("unknown field `{field}`"), remedy)
-            }
-            Self::UnknownVariant { variant, expected } => (
-                format!("unknown value `{variant}`"),
-                did_you_mean(variant, expected),
-            ),
-            Self::MissingField(field) => (
-                format!("missing field `{field}`"),
-                format!("add `{field}:` here"),
-            ),
-            Self::Mismatch { found, expected } => (
-                format!("wrong type or value: found {found}"),
-                format!("give {expected}"),
-            ),
-            Self::Other(message) => (message.clone(), "correct this value".to_owned()),
-        }
+/// Returns what to do about a field that is none of `known`.
+fn known_fields(field: &str, known: &[&str]) -> String {
+    if is_digits(field) {
+        NO_COMMAS.to_owned()
+    } else {
+        did_you_mean(field, known)
     }
 }
 
 impl DecodeError {
+    fn new(problem: String, remedy: impl Into<String>) -> Self {
+        Self {
+            problem,
+            remedy: remedy.into(),
+            unknown: None,
+            origin: None,
+        }
+    }
+
+    fn found(found: &str, expected: &str) -> Self {
+        let remedy = format!("give {}", in_words(expected));
+        Self::new(format!("{MISMATCH}{found}"), remedy)
+    }
+
     fn or_at(mut self, origin: impl FnOnce() -> Origin) -> Self {
         self.origin.get_or_insert_with(origin);
         self
@@ -137,11 +120,7 @@ impl DecodeError {
             Unexpected::Map => "a map".to_owned(),
             other => other.to_string(),
         };
-        Kind::Mismatch {
-            found,
-            expected: in_words(&expected.to_string()),
-        }
-        .into()
+        Self::found(&found, &expected.to_string())
     }
 }
 
@@ -211,15 +190,9 @@ fn in_words(expected: &str) -> String {
     }
 }
 
-impl From<Kind> for DecodeError {
-    fn from(kind: Kind) -> Self {
-        Self { kind, origin: None }
-    }
-}
-
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.kind.explain(&[]).0)
+        f.write_str(&self.problem)
     }
 }
 
@@ -227,7 +200,7 @@ impl std::error::Error for DecodeError {}
 
 impl de::Error for DecodeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Kind::Other(message.to_string()).into()
+        Self::new(message.to_string(), "correct this value")
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -239,31 +212,25 @@ impl de::Error for DecodeError {
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
-        Kind::Mismatch {
-            found: format!("a list of {length}"),
-            expected: in_words(&expected.to_string()),
-        }
-        .into()
+        Self::found(&format!("a list of {length}"), &expected.to_string())
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        Kind::UnknownField {
-            field: field.to_owned(),
-            expected,
+        let problem = format!("unknown field `{field}`");
+        Self {
+            unknown: Some((field.to_owned(), expected)),
+            ..Self::new(problem, known_fields(field, expected))
         }
-        .into()
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        Kind::UnknownVariant {
-            variant: variant.to_owned(),
-            expected,
-        }
-        .into()
+        let problem = format!("unknown value `{variant}`");
+        Self::new(problem, did_you_mean(variant, expected))
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Kind::MissingField(field).into()
+        let problem = format!("missing field `{field}`");
+        Self::new(problem, format!("add `{field}:` here"))
     }
 }
 
@@ -281,7 +248,7 @@ impl<'de> Deserializer<'de> for Located<'de> {
             Value::Signed(value) => visitor.visit_i64(*value),
             Value::Float(value) => visitor.visit_f64(*value),
             Value::Text(value) => visitor.visit_borrowed_str(value),
-            Value::List(items) => visitor.visit_seq(Items(items.iter())),
+            Value::List(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(Self))),
             Value::Map(entries) => visitor.visit_map(Fields::new(entries, self.0)),
         };
         result.map_err(|error| error.or_at(|| self.0.origin.clone()))
@@ -311,22 +278,21 @@ impl<'de> Deserializer<'de> for Located<'de> {
         let result = match &self.0.value {
             Value::Text(variant) => visitor.visit_enum(variant.as_str().into_deserializer()),
             Value::Map(entries) if entries.len() == 1 => {
-                let fields = MapAccessDeserializer::new(Fields::new(entries, self.0));
-                visitor.visit_enum(Choice(fields, &entries[0].node))
+                visitor.visit_enum(MapAccessDeserializer::new(Fields::new(entries, self.0)))
             }
-            other => Err(Kind::Mismatch {
-                found: match other {
+            other => {
+                let found: &str = match other {
                     Value::Map(entries) if entries.len() > 1 => {
                         let names = entries.iter().map(|entry| entry.key.as_str());
-                        format!("{} together", names.collect::<Vec<_>>().join(" and "))
+                        &format!("{} together", names.collect::<Vec<_>>().join(" and "))
                     }
-                    Value::Null | Value::Map(_) => "nothing".to_owned(),
-                    Value::List(_) => "a list".to_owned(),
-                    _ => "a number or a boolean".to_owned(),
-                },
-                expected: format!("one of {}", listed(variants)),
+                    Value::Null | Value::Map(_) => "nothing",
+                    Value::List(_) => "a list",
+                    _ => "a number or a boolean",
+                };
+                let expected = format!("one of {}", listed(variants));
+                Err(DecodeError::found(found, &expected))
             }
-            .into()),
         };
         result.map_err(|error| error.or_at(|| self.0.origin.clone()))
     }
@@ -364,20 +330,11 @@ impl<'de> Deserializer<'de> for Located<'de> {
     }
 }
 
-/// A list's items.
-struct Items<'a>(std::slice::Iter<'a, Node>);
+impl<'de> IntoDeserializer<'de, DecodeError> for Located<'de> {
+    type Deserializer = Self;
 
-impl<'de> SeqAccess<'de> for Items<'de> {
-    type Error = DecodeError;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, DecodeError> {
-        self.0
-            .next()
-            .map(|node| seed.deserialize(Located(node)))
-            .transpose()
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
@@ -422,60 +379,8 @@ impl<'de> MapAccess<'de> for Fields<'de> {
         &mut self,
         seed: T,
     ) -> Result<T::Value, DecodeError> {
-        let node = self
-            .next
-            .take()
-            .ok_or_else(|| Kind::Other("a value without a key".into()))?;
+        let node = self.next.take();
+        let node = node.ok_or_else(|| de::Error::custom("a value without a key"))?;
         seed.deserialize(Located(node))
-    }
-}
-
-/// A variant written as a map of one key: `{sgd: {...}}`.
-struct Choice<'a>(MapAccessDeserializer<Fields<'a>>, &'a Node);
-
-impl<'de> EnumAccess<'de> for Choice<'de> {
-    type Error = DecodeError;
-    type Variant = Content<'de>;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(
-        self,
-        seed: S,
-    ) -> Result<(S::Value, Content<'de>), DecodeError> {
-        let (variant, _) = self.0.variant_seed(seed)?;
-        Ok((variant, Content(self.1)))
-    }
-}
-
-/// What such a variant holds.
-struct Content<'a>(&'a Node);
-
-impl<'de> VariantAccess<'de> for Content<'de> {
-    type Error = DecodeError;
-
-    fn unit_variant(self) -> Result<(), DecodeError> {
-        de::Deserialize::deserialize(Located(self.0))
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(
-        self,
-        seed: T,
-    ) -> Result<T::Value, DecodeError> {
-        seed.deserialize(Located(self.0))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(
-        self,
-        _len: usize,
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
-        Located(self.0).deserialize_any(visitor)
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
-        Located(self.0).deserialize_any(visitor)
     }
 }

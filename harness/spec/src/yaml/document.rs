@@ -7,13 +7,13 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use serde_yaml::Spanned;
 
 use super::error::{Diagnostic, ExperimentError};
-use super::parse::{self, Parsed};
+use super::parse::{self, Parsed, Refused};
 use crate::shipped;
 
 /// The place where a value was written.
@@ -80,13 +80,44 @@ pub struct Entry {
     pub node: Node,
 }
 
+impl Origin {
+    /// The first character of the file, for what is wrong with all of it.
+    pub const START: Self = Self::line(1, 1);
+
+    /// A place in the file, without a path.
+    pub(super) const fn line(line: usize, column: usize) -> Self {
+        Self {
+            place: Place::Line { line, column },
+            path: String::new(),
+        }
+    }
+
+    /// A field that an option gives.
+    pub(super) fn option(option: &str, path: &str) -> Self {
+        Self {
+            place: Place::Option(option.to_owned()),
+            path: path.to_owned(),
+        }
+    }
+}
+
 impl Node {
+    /// The entry of a map's field.
+    pub fn entry(&self, field: &str) -> Option<&Entry> {
+        self.entries().iter().find(|entry| entry.key == field)
+    }
+
     /// The value of a map's field.
     pub fn get(&self, field: &str) -> Option<&Node> {
-        self.entries()
-            .iter()
-            .find(|entry| entry.key == field)
-            .map(|entry| &entry.node)
+        self.entry(field).map(|entry| &entry.node)
+    }
+
+    /// The items of a list; none of anything else.
+    pub fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
     }
 
     /// The entries of a map; none of anything else.
@@ -128,27 +159,24 @@ impl Node {
         }
     }
 
-    fn new(parsed: Spanned<Parsed>, path: String) -> Self {
-        let place = place(&parsed);
+    /// Creates the node of a path from what was parsed in the file, or of an option.
+    fn new(parsed: Spanned<Parsed>, path: String, option: Option<&str>) -> Self {
+        let place = place(&parsed, option);
         let value = match parsed.value {
             Parsed::Scalar(value) => value,
-            Parsed::List(items) => Value::List(
-                items
-                    .into_iter()
-                    .enumerate()
-                    .map(|(index, item)| Self::new(item, join(&path, index)))
-                    .collect(),
-            ),
-            Parsed::Map(entries) => Value::Map(
-                entries
-                    .into_iter()
-                    .map(|(key, value)| Entry {
-                        place: self::place(&key),
-                        node: Self::new(value, join(&path, &key.value)),
-                        key: key.value,
-                    })
-                    .collect(),
-            ),
+            Parsed::List(items) => {
+                let items = items.into_iter().enumerate();
+                let items = items.map(|(index, item)| Self::new(item, join(&path, index), option));
+                Value::List(items.collect())
+            }
+            Parsed::Map(entries) => {
+                let entries = entries.into_iter().map(|(key, value)| Entry {
+                    place: self::place(&key, option),
+                    node: Self::new(value, join(&path, &key.value), option),
+                    key: key.value,
+                });
+                Value::Map(entries.collect())
+            }
         };
         Self {
             value,
@@ -213,8 +241,8 @@ impl Node {
         self.text()
     }
 
-    /// Returns a scalar as text.
-    fn text(&self) -> Option<String> {
+    /// Returns a text or a number as text.
+    pub fn text(&self) -> Option<String> {
         Some(match &self.value {
             Value::Text(text) => text.clone(),
             Value::Unsigned(number) => number.to_string(),
@@ -222,35 +250,6 @@ impl Node {
             Value::Float(number) => number.to_string(),
             _ => return None,
         })
-    }
-
-    /// The same value, marked as from an option.
-    fn relocated(mut self, option: &str, path: &str) -> Self {
-        self.origin = Origin {
-            place: Place::Option(option.to_owned()),
-            path: path.to_owned(),
-        };
-        self.value = match self.value {
-            Value::List(items) => Value::List(
-                items
-                    .into_iter()
-                    .enumerate()
-                    .map(|(index, item)| item.relocated(option, &join(path, index)))
-                    .collect(),
-            ),
-            Value::Map(entries) => Value::Map(
-                entries
-                    .into_iter()
-                    .map(|entry| Entry {
-                        place: Place::Option(option.to_owned()),
-                        node: entry.node.relocated(option, &join(path, &entry.key)),
-                        key: entry.key,
-                    })
-                    .collect(),
-            ),
-            scalar => scalar,
-        };
-        self
     }
 }
 
@@ -297,10 +296,14 @@ pub fn join(path: &str, segment: impl fmt::Display) -> String {
     }
 }
 
-fn place<T>(spanned: &Spanned<T>) -> Place {
-    Place::Line {
-        line: usize::try_from(spanned.referenced.line()).unwrap_or(0),
-        column: usize::try_from(spanned.referenced.column()).unwrap_or(0),
+fn place<T>(spanned: &Spanned<T>, option: Option<&str>) -> Place {
+    let number = |count: u64| usize::try_from(count).unwrap_or(0);
+    match option {
+        Some(option) => Place::Option(option.to_owned()),
+        None => Place::Line {
+            line: number(spanned.referenced.line()),
+            column: number(spanned.referenced.column()),
+        },
     }
 }
 
@@ -314,35 +317,28 @@ const MOST_KEPT_BYTES: usize = 128 << 10;
 /// Trees of the texts that were parsed last, the newest first.
 static KEPT: Mutex<VecDeque<(String, Arc<Node>)>> = Mutex::new(VecDeque::new());
 
-fn kept() -> MutexGuard<'static, VecDeque<(String, Arc<Node>)>> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the tree of a text, which `parse` makes unless it is kept.
-///
-/// # Errors
-/// Those of `parse`.
-fn tree<E>(text: &str, parse: impl FnOnce() -> Result<Node, E>) -> Result<Node, E> {
-    if let Some(known) = found(text) {
+/// Returns the tree of a text, which is parsed unless it is kept.
+fn tree(text: &str) -> Result<Node, Refused> {
+    let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = {
+        let mut kept = kept();
+        let at = kept.iter().position(|(known, _)| known == text);
+        at.and_then(|at| kept.remove(at)).map(|entry| {
+            let tree = entry.1.clone();
+            kept.push_front(entry);
+            tree
+        })
+    };
+    if let Some(known) = found {
         return Ok(Node::clone(&known));
     }
-    let node = parse()?;
+    let node = Node::new(parse::parse(text)?, String::new(), None);
     if text.len() <= MOST_KEPT_BYTES {
         let mut kept = kept();
         kept.truncate(KEPT_TEXTS - 1);
         kept.push_front((text.to_owned(), Arc::new(node.clone())));
     }
     Ok(node)
-}
-
-/// Returns the tree of a text that is kept, and makes it the first.
-fn found(text: &str) -> Option<Arc<Node>> {
-    let mut kept = kept();
-    let at = kept.iter().position(|(known, _)| known == text)?;
-    let entry = kept.remove(at)?;
-    let tree = entry.1.clone();
-    kept.push_front(entry);
-    Some(tree)
 }
 
 /// A YAML file.
@@ -377,22 +373,14 @@ impl Document {
     /// As [`Document::read`].
     pub fn parse(file: &Path, text: String) -> Result<Self, ExperimentError> {
         if text.len() > MOST_BYTES {
-            let origin = Origin {
-                place: Place::Line { line: 1, column: 1 },
-                path: String::new(),
-            };
             let problem = format!("a file of {} bytes", text.len());
             let remedy = format!("write at most {MOST_BYTES} bytes");
-            return Err(Diagnostic::new(file, &text, origin, problem, remedy).into());
+            return Err(Diagnostic::new(file, &text, Origin::START, problem, remedy).into());
         }
-        let parsed = || parse::parse(&text).map(|parsed| Node::new(parsed, String::new()));
-        let root = tree(&text, parsed).map_err(|refused| {
+        let root = tree(&text).map_err(|refused| {
             let origin = Origin {
-                place: Place::Line {
-                    line: refused.line,
-                    column: refused.column,
-                },
                 path: refused.path,
+                ..Origin::line(refused.line, refused.column)
             };
             Diagnostic::new(file, &text, origin, refused.problem, refused.remedy)
         })?;
@@ -415,13 +403,24 @@ impl Document {
         yaml: &str,
     ) -> Result<Node, ExperimentError> {
         let parsed = parse::parse(yaml).map_err(|refused| {
-            let origin = Origin {
-                place: Place::Option(option.to_owned()),
-                path: path.to_owned(),
-            };
+            let origin = Origin::option(option, path);
             self.error(origin, refused.problem, refused.remedy)
         })?;
-        Ok(Node::new(parsed, String::new()).relocated(option, path))
+        Ok(Node::new(parsed, path.to_owned(), Some(option)))
+    }
+
+    /// Returns the nodes of a field that is a list; none where it is not there.
+    ///
+    /// # Errors
+    /// When it is no list.
+    pub fn list(&self, field: &str) -> Result<&[Node], ExperimentError> {
+        match self.root.get(field) {
+            Some(node) if !matches!(node.value, Value::List(_)) => {
+                let problem = format!("`{field}` is no list");
+                Err(self.error(node.origin.clone(), problem, "write a list"))
+            }
+            node => Ok(node.map_or(&[], Node::items)),
+        }
     }
 
     /// Refuses a list with two entries of the same name, which could only be read as one of them.
@@ -432,11 +431,8 @@ impl Document {
         let Some((first, second, name)) = self.root.repeated() else {
             return Ok(());
         };
-        Err(self.error(
-            second.origin.clone(),
-            format!("`{name}` is listed twice, first in {}", first.origin.place),
-            "keep one of the two",
-        ))
+        let problem = format!("`{name}` is listed twice, first in {}", first.origin.place);
+        Err(self.error(second.origin.clone(), problem, "keep one of the two"))
     }
 
     /// Returns the number that is written at a place, as it is written.
@@ -459,14 +455,8 @@ impl Document {
         problem: impl Into<String>,
         remedy: impl Into<String>,
     ) -> ExperimentError {
-        Diagnostic::new(
-            &self.file,
-            &self.text,
-            origin,
-            problem.into(),
-            remedy.into(),
-        )
-        .into()
+        let (problem, remedy) = (problem.into(), remedy.into());
+        Diagnostic::new(&self.file, &self.text, origin, problem, remedy).into()
     }
 
     /// The content as YAML, with every option applied.
@@ -485,14 +475,10 @@ fn not_text(file: &Path, error: &std::string::FromUtf8Error) -> ExperimentError 
         Some((lines, line)) => (lines.matches('\n').count() + 2, line.chars().count() + 1),
         None => (1, before.chars().count() + 1),
     };
-    let origin = Origin {
-        place: Place::Line { line, column },
-        path: String::new(),
-    };
     let byte = rest.first().copied().unwrap_or_default();
     let problem = format!("not UTF-8 text: the byte 0x{byte:02x}");
     let remedy = "save the file as UTF-8".to_owned();
-    Diagnostic::new(file, &text, origin, problem, remedy).into()
+    Diagnostic::new(file, &text, Origin::line(line, column), problem, remedy).into()
 }
 
 impl Serialize for Node {
@@ -506,11 +492,7 @@ impl Serialize for Node {
             Value::Text(value) => serializer.serialize_str(value),
             Value::List(items) => serializer.collect_seq(items),
             Value::Map(entries) => {
-                let mut map = serializer.serialize_map(Some(entries.len()))?;
-                for entry in entries {
-                    map.serialize_entry(&entry.key, &entry.node)?;
-                }
-                map.end()
+                serializer.collect_map(entries.iter().map(|entry| (&entry.key, &entry.node)))
             }
         }
     }

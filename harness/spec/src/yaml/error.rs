@@ -40,9 +40,7 @@ impl ExperimentError {
             Self::Invalid(diagnostic) => format!("{}; {}", diagnostic.problem, diagnostic.remedy),
         }
     }
-}
 
-impl ExperimentError {
     /// Returns the problem with its place, and the remedy.
     pub(super) fn parts(self) -> (String, String) {
         match self {
@@ -86,9 +84,9 @@ fn shortened(text: &str) -> String {
     }
     let part = MOST_REPEATED / 2;
     let head: String = text.chars().take(part).collect();
-    let mut tail: Vec<char> = text.chars().rev().take(part).collect();
-    tail.reverse();
-    format!("{head}…{}", tail.into_iter().collect::<String>())
+    let tail = text.char_indices().nth_back(part - 1);
+    let tail = tail.map_or("", |(start, _)| &text[start..]);
+    format!("{head}…{tail}")
 }
 
 /// A line of the file, or the part of a long one around a column.
@@ -145,13 +143,11 @@ impl Diagnostic {
             Place::Line { line, column } => format!("{file}:{line}:{column}: "),
             Place::Option(option) => format!("{file}, {option}: "),
         };
-        let separator = if self.origin.path.is_empty() {
-            ""
-        } else {
-            ": "
-        };
-        let (path, problem) = (&self.origin.path, &self.problem);
-        format!("{place}{path}{separator}{problem}")
+        let problem = &self.problem;
+        match &*self.origin.path {
+            "" => format!("{place}{problem}"),
+            path => format!("{place}{path}: {problem}"),
+        }
     }
 }
 

@@ -10,14 +10,14 @@ const LINE: &str = "# yaml-language-server: $schema=";
 
 /// Returns a file's text with its schema named from `depth` directories below that of the schemas.
 pub fn relocated(text: &str, depth: usize) -> String {
-    let Some((name, rest)) = text
+    let parts = text
         .strip_prefix(LINE)
-        .and_then(|rest| rest.split_once(DIRECTORY))
-        .filter(|(above, _)| above.split('/').all(|part| ["..", ""].contains(&part)))
-        .map(|(_, rest)| rest.split_once('\n').unwrap_or((rest, "")))
-    else {
+        .and_then(|rest| rest.split_once(DIRECTORY));
+    let is_above = |above: &str| above.split('/').all(|part| ["..", ""].contains(&part));
+    let Some((_, rest)) = parts.filter(|(above, _)| is_above(above)) else {
         return text.to_owned();
     };
+    let (name, rest) = rest.split_once('\n').unwrap_or((rest, ""));
     format!("{LINE}{}{DIRECTORY}{name}\n{rest}", "../".repeat(depth))
 }
 

@@ -1,6 +1,6 @@
 //! `--set a.b=c` and the like: values of the command line laid over the file's.
 
-use super::document::{Document, Entry, Node, Origin, Place, Value};
+use super::document::{Document, Entry, Node, Origin, Value};
 use super::error::ExperimentError;
 
 /// Most names in a path: no field lies deeper.
@@ -49,24 +49,21 @@ impl Document {
     /// Names the field and both options.
     pub fn refuse_twice(&self, given: &[Given]) -> Result<(), ExperimentError> {
         for (place, later) in given.iter().enumerate() {
-            let earlier = given[..place]
-                .iter()
-                .find_map(|one| Some((one, one.lost_to(later)?)));
+            let mut before = given[..place].iter();
+            let earlier = before.find_map(|one| Some((one, one.lost_to(later)?)));
             let Some((earlier, field)) = earlier else {
                 continue;
             };
-            let origin = Origin {
-                place: Place::Option(later.option.clone()),
-                path: field.to_owned(),
-            };
+            let origin = Origin::option(&later.option, field);
             let field = field.strip_prefix(SWEEP).unwrap_or(field);
             let (first, second) = (&earlier.option, &later.option);
             let problem = format!("`{field}` is given twice: by {first} and by {second}");
-            let is_swept = [earlier, later]
-                .iter()
-                .any(|one| one.path.starts_with(SWEEP));
+            let mut both = [earlier, later].into_iter();
+            let is_swept = both.any(|one| one.path.starts_with(SWEEP));
             let remedy = if is_swept {
-                format!("leave one of them out; a sweep takes all values: --sweep {field}=A,B")
+                format!(
+                    "leave one of them out; a sweep takes all values: --set {SWEEP}{field}=[A,B]"
+                )
             } else {
                 "leave one of them out".to_owned()
             };
@@ -83,19 +80,10 @@ impl Document {
     /// through something that is neither a map nor a list.
     pub fn set(&mut self, assignment: &str) -> Result<(), ExperimentError> {
         let option = format!("--set {assignment}");
-        let Some((path, yaml)) = assignment
-            .split_once('=')
-            .filter(|(path, _)| !path.is_empty())
-        else {
-            let origin = Origin {
-                place: Place::Option(option),
-                path: String::new(),
-            };
-            return Err(self.error(
-                origin,
-                "no value",
-                "write a dotted path, `=` and a YAML value: --set epochs=3",
-            ));
+        let parts = assignment.split_once('=');
+        let Some((path, yaml)) = parts.filter(|(path, _)| !path.is_empty()) else {
+            let remedy = "write a dotted path, `=` and a YAML value: --set epochs=3";
+            return Err(self.error(Origin::option(&option, ""), "no value", remedy));
         };
         self.set_option(&option, path, yaml)
     }
@@ -111,24 +99,24 @@ impl Document {
         yaml: &str,
     ) -> Result<(), ExperimentError> {
         let value = self.option_value(option, path, yaml)?;
-        let segments: Vec<&str> = path.split('.').collect();
-        if segments.len() > MOST_SEGMENTS {
-            let origin = Origin {
-                place: Place::Option(option.to_owned()),
-                path: path.to_owned(),
-            };
-            let problem = format!("a path of {} names", segments.len());
+        let count = path.split('.').count();
+        if count > MOST_SEGMENTS {
+            let problem = format!("a path of {count} names");
             let remedy = format!("give at most {MOST_SEGMENTS}, joined by dots");
-            return Err(self.error(origin, problem, remedy));
+            return Err(self.error(value.origin, problem, remedy));
         }
+        self.lay(path, &value)
+    }
+
+    /// Sets what a dotted path leads to.
+    ///
+    /// # Errors
+    /// When it leads through something that is neither a map nor a list; nothing is changed then.
+    pub fn lay(&mut self, path: &str, value: &Node) -> Result<(), ExperimentError> {
         let mut root = self.root.clone();
-        assign(&mut root, &segments, &value).map_err(|(problem, remedy)| {
-            let origin = Origin {
-                place: Place::Option(option.to_owned()),
-                path: path.to_owned(),
-            };
-            self.error(origin, problem, remedy)
-        })?;
+        let segments: Vec<&str> = path.split('.').collect();
+        assign(&mut root, &segments, value)
+            .map_err(|(problem, remedy)| self.error(value.origin.clone(), problem, remedy))?;
         self.root = root;
         Ok(())
     }
@@ -148,16 +136,14 @@ pub fn assign(node: &mut Node, segments: &[&str], value: &Node) -> Result<(), (S
     }
     match &mut node.value {
         Value::Map(_) => assign_field(node, segment, rest, value),
-        Value::List(items) if *segment == "*" => items
-            .iter_mut()
-            .try_for_each(|item| assign_item(item, rest, value)),
+        Value::List(items) if *segment == "*" => {
+            let mut items = items.iter_mut();
+            items.try_for_each(|item| assign_item(item, rest, value))
+        }
         Value::List(items) => {
             let count = items.len();
-            let item = segment
-                .parse()
-                .ok()
-                .and_then(|index: usize| items.get_mut(index));
-            match item {
+            let index = segment.parse::<usize>().ok();
+            match index.and_then(|index| items.get_mut(index)) {
                 Some(item) => assign_item(item, rest, value),
                 None => Err((
                     format!("there is no item `{segment}` in a list of {count}"),

@@ -70,28 +70,21 @@ pub(super) fn is_digits(key: &str) -> bool {
 /// Returns the tab that indents a line instead of an error there or in the line before, which the
 /// parser blames.
 fn by_tab(text: &str, refused: Refused) -> Refused {
-    let lines = text
-        .lines()
-        .enumerate()
-        .skip(refused.line.saturating_sub(1))
-        .take(2);
-    let mut indents = lines.map(|(index, line)| {
-        let blank = line.chars().take_while(|c| c.is_whitespace());
-        (index + 1, blank.collect::<Vec<char>>())
+    let first = refused.line.saturating_sub(1);
+    let mut lines = text.lines().enumerate().skip(first).take(2);
+    let tab = lines.find_map(|(index, line)| {
+        let mut blank = line.chars().take_while(|c| c.is_whitespace());
+        Some((index + 1, blank.position(|c| c == '\t')? + 1))
     });
-    let tab = indents.find_map(|(line, blank)| {
-        let column = blank.iter().position(|c| *c == '\t')?;
-        Some((line, column + 1))
-    });
-    match tab {
-        Some((line, column)) => Refused {
-            line,
-            column,
-            problem: "a tab indents this line".to_owned(),
-            remedy: "indent with spaces: YAML allows no tabs".to_owned(),
-            ..refused
-        },
-        None => refused,
+    let Some((line, column)) = tab else {
+        return refused;
+    };
+    Refused {
+        line,
+        column,
+        problem: "a tab indents this line".to_owned(),
+        remedy: "indent with spaces: YAML allows no tabs".to_owned(),
+        ..refused
     }
 }
 
@@ -122,13 +115,9 @@ fn syntax(error: &serde_yaml::Error) -> Refused {
         ),
         other => {
             let text = other.render_with_formatter(&serde_yaml::UserMessageFormatter);
-            (
-                format!(
-                    "not valid YAML: {}",
-                    text.lines().next().unwrap_or_default()
-                ),
-                "check indentation, colons and quotes here",
-            )
+            let first = text.lines().next().unwrap_or_default();
+            let remedy = "check indentation, colons and quotes here";
+            (format!("not valid YAML: {first}"), remedy)
         }
     };
     Refused {

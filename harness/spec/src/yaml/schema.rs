@@ -57,10 +57,8 @@ fn bound(schema: &mut Schema) {
     most("array", "maxItems", MOST_ENTRIES);
     if (schema.get("additionalProperties")).is_some_and(|values| !values.is_boolean()) {
         let most = schema.get("maxProperties").cloned();
-        schema.insert(
-            "maxProperties".to_owned(),
-            most.unwrap_or_else(|| MOST_ENTRIES.into()),
-        );
+        let most = most.unwrap_or_else(|| MOST_ENTRIES.into());
+        schema.insert("maxProperties".to_owned(), most);
     }
     // Names of Rust's types.
     schema.remove("format");
@@ -82,10 +80,8 @@ pub fn one_of<'a>(schema: &mut Schema, names: impl IntoIterator<Item = &'a str>)
 pub fn known<'a>(schema: &mut Schema, names: impl IntoIterator<Item = &'a str>) {
     let names: Vec<&str> = names.into_iter().collect();
     let others = schema.remove("type").unwrap_or_else(|| "string".into());
-    schema.insert(
-        "anyOf".to_owned(),
-        json!([{"enum": names}, {"type": others}]),
-    );
+    let both = json!([{"enum": names}, {"type": others}]);
+    schema.insert("anyOf".to_owned(), both);
 }
 
 /// Checks that a value, which a type was read from, is within the bounds of a schema.
@@ -93,10 +89,8 @@ pub fn known<'a>(schema: &mut Schema, names: impl IntoIterator<Item = &'a str>) 
 /// # Errors
 /// Names the first number, text, list or map beyond them.
 pub fn check(document: &Document, schema: &Json, node: &Node) -> Result<(), ExperimentError> {
-    let walk = Walk {
-        document,
-        root: schema,
-    };
+    let root = schema;
+    let walk = Walk { document, root };
     match walk.beyond(schema, node) {
         None => Ok(()),
         Some((origin, problem, remedy)) => Err(document.error(origin, problem, remedy)),
@@ -113,9 +107,7 @@ pub fn resolved<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
 
 /// Alternatives of a schema; none of one without.
 pub fn alternatives(schema: &Json) -> &[Json] {
-    let all = schema["oneOf"]
-        .as_array()
-        .or_else(|| schema["anyOf"].as_array());
+    let all = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
     all.map_or(&[], Vec::as_slice)
 }
 
@@ -147,30 +139,21 @@ impl Walk<'_> {
             Value::Signed(number) => self.number(schema, node, *number as f64),
             Value::Float(number) => self.number(schema, node, *number),
             Value::Text(text) => {
-                let length = text.chars().count();
-                counted(
-                    schema,
-                    node,
-                    ["minLength", "maxLength"],
-                    length,
-                    "characters",
-                )
+                let bounds = ["minLength", "maxLength"];
+                counted(schema, node, bounds, text.chars().count(), "characters")
             }
             Value::List(items) => {
-                let counted = counted(
-                    schema,
-                    node,
-                    ["minItems", "maxItems"],
-                    items.len(),
-                    "entries",
-                );
-                counted.or_else(|| {
-                    let all = items.iter().enumerate();
-                    let mut all = all.map(|(index, item)| match &schema["items"] {
-                        Json::Array(each) => (each.get(index).unwrap_or(&Json::Null), item),
-                        every => (every, item),
-                    });
-                    all.find_map(|(schema, item)| self.beyond(schema, item))
+                let bounds = ["minItems", "maxItems"];
+                counted(schema, node, bounds, items.len(), "entries").or_else(|| {
+                    items.iter().enumerate().find_map(|(index, item)| {
+                        let every = &schema["items"];
+                        let own = if every.is_array() {
+                            &every[index]
+                        } else {
+                            every
+                        };
+                        self.beyond(own, item)
+                    })
                 })
             }
             Value::Map(entries) => {
@@ -211,13 +194,12 @@ impl Walk<'_> {
             (own, _) => is_text(own),
         };
         let mut required = schema["required"].as_array().into_iter().flatten();
-        is_kind
-            && is_named
-            && required.all(|field| {
-                field
-                    .as_str()
-                    .is_some_and(|field| node.get(field).is_some())
-            })
+        let is_there = |field: &Json| {
+            field
+                .as_str()
+                .is_some_and(|field| node.get(field).is_some())
+        };
+        is_kind && is_named && required.all(is_there)
     }
 
     fn number(&self, schema: &Json, node: &Node, number: f64) -> Option<Beyond> {
@@ -227,18 +209,15 @@ impl Walk<'_> {
             return None;
         }
         let field = node.origin.path.rsplit('.').next().unwrap_or_default();
-        let (problem, remedy) = if number == 0.0 && low == 1.0 {
-            (format!("zero {field}"), "give 1 or more".to_owned())
-        } else {
-            let written = self.document.number_at(&node.origin);
-            let written = written.unwrap_or_else(|| figure(number));
-            let range = format!("{} to {}", figure(low), figure(high));
-            (
-                format!("{written} is outside {range}"),
-                format!("give {range}"),
-            )
-        };
-        Some((node.origin.clone(), problem, remedy))
+        let origin = node.origin.clone();
+        if number == 0.0 && low == 1.0 {
+            return Some((origin, format!("zero {field}"), "give 1 or more".to_owned()));
+        }
+        let written = self.document.number_at(&origin);
+        let written = written.unwrap_or_else(|| figure(number));
+        let range = format!("{} to {}", figure(low), figure(high));
+        let problem = format!("{written} is outside {range}");
+        Some((origin, problem, format!("give {range}")))
     }
 }
 
@@ -251,17 +230,12 @@ fn counted(
 ) -> Option<Beyond> {
     let count = count as u64;
     let (least, most) = (schema[least].as_u64(), schema[most].as_u64());
-    let (problem, remedy) = match (least, most) {
-        (Some(least), _) if count < least => (
-            format!("{count} {what} are too few"),
-            format!("give {least} or more"),
-        ),
-        (_, Some(most)) if count > most => (
-            format!("{count} {what} are too many"),
-            format!("give {most} or fewer"),
-        ),
+    let (amount, remedy) = match (least, most) {
+        (Some(least), _) if count < least => ("few", format!("give {least} or more")),
+        (_, Some(most)) if count > most => ("many", format!("give {most} or fewer")),
         _ => return None,
     };
+    let problem = format!("{count} {what} are too {amount}");
     Some((node.origin.clone(), problem, remedy))
 }
 
@@ -399,14 +373,12 @@ fn form(root: &Json, schema: &Json) -> String {
         forms.dedup();
         return forms.join(" | ");
     }
-    let range = match (schema["minimum"].as_f64(), schema["maximum"].as_f64()) {
-        (Some(low), Some(high)) => {
-            let exact = schema["maximum"].as_u64();
-            let high = exact.map_or_else(|| figure(high), |high| high.to_string());
-            format!(", {} to {high}", figure(low))
-        }
-        _ => String::new(),
-    };
+    let bounds = schema["minimum"].as_f64().zip(schema["maximum"].as_f64());
+    let range = bounds.map_or(String::new(), |(low, high)| {
+        let exact = schema["maximum"].as_u64();
+        let high = exact.map_or_else(|| figure(high), |high| high.to_string());
+        format!(", {} to {high}", figure(low))
+    });
     let of = |kind: &str| match kind {
         "integer" => format!("whole number{range}"),
         "number" => format!("number{range}"),

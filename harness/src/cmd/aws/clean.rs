@@ -8,7 +8,7 @@ use epochcost_planner::error::Error;
 use epochcost_platform::{Removal, Resource, SurveyFilter, cloud};
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::exit::Exit;
-use epochcost_spec::ui::{Output, eprint_line, table};
+use epochcost_spec::ui::{Output, eprint_line, table_of};
 
 /// `aws clean`.
 #[derive(Debug, clap::Args)]
@@ -33,29 +33,18 @@ pub struct Args {
 
 /// A resource that was found.
 #[derive(Serialize)]
-struct Line {
-    kind: String,
-    name: String,
-    region: String,
-    run: String,
-    expires: Option<String>,
-    /// Cost as it is, US dollars per month; null where it has no price.
-    usd_per_month: Option<f64>,
+struct Line<'a> {
+    #[serde(flatten)]
+    resource: &'a Resource,
     removed: bool,
     /// Why it is still there.
-    refusal: Option<String>,
+    refusal: Option<&'a str>,
 }
 
-impl Line {
-    fn of(resource: &Resource) -> Self {
-        let resource = resource.clone();
+impl<'a> Line<'a> {
+    fn of(resource: &'a Resource) -> Self {
         Self {
-            kind: resource.kind,
-            name: resource.name,
-            region: resource.region,
-            run: resource.run,
-            expires: resource.expires,
-            usd_per_month: resource.usd_per_month,
+            resource,
             removed: false,
             refusal: None,
         }
@@ -82,42 +71,40 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         output.json(&[] as &[Line]);
         return Ok(Exit::Done);
     }
-    let lines: Vec<Line> = found.iter().map(Line::of).collect();
-    output.text(shown(&lines));
+    output.text(shown(found));
     if args.dry_run {
-        output.json(&lines);
+        output.json(&found.iter().map(Line::of).collect::<Vec<_>>());
         return Ok(Exit::Done);
     }
     agree(args, found.len())?;
     Ok(print(&survey.remove().await, output))
 }
 
-fn shown(lines: &[Line]) -> String {
-    let rows: Vec<[String; 6]> = (lines.iter())
-        .map(|line| {
-            let usd = |usd: f64| format!("{usd:.2}");
-            [
-                line.kind.clone(),
-                line.name.clone(),
-                line.region.clone(),
-                line.run.clone(),
-                line.expires.clone().unwrap_or_else(|| "-".to_owned()),
-                line.usd_per_month.map_or("no price".to_owned(), usd),
-            ]
-        })
-        .collect();
-    table(
-        ["what", "name", "region", "run", "expires", "$ per month"],
-        &rows,
-    )
+fn shown(resources: &[Resource]) -> String {
+    let row = |resource: &Resource| {
+        let Resource {
+            kind,
+            name,
+            region,
+            run,
+            expires,
+            usd_per_month,
+        } = resource.clone();
+        let usd = usd_per_month.map_or("no price".to_owned(), |usd| format!("{usd:.2}"));
+        let expires = expires.unwrap_or_else(|| "-".to_owned());
+        [kind, name, region, run, expires, usd]
+    };
+    let heading = ["what", "name", "region", "run", "expires", "$ per month"];
+    table_of(heading, resources, row)
 }
 
 fn agree(args: &Args, count: usize) -> Result<(), Error> {
-    let refused = |reason: &str| {
-        Err(Error::Usage {
-            problem: format!("nothing was removed: {reason}"),
-            remedy: "agree with --yes, or list the resources with --dry-run".to_owned(),
-        })
+    let refused = |reason| {
+        let remedy = "agree with --yes, or list the resources with --dry-run";
+        Err(Error::usage(
+            format!("nothing was removed: {reason}"),
+            remedy,
+        ))
     };
     if args.yes {
         return Ok(());
@@ -140,7 +127,7 @@ fn print(removal: &Removal, output: Output) -> Exit {
         ..Line::of(resource)
     });
     let leftovers = removal.leftovers.iter().map(|leftover| Line {
-        refusal: leftover.refusal.clone(),
+        refusal: leftover.refusal.as_deref(),
         ..Line::of(&leftover.resource)
     });
     let lines: Vec<Line> = removed.chain(leftovers).collect();

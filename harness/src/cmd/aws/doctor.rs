@@ -17,10 +17,8 @@ use crate::run::platform_findings;
 /// When this build has no cloud's clients, no region is configured, or the experiment is unusable.
 pub async fn account(experiment: Option<&Path>, output: Output) -> Result<Exit, Error> {
     let mut findings = Vec::new();
-    for kind in PlatformKind::all()
-        .iter()
-        .filter(|kind| kind.site().is_cloud())
-    {
+    let kinds = PlatformKind::all().iter();
+    for kind in kinds.filter(|kind| kind.site().is_cloud()) {
         findings.extend(of_account(*kind, experiment).await?);
     }
     findings::show(&findings, output);

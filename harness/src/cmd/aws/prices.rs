@@ -10,7 +10,7 @@ use serde::Serialize;
 use epochcost_planner::error::Error;
 use epochcost_spec::cost::{Price, PriceBook};
 use epochcost_spec::exit::Exit;
-use epochcost_spec::ui::{Output, table};
+use epochcost_spec::ui::{Output, table_of};
 
 /// `aws prices`.
 #[derive(Debug, clap::Args)]
@@ -61,34 +61,28 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
 
 fn show(output: Output) -> Result<Exit, Error> {
     let book = PriceBook::shipped()?;
-    let rows: Vec<[String; 5]> = book
-        .prices()
-        .iter()
-        .map(|price| {
-            [
-                price.dimension.clone(),
-                price.usd.to_string(),
-                price.unit.clone(),
-                price.about.clone(),
-                price.source.clone(),
-            ]
-        })
-        .collect();
-    output.text(table(["dimension", "USD", "unit", "what", "source"], &rows));
-    output.message(format_args!(
-        "{}, {}: {}",
-        book.region(),
-        book.date(),
-        book.note()
-    ));
+    let row = |price: &Price| {
+        let Price {
+            dimension,
+            unit,
+            usd,
+            about,
+            source,
+        } = price.clone();
+        [dimension, usd.to_string(), unit, about, source]
+    };
+    let heading = ["dimension", "USD", "unit", "what", "source"];
+    output.text(table_of(heading, book.prices(), row));
+    let (region, date, note) = (book.region(), book.date().to_string(), book.note());
+    output.message(format_args!("{region}, {date}: {note}"));
     let today = jiff::Zoned::now().date();
     if let Some(warning) = book.stale(today) {
         output.message(format_args!("warning: {warning}"));
     }
     output.json(&Shown {
-        region: book.region(),
-        date: book.date().to_string(),
-        note: book.note(),
+        region,
+        date,
+        note,
         prices: book.prices(),
     });
     Ok(Exit::Done)

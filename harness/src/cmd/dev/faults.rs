@@ -9,6 +9,7 @@ use epochcost_platform::simulator;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::ui::Output;
 
+use crate::cmd::done_or_failed;
 use crate::run::faults::Search;
 
 /// `dev faults`.
@@ -51,31 +52,21 @@ pub async fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     let found = search.run(args.schedules, |found| {
         if found.schedules % BETWEEN == 0 {
             let (done, broken) = (found.schedules, found.violations.len());
-            output.message(format_args!(
-                "{done} of {}: {broken} violations",
-                args.schedules
-            ));
+            let all = args.schedules;
+            output.message(format_args!("{done} of {all}: {broken} violations"));
         }
     });
     let found = found.await?;
     for violation in &found.violations {
         let (schedule, row, broken) = (violation.schedule, &violation.row, &violation.broken);
-        output.text(format!(
-            "# {row}, schedule {schedule}: {broken}\n{}",
-            violation.replay
-        ));
+        let replay = &violation.replay;
+        output.text(format!("# {row}, schedule {schedule}: {broken}\n{replay}"));
     }
     output.json(&found);
+    let (schedules, failed, violations) = (found.schedules, found.failed, found.violations.len());
+    let seed = args.seed;
     output.message(format_args!(
-        "seed {}: {} schedules, {} rows failed, {} violations",
-        args.seed,
-        found.schedules,
-        found.failed,
-        found.violations.len()
+        "seed {seed}: {schedules} schedules, {failed} rows failed, {violations} violations"
     ));
-    Ok(if found.violations.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Failed
-    })
+    Ok(done_or_failed(found.violations.is_empty()))
 }

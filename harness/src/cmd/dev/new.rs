@@ -94,40 +94,29 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
 fn system(name: &str, checkout: &Path) -> Result<Begun, Error> {
     check_name(name)?;
     let systems = checkout.join(SYSTEMS);
+    let experiment = checkout.join(format!("experiments/{name}.yaml"));
     let written = [
         (systems.join(format!("{name}.rs")), source(name)),
-        (
-            checkout.join(format!("experiments/{name}.yaml")),
-            renamed(EXAMPLE_EXPERIMENT, name),
-        ),
+        (experiment, renamed(EXAMPLE_EXPERIMENT, name)),
     ];
-    let line = format!(
-        "        {}\n",
-        renamed(EXAMPLE_LINE, name).replace("crate::systems", "super")
-    );
+    let line = renamed(EXAMPLE_LINE, name).replace("crate::systems", "super");
+    let line = format!("\n        {}", line.trim_end());
     let mut changed = vec![
         in_modules(systems.join("mod.rs"), name)?,
-        before(
-            systems.join("registry.rs"),
-            REGISTRY_END,
-            &format!("\n{}", line.trim_end()),
-        )?,
+        before(systems.join("registry.rs"), REGISTRY_END, &line)?,
     ];
     for run in FIRST_RUNS {
         let file = checkout.join(format!("experiments/{run}.yaml"));
         changed.push(before(file, SYSTEMS_END, &format!("  - {name}\n"))?);
     }
     if let Some((path, _)) = written.iter().find(|(path, _)| path.exists()) {
-        return Err(Error::Usage {
-            problem: format!("{} is there already; nothing was written", path.display()),
-            remedy: "choose another name".to_owned(),
-        });
+        return Err(Error::usage(
+            format!("{} is there already; nothing was written", path.display()),
+            "choose another name",
+        ));
     }
     for (path, text) in written.iter().chain(&changed) {
-        fs::write(path, text).map_err(|source| Error::Io {
-            doing: format!("write {}", path.display()),
-            source,
-        })?;
+        fs::write(path, text).map_err(Error::io(format!("write {}", path.display())))?;
     }
     let paths = |files: &[(PathBuf, String)]| files.iter().map(|(path, _)| path.clone()).collect();
     Ok(Begun {
@@ -138,12 +127,7 @@ fn system(name: &str, checkout: &Path) -> Result<Begun, Error> {
 
 /// Refuses names that cannot be a module, or are taken.
 fn check_name(name: &str) -> Result<(), Error> {
-    let refused = |problem: &str, remedy: &str| {
-        Err(Error::Usage {
-            problem: format!("{name:?} {problem}"),
-            remedy: remedy.to_owned(),
-        })
-    };
+    let refused = |problem, remedy| Err(Error::usage(format!("{name:?} {problem}"), remedy));
     let is_plain = |character: char| {
         character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_'
     };
@@ -166,13 +150,11 @@ fn check_name(name: &str) -> Result<(), Error> {
 
 /// Returns the file of a system: the example and its tests, renamed.
 fn source(name: &str) -> String {
-    let tests: String = EXAMPLE_TESTS
-        .lines()
-        .map(|line| match line {
-            "" => "\n".to_owned(),
-            line => format!("    {line}\n"),
-        })
-        .collect();
+    let tests = EXAMPLE_TESTS.lines().map(|line| match line {
+        "" => "\n".to_owned(),
+        line => format!("    {line}\n"),
+    });
+    let tests: String = tests.collect();
     let file = format!(
         "{EXAMPLE}\n#[cfg(test)]\nmod tests {{\n    #![allow(clippy::unwrap_used)]\n\n{tests}}}\n"
     );
@@ -202,29 +184,22 @@ fn camel_case(name: &str) -> String {
 /// Returns a file with `text` before the first occurrence of `mark`.
 fn before(path: PathBuf, mark: &str, text: &str) -> Result<(PathBuf, String), Error> {
     let content = read(&path)?;
-    match content.split_once(mark) {
-        Some((head, tail)) => {
-            let changed = format!("{head}{text}{mark}{tail}");
-            Ok((path, changed))
-        }
-        None => Err(no_checkout(
-            &path,
-            "it does not have the form that this program knows",
-        )),
-    }
+    let (head, tail) = (content.split_once(mark))
+        .ok_or_else(|| no_checkout(&path, "it does not have the form that this program knows"))?;
+    Ok((path, format!("{head}{text}{mark}{tail}")))
 }
 
 /// Returns the list of modules with one more, in the order of names.
 fn in_modules(path: PathBuf, name: &str) -> Result<(PathBuf, String), Error> {
     let content = read(&path)?;
-    let module = |line: &str| {
-        let named = line
-            .split_once("mod ")
-            .filter(|_| line.starts_with("pub"))?;
-        named.1.strip_suffix(';').map(str::to_owned)
+    let is_behind = |line: &&str| {
+        let module = line
+            .strip_prefix("pub")
+            .and_then(|line| line.split_once("mod "));
+        let module = module.and_then(|(_, module)| module.strip_suffix(';'));
+        module.is_some_and(|module| module > name)
     };
     let mut lines: Vec<&str> = content.lines().collect();
-    let is_behind = |line: &&str| module(line).is_some_and(|other| *other > *name);
     let place = lines.iter().position(is_behind).unwrap_or(lines.len());
     let line = format!("pub(crate) mod {name};");
     lines.insert(place, &line);
@@ -239,12 +214,11 @@ fn read(path: &Path) -> Result<String, Error> {
 }
 
 fn no_checkout(path: &Path, problem: &str) -> Error {
-    Error::Usage {
-        problem: format!("{}: {problem}; nothing was written", path.display()),
-        remedy: "a system is a file of the source: run it at the root of a checkout of this \
-                 version, or name one with --checkout"
-            .to_owned(),
-    }
+    Error::usage(
+        format!("{}: {problem}; nothing was written", path.display()),
+        "a system is a file of the source: run it at the root of a checkout of this \
+                 version, or name one with --checkout",
+    )
 }
 
 #[cfg(test)]

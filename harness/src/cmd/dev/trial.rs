@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use epochcost_planner::error::Error;
-use epochcost_platform::Progress;
 use epochcost_platform::local::handed_over;
 use epochcost_spec::exit::Exit;
 
@@ -14,13 +13,7 @@ pub struct Args {
     directory: PathBuf,
 }
 
-struct Silent;
-
-impl Progress for Silent {
-    fn steps(&self, _done: u64) {}
-}
-
 pub async fn run(args: &Args) -> Result<Exit, Error> {
-    handed_over::run(&args.directory, &Silent).await?;
+    handed_over::run(&args.directory, &()).await?;
     Ok(Exit::Done)
 }

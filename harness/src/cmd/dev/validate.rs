@@ -6,11 +6,14 @@ use epochcost_experiment::validation_files;
 use epochcost_planner::error::Error;
 use epochcost_planner::forecast::is_run;
 use epochcost_planner::forecast::validate::{self, Form, Request};
+use epochcost_spec::chain::chain;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::profiles::misses;
 use epochcost_spec::shipped;
 use epochcost_spec::suggest::did_you_mean;
 use epochcost_spec::ui::Output;
+
+use crate::cmd::{done_or_failed, write_file};
 
 /// Directory of validations, in that of experiments.
 const VALIDATION: &str = "validation";
@@ -82,25 +85,22 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if let Some(path) = &args.predict {
         return predict(args, path, output);
     }
-    let files = if args.files.is_empty() {
+    let files = args.files.iter().map(|file| named(file));
+    let mut files = files.collect::<Result<Vec<PathBuf>, Error>>()?;
+    if files.is_empty() {
         let directory = shipped::experiments().join(VALIDATION);
-        let mut files = Vec::new();
         let with_judges = args.leave_one_out || args.record.is_some();
         let judges = with_judges.then(|| directory.join(JUDGES));
         for directory in [Some(directory), judges].into_iter().flatten() {
-            let found = validation_files(&directory).map_err(|error| Error::Usage {
-                problem: epochcost_spec::chain::chain(&error),
-                remedy: "run it at the root of a checkout, or name files".to_owned(),
-            })?;
-            files.extend(found);
+            let found = validation_files(&directory).map_err(|error| {
+                Error::usage(
+                    chain(&error),
+                    "run it at the root of a checkout, or name files",
+                )
+            });
+            files.extend(found?);
         }
-        files
-    } else {
-        args.files
-            .iter()
-            .map(|file| named(file))
-            .collect::<Result<_, _>>()?
-    };
+    }
     let validated = validate::validate(&Request {
         files: &files,
         profile: args.profile.as_deref(),
@@ -111,10 +111,8 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         leaves_out: args.leave_one_out,
     })?;
     if let (Some(path), Some(profile)) = (&args.record, &args.profile) {
-        misses::record(path, validated.scores(profile)).map_err(|source| Error::Io {
-            doing: format!("write {}", path.display()),
-            source,
-        })?;
+        misses::record(path, validated.scores(profile))
+            .map_err(Error::io(format!("write {}", path.display())))?;
         output.message(format_args!("wrote {}", path.display()));
     }
     let form = if args.markdown {
@@ -124,27 +122,20 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     };
     output.text(validated.shown(form, args.cells));
     output.json(&validated);
-    Ok(if args.leave_one_out || validated.is_expected() {
-        Exit::Done
-    } else {
-        Exit::Failed
-    })
+    let is_done = args.leave_one_out || validated.is_expected();
+    Ok(done_or_failed(is_done))
 }
 
 /// Writes the predictions of one file.
 fn predict(args: &Args, path: &Path, output: Output) -> Result<Exit, Error> {
     let [file] = args.files.as_slice() else {
-        return Err(Error::Usage {
-            problem: "`--predict` takes one validation file".to_owned(),
-            remedy: "name one FILE".to_owned(),
-        });
+        return Err(Error::usage(
+            "`--predict` takes one validation file",
+            "name one FILE",
+        ));
     };
     let predicted = validate::predict(&named(file)?, args.profile.as_deref(), args.draws)?;
-    std::fs::write(path, predicted).map_err(|source| Error::Io {
-        doing: format!("write {}", path.display()),
-        source,
-    })?;
-    output.message(format_args!("wrote {}", path.display()));
+    write_file(path, &predicted, output)?;
     Ok(Exit::Done)
 }
 
@@ -165,8 +156,8 @@ fn named(file: &Path) -> Result<PathBuf, Error> {
     let files = validation_files(&directory).unwrap_or_default();
     let stems = files.iter().filter_map(|file| file.file_stem()?.to_str());
     let given = shipped::id(file).unwrap_or_default();
-    Err(Error::Usage {
-        problem: format!("there is no validation `{}`", file.display()),
-        remedy: did_you_mean(given, &stems.collect::<Vec<_>>()),
-    })
+    Err(Error::usage(
+        format!("there is no validation `{}`", file.display()),
+        did_you_mean(given, &stems.collect::<Vec<_>>()),
+    ))
 }

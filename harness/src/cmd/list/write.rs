@@ -56,15 +56,15 @@ pub fn run(directory: &Path, output: Output) -> Result<Exit, Error> {
         write(&path, &text)?;
         written.written.push(path);
     }
-    output.text(format_args!(
-        "{} files in {}{}",
+    let there = match written.kept.len() {
+        0 => String::new(),
+        kept => format!(", of which {kept} were there already"),
+    };
+    let (all, place) = (
         written.written.len() + written.kept.len(),
         directory.display(),
-        match written.kept.len() {
-            0 => String::new(),
-            kept => format!(", of which {kept} were there already"),
-        }
-    ));
+    );
+    output.text(format_args!("{all} files in {place}{there}"));
     output.message(format_args!(
         "cd {} && epochcost run experiments/smoke.yaml",
         shell_word(&directory.to_string_lossy())
@@ -78,35 +78,28 @@ pub fn run(directory: &Path, output: Output) -> Result<Exit, Error> {
 /// # Errors
 /// When it has another content, or cannot be read.
 fn is_there(path: &Path, text: &str) -> Result<bool, Error> {
-    match fs::read(path) {
+    let found = fs::read(path);
+    let path = path.display();
+    match found {
         Ok(found) if found == text.as_bytes() => Ok(true),
-        Ok(_) => Err(Error::Usage {
-            problem: format!(
-                "{} is there already, with another content; nothing was written",
-                path.display()
-            ),
-            remedy: "name another directory, or move that file".to_owned(),
-        }),
+        Ok(_) => Err(Error::usage(
+            format!("{path} is there already, with another content; nothing was written"),
+            "name another directory, or move that file",
+        )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(Error::Usage {
-            problem: format!(
-                "failed to read {}: {source}; nothing was written",
-                path.display()
-            ),
-            remedy: "name another directory".to_owned(),
-        }),
+        Err(source) => Err(Error::usage(
+            format!("failed to read {path}: {source}; nothing was written"),
+            "name another directory",
+        )),
     }
 }
 
 /// Writes a file that is not there.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let failed = |source| Error::Io {
-        doing: format!("write {}", path.display()),
-        source,
-    };
+    let failed = Error::io(format!("write {}", path.display()));
     if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).map_err(failed)?;
+        fs::create_dir_all(directory).map_err(&failed)?;
     }
-    let mut file = fs::File::create_new(path).map_err(failed)?;
+    let mut file = fs::File::create_new(path).map_err(&failed)?;
     io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)
 }

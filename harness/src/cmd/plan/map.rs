@@ -8,6 +8,8 @@ use epochcost_record::probe_file;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::ui::Output;
 
+use crate::cmd::write_file;
+
 /// `plan map`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -68,11 +70,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         probe_file(&args.out, "--out")?;
     }
     let drawn = map(&request)?;
-    std::fs::write(&args.out, drawn.svg()).map_err(|source| Error::Io {
-        doing: format!("write {}", args.out.display()),
-        source,
-    })?;
-    output.message(format_args!("wrote {}", args.out.display()));
+    write_file(&args.out, &drawn.svg(), output)?;
     output.text([&drawn.sentences[..], &drawn.misses].concat().join("\n"));
     output.json(&drawn);
     Ok(Exit::Done)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use epochcost_simulator::ProbeClient;
 use serde::Serialize;
 
@@ -14,6 +14,8 @@ use epochcost_record::{probe_file, write_whole};
 use epochcost_spec::exit::Exit;
 use epochcost_spec::profiles;
 use epochcost_spec::ui::Output;
+
+use crate::cmd::selection::named;
 
 /// `profile calibrate`.
 #[derive(Debug, clap::Args)]
@@ -34,28 +36,21 @@ pub struct Args {
     #[arg(long, requires = "out")]
     force: bool,
     /// The client of the functions of a log, and of the measurements of --probe.
-    #[arg(long, value_enum, default_value = "compiled")]
-    client: ClientName,
+    #[arg(long, value_parser = client(), default_value = "compiled")]
+    client: ProbeClient,
     /// Name the three smallest measurements that narrow ranges most, with their price, and print the table
     /// to fill in; with FROM, after those.
     #[arg(long)]
     probe: bool,
 }
 
-/// A client by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ClientName {
-    Compiled,
-    Interpreted,
-}
-
-impl From<ClientName> for ProbeClient {
-    fn from(name: ClientName) -> Self {
-        match name {
-            ClientName::Compiled => Self::Compiled,
-            ClientName::Interpreted => Self::Interpreted,
-        }
-    }
+/// Returns the parser of a client's name.
+fn client() -> impl TypedValueParser<Value = ProbeClient> {
+    let clients = &[ProbeClient::Compiled, ProbeClient::Interpreted];
+    named(clients, |client| match client {
+        ProbeClient::Compiled => "compiled",
+        ProbeClient::Interpreted | ProbeClient::Streaming => "interpreted",
+    })
 }
 
 /// Prints how far measurements move each constant, and writes the profile.
@@ -64,18 +59,18 @@ impl From<ClientName> for ProbeClient {
 /// [`Error::Usage`] for measurements or a profile that cannot be used, and for a file that is there.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     if args.from.is_empty() && !args.probe {
-        return Err(Error::Usage {
-            problem: "there is nothing to calibrate by".to_owned(),
-            remedy: "name measurements, or ask which to make with --probe".to_owned(),
-        });
+        return Err(Error::usage(
+            "there is nothing to calibrate by",
+            "name measurements, or ask which to make with --probe",
+        ));
     }
     let mut name = args.profile.as_str();
     if let Some(out) = &args.out {
         if out.exists() && !args.force {
-            return Err(Error::Usage {
-                problem: format!("{} is there already", out.display()),
-                remedy: "replace it with --force, or name another file with --out".to_owned(),
-            });
+            return Err(Error::usage(
+                format!("{} is there already", out.display()),
+                "replace it with --force, or name another file with --out",
+            ));
         }
         probe_file(out, "--out")?;
         let stem = out.file_stem().and_then(|stem| stem.to_str());
@@ -87,11 +82,10 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
     };
     if let Some(mut steps) = steps {
         if args.probe {
-            return Err(Error::Usage {
-                problem: "a local run says nothing of a cloud that `--probe` could measure"
-                    .to_owned(),
-                remedy: "leave out one of both".to_owned(),
-            });
+            return Err(Error::usage(
+                "a local run says nothing of a cloud that `--probe` could measure",
+                "leave out one of both",
+            ));
         }
         output.text(costs_table(&steps));
         output.json(&steps);
@@ -104,7 +98,7 @@ pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
         from: &args.from,
         profile: &args.profile,
         name,
-        client: args.client.into(),
+        client: args.client,
         proposes: args.probe,
         date: &jiff::Zoned::now().date().to_string(),
     })?;
@@ -118,10 +112,9 @@ fn written(args: &Args, profile: &impl Serialize, output: Output) -> Result<Exit
     let Some(out) = &args.out else {
         return Ok(Exit::Done);
     };
-    let yaml = serde_yaml::to_string(profile).map_err(|error| Error::Io {
-        doing: format!("write the profile {}", out.display()),
-        source: std::io::Error::other(error),
-    })?;
+    let failed = Error::io(format!("write the profile {}", out.display()));
+    let yaml = serde_yaml::to_string(profile).map_err(std::io::Error::other);
+    let yaml = yaml.map_err(failed)?;
     write_whole(out, yaml.as_bytes())?;
     output.message(format_args!("wrote {}", out.display()));
     Ok(Exit::Done)

@@ -1,5 +1,6 @@
 //! `report appendix`: an appendix for artefact evaluation.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -42,32 +43,24 @@ struct Written {
 /// # Errors
 /// When the record cannot be read, a paper is not in it, or a file cannot be written.
 pub fn run(args: &Args, output: Output) -> Result<Exit, Error> {
-    let unreadable = |reason: String| Error::Usage {
-        problem: format!("failed to read {}: {reason}", args.record.display()),
-        remedy:
+    let unreadable = |reason: &dyn Display| {
+        Error::usage(
+            format!("failed to read {}: {reason}", args.record.display()),
             "run it at the root of a checkout, which has that record, or name the summary.json of \
-                 a reproduction of your own with --record"
-                .to_owned(),
+                 a reproduction of your own with --record",
+        )
     };
-    let text =
-        std::fs::read_to_string(&args.record).map_err(|error| unreadable(error.to_string()))?;
-    let record: Overview =
-        serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
-    let mut papers: Vec<&str> = record
-        .items
-        .iter()
-        .map(|item| item.paper.as_str())
-        .collect();
+    let text = std::fs::read_to_string(&args.record).map_err(|error| unreadable(&error))?;
+    let record: Overview = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+    let papers = record.items.iter().map(|item| item.paper.as_str());
+    let mut papers: Vec<&str> = papers.collect();
     papers.dedup();
-    if let Some(unknown) = args
-        .papers
-        .iter()
-        .find(|name| !papers.contains(&name.as_str()))
-    {
-        return Err(Error::Usage {
-            problem: format!("there is no paper `{unknown}` in {}", args.record.display()),
-            remedy: did_you_mean(unknown, &papers),
-        });
+    let mut asked = args.papers.iter();
+    if let Some(unknown) = asked.find(|name| !papers.contains(&name.as_str())) {
+        return Err(Error::usage(
+            format!("there is no paper `{unknown}` in {}", args.record.display()),
+            did_you_mean(unknown, &papers),
+        ));
     }
     let appendix = report::appendix(&record, &args.papers);
     probe(&args.out, "--out")?;

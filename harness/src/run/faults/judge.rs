@@ -21,10 +21,9 @@ pub struct Observed {
 
 impl Observed {
     pub(super) fn of(plan: &TrialPlan, outcome: &TrialOutcome) -> Self {
-        let steps = steps(outcome).cloned().collect();
         Self {
             trial: TrialRow::new(plan, outcome),
-            steps,
+            steps: steps(outcome).cloned().collect(),
         }
     }
 
@@ -37,38 +36,32 @@ impl Observed {
     /// without any.
     pub fn broken(&self, faults: &[Fault], whole: &Self) -> Option<String> {
         let happened = faults.iter().zip(&self.trial.faults);
-        let happened: Vec<&Fault> = happened
-            .filter(|(_, times)| **times > 0)
-            .map(|(fault, _)| fault)
-            .collect();
+        let happened = happened.filter(|(_, times)| **times > 0);
+        let happened: Vec<&Fault> = happened.map(|(fault, _)| fault).collect();
         // A worker may send no message after a place; a run warns of it.
         let missed = faults.iter().filter(|fault| !happened.contains(fault));
         let may_miss: Vec<&Fault> = missed.filter(|fault| fault.kind.is_of_message()).collect();
         if faults.len() == 1 && happened.is_empty() && may_miss.is_empty() {
             return Some("a fault did not happen at a place that its worker reaches".into());
         }
+        let is_caused = happened.iter().any(|fault| !is_small(fault));
         if let Some(reason) = &self.trial.failure {
-            if ["deadlock", "virtual time stands still"]
-                .iter()
-                .any(|end| reason.starts_with(end))
-            {
+            let mut stuck = ["deadlock", "virtual time stands still"].iter();
+            if stuck.any(|end| reason.starts_with(end)) {
                 return Some(format!("no worker could go on: {reason}"));
             }
             if !reason.contains(" of worker ") {
                 return Some(format!("a failure that names no worker: {reason}"));
             }
-            let is_caused = happened.iter().any(|fault| !is_small(fault));
             return (!is_caused).then(|| "a failure without a cause".into());
         }
         if self.warns(whole, &may_miss) {
-            let is_caused = happened.iter().any(|fault| !is_small(fault));
             return (!is_caused).then(|| "a warning without a cause".into());
         }
         if happened.iter().any(|fault| stops(fault)) {
             return Some("a success that does not say what a stopped worker left out".into());
         }
-        let (figures, expected) = (self.figures(), whole.figures());
-        if figures != expected {
+        if self.figures() != whole.figures() {
             return Some("a success with other figures than without faults".into());
         }
         self.disagree().or_else(|| self.sent_less(whole))
@@ -86,32 +79,26 @@ impl Observed {
         let is_exact = self.trial.replicas_may_differ.is_none();
         let steps = self.steps.iter().map(|step| {
             let values = is_exact.then_some((step.loss, &step.parameters_digest));
-            format!(
-                "{:?}",
-                (&step.function, step.rank, step.epoch, step.batch, values)
-            )
+            let place = (&step.function, step.rank, step.epoch, step.batch, values);
+            format!("{place:?}")
         });
         let evaluations = self.trial.evaluations.iter().map(|row| {
             let values = is_exact.then_some((row.evaluation.correct, row.evaluation.loss));
-            format!(
-                "{:?}",
-                (row.rank, row.epoch, row.evaluation.samples, values)
-            )
+            let place = (row.rank, row.epoch, row.evaluation.samples, values);
+            format!("{place:?}")
         });
         steps.chain(evaluations).collect()
     }
 
     /// Whether replicas that must be identical are not after the last update.
     fn disagree(&self) -> Option<String> {
-        let at = |step: &&StepRecord| (step.epoch, step.batch);
-        let updates = || {
-            self.steps
-                .iter()
-                .filter(|step| step.parameters_digest.is_some())
-        };
-        let last = updates().map(|step| at(&step)).max();
-        let digests = updates().filter(|step| Some(at(step)) == last);
-        let digests: BTreeSet<_> = digests.map(|step| &step.parameters_digest).collect();
+        let updates = (self.steps.iter()).filter_map(|step| {
+            let digest = step.parameters_digest.as_ref()?;
+            Some(((step.epoch, step.batch), digest))
+        });
+        let last = updates.clone().map(|(place, _)| place).max();
+        let digests = updates.filter(|(place, _)| Some(*place) == last);
+        let digests: BTreeSet<_> = digests.map(|(_, digest)| digest).collect();
         let is_broken = self.trial.replicas_may_differ.is_none() && digests.len() > 1;
         is_broken.then(|| "replicas differ".into())
     }
@@ -125,10 +112,8 @@ impl Observed {
             }
             [sum.puts, sum.messages, sum.bytes_up]
         };
-        let less = sent(self)
-            .iter()
-            .zip(sent(whole))
-            .any(|(sent, expected)| *sent < expected);
+        let mut pairs = sent(self).into_iter().zip(sent(whole));
+        let less = pairs.any(|(sent, expected)| sent < expected);
         let is_broken = self.trial.replicas_may_differ.is_none() && less;
         is_broken.then(|| "the same figures from less traffic".into())
     }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use epochcost_experiment::Experiment;
 use epochcost_planner::error::Error;
-use epochcost_platform::{Platform, Progress, SpendingConsent, TrialData};
+use epochcost_platform::{Platform, SpendingConsent, TrialData};
 use epochcost_spec::chain::chain;
 use epochcost_spec::rows::{Fault, TrialPlan};
 use epochcost_spec::ui::Output;
@@ -69,12 +69,6 @@ pub struct Violation {
     pub replay: String,
 }
 
-struct Silent;
-
-impl Progress for Silent {
-    fn steps(&self, _done: u64) {}
-}
-
 impl Search {
     /// Runs every row without faults, and finds the places where faults can happen.
     ///
@@ -90,15 +84,14 @@ impl Search {
             let (platform, data) = (opened.platform.as_ref(), &prepared.data);
             let whole = trial(platform, data, &plan, &[]).await;
             let survey = trial(platform, data, &plan, &everywhere).await;
-            let (whole, survey) = (
-                whole.and_then(Observed::ended),
-                survey.and_then(Observed::ended),
-            );
-            let failed = |reason| Error::Usage {
-                problem: format!("row {} fails without faults: {reason}", plan.row.id),
-                remedy: "run it with --platform sim, and mend that first".to_owned(),
+            let failed = |reason| {
+                Error::usage(
+                    format!("row {} fails without faults: {reason}", plan.row.id),
+                    "run it with --platform sim, and mend that first",
+                )
             };
-            let (whole, survey) = (whole.map_err(failed)?, survey.map_err(failed)?);
+            let whole = whole.and_then(Observed::ended).map_err(failed)?;
+            let survey = survey.and_then(Observed::ended).map_err(failed)?;
             let seed = schedule::mix(seed, subjects.len());
             let possible = Possible::new(&plan, &everywhere, &survey.trial.faults, seed);
             subjects.push(Subject {
@@ -107,11 +100,10 @@ impl Search {
                 whole,
             });
         }
-        let (platform, data) = (opened.platform, prepared.data);
         Ok(Self {
             experiment,
-            platform,
-            data,
+            platform: opened.platform,
+            data: prepared.data,
             seed,
             subjects,
         })
@@ -158,9 +150,8 @@ impl Search {
     /// Whether the row failed, and the promise that it broke.
     async fn one(&self, number: usize) -> (bool, Option<Result<Violation, Error>>) {
         let (subject, faults) = self.drawn(number);
-        let (failed, broken) = self
-            .verdict(subject, &faults, number.is_multiple_of(REPEATED))
-            .await;
+        let twice = number.is_multiple_of(REPEATED);
+        let (failed, broken) = self.verdict(subject, &faults, twice).await;
         let Some(broken) = broken else {
             return (failed, None);
         };
@@ -169,15 +160,14 @@ impl Search {
             again.as_ref() == Some(&broken)
         };
         let faults = Self::shrunk(faults, breaks).await;
-        let violation = self
-            .replay(&subject.plan.row.id, &faults)
-            .map(|replay| Violation {
-                schedule: number,
-                row: subject.plan.row.id.clone(),
-                broken,
-                faults,
-                replay,
-            });
+        let id = &subject.plan.row.id;
+        let violation = self.replay(id, &faults).map(|replay| Violation {
+            schedule: number,
+            row: id.clone(),
+            broken,
+            faults,
+            replay,
+        });
         (failed, Some(violation))
     }
 
@@ -189,18 +179,17 @@ impl Search {
     ) -> (bool, Option<String>) {
         let run = || trial(self.platform.as_ref(), &self.data, &subject.plan, faults);
         let first = run().await;
-        let failed = first
-            .as_ref()
-            .is_ok_and(|first| first.trial.failure.is_some());
-        let broken = match &first {
-            Err(reason) => Some(format!("there is no result: {reason}")),
-            Ok(first) => first.broken(faults, &subject.whole),
+        let (failed, mut broken) = match &first {
+            Err(reason) => (false, Some(format!("there is no result: {reason}"))),
+            Ok(first) => (
+                first.trial.failure.is_some(),
+                first.broken(faults, &subject.whole),
+            ),
         };
-        let differs = broken.is_none() && twice && run().await != first;
-        (
-            failed,
-            broken.or(differs.then(|| "the same faults end otherwise".to_owned())),
-        )
+        if broken.is_none() && twice && run().await != first {
+            broken = Some("the same faults end otherwise".to_owned());
+        }
+        (failed, broken)
     }
 
     /// Returns the fewest of `faults` that still break something, leaving out one at a time.
@@ -227,8 +216,7 @@ impl Search {
     /// When its document does not take them.
     pub fn replay(&self, id: &str, faults: &[Fault]) -> Result<String, Error> {
         let mut document = self.experiment.document.clone();
-        let entries = document.root.get("systems").map(|systems| &systems.value);
-        let entries = match entries {
+        let entries = match document.root.get("systems").map(|systems| &systems.value) {
             Some(Value::List(entries)) => entries.len(),
             _ => 0,
         };
@@ -258,7 +246,7 @@ async fn trial(
 ) -> Result<Observed, String> {
     let mut plan = plan.clone();
     plan.row.faults = faults.to_vec();
-    let running = platform.run_trial(&plan, data, &Silent);
+    let running = platform.run_trial(&plan, data, &());
     match tokio::time::timeout(PATIENCE, running).await {
         Err(_) => Err(format!("no answer in {} s", PATIENCE.as_secs())),
         Ok(Err(error)) => Err(chain(&error)),

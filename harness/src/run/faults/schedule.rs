@@ -43,12 +43,10 @@ pub(super) fn everywhere(job: &Job) -> Vec<Fault> {
     let stages = || [None].into_iter().chain(Stage::ALL.map(Some));
     let mut faults = Vec::new();
     for function in functions {
-        for (stage, rank) in
-            stages().flat_map(|stage| (0..job.workers).map(move |rank| (stage, rank)))
-        {
-            for (epoch, batch) in (0..job.epochs)
-                .flat_map(|epoch| (0..job.batches_per_worker).map(move |batch| (epoch, batch)))
-            {
+        let ranks = |stage| (0..job.workers).map(move |rank| (stage, rank));
+        let batches = |epoch| (0..job.batches_per_worker).map(move |batch| (epoch, batch));
+        for (stage, rank) in stages().flat_map(ranks) {
+            for (epoch, batch) in (0..job.epochs).flat_map(batches) {
                 faults.push(Fault {
                     stage,
                     function: Some(function.name.to_owned()),
@@ -77,13 +75,8 @@ impl Possible {
                 kinds.map(move |kind| (kind, places.clone()))
             })
             .collect();
-        let order = hash::permutation(all.len() as u32, seed);
-        Self(
-            order
-                .into_iter()
-                .map(|index| all[index as usize].clone())
-                .collect(),
-        )
+        let order = hash::permutation(all.len() as u32, seed).into_iter();
+        Self(order.map(|index| all[index as usize].clone()).collect())
     }
 
     /// Returns the faults of a row's turn.
@@ -91,11 +84,9 @@ impl Possible {
         let below = |what: usize, limit: usize| (mix(seed, what) % limit as u64) as usize;
         let fault = |number: usize, index: usize| {
             let (kind, places) = &self.0[index];
-            let place = places[below(2 * number + 2, places.len())].clone();
-            Fault {
-                kind: *kind,
-                ..place
-            }
+            let mut fault = places[below(2 * number + 2, places.len())].clone();
+            fault.kind = *kind;
+            fault
         };
         if turn < self.0.len() {
             return vec![fault(0, turn)];

@@ -20,19 +20,17 @@ use super::Request;
 /// # Errors
 /// For shipped experiments, whose files are part of the program, and without a reason.
 pub(super) fn check(request: &Request<'_>) -> Result<(), Error> {
-    let usage = |problem: &str, remedy: &str| Error::Usage {
-        problem: problem.to_owned(),
-        remedy: remedy.to_owned(),
-    };
     if shipped::is_shipped(request.directory) {
-        let problem = "shipped experiments keep their recorded verdicts";
-        return Err(usage(
-            problem,
+        return Err(Error::usage(
+            "shipped experiments keep their recorded verdicts",
             "name a directory of your own with --directory",
         ));
     }
     if request.accept.is_some_and(|why| why.trim().is_empty()) {
-        return Err(usage("--accept has no reason", "say why verdicts changed"));
+        return Err(Error::usage(
+            "--accept has no reason",
+            "say why verdicts changed",
+        ));
     }
     Ok(())
 }
@@ -48,11 +46,8 @@ pub(super) fn write(
     why: &str,
 ) -> Result<(), Error> {
     let mut papers: BTreeMap<&str, Vec<&ItemOverview>> = BTreeMap::new();
-    for item in overview
-        .asked_for()
-        .into_iter()
-        .filter(|item| item.is_told())
-    {
+    let asked_for = overview.asked_for().into_iter();
+    for item in asked_for.filter(|item| item.is_told()) {
         papers.entry(&item.paper).or_default().push(item);
     }
     record.items.retain(|item| item.state != ItemState::Gone);
@@ -62,10 +57,7 @@ pub(super) fn write(
         let mut recorded = read(&path)?;
         for item in items {
             let name = item.id.rsplit('/').next().unwrap_or_default();
-            let claims = item
-                .claims
-                .iter()
-                .filter(|claim| claim.verdict.kind.is_of_paper());
+            let claims = (item.claims.iter()).filter(|claim| claim.verdict.kind.is_of_paper());
             let verdicts: BTreeMap<&str, VerdictKind> = claims
                 .map(|claim| (claim.verdict.claim.as_str(), claim.verdict.verdict))
                 .collect();
@@ -92,8 +84,7 @@ fn read(path: &Path) -> Result<Recorded, Error> {
         return Ok(Recorded::default());
     }
     let table = Table::read(path).and_then(|table| Recorded::of(&table));
-    table.map_err(|error: PublishedError| Error::Usage {
-        problem: chain(&error),
-        remedy: "correct that line, or remove the file".to_owned(),
+    table.map_err(|error: PublishedError| {
+        Error::usage(chain(&error), "correct that line, or remove the file")
     })
 }

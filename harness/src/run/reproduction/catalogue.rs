@@ -105,10 +105,10 @@ impl Catalogue {
         } else {
             format!("under {}", self.directory.display())
         };
-        Error::Usage {
-            problem: format!("there is no paper or item `{name}` {place}"),
+        Error::usage(
+            format!("there is no paper or item `{name}` {place}"),
             remedy,
-        }
+        )
     }
 }
 

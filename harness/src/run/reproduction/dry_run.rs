@@ -7,7 +7,7 @@ use epochcost_simulator::profile::ComputeProfile;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::profiles;
 use epochcost_spec::rows::TrialPlan;
-use epochcost_spec::ui::{Output, table};
+use epochcost_spec::ui::{Output, table_of};
 use epochcost_systems::{Device, Evaluate};
 use serde::Serialize;
 
@@ -67,11 +67,8 @@ impl Action {
 /// When an item's directory is damaged.
 pub(super) fn show(tasks: &[Task], request: &Request<'_>, output: Output) -> Result<Exit, Error> {
     let profile = profiles::compute(PROFILE)?;
-    let lines: Result<Vec<Line>, Error> = (tasks.iter())
-        .map(|task| line(task, request.fresh, &profile))
-        .collect();
-    let lines = lines?;
-    let rows: Vec<[String; 6]> = lines.iter().map(cells).collect();
+    let lines = tasks.iter().map(|task| line(task, request.fresh, &profile));
+    let lines = lines.collect::<Result<Vec<Line>, Error>>()?;
     let heading = [
         "item",
         "on",
@@ -82,7 +79,7 @@ pub(super) fn show(tasks: &[Task], request: &Request<'_>, output: Output) -> Res
     ];
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let total: f64 = lines.iter().filter_map(|line| line.training_cpu_s).sum();
-    output.text(table(heading, &rows));
+    output.text(table_of(heading, &lines, cells));
     output.text(format_args!(
         "\ntraining left: about {total:.0} s of CPU, {:.0} s on the {cores} CPUs of this machine, \
          by the compute profile {PROFILE}; a simulation that trains nothing takes seconds",
@@ -106,14 +103,12 @@ fn line(task: &Task, is_fresh: bool, profile: &ComputeProfile) -> Result<Line, E
     let mut plans = experiment.map_or_else(Vec::new, Experiment::trial_plans);
     let trials = plans.len();
     let mut ended = 0;
-    if let (
-        RunState::Current {
+    if !is_fresh
+        && let RunState::Current {
             directory,
             ended: count,
             ..
-        },
-        false,
-    ) = (&task.run_state, is_fresh)
+        } = &task.run_state
     {
         let finished = directory.finished_trials()?;
         plans.retain(|plan| !finished.contains(&TrialId::of(plan)));
@@ -150,30 +145,25 @@ fn training_s(plan: &TrialPlan, profile: &ComputeProfile) -> Option<f64> {
         Evaluate::Last => 1,
         Evaluate::Never => 0,
     };
-    Some(
-        steps as f64 * cost.step_s(job.batch_size, 1.0)
-            + evaluations as f64
-                * cost.evaluate_s(job.data.test_samples + job.data.validation_samples, 1.0),
-    )
+    let step_s = cost.step_s(job.batch_size, 1.0);
+    let evaluate_s = cost.evaluate_s(job.data.test_samples + job.data.validation_samples, 1.0);
+    Some(steps as f64 * step_s + evaluations as f64 * evaluate_s)
 }
 
 fn cells(line: &Line) -> [String; 6] {
-    let action = match &line.why {
-        Some(why) => format!("{}: {why}", line.action.as_str()),
-        None => line.action.as_str().to_owned(),
-    };
-    let changes = if line.reduced.is_empty() {
-        String::new()
-    } else {
-        format!(", with {}", line.reduced.join(", "))
-    };
+    let mut action = line.action.as_str().to_owned();
+    if let Some(why) = &line.why {
+        action += &format!(": {why}");
+    }
+    if !line.reduced.is_empty() {
+        action += &format!(", with {}", line.reduced.join(", "));
+    }
     [
         line.id.clone(),
         line.platform.clone().unwrap_or_else(|| "-".into()),
         line.trials.to_string(),
         line.ended.to_string(),
-        line.training_cpu_s
-            .map_or("-".into(), |seconds| format!("{seconds:.0}")),
-        format!("{action}{changes}"),
+        (line.training_cpu_s).map_or("-".into(), |seconds| format!("{seconds:.0}")),
+        action,
     ]
 }

@@ -99,9 +99,9 @@ async fn visit(request: &Request<'_>, output: Output) -> Result<(Exit, Option<Ti
         ));
     }
     if request.dry_run {
-        if let Some((platform, form)) = (request.platform)
-            .filter(|platform| platform.site().is_cloud())
-            .and_then(|platform| Some((platform, FormName::of(platform)?)))
+        let cloud = (request.platform).filter(|platform| platform.site().is_cloud());
+        if let Some(platform) = cloud
+            && let Some(form) = FormName::of(platform)
         {
             let prices = request.consent.prices.clone();
             let prices = prices.map_or_else(PriceBook::shipped, Ok)?;
@@ -152,11 +152,8 @@ impl<'a> Work<'a> {
     ) -> Result<Self, Error> {
         let mut items = with_earlier(tasks, request.out, catalogue);
         if !request.quick && request.platform.is_none() {
-            items.extend(papers::gone(
-                request.directory,
-                request.items,
-                &catalogue.ids(),
-            )?);
+            let gone = papers::gone(request.directory, request.items, &catalogue.ids());
+            items.extend(gone?);
         }
         let began_s = earlier(request.out).and_then(|earlier| Some(earlier.visits?.began_s));
         let visits = request.days.map(|days| Visits {
@@ -168,9 +165,7 @@ impl<'a> Work<'a> {
             schema_version: REPRODUCTION_VERSION,
             asked: request.items.to_vec(),
             quick: request.quick,
-            platform: request
-                .platform
-                .map(|platform| platform.as_str().to_owned()),
+            platform: (request.platform).map(|platform| platform.as_str().to_owned()),
             catalogue: catalogue.len(),
             items,
         };
@@ -242,9 +237,8 @@ impl<'a> Work<'a> {
                 return Ok(outcome);
             }
             RunState::Current { ended, planned, .. } if is_kept => {
-                output.message(format_args!(
-                    "{place}: goes on after {ended} of {planned} trials"
-                ));
+                let line = format!("{place}: goes on after {ended} of {planned} trials");
+                output.message(line);
                 Destination::After(&path)
             }
             state => {
@@ -253,50 +247,41 @@ impl<'a> Work<'a> {
                 Destination::At(&path)
             }
         };
-        let consent = self.request.consent.clone();
-        Ok(
-            match execute(
-                experiment,
-                destination,
-                (consent, until),
-                output,
-                &mut self.stop,
-            )
-            .await
-            {
-                Ended::Whole(directory, analysis) => {
-                    let progress = directory.progress()?;
-                    let run = AnalysedRun {
-                        directory: *directory,
-                        analysis: *analysis,
-                    };
-                    match self.left(experiment, progress) {
-                        Some(at) => Outcome::unfinished(self.waits_until(at), Some(run)),
-                        None => Outcome::done(run),
+        let consent = (self.request.consent.clone(), until);
+        let ended = execute(experiment, destination, consent, output, &mut self.stop).await;
+        Ok(match ended {
+            Ended::Whole(directory, analysis) => {
+                let progress = directory.progress()?;
+                let run = AnalysedRun {
+                    directory: *directory,
+                    analysis: *analysis,
+                };
+                match self.left(experiment, progress) {
+                    Some(at) => Outcome::unfinished(self.waits_until(at), Some(run)),
+                    None => Outcome::done(run),
+                }
+            }
+            Ended::Failed(directory, error) => {
+                let run = directory.as_ref().map(analysed).transpose()?;
+                let is_account = matches!(error, Error::Platform(PlatformError::Cloud(_)));
+                match error.exit() {
+                    Exit::SpendingLimit => {
+                        self.is_at_limit = true;
+                        Outcome::unfinished(one_line(&error), run)
                     }
-                }
-                Ended::Failed(directory, error) => {
-                    let run = directory.as_ref().map(analysed).transpose()?;
-                    let is_account = matches!(error, Error::Platform(PlatformError::Cloud(_)));
-                    match error.exit() {
-                        Exit::SpendingLimit => {
-                            self.is_at_limit = true;
-                            Outcome::unfinished(one_line(&error), run)
-                        }
-                        Exit::Lacks if is_account => {
-                            self.over = Some(one_line(&error));
-                            self.unfinished(run)
-                        }
-                        _ => Outcome::failed(&error, run),
+                    Exit::Lacks if is_account => {
+                        self.over = Some(one_line(&error));
+                        self.unfinished(run)
                     }
+                    _ => Outcome::failed(&error, run),
                 }
-                Ended::Stopped(directory) => {
-                    self.is_interrupted = true;
-                    self.over = Some("the reproduction was interrupted".to_owned());
-                    self.unfinished(directory.as_ref().map(analysed).transpose()?)
-                }
-            },
-        )
+            }
+            Ended::Stopped(directory) => {
+                self.is_interrupted = true;
+                self.over = Some("the reproduction was interrupted".to_owned());
+                self.unfinished(directory.as_ref().map(analysed).transpose()?)
+            }
+        })
     }
 
     /// Returns what is due of an item, where its trials are spread over days.
@@ -306,10 +291,8 @@ impl<'a> Work<'a> {
             RunState::Current { ended, planned, .. } if ended < planned => (*ended, *planned),
             _ => return None,
         };
-        let visits = self
-            .record
-            .visits
-            .filter(|_| experiment.platform.site().is_cloud())?;
+        let is_cloud = experiment.platform.site().is_cloud();
+        let visits = self.record.visits.filter(|_| is_cloud)?;
         Some(visits.due(Timestamp::now(), experiment.trials, progress))
     }
 
@@ -346,17 +329,15 @@ impl<'a> Work<'a> {
     fn make_room(&self, place: &str, task: &Task, state: &RunState) -> Result<(), Error> {
         let (name, why) = match state {
             RunState::Absent => return Ok(()),
-            RunState::Stale { why, name } => (name.clone(), why.clone()),
-            RunState::Current { directory, .. } => (
-                directory.manifest().run_id.clone(),
-                "--fresh was given".to_owned(),
-            ),
+            RunState::Stale { why, name } => (name, why.as_str()),
+            RunState::Current { directory, .. } => {
+                (&directory.manifest().run_id, "--fresh was given")
+            }
         };
-        let aside = put_aside(self.request.out, &task.run, &name)?;
-        self.output.message(format_args!(
-            "{place}: what was there is set aside in {}: {why}",
-            aside.display()
-        ));
+        let aside = put_aside(self.request.out, &task.run, name)?;
+        let aside = aside.display();
+        let line = format!("{place}: what was there is set aside in {aside}: {why}");
+        self.output.message(line);
         Ok(())
     }
 
@@ -393,8 +374,7 @@ impl<'a> Work<'a> {
         self.output.text(report::terminal_overview(&overview));
         self.output.json(&overview);
         let page = out.join("report.html");
-        self.output
-            .message(format_args!("report: {}", page.display()));
+        (self.output).message(format_args!("report: {}", page.display()));
         if let Some(why) = self.over.as_ref().filter(|_| !self.is_interrupted) {
             eprint_line(format_args!("nothing more was started: {why}"));
         }
@@ -412,9 +392,9 @@ impl<'a> Work<'a> {
             exit => exit,
         };
         if let Some(next) = self.next {
-            let goes_on = "the same command goes on then";
-            self.output
-                .message(format_args!("{}; {goes_on}", due(next)));
+            let due = due(next);
+            let line = format_args!("{due}; the same command goes on then");
+            self.output.message(line);
         }
         Ok((exit, self.next))
     }
@@ -422,10 +402,8 @@ impl<'a> Work<'a> {
 
 /// Says when a trial is due.
 fn due(at: Timestamp) -> String {
-    format!(
-        "the next trial is due on {}",
-        at.strftime("%Y-%m-%d at %H:%M UTC")
-    )
+    let at = at.strftime("%Y-%m-%d at %H:%M UTC");
+    format!("the next trial is due on {at}")
 }
 
 /// Returns what was recorded in `out` before; none where nothing was, or it cannot be read.
@@ -491,18 +469,15 @@ impl Outcome {
 /// Returns the outcome of a run that was paid for and would not be made so any more, for `why`: it stands
 /// until somebody pays for another.
 fn paid(run: AnalysedRun, why: &str) -> Outcome {
+    let why = format!(
+        "kept, since it was paid for, though {why}; --fresh sets it aside and pays for another"
+    );
     let is_whole = (run.directory.progress()).is_ok_and(|(ended, planned)| ended == planned);
-    Outcome {
-        state: if is_whole {
-            ItemState::Done
-        } else {
-            ItemState::Incomplete
-        },
-        why: Some(format!(
-            "kept, since it was paid for, though {why}; --fresh sets it aside and pays for another"
-        )),
-        run: Some(run),
+    let mut outcome = Outcome::unfinished(why, Some(run));
+    if is_whole {
+        outcome.state = ItemState::Done;
     }
+    outcome
 }
 
 /// Analyses a run and writes its report.

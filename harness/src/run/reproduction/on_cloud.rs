@@ -11,7 +11,7 @@ use epochcost_spec::claims::{Claim, ClaimKind};
 use epochcost_spec::cost::PriceBook;
 use epochcost_spec::exit::Exit;
 use epochcost_spec::format::{UNKNOWN, duration, number, usd, wrapped};
-use epochcost_spec::ui::{Output, table};
+use epochcost_spec::ui::{Output, table, table_of};
 use serde::Serialize;
 
 use super::task::Task;
@@ -150,10 +150,8 @@ impl Line {
 
     /// Returns the expected cost; none where rows keep it from being run.
     fn expected_usd(&self) -> Option<f64> {
-        let usd = self
-            .account
-            .usd
-            .filter(|_| self.account.impossible.is_empty());
+        let is_possible = self.account.impossible.is_empty();
+        let usd = self.account.usd.filter(|_| is_possible);
         usd.map(|usd| usd.p50)
     }
 
@@ -210,13 +208,11 @@ impl Budget {
             [] => "nothing".to_owned(),
             ids => ids.join(", "),
         };
+        let (expected, alone) = (joined(&self.expected), joined(&self.alone));
+        let [budget, cost] = [self.usd, self.expected_usd].map(usd);
+        let usd = self.usd;
         let text = format!(
-            "{} buys {} (expected {}). Alone, `--max-usd {}` is enough for {}.",
-            usd(self.usd),
-            joined(&self.expected),
-            usd(self.expected_usd),
-            self.usd,
-            joined(&self.alone)
+            "{budget} buys {expected} (expected {cost}). Alone, `--max-usd {usd}` is enough for {alone}."
         );
         wrapped("", &text)
     }
@@ -261,7 +257,6 @@ impl Plan {
             "at most $ (÷ expected)",
             "rows, new account",
         ];
-        let rows: Vec<[String; 11]> = self.items.iter().map(Line::cells).collect();
         let about = format!(
             "On {} in {}, prices of {}; nothing is created. Most verdicts per expected dollar first. \
              Expected: simulated over {} draws of constants and times of steps, by the cost model `full`; \
@@ -272,7 +267,10 @@ impl Plan {
             self.prices,
             self.draws
         );
-        let mut parts = vec![wrapped("", &about), table(heading, &rows)];
+        let mut parts = vec![
+            wrapped("", &about),
+            table_of(heading, &self.items, Line::cells),
+        ];
         parts.extend(self.impossible());
         parts.push(self.account());
         parts.extend(self.budgets.iter().map(Budget::text));
@@ -292,10 +290,8 @@ impl Plan {
         for (id, why) in &self.left_out {
             by_reason.entry(why).or_default().push(id);
         }
-        let lines = by_reason
-            .into_iter()
-            .map(|(why, ids)| (why, ids.join(", ")));
-        listed("Left out:", lines)
+        let lines = by_reason.into_iter();
+        listed("Left out:", lines.map(|(why, ids)| (why, ids.join(", "))))
     }
 
     /// Returns the rows that cannot be run; none if there are none.
@@ -331,8 +327,7 @@ impl Plan {
 
 /// Returns lines under a heading; none without lines.
 fn listed<'a>(heading: &str, lines: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
-    let lines: Vec<String> = lines
-        .map(|(name, text)| wrapped("  ", &format!("{name}: {text}")))
-        .collect();
+    let lines = lines.map(|(name, text)| wrapped("  ", &format!("{name}: {text}")));
+    let lines: Vec<String> = lines.collect();
     (!lines.is_empty()).then(|| format!("{heading}\n{}", lines.join("\n")))
 }

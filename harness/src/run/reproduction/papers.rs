@@ -26,14 +26,13 @@ pub(super) fn gone(
     asked: &[String],
     catalogue: &[String],
 ) -> Result<Vec<Item>, Error> {
+    let is_asked_for = |paper: &&str| {
+        let id = format!("{paper}/");
+        asked.is_empty() || asked.iter().any(|name| is_named(name, &id))
+    };
     let papers: BTreeSet<&str> = (catalogue.iter())
         .filter_map(|id| id.split('/').next())
-        .filter(|paper| {
-            asked.is_empty()
-                || asked
-                    .iter()
-                    .any(|name| is_named(name, &format!("{paper}/")))
-        })
+        .filter(is_asked_for)
         .collect();
     let mut items = Vec::new();
     for name in papers {
@@ -62,10 +61,7 @@ fn read(folder: &Path) -> Result<Option<Paper>, Error> {
 }
 
 fn damaged(error: &dyn std::error::Error) -> Error {
-    Error::Usage {
-        problem: chain(error),
-        remedy: "correct that file of the paper".to_owned(),
-    }
+    Error::usage(chain(error), "correct that file of the paper")
 }
 
 /// Writes `PAPER.html` for each paper that has a folder with [`PAPER`].
@@ -83,12 +79,8 @@ pub(super) fn write(
         Some((item.id.as_str(), &rows[..]))
     });
     let rows: Rows<'_> = rows.collect();
-    let names: BTreeSet<&str> = overview
-        .items
-        .iter()
-        .map(|item| item.paper.as_str())
-        .collect();
-    for name in names {
+    let names = overview.items.iter().map(|item| item.paper.as_str());
+    for name in names.collect::<BTreeSet<&str>>() {
         let Some(paper) = read(&directory.join(name))? else {
             continue;
         };

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use epochcost_experiment::Experiment;
 use epochcost_judge::analysis;
 use epochcost_planner::error::Error;
-use epochcost_platform::PlatformError;
-use epochcost_platform::local::worker::{Worker, find_or_build};
+use epochcost_platform::local::worker::{self, Worker};
 use epochcost_record::{Build, Makings, ResultsError, RunDirectory, set_aside};
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
@@ -37,11 +36,7 @@ impl Binaries {
         if !experiment.needs_data() {
             return Ok(None);
         }
-        let find = || async {
-            let found = tokio::task::spawn_blocking(find_or_build).await;
-            found.map_err(|error| PlatformError::Worker(error.to_string()))?
-        };
-        let worker = self.worker.get_or_try_init(find).await?;
+        let worker = self.worker.get_or_try_init(worker::find).await?;
         Ok(Some(&worker.sha256))
     }
 }
@@ -105,16 +100,8 @@ impl RunState {
 
     /// Returns whether every trial and every draw has ended.
     pub fn is_finished(&self) -> bool {
-        match self {
-            Self::Current {
-                ended,
-                planned,
-                is_drawn,
-                awaits_trials,
-                ..
-            } => ended == planned && *is_drawn && !awaits_trials,
-            _ => false,
-        }
+        matches!(self, Self::Current { ended, planned, is_drawn: true, awaits_trials: false, .. }
+            if ended == planned)
     }
 }
 

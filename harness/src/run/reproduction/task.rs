@@ -90,17 +90,14 @@ impl Task {
         self.run_state = RunState::of(&path, experiment, binaries, worker)?;
         let is_done = self.run_state.is_finished() && !request.fresh;
         let quick = quick.filter(|_| request.quick && !is_done && self.changes.is_empty());
-        match quick {
-            None => {}
-            Some(Form {
-                leave_out: Some(why),
-                ..
-            }) => self.obstacle = Some((ItemState::LeftOut, format!("by --quick: {why}"))),
-            Some(quick) => {
-                let path = request.out.join(with_form(&self.entry.id, FormName::Quick));
-                let reduced = self.take(request, FormName::Quick, &quick)?;
-                self.run_state = RunState::of(&path, reduced, binaries, worker)?;
+        if let Some(quick) = quick {
+            if let Some(why) = &quick.leave_out {
+                self.obstacle = Some((ItemState::LeftOut, format!("by --quick: {why}")));
+                return Ok(());
             }
+            let path = request.out.join(with_form(&self.entry.id, FormName::Quick));
+            let reduced = self.take(request, FormName::Quick, &quick)?;
+            self.run_state = RunState::of(&path, reduced, binaries, worker)?;
         }
         Ok(())
     }
@@ -150,16 +147,16 @@ impl Task {
         };
         Item {
             id: self.id.clone(),
-            description: experiment.map_or_else(String::new, |experiment| {
-                experiment.description.trim().to_owned()
-            }),
-            platform: experiment.map(|experiment| experiment.platform.as_str().to_owned()),
+            description: experiment
+                .map_or("", |one| one.description.trim())
+                .to_owned(),
+            platform: experiment.map(|one| one.platform.as_str().to_owned()),
             state,
             why,
             run: None,
             reduced: self.changes.clone(),
-            claims: experiment.map_or_else(Vec::new, |experiment| experiment.claims.clone()),
-            lost: experiment.map_or_else(Vec::new, |experiment| experiment.lost.clone()),
+            claims: experiment.map_or_else(Vec::new, |one| one.claims.clone()),
+            lost: experiment.map_or_else(Vec::new, |one| one.lost.clone()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use epochcost_platform::local::worker::{WORKER_VARIABLE, find_or_build};
-use epochcost_platform::local::{Programs, requirements};
+use epochcost_platform::local::{object_server, redis_module, requirements};
 use epochcost_servers::Redis;
 use epochcost_testing::{or_skip, watch};
 
@@ -59,31 +59,28 @@ const FAULT: &str = "faults: [{rank: 1, epoch: 0, batch: 1, kind: {straggler_ms:
 /// Whether everything is there, the programs built; a message if not.
 pub fn is_ready() -> bool {
     let met = requirements().into_iter().try_for_each(|requirement| {
-        let missing = requirement.state.err();
-        missing.map_or(Ok(()), |missing| {
-            Err(format!("{}: {}", missing.what, missing.remedy))
+        let remedy = requirement.remedy;
+        remedy.map_or(Ok(()), |remedy| {
+            Err(format!("{}: {remedy}", requirement.found))
         })
     });
     if or_skip(met).is_none() {
         return false;
     }
-    programs();
+    module();
+    s3();
     watch();
     true
 }
 
-fn programs() -> Programs {
-    Programs::find_or_build(true, true).unwrap()
-}
-
 /// The Redis module.
 pub fn module() -> PathBuf {
-    programs().module.unwrap()
+    redis_module().unwrap()
 }
 
 /// The S3-compatible server.
 pub fn s3() -> PathBuf {
-    programs().object_server.unwrap()
+    object_server().unwrap()
 }
 
 pub struct Scene {

@@ -1,6 +1,6 @@
 //! MobileNet V3 Small (Howard et al. 2019, Table 2) as torchvision defines it.
 
-use crate::{Layers, Model};
+use crate::{Function, Layers, Model};
 
 /// MobileNet V3 Small for 32×32 images.
 pub static MOBILENET_V3_SMALL: Model = Model {
@@ -21,15 +21,6 @@ pub const LAST_EXPANSION: usize = 6;
 /// Values of the classifier's hidden layer.
 pub const HIDDEN: usize = 1024;
 
-/// The function after a batch norm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
-    /// max(x, 0).
-    Relu,
-    /// x · min(max(x + 3, 0), 6) / 6.
-    HardSwish,
-}
-
 /// One inverted residual block.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
@@ -42,7 +33,7 @@ pub struct Block {
     /// Channels of squeeze-and-excite, 0 without.
     pub squeezed: usize,
     /// The function between its convolutions.
-    pub then: Activation,
+    pub then: Function,
     /// Stride of the depthwise convolution.
     pub stride: usize,
 }
@@ -50,7 +41,7 @@ pub struct Block {
 const fn block(
     kernel: usize,
     [expanded, outputs, squeezed]: [usize; 3],
-    then: Activation,
+    then: Function,
     stride: usize,
 ) -> Block {
     Block {
@@ -66,7 +57,7 @@ const fn block(
 /// The blocks in order. Squeezed channels are a quarter of the expanded ones, rounded to a
 /// multiple of 8.
 pub const BLOCKS: [Block; 11] = {
-    use Activation::{HardSwish, Relu};
+    use Function::{HardSwish, Relu};
     [
         block(3, [16, 16, 8], Relu, 2),
         block(3, [72, 24, 0], Relu, 2),

@@ -9,7 +9,7 @@ pub static RESNET18: Model = Model {
     about: "He et al. 2016, with a 3x3 stem and no max-pool",
     input: Model::CIFAR,
     classes: 10,
-    with_classes: |classes| BASIC18.layers(Stem::Cifar, classes),
+    with_classes: |classes| LAYOUT18.layers(classes),
 };
 
 /// ResNet-32: a shortcut that changes the shape takes every second pixel and adds channels
@@ -18,19 +18,16 @@ pub static RESNET32: Model = Model {
     name: "resnet32",
     title: "ResNet-32",
     about: "He et al. 2016, §4.2, for CIFAR-10, with shortcuts of option A",
-    input: Model::CIFAR,
-    classes: 10,
-    with_classes: |classes| BASIC32.layers(Stem::Cifar, classes),
+    with_classes: |classes| LAYOUT32.layers(classes),
+    ..RESNET18
 };
 
 /// ResNet-34 for 32×32 images.
 pub static RESNET34: Model = Model {
     name: "resnet34",
     title: "ResNet-34",
-    about: "He et al. 2016, with a 3x3 stem and no max-pool",
-    input: Model::CIFAR,
-    classes: 10,
-    with_classes: |classes| BASIC34.layers(Stem::Cifar, classes),
+    with_classes: |classes| LAYOUT34.layers(classes),
+    ..RESNET18
 };
 
 /// ResNet-50 as torchvision defines it.
@@ -38,9 +35,8 @@ pub static RESNET50: Model = Model {
     name: "resnet50",
     title: "ResNet-50",
     about: "torchvision: 7x7 stem and max-pool, strides in the 3x3 convolutions",
-    input: Model::CIFAR,
-    classes: 10,
-    with_classes: |classes| resnet50(Stem::ImageNet, classes),
+    with_classes: |classes| LAYOUT50.layers(classes),
+    ..RESNET18
 };
 
 /// First convolution of a residual network.
@@ -48,7 +44,7 @@ pub static RESNET50: Model = Model {
 pub enum Stem {
     /// 3×3, for images of 32×32 pixels.
     Cifar,
-    /// 7×7 of stride 2, for images of 224×224 pixels.
+    /// 7×7 of stride 2 and a max-pool, for images of 224×224 pixels.
     ImageNet,
 }
 
@@ -72,45 +68,80 @@ pub enum Shortcut {
     Projected,
 }
 
-/// A residual network of basic blocks.
+/// A residual network.
 #[derive(Clone, Copy, Debug)]
-pub struct Basic {
-    /// Channels and blocks of each stage; the first block of each stage but the first has
-    /// stride 2.
+pub struct Layout {
+    /// First convolution.
+    pub stem: Stem,
+    /// Inner channels and blocks of each stage; the first block of each stage but the first has
+    /// stride 2. The stem has as many output channels as the first stage has inner ones.
     pub stages: &'static [(usize, usize)],
+    /// Output channels of a block for each of its inner ones: 1 in basic blocks of two 3×3
+    /// convolutions, 4 in bottlenecks of a 1×1, a 3×3 and a 1×1 one.
+    pub expansion: usize,
     /// Shortcuts of the blocks that change the shape.
     pub shortcut: Shortcut,
 }
 
-/// Stages of ResNet-18 (Table 1).
-pub const BASIC18: Basic = Basic {
+/// ResNet-18 (Table 1).
+pub const LAYOUT18: Layout = Layout {
+    stem: Stem::Cifar,
     stages: &[(64, 2), (128, 2), (256, 2), (512, 2)],
+    expansion: 1,
     shortcut: Shortcut::Projected,
 };
 
-/// Stages of ResNet-34 (Table 1).
-pub const BASIC34: Basic = Basic {
+/// ResNet-34 (Table 1).
+pub const LAYOUT34: Layout = Layout {
     stages: &[(64, 3), (128, 4), (256, 6), (512, 3)],
-    shortcut: Shortcut::Projected,
+    ..LAYOUT18
 };
 
-/// Stages of ResNet-32 (§4.2, n = 5).
-pub const BASIC32: Basic = Basic {
+/// ResNet-32 (§4.2, n = 5).
+pub const LAYOUT32: Layout = Layout {
     stages: &[(16, 5), (32, 5), (64, 5)],
     shortcut: Shortcut::Padded,
+    ..LAYOUT18
 };
 
-impl Basic {
-    /// Returns the layers: the stem, the blocks of two 3×3 convolutions, one linear layer.
+/// ResNet-50 (Table 1).
+pub const LAYOUT50: Layout = Layout {
+    stem: Stem::ImageNet,
+    expansion: 4,
+    ..LAYOUT34
+};
+
+impl Layout {
+    /// Returns the output channels of the stem.
     #[must_use]
-    pub fn layers(self, stem: Stem, classes: usize) -> Layers {
-        let mut inputs = self.stages.first().map_or(0, |(channels, _)| *channels);
-        let mut layers = Layers::new().normed(3, inputs, stem.kernel());
-        for &(outputs, blocks) in self.stages {
+    pub const fn width(self) -> usize {
+        self.stages[0].0
+    }
+
+    /// Returns the kernel, the input and the output channels of each convolution of a block.
+    #[must_use]
+    pub fn block(self, inputs: usize, width: usize) -> Vec<(usize, [usize; 2])> {
+        match self.expansion {
+            1 => vec![(3, [inputs, width]), (3, [width, width])],
+            expansion => vec![
+                (1, [inputs, width]),
+                (3, [width, width]),
+                (1, [width, expansion * width]),
+            ],
+        }
+    }
+
+    /// Returns the layers: the stem, the blocks, one linear layer.
+    #[must_use]
+    pub fn layers(self, classes: usize) -> Layers {
+        let mut inputs = self.width();
+        let mut layers = Layers::new().normed(3, inputs, self.stem.kernel());
+        for &(width, blocks) in self.stages {
             for _ in 0..blocks {
-                layers = layers
-                    .normed(inputs, outputs, 3)
-                    .normed(outputs, outputs, 3);
+                for (kernel, [inputs, outputs]) in self.block(inputs, width) {
+                    layers = layers.normed(inputs, outputs, kernel);
+                }
+                let outputs = self.expansion * width;
                 if inputs != outputs && self.shortcut == Shortcut::Projected {
                     layers = layers.normed(inputs, outputs, 1);
                 }
@@ -119,36 +150,4 @@ impl Basic {
         }
         layers.linear(inputs, classes)
     }
-}
-
-/// Output channels of a bottleneck for each of its inner ones.
-pub const EXPANSION: usize = 4;
-
-/// Output channels of the stem of ResNet-50.
-pub const BOTTLENECK_STEM: usize = 64;
-
-/// Inner channels and bottlenecks of each stage of ResNet-50 (Table 1); the first of each
-/// stage but the first has stride 2.
-pub const BOTTLENECKS: [(usize, usize); 4] = [(64, 3), (128, 4), (256, 6), (512, 3)];
-
-/// Returns the layers of ResNet-50: the stem, bottlenecks of a 1×1, a 3×3 and a 1×1
-/// convolution, one linear layer.
-#[must_use]
-pub fn resnet50(stem: Stem, classes: usize) -> Layers {
-    let mut inputs = BOTTLENECK_STEM;
-    let mut layers = Layers::new().normed(3, inputs, stem.kernel());
-    for (width, blocks) in BOTTLENECKS {
-        let outputs = EXPANSION * width;
-        for _ in 0..blocks {
-            layers = layers
-                .normed(inputs, width, 1)
-                .normed(width, width, 3)
-                .normed(width, outputs, 1);
-            if inputs != outputs {
-                layers = layers.normed(inputs, outputs, 1);
-            }
-            inputs = outputs;
-        }
-    }
-    layers.linear(inputs, classes)
 }

@@ -30,11 +30,14 @@ fn counts_are_those_of_the_reference_definitions() {
 /// torchvision 0.19, `sum(p.numel() for p in model.parameters())`.
 #[test]
 fn a_thousand_classes_are_the_reference_definitions() {
-    use resnet::{BASIC18, Stem, resnet50};
+    use resnet::{LAYOUT18, LAYOUT50, Layout, Stem};
     assert_eq!(mobilenet::mobilenet(1000).parameters(), 4_231_976);
-    let resnet18 = BASIC18.layers(Stem::ImageNet, 1000);
-    assert_eq!(resnet18.parameters(), 11_689_512);
-    assert_eq!(resnet50(Stem::ImageNet, 1000).parameters(), 25_557_032);
+    let resnet18 = Layout {
+        stem: Stem::ImageNet,
+        ..LAYOUT18
+    };
+    assert_eq!(resnet18.layers(1000).parameters(), 11_689_512);
+    assert_eq!(LAYOUT50.layers(1000).parameters(), 25_557_032);
     assert_eq!(vgg::vgg11(1000).parameters(), 132_863_336);
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,9 +18,9 @@ use lapin::{BasicProperties, Channel, Confirmation, Connection, ExchangeKind};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::amqp_address::{Address, Attempt, NAME_BYTES};
+use super::amqp_address::{Address, NAME_BYTES, SERVICE};
 use super::amqp_channel::{Idle, Lease};
-use crate::{Endpoint, Payload, QueueCommand, Reply, Result};
+use crate::{ChannelError, Endpoint, Payload, QueueCommand, Reply, Result, locked};
 
 /// AMQP's delivery mode of messages that survive a restart of the broker.
 const PERSISTENT: u8 = 2;
@@ -49,18 +49,13 @@ impl RabbitQueue {
     ///
     /// # Errors
     /// [`crate::ChannelError`].
-    pub async fn connect(endpoint: &str) -> Result<Self> {
-        Self::open(endpoint.parse()?).await
-    }
-
-    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
+    pub async fn connect(endpoint: Endpoint) -> Result<Self> {
         let address = Address(endpoint);
         let connecting = Connection::connect_uri(address.uri(), Address::properties());
         let limit = address.0.connect_timeout();
         let connected = timeout(limit, connecting).await;
         let connected = connected.map_err(|_| address.silent("connect", limit))?;
-        let connection =
-            connected.map_err(|error| address.error(&Attempt::new("connect"), &error))?;
+        let connection = connected.map_err(|error| address.error("connect", None, &error))?;
         Ok(Self {
             address,
             connection,
@@ -70,16 +65,18 @@ impl RabbitQueue {
         })
     }
 
-    /// Runs `work` within the time-out of the endpoint.
+    /// Runs `work` within the time-out of the endpoint. `missing` is the name that does not exist if
+    /// the broker answers NOT_FOUND.
     async fn limited<T>(
         &self,
-        attempt: Attempt<'_>,
+        operation: &str,
+        missing: Option<&str>,
         work: impl Future<Output = lapin::Result<T>>,
     ) -> Result<T> {
         let limit = self.address.0.options.timeout;
         match timeout(limit, work).await {
-            Ok(result) => result.map_err(|error| self.address.error(&attempt, &error)),
-            Err(_) => Err(self.address.silent(attempt.operation, limit)),
+            Ok(result) => result.map_err(|error| self.address.error(operation, missing, &error)),
+            Err(_) => Err(self.address.silent(operation, limit)),
         }
     }
 
@@ -88,7 +85,7 @@ impl RabbitQueue {
         if let Some(lease) = self.idle.take() {
             return Ok(lease);
         }
-        self.limited(Attempt::new("open a channel"), async {
+        self.limited("open a channel", None, async {
             let channel = Lease::new(self.connection.create_channel().await?);
             channel
                 .confirm_select(ConfirmSelectOptions::default())
@@ -106,9 +103,7 @@ impl RabbitQueue {
         let mut arguments = FieldTable::default();
         arguments.insert("x-expires".into(), AMQPValue::LongUInt(expires));
         let declared = channel.queue_declare(name, QueueDeclareOptions::durable(), arguments);
-        let declared = self
-            .limited(Attempt::new("declare a queue"), declared)
-            .await?;
+        let declared = self.limited("declare a queue", None, declared).await?;
         locked(&self.queues).insert(queue.to_owned());
         Ok(declared.message_count().into())
     }
@@ -126,10 +121,8 @@ impl RabbitQueue {
         if name.len() <= NAME_BYTES {
             return Ok(name.into());
         }
-        Err(self.address.refused(
-            "use a name",
-            format!("{name:?} has more than {NAME_BYTES} bytes"),
-        ))
+        let reason = format!("{name:?} has more than {NAME_BYTES} bytes");
+        Err(ChannelError::refused(SERVICE, "use a name", reason))
     }
 
     async fn send(
@@ -151,15 +144,15 @@ impl RabbitQueue {
             let sent = channel.basic_publish(to, key, options, body, properties);
             sent.await?.await
         };
-        match self.limited(Attempt::new("publish"), sending).await? {
+        match self.limited("publish", None, sending).await? {
             Confirmation::Ack(None) => Ok(()),
             Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned)) => {
                 let reason = format!("it came back: {}", returned.reply_text);
-                Err(self.address.refused("publish", reason))
+                Err(ChannelError::refused(SERVICE, "publish", reason))
             }
             Confirmation::Nack(None) | Confirmation::NotRequested => {
-                let reason = "the broker did not confirm it".to_owned();
-                Err(self.address.refused("publish", reason))
+                let reason = "the broker did not confirm it";
+                Err(ChannelError::refused(SERVICE, "publish", reason))
             }
         }
     }
@@ -211,13 +204,13 @@ impl RabbitQueue {
             BasicConsumeOptions::default(),
             FieldTable::default(),
         );
-        let mut consumer = self.limited(Attempt::new("consume"), subscribing).await?;
+        let mut consumer = self.limited("consume", None, subscribing).await?;
         let mut tag = Some(consumer.tag());
         let mut next = timeout(wait, consumer.next()).await;
         if next.is_err() {
             // The broker pushes nothing after its answer, but a message may have arrived before.
             let cancelling = channel.basic_cancel(consumer.tag(), BasicCancelOptions::default());
-            self.limited(Attempt::new("cancel"), cancelling).await?;
+            self.limited("cancel", None, cancelling).await?;
             tag = None;
             next = Ok(consumer.next().now_or_never().flatten());
             if matches!(next, Ok(None)) {
@@ -227,15 +220,11 @@ impl RabbitQueue {
         }
         match next {
             Ok(Some(Ok(delivery))) => Ok(Some(self.hand_over(channel, delivery, tag))),
-            Ok(Some(Err(error))) => Err(self.address.error(&Attempt::new("consume"), &error)),
-            Ok(None) | Err(_) => Err(self
-                .address
-                .unreachable("the broker ended the consumer".to_owned())),
+            Ok(Some(Err(error))) => Err(self.address.error("consume", None, &error)),
+            Ok(None) | Err(_) => Err(self.address.unreachable("the broker ended the consumer")),
         }
     }
-}
 
-impl RabbitQueue {
     /// Refuses a fan-out to an exchange that does not exist.
     async fn find(&self, channel: &Channel, exchange: &str) -> Result<()> {
         if locked(&self.exchanges).contains(exchange) {
@@ -247,18 +236,15 @@ impl RabbitQueue {
         };
         let (name, kind) = (self.name(exchange)?, ExchangeKind::Fanout);
         let found = channel.exchange_declare(name, kind, options, FieldTable::default());
-        let attempt = Attempt {
-            operation: "publish",
-            missing: Some(exchange),
-        };
-        self.limited(attempt, found).await?;
+        let found = self.limited("publish", Some(exchange), found);
+        found.await?;
         locked(&self.exchanges).insert(exchange.to_owned());
         Ok(())
     }
 
     async fn bind(&self, channel: &Channel, exchange: String, queue: &str) -> Result<()> {
         let (to, from) = (self.name(&exchange)?, self.name(queue)?);
-        self.limited(Attempt::new("bind"), async {
+        self.limited("bind", None, async {
             let options = ExchangeDeclareOptions {
                 durable: true,
                 // The broker deletes the exchange with the last of its queues.
@@ -281,7 +267,7 @@ impl RabbitQueue {
 
     async fn consume(&self, channel: Lease, queue: &str, wait: Duration) -> Result<Reply> {
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
-        if let Some(message) = self.limited(Attempt::new("consume"), getting).await? {
+        if let Some(message) = self.limited("consume", None, getting).await? {
             let message = self.hand_over(channel, message.delivery, None);
             return Ok(Reply::Value(Some(message)));
         }
@@ -296,7 +282,7 @@ impl RabbitQueue {
     /// the queue. Until it is returned, other clients find no message.
     async fn peek(&self, channel: &Channel, queue: &str) -> Result<Option<Payload>> {
         let getting = channel.basic_get(self.name(queue)?, BasicGetOptions::default());
-        let found = self.limited(Attempt::new("peek"), getting).await?;
+        let found = self.limited("peek", None, getting).await?;
         let Some(mut message) = found else {
             return Ok(None);
         };
@@ -306,7 +292,7 @@ impl RabbitQueue {
             ..BasicNackOptions::default()
         };
         let returning = message.delivery.acker.nack(options);
-        self.limited(Attempt::new("hand back"), returning).await?;
+        self.limited("hand back", None, returning).await?;
         Ok(Some(body.into()))
     }
 }
@@ -341,17 +327,11 @@ impl crate::Channel<QueueCommand> for RabbitQueue {
             QueueCommand::Count { queue } => Reply::Count(self.declare(&channel, &queue).await?),
             QueueCommand::Purge { queue } => {
                 let purging = channel.queue_purge(self.name(&queue)?, QueuePurgeOptions::default());
-                self.limited(Attempt::new("purge"), purging).await?;
+                self.limited("purge", None, purging).await?;
                 Reply::Done
             }
         };
         self.idle.give(channel);
         Ok(reply)
     }
-}
-
-/// Locks `mutex`, also after another holder panicked: no critical section here
-/// leaves its data half changed.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,29 +8,14 @@ use lapin::{ConnectionProperties, ErrorKind};
 
 use crate::{ChannelError, Endpoint};
 
-const SERVICE: &str = "queue";
+/// Name of the service.
+pub(super) const SERVICE: &str = "queue";
 
 /// Longest name of a queue or exchange on the wire.
 pub(super) const NAME_BYTES: usize = 255;
 
 /// Address of a broker that speaks AMQP 0-9-1.
 pub(super) struct Address(pub(super) Endpoint);
-
-/// An operation that the broker may refuse, for the text of the error.
-pub(super) struct Attempt<'a> {
-    pub(super) operation: &'static str,
-    /// Name that does not exist if the broker answers NOT_FOUND.
-    pub(super) missing: Option<&'a str>,
-}
-
-impl Attempt<'_> {
-    pub(super) fn new(operation: &'static str) -> Self {
-        Self {
-            operation,
-            missing: None,
-        }
-    }
-}
 
 impl Address {
     pub(super) fn uri(&self) -> AMQPUri {
@@ -64,42 +49,31 @@ impl Address {
         ConnectionProperties::default().with_connection_name("epochcost".into())
     }
 
-    pub(super) fn error(&self, attempt: &Attempt<'_>, error: &lapin::Error) -> ChannelError {
+    pub(super) fn error(
+        &self,
+        operation: &str,
+        missing: Option<&str>,
+        error: &lapin::Error,
+    ) -> ChannelError {
         let ErrorKind::ProtocolError(protocol_error) = error.kind() else {
             return self.unreachable(error.to_string());
         };
         let reason = protocol_error.get_message().to_string();
-        match (protocol_error.kind(), attempt.missing) {
-            (AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND), Some(name)) => ChannelError::Missing {
-                service: SERVICE,
-                key: name.to_owned(),
-            },
+        match (protocol_error.kind(), missing) {
+            (AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND), Some(name)) => {
+                ChannelError::missing(SERVICE, name)
+            }
             (AMQPErrorKind::Hard(AMQPHardError::CONNECTIONFORCED), _) => self.unreachable(reason),
-            _ => self.refused(attempt.operation, reason),
+            _ => ChannelError::refused(SERVICE, operation, reason),
         }
     }
 
     /// Returns the error for a broker that did not answer within `limit`.
     pub(super) fn silent(&self, operation: &str, limit: Duration) -> ChannelError {
-        self.unreachable(format!(
-            "no answer to {operation} within {} s",
-            limit.as_secs()
-        ))
+        ChannelError::silent(SERVICE, &self.0, operation, limit)
     }
 
-    pub(super) fn unreachable(&self, reason: String) -> ChannelError {
-        ChannelError::Unreachable {
-            service: SERVICE,
-            endpoint: self.0.to_string(),
-            reason,
-        }
-    }
-
-    pub(super) fn refused(&self, operation: &str, reason: String) -> ChannelError {
-        ChannelError::Refused {
-            service: SERVICE,
-            operation: operation.to_owned(),
-            reason,
-        }
+    pub(super) fn unreachable(&self, reason: impl Into<String>) -> ChannelError {
+        ChannelError::unreachable(SERVICE, &self.0, reason)
     }
 }

@@ -1,10 +1,12 @@
 //! AMQP channels in use.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use lapin::Channel;
 use tokio::runtime::Handle;
+
+use crate::locked;
 
 /// AMQP's code of a close without a fault.
 const REPLY_SUCCESS: u16 = 200;
@@ -14,13 +16,9 @@ const REPLY_SUCCESS: u16 = 200;
 pub(super) struct Idle(Arc<Mutex<Vec<Channel>>>);
 
 impl Idle {
-    fn channels(&self) -> MutexGuard<'_, Vec<Channel>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a channel that still works, if there is one.
     pub(super) fn take(&self) -> Option<Lease> {
-        let mut channels = self.channels();
+        let mut channels = locked(&self.0);
         while let Some(channel) = channels.pop() {
             if channel.status().connected() {
                 return Some(Lease::new(channel));
@@ -32,7 +30,7 @@ impl Idle {
     /// Keeps a channel whose operation is over.
     pub(super) fn give(&self, mut lease: Lease) {
         lease.is_over = true;
-        self.channels().push(lease.channel.clone());
+        locked(&self.0).push(lease.channel.clone());
     }
 }
 

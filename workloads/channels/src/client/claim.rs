@@ -15,6 +15,6 @@ pub async fn claim(endpoint: &Endpoint, scope: &Scope, key: &str) -> Result<bool
     if !matches!(endpoint.scheme, Scheme::Http | Scheme::Https | Scheme::S3) {
         return Err(endpoint.unsuited("object store", "http, https or s3"));
     }
-    let store = S3Objects::open(endpoint.clone());
+    let store = S3Objects::new(endpoint.clone());
     store.put_first(&endpoint.path, &scope.name(key)).await
 }

@@ -19,9 +19,8 @@ const KEYS_PER_SCAN: &str = "1000";
 /// [`ChannelError`], always for an empty scope, which would match every key.
 pub async fn clear(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
     if scope.is_empty() {
-        return Err(ChannelError::Endpoint {
-            reason: format!("nothing at {endpoint} is cleared without a scope"),
-        });
+        let reason = format!("nothing at {endpoint} is cleared without a scope");
+        return Err(ChannelError::endpoint(reason));
     }
     match endpoint.scheme {
         Scheme::Redis | Scheme::RedisPlain | Scheme::RedisLua => clear_redis(endpoint, scope).await,
@@ -33,11 +32,7 @@ pub async fn clear(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
 }
 
 async fn clear_redis(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
-    let address = Address {
-        service: "tensor store",
-        endpoint: endpoint.clone(),
-    };
-    let connection = Connection::open(address).await?;
+    let connection = Connection::open(Address::new("tensor store", endpoint.clone())).await?;
     // A scope has no characters with a meaning in a pattern.
     let pattern = Bytes::from(scope.name("*"));
     let mut cursor = Bytes::from_static(b"0");
@@ -72,7 +67,7 @@ async fn clear_redis(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
 }
 
 async fn clear_bucket(endpoint: &Endpoint, scope: &Scope) -> Result<()> {
-    let store = S3Objects::open(endpoint.clone());
+    let store = S3Objects::new(endpoint.clone());
     let (bucket, prefix) = (endpoint.path.as_str(), scope.name(""));
     loop {
         let page = store.list(bucket, &prefix, None).await?;

@@ -36,9 +36,7 @@ pub fn https() -> Result<Client> {
 }
 
 fn unusable(error: &reqwest::Error) -> ChannelError {
-    ChannelError::Endpoint {
-        reason: format!("no HTTP client can be made: {}", causes(error)),
-    }
+    ChannelError::endpoint(format!("no HTTP client can be made: {}", causes(error)))
 }
 
 /// Formats an error with its chain of causes, each text once.

@@ -6,7 +6,7 @@
 //! endian, and its bytes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use uuid::Uuid;
 
 use crate::embedded::strangers::{Strangers, Trust};
-use crate::{Channel, ChannelError, LinkCommand, Payload, Reply, Result};
+use crate::{Channel, ChannelError, LinkCommand, Payload, Reply, Result, locked};
 
 const SERVICE: &str = "a link between workers";
 
@@ -44,10 +44,6 @@ struct Inbox {
     /// The end that the connection takes; dropped with it.
     send: Option<Sender<Payload>>,
     receive: Arc<tokio::sync::Mutex<Receiver<Payload>>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inboxes {
@@ -130,11 +126,7 @@ async fn read(
 }
 
 fn unreachable(address: &str, error: &std::io::Error) -> ChannelError {
-    ChannelError::Unreachable {
-        service: SERVICE,
-        endpoint: address.to_owned(),
-        reason: error.to_string(),
-    }
+    ChannelError::unreachable(SERVICE, address, error.to_string())
 }
 
 impl TcpLinks {
@@ -153,8 +145,8 @@ impl TcpLinks {
 
     async fn connect(&self, rank: usize, to: usize, address: &str) -> Result<()> {
         let (host, word) = address.split_once('/').unwrap_or((address, ""));
-        let word = Uuid::parse_str(word).map_err(|error| ChannelError::Endpoint {
-            reason: format!("the address of worker {to} has no word: {error}"),
+        let word = Uuid::parse_str(word).map_err(|error| {
+            ChannelError::endpoint(format!("the address of worker {to} has no word: {error}"))
         })?;
         let connected = async {
             let mut stream = TcpStream::connect(host).await?;

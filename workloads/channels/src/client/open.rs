@@ -29,7 +29,7 @@ pub fn open_objects(endpoint: &Endpoint, scope: &Scope) -> Result<ObjectStore> {
     if !matches!(endpoint.scheme, Scheme::Http | Scheme::Https | Scheme::S3) {
         return Err(endpoint.unsuited("object store", "http, https or s3"));
     }
-    let store = Arc::new(S3Objects::open(endpoint.clone()));
+    let store = Arc::new(S3Objects::new(endpoint.clone()));
     let bucket = (!endpoint.path.is_empty()).then(|| endpoint.path.clone());
     if bucket.is_none() && scope.is_empty() {
         return Ok(ObjectStore::new(store));
@@ -54,13 +54,14 @@ pub async fn open_tensors(
     objects: &ObjectStore,
 ) -> Result<TensorStore> {
     let copy = endpoint.clone();
-    let store: Arc<dyn Channel<TensorCommand>> = match endpoint.scheme {
-        Scheme::Redis => Arc::new(RedisTensors::open(copy).await?),
-        Scheme::RedisPlain => Arc::new(PlainTensors::open(copy).await?),
-        Scheme::RedisLua => Arc::new(LuaTensors::open(copy).await?),
+    let scope = scope.clone();
+    let channel: Arc<dyn Channel<TensorCommand>> = match endpoint.scheme {
+        Scheme::Redis => Arc::new(RedisTensors::connect(copy).await?),
+        Scheme::RedisPlain => Arc::new(PlainTensors::connect(copy).await?),
+        Scheme::RedisLua => Arc::new(LuaTensors::connect(copy).await?),
         _ => return Err(endpoint.unsuited("tensor store", "redis, redis+plain or redis+lua")),
     };
-    let store = Arc::new(Scoped::new(store, scope.clone()));
+    let store = Arc::new(Scoped { channel, scope });
     let limit = endpoint.options.limit_bytes.unwrap_or(REDIS_VALUE_BYTES);
     let store = ByReference::new(store, objects.clone(), limit, &endpoint.authority());
     Ok(TensorStore::new(Arc::new(store)))
@@ -79,16 +80,17 @@ pub async fn open_queue(
     objects: &ObjectStore,
 ) -> Result<Queue> {
     let copy = endpoint.clone();
-    let (queue, limit): (Arc<dyn Channel<QueueCommand>>, _) = match endpoint.scheme {
-        Scheme::Redis => (Arc::new(RedisQueue::open(copy).await?), None),
+    let scope = scope.clone();
+    let (channel, limit): (Arc<dyn Channel<QueueCommand>>, _) = match endpoint.scheme {
+        Scheme::Redis => (Arc::new(RedisQueue::connect(copy).await?), None),
         Scheme::Amqp => (
-            Arc::new(RabbitQueue::open(copy).await?),
+            Arc::new(RabbitQueue::connect(copy).await?),
             Some(RABBITMQ_MESSAGE_BYTES),
         ),
         Scheme::Sqs | Scheme::SqsHttp | Scheme::SqsHttps => open_sqs(copy, objects).await?,
         _ => return Err(endpoint.unsuited("queue", "amqp, sqs, sqs+http, sqs+https or redis")),
     };
-    let queue = Arc::new(Scoped::new(queue, scope.clone()));
+    let queue = Arc::new(Scoped { channel, scope });
     let Some(limit) = endpoint.options.limit_bytes.or(limit) else {
         return Ok(Queue::new(queue));
     };
@@ -111,9 +113,8 @@ async fn open_sqs(
     endpoint: Endpoint,
     _: &ObjectStore,
 ) -> Result<(Arc<dyn Channel<QueueCommand>>, Option<u64>)> {
-    Err(ChannelError::Endpoint {
-        reason: format!("{endpoint} needs a program that was built with the feature \"aws\""),
-    })
+    let reason = format!("{endpoint} needs a program that was built with the feature \"aws\"");
+    Err(ChannelError::endpoint(reason))
 }
 
 /// Creates the bucket that an object store's endpoint names, if there is none.
@@ -121,7 +122,7 @@ async fn open_sqs(
 /// # Errors
 /// [`ChannelError`](crate::ChannelError).
 pub async fn create_bucket(endpoint: &Endpoint) -> Result<()> {
-    S3Objects::open(endpoint.clone())
+    S3Objects::new(endpoint.clone())
         .create_bucket(&endpoint.path)
         .await
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::redis::{Address, Connection, Pool, blob, with_keys};
+use super::redis::{Address, Connection, Pool, blob};
 use crate::memory::compute;
 use crate::tensors::{SERVICE, refused_range};
 use crate::{Channel, Endpoint, Operation, Payload, Reply, Result, TensorCommand};
@@ -28,15 +28,8 @@ impl PlainTensors {
     ///
     /// # Errors
     /// [`ChannelError`](crate::ChannelError).
-    pub async fn connect(endpoint: &str) -> Result<Self> {
-        Self::open(endpoint.parse()?).await
-    }
-
-    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
-        let address = Address {
-            service: SERVICE,
-            endpoint,
-        };
+    pub async fn connect(endpoint: Endpoint) -> Result<Self> {
+        let address = Address::new(SERVICE, endpoint);
         Ok(Self {
             commands: Connection::open(address.clone()).await?,
             exclusive: Pool::new(address),
@@ -97,11 +90,9 @@ async fn computed(
     sent: Option<Payload>,
 ) -> Result<Vec<(String, Payload)>> {
     let keys = operation.reads();
-    let mut watched = keys.clone();
-    watched.push(operation.target.clone());
-    connection
-        .done("WATCH", with_keys(Vec::new(), watched))
-        .await?;
+    let watched = keys.iter().chain([&operation.target]).cloned();
+    let watched = watched.map(Bytes::from).collect();
+    connection.done("WATCH", watched).await?;
     let mut found = Vec::with_capacity(keys.len());
     for key in keys {
         found.push(connection.value("GET", vec![key.into()]).await);

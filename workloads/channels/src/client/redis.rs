@@ -1,15 +1,15 @@
 //! Connections that speak the Redis protocol, and their errors.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
 use redis_protocol::resp2::types::BytesFrame;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::wire::{Failure, Wire};
+use super::wire::{Asked, Failure, Wire};
 use crate::endpoint::Endpoint;
-use crate::{ChannelError, Payload, Result};
+use crate::{ChannelError, Payload, Result, locked};
 
 /// Pause before a command that a running script blocked is sent again.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
@@ -23,8 +23,8 @@ const NO_PASSWORD_IS_SET: [&str; 2] = [
 /// Address of a service that speaks the Redis protocol.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
-    pub(super) service: &'static str,
-    pub(super) endpoint: Endpoint,
+    service: &'static str,
+    endpoint: Endpoint,
 }
 
 /// One connection, closed when dropped.
@@ -48,6 +48,41 @@ impl Connection {
     /// Longest time that one command may take.
     pub(super) fn limit(&self) -> Duration {
         self.address.endpoint.options.timeout
+    }
+
+    /// Sends one command.
+    pub(super) fn start(&self, command: &'static str, arguments: Vec<Bytes>) -> Asked {
+        self.wire.start(command, arguments)
+    }
+
+    /// Waits for the reply to a command that was started, for `longer` beyond the time-out of the
+    /// endpoint.
+    pub(super) async fn reply(
+        &self,
+        command: &'static str,
+        asked: &mut Asked,
+        longer: Duration,
+    ) -> Result<BytesFrame> {
+        let limit = self.limit() + longer;
+        match timeout(limit, self.wire.reply(asked)).await {
+            Ok(reply) => reply.map_err(|failure| self.address.error(command, failure)),
+            Err(_) => Err(self.address.silent(command, limit)),
+        }
+    }
+
+    /// Sends nothing more, and returns the reply to a command if it was on its way.
+    pub(super) async fn end(self, asked: Asked) -> Option<BytesFrame> {
+        let limit = self.limit();
+        timeout(limit, self.wire.end(asked)).await.ok().flatten()
+    }
+
+    /// Sends one command and waits for its reply.
+    pub(super) async fn call(
+        &self,
+        command: &'static str,
+        arguments: Vec<Bytes>,
+    ) -> Result<BytesFrame> {
+        self.call_for(command, arguments, Duration::ZERO).await
     }
 
     /// Sends one command and waits for its reply, for `longer` beyond the time-out
@@ -74,18 +109,10 @@ impl Connection {
         }
     }
 
-    /// Sends one command and waits for its reply.
-    pub(super) async fn call(
-        &self,
-        command: &'static str,
-        arguments: Vec<Bytes>,
-    ) -> Result<BytesFrame> {
-        self.call_for(command, arguments, Duration::ZERO).await
-    }
-
     /// Returns the error for a reply of an unexpected type.
     pub(super) fn unexpected(&self, command: &str) -> ChannelError {
-        self.address.unexpected(command)
+        let reason = "the reply has another type than this command's";
+        ChannelError::refused(self.address.service, command, reason)
     }
 
     /// Sends a command whose reply is OK.
@@ -113,7 +140,7 @@ impl Connection {
             BytesFrame::Null => Ok(None),
             reply => match text(reply) {
                 Some(bytes) => Ok(Some(bytes.into())),
-                None => Err(self.address.unexpected(command)),
+                None => Err(self.unexpected(command)),
             },
         }
     }
@@ -125,11 +152,11 @@ impl Connection {
         arguments: Vec<Bytes>,
     ) -> Result<Vec<Payload>> {
         let BytesFrame::Array(items) = self.call(command, arguments).await? else {
-            return Err(self.address.unexpected(command));
+            return Err(self.unexpected(command));
         };
         texts(items)
             .map(|items| items.into_iter().map(Payload::from).collect())
-            .ok_or_else(|| self.address.unexpected(command))
+            .ok_or_else(|| self.unexpected(command))
     }
 
     /// Sends a command whose reply is a count.
@@ -138,7 +165,7 @@ impl Connection {
             BytesFrame::Integer(count) => u64::try_from(count).ok(),
             _ => None,
         }
-        .ok_or_else(|| self.address.unexpected(command))
+        .ok_or_else(|| self.unexpected(command))
     }
 }
 
@@ -158,11 +185,7 @@ impl Pool {
 
     /// Takes an idle connection, or opens a new one.
     pub(super) async fn take(&self) -> Result<Connection> {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let idle = locked(&self.idle).pop();
         match idle {
             Some(connection) => Ok(connection),
             None => Connection::open(self.address.clone()).await,
@@ -172,14 +195,15 @@ impl Pool {
     /// Keeps a connection for the next caller. A connection with a command or a
     /// transaction in progress must be dropped instead.
     pub(super) fn give(&self, connection: Connection) {
-        self.idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(connection);
+        locked(&self.idle).push(connection);
     }
 }
 
 impl Address {
+    pub(super) fn new(service: &'static str, endpoint: Endpoint) -> Self {
+        Self { service, endpoint }
+    }
+
     /// Connects and gives the password; without one, asks for any answer.
     async fn connect(&self) -> Result<Wire> {
         let endpoint = &self.endpoint;
@@ -210,43 +234,21 @@ impl Address {
     fn error(&self, operation: &str, failure: Failure) -> ChannelError {
         let reason = match failure {
             Failure::Answered(reason) => reason,
-            Failure::Closed => return self.unreachable("the connection was closed".into()),
+            Failure::Closed => return self.unreachable("the connection was closed"),
         };
         match missing_key(&reason) {
-            Some(key) => ChannelError::Missing {
-                service: self.service,
-                key,
-            },
-            None => ChannelError::Refused {
-                service: self.service,
-                operation: operation.to_owned(),
-                reason,
-            },
+            Some(key) => ChannelError::missing(self.service, key),
+            None => ChannelError::refused(self.service, operation, reason),
         }
     }
 
     /// Returns the error for a service that did not answer within `limit`.
     fn silent(&self, operation: &str, limit: Duration) -> ChannelError {
-        self.unreachable(format!(
-            "no answer to {operation} within {} s",
-            limit.as_secs()
-        ))
+        ChannelError::silent(self.service, &self.endpoint, operation, limit)
     }
 
-    fn unreachable(&self, reason: String) -> ChannelError {
-        ChannelError::Unreachable {
-            service: self.service,
-            endpoint: self.endpoint.to_string(),
-            reason,
-        }
-    }
-
-    fn unexpected(&self, operation: &str) -> ChannelError {
-        ChannelError::Refused {
-            service: self.service,
-            operation: operation.to_owned(),
-            reason: "the reply has another type than this command's".into(),
-        }
+    fn unreachable(&self, reason: impl Into<String>) -> ChannelError {
+        ChannelError::unreachable(self.service, &self.endpoint, reason)
     }
 }
 
@@ -276,10 +278,4 @@ fn text(reply: BytesFrame) -> Option<Bytes> {
 /// Returns the bytes of every item of a list.
 pub(super) fn texts(items: Vec<BytesFrame>) -> Option<Vec<Bytes>> {
     items.into_iter().map(text).collect()
-}
-
-/// Appends keys to the arguments.
-pub(super) fn with_keys(mut arguments: Vec<Bytes>, keys: Vec<String>) -> Vec<Bytes> {
-    arguments.extend(keys.into_iter().map(Bytes::from));
-    arguments
 }

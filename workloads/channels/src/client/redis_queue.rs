@@ -1,17 +1,25 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use redis_protocol::resp2::types::BytesFrame;
+use tokio::runtime::Handle;
+use tracing::debug;
 
 use super::redis::{Address, Connection, Pool, blob};
-use crate::{Channel, Endpoint, QueueCommand, Reply, Result};
+use super::wire::Asked;
+use crate::{Channel, Endpoint, Payload, QueueCommand, Reply, Result};
+
+const CONSUME: &str = "QUEUE.CONSUME";
 
 /// A queue behind the Redis protocol that knows the commands `QUEUE.*`.
 ///
 /// A consume that waits uses a connection of its own, so that it blocks no other
 /// command; idle connections are reused. A consume that is dropped while it waits
-/// closes its connection, and the server keeps the message for other consumers.
+/// ends its connection; a message that was on its way goes back to the front of its queue.
 pub struct RedisQueue {
-    commands: Connection,
+    commands: Arc<Connection>,
     waiting: Pool,
 }
 
@@ -20,17 +28,10 @@ impl RedisQueue {
     ///
     /// # Errors
     /// [`ChannelError`](crate::ChannelError).
-    pub async fn connect(endpoint: &str) -> Result<Self> {
-        Self::open(endpoint.parse()?).await
-    }
-
-    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
-        let address = Address {
-            service: "queue",
-            endpoint,
-        };
+    pub async fn connect(endpoint: Endpoint) -> Result<Self> {
+        let address = Address::new("queue", endpoint);
         Ok(Self {
-            commands: Connection::open(address.clone()).await?,
+            commands: Arc::new(Connection::open(address.clone()).await?),
             waiting: Pool::new(address),
         })
     }
@@ -38,14 +39,55 @@ impl RedisQueue {
     async fn consume(&self, queue: String, wait: Duration) -> Result<Reply> {
         // Rounded up: a wait under a millisecond is still a wait.
         let milliseconds = wait.as_nanos().div_ceil(1_000_000).to_string();
-        let arguments = vec![queue.into(), milliseconds.into()];
+        let queue = Bytes::from(queue);
         let connection = self.waiting.take().await?;
-        let reply = connection
-            .call_for("QUEUE.CONSUME", arguments, wait)
-            .await?;
-        let message = connection.payload("QUEUE.CONSUME", reply)?;
-        self.waiting.give(connection);
+        let arguments = vec![queue.clone(), milliseconds.into()];
+        let asked = connection.start(CONSUME, arguments);
+        let mut consume = Consume {
+            on: Some((connection, asked)),
+            commands: Arc::clone(&self.commands),
+            queue,
+        };
+        let message = consume.message(wait).await?;
+        if let Some((connection, _)) = consume.on.take() {
+            self.waiting.give(connection);
+        }
         Ok(Reply::Value(message))
+    }
+}
+
+/// A consume in progress. Dropped, it gives back a message that was on its way.
+struct Consume {
+    /// Its connection, until the message is handed over.
+    on: Option<(Connection, Asked)>,
+    commands: Arc<Connection>,
+    queue: Bytes,
+}
+
+impl Consume {
+    async fn message(&mut self, wait: Duration) -> Result<Option<Payload>> {
+        let Some((connection, asked)) = &mut self.on else {
+            return Ok(None);
+        };
+        let reply = connection.reply(CONSUME, asked, wait).await?;
+        connection.payload(CONSUME, reply)
+    }
+}
+
+impl Drop for Consume {
+    fn drop(&mut self) {
+        // Without a runtime the process ends, and the connection with it.
+        if let (Some((connection, asked)), Ok(runtime)) = (self.on.take(), Handle::try_current()) {
+            let (commands, queue) = (Arc::clone(&self.commands), self.queue.clone());
+            runtime.spawn(async move {
+                let Some(BytesFrame::BulkString(message)) = connection.end(asked).await else {
+                    return;
+                };
+                if let Err(error) = commands.done("QUEUE.RESTORE", vec![queue, message]).await {
+                    debug!("a message that nobody took could not be given back: {error}");
+                }
+            });
+        }
     }
 }
 

@@ -13,15 +13,8 @@ impl RedisTensors {
     ///
     /// # Errors
     /// [`ChannelError`](crate::ChannelError).
-    pub async fn connect(endpoint: &str) -> Result<Self> {
-        Self::open(endpoint.parse()?).await
-    }
-
-    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
-        let address = Address {
-            service: SERVICE,
-            endpoint,
-        };
+    pub async fn connect(endpoint: Endpoint) -> Result<Self> {
+        let address = Address::new(SERVICE, endpoint);
         Connection::open(address).await.map(Self)
     }
 }

@@ -1,7 +1,6 @@
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,7 +22,9 @@ use super::http::{causes, https, plain_http, use_ring};
 use super::sizes::Sizes;
 use crate::endpoint::Scheme;
 use crate::memory::{PAGE_KEYS, check_delete, check_range};
-use crate::{Channel, ChannelError, Endpoint, ListPage, ObjectCommand, Payload, Reply, Result};
+use crate::{
+    Channel, ChannelError, Endpoint, ListPage, ObjectCommand, Payload, Reply, Result, locked,
+};
 
 /// Time for which a request to S3 is repeated: S3 refuses while it scales.
 const S3_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,14 +54,7 @@ pub struct S3Objects {
 
 impl S3Objects {
     /// Creates a client of `http://KEY:SECRET@HOST:PORT`. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// [`ChannelError::Endpoint`].
-    pub fn new(endpoint: &str) -> Result<Self> {
-        Ok(Self::open(endpoint.parse()?))
-    }
-
-    pub(super) fn open(endpoint: Endpoint) -> Self {
+    pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoint,
             buckets: Mutex::default(),
@@ -68,37 +62,29 @@ impl S3Objects {
         }
     }
 
-    /// Returns the address without path and credentials.
-    fn address(&self) -> String {
-        format!(
-            "{}://{}",
-            self.endpoint.scheme.name(),
-            self.endpoint.authority()
-        )
-    }
-
-    /// Returns the credentials. The embedded server checks none, but the client
-    /// needs some.
-    fn credentials(&self) -> (&str, &str) {
-        let (user, secret) = (&self.endpoint.user, self.endpoint.password.reveal());
-        if user.is_empty() && secret.is_empty() {
-            return ("epochcost", "epochcost");
-        }
-        (user, secret)
-    }
-
     /// Returns the settings of a client: address, region and credentials.
     fn builder(&self) -> AmazonS3Builder {
         use_ring();
-        if self.endpoint.scheme == Scheme::S3 {
+        if self.is_s3() {
             // Keys and a session's token from the environment, else those of the
             // instance; AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_S3 as the SDK reads them.
             return AmazonS3Builder::from_env().with_region(&self.endpoint.host);
         }
-        let (key, secret) = self.credentials();
+        let Endpoint {
+            scheme,
+            user,
+            password,
+            options,
+            ..
+        } = &self.endpoint;
+        let (key, secret) = match (user.as_str(), password.reveal()) {
+            // The embedded server may check none, but the client needs some.
+            ("", "") => ("epochcost", "epochcost"),
+            known => known,
+        };
         AmazonS3Builder::new()
-            .with_endpoint(self.address())
-            .with_region(&self.endpoint.options.region)
+            .with_endpoint(format!("{}://{}", scheme.name(), self.endpoint.authority()))
+            .with_region(&options.region)
             .with_access_key_id(key)
             .with_secret_access_key(secret)
     }
@@ -138,23 +124,13 @@ impl S3Objects {
         self.endpoint.scheme == Scheme::S3
     }
 
-    /// Returns the options of connections: those to S3 are closed before S3 closes them. A sandbox
-    /// that was frozen meanwhile finds a closed connection only when it writes.
-    fn connections(&self) -> ClientOptions {
-        let options = ClientOptions::new();
-        match self.endpoint.scheme {
-            Scheme::S3 => options.with_pool_idle_timeout(S3_IDLE),
-            _ => options,
-        }
-    }
-
     /// Returns whether requests go over HTTP without TLS.
     fn is_plain(&self) -> bool {
         self.endpoint.scheme == Scheme::Http
     }
 
     fn bucket(&self, bucket: &str) -> Result<Arc<AmazonS3>> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = locked(&self.buckets);
         if let Some(client) = buckets.get(bucket) {
             return Ok(Arc::clone(client));
         }
@@ -165,6 +141,12 @@ impl S3Objects {
 
     /// Returns the client of a bucket.
     fn client(&self, builder: AmazonS3Builder, bucket: &str) -> Result<AmazonS3> {
+        let mut connections = ClientOptions::new();
+        if self.is_s3() {
+            // Closed before S3 closes them: a sandbox that was frozen meanwhile finds a closed
+            // connection only when it writes.
+            connections = connections.with_pool_idle_timeout(S3_IDLE);
+        }
         builder
             .with_allow_http(true)
             .with_virtual_hosted_style_request(false)
@@ -172,7 +154,7 @@ impl S3Objects {
             .with_unsigned_payload(true)
             .with_retry(self.retries())
             .with_client_options(
-                self.connections()
+                connections
                     .with_allow_http(true)
                     // Plain HTTP needs no certificate, and a machine may have none.
                     .with_no_system_certificates(self.is_plain())
@@ -186,10 +168,8 @@ impl S3Objects {
 
     /// Creates `bucket`; an existing one is no error.
     pub(super) async fn create_bucket(&self, bucket: &str) -> Result<()> {
-        let refused = |reason: String| ChannelError::Refused {
-            service: SERVICE,
-            operation: format!("creation of bucket {bucket:?}"),
-            reason,
+        let refused = |reason: String| {
+            ChannelError::refused(SERVICE, format!("creation of bucket {bucket:?}"), reason)
         };
         if bucket.is_empty() {
             return Err(refused("it has no name".into()));
@@ -202,11 +182,9 @@ impl S3Objects {
         let url = signed
             .await
             .map_err(|error| self.error(bucket, "", error))?;
-        let unreachable = |error: reqwest::Error| ChannelError::Unreachable {
-            service: SERVICE,
-            endpoint: self.endpoint.to_string(),
-            // The address of the request holds a signature.
-            reason: causes(&error.without_url()),
+        // The address of the request holds a signature.
+        let unreachable = |error: reqwest::Error| {
+            ChannelError::unreachable(SERVICE, &self.endpoint, causes(&error.without_url()))
         };
         // Send it; an existing bucket answers with a conflict.
         let client = if self.is_plain() {
@@ -251,28 +229,11 @@ impl S3Objects {
     fn error(&self, bucket: &str, key: &str, error: object_store::Error) -> ChannelError {
         let reason = causes(&error);
         if answered(&error) {
-            return ChannelError::Refused {
-                service: SERVICE,
-                operation: format!("request on {bucket}/{key}"),
-                reason,
-            };
+            return ChannelError::refused(SERVICE, format!("request on {bucket}/{key}"), reason);
         }
-        ChannelError::Unreachable {
-            service: SERVICE,
-            endpoint: self.endpoint.to_string(),
-            reason,
-        }
+        ChannelError::unreachable(SERVICE, &self.endpoint, reason)
     }
-}
 
-/// Prints the endpoint alone: the clients hold the credentials.
-impl fmt::Debug for S3Objects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "S3Objects({})", self.endpoint)
-    }
-}
-
-impl S3Objects {
     /// Puts an object, and returns the bytes that it is known to replace.
     async fn put(&self, bucket: &str, key: &str, body: &Payload) -> Result<u64> {
         let (path, bytes) = (path(bucket, key)?, body.bytes()?);
@@ -387,13 +348,12 @@ impl Channel<ObjectCommand> for S3Objects {
 fn path(bucket: &str, key: &str) -> Result<Path> {
     match Path::parse(key) {
         Ok(path) if path.as_ref() == key && !key.is_empty() => Ok(path),
-        _ => Err(ChannelError::Refused {
-            service: SERVICE,
-            operation: format!("request on {bucket}/{key}"),
-            reason: "a key must be segments parted by single slashes, with no slash at its ends \
-                     and no control character"
-                .into(),
-        }),
+        _ => {
+            let reason = "a key must be segments parted by single slashes, with no slash at its \
+                          ends and no control character";
+            let operation = format!("request on {bucket}/{key}");
+            Err(ChannelError::refused(SERVICE, operation, reason))
+        }
     }
 }
 
@@ -477,7 +437,7 @@ mod tests {
                 stream.write_all(text.as_bytes()).unwrap();
             }
         });
-        let objects = S3Objects::new("s3://us-east-1/bucket").unwrap();
+        let objects = S3Objects::new("s3://us-east-1/bucket".parse().unwrap());
         let builder = AmazonS3Builder::new()
             .with_endpoint(address)
             .with_region("us-east-1")

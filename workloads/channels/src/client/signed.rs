@@ -69,9 +69,7 @@ impl Signer {
 }
 
 fn unusable(error: impl std::fmt::Display) -> ChannelError {
-    ChannelError::Endpoint {
-        reason: format!("a request to AWS cannot be signed: {error}"),
-    }
+    ChannelError::endpoint(format!("a request to AWS cannot be signed: {error}"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+
+use crate::locked;
 
 /// Sizes of the objects that this client wrote or read, by the hash of bucket and key.
 #[derive(Default)]
@@ -21,10 +23,6 @@ struct Known {
 }
 
 impl Sizes {
-    fn known(&self) -> MutexGuard<'_, HashMap<u64, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn id(&self, bucket: &str, key: &str) -> u64 {
         self.hasher.hash_one((bucket, key))
     }
@@ -32,36 +30,28 @@ impl Sizes {
     /// Notes a write, and returns the bytes that it replaced: of an object that this client has read,
     /// as one does that changes it.
     pub(super) fn write(&self, bucket: &str, key: &str, bytes: u64) -> u64 {
-        let known = Known {
-            bytes,
-            is_read: false,
-        };
-        let before = self.known().insert(self.id(bucket, key), known);
-        before
-            .filter(|before| before.is_read)
-            .map_or(0, |before| before.bytes)
+        let before = self.note(bucket, key, bytes, false);
+        let replaced = before.filter(|before| before.is_read);
+        replaced.map_or(0, |before| before.bytes)
     }
 
     /// Notes a read; none was found without `bytes`.
     pub(super) fn read(&self, bucket: &str, key: &str, bytes: Option<u64>) {
-        let id = self.id(bucket, key);
         match bytes {
-            Some(bytes) => {
-                let known = Known {
-                    bytes,
-                    is_read: true,
-                };
-                self.known().insert(id, known);
-            }
-            None => {
-                self.known().remove(&id);
-            }
-        }
+            Some(bytes) => self.note(bucket, key, bytes, true),
+            None => locked(&self.known).remove(&self.id(bucket, key)),
+        };
+    }
+
+    /// Notes the size of an object, and returns what was known of it before.
+    fn note(&self, bucket: &str, key: &str, bytes: u64, is_read: bool) -> Option<Known> {
+        let known = Known { bytes, is_read };
+        locked(&self.known).insert(self.id(bucket, key), known)
     }
 
     /// Notes that objects were deleted, and returns the bytes of those whose size is known.
     pub(super) fn delete(&self, bucket: &str, keys: &[String]) -> u64 {
-        let mut known = self.known();
+        let mut known = locked(&self.known);
         let deleted = keys
             .iter()
             .filter_map(|key| known.remove(&self.id(bucket, key)));

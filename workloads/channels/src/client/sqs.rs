@@ -1,8 +1,7 @@
 //! Client of Amazon SQS, or of a service that speaks its protocol.
 
 use std::collections::HashMap;
-use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,8 +20,9 @@ use epochcost_kernels::hash;
 use tokio::time::{Instant, sleep};
 
 use crate::endpoint::{Endpoint, Scheme};
+use crate::reference::hexadecimal;
 use crate::stash::Stash;
-use crate::{Channel, ChannelError, ObjectStore, Payload, QueueCommand, Reply, Result};
+use crate::{Channel, ChannelError, ObjectStore, Payload, QueueCommand, Reply, Result, locked};
 
 const SERVICE: &str = "queue";
 
@@ -107,12 +107,7 @@ impl SqsQueue {
 
     /// Returns the address of `queue`, and creates the queue if there is none.
     async fn url(&self, queue: &str) -> Result<String> {
-        let known = self
-            .urls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(queue)
-            .cloned();
+        let known = locked(&self.urls).get(queue).cloned();
         if let Some(url) = known {
             return Ok(url);
         }
@@ -121,11 +116,8 @@ impl SqsQueue {
         let url = created
             .map_err(|error| self.error("create a queue", error))?
             .queue_url
-            .ok_or_else(|| self.refused("create a queue", "the answer names no queue".into()))?;
-        self.urls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(queue.to_owned(), url.clone());
+            .ok_or_else(|| refused("create a queue", "the answer names no queue"))?;
+        locked(&self.urls).insert(queue.to_owned(), url.clone());
         Ok(url)
     }
 
@@ -156,21 +148,20 @@ impl SqsQueue {
 
     /// Deletes `message` from the queue and returns its payload.
     async fn take(&self, queue: &str, url: &str, message: Message) -> Result<Payload> {
-        let reservation = self.taken.reserve(queue, self.payload(&message)?);
+        let reservation = self.taken.reserve(queue, Self::payload(&message)?);
         let handle = message.receipt_handle.unwrap_or_default();
         let deleting = self.client.delete_message().queue_url(url);
         let deleted = deleting.receipt_handle(handle).send().await;
         deleted.map_err(|error| self.error("delete a message", error))?;
-        reservation
-            .release()
-            .ok_or_else(|| self.refused("consume", "the message is gone".into()))
+        let message = reservation.release();
+        message.ok_or_else(|| refused("consume", "the message is gone"))
     }
 
-    fn payload(&self, message: &Message) -> Result<Payload> {
+    fn payload(message: &Message) -> Result<Payload> {
         let text = message.body.as_deref().unwrap_or_default();
         let encoded = text.strip_prefix(MARK);
         let bytes = encoded.and_then(|text| BASE64_STANDARD.decode(text).ok());
-        let foreign = || self.refused("consume", "a message is none of this program's".into());
+        let foreign = || refused("consume", "a message is none of this program's");
         bytes.map(Payload::from).ok_or_else(foreign)
     }
 
@@ -180,25 +171,20 @@ impl SqsQueue {
         R: std::fmt::Debug,
     {
         match &error {
-            SdkError::ServiceError(service_error) => self.refused(
+            SdkError::ServiceError(service_error) => refused(
                 operation,
                 DisplayErrorContext(service_error.err()).to_string(),
             ),
-            _ => ChannelError::Unreachable {
-                service: SERVICE,
-                endpoint: self.endpoint.to_string(),
-                reason: DisplayErrorContext(&error).to_string(),
-            },
+            _ => {
+                let reason = DisplayErrorContext(&error).to_string();
+                ChannelError::unreachable(SERVICE, &self.endpoint, reason)
+            }
         }
     }
+}
 
-    fn refused(&self, operation: &str, reason: String) -> ChannelError {
-        ChannelError::Refused {
-            service: SERVICE,
-            operation: operation.to_owned(),
-            reason,
-        }
-    }
+fn refused(operation: &str, reason: impl Into<String>) -> ChannelError {
+    ChannelError::refused(SERVICE, operation, reason)
 }
 
 fn text(message: &Payload) -> Result<String> {
@@ -225,14 +211,6 @@ fn digest(name: &str) -> u64 {
     bytes.fold(name.len() as u64, |hash, byte| hash::mix(hash, byte.into()))
 }
 
-fn hexadecimal(name: &str) -> String {
-    name.bytes().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 fn from_hexadecimal(text: &str) -> Option<String> {
     let pairs = text.as_bytes().chunks(2);
     let bytes: Option<Vec<u8>> = pairs
@@ -242,10 +220,6 @@ fn from_hexadecimal(text: &str) -> Option<String> {
 }
 
 impl SqsQueue {
-    async fn publish(&self, queue: &str, message: &Payload) -> Result<()> {
-        self.send(queue, text(message)?).await
-    }
-
     async fn fan_out(&self, exchange: &str, message: &Payload) -> Result<()> {
         let (text, prefix) = (text(message)?, format!("{}/", hexadecimal(exchange)));
         let mut after: Option<String> = None;
@@ -255,14 +229,11 @@ impl SqsQueue {
                 .list(BINDINGS, &prefix, after.as_deref())
                 .await?;
             if page.keys.is_empty() && after.is_none() {
-                return Err(ChannelError::Missing {
-                    service: SERVICE,
-                    key: exchange.to_owned(),
-                });
+                return Err(ChannelError::missing(SERVICE, exchange));
             }
             for key in page.keys.iter() {
                 let queue = key.strip_prefix(&prefix).and_then(from_hexadecimal);
-                let foreign = || self.refused("publish", format!("{key:?} is no binding"));
+                let foreign = || refused("publish", format!("{key:?} is no binding"));
                 self.send(&queue.ok_or_else(foreign)?, text.clone()).await?;
             }
             if !page.truncated {
@@ -305,7 +276,7 @@ impl SqsQueue {
         }
         let url = self.url(queue).await?;
         let found = self.receive(&url, Duration::ZERO, true).await?;
-        found.map(|message| self.payload(&message)).transpose()
+        found.map(|message| Self::payload(&message)).transpose()
     }
 
     async fn count(&self, queue: &str) -> Result<u64> {
@@ -317,7 +288,7 @@ impl SqsQueue {
         let count = answer
             .attributes
             .and_then(|all| all.get(&name)?.parse::<u64>().ok());
-        let unsaid = || self.refused("count", "the answer holds no count".into());
+        let unsaid = || refused("count", "the answer holds no count");
         Ok(count.ok_or_else(unsaid)? + self.taken.count(queue))
     }
 
@@ -335,7 +306,7 @@ impl Channel<QueueCommand> for SqsQueue {
     async fn run(&self, command: QueueCommand) -> Result<Reply> {
         match command {
             QueueCommand::Publish { queue, message } => {
-                self.publish(&queue, &message).await.map(Reply::from)
+                self.send(&queue, text(&message)?).await.map(Reply::from)
             }
             QueueCommand::FanOut { exchange, message } => {
                 self.fan_out(&exchange, &message).await.map(Reply::from)

@@ -41,8 +41,11 @@ pub(super) type Reply = Result<BytesFrame, Failure>;
 /// One connection, closed when dropped.
 pub(super) struct Wire {
     requests: UnboundedSender<Request>,
-    _exchange: AbortOnDropHandle<()>,
+    exchange: AbortOnDropHandle<()>,
 }
+
+/// A command whose reply has not been read.
+pub(super) struct Asked(oneshot::Receiver<Reply>);
 
 struct Request {
     command: &'static str,
@@ -58,28 +61,44 @@ impl Wire {
         let (requests, asked) = unbounded_channel();
         Ok(Self {
             requests,
-            _exchange: AbortOnDropHandle::new(tokio::spawn(exchange(stream, asked))),
+            exchange: AbortOnDropHandle::new(tokio::spawn(exchange(stream, asked))),
         })
     }
 
     /// Sends one command and waits for its reply. If it is dropped meanwhile, the command is
     /// executed all the same.
     pub(super) async fn ask(&self, command: &'static str, arguments: Vec<Bytes>) -> Reply {
-        let (asker, mut reply) = oneshot::channel();
+        self.reply(&mut self.start(command, arguments)).await
+    }
+
+    /// Sends one command.
+    pub(super) fn start(&self, command: &'static str, arguments: Vec<Bytes>) -> Asked {
+        let (asker, reply) = oneshot::channel();
         let request = Request {
             command,
             arguments,
             asker,
         };
-        if self.requests.send(request).is_err() {
-            return Err(Failure::Closed);
-        }
+        // If the connection has ended, so has the sender of the reply.
+        let _ = self.requests.send(request);
+        Asked(reply)
+    }
+
+    /// Waits for the reply to a command that this connection started.
+    pub(super) async fn reply(&self, asked: &mut Asked) -> Reply {
         tokio::select! {
             biased;
-            reply = &mut reply => reply.unwrap_or(Err(Failure::Closed)),
+            reply = &mut asked.0 => reply.unwrap_or(Err(Failure::Closed)),
             // A request that comes while the connection ends may lie there for ever.
             () = self.requests.closed() => Err(Failure::Closed),
         }
+    }
+
+    /// Sends nothing more, and returns the reply to a command if it was on its way.
+    pub(super) async fn end(self, mut asked: Asked) -> Option<BytesFrame> {
+        drop(self.requests);
+        let _ = self.exchange.await;
+        asked.0.try_recv().ok()?.ok()
     }
 }
 
@@ -134,7 +153,7 @@ async fn send(
         }
         flush(&mut output, &mut buffer).await?;
     }
-    Ok(())
+    output.shutdown().await
 }
 
 async fn flush(output: &mut WriteHalf<'_>, buffer: &mut Vec<u8>) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use epochcost_tensor_commands::CommandError;
+use epochcost_tensor_commands::{CommandError, one_line};
 use redis_protocol::resp2::encode::extend_encode;
 use redis_protocol::resp2::types::BytesFrame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,9 +17,10 @@ use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
+use super::listen;
 use super::request::{Limits, Request, RequestDecoder};
 use super::strangers::{Strangers, Trust};
-use super::{Password, listen};
+use crate::endpoint::Secret;
 use crate::{ChannelError, Payload, Reply, Result};
 
 /// Size from which a reply is written without a copy.
@@ -51,7 +52,7 @@ pub trait Commands: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct RespServer<S> {
     address: SocketAddr,
-    password: Option<Password>,
+    password: Option<Secret>,
     _accepting: AbortOnDropHandle<()>,
     _store: PhantomData<fn(S)>,
 }
@@ -71,10 +72,10 @@ impl<S: Commands> RespServer<S> {
     /// # Errors
     /// As [`RespServer::start`].
     pub async fn start_private(store: Arc<S>) -> Result<Self> {
-        Self::serve(store, Some(Password::random())).await
+        Self::serve(store, Some(Secret::random())).await
     }
 
-    async fn serve(store: Arc<S>, password: Option<Password>) -> Result<Self> {
+    async fn serve(store: Arc<S>, password: Option<Secret>) -> Result<Self> {
         let (listener, address) = listen(S::SERVICE).await?;
         let accepting = tokio::spawn(accept(listener, store, password.clone()));
         Ok(Self {
@@ -95,7 +96,7 @@ impl<S: Commands> RespServer<S> {
     }
 }
 
-async fn accept<C: Commands>(listener: TcpListener, commands: Arc<C>, password: Option<Password>) {
+async fn accept<C: Commands>(listener: TcpListener, commands: Arc<C>, password: Option<Secret>) {
     let (mut connections, mut strangers) = (JoinSet::new(), Strangers::default());
     loop {
         tokio::select! {
@@ -124,11 +125,11 @@ struct Connection<C> {
     /// Whether the client asked for RESP3; only nil and the greeting differ.
     resp3: bool,
     /// The password that the client has still to give.
-    password: Option<Password>,
+    password: Option<Secret>,
 }
 
 impl<C: Commands> Connection<C> {
-    fn new(stream: TcpStream, commands: Arc<C>, password: Option<Password>) -> Self {
+    fn new(stream: TcpStream, commands: Arc<C>, password: Option<Secret>) -> Self {
         Self {
             stream,
             commands,
@@ -140,72 +141,53 @@ impl<C: Commands> Connection<C> {
     }
 
     async fn serve(mut self, trust: Trust) {
-        let served = async {
-            self.stream.set_nodelay(true)?;
-            let mut decoder = RequestDecoder::default();
-            if self.password.is_some() {
-                let is_admitted = tokio::select! {
-                    admitted = self.admit(&mut decoder) => admitted?,
-                    () = trust.clone().over() => false,
-                };
-                if !is_admitted {
-                    return Ok(());
-                }
-            }
-            trust.admit();
-            self.answer_requests(decoder).await
-        };
-        if let Err(error) = served.await {
-            let error: std::io::Error = error;
-            debug!("a connection broke: {error}");
+        tokio::select! {
+            biased;
+            served = self.answer_requests(&trust) => if let Err(error) = served {
+                debug!("a connection broke: {error}");
+            },
+            () = trust.clone().over() => {}
         }
     }
 
-    /// Answers a client that has to give the password first; returns false if it leaves, breaks
-    /// the protocol or its limits.
-    async fn admit(&mut self, decoder: &mut RequestDecoder) -> std::io::Result<bool> {
-        decoder.limit(Limits::STRANGER);
-        while let Some(password) = self.password.clone() {
-            match decoder.decode(&mut self.input) {
-                Ok(Some(request)) => {
-                    let given = given_password(&request);
-                    let is_right = given.is_some_and(|given| password.is(given));
-                    match (request.name.as_str(), is_right) {
-                        ("AUTH", true) => self.write(ok()).await?,
-                        ("HELLO", true) => self.greet(&request).await?,
-                        ("AUTH" | "HELLO", false) if given.is_some() => {
-                            self.write(BytesFrame::Error(WRONG_PASSWORD.into())).await?;
-                        }
-                        _ => self.write(BytesFrame::Error(NO_PASSWORD.into())).await?,
-                    }
-                    if is_right {
-                        self.password = None;
-                    }
-                    self.flush().await?;
-                }
-                Ok(None) => {
-                    if self.stream.read_buf(&mut self.input).await? == 0 {
-                        return Ok(false);
-                    }
-                }
-                Err(error) => {
-                    self.write(refusal(&error.to_string())).await?;
-                    self.flush().await?;
-                    return Ok(false);
-                }
+    /// Answers a request of a client that has to give the password first; returns whether it does.
+    async fn admit(&mut self, request: &Request) -> std::io::Result<bool> {
+        let given = given_password(request);
+        let password = self.password.as_ref();
+        let is_right = given.is_some() && given == password.map(|known| known.reveal().as_bytes());
+        match (request.name.as_str(), is_right) {
+            ("AUTH", true) => self.write(ok()).await?,
+            ("HELLO", true) => self.greet(request).await?,
+            ("AUTH" | "HELLO", false) if given.is_some() => {
+                self.write(BytesFrame::Error(WRONG_PASSWORD.into())).await?;
             }
+            _ => self.write(BytesFrame::Error(NO_PASSWORD.into())).await?,
         }
-        decoder.limit(Limits::default());
-        Ok(true)
+        if is_right {
+            self.password = None;
+        }
+        self.flush().await?;
+        Ok(is_right)
     }
 
-    /// Answers requests until the client disconnects, quits or breaks the protocol.
-    async fn answer_requests(&mut self, mut decoder: RequestDecoder) -> std::io::Result<()> {
+    /// Answers requests until the client disconnects, quits, or breaks the protocol or its limits.
+    async fn answer_requests(&mut self, trust: &Trust) -> std::io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        let mut decoder = RequestDecoder::default();
+        match self.password {
+            Some(_) => decoder.limit(Limits::STRANGER),
+            None => trust.admit(),
+        }
         loop {
             match decoder.decode(&mut self.input) {
+                Ok(Some(request)) if self.password.is_some() => {
+                    if self.admit(&request).await? {
+                        decoder.limit(Limits::default());
+                        trust.admit();
+                    }
+                }
                 Ok(Some(request)) if request.name == "QUIT" => {
-                    self.write(BytesFrame::SimpleString(Bytes::from_static(b"OK")))
-                        .await?;
+                    self.write(ok()).await?;
                     return self.flush().await;
                 }
                 Ok(Some(request)) if request.name == "HELLO" => self.greet(&request).await?,
@@ -335,11 +317,7 @@ fn given_password(request: &Request) -> Option<&[u8]> {
 
 /// Formats the error reply `-ERR text`, on one line.
 fn refusal(text: &str) -> BytesFrame {
-    let line: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    BytesFrame::Error(format!("ERR {line}").into())
+    BytesFrame::Error(format!("ERR {}", one_line(text)).into())
 }
 
 /// Converts an error of the store to a reply (`CommandError` has their texts).
@@ -351,7 +329,7 @@ fn error_reply(error: &ChannelError) -> BytesFrame {
         ChannelError::Refused { reason, .. } => refusal(reason),
         ChannelError::Missing { key, .. } => {
             let key = key.clone();
-            BytesFrame::Error(CommandError::Missing { key }.line().into())
+            ErrorReply::from(CommandError::Missing { key }).0
         }
         other => refusal(&other.to_string()),
     }
@@ -396,7 +374,7 @@ pub(super) fn housekeeping(request: &Request) -> Option<BytesFrame> {
     Some(match (request.name.as_str(), request.arguments.as_slice()) {
         ("PING", []) => BytesFrame::SimpleString(Bytes::from_static(b"PONG")),
         ("PING" | "ECHO", [text]) => BytesFrame::BulkString(text.clone()),
-        ("PING" | "ECHO", _) => wrong_count(request),
+        ("PING" | "ECHO", _) => ErrorReply::from(CommandError::wrong_count(&request.name)).0,
         // The password was given, or there is none.
         ("AUTH", [_] | [_, _]) => ok(),
         ("SELECT", [index]) if index.as_ref() == b"0" => ok(),
@@ -437,10 +415,4 @@ fn greeting(protocol: i64) -> Vec<BytesFrame> {
 /// Returns the reply `+OK`.
 pub(super) fn ok() -> BytesFrame {
     BytesFrame::SimpleString(Bytes::from_static(b"OK"))
-}
-
-/// Returns the reply to a command with too few or too many arguments.
-fn wrong_count(request: &Request) -> BytesFrame {
-    let command = request.name.to_lowercase();
-    BytesFrame::Error(CommandError::WrongCount { command }.line().into())
 }

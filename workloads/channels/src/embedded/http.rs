@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request};
+use axum::http::{HeaderMap, StatusCode, Uri, header, request};
 use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde::Serialize;
 
 use super::xml::{ErrorDocument, document};
 
@@ -28,11 +29,7 @@ pub(super) fn bucket_and_key(uri: &Uri) -> Option<(String, String)> {
 pub(super) fn parameter(uri: &Uri, name: &str) -> Option<String> {
     uri.query()?.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if key == name {
-            decoded(&value.replace('+', " "))
-        } else {
-            None
-        }
+        (key == name).then(|| decoded(&value.replace('+', " ")))?
     })
 }
 
@@ -78,29 +75,34 @@ pub(super) fn range(headers: &HeaderMap, length: u64) -> Option<Range<u64>> {
 }
 
 /// Returns a response with an XML document.
-pub(super) fn xml(status: StatusCode, text: String) -> Response {
-    let kind = HeaderValue::from_static("application/xml");
-    (status, [(header::CONTENT_TYPE, kind)], Body::from(text)).into_response()
+pub(super) fn xml(status: StatusCode, content: &impl Serialize) -> Response {
+    let kind = [(header::CONTENT_TYPE, "application/xml")];
+    (status, kind, Body::from(document(content))).into_response()
 }
 
 /// Returns a response with S3's error document.
-pub(super) fn refused(
-    status: StatusCode,
-    code: &'static str,
-    message: impl Into<String>,
-    uri: &Uri,
-) -> Response {
+pub(super) fn refused(code: &'static str, message: impl Into<String>, uri: &Uri) -> Response {
+    let status = match code {
+        "InvalidAccessKeyId" => StatusCode::FORBIDDEN,
+        "NoSuchKey" => StatusCode::NOT_FOUND,
+        "EntityTooLarge" => StatusCode::PAYLOAD_TOO_LARGE,
+        "InvalidRange" => StatusCode::RANGE_NOT_SATISFIABLE,
+        "NotImplemented" => StatusCode::NOT_IMPLEMENTED,
+        _ => StatusCode::BAD_REQUEST,
+    };
     let error = ErrorDocument {
         code,
         message: message.into(),
         resource: uri.path().to_owned(),
     };
-    xml(status, document(&error))
+    xml(status, &error)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]

@@ -19,39 +19,11 @@ pub use objects::ObjectServer;
 pub use queue::QueueServer;
 pub use tensors::TensorServer;
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
 use crate::{ChannelError, Result};
-
-/// A random password of a server, which is never printed.
-#[derive(Clone, PartialEq, Eq)]
-struct Password(Arc<str>);
-
-impl Password {
-    /// Returns a password of 122 random bits, in letters and digits.
-    fn random() -> Self {
-        Self(uuid::Uuid::new_v4().simple().to_string().into())
-    }
-
-    fn reveal(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns whether it is the one that a client gives.
-    fn is(&self, given: &[u8]) -> bool {
-        self.0.as_bytes() == given
-    }
-}
-
-impl fmt::Debug for Password {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
 
 /// Listens on a free port of the loopback interface.
 async fn listen(service: &'static str) -> Result<(TcpListener, SocketAddr)> {
@@ -61,11 +33,7 @@ async fn listen(service: &'static str) -> Result<(TcpListener, SocketAddr)> {
         let address = listener.local_addr()?;
         Ok((listener, address))
     };
-    listening
-        .await
-        .map_err(|error: std::io::Error| ChannelError::Unreachable {
-            service,
-            endpoint: wanted.to_string(),
-            reason: format!("failed to listen there: {error}"),
-        })
+    listening.await.map_err(|error: std::io::Error| {
+        ChannelError::unreachable(service, wanted, format!("failed to listen there: {error}"))
+    })
 }

@@ -6,18 +6,19 @@ use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::http::{access_key, bucket_and_key, encoded_key, parameter, range, refused, xml};
+use super::listen;
 use super::strangers::{self, Trust};
-use super::xml::{Deleted, Deletion, Entry, Listing, document, keys_to_delete};
-use super::{Password, listen};
-use crate::memory::{MemoryObjects, PAGE_KEYS, StoredObject, cut};
-use crate::{Payload, Result};
+use super::xml::{Deleted, Deletion, Entry, Listing, keys_to_delete};
+use crate::Result;
+use crate::endpoint::Secret;
+use crate::memory::{MemoryObjects, PAGE_KEYS, cut};
 
 /// Largest object, bytes: S3's limit for one PUT.
 const MAX_OBJECT_BYTES: u64 = 5 << 30;
@@ -51,10 +52,10 @@ impl ObjectServer {
     /// # Errors
     /// As [`ObjectServer::start`].
     pub async fn start_private(objects: Arc<MemoryObjects>) -> Result<Self> {
-        Self::serve(objects, Some(Password::random())).await
+        Self::serve(objects, Some(Secret::random())).await
     }
 
-    async fn serve(store: Arc<MemoryObjects>, key: Option<Password>) -> Result<Self> {
+    async fn serve(store: Arc<MemoryObjects>, key: Option<Secret>) -> Result<Self> {
         let (listener, address) = listen("object store").await?;
         let endpoint = match &key {
             // The client needs a secret to sign with, too.
@@ -65,12 +66,7 @@ impl ObjectServer {
             .fallback(answer)
             .with_state(ObjectService { store, key });
         let stop = CancellationToken::new();
-        let stopped = stop.clone().cancelled_owned();
-        tokio::spawn(async move {
-            if let Err(error) = strangers::serve(listener, service, stopped).await {
-                tracing::debug!("the object server ended: {error}");
-            }
-        });
+        tokio::spawn(strangers::serve(listener, service, stop.clone()));
         Ok(Self {
             endpoint,
             _running: stop.drop_guard(),
@@ -93,31 +89,20 @@ const MODIFIED_XML: &str = "1970-01-01T00:00:00.000Z";
 struct ObjectService {
     store: Arc<MemoryObjects>,
     /// Access key of the clients that are served; none for all.
-    key: Option<Password>,
+    key: Option<Secret>,
 }
 
-async fn answer(State(service): State<ObjectService>, request: Request) -> Response {
+async fn answer(State(store): State<ObjectService>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    if !service.admits(&parts) {
+    if !store.admits(&parts) {
         let message = "the access key is not that of this server";
-        return refused(
-            StatusCode::FORBIDDEN,
-            "InvalidAccessKeyId",
-            message,
-            &parts.uri,
-        );
+        return refused("InvalidAccessKeyId", message, &parts.uri);
     }
     if let Some(trust) = Trust::of(&parts.extensions) {
         trust.admit();
     }
-    let store = service;
     let Some((bucket, key)) = bucket_and_key(&parts.uri) else {
-        return refused(
-            StatusCode::BAD_REQUEST,
-            "InvalidURI",
-            "the address is no UTF-8",
-            &parts.uri,
-        );
+        return refused("InvalidURI", "the address is no UTF-8", &parts.uri);
     };
     let listing = parameter(&parts.uri, "list-type").as_deref() == Some("2");
     let delete = parameter(&parts.uri, "delete").is_some();
@@ -132,68 +117,50 @@ async fn answer(State(service): State<ObjectService>, request: Request) -> Respo
             store.store.remove(&bucket, &key);
             StatusCode::NO_CONTENT.into_response()
         }
-        _ => refused(
-            StatusCode::NOT_IMPLEMENTED,
-            "NotImplemented",
-            format!("{} of this address is not served here", parts.method),
-            &parts.uri,
-        ),
+        (method, ..) => {
+            let message = format!("{method} of this address is not served here");
+            refused("NotImplemented", message, &parts.uri)
+        }
     }
 }
 
 impl ObjectService {
     /// Returns whether a request names the access key.
     fn admits(&self, parts: &Parts) -> bool {
-        let is_known = |key: &Password| access_key(parts).is_some_and(|it| key.is(it.as_bytes()));
+        let is_known = |key: &Secret| access_key(parts).is_some_and(|it| it == key.reveal());
         self.key.as_ref().is_none_or(is_known)
     }
 
     fn get(&self, bucket: &str, key: &str, parts: &Parts) -> Response {
         let Some(object) = self.store.find(bucket, key) else {
-            return no_such_key(&parts.uri);
+            let message = "The specified key does not exist.";
+            return refused("NoSuchKey", message, &parts.uri);
         };
         let length = object.body.len();
-        let Some(range) = range(&parts.headers, length) else {
-            return self.found(StatusCode::OK, &object, &object.body, &parts.uri);
+        let (status, content, range) = match range(&parts.headers, length) {
+            None => (StatusCode::OK, object.body, None),
+            Some(range) => {
+                let Some(part) = cut(&object.body, &range) else {
+                    return invalid_range(length, &parts.uri);
+                };
+                let last = range.start + part.len() - 1;
+                let shown = format!("bytes {}-{last}/{length}", range.start);
+                (StatusCode::PARTIAL_CONTENT, part, Some(shown))
+            }
         };
-        let Some(part) = cut(&object.body, &range) else {
-            return invalid_range(length, &parts.uri);
-        };
-        let mut response = self.found(StatusCode::PARTIAL_CONTENT, &object, &part, &parts.uri);
-        let last = range.start + part.len() - 1;
-        insert(
-            &mut response,
-            header::CONTENT_RANGE,
-            &format!("bytes {}-{last}/{length}", range.start),
-        );
-        response
-    }
-
-    fn found(
-        &self,
-        status: StatusCode,
-        object: &StoredObject,
-        content: &Payload,
-        uri: &Uri,
-    ) -> Response {
         let Ok(bytes) = content.bytes() else {
-            return refused(
-                StatusCode::NOT_IMPLEMENTED,
-                "NotImplemented",
-                "a phantom has no content to send",
-                uri,
-            );
+            let message = "a phantom has no content to send";
+            return refused("NotImplemented", message, &parts.uri);
         };
-        let mut response = (status, Body::from(bytes.clone())).into_response();
-        insert(
-            &mut response,
-            header::CONTENT_TYPE,
-            "application/octet-stream",
-        );
-        insert(&mut response, header::ACCEPT_RANGES, "bytes");
-        insert(&mut response, header::LAST_MODIFIED, MODIFIED_HTTP);
-        insert(&mut response, header::ETAG, &etag(object.version));
-        response
+        let tag = etag(object.version);
+        let headers = [
+            (header::CONTENT_TYPE, "application/octet-stream"),
+            (header::ACCEPT_RANGES, "bytes"),
+            (header::LAST_MODIFIED, MODIFIED_HTTP),
+            (header::ETAG, tag.as_str()),
+        ];
+        let range = range.map(|range| [(header::CONTENT_RANGE, range)]);
+        (status, headers, range, Body::from(bytes.clone())).into_response()
     }
 
     async fn put(&self, bucket: &str, key: &str, parts: &Parts, body: Body) -> Response {
@@ -204,33 +171,15 @@ impl ObjectService {
             || parameter(&parts.uri, "uploadId").is_some()
         {
             let message = "only whole, plain bodies are taken: no aws-chunked, copy or multipart";
-            return refused(
-                StatusCode::NOT_IMPLEMENTED,
-                "NotImplemented",
-                message,
-                &parts.uri,
-            );
+            return refused("NotImplemented", message, &parts.uri);
         }
         // Store the body.
         match whole(body).await {
             Ok(bytes) => {
                 let (version, _) = self.store.store(bucket, key, bytes.into());
-                let mut response = StatusCode::OK.into_response();
-                insert(&mut response, header::ETAG, &etag(version));
-                response
+                [(header::ETAG, etag(version))].into_response()
             }
-            Err(BodyError::TooLarge) => refused(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "EntityTooLarge",
-                format!("an object has at most {MAX_OBJECT_BYTES} bytes"),
-                &parts.uri,
-            ),
-            Err(BodyError::Broken) => refused(
-                StatusCode::BAD_REQUEST,
-                "IncompleteBody",
-                "the body broke off",
-                &parts.uri,
-            ),
+            Err((code, message)) => refused(code, message, &parts.uri),
         }
     }
 
@@ -238,12 +187,12 @@ impl ObjectService {
         // Parameters of the request.
         if parameter(uri, "delimiter").is_some_and(|delimiter| !delimiter.is_empty()) {
             let message = "listings have no delimiter here";
-            return refused(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message, uri);
+            return refused("NotImplemented", message, uri);
         }
         let limit = parameter(uri, "max-keys").map_or(Ok(PAGE_KEYS), |text| text.parse());
         let Ok(max_keys) = limit.map(|limit| limit.min(PAGE_KEYS)) else {
             let message = "max-keys is no number";
-            return refused(StatusCode::BAD_REQUEST, "InvalidArgument", message, uri);
+            return refused("InvalidArgument", message, uri);
         };
         let prefix = parameter(uri, "prefix").unwrap_or_default();
         // A token is the last key of the previous page and takes precedence over `start-after`.
@@ -251,13 +200,7 @@ impl ObjectService {
         let (page, truncated) = self.store.page(bucket, &prefix, after.as_deref(), max_keys);
         // The answer, with encoded keys if requested.
         let as_url = parameter(uri, "encoding-type").as_deref() == Some("url");
-        let shown = |key: &str| {
-            if as_url {
-                encoded_key(key)
-            } else {
-                key.to_owned()
-            }
-        };
+        let shown: fn(&str) -> String = if as_url { encoded_key } else { str::to_owned };
         let last = page.last().map(|(key, _)| key.clone());
         let listing = Listing {
             name: bucket.to_owned(),
@@ -269,58 +212,49 @@ impl ObjectService {
             next_continuation_token: last.filter(|_| truncated),
             contents: page
                 .into_iter()
-                .map(|(key, object)| entry(shown(&key), &object))
+                .map(|(key, object)| Entry {
+                    key: shown(&key),
+                    last_modified: MODIFIED_XML,
+                    etag: etag(object.version),
+                    size: object.body.len(),
+                    storage_class: "STANDARD",
+                })
                 .collect(),
         };
-        xml(StatusCode::OK, document(&listing))
+        xml(StatusCode::OK, &listing)
     }
 
     async fn delete_batch(&self, bucket: &str, parts: &Parts, body: Body) -> Response {
         let body = axum::body::to_bytes(body, MAX_DELETE_BYTES).await;
         let keys = body.ok().and_then(|body| keys_to_delete(&body));
         let Some(keys) = keys.filter(|keys| (1..=PAGE_KEYS).contains(&keys.len())) else {
-            return refused(
-                StatusCode::BAD_REQUEST,
-                "MalformedXML",
-                format!("the body must name 1 to {PAGE_KEYS} keys"),
-                &parts.uri,
-            );
+            let message = format!("the body must name 1 to {PAGE_KEYS} keys");
+            return refused("MalformedXML", message, &parts.uri);
         };
         for key in &keys {
             self.store.remove(bucket, key);
         }
         let deleted = keys.into_iter().map(|key| Deleted { key }).collect();
-        xml(StatusCode::OK, document(&Deletion { deleted }))
+        xml(StatusCode::OK, &Deletion { deleted })
     }
-}
-
-fn entry(key: String, object: &StoredObject) -> Entry {
-    Entry {
-        key,
-        last_modified: MODIFIED_XML,
-        etag: etag(object.version),
-        size: object.body.len(),
-        storage_class: "STANDARD",
-    }
-}
-
-enum BodyError {
-    TooLarge,
-    Broken,
 }
 
 /// Reads the whole body, with one copy of each chunk.
-async fn whole(body: Body) -> Result<Bytes, BodyError> {
+async fn whole(body: Body) -> Result<Bytes, (&'static str, String)> {
+    let too_large = || {
+        let message = format!("an object has at most {MAX_OBJECT_BYTES} bytes");
+        ("EntityTooLarge", message)
+    };
     let announced = body.size_hint().lower();
     if announced > MAX_OBJECT_BYTES {
-        return Err(BodyError::TooLarge);
+        return Err(too_large());
     }
     let mut bytes = BytesMut::with_capacity(announced.min(MAX_RESERVE_BYTES) as usize);
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| BodyError::Broken)?;
+        let chunk = chunk.map_err(|_| ("IncompleteBody", "the body broke off".to_owned()))?;
         if (bytes.len() + chunk.len()) as u64 > MAX_OBJECT_BYTES {
-            return Err(BodyError::TooLarge);
+            return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -331,34 +265,8 @@ fn etag(version: u64) -> String {
     format!("\"{version:032x}\"")
 }
 
-/// Sets a header whose value is made of visible ASCII.
-fn insert(response: &mut Response, name: header::HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        response.headers_mut().insert(name, value);
-    }
-}
-
-fn no_such_key(uri: &Uri) -> Response {
-    refused(
-        StatusCode::NOT_FOUND,
-        "NoSuchKey",
-        "The specified key does not exist.",
-        uri,
-    )
-}
-
 fn invalid_range(length: u64, uri: &Uri) -> Response {
     let message = format!("the range is empty or starts past the object's {length} bytes");
-    let mut response = refused(
-        StatusCode::RANGE_NOT_SATISFIABLE,
-        "InvalidRange",
-        message,
-        uri,
-    );
-    insert(
-        &mut response,
-        header::CONTENT_RANGE,
-        &format!("bytes */{length}"),
-    );
-    response
+    let range = [(header::CONTENT_RANGE, format!("bytes */{length}"))];
+    (range, refused("InvalidRange", message, uri)).into_response()
 }

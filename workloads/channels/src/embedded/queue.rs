@@ -9,12 +9,13 @@
 //!   one step
 //! - `QUEUE.CONSUME queue wait-ms` (blob or nil): takes the oldest message, waiting up to `wait-ms`
 //!   milliseconds for one; 0 does not wait
+//! - `QUEUE.RESTORE queue blob`: puts a message that was taken and not used to the front
 //! - `QUEUE.PEEK queue` (blob or nil): the oldest message, which stays in the queue
 //! - `QUEUE.COUNT queue` (integer): messages that are not reserved for a waiting consumer
 //! - `QUEUE.PURGE queue`: drops these
 //!
 //! A message is removed once its reply is written; if it cannot be, the message returns to the front.
-//! There is no acknowledgement.
+//! There is no acknowledgement: a client that no longer wants what it was sent restores it.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use async_trait::async_trait;
 use epochcost_tensor_commands::{Arguments, CommandError};
 use redis_protocol::resp2::types::BytesFrame;
 
-use super::connection::{Commands, Parsed, RespServer, frame, housekeeping};
+use super::connection::{Commands, Parsed, RespServer, frame, housekeeping, ok};
 use super::request::Request;
 use crate::memory::MemoryQueue;
 use crate::{Channel, QueueCommand};
@@ -59,6 +60,13 @@ impl Commands for MemoryQueue {
 }
 
 async fn execute(store: &MemoryQueue, request: &Request) -> Parsed<BytesFrame> {
+    if request.name == "QUEUE.RESTORE" {
+        let mut arguments = Arguments::new(&request.name, &request.arguments);
+        let (queue, message) = (arguments.key()?, arguments.blob()?.clone());
+        arguments.end()?;
+        store.restore(&queue, message.into());
+        return Ok(ok());
+    }
     let command = parse(request)?;
     let QueueCommand::Consume { queue, .. } = &command else {
         return frame(store.run(command).await?);

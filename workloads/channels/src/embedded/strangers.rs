@@ -2,21 +2,18 @@
 //! other users of the machine hold nothing. Those that have shown one may be idle for any time.
 
 use std::collections::VecDeque;
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
+use std::error::Error;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::ConnectInfo;
-use axum::extract::connect_info::Connected;
 use axum::http::Extensions;
-use axum::serve::{IncomingStream, Listener};
-use futures_util::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use axum::serve::Listener;
+use axum::{Extension, Router};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -64,16 +61,12 @@ pub struct Trust(Arc<State>);
 impl Trust {
     /// Returns the trust of the connection of a request, by the request's extensions.
     pub fn of(extensions: &Extensions) -> Option<&Self> {
-        extensions.get().map(|ConnectInfo(trust)| trust)
+        extensions.get()
     }
 
     /// Notes that the client has shown a credential.
     pub fn admit(&self) {
         self.0.is_admitted.store(true, Ordering::Relaxed);
-    }
-
-    fn is_admitted(&self) -> bool {
-        self.0.is_admitted.load(Ordering::Relaxed)
     }
 
     /// Waits until the connection has to end, since its client has shown nothing: for ever once it has.
@@ -82,125 +75,54 @@ impl Trust {
             () = sleep(PATIENCE) => {}
             () = self.0.leaves.cancelled() => {}
         }
-        if self.is_admitted() {
+        if self.0.is_admitted.load(Ordering::Relaxed) {
             std::future::pending().await
         }
     }
 }
 
-impl Connected<IncomingStream<'_, GuardedListener>> for Trust {
-    fn connect_info(stream: IncomingStream<'_, GuardedListener>) -> Self {
-        stream.io().trust.clone()
+/// Serves `routes` until `stopped`; requests in progress are completed then. Connections whose requests
+/// do not find [`Trust::admit`] called are those of strangers.
+pub async fn serve(mut listener: TcpListener, routes: Router, stopped: CancellationToken) {
+    let mut strangers = Strangers::default();
+    let mut accept = async || Listener::accept(&mut listener).await.0;
+    while let Some(stream) = stopped.run_until_cancelled(accept()).await {
+        let (routes, stopped, trust) = (routes.clone(), stopped.clone(), strangers.enter());
+        tokio::spawn(async move {
+            tokio::select! {
+                served = serve_client(stream, routes, &trust, &stopped) => if let Err(error) = served {
+                    tracing::debug!("a connection failed: {error}");
+                },
+                () = trust.clone().over() => {}
+            }
+        });
     }
 }
 
-/// Serves `routes` until dropped. Connections whose requests do not find [`Trust::admit`] called are
-/// those of strangers.
-pub async fn serve(
-    listener: TcpListener,
-    routes: Router,
-    stopped: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let listener = GuardedListener {
-        listener,
-        strangers: Strangers::default(),
-    };
-    let service = routes.into_make_service_with_connect_info::<Trust>();
-    axum::serve(listener, service)
-        .with_graceful_shutdown(stopped)
-        .await
-}
-
-/// A listener whose connections end as strangers' do.
-struct GuardedListener {
-    listener: TcpListener,
-    strangers: Strangers,
-}
-
-impl Listener for GuardedListener {
-    type Io = GuardedStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        // Small answers must not wait for Nagle's algorithm.
-        let _ = stream.set_nodelay(true);
-        let trust = self.strangers.enter();
-        let over = Some(Box::pin(trust.clone().over()) as BoxFuture<'static, ()>);
-        let stream = GuardedStream {
-            stream,
-            trust,
-            over,
-        };
-        (stream, address)
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.listener.local_addr()
-    }
-}
-
-/// A connection that breaks when its stranger has to leave.
-struct GuardedStream {
+/// Answers one client's requests until it leaves, or `stopped`.
+async fn serve_client(
     stream: TcpStream,
-    trust: Trust,
-    /// The end of the stranger's time; none for a client that has shown a credential.
-    over: Option<BoxFuture<'static, ()>>,
-}
-
-impl AsyncRead for GuardedStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if this.trust.is_admitted() {
-            this.over = None;
-        }
-        if let Some(over) = &mut this.over
-            && over.as_mut().poll(context).is_ready()
-        {
-            let problem = "its client has shown no credential";
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, problem)));
-        }
-        Pin::new(&mut this.stream).poll_read(context, buffer)
+    routes: Router,
+    trust: &Trust,
+    stopped: &CancellationToken,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    // Small answers must not wait for Nagle's algorithm.
+    let _ = stream.set_nodelay(true);
+    let service = TowerToHyperService::new(routes.layer(Extension(trust.clone())));
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        served = connection.as_mut() => return served,
+        () = stopped.cancelled() => connection.as_mut().graceful_shutdown(),
     }
-}
-
-impl AsyncWrite for GuardedStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
+    connection.await
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::net::SocketAddr;
+
     use axum::extract::Request;
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -215,7 +137,7 @@ mod tests {
             Trust::of(request.extensions()).unwrap().admit();
         });
         let routes = Router::new().route("/known", known);
-        tokio::spawn(serve(listener, routes, std::future::pending()));
+        tokio::spawn(serve(listener, routes, CancellationToken::new()));
         address
     }
 

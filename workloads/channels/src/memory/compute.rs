@@ -26,11 +26,8 @@ async fn run<T: Send + 'static>(
             .spawn_blocking(work)
             .await
             .unwrap_or_else(|stopped| {
-                Err(ChannelError::Refused {
-                    service: SERVICE,
-                    operation: "computation".into(),
-                    reason: format!("it did not finish: {stopped}"),
-                })
+                let reason = format!("it did not finish: {stopped}");
+                Err(ChannelError::refused(SERVICE, "computation", reason))
             }),
         _ => work(),
     }

@@ -1,9 +1,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
+use epochcost_tensor_commands::VELOCITY_SUFFIX;
 use tokio::sync::OwnedMutexGuard;
 
-use super::locked;
+use crate::locked;
 
 /// One write lock per key: commands on different keys compute side by side,
 /// commands on one key in turn.
@@ -49,5 +50,5 @@ impl KeyLocks {
 }
 
 fn owner(key: &str) -> &str {
-    key.trim_end_matches(":velocity")
+    key.trim_end_matches(VELOCITY_SUFFIX)
 }

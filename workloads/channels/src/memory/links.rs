@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::locked;
-use crate::{Channel, ChannelError, LinkCommand, Payload, Reply, Result};
+use crate::{Channel, ChannelError, LinkCommand, Payload, Reply, Result, locked};
 
 /// Connections between the workers of one process.
 #[derive(Debug, Default)]

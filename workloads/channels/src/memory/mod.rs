@@ -12,14 +12,6 @@ mod tensors;
 
 pub use links::MemoryLinks;
 pub use objects::MemoryObjects;
-pub(crate) use objects::{PAGE_KEYS, StoredObject, check_delete, check_range, cut};
+pub(crate) use objects::{PAGE_KEYS, check_delete, check_range, cut};
 pub use queue::MemoryQueue;
 pub use tensors::MemoryTensors;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks `mutex`, also after another holder panicked: no critical section here
-/// leaves its data half changed.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 
-use super::locked;
-use crate::{Channel, ChannelError, ListPage, ObjectCommand, Payload, Reply, Result};
+use crate::{Channel, ChannelError, ListPage, ObjectCommand, Payload, Reply, Result, locked};
 
 /// Most keys on a page of a listing and in a delete request: S3's limits.
 pub(crate) const PAGE_KEYS: usize = 1_000;
@@ -215,14 +214,11 @@ pub(crate) fn check_range(bucket: &str, key: &str, range: &Range<u64>) -> Result
 }
 
 fn refused_range(bucket: &str, key: &str, range: &Range<u64>, reason: &str) -> ChannelError {
-    ChannelError::Refused {
-        service: SERVICE,
-        operation: format!(
-            "a read of bytes {}..{} of {bucket}/{key}",
-            range.start, range.end
-        ),
-        reason: reason.to_owned(),
-    }
+    let operation = format!(
+        "a read of bytes {}..{} of {bucket}/{key}",
+        range.start, range.end
+    );
+    ChannelError::refused(SERVICE, operation, reason)
 }
 
 /// Refuses more keys than one S3 request can delete.
@@ -230,11 +226,9 @@ pub(crate) fn check_delete(bucket: &str, keys: &[String]) -> Result<()> {
     if keys.len() <= PAGE_KEYS {
         return Ok(());
     }
-    Err(ChannelError::Refused {
-        service: SERVICE,
-        operation: format!("delete of {} keys in {bucket}", keys.len()),
-        reason: format!("one request deletes at most {PAGE_KEYS}; send several"),
-    })
+    let operation = format!("delete of {} keys in {bucket}", keys.len());
+    let reason = format!("one request deletes at most {PAGE_KEYS}; send several");
+    Err(ChannelError::refused(SERVICE, operation, reason))
 }
 
 #[cfg(test)]

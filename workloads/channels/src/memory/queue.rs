@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use super::locked;
-use crate::{Channel, ChannelError, Payload, QueueCommand, Reply, Result};
+use crate::{Channel, ChannelError, Payload, QueueCommand, Reply, Result, locked};
 
 const SERVICE: &str = "queue";
 
@@ -31,6 +30,15 @@ pub struct MemoryQueue {
 struct Messages {
     waiting: Mutex<VecDeque<Payload>>,
     unclaimed: Semaphore,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            unclaimed: Semaphore::new(0),
+        }
+    }
 }
 
 impl Messages {
@@ -70,20 +78,10 @@ impl Messages {
 impl MemoryQueue {
     fn queue(&self, name: &str) -> Arc<Messages> {
         let mut queues = locked(&self.queues);
-        if let Some(messages) = queues.get(name) {
-            return Arc::clone(messages);
+        match queues.get(name) {
+            Some(messages) => messages.clone(),
+            None => queues.entry(name.to_owned()).or_default().clone(),
         }
-        let messages = Arc::new(Messages {
-            waiting: Mutex::default(),
-            unclaimed: Semaphore::new(0),
-        });
-        queues.insert(name.to_owned(), Arc::clone(&messages));
-        messages
-    }
-
-    /// Takes the oldest message of `queue` if one waits.
-    pub fn try_consume(&self, queue: &str) -> Option<Payload> {
-        self.queue(queue).try_take()
     }
 
     /// Returns to the queue a message whose consumer disconnected before delivery.
@@ -96,12 +94,8 @@ impl MemoryQueue {
     fn fanout(&self, exchange: &str, message: &Payload) -> Result<usize> {
         // The lock covers all pushes, so that two fan-outs reach all queues in one order.
         let exchanges = locked(&self.exchanges);
-        let bound = exchanges
-            .get(exchange)
-            .ok_or_else(|| ChannelError::Missing {
-                service: SERVICE,
-                key: exchange.to_owned(),
-            })?;
+        let bound = exchanges.get(exchange);
+        let bound = bound.ok_or_else(|| ChannelError::missing(SERVICE, exchange))?;
         for queue in bound {
             self.queue(queue).push(message.clone());
         }
@@ -114,15 +108,12 @@ impl MemoryQueue {
             return Ok(messages.try_take());
         }
         if Handle::try_current().is_err() {
-            return Err(ChannelError::Refused {
-                service: SERVICE,
-                operation: format!("consume from {queue}"),
-                reason: "waiting for a message needs a tokio runtime; consume with no wait".into(),
-            });
+            let reason = "waiting for a message needs a tokio runtime; consume with no wait";
+            let operation = format!("consume from {queue}");
+            return Err(ChannelError::refused(SERVICE, operation, reason));
         }
-        Ok(tokio::time::timeout(wait, messages.take())
-            .await
-            .unwrap_or(None))
+        let taken = tokio::time::timeout(wait, messages.take()).await;
+        Ok(taken.unwrap_or(None))
     }
 }
 
@@ -187,7 +178,7 @@ mod tests {
             queue.publish("q", text(message)).await.unwrap();
         }
         // Both consumers wait already: neither may take a message reserved for the other.
-        assert_eq!(memory.try_consume("q"), None);
+        assert_eq!(memory.queue("q").try_take(), None);
         for (consumer, message) in consumers.into_iter().zip(["1", "2", "3"]) {
             assert_eq!(consumer.await.unwrap().unwrap(), Some(text(message)));
         }

@@ -4,10 +4,10 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 
+use super::compute;
 use super::key_locks::KeyLocks;
-use super::{compute, locked};
 use crate::tensors::{SERVICE, missing, refused_range};
-use crate::{Channel, ChannelError, Operation, Payload, Reply, Result, TensorCommand};
+use crate::{Channel, ChannelError, Operation, Payload, Reply, Result, TensorCommand, locked};
 
 /// Redis' error for a value of another type.
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
@@ -155,11 +155,7 @@ fn tensor(values: &HashMap<String, Value>, key: &str) -> Result<Option<Payload>>
 }
 
 fn wrong_type(key: &str) -> ChannelError {
-    ChannelError::Refused {
-        service: SERVICE,
-        operation: format!("a command on {key:?}"),
-        reason: WRONG_TYPE.into(),
-    }
+    ChannelError::refused(SERVICE, format!("a command on {key:?}"), WRONG_TYPE)
 }
 
 #[async_trait]

@@ -35,10 +35,9 @@ impl Reference {
     }
 
     pub(super) fn decode(frame: &[u8]) -> Result<Self> {
-        let malformed = || ChannelError::Refused {
-            service: "object store",
-            operation: "resolution of a reference".into(),
-            reason: "the reference is malformed".into(),
+        let malformed = || {
+            let (operation, reason) = ("resolution of a reference", "the reference is malformed");
+            ChannelError::refused("object store", operation, reason)
         };
         let rest = frame.strip_prefix(MAGIC).ok_or_else(malformed)?;
         let (kind, rest) = rest.split_first().ok_or_else(malformed)?;

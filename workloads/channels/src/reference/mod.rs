@@ -9,6 +9,7 @@ mod frame;
 mod queue;
 mod tensors;
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -75,10 +76,8 @@ impl<C: Command> ByReference<C> {
     /// Fetches the value of `reference`.
     async fn fetch(&self, reference: &Reference) -> Result<Payload> {
         let found = self.objects.get(BUCKET, &reference.key).await?;
-        found.ok_or_else(|| ChannelError::Missing {
-            service: "object store",
-            key: format!("{BUCKET}/{}", reference.key),
-        })
+        let name = || format!("{BUCKET}/{}", reference.key);
+        found.ok_or_else(|| ChannelError::missing("object store", name()))
     }
 }
 
@@ -88,4 +87,13 @@ fn reference(value: &Payload) -> Result<Option<Reference>> {
         Payload::Bytes(bytes) if Reference::is_one(bytes) => Reference::decode(bytes).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Returns the bytes of a name as hexadecimal digits.
+pub(crate) fn hexadecimal(name: &str) -> String {
+    name.bytes().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

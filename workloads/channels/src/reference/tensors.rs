@@ -1,9 +1,8 @@
-use std::fmt::Write;
 use std::ops::Range;
 
 use async_trait::async_trait;
 
-use super::{BUCKET, ByReference, Reference, reference};
+use super::{BUCKET, ByReference, Reference, hexadecimal, reference};
 use crate::memory::compute;
 use crate::tensors::{SERVICE, refused_range};
 use crate::{Channel, ChannelError, Operation, Payload, Reply, Result, TensorCommand};
@@ -12,12 +11,7 @@ impl ByReference<TensorCommand> {
     /// Returns the key of the object for the tensor at `key`: always the same, so
     /// that a tensor that is set repeatedly does not fill the store.
     fn object_key(&self, key: &str) -> String {
-        let mut name = format!("tensors/{}/", self.namespace);
-        for byte in key.as_bytes() {
-            // Writing to a string cannot fail.
-            let _ = write!(name, "{byte:02x}");
-        }
-        name
+        format!("tensors/{}/{}", self.namespace, hexadecimal(key))
     }
 
     /// Returns the reference at `key`, if there is one. Any other value whose length
@@ -125,16 +119,14 @@ impl Channel<TensorCommand> for ByReference<TensorCommand> {
             TensorCommand::GetRange { key, elements } => self.get_range(key, elements).await,
             TensorCommand::Compute { operation, sent } => self.operate(operation, sent).await,
             TensorCommand::Push { key, value } if value.len() > self.limit_bytes => {
-                Err(ChannelError::Refused {
-                    service: SERVICE,
-                    operation: format!("RPUSH {key:?}"),
-                    reason: format!(
-                        "a text of {} bytes is over its limit of {}, and a store averages no texts \
-                         that lie elsewhere: keep gradients binary",
-                        value.len(),
-                        self.limit_bytes
-                    ),
-                })
+                let reason = format!(
+                    "a text of {} bytes is over its limit of {}, and a store averages no texts \
+                     that lie elsewhere: keep gradients binary",
+                    value.len(),
+                    self.limit_bytes
+                );
+                let operation = format!("RPUSH {key:?}");
+                Err(ChannelError::refused(SERVICE, operation, reason))
             }
             other => self.channel.run(other).await,
         }

@@ -7,14 +7,14 @@
 //! interface is; transfers in one direction take turns, one piece each. Protocol
 //! overhead is left out, as in the meter, which belongs above this decorator.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Caller, Channel, Command, Reply, Result};
+use crate::{Caller, Channel, Command, Reply, Result, locked};
 
 /// Longest turn of a transfer on a link that others wait for.
 const TURN: Duration = Duration::from_millis(10);
@@ -115,7 +115,7 @@ impl Lane {
     /// without competition continues where its last turn ended, even if its timer
     /// fired late.
     fn reserve(&self, from: Duration, turn: Duration) -> Duration {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = locked(&self.0);
         *free = (*free).max(from) + turn;
         *free
     }

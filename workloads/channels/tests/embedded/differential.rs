@@ -33,7 +33,7 @@ proptest! {
         runtime.block_on(async {
             let direct = MemoryObjects::default();
             let server = ObjectServer::start(Arc::default()).await.unwrap();
-            let client = S3Objects::new(&server.endpoint()).unwrap();
+            let client = S3Objects::new(server.endpoint().parse().unwrap());
             for (bucket, key, kind, body, start, end) in requests {
                 let command = match kind {
                     0 | 1 => ObjectCommand::Put { bucket, key, body: body.into() },

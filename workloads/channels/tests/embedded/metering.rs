@@ -15,7 +15,7 @@ use super::{LONG, names, payload};
 async fn objects() {
     let server = ObjectServer::start(Arc::default()).await.unwrap();
     let meter = Meter::timed(|| Duration::ZERO);
-    let client = S3Objects::new(&server.endpoint()).unwrap();
+    let client = S3Objects::new(server.endpoint().parse().unwrap());
     let store = ObjectStore::new(Arc::new(client)).metered(&meter);
     store.put("b", "k", payload("12345")).await.unwrap();
     store.put("b", "l", payload("678")).await.unwrap();
@@ -47,7 +47,8 @@ async fn objects() {
 async fn tensors() {
     let server = TensorServer::start(Arc::default()).await.unwrap();
     let meter = Meter::default();
-    let client = RedisTensors::connect(&server.endpoint()).await.unwrap();
+    let endpoint = server.endpoint().parse().unwrap();
+    let client = RedisTensors::connect(endpoint).await.unwrap();
     let store = TensorStore::new(Arc::new(client)).metered(&meter);
     let step = SgdStep {
         learning_rate: 0.1,
@@ -100,7 +101,8 @@ async fn tensors() {
 async fn queues() {
     let server = QueueServer::start(Arc::default()).await.unwrap();
     let meter = Meter::default();
-    let client = RedisQueue::connect(&server.endpoint()).await.unwrap();
+    let endpoint = server.endpoint().parse().unwrap();
+    let client = RedisQueue::connect(endpoint).await.unwrap();
     let queue = Queue::new(Arc::new(client)).metered(&meter);
     queue.bind("x", "a").await.unwrap();
     queue.bind("x", "b").await.unwrap();

@@ -8,7 +8,7 @@ use epochcost_channels::{ChannelError, ObjectStore, Payload};
 use super::{names, payload};
 
 fn client_of(endpoint: &str) -> ObjectStore {
-    ObjectStore::new(Arc::new(S3Objects::new(endpoint).unwrap()))
+    ObjectStore::new(Arc::new(S3Objects::new(endpoint.parse().unwrap())))
 }
 
 async fn start() -> (ObjectServer, ObjectStore, ObjectStore) {

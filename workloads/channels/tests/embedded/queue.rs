@@ -9,7 +9,11 @@ use epochcost_channels::memory::MemoryQueue;
 use super::{LONG, payload};
 
 async fn client_of(endpoint: &str) -> Queue {
-    Queue::new(Arc::new(RedisQueue::connect(endpoint).await.unwrap()))
+    Queue::new(Arc::new(
+        RedisQueue::connect(endpoint.parse().unwrap())
+            .await
+            .unwrap(),
+    ))
 }
 
 async fn start() -> (QueueServer, Queue, Queue) {

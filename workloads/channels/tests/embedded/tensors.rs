@@ -9,7 +9,7 @@ use epochcost_kernels::codec::encode_f32;
 use super::{names, payload};
 
 async fn client_of(endpoint: &str) -> Result<TensorStore> {
-    let client = RedisTensors::connect(endpoint).await?;
+    let client = RedisTensors::connect(endpoint.parse()?).await?;
     Ok(TensorStore::new(Arc::new(client)))
 }
 

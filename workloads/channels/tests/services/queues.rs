@@ -8,6 +8,8 @@ use epochcost_channels::embedded::QueueServer;
 use epochcost_channels::memory::MemoryQueue;
 use epochcost_channels::{ChannelError, ObjectStore, Queue, Scope};
 
+use tokio::time::timeout;
+
 use super::{LONG, NOT, endpoint, fresh_scope, is_missing, objects, servers, taken, text};
 
 /// A queue under test, and a second client of it.
@@ -182,6 +184,33 @@ async fn a_consumer_that_is_dropped_while_it_waits_loses_no_message() {
                 Err(_) => other.consume("q", LONG).await.unwrap(),
             };
             assert_eq!(found, Some(message), "{name}");
+        }
+        assert_eq!(other.consume("q", NOT).await.unwrap(), None, "{name}");
+    }
+}
+
+/// It was sent to the consumer, which has not looked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_is_dropped_when_its_message_has_come_loses_none() {
+    for backend in backends().await {
+        let (name, queue, other) = (backend.name, backend.queue, backend.other);
+        if name == "SQS" {
+            continue;
+        }
+        let mut waiting = Box::pin(queue.consume("q", LONG));
+        let asked = timeout(Duration::from_millis(100), &mut waiting).await;
+        assert!(asked.is_err(), "{name}");
+        for number in ["1", "2"] {
+            other.publish("q", text(number)).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        drop(waiting);
+        // What was on its way comes back a moment later, to the front.
+        while other.count("q").await.unwrap() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        for number in ["1", "2"] {
+            assert_eq!(taken(&other, "q").await, text(number), "{name}");
         }
         assert_eq!(other.consume("q", NOT).await.unwrap(), None, "{name}");
     }

@@ -13,7 +13,7 @@ use epochcost_kernels::hash;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::Part;
-use crate::manifest::{MANIFEST_FILE, Manifest, ManifestFile};
+use crate::manifest::{MANIFEST_FILE, Manifest, ManifestFile, SCHEMA_VERSION};
 use crate::{DatasetError, DatasetInfo, Origin, files, find, open};
 use draws::Draws;
 
@@ -61,20 +61,6 @@ impl fmt::Display for Generate {
     }
 }
 
-/// Result of [`ensure`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// The set was generated.
-    Generated,
-    /// The set existed and is intact.
-    Reused,
-}
-
-/// Returns the names of the generated classes; a label is an index into them.
-pub fn class_names() -> impl ExactSizeIterator<Item = &'static str> {
-    glyphs::GLYPHS.iter().map(|glyph| glyph.name)
-}
-
 /// Ensures that `dir` holds the named generated set: generates it if the directory
 /// is absent or empty, and otherwise verifies its content ([`verify`]).
 ///
@@ -85,7 +71,7 @@ pub fn class_names() -> impl ExactSizeIterator<Item = &'static str> {
 /// [`DatasetError::NotGenerated`] and [`DatasetError::SampleCount`] for what
 /// cannot be made, [`DatasetError::Occupied`] for a directory that holds
 /// something else, [`DatasetError::Write`], and those of [`verify`].
-pub fn ensure(name: &str, dir: &Path, spec: Generate) -> Result<Outcome, DatasetError> {
+pub fn ensure(name: &str, dir: &Path, spec: Generate) -> Result<(), DatasetError> {
     let info = generated_info(name)?;
     spec.check(info)?;
     if is_vacant(dir)? {
@@ -93,7 +79,7 @@ pub fn ensure(name: &str, dir: &Path, spec: Generate) -> Result<Outcome, Dataset
             // Another process may have generated the set first; its set is then verified.
             Err(error) if is_vacant(dir)? => return Err(error),
             Err(_) => {}
-            Ok(()) => return Ok(Outcome::Generated),
+            Ok(()) => return Ok(()),
         }
     }
     if !dir.join(MANIFEST_FILE).exists() {
@@ -101,7 +87,7 @@ pub fn ensure(name: &str, dir: &Path, spec: Generate) -> Result<Outcome, Dataset
             path: dir.to_owned(),
         });
     }
-    verify(name, dir, spec).map(|()| Outcome::Reused)
+    verify(name, dir, spec)
 }
 
 /// Checks that `dir` holds the named set as this program would generate it from
@@ -138,18 +124,12 @@ fn is_vacant(dir: &Path) -> Result<bool, DatasetError> {
     match fs::read_dir(dir) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        Err(source) => Err(DatasetError::Read {
-            path: dir.to_owned(),
-            source,
-        }),
+        Err(error) => Err(DatasetError::read(dir)(error)),
     }
 }
 
 fn write_set(info: &DatasetInfo, dir: &Path, spec: Generate) -> Result<(), DatasetError> {
-    let failed = |source| DatasetError::Write {
-        path: dir.to_owned(),
-        source,
-    };
+    let failed = &DatasetError::write(dir);
     let parent = match dir.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -182,26 +162,25 @@ fn write_files(info: &DatasetInfo, dir: &Path, spec: Generate) -> Result<(), Dat
         }
     }
     let path = dir.join(MANIFEST_FILE);
-    let manifest = Manifest::new(info, GENERATOR_VERSION, spec, listed);
-    let mut text =
-        serde_json::to_string_pretty(&manifest).map_err(|error| DatasetError::Write {
-            path: path.clone(),
-            source: error.into(),
-        })?;
+    let manifest = Manifest {
+        schema_version: SCHEMA_VERSION,
+        name: info.name.to_owned(),
+        generator_version: GENERATOR_VERSION,
+        spec,
+        files: listed,
+    };
+    let text = serde_json::to_string_pretty(&manifest);
+    let mut text = text.map_err(|error| DatasetError::write(&path)(error.into()))?;
     text.push('\n');
     write_file(&path, text.as_bytes())
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
-    fs::File::create(path)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            files::flush(&file)
-        })
-        .map_err(|source| DatasetError::Write {
-            path: path.to_owned(),
-            source,
-        })
+    let written = fs::File::create(path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        files::flush(&file)
+    });
+    written.map_err(DatasetError::write(path))
 }
 
 /// Generates the records of one part. Classes are as even as the count allows, in

@@ -100,7 +100,6 @@ fn coverage(label: u8, format: RecordFormat, draws: &mut Draws) -> Vec<f32> {
     let place = Placement::draw(format, draws);
     let half_stroke = draws.uniform(nuisance::HALF_STROKE.0, nuisance::HALF_STROKE.1);
     let strokes: Vec<Stroke> = GLYPHS[usize::from(label)]
-        .strokes
         .iter()
         .map(|&(from, to)| (place.apply(from), place.apply(to)))
         .collect();

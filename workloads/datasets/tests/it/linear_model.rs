@@ -29,13 +29,7 @@ fn a_converged_linear_model_stays_under_60_percent() {
     let Dataset {
         info, train, test, ..
     } = open(NAME, &dir).unwrap();
-    let scale = |split: &Split| {
-        Scaled::new(
-            split,
-            info.pixel_statistics.mean[0],
-            info.pixel_statistics.deviation[0],
-        )
-    };
+    let scale = |split: &Split| Scaled::new(split, info.pixel_mean[0], info.pixel_deviation[0]);
     let (train, test) = (&scale(&train), &scale(&test));
     let best = std::thread::scope(|scope| {
         LEARNING_RATES
@@ -147,11 +141,11 @@ impl Scaled {
         Self {
             images: samples
                 .clone()
-                .flat_map(|index| split.pixels(index))
+                .flat_map(|index| &split.record(index)[1..])
                 .map(|&byte| (f32::from(byte) / 255.0 - mean) / deviation)
                 .collect(),
             labels: samples
-                .map(|index| usize::from(split.label(index)))
+                .map(|index| usize::from(split.record(index)[0]))
                 .collect(),
         }
     }

@@ -101,31 +101,18 @@ fn write_general(text: &mut Vec<u8>, scientific: &str, plain_digits: i32, mark_w
     let digits = unsigned.replace('.', "");
     let kept = digits.trim_end_matches('0');
     let digits = if kept.is_empty() { "0" } else { kept };
-    if (-4..plain_digits).contains(&exponent) {
-        write_plain(text, digits, exponent, mark_whole);
+    if (0..plain_digits).contains(&exponent) {
+        write_point(text, digits, exponent as usize + 1, mark_whole);
+    } else if (-4..0).contains(&exponent) {
+        let zeros = exponent.unsigned_abs() as usize - 1;
+        text.extend_from_slice(b"0.");
+        text.extend(std::iter::repeat_n(b'0', zeros));
+        text.extend_from_slice(digits.as_bytes());
     } else {
         write_point(text, digits, 1, false);
         // Writing to a vector cannot fail.
-        let _ = write!(
-            text,
-            "e{}{:02}",
-            if exponent < 0 { '-' } else { '+' },
-            exponent.abs()
-        );
+        let _ = write!(text, "e{exponent:+03}");
     }
-}
-
-fn write_plain(text: &mut Vec<u8>, digits: &str, exponent: i32, mark_whole: bool) {
-    let Ok(exponent) = usize::try_from(exponent) else {
-        text.extend_from_slice(b"0.");
-        text.extend(std::iter::repeat_n(
-            b'0',
-            exponent.unsigned_abs() as usize - 1,
-        ));
-        text.extend_from_slice(digits.as_bytes());
-        return;
-    };
-    write_point(text, digits, exponent + 1, mark_whole);
 }
 
 /// Writes `digits` with the point behind the first `whole` of them, padded with
@@ -138,11 +125,9 @@ fn write_point(text: &mut Vec<u8>, digits: &str, whole: usize, mark_whole: bool)
             text.extend_from_slice(after.as_bytes());
         }
         _ => {
+            let zeros = whole.saturating_sub(digits.len());
             text.extend_from_slice(digits.as_bytes());
-            text.extend(std::iter::repeat_n(
-                b'0',
-                whole.saturating_sub(digits.len()),
-            ));
+            text.extend(std::iter::repeat_n(b'0', zeros));
             if mark_whole {
                 text.extend_from_slice(b".0");
             }

@@ -6,7 +6,7 @@ mod qsgd;
 mod sparse;
 mod top_k;
 
-use crate::error::{KernelError, expect_length};
+use crate::error::KernelError;
 
 pub use json::{decode_json, encode_json, json_mean};
 pub use qsgd::{
@@ -29,21 +29,14 @@ pub const fn element_count(bytes: &[u8]) -> Result<usize, KernelError> {
 /// Returns the little-endian bytes of `values`, 4 per element, without a header.
 #[must_use]
 pub fn encode_f32(values: &[f32]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(4 * values.len());
-    encode_f32_into(values, &mut bytes);
-    bytes
-}
-
-/// Appends the little-endian bytes of `values` to `bytes`.
-pub fn encode_f32_into(values: &[f32], bytes: &mut Vec<u8>) {
     // Zeroing first costs a pass over memory but leaves a loop of plain vector
     // stores; extending byte by byte does not vectorise.
-    let start = bytes.len();
-    bytes.resize(start + 4 * values.len(), 0);
-    let (out, _) = bytes[start..].as_chunks_mut::<4>();
+    let mut bytes = vec![0; 4 * values.len()];
+    let (out, _) = bytes.as_chunks_mut::<4>();
     for (slot, value) in out.iter_mut().zip(values) {
         *slot = value.to_le_bytes();
     }
+    bytes
 }
 
 /// Returns the values of a dense payload.
@@ -56,20 +49,6 @@ pub fn decode_f32(bytes: &[u8]) -> Result<Vec<f32>, KernelError> {
     Ok(values.iter().map(|x| f32::from_le_bytes(*x)).collect())
 }
 
-/// Decodes a dense payload into a buffer of exactly its length.
-///
-/// # Errors
-/// [`KernelError::RaggedBytes`] or [`KernelError::LengthMismatch`]; `out` is
-/// then unchanged.
-pub fn decode_f32_into(bytes: &[u8], out: &mut [f32]) -> Result<(), KernelError> {
-    expect_length("decode f32 values", 0, out.len(), element_count(bytes)?)?;
-    let (values, _) = bytes.as_chunks::<4>();
-    for (slot, value) in out.iter_mut().zip(values) {
-        *slot = f32::from_le_bytes(*value);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,25 +59,12 @@ mod tests {
         assert_eq!(encode_f32(&[1.0, -2.0]), [0, 0, 0x80, 0x3F, 0, 0, 0, 0xC0]);
     }
 
-    #[test]
-    fn a_buffer_of_another_length_is_refused() {
-        let mut out = [7.0; 2];
-        assert!(decode_f32_into(&[0; 4], &mut out).is_err());
-        assert!(decode_f32_into(&[0; 7], &mut out).is_err());
-        assert_eq!(out, [7.0; 2]);
-    }
-
     proptest! {
         /// Every bit pattern survives, NaN payloads included.
         #[test]
         fn dense_round_trip(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             match decode_f32(&bytes) {
-                Ok(values) => {
-                    prop_assert_eq!(&encode_f32(&values), &bytes);
-                    let mut out = vec![0.0; values.len()];
-                    decode_f32_into(&bytes, &mut out).unwrap();
-                    prop_assert_eq!(encode_f32(&out), bytes);
-                }
+                Ok(values) => prop_assert_eq!(encode_f32(&values), bytes),
                 Err(_) => prop_assert_ne!(bytes.len() % 4, 0),
             }
         }

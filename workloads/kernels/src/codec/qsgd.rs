@@ -10,6 +10,9 @@
 //! unsigned numbers l + s of ⌈log₂(2s + 1)⌉ bits, element after element, the
 //! lowest bit first, without gaps but for the last byte.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::codec::{decode_f32, encode_f32};
 use crate::error::KernelError;
 use crate::hash;
@@ -20,8 +23,9 @@ pub const PUBLISHED_LEVELS: u32 = 255;
 /// Most levels: a level and its sign then take 16 bits.
 pub const MOST_LEVELS: u32 = (1 << 15) - 1;
 
-/// Norm by which a bucket's elements are scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Norm of a bucket of QSGD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum QsgdNorm {
     /// The largest magnitude, as published with the P2P paper.
     Max,
@@ -94,16 +98,27 @@ impl Qsgd {
         let buckets = || values.chunks(self.bucket.min(values.len().max(1)));
         let norms: Vec<f32> = buckets().map(|bucket| self.norm.of(bucket)).collect();
         bytes.extend_from_slice(&encode_f32(&norms));
-        let mut packed = Packer::new(self.bits(), bytes);
         let mut index = 0_u64;
+        let bits = self.bits();
+        // Bits that fill no byte yet, and how many.
+        let (mut pending, mut held) = (0_u64, 0);
         for (bucket, norm) in buckets().zip(norms) {
             for value in bucket {
                 let level = level(*value, norm, self.levels, hash::mix(seed, index));
-                packed.push((level + self.levels as i32) as u32);
                 index += 1;
+                pending |= ((level + self.levels as i32) as u64) << held;
+                held += bits;
+                while held >= 8 {
+                    bytes.push(pending as u8);
+                    pending >>= 8;
+                    held -= 8;
+                }
             }
         }
-        packed.finish()
+        if held > 0 {
+            bytes.push(pending as u8);
+        }
+        bytes
     }
 
     /// Reads a message of a vector of `elements`.
@@ -122,12 +137,21 @@ impl Qsgd {
         }
         let bucket = self.bucket.min(elements.max(1));
         let (norms, packed) = bytes.split_at(4 * elements.div_ceil(bucket));
-        let mut levels = Unpacker::new(self.bits(), packed);
+        let mut packed = packed.iter();
+        let bits = self.bits();
+        // Bits that were read and are of the next levels, and how many.
+        let (mut pending, mut held) = (0_u64, 0);
         let mut values = Vec::with_capacity(elements);
         for norm in decode_f32(norms)? {
             let scale = norm / self.levels as f32;
             for _ in 0..bucket.min(elements - values.len()) {
-                let level = levels.next();
+                while held < bits {
+                    pending |= u64::from(packed.next().copied().unwrap_or(0)) << held;
+                    held += 8;
+                }
+                let level = pending as u32 & ((1 << bits) - 1);
+                pending >>= bits;
+                held -= bits;
                 if level > 2 * self.levels {
                     return Err(malformed("a level lies beyond the highest"));
                 }
@@ -193,73 +217,6 @@ pub fn decode_published_qsgd(bytes: &[u8]) -> Result<Vec<f32>, KernelError> {
             bytes: 0,
             elements: 0,
         }),
-    }
-}
-
-/// Numbers of a few bits, one after another.
-struct Packer {
-    bits: u32,
-    bytes: Vec<u8>,
-    pending: u64,
-    held: u32,
-}
-
-impl Packer {
-    const fn new(bits: u32, bytes: Vec<u8>) -> Self {
-        Self {
-            bits,
-            bytes,
-            pending: 0,
-            held: 0,
-        }
-    }
-
-    fn push(&mut self, number: u32) {
-        self.pending |= u64::from(number) << self.held;
-        self.held += self.bits;
-        while self.held >= 8 {
-            self.bytes.push(self.pending as u8);
-            self.pending >>= 8;
-            self.held -= 8;
-        }
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        if self.held > 0 {
-            self.bytes.push(self.pending as u8);
-        }
-        self.bytes
-    }
-}
-
-/// The inverse of [`Packer`]; zeros after the end.
-struct Unpacker<'b> {
-    bits: u32,
-    bytes: std::slice::Iter<'b, u8>,
-    pending: u64,
-    held: u32,
-}
-
-impl<'b> Unpacker<'b> {
-    fn new(bits: u32, bytes: &'b [u8]) -> Self {
-        Self {
-            bits,
-            bytes: bytes.iter(),
-            pending: 0,
-            held: 0,
-        }
-    }
-
-    fn next(&mut self) -> u32 {
-        while self.held < self.bits {
-            let byte = self.bytes.next().copied().unwrap_or(0);
-            self.pending |= u64::from(byte) << self.held;
-            self.held += 8;
-        }
-        let number = self.pending as u32 & ((1 << self.bits) - 1);
-        self.pending >>= self.bits;
-        self.held -= self.bits;
-        number
     }
 }
 

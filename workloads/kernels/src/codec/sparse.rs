@@ -127,9 +127,7 @@ impl SparseVector {
             .unzip();
         Self::new(length, indices, values)
     }
-}
 
-impl SparseVector {
     /// Returns the wide payload: 16 bytes per entry and no header, index (i64) and value
     /// (`f64`), little-endian. Its reader knows the dense length.
     #[must_use]

@@ -48,7 +48,7 @@ const fn default_epsilon() -> f64 {
 
 /// State that Adam keeps between steps.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct AdamState {
+pub(super) struct AdamState {
     /// Steps taken.
     pub step: u64,
     /// First moment; empty before the first step.
@@ -76,7 +76,7 @@ impl Adam {
     /// # Errors
     /// [`KernelError::LengthMismatch`]: vector 1 is the gradient, vectors 2 and
     /// 3 the moments. Nothing is modified then.
-    pub fn step(
+    pub(super) fn step(
         &self,
         parameters: &mut [f32],
         gradient: &[f32],

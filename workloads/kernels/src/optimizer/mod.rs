@@ -10,11 +10,13 @@ mod sgd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::codec::{decode_f32, encode_f32_into};
+use crate::codec::{decode_f32, encode_f32};
 use crate::error::KernelError;
 
-pub use adam::{Adam, AdamState};
-pub use sgd::{Sgd, mean_sgd_step, mean_sgd_step_bytes};
+use adam::AdamState;
+
+pub use adam::Adam;
+pub use sgd::{Sgd, mean_sgd_step_bytes};
 
 /// An optimizer and its settings, written as a map of one key:
 /// `{sgd: {learning_rate: 0.01, momentum: 0.9}}` or
@@ -34,20 +36,35 @@ impl OptimizerSpec {
     /// # Errors
     /// [`KernelError::OptimizerSetting`] names the first that does not.
     pub fn validate(&self) -> Result<(), KernelError> {
-        match self {
-            Self::Sgd(sgd) => {
-                non_negative("learning_rate", sgd.learning_rate)?;
-                non_negative("momentum", sgd.momentum)?;
-                non_negative("weight_decay", sgd.weight_decay)
-            }
-            Self::Adam(adam) => {
-                non_negative("learning_rate", adam.learning_rate)?;
-                below_one("beta1", adam.beta1)?;
-                below_one("beta2", adam.beta2)?;
-                non_negative("epsilon", adam.epsilon)?;
-                non_negative("weight_decay", adam.weight_decay)
+        // Each setting, its value and what it must be below.
+        let settings = match *self {
+            Self::Sgd(sgd) => vec![
+                ("learning_rate", sgd.learning_rate, f64::INFINITY),
+                ("momentum", sgd.momentum, f64::INFINITY),
+                ("weight_decay", sgd.weight_decay, f64::INFINITY),
+            ],
+            Self::Adam(adam) => vec![
+                ("learning_rate", adam.learning_rate, f64::INFINITY),
+                ("beta1", adam.beta1, 1.0),
+                ("beta2", adam.beta2, 1.0),
+                ("epsilon", adam.epsilon, f64::INFINITY),
+                ("weight_decay", adam.weight_decay, f64::INFINITY),
+            ],
+        };
+        for (name, value, end) in settings {
+            if !(0.0..end).contains(&value) {
+                let domain = match end {
+                    1.0 => "at least 0 and below 1",
+                    _ => "finite and at least 0",
+                };
+                return Err(KernelError::OptimizerSetting {
+                    name,
+                    value,
+                    domain,
+                });
             }
         }
+        Ok(())
     }
 
     /// Returns the step length η.
@@ -70,94 +87,40 @@ impl OptimizerSpec {
     }
 }
 
-fn non_negative(name: &'static str, value: f64) -> Result<(), KernelError> {
-    check(
-        name,
-        value,
-        value >= 0.0 && value.is_finite(),
-        "finite and at least 0",
-    )
-}
-
-fn below_one(name: &'static str, value: f64) -> Result<(), KernelError> {
-    check(
-        name,
-        value,
-        (0.0..1.0).contains(&value),
-        "at least 0 and below 1",
-    )
-}
-
-const fn check(
-    name: &'static str,
-    value: f64,
-    holds: bool,
-    domain: &'static str,
-) -> Result<(), KernelError> {
-    if holds {
-        return Ok(());
-    }
-    Err(KernelError::OptimizerSetting {
-        name,
-        value,
-        domain,
-    })
-}
-
 /// Leading bytes of saved state: kind and version.
 const SGD_MAGIC: [u8; 4] = *b"SGD1";
 const ADAM_MAGIC: [u8; 4] = *b"ADM1";
 
 /// An optimizer with its state.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Optimizer {
-    /// Stochastic gradient descent.
-    Sgd {
-        /// Settings.
-        sgd: Sgd,
-        /// Momentum buffer; empty before the first step and without momentum.
-        velocity: Vec<f32>,
-    },
-    /// Adam.
-    Adam {
-        /// Settings.
-        adam: Adam,
-        /// Moments and step count.
-        state: AdamState,
-    },
+pub struct Optimizer {
+    spec: OptimizerSpec,
+    /// SGD's momentum buffer; empty before the first step and without momentum.
+    velocity: Vec<f32>,
+    /// Adam's moments and step count.
+    adam: AdamState,
 }
 
 impl Optimizer {
     /// Returns an optimizer that has taken no step.
     #[must_use]
     pub fn new(spec: OptimizerSpec) -> Self {
-        match spec {
-            OptimizerSpec::Sgd(sgd) => Self::Sgd {
-                sgd,
-                velocity: Vec::new(),
-            },
-            OptimizerSpec::Adam(adam) => Self::Adam {
-                adam,
-                state: AdamState::default(),
-            },
+        Self {
+            spec,
+            velocity: Vec::new(),
+            adam: AdamState::default(),
         }
     }
 
     /// Returns the settings.
     #[must_use]
     pub const fn spec(&self) -> OptimizerSpec {
-        match self {
-            Self::Sgd { sgd, .. } => OptimizerSpec::Sgd(*sgd),
-            Self::Adam { adam, .. } => OptimizerSpec::Adam(*adam),
-        }
+        self.spec
     }
 
     /// Sets the learning rate of the steps that follow.
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
-        match self {
-            Self::Sgd { sgd, .. } => sgd.learning_rate = learning_rate,
-            Self::Adam { adam, .. } => adam.learning_rate = learning_rate,
-        }
+        self.spec = self.spec.at_rate(learning_rate);
     }
 
     /// One step on `parameters` along `gradient`.
@@ -165,15 +128,15 @@ impl Optimizer {
     /// # Errors
     /// [`KernelError::LengthMismatch`]; nothing is modified then.
     pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32]) -> Result<(), KernelError> {
-        match self {
-            Self::Sgd { sgd, velocity } => sgd.step(parameters, gradient, velocity),
-            Self::Adam { adam, state } => adam.step(parameters, gradient, state),
+        match self.spec {
+            OptimizerSpec::Sgd(sgd) => sgd.step(parameters, gradient, &mut self.velocity),
+            OptimizerSpec::Adam(adam) => adam.step(parameters, gradient, &mut self.adam),
         }
     }
 
     /// Forgets all past gradients, as if no step had been taken.
     pub fn reset(&mut self) {
-        *self = Self::new(self.spec());
+        *self = Self::new(self.spec);
     }
 
     /// Returns the state for a checkpoint, little-endian: `SGD1` and the
@@ -181,11 +144,12 @@ impl Optimizer {
     /// moment. Settings are not included.
     #[must_use]
     pub fn state_bytes(&self) -> Vec<u8> {
-        match self {
-            Self::Sgd { velocity, .. } => with_header(&SGD_MAGIC, &[velocity]),
-            Self::Adam { state, .. } => {
-                let header = [ADAM_MAGIC.as_slice(), &state.step.to_le_bytes()].concat();
-                with_header(&header, &[&state.m, &state.v])
+        match self.spec {
+            OptimizerSpec::Sgd(_) => [SGD_MAGIC.as_slice(), &encode_f32(&self.velocity)].concat(),
+            OptimizerSpec::Adam(_) => {
+                let AdamState { step, m, v } = &self.adam;
+                let (step, m, v) = (step.to_le_bytes(), encode_f32(m), encode_f32(v));
+                [ADAM_MAGIC.as_slice(), &step, &m, &v].concat()
             }
         }
     }
@@ -200,28 +164,16 @@ impl Optimizer {
         let (magic, body) = bytes
             .split_first_chunk::<4>()
             .ok_or_else(|| damaged("it is shorter than its header"))?;
+        let mut optimizer = Self::new(spec);
         match spec {
-            OptimizerSpec::Sgd(sgd) if *magic == SGD_MAGIC => Ok(Self::Sgd {
-                sgd,
-                velocity: state_vector(body)?,
-            }),
-            OptimizerSpec::Adam(adam) if *magic == ADAM_MAGIC => Ok(Self::Adam {
-                adam,
-                state: adam_state(body)?,
-            }),
-            _ => Err(damaged("it was not saved by this kind of optimizer")),
+            OptimizerSpec::Sgd(_) if *magic == SGD_MAGIC => {
+                optimizer.velocity = state_vector(body)?;
+            }
+            OptimizerSpec::Adam(_) if *magic == ADAM_MAGIC => optimizer.adam = adam_state(body)?,
+            _ => return Err(damaged("it was not saved by this kind of optimizer")),
         }
+        Ok(optimizer)
     }
-}
-
-fn with_header(header: &[u8], vectors: &[&[f32]]) -> Vec<u8> {
-    let elements: usize = vectors.iter().map(|vector| vector.len()).sum();
-    let mut bytes = Vec::with_capacity(header.len() + 4 * elements);
-    bytes.extend_from_slice(header);
-    for vector in vectors {
-        encode_f32_into(vector, &mut bytes);
-    }
-    bytes
 }
 
 const fn damaged(reason: &'static str) -> KernelError {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{KernelError, expect_length};
-use crate::reduce::{BLOCK, Source, append_sum, blocks, common_length, divide};
+use crate::reduce::{BLOCK, append_sum, blocks, common_length, divide};
 
 const OPERATION: &str = "take an SGD step";
 
@@ -82,55 +82,32 @@ impl Sgd {
             *w -= rate * *v;
         }
     }
-
-    fn mean_step<S: Source>(
-        &self,
-        parameters: &mut [f32],
-        gradients: &[S],
-        velocity: &mut Vec<f32>,
-    ) -> Result<(), KernelError> {
-        let n = common_length("average gradients", gradients)?;
-        expect_length(OPERATION, 1, parameters.len(), n)?;
-        let velocity = self.prepare_velocity(n, velocity)?;
-        let mut mean = Vec::with_capacity(BLOCK.min(n));
-        for range in blocks(n) {
-            mean.clear();
-            let block = append_sum(gradients, &range, &mut mean);
-            divide(block, gradients.len() as f32);
-            let velocity = velocity.get_mut(range.clone()).unwrap_or_default();
-            self.update(&mut parameters[range], block, velocity);
-        }
-        Ok(())
-    }
 }
 
-/// Returns the mean of `gradients` and one SGD step with it, in one pass over
-/// memory: the bits of [`mean`](crate::reduce::mean) followed by [`Sgd::step`],
-/// without the averaged vector between them.
+/// Takes one SGD step with the mean of `gradients`, given as little-endian `f32` bytes at any
+/// alignment, in one pass over memory: the bits of [`mean_bytes`](crate::reduce::mean_bytes)
+/// followed by [`Sgd::step`], without the averaged vector between them.
 ///
 /// # Errors
-/// Those of [`mean`](crate::reduce::mean) and [`Sgd::step`]. Nothing is modified then.
-pub fn mean_sgd_step(
-    sgd: &Sgd,
-    parameters: &mut [f32],
-    gradients: &[&[f32]],
-    velocity: &mut Vec<f32>,
-) -> Result<(), KernelError> {
-    sgd.mean_step(parameters, gradients, velocity)
-}
-
-/// [`mean_sgd_step`] of gradients given as little-endian `f32` bytes at any
-/// alignment.
-///
-/// # Errors
-/// Those of [`mean_sgd_step`], and [`KernelError::RaggedBytes`].
+/// Those of [`mean_bytes`](crate::reduce::mean_bytes) and [`Sgd::step`]. Nothing is modified then.
 pub fn mean_sgd_step_bytes(
     sgd: &Sgd,
     parameters: &mut [f32],
     gradients: &[&[u8]],
     velocity: &mut Vec<f32>,
 ) -> Result<(), KernelError> {
-    sgd.mean_step(parameters, gradients, velocity)
+    let n = common_length("average gradients", gradients)?;
+    expect_length(OPERATION, 1, parameters.len(), n)?;
+    let velocity = sgd.prepare_velocity(n, velocity)?;
+    let mut mean = Vec::with_capacity(BLOCK.min(n));
+    for range in blocks(n) {
+        mean.clear();
+        let block = append_sum(gradients, &range, &mut mean);
+        divide(block, gradients.len() as f32);
+        let velocity = velocity.get_mut(range.clone()).unwrap_or_default();
+        sgd.update(&mut parameters[range], block, velocity);
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -176,7 +153,7 @@ mod tests {
         };
         let (mut w, mut v) = ([1.0, 2.0], vec![]);
         assert!(sgd.step(&mut w, &[1.0], &mut v).is_err());
-        assert!(mean_sgd_step(&sgd, &mut w, &[&[1.0]], &mut v).is_err());
+        assert!(mean_sgd_step_bytes(&sgd, &mut w, &[&[0; 4]], &mut v).is_err());
         assert!(v.is_empty());
         assert!(sgd.step(&mut w, &[1.0, 1.0], &mut vec![0.0]).is_err());
         assert_eq!(w, [1.0, 2.0]);

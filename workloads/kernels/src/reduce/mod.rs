@@ -193,13 +193,6 @@ pub fn add_assign_bytes(acc: &mut [f32], bytes: &[u8]) -> Result<(), KernelError
     Ok(())
 }
 
-/// `acc[j] *= factor`.
-pub fn scale(acc: &mut [f32], factor: f32) {
-    for a in acc {
-        *a *= factor;
-    }
-}
-
 /// `acc[j] /= divisor`: what turns a sum over W workers into the bits of
 /// [`mean`]. Multiplying by 1 / W rounds twice and does not.
 pub fn divide(acc: &mut [f32], divisor: f32) {
@@ -222,14 +215,6 @@ pub fn sum(vectors: &[&[f32]]) -> Result<Vec<f32>, KernelError> {
 /// [`KernelError::NoVectors`] or [`KernelError::LengthMismatch`].
 pub fn mean(vectors: &[&[f32]]) -> Result<Vec<f32>, KernelError> {
     reduce("average vectors", vectors, Some(vectors.len() as f32))
-}
-
-/// [`sum`] of vectors given as little-endian `f32` bytes at any alignment.
-///
-/// # Errors
-/// Those of [`sum`], and [`KernelError::RaggedBytes`].
-pub fn sum_bytes(vectors: &[&[u8]]) -> Result<Vec<f32>, KernelError> {
-    reduce("sum vectors", vectors, None)
 }
 
 /// [`mean`] of vectors given as little-endian `f32` bytes at any alignment.
@@ -287,7 +272,7 @@ mod tests {
             let one_by_one: Vec<u32> = one_by_one.collect();
             let bits = |sum: Vec<f32>| sum.into_iter().map(f32::to_bits).collect::<Vec<_>>();
             prop_assert_eq!(bits(sum(&vectors).unwrap()), &one_by_one[..]);
-            prop_assert_eq!(bits(sum_bytes(&bytes).unwrap()), &one_by_one[..]);
+            prop_assert_eq!(bits(reduce("sum", &bytes, None).unwrap()), &one_by_one[..]);
         }
     }
 

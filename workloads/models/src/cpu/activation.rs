@@ -1,10 +1,10 @@
 //! Norm, shortcut and perhaps ReLU in one pass: `relu(norm(x) + shortcut)`.
 
 use super::input::{Affine, Input};
-use super::lanes::{Lanes, Single};
+use super::lanes::Lanes;
 use super::memory::{Output, Shard, Target, in_parallel, shards_of_work};
 use super::norm::{Sums, function_gradient_and_sums};
-use super::{Kernel, dispatch_channels};
+use super::{Kernel, dispatch_channels, dispatch_whole};
 
 /// Pixels whose gradient is summed in `f32` before sums are joined in `f64`.
 const SUMMED_PIXELS: usize = 1024;
@@ -18,86 +18,14 @@ pub(crate) fn forward(
     rectified: bool,
 ) -> Vec<f32> {
     let mut output = Output::new(main.values.len());
-    let target = output.target();
-    let pixels = main.values.len() / channels;
-    in_parallel(&shards_of_work(pixels, channels), |shard| {
-        let forward = Forward {
-            main,
-            shortcut,
-            channels,
-            rectified,
-            shard,
-            target,
-        };
-        dispatch_channels(channels, forward);
-    });
+    let then = if rectified {
+        Then::StoreRectified
+    } else {
+        Then::Store
+    };
+    each_sum(main, shortcut, channels, then, output.target());
     // SAFETY: the shards cover the pixels and write all channels.
     unsafe { output.written() }
-}
-
-struct Forward<'a> {
-    main: Input<'a>,
-    shortcut: Option<Input<'a>>,
-    channels: usize,
-    rectified: bool,
-    shard: Shard,
-    target: Target,
-}
-
-impl Kernel for Forward<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<L: Lanes>(self) {
-        // SAFETY: the shard's pixels are its own.
-        unsafe {
-            match self.channels % L::WIDTH {
-                0 => self.pixels::<L>(),
-                _ => self.pixels::<Single>(),
-            }
-        }
-    }
-}
-
-impl Forward<'_> {
-    /// # Safety
-    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
-    /// and the shard's pixels must exist and be used by no other thread.
-    #[inline(always)]
-    unsafe fn pixels<L: Lanes>(&self) {
-        // SAFETY: the caller guarantees the instruction set, and that channels are whole
-        // vectors, so that every position is one of the shard's pixels, in the inputs as in
-        // the target.
-        unsafe {
-            for pixel in self.shard.start..self.shard.start + self.shard.length {
-                for at in (0..self.channels).step_by(L::WIDTH) {
-                    let position = pixel * self.channels + at;
-                    let y = sum::<L>(self.main, self.shortcut, position, at);
-                    let y = if self.rectified { L::rectify(y) } else { y };
-                    L::store(self.target.at(position), y);
-                }
-            }
-        }
-    }
-}
-
-/// # Safety
-/// What [`Input::value`] needs must hold of both inputs.
-#[inline(always)]
-unsafe fn sum<L: Lanes>(
-    main: Input<'_>,
-    shortcut: Option<Input<'_>>,
-    position: usize,
-    at: usize,
-) -> L::V {
-    // SAFETY: the caller guarantees the position and the channels of both inputs.
-    unsafe {
-        let y = main.value::<L>(position, at);
-        match shortcut {
-            Some(shortcut) => L::add(y, shortcut.value::<L>(position, at)),
-            None => y,
-        }
-    }
 }
 
 /// Turns the gradient of the output, in place, into that of the sum before its ReLU.
@@ -107,59 +35,70 @@ pub(crate) fn rectify_gradient(
     channels: usize,
     gradient: &mut [f32],
 ) {
-    let target = Target::of(gradient);
+    each_sum(main, shortcut, channels, Then::Pass, Target::of(gradient));
+}
+
+/// What is done with the sum of the features and the shortcut.
+#[derive(Clone, Copy)]
+enum Then {
+    Store,
+    StoreRectified,
+    /// The target's value passes where the sum is not 0 or less.
+    Pass,
+}
+
+fn each_sum(
+    main: Input<'_>,
+    shortcut: Option<Input<'_>>,
+    channels: usize,
+    then: Then,
+    target: Target,
+) {
     let pixels = main.values.len() / channels;
     in_parallel(&shards_of_work(pixels, channels), |shard| {
-        let rectified = Rectified {
+        let sum = Sum {
             main,
             shortcut,
             channels,
+            then,
             shard,
             target,
         };
-        dispatch_channels(channels, rectified);
+        dispatch_whole(channels, sum);
     });
 }
 
-struct Rectified<'a> {
+struct Sum<'a> {
     main: Input<'a>,
     shortcut: Option<Input<'a>>,
     channels: usize,
+    then: Then,
     shard: Shard,
     target: Target,
 }
 
-impl Kernel for Rectified<'_> {
+impl Kernel for Sum<'_> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
-        // SAFETY: the shard's pixels are its own.
-        unsafe {
-            match self.channels % L::WIDTH {
-                0 => self.pixels::<L>(),
-                _ => self.pixels::<Single>(),
-            }
-        }
-    }
-}
-
-impl Rectified<'_> {
-    /// # Safety
-    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
-    /// and the shard's pixels must exist and be used by no other thread.
-    #[inline(always)]
-    unsafe fn pixels<L: Lanes>(&self) {
-        // SAFETY: the caller guarantees the instruction set, and that channels are whole
-        // vectors, so that every position is one of the shard's pixels, in the inputs as in
-        // the target.
+        // SAFETY: the shard's pixels are its own, and channels are whole vectors, so that every
+        // position is one of the shard's pixels, in the inputs as in the target.
         unsafe {
             for pixel in self.shard.start..self.shard.start + self.shard.length {
                 for at in (0..self.channels).step_by(L::WIDTH) {
                     let position = pixel * self.channels + at;
-                    let y = sum::<L>(self.main, self.shortcut, position, at);
-                    let g = L::load(self.target.at(position));
-                    L::store(self.target.at(position), L::pass(g, y));
+                    let mut y = self.main.value::<L>(position, at);
+                    if let Some(shortcut) = self.shortcut {
+                        y = L::add(y, shortcut.value::<L>(position, at));
+                    }
+                    let target = self.target.at(position);
+                    let y = match self.then {
+                        Then::Store => y,
+                        Then::StoreRectified => L::rectify(y),
+                        Then::Pass => L::pass(L::load(target), y),
+                    };
+                    L::store(target, y);
                 }
             }
         }

@@ -35,47 +35,22 @@ impl Sizes {
 
 /// The gradient of images from that of their channels' means: each image's row, times both factors one
 /// after the other, at each of its pixels.
-pub(crate) fn mean_gradient(rows: &[f32], factors: [f32; 2], sizes: Sizes) -> Vec<f32> {
+pub(crate) fn mean_gradient(rows: &[f32], [first, second]: [f32; 2], sizes: Sizes) -> Vec<f32> {
     let mut output = Output::new(sizes.batch * sizes.image());
     let target = output.target();
+    let rows: Vec<f32> = rows.iter().map(|row| second * (first * row)).collect();
     in_parallel(&sizes.shards(), |shard| {
-        dispatch(MeanGradient {
-            rows,
-            factors,
-            sizes,
-            shard,
-            target,
-        });
+        for image in shard.start..shard.start + shard.length {
+            let row = &rows[image * sizes.channels..][..sizes.channels];
+            // SAFETY: the image is this shard's own.
+            let values = unsafe { target.slice(image * sizes.image(), sizes.image()) };
+            for pixel in values.chunks_exact_mut(sizes.channels) {
+                pixel.copy_from_slice(row);
+            }
+        }
     });
     // SAFETY: the shards cover the batch, and each writes all values of its images.
     unsafe { output.written() }
-}
-
-struct MeanGradient<'a> {
-    rows: &'a [f32],
-    factors: [f32; 2],
-    sizes: Sizes,
-    shard: Shard,
-    target: Target,
-}
-
-impl Kernel for MeanGradient<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<L: Lanes>(self) {
-        let (sizes, [first, second]) = (self.sizes, self.factors);
-        for image in self.shard.start..self.shard.start + self.shard.length {
-            let row = &self.rows[image * sizes.channels..][..sizes.channels];
-            // SAFETY: the image is this shard's own.
-            let values = unsafe { self.target.slice(image * sizes.image(), sizes.image()) };
-            for pixel in values.chunks_exact_mut(sizes.channels) {
-                for (value, gradient) in pixel.iter_mut().zip(row) {
-                    *value = second * (first * gradient);
-                }
-            }
-        }
-    }
 }
 
 /// Each image times its row of shares.

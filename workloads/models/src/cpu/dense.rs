@@ -108,7 +108,7 @@ impl Kernel for Forward<'_> {
             scratch,
             ..
         } = self;
-        let runs = runs(geometry, frame);
+        let runs = runs(geometry, frame, self.weight.width);
         let group = geometry.group().min(self.shard.length);
         let rows = rows(geometry, frame, group);
         let stored: Vec<usize> = (0..rows.len()).map(|row| row * geometry.outputs).collect();
@@ -121,13 +121,7 @@ impl Kernel for Forward<'_> {
             // outputs are this shard's own.
             unsafe {
                 // The group's images, framed unless they can be read where they are.
-                let left = match frame.in_place(self.input, first) {
-                    Some(left) => left,
-                    None => {
-                        frame.fill::<L>(self.input, first, count, scratch);
-                        scratch.cast_const()
-                    }
-                };
+                let left = frame.read::<L>(self.input, first, count, scratch);
                 let outputs = self
                     .target
                     .at(first * geometry.out_pixels() * geometry.outputs);
@@ -158,8 +152,8 @@ pub(crate) fn frame(geometry: &Geometry) -> Frame {
 }
 
 /// Returns the inputs of a window: one run per row of it, or one per tap where pixels are
-/// apart.
-fn runs(geometry: &Geometry, frame: &Frame) -> Vec<Run> {
+/// apart. Weights are in panels of that width.
+fn runs(geometry: &Geometry, frame: &Frame, width: usize) -> Vec<Run> {
     let kernel = geometry.window.kernel;
     let joined = if frame.pitch == frame.channels {
         kernel
@@ -170,7 +164,7 @@ fn runs(geometry: &Geometry, frame: &Frame) -> Vec<Run> {
         .step_by(joined)
         .map(|tap| Run {
             left: (tap / kernel * frame.columns() + tap % kernel) * frame.pitch,
-            right: tap * geometry.inputs,
+            right: tap * geometry.inputs * width,
             length: joined * geometry.inputs,
         })
         .collect()

@@ -125,6 +125,7 @@ impl<'a> Plan<'a> {
         };
         // The taps through which outputs read pixels of this class.
         let mut runs = vec![];
+        let width = Panels::width_of(self.geometry.inputs);
         for tap_y in (0..window.kernel).rev() {
             for tap_x in (0..window.kernel).rev() {
                 let (Some(row), Some(column)) = (reach(y, tap_y), reach(x, tap_x)) else {
@@ -132,7 +133,7 @@ impl<'a> Plan<'a> {
                 };
                 runs.push(Run {
                     left: (row * frame.columns() + column) * frame.pitch,
-                    right: (tap_y * window.kernel + tap_x) * self.geometry.outputs,
+                    right: (tap_y * window.kernel + tap_x) * self.geometry.outputs * width,
                     length: self.geometry.outputs,
                 });
             }
@@ -205,13 +206,7 @@ impl Gradient<'_> {
         // the images.
         unsafe {
             // The gradient of the group's outputs, framed unless it can be read where it is.
-            let left = match frame.in_place(values, first) {
-                Some(left) => left,
-                None => {
-                    frame.fill::<L>(values, first, count, self.scratch);
-                    self.scratch.cast_const()
-                }
-            };
+            let left = frame.read::<L>(values, first, count, self.scratch);
             let pixels = first * geometry.pixels();
             let images = self.target.at(pixels * geometry.inputs);
             // Pixels of one class gather from outputs at equal distances: a product each.

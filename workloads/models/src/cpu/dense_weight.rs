@@ -1,21 +1,19 @@
 //! The dense convolution, backward: the gradient of the weight, a sum over all pixels
 //! of what each window saw, times its output's gradient.
 
+use super::channels::transposed;
 use super::dense::frame;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
 use super::lanes::Lanes;
 use super::memory::{Output, Shard, Target, in_parallel, padded, shards, with_scratch};
 use super::product::{copy, sum_of};
-use super::tile::{MAX_ROWS, Operands, Rows, Run};
+use super::tile::{MAX_COLUMNS, MAX_ROWS, Operands, Rows, Run};
 use super::{Kernel, dispatch};
 
 /// Most values of the parts of a weight's gradient that shards of the batch sum apart
 /// (8 MiB). Larger weights are shared out by output channels instead.
 const PART_VALUES: usize = 1 << 21;
-
-/// Columns of the widest panel.
-const MAX_COLUMNS: usize = 32;
 
 /// Least terms of an output for which its gradient is packed: it is then read often.
 const PACKED_DEPTH: usize = 256;
@@ -64,7 +62,12 @@ pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geo
         Ok([range]) => range,
         Err(ranges) => ranges.concat(),
     });
-    channels_first(sum_of(by_batch.collect()), geometry)
+    let gradient = sum_of(by_batch.collect());
+    // `[out, taps, in]` to `[out, in, taps]`.
+    match geometry.taps() {
+        1 => gradient,
+        taps => transposed(&gradient, [taps, geometry.inputs]),
+    }
 }
 
 /// The shards of the batch, and the ranges of outputs that each of them is shared out by.
@@ -86,24 +89,6 @@ pub(super) fn scratch(geometry: &Geometry, frame: &Frame, batch: Shard, outputs:
     let panel = padded(pixels * MAX_COLUMNS);
     let packed = padded(pixels * (outputs.length + MAX_ROWS));
     framed + panel + packed
-}
-
-/// `[out, taps, in]` to `[out, in, taps]`.
-fn channels_first(gradient: Vec<f32>, geometry: &Geometry) -> Vec<f32> {
-    let (inputs, taps) = (geometry.inputs, geometry.taps());
-    if taps == 1 {
-        return gradient;
-    }
-    let mut swapped = vec![0.0; gradient.len()];
-    let rows = swapped.chunks_exact_mut(taps * inputs);
-    for (to, from) in rows.zip(gradient.chunks_exact(taps * inputs)) {
-        for (input, to) in to.chunks_exact_mut(taps).enumerate() {
-            for (tap, to) in to.iter_mut().enumerate() {
-                *to = from[tap * inputs + input];
-            }
-        }
-    }
-    swapped
 }
 
 /// One unit's gradient of the weight.

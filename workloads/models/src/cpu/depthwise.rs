@@ -1,14 +1,15 @@
 //! The depthwise convolution: every channel by itself, so that vectors run along the
 //! channels and a pixel's taps are a short sum.
 
+use super::channels::transposed;
 use super::geometry::Geometry;
 use super::input::{Frame, Input};
-use super::lanes::{Lanes, Single};
+use super::lanes::Lanes;
 use super::memory::{Output, Shard, Target, in_parallel, padded, shards_of_work, with_scratch};
 use super::method::Gradients;
 use super::norm::{GroupMoments, Moments, Sums, function_gradient_and_sums, group_moments};
 use super::product::sum_of;
-use super::{Kernel, dispatch_channels};
+use super::{Kernel, dispatch_whole};
 
 /// The images convolved, and each channel's moments; of no channels where they are not
 /// wanted.
@@ -34,7 +35,7 @@ pub(crate) fn forward(
                 target,
                 moments_wanted,
             };
-            dispatch_channels(geometry.inputs, forward)
+            dispatch_whole(geometry.inputs, forward)
         })
     });
     // SAFETY: the shards cover the batch, and each writes all pixels of its images.
@@ -67,14 +68,14 @@ pub(crate) fn backward(
                 scratch,
                 target,
             };
-            dispatch_channels(geometry.inputs, backward)
+            dispatch_whole(geometry.inputs, backward)
         })
     });
     let (weights, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     Gradients {
         // SAFETY: where it is wanted, the shards cover the batch and write all pixels.
         images: images_wanted.then(|| unsafe { gradient.written() }),
-        weight: transposed(&sum_of(weights), geometry.inputs),
+        weight: transposed(&sum_of(weights), [geometry.taps(), geometry.inputs]),
         sums: (images_wanted && input.norm.is_some()).then(|| Sums::of(&sums.concat())),
     }
 }
@@ -85,14 +86,7 @@ fn image_shards(geometry: &Geometry) -> Vec<Shard> {
 
 /// Weights `[channels, 1, kernel, kernel]` with the channels innermost.
 fn channels_last(weight: &[f32], geometry: &Geometry) -> Vec<f32> {
-    transposed(weight, geometry.taps())
-}
-
-/// Returns a matrix of so many columns, by columns.
-fn transposed(matrix: &[f32], columns: usize) -> Vec<f32> {
-    (0..columns)
-        .flat_map(|column| matrix[column..].iter().step_by(columns).copied())
-        .collect()
+    transposed(weight, [geometry.inputs, geometry.taps()])
 }
 
 /// A sum of products over a block of taps, all channels of a pixel at once.
@@ -248,10 +242,7 @@ impl Kernel for Forward<'_> {
             unsafe {
                 let output = self.target.at(image * pixels * channels);
                 self.frame.fill::<L>(self.input, image, 1, self.scratch);
-                match channels % L::WIDTH {
-                    0 => self.image::<L>(output),
-                    _ => self.image::<Single>(output),
-                }
+                self.image::<L>(output);
                 if self.moments_wanted {
                     moments.push(group_moments::<L>(output, pixels, channels));
                 }
@@ -330,11 +321,7 @@ impl Kernel for Backward<'_> {
                 // The gradient of the image, and of its norm, where they are wanted.
                 let Some(target) = self.target else { continue };
                 let first = image * geometry.pixels();
-                let to = target.at(first * channels);
-                match channels % L::WIDTH {
-                    0 => self.image::<L>(gradient, to),
-                    _ => self.image::<Single>(gradient, to),
-                }
+                self.image::<L>(gradient, target.at(first * channels));
                 if let Some(norm) = self.input.norm {
                     let pixels = geometry.pixels();
                     sums.push(function_gradient_and_sums::<L>(
@@ -377,9 +364,7 @@ impl Seeing {
             },
         }
     }
-}
 
-impl Seeing {
     /// Returns whether `other` sees through the same taps, from `more` outputs further on.
     #[inline(always)]
     fn goes_on(&self, other: &Self, more: usize) -> bool {
@@ -439,28 +424,25 @@ impl Backward<'_> {
     /// Computes one image's part of the weight's gradient, `[taps, channels]`.
     ///
     /// # Safety
-    /// The CPU must support the instruction set of `L`, the scratch space must hold the
-    /// framed image, `gradient` its output pixels, and `part` a value for each weight.
+    /// The CPU must support the instruction set of `L`, the channels must be whole vectors, the
+    /// scratch space must hold the framed image, `gradient` its output pixels, and `part` a value
+    /// for each weight.
     #[inline(always)]
     unsafe fn weight_part<L: Lanes>(&self, gradient: *const f32, part: &mut [f32]) {
         // SAFETY: the caller guarantees the instruction set and the operands; the rows of
-        // taps are those of the window, and vectors are taken only where they fill the
-        // channels.
+        // taps are those of the window, and the channels are whole vectors.
         unsafe {
             let (frame, image) = (self.frame, self.scratch.cast_const());
             let (kernel, channels) = (self.geometry.window.kernel, self.geometry.inputs);
             for row in 0..kernel {
                 let image = image.add(row * frame.columns() * channels);
                 let part = part.as_mut_ptr().add(row * kernel * channels);
-                match (kernel, channels % L::WIDTH) {
-                    (3, 0) => self.weight_row::<L, 3>(image, gradient, part),
-                    (3, _) => self.weight_row::<Single, 3>(image, gradient, part),
-                    (5, 0) => self.weight_row::<L, 5>(image, gradient, part),
+                match kernel {
+                    3 => self.weight_row::<L, 3>(image, gradient, part),
+                    5 => self.weight_row::<L, 5>(image, gradient, part),
                     _ => {
-                        for column in 0..kernel {
-                            let (image, part) =
-                                (image.add(column * channels), part.add(column * channels));
-                            self.weight_row::<Single, 1>(image, gradient, part);
+                        for at in (0..kernel).map(|column| column * channels) {
+                            self.weight_row::<L, 1>(image.add(at), gradient, part.add(at));
                         }
                     }
                 }

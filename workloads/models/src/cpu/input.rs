@@ -36,18 +36,6 @@ impl Affine {
         }
     }
 
-    /// A bias alone.
-    pub(crate) fn bias(bias: &[f32], then: Function) -> Self {
-        let ones = vec![1.0; bias.len()];
-        Self {
-            mean: vec![0.0; bias.len()],
-            scale: ones.clone(),
-            bias: bias.to_vec(),
-            deviation: ones,
-            then,
-        }
-    }
-
     /// Returns the results of a vector of channels from `at` on.
     ///
     /// # Safety
@@ -186,22 +174,13 @@ impl Frame {
         }
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.before + self.height + self.after
-    }
-
     pub(crate) fn columns(&self) -> usize {
         self.before + self.width + self.after
     }
 
     /// Values of one image.
     pub(crate) fn image(&self) -> usize {
-        self.rows() * self.columns() * self.pitch
-    }
-
-    /// Returns whether an image in the frame is as it was outside.
-    fn is_plain(&self) -> bool {
-        self.before == 0 && self.after == 0 && self.pitch == self.channels
+        (self.before + self.height + self.after) * self.columns() * self.pitch
     }
 
     /// Frames images from `first` on in `scratch`.
@@ -235,7 +214,8 @@ impl Frame {
                             at += L::WIDTH;
                         }
                         while at < self.channels {
-                            *target.add(at) = input.value::<Single>(source + at, at);
+                            let value = input.value::<Single>(source + at, at);
+                            Single::store(target.add(at), value);
                             at += 1;
                         }
                         source += self.channels;
@@ -248,10 +228,27 @@ impl Frame {
         }
     }
 
-    /// Returns the images where they are, if nothing must be done to them.
-    pub(crate) fn in_place(&self, input: Input<'_>, first: usize) -> Option<*const f32> {
-        let image = self.height * self.width * self.channels;
-        (self.is_plain() && input.norm.is_none()).then(|| input.values[first * image..].as_ptr())
+    /// Returns images where they are, if nothing must be done to them, or else framed in
+    /// `scratch`.
+    ///
+    /// # Safety
+    /// What [`Frame::fill`] needs must hold.
+    #[inline(always)]
+    pub(crate) unsafe fn read<L: Lanes>(
+        &self,
+        input: Input<'_>,
+        first: usize,
+        count: usize,
+        scratch: *mut f32,
+    ) -> *const f32 {
+        let is_plain = self.before == 0 && self.after == 0 && self.pitch == self.channels;
+        if is_plain && input.norm.is_none() {
+            let image = self.height * self.width * self.channels;
+            return input.values[first * image..].as_ptr();
+        }
+        // SAFETY: the caller guarantees the images and the scratch space.
+        unsafe { self.fill::<L>(input, first, count, scratch) };
+        scratch
     }
 }
 

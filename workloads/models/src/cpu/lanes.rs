@@ -77,14 +77,20 @@ macro_rules! instructions {
     )*};
 }
 
-/// Plain code, for any machine.
+/// Plain code, for any machine: `W` values at a time.
 #[derive(Clone, Copy)]
-pub(crate) struct Portable;
+pub(crate) struct Plain<const W: usize>;
 
-impl Lanes for Portable {
-    const WIDTH: usize = 4;
+/// Plain code in the place of vectors.
+pub(crate) type Portable = Plain<4>;
+
+/// One value at a time: for channels that fill no vector.
+pub(crate) type Single = Plain<1>;
+
+impl<const W: usize> Lanes for Plain<W> {
+    const WIDTH: usize = W;
     const ROWS: usize = 4;
-    type V = [f32; 4];
+    type V = [f32; W];
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self::V {
@@ -98,7 +104,7 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self::V {
-        [value; 4]
+        [value; W]
     }
     #[inline(always)]
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
@@ -131,61 +137,6 @@ impl Lanes for Portable {
             let greater = (b[i] > a[i]) | b[i].is_nan();
             if greater { then[i] } else { otherwise[i] }
         })
-    }
-    product_of_tiles!(4);
-}
-
-/// One value at a time: for channels that fill no vector.
-#[derive(Clone, Copy)]
-pub(crate) struct Single;
-
-impl Lanes for Single {
-    const WIDTH: usize = 1;
-    const ROWS: usize = 4;
-    type V = f32;
-
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> Self::V {
-        // SAFETY: the caller guarantees the value; kernels point at whole `f32`s.
-        unsafe { *from }
-    }
-    #[inline(always)]
-    unsafe fn store(to: *mut f32, v: Self::V) {
-        // SAFETY: the caller guarantees the value; kernels point at whole `f32`s.
-        unsafe { *to = v }
-    }
-    #[inline(always)]
-    unsafe fn splat(value: f32) -> Self::V {
-        value
-    }
-    #[inline(always)]
-    unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
-        a + b
-    }
-    #[inline(always)]
-    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V {
-        a - b
-    }
-    #[inline(always)]
-    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V {
-        a * b
-    }
-    #[inline(always)]
-    unsafe fn fma(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        a * b + c
-    }
-    #[inline(always)]
-    unsafe fn rectify(v: Self::V) -> Self::V {
-        if v <= 0.0 { 0.0 } else { v }
-    }
-    #[inline(always)]
-    unsafe fn pass(v: Self::V, gate: Self::V) -> Self::V {
-        if gate <= 0.0 { 0.0 } else { v }
-    }
-    #[inline(always)]
-    unsafe fn select_greater(a: Self::V, b: Self::V, then: Self::V, otherwise: Self::V) -> Self::V {
-        let greater = (b > a) | b.is_nan();
-        if greater { then } else { otherwise }
     }
     product_of_tiles!(4);
 }

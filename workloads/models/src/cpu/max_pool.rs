@@ -1,9 +1,9 @@
 //! The maximum of any square window, over channels-last images.
 
 use super::input::Input;
-use super::lanes::{Lanes, Single};
+use super::lanes::Lanes;
 use super::memory::{Output, Shard, Target, in_parallel, shards_of_work};
-use super::{Kernel, dispatch_channels};
+use super::{Kernel, dispatch_whole};
 use crate::ops::PoolWindow;
 
 /// The sizes of images and of what is made of them.
@@ -88,7 +88,7 @@ pub(crate) fn forward(input: Input<'_>, sizes: Sizes) -> Vec<f32> {
             shard,
             target,
         };
-        dispatch_channels(sizes.channels, forward);
+        dispatch_whole(sizes.channels, forward);
     });
     // SAFETY: the shards cover the batch, and the windows each image's outputs.
     unsafe { output.written() }
@@ -107,22 +107,6 @@ impl Kernel for Forward<'_> {
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
-        // SAFETY: the shard's images are its own.
-        unsafe {
-            match self.sizes.channels % L::WIDTH {
-                0 => self.images::<L>(),
-                _ => self.images::<Single>(),
-            }
-        }
-    }
-}
-
-impl Forward<'_> {
-    /// # Safety
-    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
-    /// and the shard's images must exist and be used by no other thread.
-    #[inline(always)]
-    unsafe fn images<L: Lanes>(&self) {
         for index in self.shard.start..self.shard.start + self.shard.length {
             let (image, output) = (index * self.sizes.image(), index * self.sizes.output());
             let mut first = 0;
@@ -160,7 +144,7 @@ pub(crate) fn backward(input: Input<'_>, output_gradient: &[f32], sizes: Sizes) 
             shard,
             target,
         };
-        dispatch_channels(sizes.channels, backward);
+        dispatch_whole(sizes.channels, backward);
     });
     gradient
 }
@@ -179,22 +163,6 @@ impl Kernel for Backward<'_> {
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
-        // SAFETY: the shard's images are its own.
-        unsafe {
-            match self.sizes.channels % L::WIDTH {
-                0 => self.images::<L>(),
-                _ => self.images::<Single>(),
-            }
-        }
-    }
-}
-
-impl Backward<'_> {
-    /// # Safety
-    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
-    /// and the shard's images must exist and be used by no other thread.
-    #[inline(always)]
-    unsafe fn images<L: Lanes>(&self) {
         for index in self.shard.start..self.shard.start + self.shard.length {
             let (image, output) = (index * self.sizes.image(), index * self.sizes.output());
             let mut first = 0;

@@ -68,33 +68,21 @@ impl Method {
         geometry: &Geometry,
         images_wanted: bool,
     ) -> Gradients {
+        let wanted = images_wanted;
         let (weight_gradient, images) = match self {
-            Self::Direct => {
-                if images_wanted && pointwise::serves(geometry) {
-                    return pointwise::gradients(input, weight, output_gradient, geometry);
-                }
-                let of_images = || dense_images::gradient(input, weight, output_gradient, geometry);
-                (
-                    dense_weight::gradient(input, output_gradient, geometry),
-                    images_wanted.then(of_images),
-                )
+            Self::Direct if wanted && pointwise::serves(geometry) => {
+                return pointwise::gradients(input, weight, output_gradient, geometry);
             }
-            Self::Winograd => {
-                let of_images =
-                    || winograd::images_gradient(input, weight, output_gradient, geometry);
-                (
-                    winograd::weight_gradient(input, output_gradient, geometry),
-                    images_wanted.then(of_images),
-                )
-            }
+            Self::Direct => (
+                dense_weight::gradient(input, output_gradient, geometry),
+                wanted.then(|| dense_images::gradient(input, weight, output_gradient, geometry)),
+            ),
+            Self::Winograd => (
+                winograd::weight_gradient(input, output_gradient, geometry),
+                wanted.then(|| winograd::images_gradient(input, weight, output_gradient, geometry)),
+            ),
             Self::Depthwise => {
-                return depthwise::backward(
-                    input,
-                    weight,
-                    output_gradient,
-                    geometry,
-                    images_wanted,
-                );
+                return depthwise::backward(input, weight, output_gradient, geometry, wanted);
             }
         };
         let (images, sums) = images.unzip();

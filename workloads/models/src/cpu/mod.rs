@@ -34,10 +34,10 @@ mod winograd;
 
 use std::sync::OnceLock;
 
-use lanes::{Lanes, Portable};
+use lanes::{Lanes, Portable, Single};
 
 /// An instruction set that the kernels are compiled for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// Plain code.
     Portable,
@@ -62,12 +62,9 @@ impl Level {
                 Ok("avx2") => Self::Avx2,
                 _ => Self::Avx512,
             };
-            let levels = [Self::Avx512, Self::Avx2];
-            let skipped = levels.iter().position(|&level| level == wanted);
-            let best = levels[skipped.unwrap_or(levels.len())..]
-                .iter()
-                .find(|level| level.is_supported());
-            best.copied().unwrap_or(Self::Portable)
+            let mut levels = [Self::Avx512, Self::Avx2].into_iter();
+            let best = levels.find(|level| *level <= wanted && level.is_supported());
+            best.unwrap_or(Self::Portable)
         })
     }
 
@@ -117,26 +114,51 @@ pub(crate) fn dispatch<K: Kernel>(kernel: K) -> K::Output {
 /// Runs a product of so many columns at the current level: of few, half as wide vectors
 /// hold as many of them, and two of those are added in the time of one.
 pub(crate) fn dispatch_columns<K: Kernel>(columns: usize, kernel: K) -> K::Output {
-    #[cfg(target_arch = "x86_64")]
-    if columns <= lanes::Avx2::WIDTH && Level::current() == Level::Avx512 {
-        // SAFETY: a machine that has AVX-512 has AVX2 and FMA.
-        return unsafe { avx2(kernel) };
-    }
-    dispatch(kernel)
+    dispatch_half(columns <= 8, kernel)
 }
 
 /// Runs a kernel with vectors along so many channels at the current level: half as wide
 /// ones where those fill them and whole ones would be left over.
 pub(crate) fn dispatch_channels<K: Kernel>(channels: usize, kernel: K) -> K::Output {
+    dispatch_half(channels % 16 == 8, kernel)
+}
+
+/// Runs a kernel at the current level, with vectors of 8 values in the place of 16 where `half`.
+fn dispatch_half<K: Kernel>(half: bool, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
-    if Level::current() == Level::Avx512
-        && !channels.is_multiple_of(lanes::Avx512::WIDTH)
-        && channels.is_multiple_of(lanes::Avx2::WIDTH)
-    {
+    if half && Level::current() == Level::Avx512 {
         // SAFETY: a machine that has AVX-512 has AVX2 and FMA.
         return unsafe { avx2(kernel) };
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = half;
     dispatch(kernel)
+}
+
+/// Runs a kernel that works on whole vectors alone along so many channels, as
+/// [`dispatch_channels`] does: by single values where channels fill no vectors.
+pub(crate) fn dispatch_whole<K: Kernel>(channels: usize, kernel: K) -> K::Output {
+    dispatch_channels(channels, Whole { channels, kernel })
+}
+
+struct Whole<K> {
+    channels: usize,
+    kernel: K,
+}
+
+impl<K: Kernel> Kernel for Whole<K> {
+    type Output = K::Output;
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self) -> K::Output {
+        // SAFETY: the caller guarantees the level; single values need none.
+        unsafe {
+            match self.channels % L::WIDTH {
+                0 => self.kernel.run::<L>(),
+                _ => self.kernel.run::<Single>(),
+            }
+        }
+    }
 }
 
 /// # Safety

@@ -3,7 +3,7 @@
 use super::input::{Affine, Input};
 use super::lanes::{Lanes, Single};
 use super::memory::{Shard, Target, in_parallel, shards_of_work};
-use super::{Kernel, dispatch_channels};
+use super::{Kernel, dispatch_whole};
 use crate::ops::Function;
 
 /// Mean and biased variance of each channel.
@@ -165,13 +165,6 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    pub(crate) fn new(channels: usize) -> Self {
-        Self {
-            gradient: vec![0.0; channels],
-            product: vec![0.0; channels],
-        }
-    }
-
     /// Adds up all groups, in their order.
     pub(crate) fn of(groups: &[Self]) -> Self {
         let join = |part: fn(&Self) -> &Vec<f32>| {
@@ -206,7 +199,10 @@ pub(crate) unsafe fn function_gradient_and_sums<L: Lanes>(
     pixels: usize,
 ) -> Sums {
     let channels = norm.mean.len();
-    let mut sums = Sums::new(channels);
+    let mut sums = Sums {
+        gradient: vec![0.0; channels],
+        product: vec![0.0; channels],
+    };
     let mut at = 0;
     // SAFETY: every column of vectors lies within the channels.
     unsafe {
@@ -266,15 +262,6 @@ unsafe fn masked<L: Lanes, const N: usize>(
     }
 }
 
-/// The gradients of a batch norm's weight and bias.
-pub(crate) fn parameter_gradients(sums: &Sums, norm: &Affine) -> (Vec<f32>, Vec<f32>) {
-    let weight = sums.product.iter().zip(&norm.deviation);
-    (
-        weight.map(|(product, d)| product * d).collect(),
-        sums.gradient.clone(),
-    )
-}
-
 /// Turns the gradient of a batch norm's output, in place, into that of its input:
 /// `scale · (g - mean(g) - (x - mean) · mean(g · (x - mean)) / variance)`.
 pub(crate) fn input_gradient(values: &[f32], norm: &Affine, sums: &Sums, gradient: &mut [f32]) {
@@ -302,7 +289,7 @@ pub(crate) fn input_gradient(values: &[f32], norm: &Affine, sums: &Sums, gradien
             target,
             shard,
         };
-        dispatch_channels(channels, gradient);
+        dispatch_whole(channels, gradient);
     });
 }
 
@@ -320,25 +307,8 @@ impl Kernel for InputGradient<'_> {
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(self) {
-        // SAFETY: the shard's pixels are its own.
-        unsafe {
-            match self.norm.mean.len() % L::WIDTH {
-                0 => self.pixels::<L>(),
-                _ => self.pixels::<Single>(),
-            }
-        }
-    }
-}
-
-impl InputGradient<'_> {
-    /// # Safety
-    /// The CPU must support the instruction set of `L`, the channels must be whole vectors,
-    /// and the shard's pixels must exist and be used by no other thread.
-    #[inline(always)]
-    unsafe fn pixels<L: Lanes>(&self) {
-        // SAFETY: the caller guarantees the instruction set, and that channels are whole
-        // vectors, so that every position is one of the shard's pixels, in the values as in
-        // the target.
+        // SAFETY: the shard's pixels are its own, and channels are whole vectors, so that every
+        // position is one of the shard's pixels, in the values as in the target.
         unsafe {
             let channels = self.norm.mean.len();
             for pixel in self.shard.start..self.shard.start + self.shard.length {

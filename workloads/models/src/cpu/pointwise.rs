@@ -9,16 +9,14 @@ use super::memory::{Output, in_parallel, with_scratch};
 use super::method::Gradients;
 use super::norm::Sums;
 use super::product::sum_of;
+use super::tile::MAX_COLUMNS;
 use super::{Kernel, dense_images, dense_weight, dispatch};
-
-/// Input channels that fill whole panels at every level.
-const PANEL: usize = 32;
 
 /// Returns whether the two gradients are shared out alike: that of the weight is not too
 /// large for shards of the batch.
 pub(crate) fn serves(geometry: &Geometry) -> bool {
     geometry.is_pointwise()
-        && geometry.inputs.is_multiple_of(PANEL)
+        && geometry.inputs.is_multiple_of(MAX_COLUMNS)
         && dense_weight::units(geometry).1.len() == 1
 }
 

@@ -2,7 +2,7 @@
 
 use super::lanes::{Lanes, Portable, Single};
 use super::memory::{Output, Target, in_parallel};
-use super::tile::{MAX_ROWS, Operands, Rows, Run};
+use super::tile::{MAX_COLUMNS, MAX_ROWS, Operands, Rows, Run};
 use super::{Kernel, dispatch, dispatch_columns};
 
 /// Most terms that one pass over the tiles sums: a panel of the right operand then
@@ -12,9 +12,6 @@ const PASS_TERMS: usize = 1152;
 /// Terms of a panel that are packed together, where the weights of neighbouring terms lie closer than
 /// those of neighbouring columns: a cache line of them is then read once.
 const PACKED_TERMS: usize = 16;
-
-/// Columns of the widest panel.
-const MAX_WIDTH: usize = 32;
 
 /// The weights of a product: `terms` by `columns` values, the one at (term, column) is
 /// `values[first(term) + column · step]`.
@@ -82,9 +79,9 @@ impl Weights<'_> {
             // SAFETY: the caller guarantees the panel's rows; every value is written.
             unsafe {
                 let row = panel.values.add(term * width);
-                if step == 1 && held == MAX_WIDTH {
+                if step == 1 && held == MAX_COLUMNS {
                     // A constant length is a few vectors.
-                    row.copy_from_nonoverlapping(from.as_ptr(), MAX_WIDTH);
+                    row.copy_from_nonoverlapping(from.as_ptr(), MAX_COLUMNS);
                 } else {
                     for (at, weight) in from.iter().step_by(step).enumerate() {
                         *row.add(at) = *weight;
@@ -101,7 +98,8 @@ pub(crate) struct Panels {
     values: Vec<f32>,
     terms: usize,
     columns: usize,
-    width: usize,
+    /// Values of a row, from one term to the next.
+    pub(crate) width: usize,
 }
 
 impl Panels {
@@ -158,7 +156,7 @@ pub(crate) struct Product<'a> {
     /// Start of each row, from `left`.
     pub(crate) rows: &'a [usize],
     pub(crate) left: *const f32,
-    /// Terms that every row sums over; `right` counts terms.
+    /// Terms that every row sums over.
     pub(crate) runs: &'a [Run],
     pub(crate) right: &'a Panels,
     pub(crate) output: Target,
@@ -195,30 +193,10 @@ impl Product<'_> {
     #[inline(always)]
     unsafe fn pass<L: Lanes>(&self, runs: &[Run], accumulate: bool) {
         let right = self.right;
+        debug_assert_eq!(right.width, L::COLUMNS);
         // SAFETY: the caller guarantees the instruction set, the rows and the outputs;
         // columns are whole panels of the packed operand, whose width is `L::COLUMNS`.
         unsafe {
-            let scale = |run: &Run| Run {
-                right: run.right * L::COLUMNS,
-                ..*run
-            };
-            // Few runs need no allocation.
-            let mut scaled = [Run::NONE; 64];
-            let mut many = Vec::new();
-            let runs: &[Run] = match runs.len() {
-                0..=64 => {
-                    scaled
-                        .iter_mut()
-                        .zip(runs)
-                        .for_each(|(to, run)| *to = scale(run));
-                    &scaled[..runs.len()]
-                }
-                _ => {
-                    many.extend(runs.iter().map(scale));
-                    &many
-                }
-            };
-            debug_assert_eq!(right.width, L::COLUMNS);
             // Panel by panel, so that each stays in the cache for all rows.
             for column in (0..right.columns).step_by(L::COLUMNS) {
                 let columns = L::COLUMNS.min(right.columns - column);

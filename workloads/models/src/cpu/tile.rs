@@ -11,6 +11,9 @@ use super::lanes::Lanes;
 /// Most rows of a tile at any level.
 pub(crate) const MAX_ROWS: usize = 8;
 
+/// Most columns of a tile, and of a panel of the right operand.
+pub(crate) const MAX_COLUMNS: usize = 32;
+
 /// A run of terms of the sums: `length` steps along both operands, from offsets
 /// (in values) relative to the tile's first terms.
 #[derive(Debug, Clone, Copy)]
@@ -18,15 +21,6 @@ pub(crate) struct Run {
     pub(crate) left: usize,
     pub(crate) right: usize,
     pub(crate) length: usize,
-}
-
-impl Run {
-    /// No terms.
-    pub(crate) const NONE: Self = Self {
-        left: 0,
-        right: 0,
-        length: 0,
-    };
 }
 
 /// The terms that every tile of a product sums over.

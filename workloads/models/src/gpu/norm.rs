@@ -8,7 +8,7 @@ use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, IntElement};
 use cubecl::prelude::*;
 
 use super::launch::{Blocks, empty, grid, primitive, tensor};
-use crate::ops::{FeatureGradients, Function, Norm, NormGradients};
+use crate::ops::{FeatureGradients, Features, Function, Norm, NormGradients};
 
 /// Arithmetic of every channel; without a scale, only the bias is read.
 #[derive(CubeType, CubeLaunch)]
@@ -227,11 +227,14 @@ impl<R: CubeRuntime> Held<R> {
     }
 }
 
-/// The values, their norm applied.
+/// The features, their norm applied.
 pub(super) fn value<R: CubeRuntime, I: IntElement, B: BoolElement>(
-    values: BurnTensor<CubeBackend<R, f32, I, B>, 4>,
-    norm: Norm<CubeBackend<R, f32, I, B>>,
+    features: Features<CubeBackend<R, f32, I, B>>,
 ) -> BurnTensor<CubeBackend<R, f32, I, B>, 4> {
+    let values = features.values;
+    let Some(norm) = features.norm else {
+        return values;
+    };
     let held = Held::of(norm);
     let output = empty(&held.tensors[1], values.dims());
     let (cubes, cube) = grid(&output);
@@ -248,12 +251,18 @@ pub(super) fn value<R: CubeRuntime, I: IntElement, B: BoolElement>(
     tensor(output)
 }
 
-/// Computes the gradients of the values and of the norm from that of [`value`].
-pub(super) fn backward<R: CubeRuntime, I: IntElement, B: BoolElement>(
-    values: BurnTensor<CubeBackend<R, f32, I, B>, 4>,
-    norm: Norm<CubeBackend<R, f32, I, B>>,
+/// Computes the gradients of the features from that of [`value`].
+pub(super) fn value_backward<R: CubeRuntime, I: IntElement, B: BoolElement>(
+    features: Features<CubeBackend<R, f32, I, B>>,
     gradient: BurnTensor<CubeBackend<R, f32, I, B>, 4>,
 ) -> FeatureGradients<CubeBackend<R, f32, I, B>> {
+    let values = features.values;
+    let Some(norm) = features.norm else {
+        return FeatureGradients {
+            values: gradient,
+            norm: None,
+        };
+    };
     let dims @ [batch, height, width, channels] = values.dims();
     let held = Held::of(norm);
     let (values, gradient) = (primitive(values), primitive(gradient));

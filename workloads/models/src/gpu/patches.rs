@@ -67,7 +67,8 @@ fn fold_patches(
     output[ABSOLUTE_POS] = sum;
 }
 
-/// See [`crate::ops::LayerOps::patches`].
+/// Returns the inputs of each output of a dense window, one row per output:
+/// `[batch · height' · width', kernel · kernel · channels]`.
 pub(super) fn patches<R: CubeRuntime>(images: CubeTensor<R>, window: Window) -> CubeTensor<R> {
     let [batch, height, width, channels] = images.meta.shape().dims();
     let [height, width] = [height, width].map(|side| window.outputs(side));
@@ -91,7 +92,8 @@ pub(super) fn patches<R: CubeRuntime>(images: CubeTensor<R>, window: Window) -> 
     reshape(output, matrix)
 }
 
-/// See [`crate::ops::LayerOps::fold`].
+/// Returns the transpose of [`patches`]: every value added to the pixel of `images` (batch, height,
+/// width, channels) that it came from.
 pub(super) fn fold<R: CubeRuntime>(
     patches: CubeTensor<R>,
     images: [usize; 4],

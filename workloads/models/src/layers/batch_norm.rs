@@ -28,15 +28,11 @@ pub(crate) fn update_running(running: &mut [f32], batch: &[f32], momentum: f32) 
 }
 
 impl<B: Backend> BatchNorm<B> {
-    pub(crate) fn new(
-        source: &mut ParameterSource<'_>,
-        channels: usize,
-        device: &B::Device,
-    ) -> Self {
+    pub(crate) fn new(source: &mut ParameterSource<'_, B>, channels: usize) -> Self {
         source.keep_statistics(channels);
         Self {
-            weight: source.take([channels], Initial::Ones, device),
-            bias: source.take([channels], Initial::Zeros, device),
+            weight: source.take([channels], Initial::Ones),
+            bias: source.take([channels], Initial::Zeros),
             epsilon: EPSILON,
         }
     }

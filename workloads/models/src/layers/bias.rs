@@ -1,89 +1,80 @@
-//! One bias per channel.
+//! A convolution with one bias per channel.
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
+use super::batch_norm::BatchNorm;
 use super::convolution::Convolution;
+use super::pass::Pass;
 use crate::ops::{Features, Function, LayerOps, Norm, Window};
 use crate::source::{Initial, ParameterSource};
 
-/// The bias of a convolution.
+/// A convolution and its bias.
 #[derive(Module, Debug)]
-pub(crate) struct Bias<B: Backend> {
-    values: Param<Tensor<B, 1>>,
+pub(crate) struct BiasedConvolution<B: Backend> {
+    convolution: Convolution<B>,
+    bias: Param<Tensor<B, 1>>,
 }
 
-impl<B: LayerOps> Bias<B> {
+impl<B: LayerOps> BiasedConvolution<B> {
+    /// Returns a convolution whose weight and bias begin with those values.
     pub(crate) fn new(
-        source: &mut ParameterSource<'_>,
-        channels: usize,
-        initial: Initial,
-        device: &B::Device,
+        source: &mut ParameterSource<'_, B>,
+        sizes: [usize; 2],
+        window: Window,
+        [weight, bias]: [Initial; 2],
     ) -> Self {
         Self {
-            values: source.take([channels], initial, device),
+            convolution: Convolution::new(source, sizes, window, weight),
+            bias: source.take([sizes[1]], bias),
         }
     }
 
-    /// The values, outside of the autodiff graph.
-    pub(crate) fn held(&self) -> Tensor<B, 1> {
-        self.values.val().detach()
+    /// `[batch, height, width, in]` to `[batch, height', width', out]`, a ReLU applied.
+    pub(crate) fn rectified(&self, features: Features<B>) -> Features<B> {
+        let output = self.convolution.forward(features);
+        output.normed(rectified(self.bias.val()))
     }
 
-    /// Returns the bias and a ReLU as a norm, which the reader of the features applies.
-    pub(crate) fn rectified(&self) -> Norm<B> {
-        rectified(self.values.val())
+    /// The outputs of two convolutions of the same features, the channels of the second
+    /// after those of the first, a ReLU applied.
+    pub(crate) fn rectified_side_by_side(pair: [&Self; 2], features: &Features<B>) -> Features<B> {
+        let outputs = pair.map(|of| of.convolution.forward(features.clone()).values);
+        let biases = pair.map(|of| of.bias.val());
+        let bias = Tensor::cat(biases.to_vec(), 0);
+        Features::plain(B::side_by_side(outputs)).normed(rectified(bias))
     }
 
-    /// Returns [`Bias::rectified`] of channels that stand side by side.
-    pub(crate) fn rectified_side_by_side(biases: [&Self; 2]) -> Norm<B> {
-        let biases = biases.map(|bias| bias.values.val());
-        rectified(Tensor::cat(biases.to_vec(), 0))
+    /// The maximum of each 2×2 window of the outputs, `[batch, height' / 2, width' / 2, out]`, a
+    /// ReLU applied.
+    ///
+    /// Bias, maximum and ReLU commute; the maximum first leaves a quarter of the values to the
+    /// others.
+    pub(crate) fn pooled(&self, features: Features<B>) -> Tensor<B, 4> {
+        B::pool(self.convolution.forward(features).values, self.bias.val())
+    }
+
+    /// The outputs with a batch norm.
+    ///
+    /// The norm takes the bias out again with the mean: only the mean that is noted has it,
+    /// and its gradient is 0.
+    pub(crate) fn normed(
+        &self,
+        features: Features<B>,
+        norm: &BatchNorm<B>,
+        pass: &mut Pass<B>,
+    ) -> Features<B> {
+        let shift = Some(self.bias.val().detach());
+        self.convolution.forward_normed(features, shift, norm, pass)
     }
 }
 
+/// Returns a bias and a ReLU as a norm, which the reader of the features applies.
 fn rectified<B: Backend>(bias: Tensor<B, 1>) -> Norm<B> {
     Norm {
         scale: None,
         bias,
         then: Function::Relu,
-    }
-}
-
-/// A convolution, its bias and a ReLU.
-#[derive(Module, Debug)]
-pub(crate) struct RectifiedConvolution<B: Backend> {
-    convolution: Convolution<B>,
-    bias: Bias<B>,
-}
-
-impl<B: LayerOps> RectifiedConvolution<B> {
-    /// Returns a convolution whose biases begin at 0.
-    pub(crate) fn new(
-        source: &mut ParameterSource<'_>,
-        [inputs, outputs]: [usize; 2],
-        window: Window,
-        initial: Initial,
-        device: &B::Device,
-    ) -> Self {
-        Self {
-            convolution: Convolution::begun(source, [inputs, outputs], window, initial, device),
-            bias: Bias::new(source, outputs, Initial::Zeros, device),
-        }
-    }
-
-    /// `[batch, height, width, in]` to `[batch, height', width', out]`.
-    pub(crate) fn forward(&self, features: Features<B>) -> Features<B> {
-        let output = self.convolution.forward_features(features);
-        output.normed(self.bias.rectified())
-    }
-
-    /// The outputs of two convolutions of the same features, the channels of the second
-    /// after those of the first.
-    pub(crate) fn forward_side_by_side(pair: [&Self; 2], features: &Features<B>) -> Features<B> {
-        let outputs = pair.map(|of| of.convolution.forward_features(features.clone()).values);
-        let values = B::side_by_side(outputs);
-        Features::plain(values).normed(Bias::rectified_side_by_side(pair.map(|of| &of.bias)))
     }
 }

@@ -5,8 +5,7 @@ use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
 use super::batch_norm::BatchNorm;
-use super::bias::Bias;
-use super::pass::{Pass, note, running};
+use super::pass::{Noted, Pass, running};
 use crate::ops::{Features, LayerOps, Moments, Window};
 use crate::source::{Initial, ParameterSource};
 
@@ -27,36 +26,16 @@ pub(crate) struct Convolution<B: Backend> {
 }
 
 impl<B: LayerOps> Convolution<B> {
-    /// A convolution without bias: a batch norm or a pool that adds one follows.
+    /// A convolution without bias, whose weight begins with those values.
     pub(crate) fn new(
-        source: &mut ParameterSource<'_>,
-        [inputs, outputs]: [usize; 2],
-        window: Window,
-        device: &B::Device,
-    ) -> Self {
-        let initial = Initial::Uniform {
-            fan_in: window.fan_in(inputs),
-        };
-        Self::begun(source, [inputs, outputs], window, initial, device)
-    }
-
-    /// Returns a convolution whose weight begins with other values than those of
-    /// [`Convolution::new`].
-    pub(crate) fn begun(
-        source: &mut ParameterSource<'_>,
+        source: &mut ParameterSource<'_, B>,
         [inputs, outputs]: [usize; 2],
         window: Window,
         initial: Initial,
-        device: &B::Device,
     ) -> Self {
-        let shape = [
-            outputs,
-            inputs / window.groups,
-            window.kernel,
-            window.kernel,
-        ];
+        let Window { kernel, groups, .. } = window;
         Self {
-            weight: source.take(shape, initial, device),
+            weight: source.take([outputs, inputs / groups, kernel, kernel], initial),
             window,
             made_again: false,
         }
@@ -72,40 +51,13 @@ impl<B: LayerOps> Convolution<B> {
     }
 
     /// `[batch, height, width, in]` to `[batch, height', width', out]`.
-    pub(crate) fn forward(&self, images: Tensor<B, 4>) -> Tensor<B, 4> {
-        B::convolution(Features::plain(images), self.weight.val(), self.window).values
-    }
-
-    /// Convolves features that may have a norm; see [`Convolution::forward`].
-    pub(crate) fn forward_features(&self, features: Features<B>) -> Features<B> {
+    pub(crate) fn forward(&self, features: Features<B>) -> Features<B> {
         self.kept(B::convolution(features, self.weight.val(), self.window))
     }
 
-    /// Convolves features, and then applies a batch norm.
+    /// Convolves features, and then applies a batch norm. The `shift` is added to the outputs, which
+    /// is seen in the mean that is noted alone.
     pub(crate) fn forward_normed(
-        &self,
-        features: Features<B>,
-        norm: &BatchNorm<B>,
-        pass: &mut Pass<B>,
-    ) -> Features<B> {
-        self.forward_shifted(features, None, norm, pass)
-    }
-
-    /// Convolves features, then adds a bias, and then applies a batch norm.
-    ///
-    /// The norm takes the bias out again with the mean: only the mean that is noted has it,
-    /// and its gradient is 0.
-    pub(crate) fn forward_biased_and_normed(
-        &self,
-        features: Features<B>,
-        bias: &Bias<B>,
-        norm: &BatchNorm<B>,
-        pass: &mut Pass<B>,
-    ) -> Features<B> {
-        self.forward_shifted(features, Some(bias.held()), norm, pass)
-    }
-
-    fn forward_shifted(
         &self,
         features: Features<B>,
         shift: Option<Tensor<B, 1>>,
@@ -114,13 +66,13 @@ impl<B: LayerOps> Convolution<B> {
     ) -> Features<B> {
         let (weight, window) = (self.weight.val(), self.window);
         let (output, moments) = match pass {
-            Pass::Training { noted, single, .. } => {
+            Pass::Training { noted, .. } => {
                 let (output, moments) = B::convolution_with_moments(features, weight, window);
                 let mut seen = moments.clone();
                 if let Some(shift) = shift {
                     seen.mean = seen.mean + shift;
                 }
-                note(noted, single, seen, output.values.dims());
+                noted.push(Noted::new(seen, output.values.dims()));
                 (output, moments)
             }
             Pass::Evaluation { statistics, taken } => {
@@ -169,15 +121,15 @@ mod tests {
     #[test]
     fn short_sums_are_computed_again_where_a_pass_recomputes() {
         type Graph = Autodiff<Flex>;
-        let source = &mut ParameterSource::fresh(1);
-        let norm = BatchNorm::<Graph>::new(source, 32, &FlexDevice);
+        let source = &mut ParameterSource::<Graph>::begun(Some(1), &FlexDevice);
+        let norm = BatchNorm::new(source, 32);
         let images = Features::plain(Tensor::<Graph, 4>::ones([2, 4, 4, 32], &FlexDevice));
         for (groups, is_short) in [(32, true), (1, false)] {
             let window = Window::three(1).groups(groups);
-            let convolution = Convolution::<Graph>::new(source, [32, 32], window, &FlexDevice);
+            let convolution = Convolution::new(source, [32, 32], window, Initial::Ones);
             for recomputes in [false, true] {
-                let pass = &mut Pass::training(Draws::new(1, 0)).recomputing(recomputes);
-                let output = convolution.forward_normed(images.clone(), &norm, pass);
+                let pass = &mut Pass::training(Draws::new(1), recomputes);
+                let output = convolution.forward_normed(images.clone(), None, &norm, pass);
                 assert_eq!(output.origin.is_some(), recomputes && is_short, "{groups}");
             }
         }

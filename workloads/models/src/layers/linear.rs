@@ -15,26 +15,20 @@ pub(crate) struct Linear<B: Backend> {
 }
 
 impl<B: LayerOps> Linear<B> {
-    pub(crate) fn new(
-        source: &mut ParameterSource<'_>,
-        [inputs, outputs]: [usize; 2],
-        device: &B::Device,
-    ) -> Self {
-        let initial = Initial::Uniform { fan_in: inputs };
-        Self::begun(source, [inputs, outputs], [initial; 2], device)
+    pub(crate) fn new(source: &mut ParameterSource<'_, B>, sizes: [usize; 2]) -> Self {
+        Self::begun(source, sizes, [Initial::Uniform(sizes[0]); 2])
     }
 
     /// Returns a layer whose weight and bias begin with other values than those of
     /// [`Linear::new`].
     pub(crate) fn begun(
-        source: &mut ParameterSource<'_>,
+        source: &mut ParameterSource<'_, B>,
         [inputs, outputs]: [usize; 2],
         [weight, bias]: [Initial; 2],
-        device: &B::Device,
     ) -> Self {
         Self {
-            weight: source.take([outputs, inputs], weight, device),
-            bias: source.take([outputs], bias, device),
+            weight: source.take([outputs, inputs], weight),
+            bias: source.take([outputs], bias),
         }
     }
 

@@ -8,11 +8,9 @@ mod bias;
 mod convolution;
 mod linear;
 mod pass;
-mod pool;
 
 pub(crate) use batch_norm::{BatchNorm, update_running};
-pub(crate) use bias::{Bias, RectifiedConvolution};
+pub(crate) use bias::BiasedConvolution;
 pub(crate) use convolution::Convolution;
 pub(crate) use linear::Linear;
 pub(crate) use pass::{Draws, Noted, Pass};
-pub(crate) use pool::BiasedPool;

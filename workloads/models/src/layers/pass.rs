@@ -15,8 +15,6 @@ pub(crate) enum Pass<B: Backend> {
     Training {
         /// Moments of each batch norm, in the order of the flat statistics.
         noted: Vec<Noted<B>>,
-        /// Whether a batch norm had one value per channel, which has no variance.
-        single: bool,
         /// Source of dropout's draws.
         draws: Draws,
         /// Whether outputs that sum few terms are computed again in the backward pass.
@@ -34,8 +32,16 @@ pub(crate) enum Pass<B: Backend> {
 /// Moments of a batch in a batch norm.
 pub(crate) struct Noted<B: Backend> {
     moments: Moments<B>,
-    /// Factor from the biased variance to the unbiased one.
-    unbiased: f32,
+    /// Values per channel.
+    count: usize,
+}
+
+impl<B: Backend> Noted<B> {
+    /// Notes the moments of features of that shape.
+    pub(super) const fn new(moments: Moments<B>, [batch, height, width, _]: [usize; 4]) -> Self {
+        let count = batch * height * width;
+        Self { moments, count }
+    }
 }
 
 impl<B: AutodiffBackend> Noted<B> {
@@ -53,7 +59,7 @@ impl<B: AutodiffBackend> Noted<B> {
         &self,
         [mean, variance]: [Option<Vec<f32>>; 2],
     ) -> impl Iterator<Item = f32> + use<B> {
-        let unbiased = self.unbiased;
+        let unbiased = (self.count as f64 / self.count.saturating_sub(1).max(1) as f64) as f32;
         let variance = variance.unwrap_or_default().into_iter();
         let unbiased = variance.map(move |variance| variance * unbiased);
         mean.unwrap_or_default().into_iter().chain(unbiased)
@@ -65,21 +71,14 @@ impl<B: AutodiffBackend> Noted<B> {
 pub(crate) struct Draws {
     /// Seed of the training step.
     seed: u64,
-    /// The first image's position in the step's batch: a micro-batch drops what the whole
-    /// batch would.
-    first: usize,
     /// Dropout layers passed so far.
     layers: u64,
 }
 
 impl Draws {
-    /// Returns the draws of a seed, for images from `first` on.
-    pub(crate) const fn new(seed: u64, first: usize) -> Self {
-        Self {
-            seed,
-            first,
-            layers: 0,
-        }
+    /// Returns the draws of a seed.
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self { seed, layers: 0 }
     }
 
     /// Returns the next layer's factors for so many images of so many values: 0 for a share
@@ -87,38 +86,23 @@ impl Draws {
     fn next(&mut self, images: usize, values: usize, share: f32) -> Vec<f32> {
         let seed = mix(self.seed, self.layers);
         self.layers += 1;
-        let start = (self.first * values) as u64;
         let kept = 1.0 / (1.0 - share);
-        (start..start + (images * values) as u64)
-            .map(|index| {
-                if unit_f32(mix(seed, index)) < share {
-                    0.0
-                } else {
-                    kept
-                }
-            })
+        let is_dropped = |index| unit_f32(mix(seed, index)) < share;
+        (0..(images * values) as u64)
+            .map(|index| if is_dropped(index) { 0.0 } else { kept })
             .collect()
     }
 }
 
 impl<B: Backend> Pass<B> {
-    /// Returns the pass of a training step.
-    pub(crate) const fn training(draws: Draws) -> Self {
+    /// Returns the pass of a training step, with outputs that sum few terms computed again in the
+    /// backward pass where `recomputes`.
+    pub(crate) const fn training(draws: Draws, recomputes: bool) -> Self {
         Self::Training {
             noted: vec![],
-            single: false,
             draws,
-            recomputes: false,
+            recomputes,
         }
-    }
-
-    /// Returns the same pass, with outputs that sum few terms computed again in the backward
-    /// pass where `recomputed`.
-    pub(crate) fn recomputing(mut self, recomputed: bool) -> Self {
-        if let Self::Training { recomputes, .. } = &mut self {
-            *recomputes = recomputed;
-        }
-        self
     }
 
     /// Returns the pass of an evaluation by these flat statistics.
@@ -146,24 +130,14 @@ impl<B: Backend> Pass<B> {
     /// Returns the moments of the batch norms; none outside of training.
     pub(crate) fn into_noted(self) -> Result<Vec<Noted<B>>, ModelError> {
         match self {
-            Self::Training { single: true, .. } => Err(ModelError::SingleValue),
+            // One value has no variance.
+            Self::Training { noted, .. } if noted.iter().any(|noted| noted.count == 1) => {
+                Err(ModelError::SingleValue)
+            }
             Self::Training { noted, .. } => Ok(noted),
             Self::Evaluation { .. } => Ok(vec![]),
         }
     }
-}
-
-/// Notes the moments of features of that shape: the mean and the unbiased variance.
-pub(super) fn note<B: Backend>(
-    noted: &mut Vec<Noted<B>>,
-    single: &mut bool,
-    moments: Moments<B>,
-    [batch, height, width, _]: [usize; 4],
-) {
-    let count = batch * height * width;
-    *single |= count == 1;
-    let unbiased = (count as f64 / count.saturating_sub(1).max(1) as f64) as f32;
-    noted.push(Noted { moments, unbiased });
 }
 
 /// The next layer's running statistics as moments.
@@ -190,16 +164,16 @@ mod tests {
     #[test]
     fn dropout_keeps_the_mean_and_depends_on_the_image_alone() {
         for share in [0.2, 0.5] {
-            let whole = Draws::new(7, 0).next(64, 100, share);
+            let whole = Draws::new(7).next(64, 100, share);
             let dropped = whole.iter().filter(|&&factor| factor == 0.0).count();
             let expected = 6_400.0 * f64::from(share);
             assert!((dropped as f64 - expected).abs() < 5.0 * expected.sqrt());
             let kept = 1.0 / (1.0 - share);
             assert!(whole.iter().all(|&factor| factor == 0.0 || factor == kept));
-            assert_eq!(Draws::new(7, 48).next(16, 100, share), whole[4_800..]);
-            assert_ne!(Draws::new(8, 0).next(64, 100, share), whole);
+            assert_eq!(Draws::new(7).next(16, 100, share), whole[..1_600]);
+            assert_ne!(Draws::new(8).next(64, 100, share), whole);
         }
-        let mut draws = Draws::new(7, 0);
+        let mut draws = Draws::new(7);
         assert_ne!(draws.next(4, 100, 0.5), draws.next(4, 100, 0.5));
     }
 }

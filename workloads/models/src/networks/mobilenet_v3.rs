@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
 use epochcost_architectures::models::mobilenet_v3::{
-    self as described, Activation, BLOCKS, HIDDEN, LAST_EXPANSION, STEM,
+    self as described, BLOCKS, HIDDEN, LAST_EXPANSION, STEM,
 };
 
 use super::Network;
@@ -60,13 +60,13 @@ impl<B: LayerOps> Network<B> for MobileNetV3Small<B> {
 
     type Layout = ();
 
-    fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
-        let stem = convolution(source, [3, STEM], Window::three(2), device);
+    fn new(source: &mut ParameterSource<'_, B>, (): ()) -> Self {
+        let stem = convolution(source, [3, STEM], Window::three(2));
         let mut inputs = STEM;
         let blocks = BLOCKS
             .iter()
             .map(|described| {
-                let block = Block::new(source, inputs, described, device);
+                let block = Block::new(source, inputs, described);
                 inputs = described.outputs;
                 block
             })
@@ -76,9 +76,9 @@ impl<B: LayerOps> Network<B> for MobileNetV3Small<B> {
         Self {
             stem,
             blocks,
-            last: convolution(source, [inputs, features], Window::one(1), device),
-            hidden: Linear::begun(source, [features, HIDDEN], initial, device),
-            classifier: Linear::begun(source, [HIDDEN, 10], initial, device),
+            last: convolution(source, [inputs, features], Window::one(1)),
+            hidden: Linear::begun(source, [features, HIDDEN], initial),
+            classifier: Linear::begun(source, [HIDDEN, 10], initial),
         }
     }
 
@@ -98,10 +98,9 @@ impl<B: LayerOps> Network<B> for MobileNetV3Small<B> {
 
 impl<B: LayerOps> Block<B> {
     fn new(
-        source: &mut ParameterSource<'_>,
+        source: &mut ParameterSource<'_, B>,
         inputs: usize,
         described: &described::Block,
-        device: &B::Device,
     ) -> Self {
         let &described::Block {
             kernel,
@@ -114,12 +113,11 @@ impl<B: LayerOps> Block<B> {
         let within = Window::centred(kernel, stride).groups(expanded);
         let one = Window::one(1);
         Self {
-            expand: (expanded != inputs)
-                .then(|| convolution(source, [inputs, expanded], one, device)),
-            depthwise: convolution(source, [expanded, expanded], within, device),
-            excite: (squeezed > 0).then(|| Excite::new(source, [expanded, squeezed], device)),
-            project: convolution(source, [expanded, outputs], one, device),
-            then: function(then),
+            expand: (expanded != inputs).then(|| convolution(source, [inputs, expanded], one)),
+            depthwise: convolution(source, [expanded, expanded], within),
+            excite: (squeezed > 0).then(|| Excite::new(source, [expanded, squeezed])),
+            project: convolution(source, [expanded, outputs], one),
+            then,
             keeps_shape: stride == 1 && inputs == outputs,
         }
     }
@@ -150,14 +148,10 @@ impl<B: LayerOps> Block<B> {
 }
 
 impl<B: LayerOps> Excite<B> {
-    fn new(
-        source: &mut ParameterSource<'_>,
-        [channels, squeezed]: [usize; 2],
-        device: &B::Device,
-    ) -> Self {
+    fn new(source: &mut ParameterSource<'_, B>, [channels, squeezed]: [usize; 2]) -> Self {
         let mut next = |[inputs, outputs]: [usize; 2]| {
-            let initial = Initial::He { fan: outputs };
-            Linear::begun(source, [inputs, outputs], [initial, Initial::Zeros], device)
+            let initial = [Initial::He(outputs), Initial::Zeros];
+            Linear::begun(source, [inputs, outputs], initial)
         };
         Self {
             squeeze: next([channels, squeezed]),
@@ -173,18 +167,10 @@ impl<B: LayerOps> Excite<B> {
     }
 }
 
-fn function(activation: Activation) -> Function {
-    match activation {
-        Activation::Relu => Function::Relu,
-        Activation::HardSwish => Function::HardSwish,
-    }
-}
-
 fn convolution<B: LayerOps>(
-    source: &mut ParameterSource<'_>,
+    source: &mut ParameterSource<'_, B>,
     sizes: [usize; 2],
     window: Window,
-    device: &B::Device,
 ) -> NormedConvolution<B> {
-    NormedConvolution::by_fan_out(source, sizes, window, device).with_epsilon(EPSILON)
+    NormedConvolution::by_fan_out(source, sizes, window).with_epsilon(EPSILON)
 }

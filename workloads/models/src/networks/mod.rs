@@ -6,12 +6,11 @@ mod mobilenet_v3;
 mod network;
 pub(crate) mod residual;
 mod resnet;
-mod resnet50;
 mod squeezenet;
 mod vgg;
 
 use burn::tensor::backend::AutodiffBackend;
-use epochcost_architectures::models::resnet::{BASIC18, BASIC32, BASIC34};
+use epochcost_architectures::models::resnet::{LAYOUT18, LAYOUT32, LAYOUT34, LAYOUT50};
 
 use crate::ops::LayerOps;
 use crate::session::{BurnSession, Session};
@@ -23,7 +22,6 @@ use lenet5::LeNet5;
 use mobilenet::MobileNet;
 use mobilenet_v3::MobileNetV3Small;
 use resnet::ResNet;
-use resnet50::ResNet50;
 use squeezenet::SqueezeNet;
 use vgg::{Vgg11, Vgg11Cifar};
 
@@ -42,16 +40,18 @@ where
     type Inner<B> = <B as AutodiffBackend>::InnerBackend;
     macro_rules! network {
         ($network:ident, $layout:expr) => {
-            BurnSession::<B, $network<B>, $network<Inner<B>>>::boxed(info, $layout, device)
+            Box::new(BurnSession::<B, $network<B>, $network<Inner<B>>>::new(
+                info, $layout, device,
+            ))
         };
     }
     Ok(match info.name {
         "lenet5" => network!(LeNet5, ()),
         "mobilenet" => network!(MobileNet, ()),
-        "resnet18" => network!(ResNet, BASIC18),
-        "resnet32" => network!(ResNet, BASIC32),
-        "resnet34" => network!(ResNet, BASIC34),
-        "resnet50" => network!(ResNet50, ()),
+        "resnet18" => network!(ResNet, LAYOUT18),
+        "resnet32" => network!(ResNet, LAYOUT32),
+        "resnet34" => network!(ResNet, LAYOUT34),
+        "resnet50" => network!(ResNet, LAYOUT50),
         "squeezenet1_1" => network!(SqueezeNet, ()),
         "mobilenet_v3_small" => network!(MobileNetV3Small, ()),
         "vgg11" | "vgg11_10_classes" | "vgg11_at_32" => network!(Vgg11, info.classes),

@@ -17,7 +17,7 @@ pub(crate) trait Network<B: LayerOps>: Module<B> {
     type Layout: Copy + Send + 'static;
 
     /// Builds the network, taking its tensors from the source in field order.
-    fn new(source: &mut ParameterSource<'_>, layout: Self::Layout, device: &B::Device) -> Self;
+    fn new(source: &mut ParameterSource<'_, B>, layout: Self::Layout) -> Self;
 
     /// Class scores `[batch, classes]` of images `[batch, height, width, channels]`.
     ///

@@ -1,9 +1,9 @@
-//! The blocks of residual networks (He et al. 2016): convolutions beside a shortcut.
+//! The parts of residual networks (He et al. 2016): convolutions beside a shortcut.
 
 use burn::module::Module;
 use burn::tensor::backend::Backend;
 use burn::tensor::{Slice, Tensor};
-use epochcost_architectures::models::resnet::{EXPANSION, Shortcut};
+use epochcost_architectures::models::resnet::{Layout, Shortcut, Stem};
 
 use crate::layers::{BatchNorm, Convolution, Pass};
 use crate::ops::{Features, LayerOps, Window};
@@ -16,11 +16,11 @@ pub(crate) struct NormedConvolution<B: Backend> {
     norm: BatchNorm<B>,
 }
 
-/// Two 3×3 convolutions beside a shortcut.
+/// Two 3×3 convolutions, or a 1×1 convolution to few channels, a 3×3 among those and a 1×1 to four
+/// times as many, beside a shortcut.
 #[derive(Module, Debug)]
-pub(crate) struct BasicBlock<B: Backend> {
-    first: NormedConvolution<B>,
-    second: NormedConvolution<B>,
+pub(crate) struct Block<B: Backend> {
+    convolutions: Vec<NormedConvolution<B>>,
     projection: Option<NormedConvolution<B>>,
     #[module(skip)]
     stride: usize,
@@ -29,43 +29,48 @@ pub(crate) struct BasicBlock<B: Backend> {
     added: usize,
 }
 
-/// A 1×1 convolution to few channels, a 3×3 among those, and a 1×1 to four times as many,
-/// beside a shortcut. The 3×3 has the stride, as in torchvision.
-#[derive(Module, Debug)]
-pub(crate) struct Bottleneck<B: Backend> {
-    reduce: NormedConvolution<B>,
-    middle: NormedConvolution<B>,
-    expand: NormedConvolution<B>,
-    projection: Option<NormedConvolution<B>>,
-}
-
 impl<B: LayerOps> NormedConvolution<B> {
     pub(crate) fn new(
-        source: &mut ParameterSource<'_>,
-        [inputs, outputs]: [usize; 2],
+        source: &mut ParameterSource<'_, B>,
+        sizes: [usize; 2],
         window: Window,
-        device: &B::Device,
     ) -> Self {
-        Self {
-            convolution: Convolution::new(source, [inputs, outputs], window, device),
-            norm: BatchNorm::new(source, outputs, device),
-        }
+        let initial = Initial::Uniform(window.fan_in(sizes[0]));
+        Self::begun(source, sizes, window, initial)
     }
 
     /// Returns a convolution whose weight begins by the outputs of each input, as in
     /// torchvision's networks.
     pub(crate) fn by_fan_out(
-        source: &mut ParameterSource<'_>,
-        [inputs, outputs]: [usize; 2],
+        source: &mut ParameterSource<'_, B>,
+        sizes: [usize; 2],
         window: Window,
-        device: &B::Device,
     ) -> Self {
-        let initial = Initial::He {
-            fan: window.fan_out(outputs),
-        };
+        Self::begun(source, sizes, window, Initial::He(window.fan_out(sizes[1])))
+    }
+
+    fn begun(
+        source: &mut ParameterSource<'_, B>,
+        sizes: [usize; 2],
+        window: Window,
+        initial: Initial,
+    ) -> Self {
         Self {
-            convolution: Convolution::begun(source, [inputs, outputs], window, initial, device),
-            norm: BatchNorm::new(source, outputs, device),
+            convolution: Convolution::new(source, sizes, window, initial),
+            norm: BatchNorm::new(source, sizes[1]),
+        }
+    }
+
+    /// Returns a convolution of a network of that layout.
+    pub(crate) fn of_layout(
+        source: &mut ParameterSource<'_, B>,
+        layout: Layout,
+        sizes: [usize; 2],
+        window: Window,
+    ) -> Self {
+        match layout.stem {
+            Stem::Cifar => Self::new(source, sizes, window),
+            Stem::ImageNet => Self::by_fan_out(source, sizes, window),
         }
     }
 
@@ -86,34 +91,50 @@ impl<B: LayerOps> NormedConvolution<B> {
     }
 
     pub(crate) fn forward(&self, features: Features<B>, pass: &mut Pass<B>) -> Features<B> {
-        self.convolution.forward_normed(features, &self.norm, pass)
+        let Self { convolution, norm } = self;
+        convolution.forward_normed(features, None, norm, pass)
     }
 }
 
-impl<B: LayerOps> BasicBlock<B> {
+impl<B: LayerOps> Block<B> {
+    /// Returns a block of `inputs` channels over `width` inner ones. The first 3×3 convolution has
+    /// the stride, as in torchvision.
     pub(crate) fn new(
-        source: &mut ParameterSource<'_>,
-        [inputs, outputs]: [usize; 2],
+        source: &mut ParameterSource<'_, B>,
+        layout: Layout,
+        [inputs, width]: [usize; 2],
         stride: usize,
-        shortcut: Shortcut,
-        device: &B::Device,
     ) -> Self {
+        let outputs = layout.expansion * width;
+        let mut next = |sizes, window| NormedConvolution::of_layout(source, layout, sizes, window);
+        let mut left = stride;
+        let convolutions = layout.block(inputs, width).into_iter();
+        let convolutions = convolutions.map(|(kernel, sizes)| {
+            let stride = match kernel {
+                1 => 1,
+                _ => std::mem::replace(&mut left, 1),
+            };
+            next(sizes, Window::centred(kernel, stride))
+        });
+        let convolutions = convolutions.collect();
         let changes_shape = stride != 1 || inputs != outputs;
-        let first = [inputs, outputs];
-        let second = [outputs, outputs];
         Self {
-            first: NormedConvolution::new(source, first, Window::three(stride), device),
-            second: NormedConvolution::new(source, second, Window::three(1), device),
-            projection: (changes_shape && shortcut == Shortcut::Projected)
-                .then(|| NormedConvolution::new(source, first, Window::one(stride), device)),
+            convolutions,
+            projection: (changes_shape && layout.shortcut == Shortcut::Projected)
+                .then(|| next([inputs, outputs], Window::one(stride))),
             stride,
             added: outputs - inputs,
         }
     }
 
     pub(crate) fn forward(&self, input: Features<B>, pass: &mut Pass<B>) -> Features<B> {
-        let features = self.first.forward(input.clone(), pass).rectified();
-        let features = self.second.forward(features, pass);
+        let mut features = input.clone();
+        for (index, convolution) in self.convolutions.iter().enumerate() {
+            if index > 0 {
+                features = features.rectified();
+            }
+            features = convolution.forward(features, pass);
+        }
         let shortcut = match &self.projection {
             Some(projection) => projection.forward(input, pass),
             None => self.padded(input),
@@ -133,36 +154,5 @@ impl<B: LayerOps> BasicBlock<B> {
         let [batch, height, width, _] = values.dims();
         let zeros = Tensor::zeros([batch, height, width, self.added], &values.device());
         Features::plain(Tensor::cat(vec![values, zeros], 3))
-    }
-}
-
-impl<B: LayerOps> Bottleneck<B> {
-    /// Returns a bottleneck of `inputs` channels over `width` ones.
-    pub(crate) fn new(
-        source: &mut ParameterSource<'_>,
-        [inputs, width]: [usize; 2],
-        stride: usize,
-        device: &B::Device,
-    ) -> Self {
-        let outputs = EXPANSION * width;
-        let mut next = |sizes, window| NormedConvolution::by_fan_out(source, sizes, window, device);
-        Self {
-            reduce: next([inputs, width], Window::one(1)),
-            middle: next([width, width], Window::three(stride)),
-            expand: next([width, outputs], Window::one(1)),
-            projection: (stride != 1 || inputs != outputs)
-                .then(|| next([inputs, outputs], Window::one(stride))),
-        }
-    }
-
-    pub(crate) fn forward(&self, input: Features<B>, pass: &mut Pass<B>) -> Features<B> {
-        let features = self.reduce.forward(input.clone(), pass).rectified();
-        let features = self.middle.forward(features, pass).rectified();
-        let features = self.expand.forward(features, pass);
-        let shortcut = match &self.projection {
-            Some(projection) => projection.forward(input, pass),
-            None => input,
-        };
-        B::activation(features, Some(shortcut), true)
     }
 }

@@ -8,7 +8,7 @@ use burn::tensor::backend::Backend;
 use epochcost_architectures::models::vgg::{CONVOLUTIONS, HIDDEN, SIDE};
 
 use super::{Network, adaptive_average_pool};
-use crate::layers::{BatchNorm, Bias, BiasedPool, Convolution, Linear, Pass, RectifiedConvolution};
+use crate::layers::{BatchNorm, BiasedConvolution, Linear, Pass};
 use crate::ops::{Features, LayerOps, PoolWindow, Window};
 use crate::source::{Initial, ParameterSource};
 
@@ -26,51 +26,28 @@ const POOL: PoolWindow = PoolWindow {
 /// images of any size from 32×32 on.
 #[derive(Module, Debug)]
 pub(crate) struct Vgg11<B: Backend> {
-    stages: Vec<Stage<B>>,
+    convolutions: [BiasedConvolution<B>; CONVOLUTIONS.len()],
     hidden: [Linear<B>; 2],
     classifier: Linear<B>,
-}
-
-/// Convolutions up to a max-pool.
-#[derive(Module, Debug)]
-struct Stage<B: Backend> {
-    first: Option<RectifiedConvolution<B>>,
-    last: Convolution<B>,
-    pool: BiasedPool<B>,
 }
 
 impl<B: LayerOps> Network<B> for Vgg11<B> {
     /// Classes.
     type Layout = usize;
 
-    fn new(source: &mut ParameterSource<'_>, classes: usize, device: &B::Device) -> Self {
+    fn new(source: &mut ParameterSource<'_, B>, classes: usize) -> Self {
         let window = Window::three(1);
         let mut inputs = 3;
-        // A stage ends with a max-pool, which takes the bias of the convolution before it.
-        let mut first = None;
-        let mut stages = vec![];
-        for (outputs, pooled) in CONVOLUTIONS {
+        let convolutions = CONVOLUTIONS.map(|(outputs, _)| {
+            let initial = [Initial::He(window.fan_out(outputs)), Initial::Zeros];
             let sizes = [inputs, outputs];
-            let initial = Initial::He {
-                fan: window.fan_out(outputs),
-            };
             inputs = outputs;
-            if pooled {
-                stages.push(Stage {
-                    first: first.take(),
-                    last: Convolution::begun(source, sizes, window, initial, device),
-                    pool: BiasedPool::new(source, outputs, Initial::Zeros, device),
-                });
-            } else {
-                let convolution = RectifiedConvolution::new(source, sizes, window, initial, device);
-                first = Some(convolution);
-            }
-        }
-        // The classifier.
+            BiasedConvolution::new(source, sizes, window, initial)
+        });
         let initial = [Initial::Deviation(0.01), Initial::Zeros];
-        let mut linear = |sizes| Linear::begun(source, sizes, initial, device);
+        let mut linear = |sizes| Linear::begun(source, sizes, initial);
         Self {
-            stages,
+            convolutions,
             hidden: [
                 linear([inputs * SIDE * SIDE, HIDDEN]),
                 linear([HIDDEN, HIDDEN]),
@@ -80,17 +57,15 @@ impl<B: LayerOps> Network<B> for Vgg11<B> {
     }
 
     fn forward(&self, images: Tensor<B, 4>, pass: &mut Pass<B>) -> Tensor<B, 2> {
-        let mut images = images;
-        for stage in &self.stages {
-            let features = Features::plain(images);
-            let features = match &stage.first {
-                Some(first) => first.forward(features),
-                None => features,
+        let mut features = Features::plain(images);
+        for (convolution, (_, pooled)) in self.convolutions.iter().zip(CONVOLUTIONS) {
+            features = if pooled {
+                Features::plain(convolution.pooled(features))
+            } else {
+                convolution.rectified(features)
             };
-            let features = stage.last.forward_features(features);
-            images = stage.pool.forward(features.values);
         }
-        let seen = adaptive_average_pool(images, SIDE);
+        let seen = adaptive_average_pool(features.values, SIDE);
         // The first linear layer's weights are in PyTorch's order: channels first.
         let mut rows = B::channels_first(seen);
         for layer in &self.hidden {
@@ -104,56 +79,43 @@ impl<B: LayerOps> Network<B> for Vgg11<B> {
 /// to ten classes.
 #[derive(Module, Debug)]
 pub(crate) struct Vgg11Cifar<B: Backend> {
-    convolutions: Vec<Normed<B>>,
+    convolutions: [Normed<B>; CONVOLUTIONS.len()],
     classifier: Linear<B>,
 }
 
 /// A convolution with a bias, and then a batch norm.
 #[derive(Module, Debug)]
 struct Normed<B: Backend> {
-    convolution: Convolution<B>,
-    bias: Bias<B>,
+    convolution: BiasedConvolution<B>,
     norm: BatchNorm<B>,
 }
 
 impl<B: LayerOps> Network<B> for Vgg11Cifar<B> {
     type Layout = ();
 
-    fn new(source: &mut ParameterSource<'_>, (): (), device: &B::Device) -> Self {
+    fn new(source: &mut ParameterSource<'_, B>, (): ()) -> Self {
         let window = Window::three(1);
         let mut inputs = 3;
-        let convolutions = CONVOLUTIONS
-            .iter()
-            .map(|&(outputs, _)| {
-                let initial = Initial::Uniform {
-                    fan_in: window.fan_in(inputs),
-                };
-                let convolution = Convolution::new(source, [inputs, outputs], window, device);
-                inputs = outputs;
-                Normed {
-                    convolution,
-                    bias: Bias::new(source, outputs, initial, device),
-                    norm: BatchNorm::new(source, outputs, device),
-                }
-            })
-            .collect();
+        let convolutions = CONVOLUTIONS.map(|(outputs, _)| {
+            let initial = Initial::Uniform(window.fan_in(inputs));
+            let sizes = [inputs, outputs];
+            inputs = outputs;
+            Normed {
+                convolution: BiasedConvolution::new(source, sizes, window, [initial; 2]),
+                norm: BatchNorm::new(source, outputs),
+            }
+        });
         Self {
             convolutions,
-            classifier: Linear::new(source, [inputs, 10], device),
+            classifier: Linear::new(source, [inputs, 10]),
         }
     }
 
     fn forward(&self, images: Tensor<B, 4>, pass: &mut Pass<B>) -> Tensor<B, 2> {
         let mut features = Features::plain(images);
-        for (layer, &(_, pooled)) in self.convolutions.iter().zip(&CONVOLUTIONS) {
-            let Normed {
-                convolution,
-                bias,
-                norm,
-            } = layer;
-            features = convolution
-                .forward_biased_and_normed(features, bias, norm, pass)
-                .rectified();
+        for (layer, (_, pooled)) in self.convolutions.iter().zip(CONVOLUTIONS) {
+            let Normed { convolution, norm } = layer;
+            features = convolution.normed(features, norm, pass).rectified();
             if pooled {
                 features = Features::plain(B::max_pool(features, POOL));
             }

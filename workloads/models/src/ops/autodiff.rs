@@ -4,6 +4,7 @@
 //! with it: memory is returned while the backward pass proceeds. An activation's values
 //! are made again ([`super::kept`]).
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use burn::tensor::backend::Backend;
@@ -18,7 +19,9 @@ use burn_autodiff::ops::{Backward, Ops, OpsKind};
 
 use super::kept::{Kept, Origin, Recipe};
 use super::tap;
-use super::{FeatureGradients, Features, LayerOps, Moments, Norm, PoolWindow, Scale, Window};
+use super::{
+    FeatureGradients, Features, LayerGradients, LayerOps, Moments, Norm, PoolWindow, Scale, Window,
+};
 
 /// A tensor in the graph, which a step is made from.
 type Parent<B, C> = FloatTensor<Autodiff<B, C>>;
@@ -36,33 +39,103 @@ fn held<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> B::FloatTensorPrimi
     tensor.into_primitive().tensor()
 }
 
-/// Registers a step of `N` parents with its state, and returns its output.
+/// A step of the backward pass of `N` parents, from the gradient of its output.
+#[derive(Debug)]
+struct Step<B: Backend, S, const N: usize, const D: usize>(Back<B, S, N, D>);
+
+/// Computes the gradients of the parents from a step's state and the gradient of its output, and
+/// passes them on.
+type Back<B, S, const N: usize, const D: usize> = fn(S, Tensor<B, D>, Parents<'_, N>);
+
+/// The parents of a step that want a gradient, and the gradients of the graph.
+struct Parents<'a, const N: usize> {
+    nodes: [Option<NodeId>; N],
+    gradients: &'a mut Gradients,
+}
+
+impl<const N: usize> Parents<'_, N> {
+    /// Registers a gradient where its parent wants it, unless it is taken.
+    fn pass<B: LayerOps, const D: usize>(&mut self, parent: usize, gradient: Tensor<B, D>) {
+        if let Some(node) = self.nodes[parent]
+            && let Some(gradient) = tap::take(node, gradient)
+        {
+            self.gradients.register::<B>(node, held(gradient));
+        }
+    }
+
+    /// Passes on the gradients of features and of their norm's weight and bias, which are the
+    /// parents from `first` on.
+    fn pass_features<B: LayerOps>(&mut self, first: usize, found: FeatureGradients<B>) {
+        self.pass(first, found.values);
+        if let Some(found) = found.norm {
+            if let Some(gradient) = found.weight {
+                self.pass(first + 1, gradient);
+            }
+            self.pass(first + 2, found.bias);
+        }
+    }
+}
+
+impl<B, S, const N: usize, const D: usize> Backward<B, N> for Step<B, S, N, D>
+where
+    B: Backend,
+    S: Clone + Debug + Send + 'static,
+{
+    type State = S;
+
+    fn backward(self, ops: Ops<S, N>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let output = TensorPrimitive::Float(gradients.consume::<B>(&ops.node));
+        let parents = Parents {
+            nodes: ops.parents.map(|node| node.map(|node| node.id)),
+            gradients,
+        };
+        (self.0)(ops.state, Tensor::from_primitive(output), parents);
+    }
+}
+
+/// Registers a step with its state, and returns its output.
 fn register<B, C, S, const N: usize, const D: usize>(
-    step: S,
     parents: [Parent<B, C>; N],
-    state: S::State,
+    state: S,
     output: Tensor<B, D>,
+    back: Back<B, S, N, D>,
 ) -> Tensor<Autodiff<B, C>, D>
 where
     B: Backend,
     C: CheckpointStrategy,
-    S: Backward<B, N>,
+    S: Clone + Debug + Send + 'static,
 {
     let output = held(output);
     let nodes = parents.map(|parent| parent.node);
     for node in &nodes {
         tap::read(node.id);
     }
-    let output = match step.prepare::<C>(nodes).compute_bound().stateful() {
+    let step = Step(back).prepare::<C>(nodes);
+    let output = match step.compute_bound().stateful() {
         OpsKind::Tracked(step) => step.finish(state, output),
         OpsKind::UnTracked(step) => step.finish(output),
     };
     Tensor::from_primitive(TensorPrimitive::Float(output))
 }
 
+/// Registers a step whose output is made again from its recipe where it is not kept.
+fn remade<B: LayerGradients, C: CheckpointStrategy, const N: usize>(
+    parents: [Parent<B, C>; N],
+    recipe: Recipe<B>,
+    output: Features<B>,
+    back: Back<B, Arc<Origin<B>>, N, 4>,
+) -> Features<Autodiff<B, C>> {
+    let origin = Arc::new(Origin::new(recipe));
+    Features {
+        values: register(parents, origin.clone(), output.values, back),
+        norm: None,
+        origin: Some(origin),
+    }
+}
+
 /// Returns the nodes of features and of their norm's weight and bias, what they hold, and
 /// what of it is kept. Where there is no norm, nodes that want no gradient stand for it.
-fn split_features<B: LayerOps, C: CheckpointStrategy>(
+fn split_features<B: LayerGradients, C: CheckpointStrategy>(
     features: Features<Autodiff<B, C>>,
 ) -> ([Parent<B, C>; 3], Features<B>, Kept<B>) {
     let origin = features.origin.clone();
@@ -71,7 +144,7 @@ fn split_features<B: LayerOps, C: CheckpointStrategy>(
     (nodes, features, kept)
 }
 
-fn split_values<B: LayerOps, C: CheckpointStrategy>(
+fn split_values<B: LayerGradients, C: CheckpointStrategy>(
     features: Features<Autodiff<B, C>>,
 ) -> ([Parent<B, C>; 3], Features<B>) {
     let (node, values) = split(features.values);
@@ -111,273 +184,32 @@ fn split_values<B: LayerOps, C: CheckpointStrategy>(
     )
 }
 
-/// Registers a gradient where its node wants it, unless it is taken.
-fn pass_on<B: LayerOps, const D: usize>(
-    gradient: Tensor<B, D>,
-    node: Option<NodeId>,
-    gradients: &mut Gradients,
-) {
-    if let Some(node) = node
-        && let Some(gradient) = tap::take(node, gradient)
-    {
-        gradients.register::<B>(node, held(gradient));
-    }
-}
-
-/// Passes on the gradients of features and of their norm's weight and bias; see
-/// [`pass_on`].
-fn pass_on_features<B: LayerOps>(
-    found: FeatureGradients<B>,
-    [values, weight, bias]: [Option<NodeId>; 3],
-    gradients: &mut Gradients,
-) {
-    pass_on(found.values, values, gradients);
-    if let Some(found) = found.norm {
-        if let Some(gradient) = found.weight {
-            pass_on(gradient, weight, gradients);
-        }
-        pass_on(found.bias, bias, gradients);
-    }
-}
-
-/// Returns the gradient of a step's output.
-fn consumed<B: Backend, const N: usize, const D: usize, S>(
-    ops: &Ops<S, N>,
-    gradients: &mut Gradients,
-) -> Tensor<B, D> {
-    Tensor::from_primitive(TensorPrimitive::Float(gradients.consume::<B>(&ops.node)))
-}
-
-#[derive(Debug)]
-struct ConvolutionStep;
-
-/// A convolution's operands, out of the graph and in it.
-struct Convolution<B: LayerOps, C: CheckpointStrategy> {
-    parents: [Parent<B, C>; 4],
-    input: Features<B>,
+/// Registers the output of a convolution of features and a weight in the graph.
+fn convolved<B: LayerGradients, C: CheckpointStrategy>(
+    [values, norm_weight, norm_bias]: [Parent<B, C>; 3],
     kept: Kept<B>,
-    weight: Tensor<B, 4>,
+    (weight_node, weight): (Parent<B, C>, Tensor<B, 4>),
     window: Window,
-}
-
-impl<B: LayerOps, C: CheckpointStrategy> Convolution<B, C> {
-    fn new(
-        input: Features<Autodiff<B, C>>,
-        weight: Tensor<Autodiff<B, C>, 4>,
-        window: Window,
-    ) -> Self {
-        let (weight_node, weight) = split(weight);
-        let ([values, norm_weight, norm_bias], input, kept) = split_features(input);
-        Self {
-            parents: [weight_node, values, norm_weight, norm_bias],
-            input,
-            kept,
-            weight,
-            window,
-        }
-    }
-
-    /// Returns the output in the graph.
-    fn registered(self, output: Features<B>) -> Features<Autodiff<B, C>> {
-        let recipe = Recipe::Convolution(self.kept, self.weight, self.window);
-        let origin = Arc::new(Origin::new(recipe));
-        Features {
-            values: register(ConvolutionStep, self.parents, origin.clone(), output.values),
-            norm: None,
-            origin: Some(origin),
-        }
-    }
-}
-
-impl<B: LayerOps> Backward<B, 4> for ConvolutionStep {
-    type State = Arc<Origin<B>>;
-
-    fn backward(self, ops: Ops<Self::State, 4>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output = consumed(&ops, gradients);
-        ops.state.let_go();
-        let Recipe::Convolution(input, weight, window) = &ops.state.recipe else {
+    output: Features<B>,
+) -> Features<Autodiff<B, C>> {
+    let parents = [weight_node, values, norm_weight, norm_bias];
+    let recipe = Recipe::Convolution(kept, weight, window);
+    remade(parents, recipe, output, |origin, output, mut parents| {
+        origin.let_go();
+        let Recipe::Convolution(input, weight, window) = &origin.recipe else {
             unreachable!("a convolution's output is made by it");
         };
-        let [node, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
-        let wanted = parents.iter().any(Option::is_some);
+        let wanted = parents.nodes[1..].iter().any(Option::is_some);
         let (input, weight) =
             B::convolution_backward(input.read(), weight.clone(), output, *window, wanted);
-        pass_on(weight, node, gradients);
+        parents.pass(0, weight);
         if let Some(input) = input {
-            pass_on_features(input, parents, gradients);
+            parents.pass_features(1, input);
         }
-    }
+    })
 }
 
-#[derive(Debug)]
-struct ActivationStep;
-
-impl<B: LayerOps> Backward<B, 6> for ActivationStep {
-    type State = Arc<Origin<B>>;
-
-    fn backward(self, ops: Ops<Self::State, 6>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output = consumed(&ops, gradients);
-        ops.state.let_go();
-        let Recipe::Activation(features, shortcut, rectified) = &ops.state.recipe else {
-            unreachable!("an activation's output is made by it");
-        };
-        let (features, shortcut) = (features.read(), shortcut.as_ref().map(Kept::read));
-        let [values, weight, bias, parents @ ..] = ops.parents.map(|node| node.map(|node| node.id));
-        let (features, shortcut) = B::activation_backward(features, shortcut, *rectified, output);
-        pass_on_features(features, [values, weight, bias], gradients);
-        if let Some(shortcut) = shortcut {
-            pass_on_features(shortcut, parents, gradients);
-        }
-    }
-}
-
-#[derive(Debug)]
-struct AverageStep;
-
-impl<B: LayerOps> Backward<B, 1> for AverageStep {
-    /// Shape of the values.
-    type State = [usize; 4];
-
-    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output: Tensor<B, 2> = consumed(&ops, gradients);
-        let [node] = ops.parents.map(|node| node.map(|node| node.id));
-        pass_on(
-            B::global_average_backward(ops.state, output),
-            node,
-            gradients,
-        );
-    }
-}
-
-#[derive(Debug)]
-struct HardSigmoidStep;
-
-impl<B: LayerOps> Backward<B, 1> for HardSigmoidStep {
-    type State = Tensor<B, 2>;
-
-    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output = consumed(&ops, gradients);
-        let [node] = ops.parents.map(|node| node.map(|node| node.id));
-        pass_on(
-            B::hard_sigmoids_backward(ops.state, output),
-            node,
-            gradients,
-        );
-    }
-}
-
-#[derive(Debug)]
-struct ExciteStep;
-
-impl<B: LayerOps> Backward<B, 2> for ExciteStep {
-    type State = (Tensor<B, 4>, Tensor<B, 2>);
-
-    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output = consumed(&ops, gradients);
-        let (values, shares) = ops.state;
-        let [values_node, shares_node] = ops.parents.map(|node| node.map(|node| node.id));
-        let (values, shares) = B::excite_backward(values, shares, output);
-        pass_on(values, values_node, gradients);
-        pass_on(shares, shares_node, gradients);
-    }
-}
-
-#[derive(Debug)]
-struct SideBySideStep;
-
-impl<B: LayerOps> Backward<B, 2> for SideBySideStep {
-    /// Channels of the first part.
-    type State = usize;
-
-    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output = consumed(&ops, gradients);
-        let nodes = ops.parents.map(|node| node.map(|node| node.id));
-        let parts: [Tensor<B, 4>; 2] = B::apart(output, ops.state);
-        for (part, node) in parts.into_iter().zip(nodes) {
-            pass_on(part, node, gradients);
-        }
-    }
-}
-
-#[derive(Debug)]
-struct ChannelsFirstStep;
-
-impl<B: LayerOps> Backward<B, 1> for ChannelsFirstStep {
-    /// Shape of the images.
-    type State = [usize; 4];
-
-    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output = consumed(&ops, gradients);
-        let [node] = ops.parents.map(|node| node.map(|node| node.id));
-        let images: Tensor<B, 4> = B::channels_last(output, ops.state);
-        pass_on(images, node, gradients);
-    }
-}
-
-#[derive(Debug)]
-struct MaxPoolStep;
-
-impl<B: LayerOps> Backward<B, 3> for MaxPoolStep {
-    type State = (Kept<B>, PoolWindow);
-
-    fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output = consumed(&ops, gradients);
-        let (features, window) = &ops.state;
-        let parents = ops.parents.map(|node| node.map(|node| node.id));
-        let features = B::max_pool_backward(features.read(), *window, output);
-        pass_on_features(features, parents, gradients);
-    }
-}
-
-#[derive(Debug)]
-struct PoolStep;
-
-impl<B: LayerOps> Backward<B, 2> for PoolStep {
-    type State = (Tensor<B, 4>, Tensor<B, 1>);
-
-    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output = consumed(&ops, gradients);
-        let (images, bias) = ops.state;
-        let [images_node, bias_node] = ops.parents.map(|node| node.map(|node| node.id));
-        let (images, bias) = B::pool_backward(images, bias, output);
-        pass_on(images, images_node, gradients);
-        pass_on(bias, bias_node, gradients);
-    }
-}
-
-#[derive(Debug)]
-struct LinearStep;
-
-impl<B: LayerOps> Backward<B, 3> for LinearStep {
-    type State = (Tensor<B, 2>, Tensor<B, 2>);
-
-    fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let output: Tensor<B, 2> = consumed(&ops, gradients);
-        let (rows, weight) = ops.state;
-        let [rows_node, weight_node, bias_node] = ops.parents.map(|node| node.map(|node| node.id));
-        let (rows, weight, bias) = B::fully_connected_backward(rows, weight, output);
-        pass_on(rows, rows_node, gradients);
-        pass_on(weight, weight_node, gradients);
-        pass_on(bias, bias_node, gradients);
-    }
-}
-
-#[derive(Debug)]
-struct CrossEntropyStep;
-
-impl<B: LayerOps> Backward<B, 1> for CrossEntropyStep {
-    type State = (Tensor<B, 2>, Arc<[u8]>);
-
-    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let loss = consumed(&ops, gradients);
-        let (scores, labels) = ops.state;
-        let [node] = ops.parents.map(|node| node.map(|node| node.id));
-        let scores = B::cross_entropy_backward(scores, &labels, loss);
-        pass_on(scores, node, gradients);
-    }
-}
-
-impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
+impl<B: LayerGradients, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
     type Origin = Arc<Origin<B>>;
 
     fn tap_gradient<const D: usize>(parameter: Tensor<Self, D>, position: usize) {
@@ -389,9 +221,10 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         weight: Tensor<Self, 4>,
         window: Window,
     ) -> Features<Self> {
-        let operands = Convolution::new(input, weight, window);
-        let output = B::convolution(operands.input.clone(), operands.weight.clone(), window);
-        operands.registered(output)
+        let weight = split(weight);
+        let (nodes, input, kept) = split_features(input);
+        let output = B::convolution(input, weight.1.clone(), window);
+        convolved(nodes, kept, weight, window, output)
     }
 
     fn convolution_with_moments(
@@ -399,14 +232,14 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         weight: Tensor<Self, 4>,
         window: Window,
     ) -> (Features<Self>, Moments<Self>) {
-        let operands = Convolution::new(input, weight, window);
-        let (input, weight) = (operands.input.clone(), operands.weight.clone());
-        let (output, moments) = B::convolution_with_moments(input, weight, window);
+        let weight = split(weight);
+        let (nodes, input, kept) = split_features(input);
+        let (output, moments) = B::convolution_with_moments(input, weight.1.clone(), window);
         let moments = Moments {
             mean: Tensor::from_inner(moments.mean),
             variance: Tensor::from_inner(moments.variance),
         };
-        (operands.registered(output), moments)
+        (convolved(nodes, kept, weight, window, output), moments)
     }
 
     fn activation(
@@ -423,72 +256,99 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
             Some((nodes, shortcut, kept)) => (nodes, Some(shortcut), Some(kept)),
             None => (std::array::from_fn(|_| absent()), None, None),
         };
-        let output = B::activation(features.clone(), shortcut, rectified).values;
+        let output = B::activation(features.clone(), shortcut, rectified);
         let recipe = Recipe::Activation(kept, kept_shortcut, rectified);
-        let origin = Arc::new(Origin::new(recipe));
-        let [values, weight, bias] = main;
-        let [shortcut_values, shortcut_weight, shortcut_bias] = beside;
-        let parents = [
-            values,
-            weight,
-            bias,
-            shortcut_values,
-            shortcut_weight,
-            shortcut_bias,
-        ];
-        Features {
-            values: register(ActivationStep, parents, origin.clone(), output),
-            norm: None,
-            origin: Some(origin),
-        }
+        // Values, weight and bias of both.
+        let ([a, b, c], [d, e, f]) = (main, beside);
+        let parents = [a, b, c, d, e, f];
+        remade(parents, recipe, output, |origin, output, mut parents| {
+            origin.let_go();
+            let Recipe::Activation(features, shortcut, rectified) = &origin.recipe else {
+                unreachable!("an activation's output is made by it");
+            };
+            let (features, shortcut) = (features.read(), shortcut.as_ref().map(Kept::read));
+            let (features, shortcut) =
+                B::activation_backward(features, shortcut, *rectified, output);
+            parents.pass_features(0, features);
+            if let Some(shortcut) = shortcut {
+                parents.pass_features(3, shortcut);
+            }
+        })
     }
 
     fn global_average(values: Tensor<Self, 4>) -> Tensor<Self, 2> {
         let (node, values) = split(values);
         let shape = values.dims();
-        register(AverageStep, [node], shape, B::global_average(values))
+        let output = B::global_average(values);
+        register([node], shape, output, |shape, output, mut parents| {
+            parents.pass(0, B::global_average_backward(shape, output));
+        })
     }
 
     fn hard_sigmoids(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
         let (node, values) = split(values);
         let output = B::hard_sigmoids(values.clone());
-        register(HardSigmoidStep, [node], values, output)
+        register([node], values, output, |values, output, mut parents| {
+            parents.pass(0, B::hard_sigmoids_backward(values, output));
+        })
     }
 
     fn excite(values: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
         let ((values_node, values), (shares_node, shares)) = (split(values), split(shares));
         let output = B::excite(values.clone(), shares.clone());
-        register(
-            ExciteStep,
-            [values_node, shares_node],
-            (values, shares),
-            output,
-        )
+        let (nodes, state) = ([values_node, shares_node], (values, shares));
+        register(nodes, state, output, |state, output, mut parents| {
+            let (values, shares) = B::excite_backward(state.0, state.1, output);
+            parents.pass(0, values);
+            parents.pass(1, shares);
+        })
     }
 
     fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
         let [(first_node, first), (second_node, second)] = parts.map(split);
         let channels = first.dims()[3];
         let output = B::side_by_side([first, second]);
-        register(SideBySideStep, [first_node, second_node], channels, output)
+        let nodes = [first_node, second_node];
+        register(nodes, channels, output, |channels, output, mut parents| {
+            for (index, part) in B::apart(output, channels).into_iter().enumerate() {
+                parents.pass(index, part);
+            }
+        })
     }
 
     fn channels_first(images: Tensor<Self, 4>) -> Tensor<Self, 2> {
         let (node, images) = split(images);
         let shape = images.dims();
-        register(ChannelsFirstStep, [node], shape, B::channels_first(images))
+        let output = B::channels_first(images);
+        register([node], shape, output, |shape, output, mut parents| {
+            parents.pass(0, B::channels_last(output, shape));
+        })
     }
 
     fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
         let (nodes, features, kept) = split_features(features);
         let output = B::max_pool(features, window);
-        register(MaxPoolStep, nodes, (kept, window), output)
+        let state = (kept, window);
+        register(
+            nodes,
+            state,
+            output,
+            |(kept, window), output, mut parents| {
+                let features = B::max_pool_backward(kept.read(), window, output);
+                parents.pass_features(0, features);
+            },
+        )
     }
 
     fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
         let ((images_node, images), (bias_node, bias)) = (split(images), split(bias));
         let output = B::pool(images.clone(), bias.clone());
-        register(PoolStep, [images_node, bias_node], (images, bias), output)
+        let (nodes, state) = ([images_node, bias_node], (images, bias));
+        register(nodes, state, output, |state, output, mut parents| {
+            let (images, bias) = B::pool_backward(state.0, state.1, output);
+            parents.pass(0, images);
+            parents.pass(1, bias);
+        })
     }
 
     fn fully_connected(
@@ -499,13 +359,21 @@ impl<B: LayerOps, C: CheckpointStrategy> LayerOps for Autodiff<B, C> {
         let ((rows_node, rows), (weight_node, weight)) = (split(rows), split(weight));
         let (bias_node, bias) = split(bias);
         let output = B::fully_connected(rows.clone(), weight.clone(), bias);
-        let parents = [rows_node, weight_node, bias_node];
-        register(LinearStep, parents, (rows, weight), output)
+        let (nodes, state) = ([rows_node, weight_node, bias_node], (rows, weight));
+        register(nodes, state, output, |state, output, mut parents| {
+            let (rows, weight, bias) = B::fully_connected_backward(state.0, state.1, output);
+            parents.pass(0, rows);
+            parents.pass(1, weight);
+            parents.pass(2, bias);
+        })
     }
 
     fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
         let (node, scores) = split(scores);
         let output = B::cross_entropy(scores.clone(), labels);
-        register(CrossEntropyStep, [node], (scores, labels.into()), output)
+        let state: (_, Arc<[u8]>) = (scores, labels.into());
+        register([node], state, output, |state, loss, mut parents| {
+            parents.pass(0, B::cross_entropy_backward(state.0, &state.1, loss));
+        })
     }
 }

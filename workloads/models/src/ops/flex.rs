@@ -4,14 +4,14 @@ use burn::tensor::{Shape, Tensor, TensorData, TensorPrimitive};
 use burn_flex::{Flex, FlexTensor};
 
 use super::{
-    FeatureGradients, Features, LayerOps, Moments, Norm, NormGradients, PoolWindow, Window,
-    reference,
+    FeatureGradients, Features, LayerGradients, LayerOps, Moments, Norm, NormGradients, PoolWindow,
+    Window, reference,
 };
 use crate::cpu::geometry::Geometry;
 use crate::cpu::input::{Affine, Input};
 use crate::cpu::max_pool::{self, Sizes};
 use crate::cpu::method::{Gradients, Method};
-use crate::cpu::norm::{self, Sums, input_gradient, parameter_gradients};
+use crate::cpu::norm::{self, Sums, input_gradient};
 use crate::cpu::pool::Pooled;
 use crate::cpu::{activation, channels, dense, dense_images, dense_weight, loss, pool, rows};
 
@@ -39,6 +39,77 @@ impl LayerOps for Flex {
         (Features::plain(output), moments)
     }
 
+    fn activation(
+        features: Features<Self>,
+        shortcut: Option<Features<Self>>,
+        rectified: bool,
+    ) -> Features<Self> {
+        let shape = features.values.dims();
+        let (features, shortcut) = (Held::of(features), shortcut.map(Held::of));
+        let shortcut = shortcut.as_ref().map(Held::read);
+        let values = activation::forward(features.read(), shortcut, shape[3], rectified);
+        Features::plain(tensor(values, shape))
+    }
+
+    fn hard_sigmoids(inputs: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        let shape = inputs.dims();
+        tensor(rows::hard_sigmoid(slice(&values(inputs))), shape)
+    }
+
+    fn excite(images: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
+        let shape = images.dims();
+        let (images, shares) = (values(images), values(shares));
+        let sizes = channels::Sizes::new(shape);
+        let excited = channels::excited(slice(&images), slice(&shares), sizes);
+        tensor(excited, shape)
+    }
+
+    fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
+        let [batch, height, width, first] = parts[0].dims();
+        let second = parts[1].dims()[3];
+        let parts = parts.map(values);
+        let joined = channels::side_by_side(parts.each_ref().map(slice), [first, second]);
+        tensor(joined, [batch, height, width, first + second])
+    }
+
+    fn channels_first(images: Tensor<Self, 4>) -> Tensor<Self, 2> {
+        let [batch, height, width, channels] = images.dims();
+        let pixels = height * width;
+        let rows = channels::transposed(slice(&values(images)), [pixels, channels]);
+        tensor(rows, [batch, channels * pixels])
+    }
+
+    fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
+        let sizes = Sizes::new(features.values.dims(), window);
+        let features = Held::of(features);
+        tensor(max_pool::forward(features.read(), sizes), sizes.shape())
+    }
+
+    fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
+        let sizes = pooled(&images);
+        let (images, bias) = (values(images), values(bias));
+        let pooled = pool::forward(slice(&images), slice(&bias), sizes);
+        tensor(pooled, sizes.shape())
+    }
+
+    fn fully_connected(
+        rows: Tensor<Self, 2>,
+        weight: Tensor<Self, 2>,
+        bias: Tensor<Self, 1>,
+    ) -> Tensor<Self, 2> {
+        let geometry = as_convolution(&rows, &weight);
+        let (rows, weight, bias) = (values(rows), values(weight), values(bias));
+        let (mut output, _) = dense::forward(plain(&rows), slice(&weight), &geometry, false);
+        rows::add_bias(&mut output, slice(&bias));
+        tensor(output, [geometry.batch, geometry.outputs])
+    }
+
+    fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
+        vector(vec![loss::forward(slice(&values(scores)), labels)])
+    }
+}
+
+impl LayerGradients for Flex {
     fn convolution_backward(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
@@ -64,18 +135,6 @@ impl LayerOps for Flex {
         drop(gradient);
         let images = images.map(|images| input.gradients(primitive(images, shape), sums.as_ref()));
         (images, tensor(weight, weight_shape))
-    }
-
-    fn activation(
-        features: Features<Self>,
-        shortcut: Option<Features<Self>>,
-        rectified: bool,
-    ) -> Features<Self> {
-        let shape = features.values.dims();
-        let (features, shortcut) = (Held::of(features), shortcut.map(Held::of));
-        let shortcut = shortcut.as_ref().map(Held::read);
-        let values = activation::forward(features.read(), shortcut, shape[3], rectified);
-        Features::plain(tensor(values, shape))
     }
 
     fn activation_backward(
@@ -108,31 +167,14 @@ impl LayerOps for Flex {
         tensor(images, shape)
     }
 
-    fn hard_sigmoids(inputs: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        let shape = inputs.dims();
-        tensor(rows::hard_sigmoid(slice(&values(inputs))), shape)
-    }
-
     fn hard_sigmoids_backward(
         inputs: Tensor<Self, 2>,
         output_gradient: Tensor<Self, 2>,
     ) -> Tensor<Self, 2> {
         let shape = inputs.dims();
         let (inputs, gradient) = (values(inputs), values(output_gradient));
-        tensor(
-            rows::hard_sigmoid_gradient(slice(&inputs), slice(&gradient)),
-            shape,
-        )
-    }
-
-    fn excite(images: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
-        let shape = images.dims();
-        let (images, shares) = (values(images), values(shares));
-        let sizes = channels::Sizes::new(shape);
-        tensor(
-            channels::excited(slice(&images), slice(&shares), sizes),
-            shape,
-        )
+        let gradient = rows::hard_sigmoid_gradient(slice(&inputs), slice(&gradient));
+        tensor(gradient, shape)
     }
 
     fn excite_backward(
@@ -149,14 +191,6 @@ impl LayerOps for Flex {
         (tensor(images, shape), tensor(shares, rows))
     }
 
-    fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
-        let [batch, height, width, first] = parts[0].dims();
-        let second = parts[1].dims()[3];
-        let parts = parts.map(values);
-        let joined = channels::side_by_side(parts.each_ref().map(slice), [first, second]);
-        tensor(joined, [batch, height, width, first + second])
-    }
-
     fn apart(joined: Tensor<Self, 4>, first: usize) -> [Tensor<Self, 4>; 2] {
         let [batch, height, width, channels] = joined.dims();
         let channels = [first, channels - first];
@@ -165,23 +199,10 @@ impl LayerOps for Flex {
         [tensor(before, shape[0]), tensor(after, shape[1])]
     }
 
-    fn channels_first(images: Tensor<Self, 4>) -> Tensor<Self, 2> {
-        let [batch, height, width, channels] = images.dims();
-        let pixels = height * width;
-        let rows = channels::transposed(slice(&values(images)), [pixels, channels]);
-        tensor(rows, [batch, channels * pixels])
-    }
-
     fn channels_last(rows: Tensor<Self, 2>, shape: [usize; 4]) -> Tensor<Self, 4> {
         let [_, height, width, channels] = shape;
         let images = channels::transposed(slice(&values(rows)), [channels, height * width]);
         tensor(images, shape)
-    }
-
-    fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
-        let sizes = Sizes::new(features.values.dims(), window);
-        let features = Held::of(features);
-        tensor(max_pool::forward(features.read(), sizes), sizes.shape())
     }
 
     fn max_pool_backward(
@@ -196,15 +217,6 @@ impl LayerOps for Flex {
         features.own_gradients(primitive(gradient, shape))
     }
 
-    fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
-        let sizes = pooled(&images);
-        let (images, bias) = (values(images), values(bias));
-        tensor(
-            pool::forward(slice(&images), slice(&bias), sizes),
-            sizes.shape(),
-        )
-    }
-
     fn pool_backward(
         images: Tensor<Self, 4>,
         bias: Tensor<Self, 1>,
@@ -215,18 +227,6 @@ impl LayerOps for Flex {
         let gradient = values(output_gradient);
         let (images, bias) = pool::backward(slice(&images), slice(&bias), slice(&gradient), sizes);
         (tensor(images, shape), vector(bias))
-    }
-
-    fn fully_connected(
-        rows: Tensor<Self, 2>,
-        weight: Tensor<Self, 2>,
-        bias: Tensor<Self, 1>,
-    ) -> Tensor<Self, 2> {
-        let geometry = as_convolution(&rows, &weight);
-        let (rows, weight, bias) = (values(rows), values(weight), values(bias));
-        let (mut output, _) = dense::forward(plain(&rows), slice(&weight), &geometry, false);
-        rows::add_bias(&mut output, slice(&bias));
-        tensor(output, [geometry.batch, geometry.outputs])
     }
 
     fn fully_connected_backward(
@@ -246,10 +246,6 @@ impl LayerOps for Flex {
             tensor(weight_gradient, weight_shape),
             vector(bias),
         )
-    }
-
-    fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
-        vector(vec![loss::forward(slice(&values(scores)), labels)])
     }
 
     fn cross_entropy_backward(
@@ -308,13 +304,14 @@ impl Held {
     /// norm.
     fn gradients(&self, mut gradient: FlexTensor, sums: Option<&Sums>) -> FeatureGradients<Flex> {
         let norm = self.norm.as_ref().zip(sums).map(|(norm, sums)| {
-            let (weight, bias) = parameter_gradients(sums, norm);
+            let products = sums.product.iter().zip(&norm.deviation);
+            let weight = products.map(|(product, d)| product * d).collect();
             if self.scaled {
                 input_gradient(slice(&self.values), norm, sums, gradient.storage_mut());
             }
             NormGradients {
                 weight: self.scaled.then(|| vector(weight)),
-                bias: vector(bias),
+                bias: vector(sums.gradient.clone()),
             }
         });
         FeatureGradients {
@@ -335,7 +332,8 @@ impl Held {
 fn affine(norm: Norm<Flex>) -> Affine {
     let bias = values(norm.bias);
     let Some(scale) = norm.scale else {
-        return Affine::bias(slice(&bias), norm.then);
+        let [zeros, ones] = [0.0, 1.0].map(|value| vec![value; slice(&bias).len()]);
+        return Affine::new([&ones, slice(&bias), &zeros, &ones], 0.0, norm.then);
     };
     let tensors = [scale.weight, scale.moments.mean, scale.moments.variance].map(values);
     let [weight, mean, variance] = tensors.each_ref().map(slice);

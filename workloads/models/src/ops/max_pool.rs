@@ -6,7 +6,7 @@ use burn::tensor::{Slice, Tensor};
 use super::PoolWindow;
 
 /// See [`super::LayerOps::max_pool`].
-pub(super) fn forward<B: Backend>(images: Tensor<B, 4>, window: PoolWindow) -> Tensor<B, 4> {
+pub(crate) fn forward<B: Backend>(images: Tensor<B, 4>, window: PoolWindow) -> Tensor<B, 4> {
     let plan = Plan::new(images.dims(), window);
     let padded = plan.pad(images, f32::NEG_INFINITY);
     let [first, rest @ ..] = &plan.taps[..] else {
@@ -18,8 +18,8 @@ pub(super) fn forward<B: Backend>(images: Tensor<B, 4>, window: PoolWindow) -> T
         })
 }
 
-/// See [`super::LayerOps::max_pool_backward`].
-pub(super) fn backward<B: Backend>(
+/// See [`super::LayerGradients::max_pool_backward`].
+pub(crate) fn backward<B: Backend>(
     images: Tensor<B, 4>,
     window: PoolWindow,
     output_gradient: Tensor<B, 4>,

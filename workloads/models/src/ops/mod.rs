@@ -2,7 +2,7 @@
 //!
 //! burn's own operations are slow on the CPU in the backward pass, and each writes all
 //! of its output to memory. [`LayerOps`] is what these networks spend their time in,
-//! over channels-last images, with its backward pass spelled out. Its default bodies are
+//! over channels-last images, and [`LayerGradients`] its backward pass. Their default bodies are
 //! burn's tensor operations, which any backend has; a backend overrides what it does
 //! better, as the CPU's does with the kernels of [`crate::cpu`].
 //!
@@ -13,17 +13,18 @@
 
 mod autodiff;
 mod flex;
-mod generic;
 mod kept;
-mod max_pool;
+#[cfg(any(test, feature = "gpu"))]
+pub(crate) mod max_pool;
 pub(crate) mod precision;
-mod reference;
+pub(crate) mod reference;
 mod tap;
 mod window;
 
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 
+pub(crate) use epochcost_architectures::Function;
 pub(crate) use tap::{GradientTap, Taken};
 pub(crate) use window::{PoolWindow, Window};
 
@@ -58,17 +59,6 @@ pub(crate) struct Scale<B: Backend> {
     pub(crate) moments: Moments<B>,
     /// Added to the variance before its root is taken.
     pub(crate) epsilon: f64,
-}
-
-/// A function of single values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Function {
-    /// The value itself.
-    Identity,
-    /// The greater of 0 and the value.
-    Relu,
-    /// `x · min(max(x + 3, 0), 6) / 6` (Howard et al. 2019, §5.2).
-    HardSwish,
 }
 
 /// Mean and biased variance of each channel, `[channels]`, outside of the autodiff graph.
@@ -147,70 +137,6 @@ pub(crate) trait LayerOps: Backend {
     /// with the position, when it is known.
     fn tap_gradient<const D: usize>(_parameter: Tensor<Self, D>, _position: usize) {}
 
-    /// Returns the product of two matrices.
-    fn product(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        left.matmul(right)
-    }
-
-    /// `leftᵀ · right`, of as many rows each.
-    fn product_over_rows(left: Tensor<Self, 2>, right: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        Self::product(left.transpose(), right)
-    }
-
-    /// Most values of one matrix of patches: it bounds the memory of a dense convolution
-    /// whatever the batch. 64 MiB.
-    const PATCH_VALUES: usize = 1 << 24;
-
-    /// Returns the inputs of each output of a dense window, one row per output:
-    /// `[batch · height' · width', kernel · kernel · channels]`.
-    fn patches(images: Tensor<Self, 4>, window: Window) -> Tensor<Self, 2> {
-        generic::patches(images, window)
-    }
-
-    /// Returns the transpose of [`Self::patches`]: every value added to the pixel of
-    /// `images` (batch, height, width, channels) that it came from.
-    fn fold(patches: Tensor<Self, 2>, images: [usize; 4], window: Window) -> Tensor<Self, 4> {
-        generic::fold(patches, images, window)
-    }
-
-    /// Returns the depthwise convolution, one channel at a time.
-    fn depthwise(
-        images: Tensor<Self, 4>,
-        weight: Tensor<Self, 4>,
-        window: Window,
-    ) -> Tensor<Self, 4> {
-        generic::depthwise(images, weight, window)
-    }
-
-    /// Returns the gradients of the images, where they are wanted, and of the weight.
-    fn depthwise_backward(
-        images: Tensor<Self, 4>,
-        weight: Tensor<Self, 4>,
-        output_gradient: Tensor<Self, 4>,
-        window: Window,
-        images_wanted: bool,
-    ) -> (Option<Tensor<Self, 4>>, Tensor<Self, 4>) {
-        generic::depthwise_backward(images, weight, output_gradient, window, images_wanted)
-    }
-
-    /// Returns the features, their norm applied.
-    fn value(features: Features<Self>) -> Tensor<Self, 4> {
-        reference::value(features)
-    }
-
-    /// Computes the gradients of the features from that of [`Self::value`].
-    fn value_backward(
-        features: Features<Self>,
-        gradient: Tensor<Self, 4>,
-    ) -> FeatureGradients<Self> {
-        reference::value_backward(features, gradient)
-    }
-
-    /// Returns the moments of each channel.
-    fn moments(values: Tensor<Self, 4>) -> Moments<Self> {
-        reference::moments(values)
-    }
-
     /// Returns a convolution without bias.
     ///
     /// The weight is `[out, in / groups, kernel, kernel]`. A window has one group
@@ -219,21 +145,72 @@ pub(crate) trait LayerOps: Backend {
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> Features<Self> {
-        Features::plain(generic::convolution(Self::value(input), weight, window))
-    }
+    ) -> Features<Self>;
 
     /// Returns a convolution and the moments of its output.
     fn convolution_with_moments(
         input: Features<Self>,
         weight: Tensor<Self, 4>,
         window: Window,
-    ) -> (Features<Self>, Moments<Self>) {
-        let output = Self::convolution(input, weight, window);
-        let moments = Self::moments(output.values.clone());
-        (output, moments)
+    ) -> (Features<Self>, Moments<Self>);
+
+    /// `features + shortcut`, its norms applied, and perhaps a ReLU of it.
+    fn activation(
+        features: Features<Self>,
+        shortcut: Option<Features<Self>>,
+        rectified: bool,
+    ) -> Features<Self>;
+
+    /// Returns the mean of each channel's plane, `[batch, channels]`.
+    fn global_average(values: Tensor<Self, 4>) -> Tensor<Self, 2> {
+        reference::global_average(values)
     }
 
+    /// `min(max(x + 3, 0), 6) / 6`, the hard sigmoid (Howard et al. 2019, §5.2).
+    fn hard_sigmoids(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
+        reference::hard_sigmoids(values)
+    }
+
+    /// Returns each channel of an image times its share, `[batch, channels]`.
+    fn excite(values: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
+        reference::excite(values, shares)
+    }
+
+    /// Returns the channels of two tensors of the same images, those of the second after those
+    /// of the first.
+    fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
+        Tensor::cat(parts.to_vec(), 3)
+    }
+
+    /// Returns the values of each image, those of its first channel first.
+    fn channels_first(images: Tensor<Self, 4>) -> Tensor<Self, 2> {
+        images.permute([0, 3, 1, 2]).flatten(1, 3)
+    }
+
+    /// Returns the maximum of each window; what lies outside of the images is no maximum.
+    fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4>;
+
+    /// `relu(max(images) + bias)` over windows of 2×2, odd last rows and columns left
+    /// out; the bias is `[channels]`.
+    fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
+        reference::pool(images, bias)
+    }
+
+    /// `rows · weightᵀ + bias`: `[batch, in]` to `[batch, out]`, the weight `[out, in]`.
+    fn fully_connected(
+        rows: Tensor<Self, 2>,
+        weight: Tensor<Self, 2>,
+        bias: Tensor<Self, 1>,
+    ) -> Tensor<Self, 2>;
+
+    /// Returns the mean cross-entropy of scores `[batch, classes]`, `[1]`.
+    fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
+        reference::cross_entropy(scores, labels)
+    }
+}
+
+/// The backward passes of [`LayerOps`], on the backend below the autodiff graph.
+pub(crate) trait LayerGradients: LayerOps {
     /// Returns the gradients of the input, where they are wanted, and of the weight.
     fn convolution_backward(
         input: Features<Self>,
@@ -241,22 +218,7 @@ pub(crate) trait LayerOps: Backend {
         output_gradient: Tensor<Self, 4>,
         window: Window,
         input_wanted: bool,
-    ) -> (Option<FeatureGradients<Self>>, Tensor<Self, 4>) {
-        let images = Self::value(input.clone());
-        let (gradient, weight) =
-            generic::convolution_backward(images, weight, output_gradient, window, input_wanted);
-        let gradient = gradient.map(|gradient| Self::value_backward(input, gradient));
-        (gradient, weight)
-    }
-
-    /// `features + shortcut`, its norms applied, and perhaps a ReLU of it.
-    fn activation(
-        features: Features<Self>,
-        shortcut: Option<Features<Self>>,
-        rectified: bool,
-    ) -> Features<Self> {
-        Features::plain(reference::activation(features, shortcut, rectified))
-    }
+    ) -> (Option<FeatureGradients<Self>>, Tensor<Self, 4>);
 
     /// Returns the gradients of the features and of the shortcut.
     fn activation_backward(
@@ -264,23 +226,11 @@ pub(crate) trait LayerOps: Backend {
         shortcut: Option<Features<Self>>,
         rectified: bool,
         output_gradient: Tensor<Self, 4>,
-    ) -> (FeatureGradients<Self>, Option<FeatureGradients<Self>>) {
-        reference::activation_backward(features, shortcut, rectified, output_gradient)
-    }
-
-    /// Returns the mean of each channel's plane, `[batch, channels]`.
-    fn global_average(values: Tensor<Self, 4>) -> Tensor<Self, 2> {
-        reference::global_average(values)
-    }
+    ) -> (FeatureGradients<Self>, Option<FeatureGradients<Self>>);
 
     /// Returns the gradient of values of that shape from that of their means.
     fn global_average_backward(shape: [usize; 4], gradient: Tensor<Self, 2>) -> Tensor<Self, 4> {
         reference::global_average_backward(shape, gradient)
-    }
-
-    /// `min(max(x + 3, 0), 6) / 6`, the hard sigmoid (Howard et al. 2019, §5.2).
-    fn hard_sigmoids(values: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        reference::hard_sigmoids(values)
     }
 
     /// Returns the gradient of the values.
@@ -289,11 +239,6 @@ pub(crate) trait LayerOps: Backend {
         output_gradient: Tensor<Self, 2>,
     ) -> Tensor<Self, 2> {
         reference::hard_sigmoids_backward(values, output_gradient)
-    }
-
-    /// Returns each channel of an image times its share, `[batch, channels]`.
-    fn excite(values: Tensor<Self, 4>, shares: Tensor<Self, 2>) -> Tensor<Self, 4> {
-        reference::excite(values, shares)
     }
 
     /// Returns the gradients of the values and of the shares.
@@ -305,14 +250,8 @@ pub(crate) trait LayerOps: Backend {
         reference::excite_backward(values, shares, output_gradient)
     }
 
-    /// Returns the channels of two tensors of the same images, those of the second after those
-    /// of the first.
-    fn side_by_side(parts: [Tensor<Self, 4>; 2]) -> Tensor<Self, 4> {
-        Tensor::cat(parts.to_vec(), 3)
-    }
-
     /// Returns the parts of which the first has so many channels, the inverse of
-    /// [`Self::side_by_side`].
+    /// [`LayerOps::side_by_side`].
     fn apart(values: Tensor<Self, 4>, first: usize) -> [Tensor<Self, 4>; 2] {
         let channels = values.dims()[3];
         [
@@ -321,21 +260,11 @@ pub(crate) trait LayerOps: Backend {
         ]
     }
 
-    /// Returns the values of each image, those of its first channel first.
-    fn channels_first(images: Tensor<Self, 4>) -> Tensor<Self, 2> {
-        images.permute([0, 3, 1, 2]).flatten(1, 3)
-    }
-
-    /// Returns images of that shape, the inverse of [`Self::channels_first`].
+    /// Returns images of that shape, the inverse of [`LayerOps::channels_first`].
     fn channels_last(rows: Tensor<Self, 2>, shape: [usize; 4]) -> Tensor<Self, 4> {
         let [batch, height, width, channels] = shape;
         rows.reshape([batch, channels, height, width])
             .permute([0, 2, 3, 1])
-    }
-
-    /// Returns the maximum of each window; what lies outside of the images is no maximum.
-    fn max_pool(features: Features<Self>, window: PoolWindow) -> Tensor<Self, 4> {
-        max_pool::forward(Self::value(features), window)
     }
 
     /// Returns the gradients of the features: all of a window's goes to its first maximum.
@@ -343,17 +272,7 @@ pub(crate) trait LayerOps: Backend {
         features: Features<Self>,
         window: PoolWindow,
         output_gradient: Tensor<Self, 4>,
-    ) -> FeatureGradients<Self> {
-        let images = Self::value(features.clone());
-        let gradient = max_pool::backward(images, window, output_gradient);
-        Self::value_backward(features, gradient)
-    }
-
-    /// `relu(max(images) + bias)` over windows of 2×2, odd last rows and columns left
-    /// out; the bias is `[channels]`.
-    fn pool(images: Tensor<Self, 4>, bias: Tensor<Self, 1>) -> Tensor<Self, 4> {
-        reference::pool(images, bias)
-    }
+    ) -> FeatureGradients<Self>;
 
     /// Returns the gradients of the images and of the bias.
     fn pool_backward(
@@ -364,35 +283,12 @@ pub(crate) trait LayerOps: Backend {
         reference::pool_backward(images, bias, output_gradient)
     }
 
-    /// `rows · weightᵀ + bias`: `[batch, in]` to `[batch, out]`, the weight `[out, in]`.
-    fn fully_connected(
-        rows: Tensor<Self, 2>,
-        weight: Tensor<Self, 2>,
-        bias: Tensor<Self, 1>,
-    ) -> Tensor<Self, 2> {
-        Self::product(rows, weight.transpose()) + bias.unsqueeze()
-    }
-
     /// Returns the gradients of the rows, of the weight and of the bias.
     fn fully_connected_backward(
         rows: Tensor<Self, 2>,
         weight: Tensor<Self, 2>,
         output_gradient: Tensor<Self, 2>,
-    ) -> (Tensor<Self, 2>, Tensor<Self, 2>, Tensor<Self, 1>) {
-        let [_, outputs] = output_gradient.dims();
-        let bias_gradient = output_gradient.clone().sum_dim(0).reshape([outputs]);
-        let weight_gradient = Self::product_over_rows(output_gradient.clone(), rows);
-        (
-            Self::product(output_gradient, weight),
-            weight_gradient,
-            bias_gradient,
-        )
-    }
-
-    /// Returns the mean cross-entropy of scores `[batch, classes]`, `[1]`.
-    fn cross_entropy(scores: Tensor<Self, 2>, labels: &[u8]) -> Tensor<Self, 1> {
-        reference::cross_entropy(scores, labels)
-    }
+    ) -> (Tensor<Self, 2>, Tensor<Self, 2>, Tensor<Self, 1>);
 
     /// Returns the gradient of the scores.
     fn cross_entropy_backward(

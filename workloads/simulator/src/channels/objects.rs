@@ -4,11 +4,9 @@ use std::sync::Arc;
 use epochcost_channels::{Channel, ObjectCommand, Payload, Reply, Result};
 use futures_util::future::BoxFuture;
 
-use crate::network::{Direction, Peer};
+use crate::network::Direction;
 use crate::services::Objects;
-use crate::station::{Server, Station};
-
-const SERVICE: &str = "object store";
+use crate::station::Station;
 
 /// The object store, reached from one station.
 pub(super) struct SimObjects {
@@ -25,24 +23,14 @@ impl SimObjects {
         // What died at this instant had died before.
         let since = self.station.engine.now() + 1;
         self.objects.admit(bucket, direction, alike).await;
-        let service = &self.objects.model.service;
-        self.station
-            .request(service, Peer::Objects, direction)
-            .await;
-        let Objects { condition, .. } = &*self.objects;
-        condition.pass(&self.station.engine, SERVICE, since).await?;
+        let server = &self.objects.server;
+        self.station.request(server, direction, since).await?;
         Ok(since)
     }
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
-        let Objects { model, server, .. } = &*self.objects;
-        let server = Server {
-            bandwidth: server,
-            users: self.station.alike(),
-        };
-        self.station
-            .transfer(&model.service, server, bytes, direction)
-            .await;
+        let (server, users) = (&self.objects.server, self.station.alike());
+        self.station.transfer(server, users, bytes, direction).await;
     }
 
     async fn read(&self, command: ObjectCommand) -> Result<Reply> {
@@ -60,18 +48,18 @@ impl SimObjects {
         if let Some(bytes) = reply.bytes() {
             self.transfer(bytes, Direction::Read).await;
         }
-        self.objects.condition.keeps(SERVICE, since)?;
+        self.objects.server.keeps(since)?;
         Ok(reply)
     }
 
     async fn put(&self, bucket: String, key: String, body: Payload) -> Result<Reply> {
         let limit = self.objects.model.object_bytes_limit;
         let services = &self.station.services;
-        services.check_size(SERVICE, body.len(), limit)?;
+        services.check_size(&self.objects.server, body.len(), limit)?;
         let _under_way = self.station.begin_operation();
         let since = self.request(&bucket, Direction::Write).await?;
         self.transfer(body.len(), Direction::Write).await;
-        self.objects.condition.keeps(SERVICE, since)?;
+        self.objects.server.keeps(since)?;
         let (now, mut later) = (self.station.engine.now(), Vec::new());
         // A worker's own; what those replace for which it stands is counted with it.
         let mut removed = 0;

@@ -5,11 +5,9 @@ use async_trait::async_trait;
 use epochcost_channels::{Channel, ChannelError, Payload, QueueCommand, Reply, Result};
 use futures_util::future::select;
 
-use crate::network::{Direction, Peer};
+use crate::network::Direction;
 use crate::services::Queues;
-use crate::station::{Server, Station};
-
-const SERVICE: &str = "queue";
+use crate::station::Station;
 
 /// The queue, reached from one station.
 pub(super) struct SimQueue {
@@ -19,30 +17,19 @@ pub(super) struct SimQueue {
 
 impl SimQueue {
     async fn request(&self, direction: Direction) -> Result<()> {
-        let service = &self.queues.model.service;
-        self.station.request(service, Peer::Queue, direction).await;
-        let Queues { condition, .. } = &*self.queues;
-        let connected = self.station.network.since;
-        condition
-            .pass(&self.station.engine, SERVICE, connected)
-            .await
+        let (server, connected) = (&self.queues.server, self.station.spec.network.since);
+        self.station.request(server, direction, connected).await
     }
 
     async fn transfer(&self, bytes: u64, direction: Direction) {
-        let Queues { model, server, .. } = &*self.queues;
-        let server = Server {
-            bandwidth: server,
-            users: self.station.alike(),
-        };
-        self.station
-            .transfer(&model.service, server, bytes, direction)
-            .await;
+        let (server, users) = (&self.queues.server, self.station.alike());
+        self.station.transfer(server, users, bytes, direction).await;
     }
 
     async fn upload(&self, message: &Payload) -> Result<()> {
-        let limit = self.queues.model.message_bytes_limit;
+        let (server, limit) = (&self.queues.server, self.queues.message_bytes_limit);
         let services = &self.station.services;
-        services.check_size(SERVICE, message.len(), limit)?;
+        services.check_size(server, message.len(), limit)?;
         self.request(Direction::Write).await?;
         self.transfer(message.len(), Direction::Write).await;
         Ok(())
@@ -86,8 +73,7 @@ impl SimQueue {
 impl Channel<QueueCommand> for SimQueue {
     async fn run(&self, command: QueueCommand) -> Result<Reply> {
         let reply = self.answer(command).await?;
-        let Queues { condition, .. } = &*self.queues;
-        condition.keeps(SERVICE, self.station.network.since)?;
+        self.queues.server.keeps(self.station.spec.network.since)?;
         Ok(reply)
     }
 }
@@ -112,10 +98,8 @@ impl SimQueue {
                 return Ok(Reply::Done);
             }
             QueueCommand::FanOut { exchange, message } => {
-                let bound = queues.bound(&exchange).ok_or(ChannelError::Missing {
-                    service: SERVICE,
-                    key: exchange,
-                })?;
+                let missing = || ChannelError::missing(queues.server.peer.name(), &exchange);
+                let bound = queues.bound(&exchange).ok_or_else(missing)?;
                 self.deliver(bound.into_iter().flat_map(|queue| {
                     let messages = population.fanned_out(rank, &queue, &message).into_iter();
                     messages.map(move |(writer, message)| (writer, queue.clone(), message))

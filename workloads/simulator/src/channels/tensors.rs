@@ -4,11 +4,9 @@ use async_trait::async_trait;
 use epochcost_channels::{Channel, Command, Fare, OperationKind, Reply, Result, TensorCommand};
 
 use crate::compute::at_once;
-use crate::network::{Direction, Peer};
+use crate::network::Direction;
 use crate::services::Tensors;
-use crate::station::{Server, Station};
-
-const SERVICE: &str = "tensor store";
+use crate::station::Station;
 
 /// A tensor store, reached from one station.
 pub(super) struct SimTensors {
@@ -17,27 +15,9 @@ pub(super) struct SimTensors {
 }
 
 impl SimTensors {
-    async fn request(&self) -> Result<()> {
-        let service = &self.tensors.model.service;
-        self.station
-            .request(service, Peer::Tensors, Direction::Read)
-            .await;
-        let Tensors { condition, .. } = &*self.tensors;
-        let connected = self.station.network.since;
-        condition
-            .pass(&self.station.engine, SERVICE, connected)
-            .await
-    }
-
     async fn transfer(&self, bytes: u64, direction: Direction) {
-        let Tensors { model, server, .. } = &*self.tensors;
-        let server = Server {
-            bandwidth: server,
-            users: self.station.alike_at_store(direction),
-        };
-        self.station
-            .transfer(&model.service, server, bytes, direction)
-            .await;
+        let (server, users) = (&self.tensors.server, self.station.alike_at_store(direction));
+        self.station.transfer(server, users, bytes, direction).await;
     }
 }
 
@@ -45,21 +25,22 @@ impl SimTensors {
 impl Channel<TensorCommand> for SimTensors {
     async fn run(&self, command: TensorCommand) -> Result<Reply> {
         let reply = self.answer(command).await?;
-        let Tensors { condition, .. } = &*self.tensors;
-        condition.keeps(SERVICE, self.station.network.since)?;
+        self.tensors.server.keeps(self.station.spec.network.since)?;
         Ok(reply)
     }
 }
 
 impl SimTensors {
     async fn answer(&self, command: TensorCommand) -> Result<Reply> {
-        let fare = command.fare();
+        let (server, fare) = (&self.tensors.server, command.fare());
         if let Fare::Put(bytes) = fare {
             let limit = self.tensors.model.value_bytes_limit;
             let services = &self.station.services;
-            services.check_size(SERVICE, bytes, limit)?;
+            services.check_size(server, bytes, limit)?;
         }
-        self.request().await?;
+        let connected = self.station.spec.network.since;
+        let asked = self.station.request(server, Direction::Read, connected);
+        asked.await?;
         if let Fare::Put(bytes) = fare {
             self.transfer(bytes, Direction::Write).await;
         }

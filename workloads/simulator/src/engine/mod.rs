@@ -131,7 +131,7 @@ impl<T> Future for Handle<T> {
         match Pin::new(&mut self.output).poll(context) {
             Poll::Ready(Ok(output)) => Poll::Ready(output),
             // The sender is dropped without an output only with its future.
-            Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
+            _ => Poll::Pending,
         }
     }
 }
@@ -241,26 +241,26 @@ impl Engine {
         F: Future<Output: Send> + Send + 'static,
     {
         let (ended, output) = oneshot::channel();
-        let spawned = Arc::new(Spawned {
-            future: Mutex::new(Some(Box::pin(unconstrained(async move {
-                // The receiver is gone if the handle was dropped.
-                let _ = ended.send(future.await);
-            })))),
-            is_ready: AtomicBool::new(false),
-            ready: self.ready.clone(),
-        });
-        spawned.clone().wake();
+        let spawned = self.start(Box::pin(unconstrained(async move {
+            // The receiver is gone if the handle was dropped.
+            let _ = ended.send(future.await);
+        })));
         Handle { spawned, output }
     }
 
     /// Runs `future` beside all others, with nobody waiting for it.
     pub(crate) fn detach(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.start(Box::pin(future));
+    }
+
+    fn start(&self, future: BoxFuture<'static, ()>) -> Arc<Spawned> {
         let spawned = Arc::new(Spawned {
-            future: Mutex::new(Some(Box::pin(future))),
+            future: Mutex::new(Some(future)),
             is_ready: AtomicBool::new(false),
             ready: self.ready.clone(),
         });
-        spawned.wake();
+        spawned.clone().wake();
+        spawned
     }
 
     /// Polls `future` to its end, letting time jump from event to event.
@@ -297,13 +297,11 @@ impl Engine {
             }
             // The lock is held only to take one: polling it may wake others.
             let ready = locked(&self.ready).pop_front();
-            match ready {
-                Some(spawned) => {
-                    spawned.poll();
-                    continue;
-                }
-                None => self.advance()?,
+            if let Some(spawned) = ready {
+                spawned.poll();
+                continue;
             }
+            self.advance()?;
             advances = advances.wrapping_add(1);
             let is_due = advances.is_multiple_of(CLOCK_EVERY);
             if is_due && give_up_at.is_some_and(|at| Instant::now() >= at) {
@@ -352,11 +350,8 @@ pub(crate) struct Until {
 
 impl Until {
     fn plan(&mut self, waker: &Waker) {
-        if !self
-            .planned
-            .as_ref()
-            .is_some_and(|old| old.will_wake(waker))
-        {
+        let planned = self.planned.as_ref();
+        if planned.is_none_or(|old| !old.will_wake(waker)) {
             self.engine.plan(self.at, Action::Wake(waker.clone()));
             self.planned = Some(waker.clone());
         }

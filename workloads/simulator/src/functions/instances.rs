@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use epochcost_systems::{Functions, Host, InvokeError, Outcome, Task};
 
-use super::Trial;
+use super::{Trial, failed};
 use crate::model::Invocation;
 use crate::network::Network;
 use crate::station::StationSpec;
@@ -19,7 +19,7 @@ impl Instances {
     /// Returns the vCPUs of each instance: its own, or its share of the shared host's
     /// in whole cores.
     fn vcpus(&self, workers: usize) -> f64 {
-        let profile = &self.trial.profile;
+        let profile = self.trial.profile();
         let vcpus = profile.instance.vcpus;
         match profile.host {
             Some(_) => (vcpus / workers.max(1) as f64).floor().max(1.0),
@@ -32,12 +32,8 @@ impl Instances {
 impl Functions for Instances {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
         let trial = &self.trial;
-        let model = &trial.profile.instance;
-        let failed = |reason: String| InvokeError {
-            function: task.function.clone(),
-            rank: task.rank,
-            reason,
-        };
+        let profile = trial.profile();
+        let model = &profile.instance;
         // The instance boots.
         trial.engine.seconds(model.boot_s).await;
         let started = trial.engine.now();
@@ -47,7 +43,7 @@ impl Functions for Instances {
             device: trial.device_memory(false),
             bytes_per_s: model.bytes_per_s,
             network: Arc::new(Network::new(None, started)),
-            interpreted: trial.profile.interpreted(),
+            interpreted: profile.interpreted(),
             has_codec: true,
             compute_spread: None,
             shares_gpu: false,
@@ -55,8 +51,8 @@ impl Functions for Instances {
         };
         // Its process runs the task.
         let invoked = trial
-            .world(task.clone(), &spec, Arc::default())
-            .map_err(|error| failed(error.to_string()))?;
+            .world(task.clone(), spec, Arc::default())
+            .map_err(|error| failed(&task, error))?;
         let computed = invoked.computed.clone();
         let ended = trial.run(invoked).await;
         // It is billed for the boot as for an init.
@@ -69,10 +65,10 @@ impl Functions for Instances {
             duration_s: (trial.engine.now() - started) as f64 * 1e-9,
             init_s: Some(model.boot_s),
             memory_mb: None,
-            peak_memory_mb: trial.peak_mb(&task, trial.profile.function.resident_mb, &computed),
+            peak_memory_mb: trial.peak_mb(&task, &computed),
             error: ended.as_ref().err().map(ToString::to_string),
             alike: 1,
         });
-        ended.map_err(|error| failed(error.to_string()))
+        ended.map_err(|error| failed(&task, error))
     }
 }

@@ -1,6 +1,5 @@
 //! Functions in virtual time: sandboxes, cold starts, limits.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +7,9 @@ use async_trait::async_trait;
 use epochcost_systems::{Functions, Host, InvokeError, Outcome, Task};
 use futures_util::future::{Either, select};
 
-use super::Trial;
 use super::pool::{Pool, Sandbox};
 use super::start::Starts;
+use super::{Trial, failed};
 use crate::engine::nanoseconds;
 use crate::limits::{Infeasible, Limit};
 use crate::model::{Invocation, Simulation};
@@ -22,61 +21,48 @@ pub(crate) struct Lambda {
     trial: Arc<Trial>,
     pool: Arc<Pool>,
     starts: Starts,
-    memory_mb: u32,
-    /// Memory sizes of functions that have their own, MB.
-    function_memory_mb: BTreeMap<String, u32>,
     /// Longest invocation, seconds; none without limits and faults.
     timeout_s: Option<f64>,
-    /// Whether the platform's limits apply.
-    has_limits: bool,
     /// Whether a state machine invokes the functions.
     is_workflow: bool,
-    /// Iterations of an inline Map state that run at the same time.
-    map_concurrency: usize,
 }
 
 impl Lambda {
-    pub(crate) fn new(
-        trial: Arc<Trial>,
-        pool: Arc<Pool>,
-        simulation: &Simulation,
-        is_workflow: bool,
-    ) -> Self {
-        let (timeout_s, has_limits) = (simulation.timeout_s, simulation.has_limits);
-        let function = &trial.profile.function;
+    pub(crate) fn new(trial: Arc<Trial>, pool: Arc<Pool>, is_workflow: bool) -> Self {
+        let Simulation {
+            profile,
+            timeout_s,
+            has_limits,
+            faults,
+            ..
+        } = &trial.simulation;
         Self {
             pool,
-            starts: Starts::new(&trial.engine, &trial.profile, !is_workflow),
-            map_concurrency: if has_limits {
-                trial.profile.workflow.map_concurrency_limit as usize
-            } else {
-                usize::MAX
-            },
+            starts: Starts::new(&trial.engine, profile, !is_workflow),
             // A process that hangs is ended, whatever the limits.
-            timeout_s: (has_limits || !trial.faults.is_empty())
-                .then_some(timeout_s.min(function.timeout_s_limit)),
-            has_limits,
-            trial,
-            memory_mb: simulation.memory_mb,
-            function_memory_mb: simulation.function_memory_mb.clone(),
+            timeout_s: (*has_limits || !faults.is_empty())
+                .then_some(timeout_s.min(profile.function.timeout_s_limit)),
             is_workflow,
+            trial,
         }
     }
 
     fn memory_of(&self, function: &str) -> u32 {
-        let own = self.function_memory_mb.get(function);
-        own.copied().unwrap_or(self.memory_mb)
+        let simulation = &self.trial.simulation;
+        let own = simulation.function_memory_mb.get(function);
+        own.copied().unwrap_or(simulation.memory_mb)
     }
 
     fn spec(&self, sandbox: &Sandbox, memory_mb: u32) -> StationSpec {
-        let function = &self.trial.profile.function;
+        let profile = self.trial.profile();
+        let function = &profile.function;
         StationSpec {
             vcpus: function.vcpus(memory_mb),
             arithmetic_bytes_per_s: function.arithmetic_bytes_per_s,
             device: self.trial.device_memory(true),
             bytes_per_s: function.bytes_per_s(memory_mb),
             network: sandbox.network.clone(),
-            interpreted: self.trial.profile.interpreted(),
+            interpreted: profile.interpreted(),
             has_codec: true,
             compute_spread: function.compute_spread.clone(),
             shares_gpu: true,
@@ -89,7 +75,7 @@ impl Lambda {
         if let Some(sandbox) = self.pool.take_idle(function) {
             return (sandbox, None);
         }
-        let profile = &self.trial.profile;
+        let profile = self.trial.profile();
         self.pool.gain(function, alike).await;
         let (placed_s, init_s) = self.starts.sandbox_s(profile);
         self.trial.engine.seconds(placed_s + init_s).await;
@@ -107,13 +93,14 @@ impl Lambda {
 
     /// Returns the limit of memory or time that the invocation exceeded, if any.
     fn exceeded(&self, peak_mb: f64, function: &str, timed_out: bool) -> Option<Infeasible> {
-        let timeout_s = self.timeout_s.filter(|_| self.has_limits)?;
+        let simulation = &self.trial.simulation;
+        let timeout_s = self.timeout_s.filter(|_| simulation.has_limits)?;
         let memory_mb = self.memory_of(function);
         // Memory that is too small ends a function before its time is up.
         let (limit, reason) = if peak_mb > f64::from(memory_mb) {
             let reason = format!("{function} needs {peak_mb:.0} MB of {memory_mb} MB");
             (Limit::Memory, reason)
-        } else if timed_out && self.trial.faults.is_empty() {
+        } else if timed_out && simulation.faults.is_empty() {
             let reason = format!("{function} runs for more than {timeout_s:.0} s");
             (Limit::Duration, reason)
         } else {
@@ -127,30 +114,23 @@ impl Lambda {
 impl Functions for Lambda {
     async fn invoke(&self, task: Task) -> Result<Outcome, InvokeError> {
         let (trial, function) = (&self.trial, task.function.clone());
-        let failed = |reason: String| InvokeError {
-            function: function.clone(),
-            rank: task.rank,
-            reason,
-        };
         // The call reaches a sandbox.
-        let model = &trial.profile.function;
+        let profile = trial.profile();
         if self.is_workflow {
-            trial
-                .engine
-                .seconds(trial.profile.workflow.transition_latency_s)
-                .await;
+            let latency_s = profile.workflow.transition_latency_s;
+            trial.engine.seconds(latency_s).await;
         }
         let alike = trial.alike(task.rank);
         let _permit = self.pool.acquire(alike as usize).await;
-        self.starts.call(&trial.profile, alike).await;
+        self.starts.call(profile, alike).await;
         let (mut sandbox, init_s) = self.sandbox(&function, alike).await;
         // The code runs until it ends or its time is over.
         let started = trial.engine.now();
         let is_built = sandbox.is_built.clone();
         let memory_mb = self.memory_of(&function);
         let invoked = trial
-            .world(task.clone(), &self.spec(&sandbox, memory_mb), is_built)
-            .map_err(|error| failed(error.to_string()))?
+            .world(task.clone(), self.spec(&sandbox, memory_mb), is_built)
+            .map_err(|error| failed(&task, error))?
             .with_limit(self.timeout_s.map(Duration::from_secs_f64));
         let computed = invoked.computed.clone();
         let running = trial.run(invoked);
@@ -165,7 +145,7 @@ impl Functions for Lambda {
             }
         };
         // Memory and time decide how it ended.
-        let peak_mb = trial.peak_mb(&task, model.resident_mb, &computed);
+        let peak_mb = trial.peak_mb(&task, &computed);
         sandbox.peak_mb = sandbox.peak_mb.max(peak_mb);
         let over = self.exceeded(peak_mb, &function, timed_out);
         let error = match (&over, &ended) {
@@ -197,13 +177,19 @@ impl Functions for Lambda {
             self.pool.give_back(&function, sandbox);
         }
         match error {
-            Some(reason) => Err(failed(reason)),
-            None => ended.map_err(|error| failed(error.to_string())),
+            Some(reason) => Err(failed(&task, reason)),
+            None => ended.map_err(|error| failed(&task, error)),
         }
     }
 
     fn map_concurrency(&self) -> usize {
-        self.map_concurrency
+        let limit = self.trial.profile().workflow.map_concurrency_limit;
+        let has_limits = self.trial.simulation.has_limits;
+        if has_limits {
+            limit as usize
+        } else {
+            usize::MAX
+        }
     }
 
     fn stands_for(&self, rank: usize) -> u64 {

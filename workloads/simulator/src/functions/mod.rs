@@ -7,14 +7,14 @@ mod pool;
 mod start;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use epochcost_channels::Traffic;
 use epochcost_systems::{
-    ArithmeticMeter, Compute, Fault, Faults, HookedCompute, MessageFaults, Outcome, Record,
-    Recorder, Requests, Result as SystemResult, Sizes, System, SystemError, Task, Totals, World,
+    ArithmeticMeter, Compute, Faults, HookedCompute, InvokeError, MessageFaults, Outcome, Record,
+    Recorder, Requests, Result as SystemResult, System, SystemError, Task, Totals, World,
 };
 use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
@@ -29,9 +29,9 @@ use crate::channels::channels;
 use crate::compute::{Computed, ModelledCompute};
 use crate::engine::{Engine, Handle, locked};
 use crate::gpus::Gpus;
-use crate::model::{Invocation, MakeCompute};
+use crate::model::{Invocation, MakeCompute, Simulation};
 use crate::population::Population;
-use crate::profile::{ModelCost, Profile};
+use crate::profile::Profile;
 use crate::recorded::Recorded;
 use crate::services::Services;
 use crate::station::{Asking, Chance, DeviceMemory, Injected, Station, StationSpec, Work};
@@ -42,9 +42,8 @@ pub(crate) struct Trial {
     pub(crate) engine: Engine,
     pub(crate) services: Services,
     pub(crate) gpus: Arc<Gpus>,
-    pub(crate) profile: Profile<f64>,
-    pub(crate) cost: Arc<ModelCost>,
-    pub(crate) sizes: Sizes,
+    /// Its description; events are drawn by the training's own seed.
+    pub(crate) simulation: Simulation,
     pub(crate) real: Option<Arc<MakeCompute>>,
     pub(crate) recorded: Option<Arc<Recorded>>,
     pub(crate) requests: Requests,
@@ -54,8 +53,6 @@ pub(crate) struct Trial {
     /// Most requests of an invocation to the object store, of each kind.
     pub(crate) most_requests: Arc<Mutex<BTreeMap<String, Traffic>>>,
     pub(crate) serial: AtomicU64,
-    /// Injected faults.
-    pub(crate) faults: Vec<Fault>,
 }
 
 /// An invocation before its code runs.
@@ -81,11 +78,15 @@ impl Trial {
         self.engine.now() as f64 * 1e-9
     }
 
+    /// Returns the profile of its platform.
+    pub(crate) fn profile(&self) -> &Profile<f64> {
+        &self.simulation.profile
+    }
+
     /// Returns the memory of the GPUs that gradients are computed on, which functions may share.
     pub(crate) fn device_memory(&self, shares: bool) -> Option<DeviceMemory> {
-        let bytes_per_s = self.cost.vector_bytes_per_s?;
         Some(DeviceMemory {
-            bytes_per_s,
+            bytes_per_s: self.simulation.cost.vector_bytes_per_s?,
             gpus: self.gpus.clone(),
             shares,
         })
@@ -98,46 +99,38 @@ impl Trial {
 
     /// Makes the world of one invocation on `spec`'s machine.
     pub(crate) fn world(
-        &self,
+        self: &Arc<Self>,
         task: Task,
-        spec: &StationSpec,
-        is_built: Arc<std::sync::atomic::AtomicBool>,
+        spec: StationSpec,
+        is_built: Arc<AtomicBool>,
     ) -> SystemResult<Invoked> {
         // The machine.
-        let host = self.services.host.as_ref();
-        let chance = Chance::new(&task, &self.profile);
-        let station = Station::new(
+        let work = Work {
+            rank: task.rank,
+            function: task.function.clone(),
+        };
+        let station = Arc::new(Station::new(
             &self.engine,
-            host,
             &self.services,
             &self.arithmetic,
             spec,
-            chance,
-            Work {
-                rank: task.rank,
-                function: task.function.clone(),
-            },
-        );
-        let station = Arc::new(station);
+            Chance::new(&task, self.profile()),
+            work,
+        ));
         // The model on it.
         let computed = Arc::new(Computed::default());
         let compute = ModelledCompute {
-            sizes: self.sizes,
-            record_bytes: task.job.data.record_bytes,
-            cost: self.cost.clone(),
+            trial: self.clone(),
             station: station.clone(),
             computed: computed.clone(),
             is_built,
             real: self.real.as_ref().map(|make| (**make)()).transpose()?,
-            recorded: self.recorded.clone(),
-            rank: task.rank,
-            gpus: self.gpus.clone(),
-            shares_gpu: spec.shares_gpu,
         };
         // The channels from it, and the faults that are injected.
         let mut channels = channels(&station);
-        let injected = (!self.faults.is_empty()).then(|| Injected {
-            faults: Faults::new(&self.faults, &task.function),
+        let faults = &self.simulation.faults;
+        let injected = (!faults.is_empty()).then(|| Injected {
+            faults: Faults::new(faults, &task.function),
             station: station.clone(),
             recorder: self.records.clone(),
             messages: MessageFaults::new(self.records.clone()),
@@ -205,17 +198,18 @@ impl Trial {
 
     /// Returns the peak memory of an invocation, MB: the worker's own, and the larger
     /// of a training step and the vectors that are exchanged.
-    pub(crate) fn peak_mb(&self, task: &Task, resident_mb: f64, computed: &Computed) -> f64 {
+    pub(crate) fn peak_mb(&self, task: &Task, computed: &Computed) -> f64 {
         let bound = self.system.bind(&task.job);
         let gradients = bound.map_or(0.0, |bound| {
             bound.resident_gradients(&task.function, task.rank)
         });
-        let exchanged = gradients * self.sizes.gradient_bytes() as f64 / f64::from(1 << 20);
+        let exchanged =
+            gradients * self.simulation.sizes.gradient_bytes() as f64 / f64::from(1 << 20);
         let step = match computed.samples() {
             0 => 0.0,
-            samples => self.cost.peak_mb(samples),
+            samples => self.simulation.cost.peak_mb(samples),
         };
-        resident_mb + exchanged.max(step)
+        self.profile().function.resident_mb + exchanged.max(step)
     }
 
     /// Records an invocation that ended.
@@ -227,6 +221,15 @@ impl Trial {
     /// Returns the number of workers for which `rank` stands, itself included.
     pub(crate) fn alike(&self, rank: usize) -> u64 {
         self.services.population.stands_for(rank)
+    }
+}
+
+/// Returns the error of `task`, which failed for `reason`.
+fn failed(task: &Task, reason: impl ToString) -> InvokeError {
+    InvokeError {
+        function: task.function.clone(),
+        rank: task.rank,
+        reason: reason.to_string(),
     }
 }
 

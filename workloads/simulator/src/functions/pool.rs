@@ -1,15 +1,13 @@
 //! Concurrency of an account's invocations, and its sandboxes.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
 
 use crate::engine::{Engine, locked};
+use crate::model::Simulation;
 use crate::network::Network;
-use crate::profile::Profile;
+use crate::notify::{Signal, Signalled};
 
 /// A sandbox of a function.
 #[derive(Clone)]
@@ -30,17 +28,12 @@ struct Function {
     tokens: Option<(f64, u64)>,
 }
 
+#[derive(Default)]
 struct State {
     running: usize,
-    waiting: VecDeque<Arc<Mutex<Waiter>>>,
+    /// Signals to the invocations that wait for a permit, in order.
+    waiting: VecDeque<Arc<Mutex<Signal>>>,
     functions: BTreeMap<String, Function>,
-}
-
-/// An invocation that waits for a permit.
-#[derive(Default)]
-struct Waiter {
-    is_granted: bool,
-    waker: Option<Waker>,
 }
 
 /// The sandboxes of an account's functions.
@@ -53,40 +46,36 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(engine: &Engine, profile: &Profile<f64>, has_limits: bool) -> Self {
-        let function = &profile.function;
+    pub(crate) fn new(engine: &Engine, simulation: &Simulation) -> Self {
+        let function = &simulation.profile.function;
         let limits = (
             function.concurrency_limit as usize,
             function.scaling_per_10_s,
         );
         Self {
             engine: engine.clone(),
-            limits: has_limits.then_some(limits),
-            state: Mutex::new(State {
-                running: 0,
-                waiting: VecDeque::new(),
-                functions: BTreeMap::new(),
-            }),
+            limits: simulation.has_limits.then_some(limits),
+            state: Mutex::default(),
         }
     }
 
     /// Waits until so many more invocations, which are alike, may run. More than one never waits:
     /// they are simulated as one only where all may run at once.
     pub(crate) async fn acquire(&self, alike: usize) -> Permit<'_> {
-        let waiter = {
+        let waiting = {
             let mut state = locked(&self.state);
             let limit = self.limits.map_or(usize::MAX, |(running, _)| running);
             if state.running < limit || alike > 1 {
                 state.running += alike;
                 None
             } else {
-                let waiter = Arc::new(Mutex::new(Waiter::default()));
-                state.waiting.push_back(waiter.clone());
-                Some(waiter)
+                let waiting = Signalled::default();
+                state.waiting.push_back(waiting.0.clone());
+                Some(waiting)
             }
         };
-        if let Some(waiter) = waiter {
-            Acquire(waiter).await;
+        if let Some(waiting) = waiting {
+            waiting.await;
         }
         Permit { pool: self, alike }
     }
@@ -118,13 +107,8 @@ impl Pool {
     /// Returns a sandbox to the idle ones.
     pub(crate) fn give_back(&self, function: &str, sandbox: Sandbox) {
         let mut state = locked(&self.state);
-        match state.functions.get_mut(function) {
-            Some(function) => function.idle.push(sandbox),
-            None => {
-                let function = state.functions.entry(function.to_owned()).or_default();
-                function.idle.push(sandbox);
-            }
-        }
+        let function = state.functions.entry(function.to_owned()).or_default();
+        function.idle.push(sandbox);
     }
 }
 
@@ -140,33 +124,11 @@ impl Drop for Permit<'_> {
         let mut state = locked(&self.pool.state);
         state.running -= self.alike - 1;
         // The permit goes to the invocation that has waited longest.
-        while let Some(waiter) = state.waiting.pop_front() {
-            if Arc::strong_count(&waiter) == 1 {
-                continue;
+        while let Some(signal) = state.waiting.pop_front() {
+            if Arc::strong_count(&signal) > 1 {
+                return locked(&signal).give();
             }
-            let mut waiter = locked(&waiter);
-            waiter.is_granted = true;
-            if let Some(waker) = waiter.waker.take() {
-                waker.wake();
-            }
-            return;
         }
         state.running -= 1;
-    }
-}
-
-/// A future that is ready when its waiter is granted a permit.
-struct Acquire(Arc<Mutex<Waiter>>);
-
-impl Future for Acquire {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut waiter = locked(&self.0);
-        if waiter.is_granted {
-            return Poll::Ready(());
-        }
-        waiter.waker = Some(context.waker().clone());
-        Poll::Pending
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::constant::{Constant, FittedTo, is_date};
+use crate::draws::seed_of;
 
 /// Bytes of vectors per second that a T4 reads and writes in its memory: assumed, 69 % of the 320 GB/s of
 /// its data sheet. NVIDIA's `bandwidthTest` copied 239.6 GB/s on one (github.com/router-gao/cuda-demo,
@@ -132,9 +133,7 @@ impl ModelCost {
             return self.clone();
         };
         let path = format!("compute.{}.{:?}", self.model, self.device);
-        let mixed = path
-            .bytes()
-            .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
+        let mixed = seed_of(seed, &path);
         let factor = carried.at(f64::from(hash::unit_f32(mixed))) / carried.value;
         Self {
             fixed_s: self.fixed_s * factor,

@@ -1,9 +1,8 @@
 //! Levels of a run: what differs from run to run and from author to author beyond the ranges of
 //! single constants.
 
-use epochcost_kernels::hash;
-
 use super::{LevelModel, Profile, Spread};
+use crate::draws::{seed_of, unit};
 
 /// Constants that one day makes slow or quick together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,8 +95,8 @@ pub(super) fn apply(profile: &mut Profile<f64>, seed: u64) {
 /// Returns a draw of the standard normal distribution, the same for one seed and name (Box and
 /// Muller 1958).
 fn normal(seed: u64, name: &str) -> f64 {
-    let stream = name.bytes().map(u64::from).fold(seed, hash::mix);
-    let unit = |draw| f64::from(hash::unit_f32(hash::mix(stream, draw)));
+    let stream = seed_of(seed, name);
+    let unit = |draw| unit(stream, draw);
     let radius = (-2.0 * (1.0 - unit(0)).max(f64::MIN_POSITIVE).ln()).sqrt();
     radius * (std::f64::consts::TAU * unit(1)).cos()
 }

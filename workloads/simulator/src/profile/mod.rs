@@ -7,7 +7,6 @@
 mod compute;
 mod constant;
 mod fit;
-mod ideal;
 mod levels;
 mod parts;
 mod platform;

@@ -336,3 +336,24 @@ impl FunctionModel<f64> {
         }
     }
 }
+
+impl ServiceModel<f64> {
+    /// Returns a service whose requests and transfers take no time of their own.
+    pub fn unlimited() -> Self {
+        Self {
+            request_latency_s: 0.0,
+            write_latency_s: None,
+            connection_s: None,
+            stream_bytes_per_s: f64::INFINITY,
+            write_stream_bytes_per_s: None,
+            unlimited_bytes: None,
+            read_spread: None,
+            write_spread: None,
+            read_stream_spread: None,
+            write_stream_spread: None,
+            server_bytes_per_s: None,
+            host_core_s_per_request: 0.0,
+            host_core_s_per_byte: 0.0,
+        }
+    }
+}

@@ -9,6 +9,7 @@ use super::parts::{
     QueueModel, TensorStoreModel, WorkflowModel,
 };
 use super::{Constant, Spread, levels};
+use crate::draws::seed_of;
 
 /// A platform.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -139,12 +140,8 @@ impl Profile<Constant> {
     /// `seed` and its path, and on top of it the levels of a run. Single requests are drawn from
     /// their spreads.
     pub fn sampled(&self, seed: u64) -> Profile<f64> {
-        let sampled = self.map(&mut |path, constant| {
-            let path = path
-                .bytes()
-                .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
-            constant.at(f64::from(hash::unit_f32(path)))
-        });
+        let sampled = self
+            .map(&mut |path, constant| constant.at(f64::from(hash::unit_f32(seed_of(seed, path)))));
         let mut sampled = Profile {
             draws: Some(seed),
             ..sampled

@@ -77,14 +77,10 @@ impl Eq for Goal {}
 
 struct Use {
     sequence: u64,
-    stage: UseStage,
+    /// The waker of a user that has not received its amount yet.
+    waiting: Option<Waker>,
     /// Users that it counts as.
     users: usize,
-}
-
-enum UseStage {
-    Waiting(Waker),
-    Done,
 }
 
 impl Resource {
@@ -175,9 +171,7 @@ impl State {
                 }
                 if !is_gone {
                     class.users -= user.users;
-                    if let UseStage::Waiting(waker) =
-                        std::mem::replace(&mut user.stage, UseStage::Done)
-                    {
+                    if let Some(waker) = user.waiting.take() {
                         waker.wake();
                     }
                 }
@@ -214,10 +208,9 @@ impl State {
         // A slot, reused if one is free.
         self.sequence += 1;
         let sequence = self.sequence;
-        let stage = UseStage::Waiting(waker.clone());
         let new = Use {
             sequence,
-            stage,
+            waiting: Some(waker.clone()),
             users,
         };
         let user = match self.free.pop() {
@@ -260,9 +253,9 @@ impl State {
     /// Frees the slot of a user; what it did not receive is left to the others.
     fn release(&mut self, user: usize, cap: f64) {
         let slot = &mut self.uses[user];
-        let was_waiting = matches!(slot.stage, UseStage::Waiting(_));
+        let was_waiting = slot.waiting.take().is_some();
         let users = slot.users;
-        (slot.sequence, slot.stage) = (0, UseStage::Done);
+        slot.sequence = 0;
         self.free.push(user);
         if was_waiting && let Some(class) = self.classes.iter_mut().find(|class| class.cap == cap) {
             class.users -= users;
@@ -294,14 +287,14 @@ impl Future for Consume {
             shared.plan(&mut state, now);
             return Poll::Pending;
         };
-        match &mut state.uses[user].stage {
-            UseStage::Waiting(waker) => {
+        match &mut state.uses[user].waiting {
+            Some(waker) => {
                 if !waker.will_wake(context.waker()) {
                     *waker = context.waker().clone();
                 }
                 Poll::Pending
             }
-            UseStage::Done => Poll::Ready(()),
+            None => Poll::Ready(()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The services of a trial, which all its stations share.
 
-mod condition;
+mod backend;
 mod objects;
 mod queue;
 mod tensors;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use epochcost_channels::ChannelError;
 use epochcost_systems::{BrokenServer, PollTarget, Server};
 
-pub(crate) use condition::Condition;
+pub(crate) use backend::Backend;
 pub(crate) use objects::Objects;
 pub(crate) use queue::Queues;
 pub(crate) use tensors::Tensors;
@@ -58,13 +58,20 @@ impl Services {
         let host = profile.host.as_ref();
         let host = host.map(|host| Resource::new(engine, host.cores));
         let model = Arc::new(profile.tensor_store.clone());
+        let service = Arc::new(model.service.clone());
         let contents: Vec<_> = (0..peers)
             .map(|peer| (population.stands_for(peer) > 0).then(Arc::default))
             .collect();
         let tensors = (0..peers).map(|peer| {
             let content = contents.get(population.of_rank(peer)).cloned().flatten();
             let content = content.unwrap_or_default();
-            Arc::new(Tensors::new(engine, host.as_ref(), &model, content))
+            Arc::new(Tensors::new(
+                engine,
+                host.as_ref(),
+                &model,
+                &service,
+                content,
+            ))
         });
         let shared = profile.shared_by_functions();
         Self {
@@ -86,7 +93,7 @@ impl Services {
     pub(crate) fn beside(&self) -> Self {
         let notify = Notify::default();
         let tensors = self.tensors.iter();
-        let tensors = tensors.map(|tensors| Arc::new(tensors.beside(Arc::default())));
+        let tensors = tensors.map(|tensors| Arc::new(tensors.beside()));
         Self {
             objects: Arc::new(self.objects.beside(&notify)),
             tensors: Arc::new(tensors.collect()),
@@ -98,17 +105,17 @@ impl Services {
 
     /// Breaks a server; a tensor store is that of peer `rank`, modulo those that are used.
     pub(crate) fn suffer(&self, broken: BrokenServer, rank: usize, engine: &Engine) {
-        let condition = match broken.which {
-            Server::ObjectStore => Some(&self.objects.condition),
+        let server = match broken.which {
+            Server::ObjectStore => Some(&self.objects.server),
             Server::TensorStore => {
                 let store = rank.checked_rem(self.used_stores);
                 let store = store.and_then(|store| self.tensors.get(store));
-                store.map(|store| &store.condition)
+                store.map(|store| &store.server)
             }
-            Server::Queue => Some(&self.queues.condition),
+            Server::Queue => Some(&self.queues.server),
         };
-        if let Some(condition) = condition {
-            condition.suffer(broken.does, engine);
+        if let Some(server) = server {
+            server.suffer(broken.does, engine);
         }
     }
 
@@ -128,29 +135,26 @@ impl Services {
     /// [`ChannelError::Refused`] when `bytes` are more than `limit`.
     pub(crate) fn check_size(
         &self,
-        service: &'static str,
+        server: &Backend,
         bytes: u64,
         limit: f64,
     ) -> Result<(), ChannelError> {
         if bytes as f64 <= limit {
             return Ok(());
         }
+        let service = server.peer.name();
         let reason = format!("{bytes} bytes are more than its limit of {limit:.0}");
         self.hit(Infeasible {
             limit: Limit::MessageSize,
             reason: format!("a value for the {service}: {reason}"),
         });
-        Err(ChannelError::Refused {
-            service,
-            operation: "a write".into(),
-            reason,
-        })
+        Err(ChannelError::refused(service, "a write", reason))
     }
 
     /// Waits until what `watched` names exists.
     pub(crate) async fn wait_for(&self, watched: PollTarget<'_>) {
         match watched {
-            PollTarget::Object { bucket, key } if !self.objects.has(bucket, key) => {
+            PollTarget::Object { bucket, key } if !self.objects.store.has(bucket, key) => {
                 let awaited = Awaited::Object(bucket.to_owned(), key.to_owned());
                 self.notify.notified(awaited, 1).await;
             }

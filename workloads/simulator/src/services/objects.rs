@@ -4,22 +4,21 @@ use std::sync::{Arc, Mutex};
 use epochcost_channels::Payload;
 use epochcost_channels::memory::MemoryObjects;
 
-use super::Condition;
+use super::Backend;
 use crate::engine::{Engine, locked, nanoseconds};
-use crate::network::Direction;
+use crate::network::{Direction, Peer};
 use crate::notify::{Awaited, Notify};
 use crate::profile::ObjectStoreModel;
-use crate::resource::Resource;
 
 /// Time whose requests a bucket admits at once, nanoseconds.
 const BURST: u64 = 1_000_000_000;
 
 /// The object store of a trial.
+#[derive(Clone)]
 pub(crate) struct Objects {
-    pub(crate) store: MemoryObjects,
+    pub(crate) store: Arc<MemoryObjects>,
     pub(crate) model: ObjectStoreModel<f64>,
-    pub(crate) server: Resource,
-    pub(crate) condition: Arc<Condition>,
+    pub(crate) server: Backend,
     engine: Engine,
     /// Instants up to which the requests of buckets are spoken for, nanoseconds, by bucket and
     /// direction.
@@ -29,12 +28,10 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn new(engine: &Engine, model: &ObjectStoreModel<f64>, notify: &Notify) -> Self {
-        let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
         Self {
-            store: MemoryObjects::default(),
+            store: Arc::default(),
             model: model.clone(),
-            server: Resource::new(engine, capacity),
-            condition: Arc::default(),
+            server: Backend::new(engine, Peer::Objects, Arc::new(model.service.clone())),
             engine: engine.clone(),
             admitted: Arc::default(),
             notify: notify.clone(),
@@ -44,13 +41,9 @@ impl Objects {
     /// Returns the same server with names of another training.
     pub(crate) fn beside(&self, notify: &Notify) -> Self {
         Self {
-            store: MemoryObjects::default(),
-            model: self.model.clone(),
-            server: self.server.clone(),
-            condition: self.condition.clone(),
-            engine: self.engine.clone(),
-            admitted: self.admitted.clone(),
+            store: Arc::default(),
             notify: notify.clone(),
+            ..self.clone()
         }
     }
 
@@ -74,11 +67,6 @@ impl Objects {
         if turn > now {
             self.engine.until(turn).await;
         }
-    }
-
-    /// Returns whether the object exists now.
-    pub(crate) fn has(&self, bucket: &str, key: &str) -> bool {
-        self.store.has(bucket, key)
     }
 
     /// Stores an object, and wakes those that wait for it. Returns the bytes of the object that it

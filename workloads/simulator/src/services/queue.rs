@@ -3,11 +3,11 @@ use std::sync::{Arc, Mutex};
 
 use epochcost_channels::Payload;
 
-use super::Condition;
+use super::Backend;
 use crate::engine::{Engine, locked};
-use crate::notify::{Awaited, Notified, Notify};
+use crate::network::Peer;
+use crate::notify::{Awaited, Notify, Signalled};
 use crate::profile::QueueModel;
-use crate::resource::Resource;
 
 #[derive(Default)]
 struct Broker {
@@ -18,20 +18,17 @@ struct Broker {
 /// The message queue of a trial.
 pub(crate) struct Queues {
     broker: Mutex<Broker>,
-    pub(crate) model: QueueModel<f64>,
-    pub(crate) server: Resource,
-    pub(crate) condition: Arc<Condition>,
+    pub(crate) message_bytes_limit: f64,
+    pub(crate) server: Backend,
     notify: Notify,
 }
 
 impl Queues {
     pub(crate) fn new(engine: &Engine, model: &QueueModel<f64>, notify: &Notify) -> Self {
-        let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
         Self {
             broker: Mutex::default(),
-            model: model.clone(),
-            server: Resource::new(engine, capacity),
-            condition: Arc::default(),
+            message_bytes_limit: model.message_bytes_limit,
+            server: Backend::new(engine, Peer::Queue, Arc::new(model.service.clone())),
             notify: notify.clone(),
         }
     }
@@ -40,9 +37,8 @@ impl Queues {
     pub(crate) fn beside(&self, notify: &Notify) -> Self {
         Self {
             broker: Mutex::default(),
-            model: self.model.clone(),
+            message_bytes_limit: self.message_bytes_limit,
             server: self.server.clone(),
-            condition: self.condition.clone(),
             notify: notify.clone(),
         }
     }
@@ -82,7 +78,7 @@ impl Queues {
     }
 
     /// Waits until `queue` holds a message; it is empty now.
-    pub(crate) fn arrival(&self, queue: &str) -> Notified {
+    pub(crate) fn arrival(&self, queue: &str) -> Signalled {
         self.notify.notified(Awaited::Messages(queue.to_owned()), 1)
     }
 

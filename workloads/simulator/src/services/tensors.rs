@@ -2,21 +2,21 @@ use std::sync::Arc;
 
 use epochcost_channels::memory::MemoryTensors;
 
-use super::Condition;
+use super::Backend;
 use crate::engine::Engine;
-use crate::profile::TensorStoreModel;
+use crate::network::Peer;
+use crate::profile::{ServiceModel, TensorStoreModel};
 use crate::resource::Resource;
 
 /// One peer's tensor store.
+#[derive(Clone)]
 pub(crate) struct Tensors {
     pub(crate) store: Arc<MemoryTensors>,
     pub(crate) model: Arc<TensorStoreModel<f64>>,
-    pub(crate) server: Resource,
-    pub(crate) condition: Arc<Condition>,
-    /// The store's one thread, in seconds of its time per second.
+    pub(crate) server: Backend,
+    /// The store's one thread, in seconds of its time per second; the cores of the host, if all
+    /// stations share one.
     thread: Resource,
-    /// The cores of the host, if all stations share one.
-    host: Option<Resource>,
 }
 
 impl Tensors {
@@ -24,28 +24,22 @@ impl Tensors {
         engine: &Engine,
         host: Option<&Resource>,
         model: &Arc<TensorStoreModel<f64>>,
+        service: &Arc<ServiceModel<f64>>,
         store: Arc<MemoryTensors>,
     ) -> Self {
-        let capacity = model.service.server_bytes_per_s.unwrap_or(f64::INFINITY);
         Self {
             store,
             model: model.clone(),
-            server: Resource::new(engine, capacity),
-            condition: Arc::default(),
-            thread: Resource::new(engine, 1.0),
-            host: host.cloned(),
+            server: Backend::new(engine, Peer::Tensors, service.clone()),
+            thread: host.cloned().unwrap_or_else(|| Resource::new(engine, 1.0)),
         }
     }
 
     /// Returns the same server with names of another training.
-    pub(crate) fn beside(&self, store: Arc<MemoryTensors>) -> Self {
+    pub(crate) fn beside(&self) -> Self {
         Self {
-            store,
-            model: self.model.clone(),
-            server: self.server.clone(),
-            condition: self.condition.clone(),
-            thread: self.thread.clone(),
-            host: self.host.clone(),
+            store: Arc::default(),
+            ..self.clone()
         }
     }
 
@@ -62,9 +56,6 @@ impl Tensors {
 
     /// Occupies the store's thread, or a core of the shared host, for `seconds`.
     pub(crate) async fn work(&self, seconds: f64) {
-        match &self.host {
-            Some(host) => host.consume(seconds, 1.0).await,
-            None => self.thread.consume(seconds, 1.0).await,
-        }
+        self.thread.consume(seconds, 1.0).await;
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use epochcost_kernels::hash;
 use epochcost_systems::Task;
 
-use crate::draws::{Draws, stream_of};
+use crate::draws::{Draws, stream_of, unit};
 use crate::profile::Profile;
 
 /// Random differences in how fast a crowded host serves those that compute on it:
 /// its scheduler does not let all of them progress alike.
+#[derive(Default)]
 pub(crate) struct Jitter {
     /// Standard deviation of a computation's time, relative to its mean.
     spread: f64,
@@ -26,15 +26,14 @@ impl Jitter {
         Self {
             spread: crowded.map_or(0.0, |host| host.compute_spread),
             seed: stream_of(task),
-            draws: AtomicU64::new(0),
+            ..Self::default()
         }
     }
 
     /// Returns the next computation's time relative to the mean: uniform, and never
     /// negative.
     pub(super) fn factor(&self) -> f64 {
-        let draw = self.draws.fetch_add(1, Ordering::Relaxed);
-        let unit = f64::from(hash::unit_f32(hash::mix(self.seed, draw)));
+        let unit = unit(self.seed, self.draws.fetch_add(1, Ordering::Relaxed));
         // A unit of a uniform distribution has a standard deviation of 1 / √12.
         (1.0 + self.spread * 12f64.sqrt() * (unit - 0.5)).max(0.0)
     }
@@ -50,11 +49,7 @@ impl Chance {
     /// Makes the random parts of a station without a crowded host.
     pub(crate) fn of(draws: Draws) -> Self {
         Self {
-            jitter: Jitter {
-                spread: 0.0,
-                seed: 0,
-                draws: AtomicU64::new(0),
-            },
+            jitter: Jitter::default(),
             draws,
         }
     }

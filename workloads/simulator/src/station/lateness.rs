@@ -8,6 +8,7 @@
 
 use epochcost_kernels::hash;
 
+use crate::draws::unit;
 use crate::engine::nanoseconds;
 use crate::profile::Spread;
 
@@ -100,7 +101,7 @@ impl Lateness {
             return 0;
         }
         let seed = hash::mix(hash::mix(self.seed, self.releases), other as u64);
-        let unit = |event: u64| f64::from(hash::unit_f32(hash::mix(seed, event)));
+        let unit = |event| unit(seed, event);
         let sum_s: f64 = if self.count <= SINGLE_EVENTS {
             let events = self.events.iter().enumerate();
             events

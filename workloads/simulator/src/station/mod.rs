@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use epochcost_channels::ChannelError;
 use epochcost_systems::{Arithmetic, ArithmeticMeter, Clock, Pause, PollTarget, SkippedPolls};
 use futures_util::future::{Either, select};
 
@@ -20,14 +21,13 @@ use self::chance::Jitter;
 use self::fate::Fate;
 pub(crate) use self::fate::{Asking, Injected};
 use self::lateness::Lateness;
-pub(crate) use self::transfer::Server;
 use crate::draws::Draws;
 use crate::engine::{Engine, locked, nanoseconds};
 use crate::gpus::{GpuWork, Gpus};
 use crate::network::{Direction, Network, Peer};
 use crate::profile::{InterpretedModel, ServiceModel, Spread};
 use crate::resource::Resource;
-use crate::services::Services;
+use crate::services::{Backend, Services};
 
 /// Shortest pause after a poll that took no time: with none, virtual time would stand
 /// still for ever.
@@ -40,12 +40,9 @@ pub(crate) struct Station {
     /// The cores of the host, if all stations share one.
     host: Option<Resource>,
     jitter: Jitter,
-    /// vCPUs that this station may use at once.
-    vcpus: f64,
+    pub(crate) spec: StationSpec,
     /// Threads of a computation, each of which uses one core at most.
     threads: f64,
-    arithmetic_bytes_per_s: f64,
-    device: Option<DeviceMemory>,
     /// Bytes of vectors that were read and written in it, and not paid for yet.
     device_bytes: AtomicU64,
     /// Replicas of the model on this machine, each on a GPU of its own.
@@ -53,16 +50,7 @@ pub(crate) struct Station {
     /// Bytes of vector arithmetic that the trial's systems have done and no station
     /// was charged for.
     arithmetic: ArithmeticMeter,
-    /// The network of this station, shared by its own transfers.
-    bytes_per_s: f64,
-    /// Credit and connections of the sandbox.
-    pub(crate) network: Arc<Network>,
-    /// What the client takes in addition, if it is interpreted.
-    interpreted: Option<InterpretedModel<f64>>,
-    /// Whether payloads become vectors, which the client decodes and encodes.
-    has_codec: bool,
     draws: Draws,
-    compute_spread: Option<Spread>,
     /// The network of the VPC that it shares with all functions.
     vpc: Option<Resource>,
     transfers: Mutex<usize>,
@@ -113,10 +101,12 @@ pub(crate) struct DeviceMemory {
 
 /// Sizes and rates of a station.
 pub(crate) struct StationSpec {
+    /// vCPUs that it may use at once.
     pub(crate) vcpus: f64,
     pub(crate) arithmetic_bytes_per_s: f64,
     /// The memory in which the model is; none: the machine's.
     pub(crate) device: Option<DeviceMemory>,
+    /// The network of this station, shared by its own transfers.
     pub(crate) bytes_per_s: f64,
     /// Credit and connections of the sandbox.
     pub(crate) network: Arc<Network>,
@@ -135,10 +125,9 @@ pub(crate) struct StationSpec {
 impl Station {
     pub(crate) fn new(
         engine: &Engine,
-        host: Option<&Resource>,
         services: &Services,
         arithmetic: &ArithmeticMeter,
-        spec: &StationSpec,
+        spec: StationSpec,
         chance: Chance,
         work: Work,
     ) -> Self {
@@ -151,28 +140,25 @@ impl Station {
             work,
             fate: Fate::default(),
             engine: engine.clone(),
-            host: host.cloned(),
+            host: services.host.clone(),
             jitter: chance.jitter,
             draws: chance.draws,
-            network: spec.network.clone(),
-            interpreted: spec.interpreted.clone(),
-            has_codec: spec.has_codec,
-            compute_spread: spec.compute_spread.clone(),
-            vcpus: spec.vcpus,
             // Platforms set as many threads for a function.
             threads: spec.vcpus.round().max(1.0),
-            arithmetic_bytes_per_s: spec.arithmetic_bytes_per_s,
-            device: spec.device.clone().filter(|_| host.is_none()),
             device_bytes: AtomicU64::new(0),
             replicas: AtomicUsize::new(1),
             arithmetic: arithmetic.clone(),
-            bytes_per_s: spec.bytes_per_s,
             vpc: services.vpc.clone().filter(|_| spec.is_function),
             transfers: Mutex::new(0),
             debt: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
             paused: AtomicU64::new(u64::MAX),
             services: services.clone(),
+            spec: StationSpec {
+                // On a shared host, its cores do the arithmetic of models.
+                device: spec.device.filter(|_| services.host.is_none()),
+                ..spec
+            },
         }
     }
 
@@ -181,8 +167,8 @@ impl Station {
     /// at most.
     pub(crate) fn vcpus(&self) -> f64 {
         match self.host {
-            Some(_) => self.vcpus.min(self.threads),
-            None => self.vcpus,
+            Some(_) => self.spec.vcpus.min(self.threads),
+            None => self.spec.vcpus,
         }
     }
 
@@ -211,12 +197,12 @@ impl Station {
             mut host_bytes,
             mut device_bytes,
         } = self.arithmetic.take();
-        if self.device.is_none() {
+        if self.spec.device.is_none() {
             host_bytes += std::mem::take(&mut device_bytes);
         }
         if host_bytes > 0 {
             // One thread adds vectors.
-            let rate = self.arithmetic_bytes_per_s * self.vcpus.min(1.0);
+            let rate = self.spec.arithmetic_bytes_per_s * self.spec.vcpus.min(1.0);
             let nanoseconds = nanoseconds(host_bytes as f64 / rate);
             self.debt.fetch_add(nanoseconds, Ordering::Relaxed);
         }
@@ -225,7 +211,7 @@ impl Station {
 
     /// Takes the time of arithmetic in the memory of the GPU, or at once of those of all replicas.
     async fn settle_on_device(&self, bytes: u64) {
-        let Some(device) = self.device.as_ref().filter(|_| bytes > 0) else {
+        let Some(device) = self.spec.device.as_ref().filter(|_| bytes > 0) else {
             return;
         };
         let seconds = bytes as f64 / device.bytes_per_s;
@@ -257,7 +243,7 @@ impl Station {
         if debt > 0 {
             match &self.host {
                 Some(host) => {
-                    let share = self.vcpus.min(1.0);
+                    let share = self.spec.vcpus.min(1.0);
                     host.consume(debt as f64 * 1e-9 * share, share).await;
                 }
                 None => self.engine.until(self.engine.now() + debt).await,
@@ -278,7 +264,7 @@ impl Station {
             }
             Some(_) => {}
             None => {
-                let factor = self.drawn(self.compute_spread.as_ref(), seconds);
+                let factor = self.drawn(self.spec.compute_spread.as_ref(), seconds);
                 self.engine.seconds(seconds * factor).await;
             }
         }
@@ -336,7 +322,7 @@ impl Station {
             return gpus.note(&work);
         }
         self.settle().await;
-        let factor = self.drawn(self.compute_spread.as_ref(), work.seconds);
+        let factor = self.drawn(self.spec.compute_spread.as_ref(), work.seconds);
         let work = GpuWork {
             seconds: work.seconds * factor,
             busy_s: work.busy_s * factor,
@@ -350,26 +336,31 @@ impl Station {
     ///
     /// Returns whether the program is one of these.
     pub(crate) async fn make_client(&self) -> bool {
-        let model = self.interpreted.as_ref();
+        let model = self.spec.interpreted.as_ref();
         let Some(core_s) = model.and_then(|model| model.client_core_s) else {
             return false;
         };
         self.settle().await;
-        self.network.disconnect(Peer::Objects);
-        self.engine.seconds(core_s / self.vcpus.min(1.0)).await;
+        self.spec.network.disconnect(Peer::Objects);
+        self.engine.seconds(core_s / self.spec.vcpus.min(1.0)).await;
         true
     }
 
-    /// Waits until a request reaches its service.
+    /// Waits until a request reaches its server over a connection that exists since the instant
+    /// `connected`, and as long as a broken server lets it wait.
+    ///
+    /// # Errors
+    /// [`ChannelError::Unreachable`] while the server is dead, and if it died since.
     pub(crate) async fn request(
         &self,
-        service: &ServiceModel<f64>,
-        peer: Peer,
+        server: &Backend,
         direction: Direction,
-    ) {
+        connected: u64,
+    ) -> Result<(), ChannelError> {
+        let (service, peer) = (&*server.model, server.peer);
         self.settle().await;
         if let Some(host) = &self.host {
-            host.consume(service.host_core_s_per_request, self.vcpus.min(1.0))
+            host.consume(service.host_core_s_per_request, self.spec.vcpus.min(1.0))
                 .await;
         }
         let (mean_s, spread) = match direction {
@@ -383,17 +374,19 @@ impl Station {
             locked(lateness).request(direction == Direction::Read);
         }
         let mut latency_s = mean_s * self.drawn(spread.as_ref(), mean_s);
-        if let Some(connection_s) = service.connection_s.filter(|_| self.network.connects(peer)) {
+        let opens = |_: &f64| self.spec.network.connects(peer);
+        if let Some(connection_s) = service.connection_s.filter(opens) {
             latency_s += connection_s;
         }
-        if let Some(client) = &self.interpreted {
-            latency_s += client.request_core_s / self.vcpus.min(1.0);
+        if let Some(client) = &self.spec.interpreted {
+            latency_s += client.request_core_s / self.spec.vcpus.min(1.0);
         }
         let ahead = self.ahead.swap(0, Ordering::Relaxed);
         let latency = nanoseconds(latency_s).saturating_sub(ahead);
         if latency > 0 {
             self.engine.until(self.engine.now() + latency).await;
         }
+        server.pass(&self.engine, connected).await
     }
 
     /// Sends a message of `bytes` to another station: the latency of a request between
@@ -401,20 +394,17 @@ impl Station {
     /// this station's network, whose other direction is free.
     pub(crate) async fn link(&self, bytes: u64) {
         self.settle().await;
-        let model = self
-            .services
-            .tensors
-            .first()
-            .map(|store| &store.model.service);
-        let core_s = |of: fn(&ServiceModel<f64>) -> f64| model.map_or(0.0, of);
+        let store = self.services.tensors.first();
+        let model = store.map(|store| &store.server.model);
+        let core_s = |of: fn(&ServiceModel<f64>) -> f64| model.map_or(0.0, |model| of(model));
         if let Some(host) = &self.host {
             let per_byte = core_s(|service| service.host_core_s_per_byte);
             let used = core_s(|service| service.host_core_s_per_request);
             let used = used + bytes as f64 * per_byte;
-            host.consume(used, self.vcpus.min(1.0)).await;
+            host.consume(used, self.spec.vcpus.min(1.0)).await;
         }
         let latency_s = core_s(|service| service.request_latency_s);
-        let seconds = latency_s + bytes as f64 / self.bytes_per_s;
+        let seconds = latency_s + bytes as f64 / self.spec.bytes_per_s;
         self.engine.seconds(seconds).await;
     }
 }
@@ -424,10 +414,8 @@ impl Clock for Station {
     fn now(&self) -> Duration {
         self.note_arithmetic();
         let bytes = self.device_bytes.load(Ordering::Relaxed) as f64;
-        let on_device = self
-            .device
-            .as_ref()
-            .map_or(0.0, |device| bytes / device.bytes_per_s);
+        let device = self.spec.device.as_ref();
+        let on_device = device.map_or(0.0, |device| bytes / device.bytes_per_s);
         let debt = self.debt.load(Ordering::Relaxed) + nanoseconds(on_device);
         Duration::from_nanos(self.engine.now() + debt)
     }

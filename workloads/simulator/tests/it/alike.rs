@@ -8,7 +8,7 @@ use epochcost_simulator::{
 use epochcost_systems::{Fault, FaultKind, Fidelity, Symmetry, find, find_model, systems};
 use serde_json::{Value, json};
 
-use crate::support::{closed_form, exchanged, job, job_of, shipped, simulation};
+use crate::support::{closed_form, exchanged, ideal, job, job_of, shipped, simulation};
 
 /// Systems whose requests grow with W², under every setting that changes how they exchange.
 fn settings() -> Vec<(&'static str, Fidelity, Value)> {
@@ -302,7 +302,7 @@ fn with_draws_polls_over_hundreds_of_seeds_are_within_two_percent() {
 }
 
 fn symmetry(setting: &(&str, Fidelity, Value)) -> Symmetry {
-    let simulation = of(setting, 64, &Profile::ideal());
+    let simulation = of(setting, 64, &ideal());
     let system = find(setting.0).unwrap();
     system.bind(&simulation.job).unwrap().symmetry()
 }
@@ -339,7 +339,7 @@ fn systems_of_quadratic_traffic_state_their_symmetry() {
         let name = system.name();
         assert!(
             many <= 20 * few || is_stated,
-            "requests of {name} grow with W²: implement `TrainingSystem::symmetry`"
+            "requests of {name} grow with W²: implement `BoundSystem::symmetry`"
         );
     }
 }
@@ -347,7 +347,7 @@ fn systems_of_quadratic_traffic_state_their_symmetry() {
 /// A worker to which something happens is like no other: every one is simulated.
 #[test]
 fn a_fault_of_one_worker_is_not_lost_among_representatives() {
-    let profile = Profile::ideal();
+    let profile = ideal();
     let mut one = of(&("gpu_baseline", Fidelity::Paper, json!({})), 64, &profile);
     let simulated = |one: &Simulation| simulated_workers(one, 16).unwrap();
     assert!(simulated(&one) < 64);
@@ -365,7 +365,7 @@ fn a_fault_of_one_worker_is_not_lost_among_representatives() {
 /// A dataset of more objects than fit into memory is refused before they are made.
 #[test]
 fn more_objects_than_memory_is_meant_for_are_refused() {
-    let profile = Profile::ideal();
+    let profile = ideal();
     let mut huge = of(&("spirt", Fidelity::Paper, json!({})), 4, &profile);
     huge.job.data.train_samples = 1_000_000_000;
     let refused = simulate(&huge, Options::default()).unwrap_err();
@@ -378,7 +378,7 @@ fn more_objects_than_memory_is_meant_for_are_refused() {
 /// As many steps as take minutes and gigabytes are refused before the first.
 #[test]
 fn more_steps_than_memory_is_meant_for_are_refused() {
-    let profile = Profile::ideal();
+    let profile = ideal();
     let small = of(&("allreduce", Fidelity::Paper, json!({})), 4, &profile);
     for (keeps_steps, epochs, batches) in [
         (false, 1, 1_000_001),
@@ -405,7 +405,7 @@ fn more_steps_than_memory_is_meant_for_are_refused() {
 /// Too many workers that are not alike are refused, with the setting that can be simulated.
 #[test]
 fn workers_that_are_not_alike_are_refused_above_a_bound() {
-    let profile = Profile::ideal();
+    let profile = ideal();
     let with = |settings| {
         of(
             &("scatterreduce", Fidelity::Paper, settings),

@@ -9,7 +9,7 @@ use crate::support::*;
 
 /// An ideal platform on which requests take a while.
 fn slow_requests() -> Profile<f64> {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     for service in services(&mut profile) {
         service.request_latency_s = 0.0131;
         service.stream_bytes_per_s = 90e6;
@@ -136,7 +136,7 @@ fn hundreds_of_workers_move_what_they_state() {
 /// A bucket admits the requests of one second at once, and then one after another at its rate.
 #[test]
 fn a_bucket_admits_so_many_requests_per_second() {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.object_store.writes_per_s = Some(10.0);
     let seconds = |workers: usize| {
         // Every worker of the GPU baseline puts once per step, at the same instant.

@@ -1,6 +1,5 @@
 //! Peers that begin together and read from the same server one after another.
 
-use epochcost_simulator::profile::Profile;
 use epochcost_systems::Fidelity;
 use serde_json::{Value, json};
 
@@ -11,7 +10,7 @@ const PARAMETERS: usize = 1_000_000;
 /// Seconds of `function` per peer in one epoch under `tuned`, where a database
 /// serves one reader as fast as all together.
 fn seconds(system: &str, function: &str, workers: usize, settings: Value) -> f64 {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.tensor_store.service.server_bytes_per_s = Some(1e8);
     profile.tensor_store.service.stream_bytes_per_s = 1e8;
     let job = job_of(system, Fidelity::Tuned, workers, 1, settings);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::{
     Breakdown, BrokenServer, Fault, FaultKind, Record, Server, Stage, StepRecord, systems,
@@ -16,7 +15,7 @@ fn with(system: &str, workers: usize, settings: Value, faults: Vec<Fault>) -> Si
     let job = job(system, workers, 2, settings);
     let simulation = Simulation {
         faults,
-        ..simulation(job, 1_000, &Profile::ideal(), 1.0)
+        ..simulation(job, 1_000, &ideal(), 1.0)
     };
     let options = Options {
         keeps_steps: true,

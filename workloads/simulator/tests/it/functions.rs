@@ -33,7 +33,7 @@ fn wall_s(simulation: &Simulation) -> f64 {
 
 #[test]
 fn a_cold_sandbox_is_billed_for_its_init_and_serves_again() {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.function.cold_start_s = 2.0;
     profile.function.init_s = 0.5;
     let simulation = simulation(job("spirt", 1, 1, json!({})), 1_000, &profile, 1.0);
@@ -53,7 +53,7 @@ fn a_cold_sandbox_is_billed_for_its_init_and_serves_again() {
 #[test]
 fn memory_buys_cores() {
     let job = job("allreduce", 1, 1, json!({}));
-    let mut simulation = simulation(job, 1_000, &Profile::ideal(), 1.0);
+    let mut simulation = simulation(job, 1_000, &ideal(), 1.0);
     simulation.cost.device = Device::Cpu;
     simulation.cost.parallel = 0.5;
     let mut seconds = |memory_mb| {
@@ -69,7 +69,7 @@ fn memory_buys_cores() {
 
 #[test]
 fn batches_wait_for_their_turn_where_few_may_run() {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.function.concurrency_limit = 2.0;
     let job = job("spirt", 1, 6, json!({}));
     let simulation = limited(simulation(job, 1_000, &profile, 10.0));
@@ -81,7 +81,7 @@ fn batches_wait_for_their_turn_where_few_may_run() {
 /// of its branches.
 #[test]
 fn an_inline_map_has_a_limit_and_a_parallel_state_has_none() {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.workflow.map_concurrency_limit = 2.0;
     for (system, fan_out, seconds) in [
         ("spirt", "map", 30.0),
@@ -108,7 +108,7 @@ fn an_inline_map_has_a_limit_and_a_parallel_state_has_none() {
 /// Asynchronous workers need not run at the same time.
 #[test]
 fn workers_that_wait_for_no_other_are_not_refused() {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.function.concurrency_limit = 3.0;
     for (system, is_refused) in [("lambdaml_allreduce", true), ("lambdaml_async", false)] {
         let job = job(system, 4, 2, json!({}));
@@ -124,7 +124,7 @@ fn workers_that_wait_for_no_other_are_not_refused() {
 
 #[test]
 fn a_function_gains_sandboxes_at_the_stated_rate() {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.function.scaling_per_10_s = 4.0;
     let job = job("spirt", 1, 8, json!({}));
     let simulated = outcome(&limited(simulation(job, 1_000, &profile, 100.0)));
@@ -146,7 +146,7 @@ fn each_limit_is_named() {
         let job = job("allreduce", 4, 2, json!({}));
         limited(simulation(job, 1_000_000, profile, 5.0))
     };
-    let ideal = Profile::ideal();
+    let ideal = ideal();
 
     let mut slow = base(&ideal);
     slow.timeout_s = 8.0;
@@ -184,7 +184,7 @@ fn each_limit_is_named() {
 #[test]
 fn workflows_beyond_step_functions_are_refused_by_the_limits_name() {
     let limits = |settings, batches| {
-        let mut profile = Profile::ideal();
+        let mut profile = ideal();
         profile.workflow.definition_bytes_limit = Some(1_048_576.0);
         profile.workflow.history_events_limit = Some(25_000.0);
         let mut simulation = simulation(job("spirt", 2, 1, settings), 1_000, &profile, 1.0);
@@ -211,7 +211,7 @@ fn workflows_beyond_step_functions_are_refused_by_the_limits_name() {
 /// A function with a memory size of its own is as fast, and may take as much, as that says.
 #[test]
 fn functions_have_memory_of_their_own() {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.function.mb_per_vcpu = 1_000.0;
     let mut base = simulation(job("spirt", 2, 3, json!({})), 1_000, &profile, 1.0);
     // A GPU's time does not depend on a function's share of the processor.
@@ -261,7 +261,7 @@ fn functions_have_memory_of_their_own() {
 fn what_waits_for_ever_is_a_failure_and_no_hang() {
     let settings = json!({"barrier": "exactly", "sync_queue": "shared"});
     let job = job("spirt", 2, 1, settings);
-    let mut simulation = limited(simulation(job, 1_000, &Profile::ideal(), 1.0));
+    let mut simulation = limited(simulation(job, 1_000, &ideal(), 1.0));
     simulation.profile.queue.service.request_latency_s = 0.002;
     simulation.job.epochs = 3;
     simulation.timeout_s = 30.0;
@@ -331,7 +331,7 @@ const HELD: [(&str, &str, &str); 8] = [
 fn a_function_needs_memory_for_its_program_and_the_vectors_that_it_holds() {
     const WORKERS: usize = 4;
     const PARAMETERS: usize = 10_000_000;
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.function.resident_mb = 100.0;
     for (system, function, held) in HELD {
         let job = job(system, WORKERS, 2, json!({}));

@@ -1,6 +1,6 @@
 //! Functions that share GPUs: epoch times, use and memory from the stated curve.
 
-use epochcost_simulator::profile::{GpuModel, Profile};
+use epochcost_simulator::profile::GpuModel;
 use epochcost_simulator::{Limit, Simulated, Simulation};
 use epochcost_systems::{ChannelTraffic, Record};
 use serde_json::json;
@@ -12,7 +12,7 @@ const BATCHES: usize = 5;
 /// An epoch of 8 functions, so many on a GPU, whose step of 4 samples launches for 10 ms and
 /// keeps its GPU busy for `busy_s`.
 fn kubeml(functions: f64, busy_s: f64) -> Simulation {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     profile.function.gpu = Some(GpuModel {
         functions,
         memory_mb: 1000.0,
@@ -129,7 +129,7 @@ fn trainings_at_once_share_the_gpus_of_functions() {
 fn trainings_at_once_share_their_servers() {
     for system in SYSTEMS {
         let with = |jobs, server_bytes_per_s| {
-            let mut profile = Profile::ideal();
+            let mut profile = ideal();
             for service in services(&mut profile) {
                 service.server_bytes_per_s = server_bytes_per_s;
             }
@@ -163,7 +163,7 @@ fn trainings_that_do_not_fit_on_a_gpu_together_are_infeasible() {
 #[test]
 fn optimizer_steps_keep_gpus_busy() {
     let job = job("mirrored", 2, 3, json!({}));
-    let mut simulation = simulation(job, 1_000_000, &Profile::ideal(), 0.5);
+    let mut simulation = simulation(job, 1_000_000, &ideal(), 0.5);
     // A launch of half a second, in which the GPU waits; then 8 passes over 4 MB.
     simulation.cost.vector_bytes_per_s = Some(64e6);
     assert_used(&simulation, 2, 0.5, 1e-6);
@@ -175,7 +175,7 @@ fn optimizer_steps_keep_gpus_busy() {
 fn vectors_that_never_leave_a_gpu_take_its_memory_s_time() {
     const PARAMETERS: usize = 1_000_000;
     let wall_s = |system: &str, workers: usize, device: Option<f64>| {
-        let mut profile = Profile::ideal();
+        let mut profile = ideal();
         profile.instance.arithmetic_bytes_per_s = 1e9;
         let job = job(system, workers, 3, json!({}));
         let mut simulation = simulation(job, PARAMETERS, &profile, 0.5);

@@ -12,6 +12,7 @@ mod membership;
 mod profiles;
 mod properties;
 mod refinements;
+mod rounds;
 mod storage;
 mod support;
 mod timed_again;

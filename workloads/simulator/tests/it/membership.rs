@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 
 use epochcost_channels::Traffic;
 use epochcost_kernels::hash;
-use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::testing;
 use epochcost_systems::{Fault, FaultKind, Fidelity, Job, Record, Stage, StepRecord, find};
 use serde_json::{Value, json};
 
-use crate::support::{cost, overrides, simulation, steps};
+use crate::support::{cost, ideal, overrides, simulation, steps};
 
 const WORKERS: usize = 8;
 /// The epoch in which peers are killed, neither the first nor the last.
@@ -32,12 +31,7 @@ fn trained(job: &Job, faults: Vec<Fault>) -> Simulated {
         sizes: testing::SIZES,
         cost: cost(1.0),
         faults,
-        ..simulation(
-            job.clone(),
-            testing::SIZES.parameters,
-            &Profile::ideal(),
-            1.0,
-        )
+        ..simulation(job.clone(), testing::SIZES.parameters, &ideal(), 1.0)
     };
     let options = Options {
         data: Some((data.train, data.test)),

@@ -6,7 +6,7 @@ use epochcost_simulator::{Options, Simulated, Simulation, SimulationError, simul
 use epochcost_systems::{find_model, systems};
 use serde_json::{Value, json};
 
-use crate::support::{job, run, shipped, simulation};
+use crate::support::{ideal, job, run, shipped, simulation};
 
 /// Pause between two polls of the systems that wait for objects, seconds.
 const POLL_S: f64 = 0.1;
@@ -67,7 +67,7 @@ fn double_bandwidth_halves_transfers_within_one_poll() {
         "mlless",
     ] {
         let synchronise_s = |bytes_per_s: f64| {
-            let mut profile = Profile::ideal();
+            let mut profile = ideal();
             profile.object_store.service.stream_bytes_per_s = bytes_per_s;
             let job = job(system, workers, 1, settings(system));
             let simulated = run(&simulation(job, parameters, &profile, 0.1));

@@ -10,7 +10,7 @@ const LATENCY_S: f64 = 0.02;
 const STREAM: f64 = 1e8;
 
 fn profile() -> Profile<f64> {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     let service = &mut profile.object_store.service;
     service.request_latency_s = LATENCY_S;
     service.stream_bytes_per_s = STREAM;
@@ -264,7 +264,7 @@ fn functions_in_a_vpc_share_its_network() {
     }
     // In a trial: four workers read 2 MB each at 1 MB/s together, and their gradients.
     let synchronise_s = |in_vpc: bool| {
-        let mut profile = Profile::ideal();
+        let mut profile = ideal();
         profile.function.vpc_bytes_per_s = Some(1e6);
         profile.functions_in_vpc = in_vpc;
         let job = job("lambdaml_async", 4, 1, json!({}));

@@ -2,7 +2,6 @@
 
 use epochcost_channels::Traffic;
 use epochcost_simulator::Simulated;
-use epochcost_simulator::profile::Profile;
 use serde_json::json;
 
 use crate::support::*;
@@ -15,7 +14,7 @@ const PARAMETERS: usize = 1_000;
 fn gpu_baseline(deletes: bool) -> Simulated {
     let settings = json!({"delete_previous": deletes});
     let job = job("gpu_baseline", WORKERS, STEPS, settings);
-    run(&simulation(job, PARAMETERS, &Profile::ideal(), 2.0))
+    run(&simulation(job, PARAMETERS, &ideal(), 2.0))
 }
 
 /// Returns the instants at which steps put their gradients, before they wait for others, and those at
@@ -89,7 +88,7 @@ fn every_system_stores_at_most_what_it_writes() {
     for (system, settings) in first.into_iter().chain(others) {
         let mut job = job(system, 4, 3, settings);
         job.epochs = 4;
-        let simulated = run(&simulation(job, 100_003, &Profile::ideal(), 1.0));
+        let simulated = run(&simulation(job, 100_003, &ideal(), 1.0));
         let Traffic { puts, .. } = simulated.totals.traffic.exchange.objects;
         let (kept, uploaded) = (simulated.totals.kept, uploaded(&simulated));
         let all = uploaded * simulated.wall_s;

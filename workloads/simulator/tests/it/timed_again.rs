@@ -125,7 +125,7 @@ fn timed_again(simulation: &Simulation, recorded: Recorded) -> Simulated {
 
 /// A platform on which everything takes time.
 fn platform() -> Profile<f64> {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     for service in services(&mut profile) {
         service.request_latency_s = 0.031;
         service.stream_bytes_per_s = 1e4;

@@ -1,7 +1,6 @@
 //! What workers record of their waits: the polls that found nothing, and their time.
 
 use epochcost_channels::Traffic;
-use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Options, simulate};
 use epochcost_systems::{Polls, PurposeTraffic, Waits};
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ const LATENCY_S: f64 = 0.02;
 /// Waits and traffic of one epoch, where every request takes [`LATENCY_S`] and a
 /// transfer of a gradient a second.
 fn waits(system: &str, settings: Value, simulates_every_poll: bool) -> (Waits, PurposeTraffic) {
-    let mut profile = Profile::ideal();
+    let mut profile = ideal();
     for service in [
         &mut profile.object_store.service,
         &mut profile.queue.service,

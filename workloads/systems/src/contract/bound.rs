@@ -2,7 +2,6 @@
 //! is a [`System`].
 
 use async_trait::async_trait;
-use epochcost_channels::Traffic;
 use epochcost_kernels::optimizer::OptimizerSpec;
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -10,16 +9,15 @@ use serde_json::{Map, Value};
 
 use crate::contract::settings::{parse, resolve};
 use crate::{
-    BoundSystem, DataLayout, Deployment, Fidelity, Job, Launch, Outcome, QueueService, Replicas,
-    Result, SettingsError, Sizes, State, StepRecord, Symmetry, System, SystemError, TrainingSystem,
-    World,
+    BoundSystem, Deployment, Fidelity, Job, Names, OfJob, Outcome, Result, SettingsError, System,
+    SystemError, TrainingSystem, World,
 };
 
 /// A system, a job, and the job's settings, parsed once and checked.
-struct Bound<'a, S: TrainingSystem> {
+pub struct Bound<'a, S: TrainingSystem> {
+    pub(crate) job: &'a Job,
+    pub(crate) settings: S::Settings,
     system: &'a S,
-    job: &'a Job,
-    settings: S::Settings,
 }
 
 /// Parses the settings of `job` and checks that they fit each other and the job.
@@ -30,32 +28,24 @@ pub(crate) fn settings_of<S: TrainingSystem>(
     system: &S,
     job: &Job,
 ) -> Result<S::Settings, SettingsError> {
-    let settings = parse(system.name(), &job.settings)?;
+    let name = system.names().name;
+    let settings = parse(name, &job.settings)?;
     system.check(&settings)?;
     system.check_job(job, &settings)?;
-    job.techniques().check(system.name(), job)?;
+    job.techniques().check(name, job)?;
     if let Some(attack) = &job.attack {
-        attack.check(system.name(), job, system.attackers_see_honest())?;
+        attack.check(name, job, system.attackers_see_honest())?;
     }
     Ok(settings)
 }
 
 #[async_trait]
-impl<S: TrainingSystem> System for S {
-    fn name(&self) -> &'static str {
-        TrainingSystem::name(self)
-    }
-
-    fn title(&self) -> &'static str {
-        TrainingSystem::title(self)
-    }
-
-    fn noun(&self) -> String {
-        TrainingSystem::noun(self)
-    }
-
-    fn about(&self) -> &'static str {
-        TrainingSystem::about(self)
+impl<S: TrainingSystem> System for S
+where
+    for<'a> Bound<'a, S>: BoundSystem,
+{
+    fn names(&self) -> Names {
+        TrainingSystem::names(self)
     }
 
     fn deployment(&self) -> Deployment {
@@ -67,7 +57,7 @@ impl<S: TrainingSystem> System for S {
         fidelity: Fidelity,
         overrides: &Map<String, Value>,
     ) -> Result<Value, SettingsError> {
-        let name = TrainingSystem::name(self);
+        let name = self.name();
         let settings = resolve(name, &self.defaults(fidelity), overrides)?;
         self.check(&parse(name, &settings)?)?;
         Ok(settings)
@@ -103,7 +93,7 @@ impl<S: TrainingSystem> System for S {
             .all(|known| known.name != function.as_str())
         {
             return Err(SystemError::UnknownFunction {
-                system: TrainingSystem::name(self),
+                system: self.name(),
                 function: function.clone(),
             });
         }
@@ -112,79 +102,12 @@ impl<S: TrainingSystem> System for S {
     }
 }
 
-impl<S: TrainingSystem> BoundSystem for Bound<'_, S> {
-    fn data_layout(&self) -> DataLayout {
-        self.system.data_layout(&self.settings)
+impl<S: TrainingSystem> OfJob for Bound<'_, S> {
+    fn job(&self) -> &Job {
+        self.job
     }
 
-    fn trains_on_the_rest(&self) -> bool {
-        self.system.trains_on_the_rest()
-    }
-
-    fn launch(&self) -> Launch {
-        self.system.launch(self.job, &self.settings)
-    }
-
-    fn waits(&self) -> bool {
-        self.system.waits(&self.settings)
-    }
-
-    fn queue_service(&self) -> QueueService {
-        self.system.queue_service(&self.settings)
-    }
-
-    fn tensor_stores(&self) -> usize {
-        self.system.tensor_stores(self.job, &self.settings)
-    }
-
-    fn states(&self) -> Vec<State> {
-        self.system.states(&self.settings)
-    }
-
-    fn rounds(&self) -> usize {
-        self.system.rounds(self.job, &self.settings)
-    }
-
-    fn steps_per_epoch(&self) -> usize {
-        self.system.steps_per_epoch(self.job, &self.settings)
-    }
-
-    fn first_peers(&self) -> usize {
-        self.system.first_peers(self.job, &self.settings)
-    }
-
-    fn survives_lost_peers(&self) -> bool {
-        self.system.survives_lost_peers(&self.settings)
-    }
-
-    fn traffic(&self, sizes: Sizes) -> Result<Traffic> {
-        self.system.traffic(self.job, &self.settings, sizes)
-    }
-
-    fn traffic_of(&self, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
-        let (system, settings) = (self.system, &self.settings);
-        if self.job.techniques().early_stopping.is_none() {
-            return system.traffic_of(self.job, settings, sizes, steps);
-        }
-        let job = self.job.as_run(steps);
-        system.traffic_of(&job, settings, sizes, steps)
-    }
-
-    fn states_bytes(&self) -> bool {
-        self.system.states_bytes(&self.settings)
-    }
-
-    fn resident_gradients(&self, function: &str, rank: usize) -> f64 {
-        let (system, settings) = (self.system, &self.settings);
-        let vectors = system.resident_vectors(self.job, settings, function, rank);
-        vectors as f64 / system.resident_parts(settings, function).max(1) as f64
-    }
-
-    fn symmetry(&self) -> Symmetry {
-        self.system.symmetry(&self.settings)
-    }
-
-    fn replicas(&self) -> Replicas {
-        self.system.replicas(&self.settings)
+    fn deployment(&self) -> Deployment {
+        self.system.deployment()
     }
 }

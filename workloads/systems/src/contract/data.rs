@@ -77,10 +77,8 @@ impl Shard {
         let samples = records.len() as usize / record_bytes;
         let needed = world.task.job.samples_per_worker();
         if samples < needed {
-            return Err(SystemError::Data {
-                key,
-                reason: format!("it holds {samples} samples, an epoch needs {needed}"),
-            });
+            let reason = format!("it holds {samples} samples, an epoch needs {needed}");
+            return Err(SystemError::data(key, reason));
         }
         Ok(Self {
             records,
@@ -129,13 +127,11 @@ impl Shard {
                 bytes: (end.saturating_sub(start) * self.record_bytes) as u64,
             },
             Payload::Bytes(bytes) => {
-                let wanted = order
-                    .order
-                    .get(start..end)
-                    .ok_or_else(|| SystemError::Data {
-                        key: shard_key(order.rank),
-                        reason: format!("it holds too few samples for batch {index}"),
-                    })?;
+                let missing = || {
+                    let reason = format!("it holds too few samples for batch {index}");
+                    SystemError::data(shard_key(order.rank), reason)
+                };
+                let wanted = order.order.get(start..end).ok_or_else(missing)?;
                 let mut records = Vec::with_capacity(wanted.len() * self.record_bytes);
                 for &sample in wanted {
                     let at = sample as usize * self.record_bytes;
@@ -206,10 +202,8 @@ pub(crate) async fn validation_share(world: &World, epoch: usize) -> Result<Opti
     let size = data.record_bytes as u64;
     let range = share.start as u64 * size..share.end as u64 * size;
     let objects = &world.dataset.objects;
-    let found = objects
-        .get_range(DATASET_BUCKET, VALIDATION_KEY, range)
-        .await?;
-    let records = found.ok_or_else(|| missing(VALIDATION_KEY))?;
+    let getting = objects.get_range(DATASET_BUCKET, VALIDATION_KEY, range);
+    let records = getting.await?.ok_or_else(|| missing(VALIDATION_KEY))?;
     Ok(Some(Batch {
         rank: world.rank(),
         epoch,
@@ -228,17 +222,10 @@ async fn split(world: &World, epoch: usize, key: &str) -> Result<Batch> {
 }
 
 async fn fetch(world: &World, key: &str) -> Result<Payload> {
-    world
-        .dataset
-        .objects
-        .get(DATASET_BUCKET, key)
-        .await?
-        .ok_or_else(|| missing(key))
+    let found = world.dataset.objects.get(DATASET_BUCKET, key).await?;
+    found.ok_or_else(|| missing(key))
 }
 
 fn missing(key: &str) -> SystemError {
-    SystemError::Data {
-        key: key.to_owned(),
-        reason: "there is no such object".into(),
-    }
+    SystemError::data(key, "there is no such object")
 }

@@ -1,5 +1,7 @@
 //! A dataset as objects, cut as a system wants it.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use epochcost_channels::Payload;
 use epochcost_datasets::partition;
@@ -25,92 +27,85 @@ pub fn dataset_objects(
     let mut train = first(train, all, size, TRAIN_KEY)?;
     let validation = train.split_off(plan.train_samples * size);
     let test = first(test, plan.test_samples, size, TEST_KEY)?;
-    let mut objects = vec![(TEST_KEY.to_owned(), test)];
-    if plan.validation_samples > 0 {
-        objects.push((VALIDATION_KEY.to_owned(), validation));
-    }
-    match layout {
-        DataLayout::Whole => objects.push((TRAIN_KEY.to_owned(), train)),
-        _ => objects.extend(
-            parts(job, layout)
-                .into_iter()
-                .map(|(key, samples)| (key, gather(&train, size, &samples))),
-        ),
-    }
-    Ok(objects)
+    let shards = match layout {
+        DataLayout::Whole => Vec::new(),
+        _ => partition::shards(plan.train_samples, job.workers, job.seed),
+    };
+    let part = |rank: usize, range: Range<usize>| {
+        let shard: &[u32] = &shards[rank];
+        let samples = range.map(|place| shard[place % shard.len()]);
+        gather(&train, size, samples)
+    };
+    let whole = [test, validation, train.clone()];
+    Ok(objects(job, layout, whole, part))
 }
 
-/// Stand-ins of the same objects' sizes.
+/// Stand-ins of the same objects' sizes: no sample is dealt out.
 pub fn phantom_objects(job: &Job, layout: DataLayout) -> Vec<(String, Payload)> {
     let phantom = |samples: usize| Payload::Phantom {
         bytes: (samples * job.data.record_bytes) as u64,
     };
-    let mut objects = vec![(TEST_KEY.to_owned(), phantom(job.data.test_samples))];
+    let plan = &job.data;
+    let whole = [
+        plan.test_samples,
+        plan.validation_samples,
+        plan.train_samples,
+    ];
+    objects(job, layout, whole.map(phantom), |_, range| {
+        phantom(range.len())
+    })
+}
+
+/// Returns the objects of the test split, of the validation split, if there is one, and of the
+/// training split. `part` makes one that holds the samples at these places of a worker's share; behind
+/// the last, places begin anew.
+fn objects<O>(
+    job: &Job,
+    layout: DataLayout,
+    [test, validation, train]: [O; 3],
+    part: impl Fn(usize, Range<usize>) -> O,
+) -> Vec<(String, O)> {
+    let mut objects = vec![(TEST_KEY.to_owned(), test)];
     if job.data.validation_samples > 0 {
-        let held_out = phantom(job.data.validation_samples);
-        objects.push((VALIDATION_KEY.to_owned(), held_out));
+        objects.push((VALIDATION_KEY.to_owned(), validation));
     }
-    match layout {
-        DataLayout::Whole => {
-            objects.push((TRAIN_KEY.to_owned(), phantom(job.data.train_samples)));
+    if layout == DataLayout::Whole {
+        objects.push((TRAIN_KEY.to_owned(), train));
+        return objects;
+    }
+    for rank in 0..job.workers {
+        let share = partition::shard_len(job.data.train_samples, job.workers, rank);
+        if layout == DataLayout::Shards {
+            objects.push((shard_key(rank), part(rank, 0..share)));
+            continue;
         }
-        DataLayout::Shards => objects
-            .extend((0..job.workers).map(|rank| (shard_key(rank), phantom(share_of(job, rank))))),
-        DataLayout::Minibatches => objects.extend((0..job.workers).flat_map(|rank| {
-            let batches = partition::covering_batches(share_of(job, rank), job.batch_size);
-            (0..batches).map(move |batch| {
-                let key = minibatch_key(job.workers, job.batch_size, rank, batch);
-                (key, phantom(job.samples_of(batch)))
-            })
-        })),
+        for batch in 0..partition::covering_batches(share, job.batch_size) {
+            let start = batch * job.batch_size;
+            let key = minibatch_key(job.workers, job.batch_size, rank, batch);
+            objects.push((key, part(rank, start..start + job.samples_of(batch))));
+        }
     }
     objects
-}
-
-/// Returns the number of samples of a worker: of sizes alone no sample is dealt out.
-fn share_of(job: &Job, rank: usize) -> usize {
-    partition::shard_len(job.data.train_samples, job.workers, rank)
-}
-
-/// Keys and sample numbers of a divided training split.
-fn parts(job: &Job, layout: DataLayout) -> Vec<(String, Vec<u32>)> {
-    let shards = partition::shards(job.data.train_samples, job.workers, job.seed);
-    let shards = shards.into_iter().enumerate();
-    if layout == DataLayout::Shards {
-        return shards
-            .map(|(rank, shard)| (shard_key(rank), shard))
-            .collect();
-    }
-    let mut parts = Vec::new();
-    for (rank, shard) in shards {
-        let batches = partition::covering_minibatches(&shard, job.batch_size);
-        for (batch, mut samples) in batches.enumerate() {
-            samples.truncate(job.samples_of(batch));
-            let key = minibatch_key(job.workers, job.batch_size, rank, batch);
-            parts.push((key, samples));
-        }
-    }
-    parts
 }
 
 fn first(records: &Bytes, samples: usize, record_bytes: usize, key: &str) -> Result<Bytes> {
     let wanted = samples * record_bytes;
     if records.len() < wanted {
-        return Err(SystemError::Data {
-            key: key.to_owned(),
-            reason: format!(
+        return Err(SystemError::data(
+            key,
+            format!(
                 "the job wants {samples} samples, the dataset has {}",
                 records.len() / record_bytes.max(1)
             ),
-        });
+        ));
     }
     Ok(records.slice(..wanted))
 }
 
-fn gather(records: &Bytes, record_bytes: usize, samples: &[u32]) -> Bytes {
-    let mut object = Vec::with_capacity(samples.len() * record_bytes);
-    for &sample in samples {
-        object.extend_from_slice(&records[sample as usize * record_bytes..][..record_bytes]);
+fn gather(records: &Bytes, size: usize, samples: impl ExactSizeIterator<Item = u32>) -> Bytes {
+    let mut object = Vec::with_capacity(samples.len() * size);
+    for sample in samples {
+        object.extend_from_slice(&records[sample as usize * size..][..size]);
     }
     object.into()
 }

@@ -62,3 +62,23 @@ pub enum SystemError {
         reason: String,
     },
 }
+
+impl SystemError {
+    /// Returns the error of a message or an object that is not what the protocol requires.
+    pub(crate) fn malformed(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        let (what, reason) = (what.into(), reason.into());
+        Self::Malformed { what, reason }
+    }
+
+    /// Returns the error of a dataset object that is not what the job states.
+    pub(crate) fn data(key: impl Into<String>, reason: impl Into<String>) -> Self {
+        let (key, reason) = (key.into(), reason.into());
+        Self::Data { key, reason }
+    }
+
+    /// Returns the error of work that the platform could not start.
+    pub fn invoke(function: impl Into<String>, reason: impl Into<String>) -> Self {
+        let (function, reason) = (function.into(), reason.into());
+        Self::Invoke { function, reason }
+    }
+}

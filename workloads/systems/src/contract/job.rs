@@ -7,7 +7,7 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Attack, StepRecord, Techniques};
+use crate::{Attack, Result, StepRecord, SystemError, Techniques};
 
 /// Description of a system that is followed.
 #[derive(
@@ -205,6 +205,15 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Task {
+    /// Returns the mini-batch of a function that works on one.
+    ///
+    /// # Errors
+    /// When the task, which errors call `what`, names none.
+    pub(crate) fn minibatch(&self, what: &str) -> Result<usize> {
+        let missing = || SystemError::malformed(what, "it names no mini-batch");
+        self.batch.ok_or_else(missing)
+    }
+
     /// Returns the mini-batches of the task's round, where an epoch has `rounds`: an even
     /// share of them, the first rounds one more.
     pub fn minibatches(&self, rounds: usize) -> Range<usize> {

@@ -1,4 +1,4 @@
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Sub};
 
 use epochcost_channels::{Stored, Traffic};
 use schemars::JsonSchema;
@@ -125,22 +125,17 @@ pub struct StageSeconds {
 impl StageSeconds {
     /// Seconds of one stage.
     pub fn of(&self, stage: Stage) -> f64 {
-        match stage {
-            Stage::FetchDataset => self.fetch_dataset,
-            Stage::ComputeGradients => self.compute_gradients,
-            Stage::Serialise => self.serialise,
-            Stage::Put => self.put,
-            Stage::Wait => self.wait,
-            Stage::Get => self.get,
-            Stage::Aggregate => self.aggregate,
-            Stage::UpdateModel => self.update_model,
-            Stage::DetectConvergence => self.detect_convergence,
-        }
+        let mut own = *self;
+        *own.slot(stage)
     }
 
     /// Adds `seconds` to `stage`.
     pub fn add(&mut self, stage: Stage, seconds: f64) {
-        *match stage {
+        *self.slot(stage) += seconds;
+    }
+
+    fn slot(&mut self, stage: Stage) -> &mut f64 {
+        match stage {
             Stage::FetchDataset => &mut self.fetch_dataset,
             Stage::ComputeGradients => &mut self.compute_gradients,
             Stage::Serialise => &mut self.serialise,
@@ -150,16 +145,14 @@ impl StageSeconds {
             Stage::Aggregate => &mut self.aggregate,
             Stage::UpdateModel => &mut self.update_model,
             Stage::DetectConvergence => &mut self.detect_convergence,
-        } += seconds;
+        }
     }
 
     /// The paper's "synchronise" stage: serialise, put, wait, get, aggregate.
     pub fn synchronise(&self) -> f64 {
         self.serialise + self.put + self.wait + self.get + self.aggregate
     }
-}
 
-impl StageSeconds {
     /// Returns the seconds of all stages, which follow one another.
     pub fn total(&self) -> f64 {
         self.fetch_dataset
@@ -182,15 +175,9 @@ impl StageSeconds {
 
 impl AddAssign for StageSeconds {
     fn add_assign(&mut self, other: Self) {
-        self.fetch_dataset += other.fetch_dataset;
-        self.compute_gradients += other.compute_gradients;
-        self.serialise += other.serialise;
-        self.put += other.put;
-        self.wait += other.wait;
-        self.get += other.get;
-        self.aggregate += other.aggregate;
-        self.update_model += other.update_model;
-        self.detect_convergence += other.detect_convergence;
+        for stage in Stage::ALL {
+            self.add(stage, other.of(stage));
+        }
     }
 }
 
@@ -226,9 +213,27 @@ impl ChannelTraffic {
         total += self.queue;
         total
     }
+
+    /// Returns `each` of both values of every channel.
+    fn zip(self, other: Self, each: impl Fn(Traffic, Traffic) -> Traffic) -> Self {
+        Self {
+            objects: each(self.objects, other.objects),
+            tensors: each(self.tensors, other.tensors),
+            queue: each(self.queue, other.queue),
+        }
+    }
 }
 
 impl PurposeTraffic {
+    /// Returns `each` of both values of every channel, for every purpose.
+    fn zip(self, other: Self, each: impl Fn(Traffic, Traffic) -> Traffic) -> Self {
+        Self {
+            exchange: self.exchange.zip(other.exchange, &each),
+            dataset: self.dataset.zip(other.dataset, &each),
+            state: self.state.zip(other.state, &each),
+        }
+    }
+
     /// Returns the bytes written to the object store, for all purposes.
     pub fn object_bytes_up(&self) -> u64 {
         let purposes = [self.exchange, self.dataset, self.state];
@@ -241,32 +246,25 @@ impl PurposeTraffic {
     /// Returns the traffic of so many workers that are alike.
     #[must_use]
     pub fn times(self, alike: u64) -> Self {
-        let of = |channels: ChannelTraffic| ChannelTraffic {
-            objects: channels.objects.times(alike),
-            tensors: channels.tensors.times(alike),
-            queue: channels.queue.times(alike),
-        };
-        Self {
-            exchange: of(self.exchange),
-            dataset: of(self.dataset),
-            state: of(self.state),
-        }
-    }
-}
-
-impl AddAssign for ChannelTraffic {
-    fn add_assign(&mut self, other: Self) {
-        self.objects += other.objects;
-        self.tensors += other.tensors;
-        self.queue += other.queue;
+        self.zip(self, |traffic, _| traffic.times(alike))
     }
 }
 
 impl AddAssign for PurposeTraffic {
     fn add_assign(&mut self, other: Self) {
-        self.exchange += other.exchange;
-        self.dataset += other.dataset;
-        self.state += other.state;
+        *self = self.zip(other, |mut sum, more| {
+            sum += more;
+            sum
+        });
+    }
+}
+
+impl Sub for PurposeTraffic {
+    type Output = Self;
+
+    /// Returns the traffic since `earlier`.
+    fn sub(self, earlier: Self) -> Self {
+        self.zip(earlier, |now, then| now - then)
     }
 }
 
@@ -332,7 +330,7 @@ impl AddAssign for Waits {
 }
 
 /// A step of a worker, or a stage function of a workflow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepRecord {
     /// The function it ran in.
@@ -409,6 +407,18 @@ fn null_is_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Err
 }
 
 impl Evaluation {
+    /// Returns the result on all shares, weighted by samples; `None` if nothing was evaluated.
+    pub(crate) fn together(shares: &[Self]) -> Option<Self> {
+        let evaluated = || shares.iter().filter(|share| share.samples > 0);
+        let samples: usize = evaluated().map(|share| share.samples).sum();
+        let weighted = |share: &Self| share.loss * share.samples as f64;
+        (samples > 0).then(|| Self {
+            loss: evaluated().map(weighted).sum::<f64>() / samples as f64,
+            correct: evaluated().map(|share| share.correct).sum(),
+            samples,
+        })
+    }
+
     /// Correct over samples, in 0..=1.
     pub fn accuracy(&self) -> f64 {
         self.correct as f64 / self.samples as f64

@@ -109,9 +109,8 @@ pub fn execution_name(task: &Task) -> String {
 
 impl Requests {
     fn send(&self, function: String, follow_up: FollowUp) -> Result<()> {
-        let reason = "the trial is over".into();
         let sent = self.follow_ups.send(follow_up);
-        sent.map_err(|_| SystemError::Invoke { function, reason })
+        sent.map_err(|_| SystemError::invoke(function, "the trial is over"))
     }
 }
 
@@ -119,10 +118,7 @@ impl Requests {
 impl Invoke for Requests {
     async fn call(&self, task: Task) -> Result<Outcome> {
         let function = task.function.clone();
-        let failed = |reason: String| SystemError::Invoke {
-            function: function.clone(),
-            reason,
-        };
+        let failed = |reason: String| SystemError::invoke(function.clone(), reason);
         let (answer, answered) = oneshot::channel();
         self.send(function.clone(), FollowUp::Call { task, answer })?;
         let ended = answered
@@ -138,31 +134,21 @@ impl Invoke for Requests {
     async fn start_workflow(&self, task: Task) -> Result<String> {
         let name = execution_name(&task);
         let running = ExecutionStatus::Running;
-        if locked(&self.executions)
-            .insert(name.clone(), running)
-            .is_some()
-        {
+        let known = locked(&self.executions).insert(name.clone(), running);
+        if known.is_some() {
             // As Step Functions answers: a name stands for one execution.
-            return Err(SystemError::Invoke {
-                function: task.function,
-                reason: format!("ExecutionAlreadyExists: {name}"),
-            });
+            let reason = format!("ExecutionAlreadyExists: {name}");
+            return Err(SystemError::invoke(task.function, reason));
         }
         let function = task.function.clone();
-        let follow_up = FollowUp::Workflow {
-            task,
-            name: name.clone(),
-        };
-        self.send(function, follow_up)?;
+        let asked = name.clone();
+        self.send(function, FollowUp::Workflow { task, name: asked })?;
         Ok(name)
     }
 
     async fn status(&self, execution: &str) -> Result<ExecutionStatus> {
         let known = locked(&self.executions).get(execution).cloned();
-        known.ok_or_else(|| SystemError::Invoke {
-            function: execution.to_owned(),
-            reason: "ExecutionDoesNotExist".into(),
-        })
+        known.ok_or_else(|| SystemError::invoke(execution, "ExecutionDoesNotExist"))
     }
 }
 

@@ -29,6 +29,15 @@ pub enum SettingsError {
 }
 
 impl SettingsError {
+    /// Returns the error of a setting whose value is unusable.
+    pub(crate) fn value(system: &'static str, field: &str, reason: impl Into<String>) -> Self {
+        Self::Value {
+            system,
+            field: field.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
     /// The setting it is about.
     pub fn field(&self) -> &str {
         match self {
@@ -43,41 +52,24 @@ pub(crate) fn resolve<S: Serialize + DeserializeOwned>(
     defaults: &S,
     overrides: &Map<String, Value>,
 ) -> Result<Value, SettingsError> {
-    let mut resolved = to_value(system, defaults)?;
+    let unusable = |field: &str, error: serde_json::Error| {
+        SettingsError::value(system, field, error.to_string())
+    };
+    let mut resolved =
+        serde_json::to_value(defaults).map_err(|error| unusable("settings", error))?;
     for (field, value) in overrides {
-        let mut next = resolved.clone();
-        match next.get_mut(field) {
-            Some(slot) => *slot = value.clone(),
-            None => {
-                let known = match resolved {
-                    Value::Object(map) => map.keys().cloned().collect(),
-                    _ => Vec::new(),
-                };
-                return Err(SettingsError::Unknown {
-                    system,
-                    field: field.clone(),
-                    known,
-                });
-            }
-        }
-        if let Err(error) = serde_json::from_value::<S>(next.clone()) {
-            return Err(SettingsError::Value {
+        let Some(slot) = resolved.get_mut(field) else {
+            let known = resolved.as_object().into_iter().flat_map(Map::keys);
+            return Err(SettingsError::Unknown {
                 system,
                 field: field.clone(),
-                reason: error.to_string(),
+                known: known.cloned().collect(),
             });
-        }
-        resolved = next;
+        };
+        *slot = value.clone();
+        S::deserialize(&resolved).map_err(|error| unusable(field, error))?;
     }
     Ok(resolved)
-}
-
-fn to_value<S: Serialize>(system: &'static str, settings: &S) -> Result<Value, SettingsError> {
-    serde_json::to_value(settings).map_err(|error| SettingsError::Value {
-        system,
-        field: "settings".into(),
-        reason: error.to_string(),
-    })
 }
 
 /// Reads complete settings back.
@@ -85,9 +77,6 @@ pub(crate) fn parse<S: DeserializeOwned>(
     system: &'static str,
     settings: &Value,
 ) -> Result<S, SettingsError> {
-    S::deserialize(settings).map_err(|error| SettingsError::Value {
-        system,
-        field: "settings".into(),
-        reason: error.to_string(),
-    })
+    S::deserialize(settings)
+        .map_err(|error| SettingsError::value(system, "settings", error.to_string()))
 }

@@ -19,11 +19,11 @@ pub fn definition(
     arn_of: impl Fn(&str) -> String,
     retries: bool,
 ) -> String {
-    let mut machine = Map::new();
     let (states, batches) = of_round(states, batches, rounds);
     let names: Vec<String> = (states.iter().enumerate())
         .map(|(index, state)| format!("{} {}", index + 1, state.function()))
         .collect();
+    let mut machine = Map::new();
     for (index, state) in states.iter().enumerate() {
         let arn = arn_of(state.function());
         let mut value = match state {
@@ -34,10 +34,10 @@ pub fn definition(
             },
         };
         match names.get(index + 1) {
-            Some(next) => value.insert("Next".to_owned(), json!(next)),
-            None => value.insert("End".to_owned(), json!(true)),
-        };
-        machine.insert(names[index].clone(), Value::Object(value));
+            Some(next) => value["Next"] = json!(next),
+            None => value["End"] = json!(true),
+        }
+        machine.insert(names[index].clone(), value);
     }
     json!({
         "Comment": "One round of one peer: by default, an epoch; exported by epochcost",
@@ -132,24 +132,31 @@ fn definition_bytes(states: &[State], batches: usize, arn_of: impl Fn(&str) -> S
 /// Returns a state that invokes a function with the machine's input, and passes that input
 /// on unchanged: the function's answer is discarded. `batch` is the path of the batch's
 /// number in the input.
-fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Map<String, Value> {
-    let mut payload = payload(function, batch);
-    payload.insert("job.$".to_owned(), json!("$.job"));
-    let mut task = object(json!({
+fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Value {
+    let mut task = json!({
         "Type": "Task",
         "Resource": format!("arn:{}:states:::lambda:invoke", partition(arn)),
-        "Parameters": { "FunctionName": arn, "Payload": payload },
+        "Parameters": {
+            "FunctionName": arn,
+            "Payload": {
+                "job.$": "$.job",
+                "function": function,
+                "rank.$": "$.rank",
+                "epoch.$": "$.epoch",
+                "round.$": "$.round",
+                "batch.$": batch,
+            },
+        },
         "ResultPath": Value::Null,
-    }));
+    });
     if retries {
         // Intervals that AWS recommends ("Handle transient Lambda service exceptions").
-        let throttled = json!({
+        task["Retry"] = json!([{
             "ErrorEquals": ["Lambda.TooManyRequestsException"],
             "IntervalSeconds": 2,
             "BackoffRate": 2,
             "MaxAttempts": 6,
-        });
-        task.insert("Retry".to_owned(), json!([throttled]));
+        }]);
     }
     task
 }
@@ -157,28 +164,28 @@ fn task(arn: &str, function: &str, batch: &str, retries: bool) -> Map<String, Va
 /// Returns a state with a branch for each of `batches` mini-batches, all of which run at the
 /// same time. A branch passes nothing on: together, copies of the input could exceed the
 /// 256 KiB that a state may return.
-fn parallel(arn: &str, function: &str, batches: usize, retries: bool) -> Map<String, Value> {
+fn parallel(arn: &str, function: &str, batches: usize, retries: bool) -> Value {
     let branch = |batch: usize| {
         let name = format!("Batch {batch}");
         let number = format!("$.batches[{batch}]");
         let mut invoking = task(arn, function, &number, retries);
-        invoking.insert("OutputPath".to_owned(), Value::Null);
-        invoking.insert("End".to_owned(), json!(true));
+        invoking["OutputPath"] = Value::Null;
+        invoking["End"] = json!(true);
         json!({ "StartAt": name, "States": { name: invoking } })
     };
-    object(json!({
+    json!({
         "Type": "Parallel",
         "Branches": (0..batches).map(branch).collect::<Vec<_>>(),
         "ResultPath": Value::Null,
-    }))
+    })
 }
 
 /// Returns a state that invokes a function for each of the job's mini-batches, of which Step
 /// Functions runs at most 40 at a time.
-fn map(arn: &str, function: &str, retries: bool) -> Map<String, Value> {
+fn map(arn: &str, function: &str, retries: bool) -> Value {
     let mut each = task(arn, function, "$.batch", retries);
-    each.insert("End".to_owned(), json!(true));
-    object(json!({
+    each["End"] = json!(true);
+    json!({
         "Type": "Map",
         "ItemsPath": "$.batches",
         "ItemSelector": {
@@ -196,31 +203,15 @@ fn map(arn: &str, function: &str, retries: bool) -> Map<String, Value> {
             "States": { "Batch": each },
         },
         "ResultPath": Value::Null,
-    }))
+    })
 }
 
 /// Returns the partition of an ARN: `aws`, `aws-cn`, `aws-us-gov`.
 fn partition(arn: &str) -> &str {
-    match arn.split(':').collect::<Vec<_>>().as_slice() {
+    let parts: Vec<&str> = arn.split(':').collect();
+    match parts[..] {
         ["arn", partition, _, _, _, ..] => partition,
         _ => "aws",
-    }
-}
-
-fn payload(function: &str, batch: &str) -> Map<String, Value> {
-    object(json!({
-        "function": function,
-        "rank.$": "$.rank",
-        "epoch.$": "$.epoch",
-        "round.$": "$.round",
-        "batch.$": batch,
-    }))
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
     }
 }
 

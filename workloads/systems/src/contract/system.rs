@@ -68,22 +68,46 @@ pub enum Outcome {
     Repeated,
 }
 
+/// Names of a system, and its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The name used in experiments and results, lower case.
+    pub name: &'static str,
+    /// The name used in reports, as in the papers.
+    pub title: &'static str,
+    /// The publication behind it, and the source that each fidelity follows.
+    pub about: &'static str,
+}
+
+impl Names {
+    /// Returns the names of a system.
+    pub const fn new(name: &'static str, title: &'static str, about: &'static str) -> Self {
+        Self { name, title, about }
+    }
+}
+
 /// A training system, as platforms and reports see it: its settings are JSON.
 ///
 /// Every `TrainingSystem` is one.
 #[async_trait]
 pub trait System: Send + Sync {
+    /// Its names, and its source.
+    fn names(&self) -> Names;
+
     /// The name used in experiments and results, lower case.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.names().name
+    }
 
     /// The name used in reports, as in the papers.
-    fn title(&self) -> &'static str;
-
-    /// The name within a sentence, with its article if it has one.
-    fn noun(&self) -> String;
+    fn title(&self) -> &'static str {
+        self.names().title
+    }
 
     /// The publication behind it, and the source that each fidelity follows.
-    fn about(&self) -> &'static str;
+    fn about(&self) -> &'static str {
+        self.names().about
+    }
 
     /// What it is deployed on, and what is billed for it.
     fn deployment(&self) -> Deployment;
@@ -118,71 +142,140 @@ pub trait System: Send + Sync {
     async fn run(&self, world: &mut World) -> Result<Outcome>;
 }
 
-/// A system that has parsed and checked the settings of a job.
-pub trait BoundSystem: Send + Sync {
-    /// Layout of the job's data in the dataset bucket.
-    fn data_layout(&self) -> DataLayout;
+/// What every bound system has.
+pub trait OfJob: Send + Sync {
+    /// The job.
+    fn job(&self) -> &Job;
 
-    /// Whether an epoch may end with the rest of a worker's share, as a smaller mini-batch.
-    fn trains_on_the_rest(&self) -> bool;
+    /// The deployment of its system.
+    fn deployment(&self) -> Deployment;
+}
 
-    /// Functions that a platform starts.
-    fn launch(&self) -> Launch;
+/// Steps that a trial recorded; `None` before one.
+pub type Steps<'a> = Option<&'a [&'a StepRecord]>;
+
+/// A system that has parsed and checked the settings of a job: a [`Bound`](crate::Bound).
+pub trait BoundSystem: OfJob {
+    /// Layout of the job's data in the dataset bucket; by default a share for each worker.
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::Shards
+    }
+
+    /// Whether an epoch may end with the rest of a worker's share, as a smaller mini-batch; by default it
+    /// has full ones alone.
+    fn trains_on_the_rest(&self) -> bool {
+        false
+    }
+
+    /// Functions that a platform starts; by default the first of its deployment for each worker.
+    fn launch(&self) -> Launch {
+        let first = self.deployment().functions.first();
+        let of_worker = |rank| first.map(|function| (function.name, rank));
+        Launch::Workers((0..self.job().workers).filter_map(of_worker).collect())
+    }
 
     /// Whether the functions that [`launch`](Self::launch) names wait for each other,
-    /// so that all must run at the same time.
-    fn waits(&self) -> bool;
+    /// so that all must run at the same time; true by default.
+    fn waits(&self) -> bool {
+        true
+    }
 
-    /// The queue that it is paid for by, where it uses one.
-    fn queue_service(&self) -> QueueService;
+    /// The queue that it is paid for by, where it uses one; that of its deployment by default.
+    fn queue_service(&self) -> QueueService {
+        self.deployment().queue_service
+    }
 
-    /// Number of tensor stores that its workers use, those of the lowest ranks.
-    fn tensor_stores(&self) -> usize;
+    /// Number of tensor stores that its workers use, those of the lowest ranks: the hosts of its
+    /// deployment by default.
+    fn tensor_stores(&self) -> usize {
+        let hosts = self.deployment().tensor_store_hosts;
+        hosts.map_or(0, |hosts| hosts.count(self.job().workers))
+    }
 
     /// The states of one execution of its state machine, in order; none where
     /// it has no state machine.
-    fn states(&self) -> Vec<State>;
+    fn states(&self) -> Vec<State> {
+        Vec::new()
+    }
 
     /// Executions of its state machine per peer and epoch, each for a part of the epoch's
     /// mini-batches ([`Task::minibatches`](crate::Task::minibatches)).
-    fn rounds(&self) -> usize;
+    fn rounds(&self) -> usize {
+        1
+    }
 
     /// Optimizer steps of a worker's model in an epoch: one per mini-batch, unless the system
     /// sums the gradients of several.
-    fn steps_per_epoch(&self) -> usize;
+    fn steps_per_epoch(&self) -> usize {
+        self.job().batches_per_worker
+    }
 
-    /// Peers whose first execution the platform starts, those of the lowest ranks. The others are
-    /// started by peers.
-    fn first_peers(&self) -> usize;
+    /// Peers whose first execution the platform starts, those of the lowest ranks: all by default.
+    /// The others are started by peers.
+    fn first_peers(&self) -> usize {
+        self.job().workers
+    }
 
-    /// Whether training goes on where the executions of some peers fail.
-    fn survives_lost_peers(&self) -> bool;
+    /// Whether training goes on where the executions of some peers fail; false by default.
+    fn survives_lost_peers(&self) -> bool {
+        false
+    }
 
-    /// The exchange's traffic over all workers and epochs of one trial, in the
-    /// counts that do not depend on timing (see [`Traffic::untimed`]).
+    /// The exchange's traffic over all workers and epochs of one trial of `job`, in the counts that
+    /// do not depend on timing (see [`Traffic::untimed`]). With `steps`, at what these report that
+    /// they sent: the same unless what is sent depends on the data. Where training ended early, `job`
+    /// has the epochs that were run.
     ///
     /// # Errors
     /// When the sizes are not ones that the system can send.
-    fn traffic(&self, sizes: Sizes) -> Result<Traffic>;
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic>;
 
-    /// The closed form at what the steps of a trial report that they sent: equal
-    /// to [`traffic`](Self::traffic) unless what is sent depends on the data, or
-    /// training ended early.
+    /// Returns the [closed form](Self::closed_form) before a trial.
     ///
     /// # Errors
     /// When the sizes are not ones that the system can send.
-    fn traffic_of(&self, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic>;
+    fn traffic(&self, sizes: Sizes) -> Result<Traffic> {
+        self.closed_form(self.job(), sizes, None)
+    }
+
+    /// Returns the [closed form](Self::closed_form) at what the steps of a trial report that they sent.
+    ///
+    /// # Errors
+    /// When the sizes are not ones that the system can send.
+    fn traffic_of(&self, sizes: Sizes, steps: &[&StepRecord]) -> Result<Traffic> {
+        if self.job().techniques().early_stopping.is_none() {
+            return self.closed_form(self.job(), sizes, Some(steps));
+        }
+        self.closed_form(&self.job().as_run(steps), sizes, Some(steps))
+    }
 
     /// Whether the closed form states bytes exactly. Where values travel as
     /// text, their lengths depend on the data and its bytes are an estimate.
-    fn states_bytes(&self) -> bool;
+    fn states_bytes(&self) -> bool {
+        true
+    }
+
+    /// Number of vectors of a gradient's size that an invocation of `function` for
+    /// worker `rank` holds at once, at most, beside what a training step needs.
+    fn resident_vectors(&self, function: &str, rank: usize) -> usize;
+
+    /// Number of parts of a gradient, of one of which each vector that
+    /// [`resident_vectors`](Self::resident_vectors) counts has the size; 1 by default.
+    fn resident_parts(&self, _function: &str) -> usize {
+        1
+    }
 
     /// Number of gradients that an invocation of `function` for worker `rank` holds at once, at
     /// most, beside what a training step needs.
-    fn resident_gradients(&self, function: &str, rank: usize) -> f64;
+    fn resident_gradients(&self, function: &str, rank: usize) -> f64 {
+        self.resident_vectors(function, rank) as f64 / self.resident_parts(function).max(1) as f64
+    }
 
-    /// Whether one worker can stand for others that are alike in a simulation of sizes.
-    fn symmetry(&self) -> Symmetry;
+    /// Whether one worker can stand for others that are alike in a simulation of sizes; by
+    /// default none can.
+    fn symmetry(&self) -> Symmetry {
+        Symmetry::Everyone
+    }
 
     /// Whether replicas stay bit-identical under these settings.
     fn replicas(&self) -> Replicas;

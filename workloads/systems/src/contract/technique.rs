@@ -83,11 +83,7 @@ impl Techniques {
         if self.is_empty() {
             return Ok(());
         }
-        let unusable = |field: &str, reason: &str| SettingsError::Value {
-            system,
-            field: field.into(),
-            reason: reason.into(),
-        };
+        let unusable = |field: &str, reason: &str| SettingsError::value(system, field, reason);
         let field = match self.early_stopping {
             Some(_) => "early_stopping",
             None => "reduce_on_plateau",

@@ -82,10 +82,10 @@ impl Vector {
         match self {
             Self::Real(values) => match values.get(range.clone()) {
                 Some(values) => Ok(Self::Real(values.to_vec())),
-                None => Err(SystemError::Malformed {
-                    what: format!("a vector of {} elements", values.len()),
-                    reason: format!("elements {range:?} were asked for"),
-                }),
+                None => Err(SystemError::malformed(
+                    format!("a vector of {} elements", values.len()),
+                    format!("elements {range:?} were asked for"),
+                )),
             },
             Self::Phantom { .. } => Ok(Self::Phantom { len: range.len() }),
         }
@@ -111,12 +111,16 @@ impl Vector {
         vectors: &[Self],
         reduce: impl Fn(&[&[f32]]) -> Result<Vec<f32>, epochcost_kernels::KernelError>,
     ) -> Result<Self> {
-        arithmetic::note(vectors.len() + 1, vectors.first().map_or(0, Self::len));
-        let real: Option<Vec<&[f32]>> = vectors.iter().map(Self::real).collect();
-        match (real, vectors.first()) {
-            (None, Some(first)) => Ok(Self::Phantom { len: first.len() }),
-            (real, _) => Ok(Self::Real(reduce(&real.unwrap_or_default())?)),
-        }
+        let len = vectors.first().map_or(0, Self::len);
+        arithmetic::note(vectors.len() + 1, len);
+        Ok(match Self::all_real(vectors) {
+            Some(real) => Self::Real(reduce(&real)?),
+            None => Self::Phantom { len },
+        })
+    }
+
+    fn all_real(vectors: &[Self]) -> Option<Vec<&[f32]>> {
+        vectors.iter().map(Self::real).collect()
     }
 
     /// The robust mean; `centre` is the state of a rule that has one.
@@ -126,14 +130,11 @@ impl Vector {
     pub fn robust_mean(mean: RobustMean, vectors: &[Self], centre: Option<&Self>) -> Result<Self> {
         let len = vectors.first().map_or(0, Self::len);
         arithmetic::note(mean.passes(vectors.len()), len);
-        let real: Option<Vec<&[f32]>> = vectors.iter().map(Self::real).collect();
-        match real {
-            Some(real) => {
-                let centre = centre.and_then(Self::real);
-                Ok(Self::Real(robust_mean(mean, &real, centre)?))
-            }
-            None => Ok(Self::Phantom { len }),
-        }
+        let centre = centre.and_then(Self::real);
+        Ok(match Self::all_real(vectors) {
+            Some(real) => Self::Real(robust_mean(mean, &real, centre)?),
+            None => Self::Phantom { len },
+        })
     }
 
     /// Whether every element is a finite number; also where there are none to see.
@@ -162,10 +163,10 @@ impl Vector {
     pub fn blend(&mut self, before: Option<&Self>, beta: f32) -> Result<()> {
         arithmetic::note(3, self.len());
         if let Some(before) = before.filter(|before| before.len() != self.len()) {
-            return Err(SystemError::Malformed {
-                what: format!("a momentum of {} elements", before.len()),
-                reason: format!("{} are needed", self.len()),
-            });
+            return Err(SystemError::malformed(
+                format!("a momentum of {} elements", before.len()),
+                format!("{} are needed", self.len()),
+            ));
         }
         if let Self::Real(values) = self {
             let before = before.and_then(Self::real);
@@ -179,13 +180,11 @@ impl Vector {
 
     /// The parts one after another.
     pub fn concat(parts: &[Self]) -> Self {
-        arithmetic::note(2, parts.iter().map(Self::len).sum());
-        let real: Option<Vec<&[f32]>> = parts.iter().map(Self::real).collect();
-        match real {
+        let len = parts.iter().map(Self::len).sum();
+        arithmetic::note(2, len);
+        match Self::all_real(parts) {
             Some(parts) => Self::Real(parts.concat()),
-            None => Self::Phantom {
-                len: parts.iter().map(Self::len).sum(),
-            },
+            None => Self::Phantom { len },
         }
     }
 

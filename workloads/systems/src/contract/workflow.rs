@@ -27,12 +27,11 @@ pub enum State {
 }
 
 /// Kind of state that invokes a function for each mini-batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FanOut {
     /// A Parallel state with a branch for each mini-batch, as the papers generate
     /// it: all run at the same time.
-    #[default]
     Parallel,
     /// An inline Map state over the mini-batches: of its iterations, 40 run at the same time in Step
     /// Functions, `workflow.map_concurrency_limit` in a simulation, and all on `local`.

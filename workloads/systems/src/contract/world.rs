@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::{
-    ChannelError, Links, Meter, ObjectStore, Payload, Queue, Stored, TensorStore, Traffic,
+    ChannelError, Links, Meter, ObjectStore, Payload, Queue, TensorStore, Traffic,
 };
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -16,7 +16,7 @@ use crate::contract::resources;
 use crate::contract::stage_hook::{StageEntry, StageHook};
 use crate::{
     Evaluation, ExecutionStatus, Outcome, PurposeTraffic, Reading, Record, Resources, Result,
-    Stage, StageSeconds, StageUsages, StepRecord, Task, Vector, Waits,
+    Stage, StepRecord, Task, Vector, Waits,
 };
 
 /// The one source of time, real or virtual.
@@ -82,6 +82,21 @@ pub struct GradientOutput {
     pub gradient: Vector,
 }
 
+impl GradientOutput {
+    /// Sends all `cuts` of the gradient, each with its position among them.
+    pub(crate) fn send_parts(
+        &self,
+        cuts: &[Range<usize>],
+        ready: &UnboundedSender<(usize, Vector)>,
+    ) -> Result<()> {
+        for (part, cut) in cuts.iter().enumerate() {
+            // A receiver that is gone has failed, and reports its own error.
+            let _ = ready.send((part, self.gradient.slice(cut.clone())?));
+        }
+        Ok(())
+    }
+}
+
 /// The model: gradients at given parameters, and evaluation.
 ///
 /// Batch-norm statistics go in and out beside the parameters and are never
@@ -116,10 +131,7 @@ pub trait Compute: Send + Sync {
         ready: UnboundedSender<(usize, Vector)>,
     ) -> Result<GradientOutput> {
         let output = self.gradient(parameters, statistics, batch).await?;
-        for (part, cut) in cuts.iter().enumerate() {
-            // A receiver that is gone has failed, and reports its own error.
-            let _ = ready.send((part, output.gradient.slice(cut.clone())?));
-        }
+        output.send_parts(cuts, &ready)?;
         Ok(output)
     }
     /// Losses and gradients of several batches at the same `parameters`, each
@@ -240,15 +252,6 @@ impl Meters {
             queue: self.queue.read(),
         }
     }
-
-    fn since(&self, earlier: &ChannelTraffic) -> ChannelTraffic {
-        let now = self.read();
-        ChannelTraffic {
-            objects: now.objects - earlier.objects,
-            tensors: now.tensors - earlier.tensors,
-            queue: now.queue - earlier.queue,
-        }
-    }
 }
 
 /// A worker's view of everything around it, for one invocation.
@@ -279,21 +282,15 @@ pub struct World {
     waits: Mutex<Waits>,
 }
 
+/// The step in progress.
 pub(crate) struct Step {
-    started: Duration,
     stage: Stage,
     since: Duration,
-    pub(crate) seconds: StageSeconds,
-    usage: StageUsages,
     /// Resources that the process had used when the stage began.
     reading: Option<Reading>,
-    traffic: PurposeTraffic,
-    epoch: usize,
-    batch: Option<usize>,
-    loss: Option<f64>,
-    update_density: Option<f64>,
-    staleness: Option<f64>,
-    parameters_digest: Option<String>,
+    /// Traffic of the steps before.
+    before: PurposeTraffic,
+    pub(crate) record: StepRecord,
 }
 
 impl World {
@@ -309,12 +306,7 @@ impl World {
     ) -> Self {
         let meters: [Meters; 3] = std::array::from_fn(|_| Meters::new(&clock));
         let compute = attack::armed(&task.job, compute);
-        let step = Step::begin(
-            clock.now(),
-            task.epoch,
-            task.batch,
-            PurposeTraffic::default(),
-        );
+        let step = Step::begin(clock.now(), &task, task.epoch, task.batch);
         Self {
             exchange: meters[0].wrap(channels),
             dataset: meters[1].wrap(channels),
@@ -391,8 +383,7 @@ impl World {
 
     /// Names the step in progress, which begins with the stage that it is in.
     pub fn at(&mut self, epoch: usize, batch: Option<usize>) {
-        self.step.epoch = epoch;
-        self.step.batch = batch;
+        (self.step.record.epoch, self.step.record.batch) = (epoch, batch);
         self.call_stage_hook();
     }
 
@@ -400,8 +391,8 @@ impl World {
         if let Some(hook) = &self.stage_hook {
             hook.before_stage(StageEntry {
                 rank: self.task.rank,
-                epoch: self.step.epoch,
-                batch: self.step.batch,
+                epoch: self.step.record.epoch,
+                batch: self.step.record.batch,
                 stage: self.step.stage,
             });
         }
@@ -410,9 +401,11 @@ impl World {
     /// Notes the training loss of the step in progress. One that is not finite is not
     /// recorded as a loss: training diverged.
     pub fn note_loss(&mut self, loss: Option<f64>) {
-        self.step.loss = loss.filter(|loss| loss.is_finite());
-        if self.step.loss != loss {
-            self.note_divergence(self.step.epoch, self.step.batch);
+        let step = &mut self.step.record;
+        step.loss = loss.filter(|loss| loss.is_finite());
+        if step.loss != loss {
+            let (epoch, batch) = (step.epoch, step.batch);
+            self.note_divergence(epoch, batch);
         }
     }
 
@@ -420,6 +413,19 @@ impl World {
     pub(crate) fn note_losses(&mut self, losses: &[f64]) {
         let mean = losses.iter().sum::<f64>() / losses.len() as f64;
         self.note_loss((!losses.is_empty()).then_some(mean));
+    }
+
+    /// Computes the gradient of a batch, and notes its loss.
+    pub(crate) async fn gradient(
+        &mut self,
+        parameters: &Vector,
+        statistics: &mut Vector,
+        batch: &Batch,
+    ) -> Result<Vector> {
+        let computing = self.compute.gradient(parameters, statistics, batch);
+        let output = computing.await?;
+        self.note_loss(output.loss);
+        Ok(output.gradient)
     }
 
     /// Records once that training diverged.
@@ -434,24 +440,24 @@ impl World {
     /// Returns the density of the step in progress in the recorded trial that is timed
     /// again; `None` in any other trial.
     pub(crate) fn recorded_density(&self) -> Option<f64> {
-        self.compute
-            .recorded_density(self.step.epoch, self.step.batch)
+        let StepRecord { epoch, batch, .. } = self.step.record;
+        self.compute.recorded_density(epoch, batch)
     }
 
     /// Notes which share of the gradient the step in progress sends.
     pub fn note_density(&mut self, density: f64) {
-        self.step.update_density = Some(density);
+        self.step.record.update_density = Some(density);
     }
 
     /// Notes how many epochs the gradients of others that the step in progress
     /// uses lie behind it, on average.
     pub fn note_staleness(&mut self, epochs: f64) {
-        self.step.staleness = Some(epochs);
+        self.step.record.staleness = Some(epochs);
     }
 
     /// Notes the parameters after the update of the step in progress.
     pub fn note_parameters(&mut self, parameters: &Vector) {
-        self.step.parameters_digest = parameters.digest();
+        self.step.record.parameters_digest = parameters.digest();
     }
 
     /// Adds polls in vain to those of the step in progress.
@@ -464,43 +470,23 @@ impl World {
     pub fn end_step(&mut self) {
         let now = self.clock.now();
         self.step.leave(now, self.resources.read());
-        let [exchange, dataset, state] = &self.meters;
+        let [exchange, dataset, state] = self.meters.each_ref().map(Meters::read);
         let total = PurposeTraffic {
-            exchange: exchange.read(),
-            dataset: dataset.read(),
-            state: state.read(),
+            exchange,
+            dataset,
+            state,
         };
-        let mut next = Step::begin(now, self.step.epoch, None, total);
-        next.reading = self.step.reading;
-        let step = std::mem::replace(&mut self.step, next);
-        let before = step.traffic;
-        let mut stored = Stored::default();
+        let mut next = Step::begin(now, &self.task, self.step.record.epoch, None);
+        (next.reading, next.before) = (self.step.reading, total);
+        let Step {
+            before, mut record, ..
+        } = std::mem::replace(&mut self.step, next);
+        record.traffic = total - before;
         for meters in &self.meters {
-            stored += meters.objects.take_stored(now);
+            record.stored += meters.objects.take_stored(now);
         }
-        let mut waits = Waits::default();
-        self.note_waits(|noted| waits = std::mem::take(noted));
-        self.recorder.record(Record::Step(Box::new(StepRecord {
-            function: self.task.function.clone(),
-            rank: self.task.rank,
-            alike: 1,
-            epoch: step.epoch,
-            batch: step.batch,
-            started_s: step.started.as_secs_f64(),
-            seconds: step.seconds,
-            usage: step.usage,
-            traffic: PurposeTraffic {
-                exchange: exchange.since(&before.exchange),
-                dataset: dataset.since(&before.dataset),
-                state: state.since(&before.state),
-            },
-            stored,
-            waits,
-            loss: step.loss,
-            update_density: step.update_density,
-            staleness: step.staleness,
-            parameters_digest: step.parameters_digest,
-        })));
+        self.note_waits(|noted| record.waits = std::mem::take(noted));
+        self.recorder.record(Record::Step(Box::new(record)));
     }
 
     /// Records the results of an evaluation on the test split, which ended at `at`, and on
@@ -509,9 +495,12 @@ impl World {
         &mut self,
         epoch: usize,
         at: Duration,
-        evaluation: Evaluation,
+        evaluation: Option<Evaluation>,
         validation: Option<Evaluation>,
     ) {
+        let Some(evaluation) = evaluation else {
+            return;
+        };
         if !evaluation.loss.is_finite() {
             self.note_divergence(epoch, None);
         }
@@ -535,18 +524,23 @@ impl World {
         let test = data::test_split(self, epoch).await?;
         let found = self.compute.evaluate(parameters, statistics, &test).await?;
         let at = self.clock.now();
-        let validation = match data::validation_split(self, epoch).await? {
-            Some(split) => {
-                self.compute
-                    .evaluate(parameters, statistics, &split)
-                    .await?
-            }
-            None => None,
-        };
-        if let Some(evaluation) = found {
-            self.record_evaluation(epoch, at, evaluation, validation);
-        }
+        let split = data::validation_split(self, epoch).await?;
+        let validation = self.evaluate_on(parameters, statistics, split).await?;
+        self.record_evaluation(epoch, at, found, validation);
         Ok(validation.map(|validation| validation.loss))
+    }
+
+    /// Evaluates a model on `split`, if there is one.
+    pub(crate) async fn evaluate_on(
+        &mut self,
+        parameters: &Vector,
+        statistics: &Vector,
+        split: Option<Batch>,
+    ) -> Result<Option<Evaluation>> {
+        match split {
+            Some(split) => self.compute.evaluate(parameters, statistics, &split).await,
+            None => Ok(None),
+        }
     }
 
     /// Evaluates a model on the test split alone, and records the results beside those on
@@ -560,10 +554,7 @@ impl World {
     ) -> Result<()> {
         let test = data::test_split(self, epoch).await?;
         let found = self.compute.evaluate(parameters, statistics, &test).await?;
-        let at = self.clock.now();
-        if let Some(evaluation) = found {
-            self.record_evaluation(epoch, at, evaluation, validation);
-        }
+        self.record_evaluation(epoch, self.clock.now(), found, validation);
         Ok(())
     }
 
@@ -577,29 +568,30 @@ impl World {
 }
 
 impl Step {
-    fn begin(now: Duration, epoch: usize, batch: Option<usize>, traffic: PurposeTraffic) -> Self {
+    fn begin(now: Duration, task: &Task, epoch: usize, batch: Option<usize>) -> Self {
         Self {
-            started: now,
             stage: Stage::FetchDataset,
             since: now,
-            seconds: StageSeconds::default(),
-            usage: StageUsages::default(),
             reading: None,
-            traffic,
-            epoch,
-            batch,
-            loss: None,
-            update_density: None,
-            staleness: None,
-            parameters_digest: None,
+            before: PurposeTraffic::default(),
+            record: StepRecord {
+                function: task.function.clone(),
+                rank: task.rank,
+                alike: 1,
+                epoch,
+                batch,
+                started_s: now.as_secs_f64(),
+                ..StepRecord::default()
+            },
         }
     }
 
     fn leave(&mut self, now: Duration, reading: Option<Reading>) {
-        resources::add(&mut self.usage, self.stage, self.reading, reading);
+        let record = &mut self.record;
+        resources::add(&mut record.usage, self.stage, self.reading, reading);
         self.reading = reading;
-        self.seconds
-            .add(self.stage, now.saturating_sub(self.since).as_secs_f64());
+        let seconds = &mut record.seconds;
+        seconds.add(self.stage, now.saturating_sub(self.since).as_secs_f64());
         self.since = now;
     }
 }

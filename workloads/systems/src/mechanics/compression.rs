@@ -1,8 +1,9 @@
 //! Gradients made smaller before they are sent.
 
 use epochcost_channels::Payload;
+pub use epochcost_kernels::codec::QsgdNorm as Norm;
 use epochcost_kernels::codec::{
-    PUBLISHED_LEVELS, Qsgd, QsgdNorm, SparseVector, decode_published_qsgd, encode_published_qsgd,
+    PUBLISHED_LEVELS, Qsgd, SparseVector, decode_published_qsgd, encode_published_qsgd,
     sparse_add_assign, sparse_bytes, take_top_k, top_k_entries,
 };
 use epochcost_kernels::{hash, reduce};
@@ -25,16 +26,6 @@ pub enum Method {
     QsgdPublished,
     /// The largest elements; what is not sent is added to the next gradient.
     TopK,
-}
-
-/// Norm of a bucket of QSGD.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Norm {
-    /// The largest magnitude, as published with the P2P paper.
-    Max,
-    /// The Euclidean norm, as in the QSGD paper.
-    L2,
 }
 
 /// A way to send gradients, with its parameters.
@@ -69,26 +60,17 @@ impl Compression {
     /// # Errors
     /// Names the setting of `system`.
     pub(crate) fn check(&self, system: &'static str) -> Result<(), SettingsError> {
-        let unusable = |field: &str, reason: String| SettingsError::Value {
-            system,
-            field: field.into(),
-            reason,
-        };
         self.qsgd()
-            .map_err(|error| unusable("qsgd_levels", error.to_string()))?;
+            .map_err(|error| SettingsError::value(system, "qsgd_levels", error.to_string()))?;
         if !(self.fraction > 0.0 && self.fraction <= 1.0) {
             let reason = format!("it is {}, but must be above 0 and at most 1", self.fraction);
-            return Err(unusable("top_k_fraction", reason));
+            return Err(SettingsError::value(system, "top_k_fraction", reason));
         }
         Ok(())
     }
 
     fn qsgd(&self) -> Result<Qsgd, epochcost_kernels::KernelError> {
-        let norm = match self.norm {
-            Norm::Max => QsgdNorm::Max,
-            Norm::L2 => QsgdNorm::L2,
-        };
-        Qsgd::new(self.levels, norm, self.bucket)
+        Qsgd::new(self.levels, self.norm, self.bucket)
     }
 
     /// Bytes of the message of a gradient of `n` elements.

@@ -35,14 +35,15 @@ fn own_key(rank: usize, next: Iteration) -> String {
     format!("checkpoint_{rank}_{}_{}.pt", next.epoch, next.batch)
 }
 
+async fn put(world: &World, key: &str, body: Payload) -> Result<()> {
+    let objects = &world.state.objects;
+    Ok(objects.put(CHECKPOINT_BUCKET, key, body).await?)
+}
+
 /// Writes the worker's own state for its next invocation, which begins at
 /// `next`: the others need not know, they wait for its next gradient.
 pub(crate) async fn save_own(world: &World, replica: &Replica, next: Iteration) -> Result<()> {
-    let objects = &world.state.objects;
-    let key = own_key(world.rank(), next);
-    Ok(objects
-        .put(CHECKPOINT_BUCKET, &key, replica.checkpoint()?)
-        .await?)
+    put(world, &own_key(world.rank(), next), replica.checkpoint()?).await
 }
 
 /// Takes the checkpoint of the worker's last invocation, and deletes it.
@@ -50,10 +51,8 @@ pub(crate) async fn take_own(world: &World, at: Iteration) -> Result<Payload> {
     let key = own_key(world.rank(), at);
     let objects = &world.state.objects;
     let found = objects.get(CHECKPOINT_BUCKET, &key).await?;
-    let missing = || SystemError::Data {
-        key: key.clone(),
-        reason: "the invocation before left no such checkpoint".into(),
-    };
+    let missing =
+        || SystemError::data(key.clone(), "the invocation before left no such checkpoint");
     let checkpoint = found.ok_or_else(missing)?;
     objects.delete(CHECKPOINT_BUCKET, &[key]).await?;
     Ok(checkpoint)
@@ -70,31 +69,28 @@ pub(crate) async fn go_on(world: &World, epoch: usize, batch: Option<usize>) -> 
     Ok(Outcome::Continued { epoch })
 }
 
+async fn awaited(world: &mut World, what: &'static str, key: &str) -> Result<Payload> {
+    let waiting = world.waiting(what, CHECKPOINT_POLL, None);
+    let awaited = world.await_object(Purpose::State, CHECKPOINT_BUCKET, key, waiting);
+    awaited.await
+}
+
 fn monitor_key(epoch: usize) -> String {
     format!("monitor_{epoch}.json")
 }
 
 pub(crate) async fn save_monitor(world: &World, monitor: &Monitor, epoch: usize) -> Result<()> {
-    let text = serde_json::to_vec(monitor).map_err(|error| SystemError::Malformed {
-        what: "what a monitor found".into(),
-        reason: error.to_string(),
-    })?;
-    let objects = &world.state.objects;
-    let key = monitor_key(epoch);
-    Ok(objects.put(CHECKPOINT_BUCKET, &key, text.into()).await?)
+    let text = serde_json::to_vec(monitor)
+        .map_err(|error| SystemError::malformed("what a monitor found", error.to_string()))?;
+    put(world, &monitor_key(epoch), text.into()).await
 }
 
 /// Waits for the monitor that worker 0 writes after `epoch`.
 pub(crate) async fn load_monitor(world: &mut World, epoch: usize) -> Result<Monitor> {
     let key = monitor_key(epoch);
-    let waiting = world.waiting("monitor", CHECKPOINT_POLL, None);
-    let text = world
-        .await_object(Purpose::State, CHECKPOINT_BUCKET, &key, waiting)
-        .await?;
-    serde_json::from_slice(text.bytes()?).map_err(|error| SystemError::Malformed {
-        what: key,
-        reason: error.to_string(),
-    })
+    let text = awaited(world, "monitor", &key).await?;
+    serde_json::from_slice(text.bytes()?)
+        .map_err(|error| SystemError::malformed(key, error.to_string()))
 }
 
 /// Worker 0 follows the loss after `epoch`; all workers take over what it finds.
@@ -149,23 +145,14 @@ pub(crate) async fn save_checkpoint(
     if world.rank() != 0 || is_over || next_epoch != options.end(&world.task) {
         return Ok(());
     }
-    let objects = &world.state.objects;
-    let key = checkpoint_key(next_epoch);
-    objects
-        .put(CHECKPOINT_BUCKET, &key, replica.checkpoint()?)
-        .await?;
-    Ok(())
+    put(world, &checkpoint_key(next_epoch), replica.checkpoint()?).await
 }
 
 /// The checkpoint that worker 0 wrote before `epoch`. The published code does
 /// not wait for it, so that a worker faster than worker 0's upload fails; here
 /// it is awaited.
 pub(crate) async fn load_checkpoint(world: &mut World, epoch: usize) -> Result<Payload> {
-    let key = checkpoint_key(epoch);
-    let waiting = world.waiting("checkpoint", CHECKPOINT_POLL, None);
-    let checkpoint = world
-        .await_object(Purpose::State, CHECKPOINT_BUCKET, &key, waiting)
-        .await?;
+    let checkpoint = awaited(world, "checkpoint", &checkpoint_key(epoch)).await?;
     world.enter(Stage::FetchDataset);
     Ok(checkpoint)
 }

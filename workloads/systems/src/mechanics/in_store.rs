@@ -12,6 +12,7 @@ use epochcost_kernels::chunk::chunk_range;
 
 use crate::mechanics::polling::next_message;
 use crate::mechanics::synchronous::Iteration;
+use crate::mechanics::traffic;
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, at_once};
 use crate::{Result, Stage, SystemError, Vector, World};
 
@@ -32,10 +33,7 @@ fn read(message: &Payload) -> Result<(u64, u64)> {
 }
 
 fn malformed(reason: String) -> SystemError {
-    SystemError::Malformed {
-        what: "a message between workers".into(),
-        reason,
-    }
+    SystemError::malformed("a message between workers", reason)
 }
 
 /// Returns the queue of notices of `what` to worker `rank`.
@@ -181,14 +179,13 @@ pub(crate) fn traffic(
     [puts, gets, in_store, messages]: [u64; 4],
     bytes: u64,
 ) -> Traffic {
-    Traffic {
-        puts: steps * puts,
-        gets: steps * gets,
-        in_store: steps * in_store,
-        messages: steps * messages,
-        deliveries: steps * messages,
-        bytes_up: steps * (bytes + messages * NOTICE_BYTES),
-        bytes_down: steps * (bytes + messages * NOTICE_BYTES),
+    let values = Traffic {
+        puts,
+        gets,
+        in_store,
+        bytes_up: bytes,
+        bytes_down: bytes,
         ..Traffic::default()
-    }
+    };
+    traffic::sum([values, traffic::messages(messages, messages, NOTICE_BYTES)]).times(steps)
 }

@@ -14,4 +14,6 @@ pub(crate) mod polling;
 pub(crate) mod published;
 pub(crate) mod replica;
 pub(crate) mod synchronous;
+pub(crate) mod traffic;
 pub(crate) mod transfers;
+pub(crate) mod wire;

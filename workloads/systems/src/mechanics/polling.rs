@@ -196,8 +196,8 @@ impl World {
     fn count_as_waiting(&mut self, paused: Duration) {
         self.enter(Stage::Get);
         let paused = paused.as_secs_f64();
-        self.step.seconds.add(Stage::Get, -paused);
-        self.step.seconds.add(Stage::Wait, paused);
+        self.step.record.seconds.add(Stage::Get, -paused);
+        self.step.record.seconds.add(Stage::Wait, paused);
     }
 
     /// Returns the object, once it is there, and the time between polls.

@@ -15,6 +15,16 @@ pub(crate) fn note_step(elements: usize) {
     arithmetic::beside_model(|| arithmetic::note(5, elements));
 }
 
+/// Returns the seed of a worker's first parameters. Those of unseeded replicas are their own, drawn
+/// from the job's seed and the rank so that runs repeat.
+pub(crate) fn initial_seed(world: &World, seeded: bool) -> u64 {
+    let seed = world.task.job.seed;
+    if seeded {
+        return seed;
+    }
+    hash::mix(seed, 1 + world.rank() as u64)
+}
+
 /// A worker's model and optimizer.
 pub(crate) struct Replica {
     pub(crate) parameters: Vector,
@@ -23,16 +33,11 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// The initial replica. Unseeded replicas start from parameters of their
-    /// own, drawn from the job's seed and the rank so that runs repeat.
+    /// The initial replica; unseeded replicas start from parameters of their own.
     pub(crate) async fn initial(world: &mut World, seeded: bool) -> Result<Self> {
         let job = &world.task.job;
-        let seed = if seeded {
-            job.seed
-        } else {
-            hash::mix(job.seed, 1 + world.rank() as u64)
-        };
         let optimizer = Optimizer::new(job.optimizer);
+        let seed = initial_seed(world, seeded);
         Ok(Self {
             parameters: world.compute.initial_parameters(seed).await?,
             statistics: world.compute.initial_statistics(),
@@ -42,12 +47,8 @@ impl Replica {
 
     /// The gradient of a batch, with its loss noted; updates the statistics.
     pub(crate) async fn gradient(&mut self, world: &mut World, batch: &Batch) -> Result<Vector> {
-        let output = world
-            .compute
-            .gradient(&self.parameters, &mut self.statistics, batch)
-            .await?;
-        world.note_loss(output.loss);
-        Ok(output.gradient)
+        let computing = world.gradient(&self.parameters, &mut self.statistics, batch);
+        computing.await
     }
 
     /// Computes [`Self::gradient`], with its parts sent when they are known.
@@ -78,9 +79,8 @@ impl Replica {
     /// Evaluates the model and records the results. Returns the loss on the validation
     /// split, where there is one.
     pub(crate) async fn evaluate(&self, world: &mut World, epoch: usize) -> Result<Option<f64>> {
-        world
-            .evaluate(&self.parameters, &self.statistics, epoch)
-            .await
+        let evaluating = world.evaluate(&self.parameters, &self.statistics, epoch);
+        evaluating.await
     }
 
     /// Takes over the monitor's learning rate.
@@ -110,10 +110,8 @@ impl Replica {
         }
         let mut rest = checkpoint.bytes()?.clone();
         let mut part = || {
-            let malformed = || SystemError::Malformed {
-                what: "a checkpoint".into(),
-                reason: "it is shorter than its lengths state".into(),
-            };
+            let malformed =
+                || SystemError::malformed("a checkpoint", "it is shorter than its lengths state");
             let (length, _) = rest.split_first_chunk::<8>().ok_or_else(malformed)?;
             let length = u64::from_le_bytes(*length) as usize;
             if rest.len() - 8 < length {

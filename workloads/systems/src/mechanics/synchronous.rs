@@ -36,33 +36,21 @@ pub(crate) struct Iteration {
 impl Iteration {
     /// Returns the next iteration of a job of `batches` mini-batches per epoch.
     fn next(self, batches: usize) -> Self {
-        if self.batch + 1 < batches {
-            Self {
-                batch: self.batch + 1,
-                ..self
-            }
-        } else {
-            Self {
-                epoch: self.epoch + 1,
-                batch: 0,
-            }
+        let is_last = self.batch + 1 >= batches;
+        Self {
+            epoch: self.epoch + usize::from(is_last),
+            batch: if is_last { 0 } else { self.batch + 1 },
         }
     }
 
     /// Returns the previous iteration of a job of `batches` mini-batches per epoch.
     pub(crate) fn previous(self, batches: usize) -> Option<Self> {
-        let Self { epoch, batch } = self;
-        match (epoch, batch) {
-            (0, 0) => None,
-            (epoch, 0) => Some(Self {
-                epoch: epoch - 1,
-                batch: batches.saturating_sub(1),
-            }),
-            (epoch, batch) => Some(Self {
-                epoch,
-                batch: batch - 1,
-            }),
+        if let Some(batch) = self.batch.checked_sub(1) {
+            return Some(Self { batch, ..self });
         }
+        let epoch = self.epoch.checked_sub(1)?;
+        let batch = batches.saturating_sub(1);
+        Some(Self { epoch, batch })
     }
 }
 
@@ -244,16 +232,11 @@ impl Epoch<'_> {
         monitor: &mut Option<Monitor>,
         pace: &mut Pace,
     ) -> Result<Option<Iteration>> {
-        let Self {
-            options,
-            shard,
-            epoch,
-            first,
-        } = *self;
+        let (options, shard, epoch) = (self.options, self.shard, self.epoch);
         let batches = world.task.job.batches_per_worker;
         // Workers that all hold the whole archive shuffle it independently.
         let order = shard.batches(world, world.rank() as u64, epoch, 1);
-        for index in first..batches {
+        for index in self.first..batches {
             // Compute the mini-batch's gradient.
             let began = world.clock.now();
             world.at(epoch, Some(index));
@@ -265,12 +248,12 @@ impl Epoch<'_> {
                 batch: index,
             };
             let gradient = exchange.gradient(world, replica, &batch, at).await?;
-            log(world, options, "gradient computed").await?;
+            published::log(world, options.rewrites_log, "gradient computed").await?;
             // Exchange the gradient and step with it, or step and exchange the model.
             let is_last = index + 1 == batches;
             if options.exchanges == Exchanged::Gradients {
                 let gradient = exchange.exchange(world, gradient, at).await?;
-                log(world, options, "gradients exchanged").await?;
+                published::log(world, options.rewrites_log, "gradients exchanged").await?;
                 world.enter(Stage::UpdateModel);
                 replica.update(&gradient)?;
                 world.note_parameters(&replica.parameters);
@@ -282,9 +265,9 @@ impl Epoch<'_> {
                     replica.parameters = exchange.exchange(world, own, at).await?;
                     world.note_parameters(&replica.parameters);
                 }
-                log(world, options, "models exchanged").await?;
+                published::log(world, options.rewrites_log, "models exchanged").await?;
             }
-            log(world, options, "model updated").await?;
+            published::log(world, options.rewrites_log, "model updated").await?;
             // End the epoch after its last mini-batch.
             if is_last {
                 exchange.end_epoch(world, epoch).await?;
@@ -331,14 +314,4 @@ impl Epoch<'_> {
         }
         follow_together(world, monitor, replica, loss, self.epoch).await
     }
-}
-
-/// The published versions write five or six lines per step; two are written at
-/// each of the three places where this is called.
-async fn log(world: &World, options: LoopOptions, text: &str) -> Result<()> {
-    if options.rewrites_log {
-        published::log_line(world, text).await?;
-        published::log_line(world, text).await?;
-    }
-    Ok(())
 }

@@ -49,8 +49,9 @@ use crate::mechanics::polling::PollOptions;
 use crate::mechanics::published::plain_sgd;
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTION, Iteration, LoopOptions};
 use crate::{
-    Deployment, EarlyStopping, Fidelity, Function, Host, Job, Outcome, ReduceOnPlateau, Replicas,
-    Result, SettingsError, Sizes, Stage, SystemError, Task, TrainingSystem, Vector, World,
+    Bound, BoundSystem, Deployment, EarlyStopping, Fidelity, Function, Host, Job, Names, Outcome,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Steps, SystemError, Task,
+    TrainingSystem, Vector, World,
 };
 
 const AGGREGATE: &str = "aggregate";
@@ -137,12 +138,8 @@ struct Object {
 
 impl Object {
     fn key(self, at: Iteration) -> String {
-        let Self {
-            level,
-            member,
-            shard,
-        } = self;
-        format!("{level}_{member}_{shard}_{}_{}", at.epoch, at.batch)
+        let (member, shard) = (self.member, self.shard);
+        format!("{}_{member}_{shard}_{}_{}", self.level, at.epoch, at.batch)
     }
 
     fn bucket(self) -> &'static str {
@@ -153,13 +150,9 @@ impl Object {
 /// Returns the object that function `index` of all levels writes, and the number of clients whose mean
 /// each of its inputs is, with that input.
 fn work(levels: &[Level], shards: usize, index: usize) -> Option<(Object, Vec<(Object, usize)>)> {
-    let (mut before, mut counts) = (0, None::<Vec<usize>>);
+    let clients = levels.first()?.last()?.end;
+    let (mut before, mut counts) = (0, vec![1; clients]);
     for (level, groups) in levels.iter().enumerate() {
-        let clients = |input: usize| {
-            counts
-                .as_ref()
-                .map_or(1, |counts: &Vec<usize>| counts[input])
-        };
         let own = index.checked_sub(before)?;
         if own < groups.len() * shards {
             let (member, shard) = (own / shards, own % shards);
@@ -169,13 +162,13 @@ fn work(levels: &[Level], shards: usize, index: usize) -> Option<(Object, Vec<(O
                 shard,
             };
             let inputs = groups[member].clone();
-            let inputs = inputs.map(|input| (object(level, input), clients(input)));
+            let inputs = inputs.map(|input| (object(level, input), counts[input]));
             return Some((object(level + 1, member), inputs.collect()));
         }
         let sums = groups
             .iter()
-            .map(|inputs| inputs.clone().map(clients).sum());
-        counts = Some(sums.collect());
+            .map(|inputs| counts[inputs.clone()].iter().sum());
+        counts = sums.collect();
         before += groups.len() * shards;
     }
     None
@@ -291,10 +284,11 @@ async fn aggregate(world: &mut World, settings: &Settings) -> Result<()> {
     let objects = world.exchange.objects.clone();
     let levels = settings.levels(world.workers());
     let found = work(&levels, settings.shards, world.task.round);
-    let (output, inputs) = found.ok_or_else(|| SystemError::Malformed {
-        what: "a task of `aggregate`".into(),
-        reason: format!("there is no function {}", world.task.round),
-    })?;
+    let unknown = || {
+        let reason = format!("there is no function {}", world.task.round);
+        SystemError::malformed("a task of `aggregate`", reason)
+    };
+    let (output, inputs) = found.ok_or_else(unknown)?;
     let clients: usize = inputs.iter().map(|(_, clients)| clients).sum();
     let is_even = inputs.iter().all(|(_, clients)| *clients == inputs[0].1);
     let divisor = if is_even { inputs.len() } else { clients };
@@ -336,33 +330,23 @@ const FUNCTIONS: [Function; 2] = [
 impl TrainingSystem for Aggregation {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
+    fn names(&self) -> Names {
         match self {
-            Self::GradsSharding => "grads_sharding",
-            Self::LambdaFl => "lambda_fl",
-            Self::Lifl => "lifl",
-        }
-    }
-
-    fn title(&self) -> &'static str {
-        match self {
-            Self::GradsSharding => "GradsSharding",
-            Self::LambdaFl => "λ-FL",
-            Self::Lifl => "LIFL",
-        }
-    }
-
-    fn about(&self) -> &'static str {
-        match self {
-            Self::GradsSharding => {
-                "arXiv 2604.22072 (2026): M functions each average one shard of every client's gradient"
-            }
-            Self::LambdaFl => {
-                "λ-FL as in arXiv 2604.22072 (2026): leaf functions average groups of clients, a root their means"
-            }
-            Self::Lifl => {
-                "LIFL as in arXiv 2604.22072 (2026): levels of functions, each of which averages a few objects"
-            }
+            Self::GradsSharding => Names::new(
+                "grads_sharding",
+                "GradsSharding",
+                "arXiv 2604.22072 (2026): M functions each average one shard of every client's gradient",
+            ),
+            Self::LambdaFl => Names::new(
+                "lambda_fl",
+                "λ-FL",
+                "λ-FL as in arXiv 2604.22072 (2026): leaf functions average groups of clients, a root their means",
+            ),
+            Self::Lifl => Names::new(
+                "lifl",
+                "LIFL",
+                "LIFL as in arXiv 2604.22072 (2026): levels of functions, each of which averages a few objects",
+            ),
         }
     }
 
@@ -398,57 +382,16 @@ impl TrainingSystem for Aggregation {
         } else if settings.fan_in.is_some_and(|inputs| inputs < 2) {
             ("fan_in", "give 2 or more, or null for no tree")
         } else if settings.leaves.is_some() && settings.fan_in.is_some() {
-            (
-                "fan_in",
-                "give `leaves` or `fan_in`; the other must be null",
-            )
+            let reason = "give `leaves` or `fan_in`; the other must be null";
+            ("fan_in", reason)
         } else {
             return Ok(());
         };
-        Err(SettingsError::Value {
-            system: self.name(),
-            field: field.into(),
-            reason: reason.into(),
-        })
+        Err(SettingsError::value(self.names().name, field, reason))
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         plain_sgd()
-    }
-
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        let steps = settings.exchanges.rounds(job);
-        let levels = settings.levels(job.workers);
-        let functions = levels.iter().map(Vec::len).sum::<usize>() as u64;
-        let (clients, shards) = (job.workers as u64, settings.shards as u64);
-        let (up, down) = (clients + functions, 2 * clients + functions - 1);
-        Ok(Traffic {
-            puts: steps * shards * up,
-            gets: steps * shards * down,
-            bytes_up: steps * up * sizes.gradient_bytes(),
-            bytes_down: steps * down * sizes.gradient_bytes(),
-            ..Traffic::default()
-        })
-    }
-
-    /// A worker's parameters and momentum, its update, a shard as it is sent, the mean; a function's
-    /// object, its values and their sum, each of a shard.
-    fn resident_vectors(&self, _: &Job, _: &Settings, function: &str, _: usize) -> usize {
-        match function {
-            AGGREGATE => HELD,
-            _ => 5,
-        }
-    }
-
-    fn resident_parts(&self, settings: &Settings, function: &str) -> usize {
-        match function {
-            AGGREGATE => settings.shards,
-            _ => 1,
-        }
-    }
-
-    fn replicas(&self, _settings: &Settings) -> Replicas {
-        Replicas::Identical
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
@@ -462,5 +405,42 @@ impl TrainingSystem for Aggregation {
             ..LoopOptions::default()
         };
         synchronous::train(world, &mut ByFunctions { settings }, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, Aggregation> {
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
+        let steps = self.settings.exchanges.rounds(job);
+        let levels = self.settings.levels(job.workers);
+        let functions = levels.iter().map(Vec::len).sum::<usize>() as u64;
+        let (clients, shards) = (job.workers as u64, self.settings.shards as u64);
+        let (up, down) = (clients + functions, 2 * clients + functions - 1);
+        Ok(Traffic {
+            puts: steps * shards * up,
+            gets: steps * shards * down,
+            bytes_up: steps * up * sizes.gradient_bytes(),
+            bytes_down: steps * down * sizes.gradient_bytes(),
+            ..Traffic::default()
+        })
+    }
+
+    /// A worker's parameters and momentum, its update, a shard as it is sent, the mean; a function's
+    /// object, its values and their sum, each of a shard.
+    fn resident_vectors(&self, function: &str, _: usize) -> usize {
+        match function {
+            AGGREGATE => HELD,
+            _ => 5,
+        }
+    }
+
+    fn resident_parts(&self, function: &str) -> usize {
+        match function {
+            AGGREGATE => self.settings.shards,
+            _ => 1,
+        }
+    }
+
+    fn replicas(&self) -> Replicas {
+        Replicas::Identical
     }
 }

@@ -59,10 +59,12 @@ use crate::mechanics::object_exchange::{FindsBy, Over, TUNED_POLL_MS};
 use crate::mechanics::polling::{PollOptions, Purpose};
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
+use crate::mechanics::traffic;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
 use crate::{
-    DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau, Replicas,
-    Result, SettingsError, Sizes, Stage, TrainingSystem, Vector, World,
+    Bound, BoundSystem, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Names, Outcome,
+    ReduceOnPlateau, Replicas, Result, SettingsError, Sizes, Stage, Steps, TrainingSystem, Vector,
+    World,
 };
 
 const TMP: &str = "tmp-params";
@@ -146,49 +148,6 @@ pub(crate) struct Settings {
     continues_by_time: bool,
 }
 
-impl Settings {
-    /// Returns the settings of a fidelity. The original's code does what its paper says, but for
-    /// listings and re-invocations.
-    fn new(fidelity: Fidelity, source: Source) -> Self {
-        let original = fidelity == Fidelity::Code && source == Source::LambdaMl;
-        let code = fidelity == Fidelity::Code && !original;
-        let tuned = fidelity == Fidelity::Tuned;
-        Self {
-            exchanges: Exchanged::Gradients,
-            over: if tuned { Over::Tensors } else { Over::Objects },
-            finds_by: if tuned {
-                FindsBy::Name
-            } else {
-                FindsBy::Listing
-            },
-            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
-            reduction: if code {
-                Reduction::Sum
-            } else {
-                Reduction::Mean
-            },
-            root_rereads: !code && !tuned,
-            keys: if code {
-                Keys::Overwritten
-            } else {
-                Keys::EveryStep
-            },
-            seeded_replicas: !code,
-            overlapping_shards: code,
-            arrival_order: false,
-            list_first_page_only: fidelity == Fidelity::Code,
-            rewrites_log: code,
-            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
-            merged_poll_ms: if tuned { TUNED_POLL_MS } else { 100 },
-            merged_timeout_s: (!code).then_some(60),
-            reduce_on_plateau: None,
-            early_stopping: None,
-            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
-            continues_by_time: tuned,
-        }
-    }
-}
-
 /// AllReduce over the object store.
 pub(crate) struct AllReduce(pub(crate) Source);
 
@@ -212,9 +171,8 @@ impl Exchange for Reducer {
         world.enter(Stage::Serialise);
         let body = gradient.encode();
         world.enter(Stage::Put);
-        objects
-            .put(TMP, &self.gradient_key(world.rank(), at), body)
-            .await?;
+        let key = self.gradient_key(world.rank(), at);
+        objects.put(TMP, &key, body).await?;
         // 2. Worker 0 collects all, reduces and puts the result.
         if world.rank() == 0 {
             let gradients = match self.settings.finds_by {
@@ -373,26 +331,14 @@ impl Reducer {
 impl TrainingSystem for AllReduce {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
+    fn names(&self) -> Names {
         match self.0 {
-            Source::Comparison => "allreduce",
-            Source::LambdaMl => "lambdaml_allreduce",
-        }
-    }
-
-    fn title(&self) -> &'static str {
-        match self.0 {
-            Source::Comparison => "AllReduce",
-            Source::LambdaMl => "LambdaML AllReduce",
-        }
-    }
-
-    fn about(&self) -> &'static str {
-        match self.0 {
-            Source::Comparison => {
-                "LambdaML AllReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
-            }
-            Source::LambdaMl => ORIGINAL,
+            Source::Comparison => Names::new(
+                "allreduce",
+                "AllReduce",
+                "LambdaML AllReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025",
+            ),
+            Source::LambdaMl => Names::new("lambdaml_allreduce", "LambdaML AllReduce", ORIGINAL),
         }
     }
 
@@ -403,17 +349,51 @@ impl TrainingSystem for AllReduce {
         }
     }
 
+    /// The settings of a fidelity. The original's code does what its paper says, but for listings and
+    /// re-invocations.
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::new(fidelity, self.0)
+        let original = fidelity == Fidelity::Code && self.0 == Source::LambdaMl;
+        let code = fidelity == Fidelity::Code && !original;
+        let tuned = fidelity == Fidelity::Tuned;
+        Settings {
+            exchanges: Exchanged::Gradients,
+            over: if tuned { Over::Tensors } else { Over::Objects },
+            finds_by: if tuned {
+                FindsBy::Name
+            } else {
+                FindsBy::Listing
+            },
+            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
+            reduction: if code {
+                Reduction::Sum
+            } else {
+                Reduction::Mean
+            },
+            root_rereads: !code && !tuned,
+            keys: if code {
+                Keys::Overwritten
+            } else {
+                Keys::EveryStep
+            },
+            seeded_replicas: !code,
+            overlapping_shards: code,
+            arrival_order: false,
+            list_first_page_only: fidelity == Fidelity::Code,
+            rewrites_log: code,
+            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
+            merged_poll_ms: if tuned { TUNED_POLL_MS } else { 100 },
+            merged_timeout_s: (!code).then_some(60),
+            reduce_on_plateau: None,
+            early_stopping: None,
+            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
+            continues_by_time: tuned,
+        }
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
         if settings.over == Over::Tensors && settings.reduction == Reduction::Sum {
-            return Err(SettingsError::Value {
-                system: self.name(),
-                field: "reduction".into(),
-                reason: "a tensor store takes means; use reduction: mean or over: objects".into(),
-            });
+            let reason = "a tensor store takes means; use reduction: mean or over: objects";
+            return Err(SettingsError::value(self.names().name, "reduction", reason));
         }
         Ok(())
     }
@@ -422,18 +402,32 @@ impl TrainingSystem for AllReduce {
         self.0.optimizer()
     }
 
-    fn data_layout(&self, settings: &Settings) -> DataLayout {
-        DataLayout::shuffled(settings.overlapping_shards)
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        let options = LoopOptions {
+            exchanges: settings.exchanges,
+            layout: DataLayout::shuffled(settings.overlapping_shards),
+            seeded_replicas: settings.seeded_replicas,
+            rewrites_log: settings.rewrites_log,
+            epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
+        };
+        synchronous::train(world, &mut Reducer { settings }, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, AllReduce> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::shuffled(self.settings.overlapping_shards)
     }
 
-    fn tensor_stores(&self, _job: &Job, settings: &Settings) -> usize {
-        usize::from(settings.over == Over::Tensors)
+    fn tensor_stores(&self) -> usize {
+        usize::from(self.settings.over == Over::Tensors)
     }
 
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
         let workers = job.workers as u64;
-        let steps = settings.exchanges.rounds(job);
-        if settings.over == Over::Tensors {
+        let steps = self.settings.exchanges.rounds(job);
+        if self.settings.over == Over::Tensors {
             let notices = 2 * workers.saturating_sub(1);
             return Ok(in_store::traffic(
                 steps,
@@ -441,46 +435,22 @@ impl TrainingSystem for AllReduce {
                 workers * sizes.gradient_bytes(),
             ));
         }
-        let gets = if settings.root_rereads {
-            2 * workers
-        } else {
-            2 * workers - 1
-        };
-        Ok(Traffic {
-            puts: steps * (workers + 1),
-            gets: steps * gets,
-            bytes_up: steps * (workers + 1) * sizes.gradient_bytes(),
-            bytes_down: steps * gets * sizes.gradient_bytes(),
-            ..Traffic::default()
-        })
+        let gets = 2 * workers - u64::from(!self.settings.root_rereads);
+        let bytes = sizes.gradient_bytes();
+        Ok(traffic::sum([
+            traffic::puts(steps * (workers + 1), bytes),
+            traffic::gets(steps * gets, bytes),
+        ]))
     }
 
     /// A replica's parameters and momentum, the own gradient, the merged one
     /// as it comes and decoded; worker 0 first all gradients and their mean.
-    fn resident_vectors(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        _function: &str,
-        rank: usize,
-    ) -> usize {
-        let reduces = rank == 0 && settings.over == Over::Objects;
-        if reduces { job.workers + 4 } else { 5 }
+    fn resident_vectors(&self, _function: &str, rank: usize) -> usize {
+        let reduces = rank == 0 && self.settings.over == Over::Objects;
+        if reduces { self.job.workers + 4 } else { 5 }
     }
 
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        synchronous::replicas(settings.seeded_replicas)
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        let options = LoopOptions {
-            exchanges: settings.exchanges,
-            layout: self.data_layout(&settings),
-            seeded_replicas: settings.seeded_replicas,
-            rewrites_log: settings.rewrites_log,
-            epochs_per_invocation: settings.epochs_per_invocation,
-            continues_by_time: settings.continues_by_time,
-        };
-        synchronous::train(world, &mut Reducer { settings }, options).await
+    fn replicas(&self) -> Replicas {
+        synchronous::replicas(self.settings.seeded_replicas)
     }
 }

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use epochcost_channels::{ObjectStore, Traffic};
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use epochcost_kernels::optimizer::OptimizerSpec;
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use schemars::JsonSchema;
@@ -39,14 +39,14 @@ use crate::mechanics::continuation::follow_alone;
 use crate::mechanics::listing::delete_keys;
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::polling::PollOptions;
-use crate::mechanics::published::published_sgd;
+use crate::mechanics::published::{published_sgd, sgd};
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{self, Exchange, FUNCTION, INSTANCES, Iteration, LoopOptions};
 use crate::mechanics::transfers::{Parts, TRANSFERS_AT_ONCE, at_once, put};
 use crate::{
-    Alike, Batch, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job, Launch, Outcome,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError, TrainingSystem, Vector,
-    World,
+    Alike, Batch, Bound, BoundSystem, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job,
+    Launch, Names, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry,
+    SystemError, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "gpu_baseline";
@@ -82,25 +82,6 @@ pub(crate) struct Settings {
     uploads_while_computing: bool,
 }
 
-impl Settings {
-    fn new(fidelity: Fidelity) -> Self {
-        let code = fidelity == Fidelity::Code;
-        let tuned = fidelity == Fidelity::Tuned;
-        Self {
-            single_process: code,
-            seeded_replicas: true,
-            delete_previous: !code,
-            poll_ms: 100,
-            timeout_s: None,
-            reduce_on_plateau: None,
-            early_stopping: None,
-            parts: if tuned { 4 } else { 1 },
-            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
-            uploads_while_computing: tuned,
-        }
-    }
-}
-
 /// The GPU baseline.
 pub(crate) struct GpuBaseline;
 
@@ -128,22 +109,24 @@ async fn put_as_ready(
     let puts = ready.map(|(part, vector): (usize, Vector)| {
         let (objects, key) = (objects.clone(), keys.get(part).cloned());
         async move {
-            let Some(key) = key else { return Ok(0) };
-            put(&objects, BUCKET, key, vector.encode()).await?;
-            Ok::<usize, SystemError>(1)
+            match key {
+                Some(key) => put(&objects, BUCKET, key, vector.encode())
+                    .await
+                    .map(|()| 1),
+                None => Ok(0),
+            }
         }
     });
+    let puts = puts.buffer_unordered(at_once.max(1));
     let put: usize = puts
-        .buffer_unordered(at_once.max(1))
-        .try_fold(0, |sum, put| async move { Ok::<_, SystemError>(sum + put) })
+        .try_fold(0, |sum, put: usize| async move { Ok(sum + put) })
         .await?;
     if put == awaited {
-        Ok(())
-    } else {
-        Err(SystemError::Compute(format!(
-            "{put} of a gradient's {awaited} parts were computed"
-        )))
+        return Ok(());
     }
+    Err(SystemError::Compute(format!(
+        "{put} of a gradient's {awaited} parts were computed"
+    )))
 }
 
 #[async_trait]
@@ -249,14 +232,11 @@ async fn train_single_process(world: &mut World, settings: &Settings) -> Result<
                 world.enter(Stage::FetchDataset);
                 let records = shard.batch(&order, batch * job.workers + rank)?;
                 world.enter(Stage::ComputeGradients);
-                let output = world
+                let statistics = &mut replica.statistics.clone();
+                let computing = world
                     .compute
-                    .gradient(
-                        &replica.parameters,
-                        &mut replica.statistics.clone(),
-                        &records,
-                    )
-                    .await?;
+                    .gradient(&replica.parameters, statistics, &records);
+                let output = computing.await?;
                 losses.extend(output.loss);
                 world.enter(Stage::Serialise);
                 let body = output.gradient.encode();
@@ -268,13 +248,8 @@ async fn train_single_process(world: &mut World, settings: &Settings) -> Result<
             for rank in 0..job.workers {
                 world.enter(Stage::Get);
                 let key = key(world, rank, at);
-                let body = objects
-                    .get(BUCKET, &key)
-                    .await?
-                    .ok_or_else(|| SystemError::Data {
-                        key,
-                        reason: "the gradient that was just put is gone".into(),
-                    })?;
+                let gone = || SystemError::data(&key, "the gradient that was just put is gone");
+                let body = objects.get(BUCKET, &key).await?.ok_or_else(gone)?;
                 world.enter(Stage::Serialise);
                 gradients.push(Vector::decode(&body)?);
             }
@@ -302,20 +277,9 @@ async fn train_single_process(world: &mut World, settings: &Settings) -> Result<
 impl TrainingSystem for GpuBaseline {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "GPU baseline"
-    }
-
-    fn noun(&self) -> String {
-        "the GPU baseline".to_owned()
-    }
-
-    fn about(&self) -> &'static str {
-        "Data-parallel GPU instances exchanging gradients through the object store (Barrak et al. 2025)"
+    fn names(&self) -> Names {
+        let about = "Data-parallel GPU instances exchanging gradients through the object store (Barrak et al. 2025)";
+        Names::new(NAME, "GPU baseline", about)
     }
 
     fn deployment(&self) -> Deployment {
@@ -326,43 +290,62 @@ impl TrainingSystem for GpuBaseline {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::new(fidelity)
+        let code = fidelity == Fidelity::Code;
+        let tuned = fidelity == Fidelity::Tuned;
+        Settings {
+            single_process: code,
+            seeded_replicas: true,
+            delete_previous: !code,
+            poll_ms: 100,
+            timeout_s: None,
+            reduce_on_plateau: None,
+            early_stopping: None,
+            parts: if tuned { 4 } else { 1 },
+            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
+            uploads_while_computing: tuned,
+        }
     }
 
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
         match fidelity {
             Fidelity::Paper | Fidelity::Tuned => published_sgd(),
-            Fidelity::Code => OptimizerSpec::Sgd(Sgd {
-                learning_rate: 0.01,
-                momentum: 0.9,
-                weight_decay: 0.0,
-            }),
+            Fidelity::Code => sgd(0.01, 0.9, 0.0),
         }
     }
 
-    fn data_layout(&self, settings: &Settings) -> DataLayout {
-        DataLayout::shuffled(settings.single_process)
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        if settings.single_process {
+            return train_single_process(world, &settings).await;
+        }
+        let options = LoopOptions {
+            seeded_replicas: settings.seeded_replicas,
+            ..LoopOptions::default()
+        };
+        synchronous::train(world, &mut AllToAll { settings }, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, GpuBaseline> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::shuffled(self.settings.single_process)
     }
 
-    fn launch(&self, job: &Job, settings: &Settings) -> Launch {
-        let processes = if settings.single_process {
-            1
-        } else {
-            job.workers
-        };
+    fn launch(&self) -> Launch {
+        let played = self.settings.single_process;
+        let processes = if played { 1 } else { self.job.workers };
         Launch::Workers((0..processes).map(|rank| (FUNCTION, rank)).collect())
     }
 
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        if job.workers == 1 && !settings.single_process {
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
+        if job.workers == 1 && !self.settings.single_process {
             return Ok(Traffic::default());
         }
         let workers = job.workers as u64;
         let steps = (job.epochs * job.batches_per_worker) as u64;
-        let (gets, parts) = if settings.single_process {
+        let (gets, parts) = if self.settings.single_process {
             (workers, 1)
         } else {
-            let parts = Parts::new(settings.parts, sizes.parameters);
+            let parts = Parts::new(self.settings.parts, sizes.parameters);
             (workers * (workers - 1), parts.count() as u64)
         };
         Ok(Traffic {
@@ -375,12 +358,12 @@ impl TrainingSystem for GpuBaseline {
     }
 
     /// A replica's parameters and momentum, all gradients and their mean.
-    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
-        job.workers + 3
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
+        self.job.workers + 3
     }
 
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
-        if settings.single_process {
+    fn symmetry(&self) -> Symmetry {
+        if self.settings.single_process {
             return Symmetry::Everyone;
         }
         Symmetry::Alike(Alike {
@@ -390,18 +373,7 @@ impl TrainingSystem for GpuBaseline {
         })
     }
 
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        synchronous::replicas(settings.seeded_replicas)
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        if settings.single_process {
-            return train_single_process(world, &settings).await;
-        }
-        let options = LoopOptions {
-            seeded_replicas: settings.seeded_replicas,
-            ..LoopOptions::default()
-        };
-        synchronous::train(world, &mut AllToAll { settings }, options).await
+    fn replicas(&self) -> Replicas {
+        synchronous::replicas(self.settings.seeded_replicas)
     }
 }

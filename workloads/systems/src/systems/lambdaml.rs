@@ -26,9 +26,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanics::published::{EPOCHS_PER_INVOCATION, plain_sgd};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
+use crate::mechanics::traffic;
 use crate::{
-    Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau, Replicas, Result,
-    SettingsError, Sizes, Stage, TrainingSystem, Vector, World,
+    Bound, BoundSystem, Deployment, EarlyStopping, Fidelity, Job, Names, Outcome, ReduceOnPlateau,
+    Replicas, Result, SettingsError, Sizes, Stage, Steps, TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "lambdaml_async";
@@ -55,20 +56,6 @@ pub(crate) struct Settings {
     continues_by_time: bool,
 }
 
-impl Settings {
-    fn new(fidelity: Fidelity) -> Self {
-        let code = fidelity == Fidelity::Code;
-        Self {
-            exchanges: Exchanged::ModelEveryStep,
-            seeded_replicas: true,
-            reduce_on_plateau: None,
-            early_stopping: None,
-            epochs_per_invocation: code.then_some(EPOCHS_PER_INVOCATION),
-            continues_by_time: fidelity == Fidelity::Tuned,
-        }
-    }
-}
-
 /// LambdaML's asynchronous variant.
 pub(crate) struct Asynchronous;
 
@@ -93,17 +80,10 @@ impl Exchange for SharedObject {
 impl TrainingSystem for Asynchronous {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "LambdaML asynchronous"
-    }
-
-    fn about(&self) -> &'static str {
-        "Jiang et al. 2021: workers write their models over one shared object and go on with what \
-         they read back. code: checkpoints after three epochs"
+    fn names(&self) -> Names {
+        let about = "Jiang et al. 2021: workers write their models over one shared object and go on with what \
+         they read back. code: checkpoints after three epochs";
+        Names::new(NAME, "LambdaML asynchronous", about)
     }
 
     fn deployment(&self) -> Deployment {
@@ -111,51 +91,27 @@ impl TrainingSystem for Asynchronous {
     }
 
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::new(fidelity)
+        let code = fidelity == Fidelity::Code;
+        Settings {
+            exchanges: Exchanged::ModelEveryStep,
+            seeded_replicas: true,
+            reduce_on_plateau: None,
+            early_stopping: None,
+            epochs_per_invocation: code.then_some(EPOCHS_PER_INVOCATION),
+            continues_by_time: fidelity == Fidelity::Tuned,
+        }
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
         if settings.exchanges == Exchanged::Gradients {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "exchanges".into(),
-                reason: "a shared object holds a model; use model_every_step or model_every_epoch"
-                    .into(),
-            });
+            let reason = "a shared object holds a model; use model_every_step or model_every_epoch";
+            return Err(SettingsError::value(NAME, "exchanges", reason));
         }
         Ok(())
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         plain_sgd()
-    }
-
-    /// A worker goes on with what it finds, and waits for no other.
-    fn waits(&self, _settings: &Settings) -> bool {
-        false
-    }
-
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        let models = settings.exchanges.rounds(job) * job.workers as u64;
-        Ok(Traffic {
-            puts: models,
-            gets: models,
-            bytes_up: models * sizes.gradient_bytes(),
-            bytes_down: models * sizes.gradient_bytes(),
-            ..Traffic::default()
-        })
-    }
-
-    /// A replica's parameters and momentum, its gradient, the model as it is
-    /// sent and as it comes.
-    fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
-        5
-    }
-
-    fn replicas(&self, _settings: &Settings) -> Replicas {
-        Replicas::Differ {
-            reason: "every worker goes on with what it finds in the shared object",
-        }
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
@@ -167,5 +123,33 @@ impl TrainingSystem for Asynchronous {
             ..LoopOptions::default()
         };
         synchronous::train(world, &mut SharedObject, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, Asynchronous> {
+    /// A worker goes on with what it finds, and waits for no other.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
+        let models = self.settings.exchanges.rounds(job) * job.workers as u64;
+        let bytes = sizes.gradient_bytes();
+        Ok(traffic::sum([
+            traffic::puts(models, bytes),
+            traffic::gets(models, bytes),
+        ]))
+    }
+
+    /// A replica's parameters and momentum, its gradient, the model as it is
+    /// sent and as it comes.
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
+        5
+    }
+
+    fn replicas(&self) -> Replicas {
+        Replicas::Differ {
+            reason: "every worker goes on with what it finds in the shared object",
+        }
     }
 }

@@ -16,7 +16,7 @@
 
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use epochcost_kernels::optimizer::OptimizerSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,11 +24,13 @@ use crate::contract::arithmetic::beside_model;
 use crate::contract::data::Shard;
 use crate::mechanics::continuation::follow_alone;
 use crate::mechanics::monitor::Monitor;
+use crate::mechanics::published::sgd;
 use crate::mechanics::replica::Replica;
 use crate::mechanics::synchronous::{FUNCTION, INSTANCES};
 use crate::{
-    DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job, Launch, Machines, Outcome,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, TrainingSystem, Vector, World,
+    Bound, BoundSystem, DataLayout, Deployment, Device, EarlyStopping, Fidelity, Job, Launch,
+    Machines, Names, Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps,
+    TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "mirrored";
@@ -50,16 +52,9 @@ pub(crate) struct Mirrored;
 impl TrainingSystem for Mirrored {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "Mirrored"
-    }
-
-    fn about(&self) -> &'static str {
-        "Data-parallel training within one machine: TensorFlow's MirroredStrategy in Petrescu et al. 2023"
+    fn names(&self) -> Names {
+        let about = "Data-parallel training within one machine: TensorFlow's MirroredStrategy in Petrescu et al. 2023";
+        Names::new(NAME, "Mirrored", about)
     }
 
     fn deployment(&self) -> Deployment {
@@ -76,37 +71,35 @@ impl TrainingSystem for Mirrored {
 
     /// SGD of the KubeML paper's runs.
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
-        OptimizerSpec::Sgd(Sgd {
-            learning_rate: 0.01,
-            momentum: 0.9,
-            weight_decay: 1e-4,
-        })
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Whole
-    }
-
-    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers(vec![(FUNCTION, 0)])
-    }
-
-    /// No traffic: no byte leaves the machine.
-    fn traffic(&self, _: &Job, _: &Settings, _sizes: Sizes) -> Result<Traffic> {
-        Ok(Traffic::default())
-    }
-
-    /// The parameters and the momentum, all gradients and their mean.
-    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
-        job.workers + 3
-    }
-
-    fn replicas(&self, _settings: &Settings) -> Replicas {
-        Replicas::Identical
+        sgd(0.01, 0.9, 1e-4)
     }
 
     async fn run(&self, world: &mut World, _: Settings) -> Result<Outcome> {
         train(world).await
+    }
+}
+
+impl BoundSystem for Bound<'_, Mirrored> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::Whole
+    }
+
+    fn launch(&self) -> Launch {
+        Launch::Workers(vec![(FUNCTION, 0)])
+    }
+
+    /// No traffic: no byte leaves the machine.
+    fn closed_form(&self, _: &Job, _sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
+        Ok(Traffic::default())
+    }
+
+    /// The parameters and the momentum, all gradients and their mean.
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
+        self.job.workers + 3
+    }
+
+    fn replicas(&self) -> Replicas {
+        Replicas::Identical
     }
 }
 

@@ -49,9 +49,9 @@ use crate::mechanics::polling::Purpose;
 use crate::mechanics::published::published_sgd;
 use crate::mechanics::synchronous::{self, Exchange, INSTANCES, Iteration, LoopOptions};
 use crate::{
-    Alike, Deployment, Device, EarlyStopping, Fidelity, Job, Outcome, QueueService,
-    ReduceOnPlateau, Replicas, Result, Sizes, Stage, Symmetry, SystemError, TrainingSystem, Vector,
-    World,
+    Alike, Bound, BoundSystem, Deployment, Device, EarlyStopping, Fidelity, Job, Names, Outcome,
+    QueueService, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry, SystemError,
+    TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "ring";
@@ -71,17 +71,6 @@ pub(crate) struct Settings {
     reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
     early_stopping: Option<EarlyStopping>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            poll_ms: 100,
-            timeout_s: None,
-            reduce_on_plateau: None,
-            early_stopping: None,
-        }
-    }
 }
 
 /// The ring all-reduce between instances.
@@ -188,20 +177,9 @@ impl Exchange for Neighbours {
 impl TrainingSystem for Ring {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "Ring"
-    }
-
-    fn noun(&self) -> String {
-        "the ring".to_owned()
-    }
-
-    fn about(&self) -> &'static str {
-        "Data-parallel instances in a ring over TCP, by the all-reduce of fewest bytes (Patarasuk and Yuan 2009)"
+    fn names(&self) -> Names {
+        let about = "Data-parallel instances in a ring over TCP, by the all-reduce of fewest bytes (Patarasuk and Yuan 2009)";
+        Names::new(NAME, "Ring", about)
     }
 
     fn deployment(&self) -> Deployment {
@@ -215,14 +193,29 @@ impl TrainingSystem for Ring {
     }
 
     fn defaults(&self, _fidelity: Fidelity) -> Settings {
-        Settings::default()
+        Settings {
+            poll_ms: 100,
+            timeout_s: None,
+            reduce_on_plateau: None,
+            early_stopping: None,
+        }
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         published_sgd()
     }
 
-    fn traffic(&self, job: &Job, _settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        let mut neighbours = Neighbours {
+            settings,
+            is_connected: false,
+        };
+        synchronous::train(world, &mut neighbours, LoopOptions::default()).await
+    }
+}
+
+impl BoundSystem for Bound<'_, Ring> {
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
         let workers = job.workers as u64;
         let steps = (job.epochs * job.batches_per_worker) as u64;
         let rounds = 2 * (workers - 1);
@@ -236,28 +229,20 @@ impl TrainingSystem for Ring {
     }
 
     /// Parameters and momentum, the gradient, its chunks, and the two that are on their way.
-    fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
         5
     }
 
     /// A late worker delays all others, round after round, and not only those that read from it:
     /// with draws, every worker is simulated.
-    fn symmetry(&self, _settings: &Settings) -> Symmetry {
+    fn symmetry(&self) -> Symmetry {
         Symmetry::Alike(Alike {
             objects: &["address_{from}"],
             ..Alike::default()
         })
     }
 
-    fn replicas(&self, _settings: &Settings) -> Replicas {
+    fn replicas(&self) -> Replicas {
         Replicas::Identical
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        let mut neighbours = Neighbours {
-            settings,
-            is_connected: false,
-        };
-        synchronous::train(world, &mut neighbours, LoopOptions::default()).await
     }
 }

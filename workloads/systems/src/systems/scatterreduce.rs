@@ -51,8 +51,9 @@ use crate::mechanics::published::{EPOCHS_PER_INVOCATION, ORIGINAL, Source};
 use crate::mechanics::synchronous::{self, Exchange, Exchanged, FUNCTIONS, Iteration, LoopOptions};
 use crate::mechanics::transfers::{TRANSFERS_AT_ONCE, in_turn, put};
 use crate::{
-    Alike, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Outcome, ReduceOnPlateau,
-    Replicas, Result, Sizes, Stage, Symmetry, TrainingSystem, Vector, World,
+    Alike, Bound, BoundSystem, DataLayout, Deployment, EarlyStopping, Fidelity, Job, Names,
+    Outcome, ReduceOnPlateau, Replicas, Result, Sizes, Stage, Steps, Symmetry, TrainingSystem,
+    Vector, World,
 };
 
 const TMP: &str = "tmp-params";
@@ -115,43 +116,6 @@ pub(crate) struct Settings {
     epochs_per_invocation: Option<usize>,
     /// Whether a worker re-invokes itself when its time is nearly over.
     continues_by_time: bool,
-}
-
-impl Settings {
-    /// Returns the settings of a fidelity. The original's code does what its paper says, but for
-    /// listings and re-invocations.
-    fn new(fidelity: Fidelity, source: Source) -> Self {
-        let original = fidelity == Fidelity::Code && source == Source::LambdaMl;
-        let code = fidelity == Fidelity::Code && !original;
-        let tuned = fidelity == Fidelity::Tuned;
-        Self {
-            exchanges: Exchanged::Gradients,
-            over: if tuned { Over::Tensors } else { Over::Objects },
-            stores: 1,
-            finds_by: if tuned {
-                FindsBy::Name
-            } else {
-                FindsBy::Listing
-            },
-            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
-            seeded_replicas: !code,
-            overlapping_shards: code,
-            arrival_order: false,
-            list_first_page_only: fidelity == Fidelity::Code,
-            rewrites_log: code,
-            delete_merged: if code {
-                DeleteMerged::EveryStep
-            } else {
-                DeleteMerged::EveryEpoch
-            },
-            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
-            list_timeout_s: None,
-            reduce_on_plateau: None,
-            early_stopping: None,
-            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
-            continues_by_time: tuned,
-        }
-    }
 }
 
 /// ScatterReduce over the object store.
@@ -396,26 +360,16 @@ fn merged_key(owner: usize, at: Iteration) -> String {
 impl TrainingSystem for ScatterReduce {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
+    fn names(&self) -> Names {
         match self.0 {
-            Source::Comparison => "scatterreduce",
-            Source::LambdaMl => "lambdaml_scatterreduce",
-        }
-    }
-
-    fn title(&self) -> &'static str {
-        match self.0 {
-            Source::Comparison => "ScatterReduce",
-            Source::LambdaMl => "LambdaML ScatterReduce",
-        }
-    }
-
-    fn about(&self) -> &'static str {
-        match self.0 {
-            Source::Comparison => {
-                "LambdaML ScatterReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025"
+            Source::Comparison => Names::new(
+                "scatterreduce",
+                "ScatterReduce",
+                "LambdaML ScatterReduce over the object store (Jiang et al. 2021), as compared by Barrak et al. 2025",
+            ),
+            Source::LambdaMl => {
+                Names::new("lambdaml_scatterreduce", "LambdaML ScatterReduce", ORIGINAL)
             }
-            Source::LambdaMl => ORIGINAL,
         }
     }
 
@@ -426,30 +380,75 @@ impl TrainingSystem for ScatterReduce {
         }
     }
 
+    /// The settings of a fidelity. The original's code does what its paper says, but for listings and
+    /// re-invocations.
     fn defaults(&self, fidelity: Fidelity) -> Settings {
-        Settings::new(fidelity, self.0)
+        let original = fidelity == Fidelity::Code && self.0 == Source::LambdaMl;
+        let code = fidelity == Fidelity::Code && !original;
+        let tuned = fidelity == Fidelity::Tuned;
+        Settings {
+            exchanges: Exchanged::Gradients,
+            over: if tuned { Over::Tensors } else { Over::Objects },
+            stores: 1,
+            finds_by: if tuned {
+                FindsBy::Name
+            } else {
+                FindsBy::Listing
+            },
+            transfers_at_once: if tuned { TRANSFERS_AT_ONCE } else { 1 },
+            seeded_replicas: !code,
+            overlapping_shards: code,
+            arrival_order: false,
+            list_first_page_only: fidelity == Fidelity::Code,
+            rewrites_log: code,
+            delete_merged: if code {
+                DeleteMerged::EveryStep
+            } else {
+                DeleteMerged::EveryEpoch
+            },
+            list_poll_ms: if tuned { TUNED_POLL_MS } else { 0 },
+            list_timeout_s: None,
+            reduce_on_plateau: None,
+            early_stopping: None,
+            epochs_per_invocation: original.then_some(EPOCHS_PER_INVOCATION),
+            continues_by_time: tuned,
+        }
     }
 
     fn optimizer(&self, _fidelity: Fidelity) -> OptimizerSpec {
         self.0.optimizer()
     }
 
-    fn data_layout(&self, settings: &Settings) -> DataLayout {
-        DataLayout::shuffled(settings.overlapping_shards)
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        let options = LoopOptions {
+            exchanges: settings.exchanges,
+            layout: DataLayout::shuffled(settings.overlapping_shards),
+            seeded_replicas: settings.seeded_replicas,
+            rewrites_log: settings.rewrites_log,
+            epochs_per_invocation: settings.epochs_per_invocation,
+            continues_by_time: settings.continues_by_time,
+        };
+        synchronous::train(world, &mut Chunks { settings }, options).await
+    }
+}
+
+impl BoundSystem for Bound<'_, ScatterReduce> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::shuffled(self.settings.overlapping_shards)
     }
 
-    fn tensor_stores(&self, job: &Job, settings: &Settings) -> usize {
-        match settings.over {
-            Over::Tensors => settings.stores.clamp(1, job.workers),
+    fn tensor_stores(&self) -> usize {
+        match self.settings.over {
+            Over::Tensors => self.settings.stores.clamp(1, self.job.workers),
             Over::Objects => 0,
         }
     }
 
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+    fn closed_form(&self, job: &Job, sizes: Sizes, _: Steps<'_>) -> Result<Traffic> {
         let workers = job.workers as u64;
-        let steps = settings.exchanges.rounds(job);
+        let steps = self.settings.exchanges.rounds(job);
         let gradient = sizes.gradient_bytes();
-        if settings.over == Over::Tensors {
+        if self.settings.over == Over::Tensors {
             let (chunks, notices) = (workers * workers, 2 * workers * (workers - 1));
             return Ok(in_store::traffic(
                 steps,
@@ -468,41 +467,29 @@ impl TrainingSystem for ScatterReduce {
 
     /// A replica's parameters and momentum, the own gradient, the own chunk of
     /// all workers (one gradient together), the merged chunks and the whole.
-    fn resident_vectors(&self, _: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
         6
     }
 
     /// Chunks that are found by listing are found at a time that depends on the owner's rank, and
     /// stores serve requests that are under way at once in an order that does.
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
+    fn symmetry(&self) -> Symmetry {
         let unlike = |instead| Symmetry::Unlike { instead };
-        match (settings.over, settings.finds_by) {
+        match (self.settings.over, self.settings.finds_by) {
             (Over::Tensors, _) => unlike("settings: {over: objects}"),
             (Over::Objects, FindsBy::Listing) => unlike("settings: {finds_by: name}"),
-            _ if settings.rewrites_log => unlike("settings: {rewrites_log: false}"),
+            _ if self.settings.rewrites_log => unlike("settings: {rewrites_log: false}"),
             (Over::Objects, FindsBy::Name) => Symmetry::Alike(Alike {
                 objects: &["{to}_{from}_{n}_{n}", "{from}_{n}_{n}"],
                 // How much one of several requests at once delays the others is not known of
                 // those for whom a worker stands.
-                drawn: settings.transfers_at_once <= 1,
+                drawn: self.settings.transfers_at_once <= 1,
                 ..Alike::default()
             }),
         }
     }
 
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        synchronous::replicas(settings.seeded_replicas)
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        let options = LoopOptions {
-            exchanges: settings.exchanges,
-            layout: self.data_layout(&settings),
-            seeded_replicas: settings.seeded_replicas,
-            rewrites_log: settings.rewrites_log,
-            epochs_per_invocation: settings.epochs_per_invocation,
-            continues_by_time: settings.continues_by_time,
-        };
-        synchronous::train(world, &mut Chunks { settings }, options).await
+    fn replicas(&self) -> Replicas {
+        synchronous::replicas(self.settings.seeded_replicas)
     }
 }

@@ -250,12 +250,12 @@ fn an_import_that_is_not_allowed_is_named_with_both_files() {
         "systems/spirt/mod.rs",
     );
     let twice = "    use super::super::mlless::Settings;";
-    is_named("systems/p2p/traffic.rs", twice, "systems/mlless/mod.rs");
+    is_named("systems/p2p/settings.rs", twice, "systems/mlless/mod.rs");
     let p2p = "use crate::p2p;";
     is_named("systems/p2p_lambda/peer.rs", p2p, "systems/p2p/mod.rs");
     for (file, text) in [
         ("systems/registry.rs", "use super::spirt::Spirt;"),
-        ("systems/p2p/traffic.rs", "use super::{Barrier, Settings};"),
+        ("systems/p2p/settings.rs", "use super::{Barrier, Settings};"),
         ("systems/allreduce.rs", "use crate::mechanics::in_store;"),
         ("systems/allreduce.rs", "use crate::{Techniques, World};"),
         ("mechanics/replica.rs", "use crate::contract::data::Shard;"),

@@ -26,7 +26,7 @@ pub fn arms(
         .build()
         .unwrap();
     let client = runtime
-        .block_on(PlainTensors::connect(&server.url()))
+        .block_on(PlainTensors::connect(server.url().parse().unwrap()))
         .unwrap();
     let client = TensorStore::new(Arc::new(client));
     let keys: Vec<String> = (0..sent.len()).map(|i| format!("g{i}")).collect();

@@ -1,5 +1,6 @@
 //! Models behind the interface of training systems.
 
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -177,24 +178,20 @@ impl Model {
     ) -> Result<T> {
         let on_device = self.on_device.clone();
         let work = move || locked(&on_device).trainer().and_then(work);
-        match spawn_blocking(work).await {
-            Ok(result) => result.map_err(failed),
-            Err(error) => Err(SystemError::Compute(error.to_string())),
-        }
+        spawn_blocking(work).await.map_err(failed)?.map_err(failed)
     }
 }
 
-/// Locks a trainer, also after a panic: it keeps no state between two steps.
-fn locked<T>(trainer: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a model or its trainer, also after a panic: they keep no state between two steps.
+pub fn locked<T>(trainer: &Mutex<T>) -> MutexGuard<'_, T> {
     trainer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn dataset(job: &Job) -> Result<&'static DatasetInfo> {
-    epochcost_datasets::find(&job.data.dataset)
-        .map_err(|error| SystemError::Compute(error.to_string()))
+    epochcost_datasets::find(&job.data.dataset).map_err(failed)
 }
 
-fn failed(error: ModelError) -> SystemError {
+fn failed(error: impl Display) -> SystemError {
     SystemError::Compute(error.to_string())
 }
 
@@ -249,14 +246,8 @@ impl JobModel {
 
     /// Derives a seed for one batch of one worker and epoch.
     fn seed(&self, stream: u64, batch: &Batch) -> u64 {
-        [
-            stream,
-            batch.rank as u64,
-            batch.epoch as u64,
-            batch.index as u64,
-        ]
-        .into_iter()
-        .fold(self.seed, hash::mix)
+        let place = [batch.rank, batch.epoch, batch.index].map(|number| number as u64);
+        [stream].into_iter().chain(place).fold(self.seed, hash::mix)
     }
 }
 
@@ -323,7 +314,7 @@ impl Compute for JobModel {
     async fn initial_parameters(&mut self, seed: u64) -> Result<Vector> {
         let host = self.model.host.clone();
         let drawn = spawn_blocking(move || locked(&host).initial_parameters(seed)).await;
-        (drawn.map(Vector::Real)).map_err(|error| SystemError::Compute(error.to_string()))
+        drawn.map(Vector::Real).map_err(failed)
     }
 
     fn initial_statistics(&self) -> Vector {

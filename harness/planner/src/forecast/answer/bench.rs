@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use epochcost_platform::sim::{CLASSES_ABOVE, package_mb};
@@ -15,7 +14,7 @@ use serde::Serialize;
 
 use super::goal::Price;
 use super::part::{Growing, Part, SHORT, SHORTEST, Span};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::estimate::{
     Estimate, Outcome, has_functions, in_memory, priced, probe_by, sizes_only,
 };
@@ -30,18 +29,18 @@ const LAMBDA_LONGEST_S: u64 = 900;
 
 /// A setting of the search: what is trained, and where.
 #[derive(Clone, Debug)]
-pub(in crate::forecast) struct Point {
+pub(crate) struct Point {
     /// System, fidelity, workers, memory and work.
-    pub(in crate::forecast) row: Row,
+    pub(crate) row: Row,
     /// Position of the place among the sites.
-    pub(in crate::forecast) site: usize,
+    pub(crate) site: usize,
 }
 
 /// Seconds and dollars of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::forecast) struct Figures {
+pub(crate) struct Figures {
     /// Seconds and dollars of the whole.
-    pub(in crate::forecast) price: Price,
+    pub(crate) price: Price,
     /// Events of the simulation.
     pub(super) events: f64,
     /// Whether the whole was simulated; otherwise it is carried on from its first
@@ -52,14 +51,14 @@ pub(in crate::forecast) struct Figures {
 }
 
 /// A point's figures, or why it is impossible.
-pub(in crate::forecast) type Found = Result<Figures, String>;
+pub(crate) type Found = Result<Figures, String>;
 
 /// Everything that points are simulated with.
-pub(in crate::forecast) struct Bench<'a> {
-    pub(in crate::forecast) sites: &'a [Site],
-    pub(in crate::forecast) stands: &'a Stands,
-    pub(in crate::forecast) prices: &'a PriceBook,
-    pub(in crate::forecast) account: CostModel,
+pub(crate) struct Bench<'a> {
+    pub(crate) sites: &'a [Site],
+    pub(crate) stands: &'a Stands,
+    pub(crate) prices: &'a PriceBook,
+    pub(crate) account: CostModel,
     /// Platform and prices of each site at their stated values.
     stated: Vec<(Profile<f64>, PriceBook)>,
     /// Memory of an instance of each site, MB; none where it is not known, and of functions.
@@ -69,7 +68,7 @@ pub(in crate::forecast) struct Bench<'a> {
     /// Simulations at sites that have twins.
     known: Mutex<BTreeMap<KnownBy, Vec<Known>>>,
     /// Simulations so far, and their events.
-    counted: [AtomicU64; 2],
+    counted: Mutex<Counted>,
 }
 
 /// A draw, if it is one, workers, mini-batches and epochs.
@@ -90,7 +89,7 @@ pub(super) struct Counted {
 }
 
 impl<'a> Bench<'a> {
-    pub(in crate::forecast) fn new(
+    pub(crate) fn new(
         sites: &'a [Site],
         stands: &'a Stands,
         prices: &'a PriceBook,
@@ -112,7 +111,7 @@ impl<'a> Bench<'a> {
                 .map(|site| sites.iter().filter(|other| site.is_twin(other)).count() > 1)
                 .collect(),
             known: Mutex::default(),
-            counted: Default::default(),
+            counted: Mutex::default(),
         }
     }
 }
@@ -141,19 +140,13 @@ impl Bench<'_> {
         point: &Point,
         draw: Draw,
     ) -> (Cow<'_, Profile<f64>>, Cow<'_, PriceBook>) {
-        match draw.0 {
-            None => {
-                let (profile, prices) = self.stated(point);
-                (profile, Cow::Borrowed(prices))
-            }
-            Some(_) => {
-                let site = self.site(point);
-                (
-                    Cow::Owned(site.profile(draw)),
-                    Cow::Owned(site.prices(self.prices, draw)),
-                )
-            }
+        if draw.0.is_none() {
+            let (profile, prices) = self.stated(point);
+            return (profile, Cow::Borrowed(prices));
         }
+        let site = self.site(point);
+        let prices = site.prices(self.prices, draw);
+        (Cow::Owned(site.profile(draw)), Cow::Owned(prices))
     }
 
     /// Returns whether a point's peak memory is compared with that of its machines: sizes of
@@ -166,11 +159,7 @@ impl Bench<'_> {
 
     /// Returns the simulations so far.
     pub(super) fn counted(&self) -> Counted {
-        let [simulations, events] = &self.counted;
-        Counted {
-            simulations: simulations.load(Ordering::Relaxed),
-            events: events.load(Ordering::Relaxed),
-        }
+        *locked(&self.counted)
     }
 
     /// Returns the figures of a point from short simulations; of the whole training where
@@ -178,7 +167,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// When the row is none of a known system, or something has no price.
-    pub(in crate::forecast) fn short(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+    pub(crate) fn short(&self, point: &Point, draw: Draw) -> Result<Found> {
         match self.lengths(point) {
             Some(lengths) => self.carried(point, draw, lengths),
             None => self.by_epochs(point, draw),
@@ -190,7 +179,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// As [`Self::short`].
-    pub(super) fn rough(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+    pub(super) fn rough(&self, point: &Point, draw: Draw) -> Result<Found> {
         let exchanges = point.row.job.workers > ALIKE_ABOVE;
         self.carried(point, draw, if exchanges { SHORTEST } else { SHORT })
     }
@@ -220,7 +209,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// As [`Self::short`].
-    pub(super) fn whole(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+    pub(super) fn whole(&self, point: &Point, draw: Draw) -> Result<Found> {
         let job = &point.row.job;
         let span = Span::of(job.batches_per_worker, job.epochs, CLASSES_ABOVE);
         let found = self.part(point, draw, span)?;
@@ -244,7 +233,7 @@ impl Bench<'_> {
         point: &Point,
         draw: Draw,
         span: Span,
-    ) -> Result<Result<Part, String>, Error> {
+    ) -> Result<Result<Part, String>> {
         let site = self.site(point);
         let Some(reference) = reference(self.stands, &point.row, site.device()) else {
             let device = site.hardware.about.as_str();
@@ -274,11 +263,9 @@ impl Bench<'_> {
         let simulated = self.simulated(point.site, &simulation, span.alike_above)?;
         let has_mb = self.memory_mb[point.site];
         let fitting = in_memory(&point.row, &simulation, simulated, has_mb);
-        Ok(match priced(&point.row, &simulation, fitting, &prices)? {
-            Outcome::Feasible(estimate) => Ok(self.of(&point.row, &estimate, span.epochs)),
-            Outcome::Infeasible(limit) => Err(limit.to_string()),
-            Outcome::Failed(reason) => Err(reason),
-        })
+        let priced = priced(&point.row, &simulation, fitting, &prices)?;
+        let part = priced.map(|estimate| self.of(&point.row, &estimate, span.epochs));
+        Ok(part.map_err(|obstacle| obstacle.to_string()))
     }
 
     /// Simulates, once for all places that differ in their prices alone.
@@ -287,7 +274,7 @@ impl Bench<'_> {
         site: usize,
         simulation: &Simulation,
         alike_above: usize,
-    ) -> Result<Outcome<Simulated>, Error> {
+    ) -> Result<Outcome<Simulated>> {
         let job = &simulation.job;
         let key = (
             simulation.profile.draws,
@@ -297,21 +284,20 @@ impl Bench<'_> {
         );
         let is_same =
             |known: &Known| known.alike_above == alike_above && known.simulation == *simulation;
-        if self.has_twin[site]
-            && let Some(known) = locked(&self.known)
-                .get(&key)
-                .into_iter()
-                .flatten()
-                .find(|known| is_same(known))
-        {
-            return Ok(known.simulated.clone());
+        if self.has_twin[site] {
+            let known = locked(&self.known);
+            let mut of_key = known.get(&key).into_iter().flatten();
+            if let Some(known) = of_key.find(|known| is_same(known)) {
+                return Ok(known.simulated.clone());
+            }
         }
         let simulated = probe_by(simulation, sizes_only(alike_above))?;
-        let events = simulated
-            .as_feasible()
-            .map_or(0, |simulated| simulated.events);
-        self.counted[0].fetch_add(1, Ordering::Relaxed);
-        self.counted[1].fetch_add(events, Ordering::Relaxed);
+        let events = simulated.as_ref().map_or(0, |simulated| simulated.events);
+        {
+            let mut counted = locked(&self.counted);
+            counted.simulations += 1;
+            counted.events += events;
+        }
         if self.has_twin[site] {
             locked(&self.known).entry(key).or_default().push(Known {
                 simulation: simulation.clone(),
@@ -378,17 +364,16 @@ impl Bench<'_> {
 
     /// Refuses a carried-on point whose functions would run too long; one whose workers
     /// re-invoke themselves goes on.
-    pub(super) fn within_limits(&self, point: &Point, part: Part) -> Result<Part, String> {
+    pub(super) fn within_limits(&self, point: &Point, longest_s: f64) -> Result<(), String> {
         let limit_s = timeout_s(&point.row, &self.stated(point).0);
         let goes_on = point.row.job.settings["continues_by_time"] == true;
-        let longest_s = part.growing.longest_s;
         let is_over = has_functions(&point.row) && longest_s > limit_s && !goes_on;
         if is_over && self.stands.limits {
             return Err(format!(
                 "a function would run for {longest_s:.0} s, and {limit_s:.0} s are the limit"
             ));
         }
-        Ok(part)
+        Ok(())
     }
 }
 
@@ -418,10 +403,8 @@ fn timeout_s(row: &Row, profile: &Profile<f64>) -> f64 {
 
 /// Returns the machines of a row on instances.
 fn count(row: &Row) -> usize {
-    let system = find(&row.job.system);
-    system.map_or(1, |system| {
-        system.deployment().machines.count(row.job.workers)
-    })
+    let machines = find(&row.job.system).map(|system| system.deployment().machines);
+    machines.map_or(1, |machines| machines.count(row.job.workers))
 }
 
 /// Returns what a step of the row's model costs on the reference of a device: a vCPU, or
@@ -433,7 +416,7 @@ pub(super) fn reference(stands: &Stands, row: &Row, device: Device) -> Option<Mo
 }
 
 /// Returns a job cut to fewer mini-batches and epochs, with as much less data.
-fn cut(job: &Job, batches: usize, epochs: usize) -> Job {
+pub(super) fn cut(job: &Job, batches: usize, epochs: usize) -> Job {
     let mut cut = job.clone();
     (cut.batches_per_worker, cut.epochs) = (batches, epochs);
     let share = batches as f64 / job.batches_per_worker.max(1) as f64;

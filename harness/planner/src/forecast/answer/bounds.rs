@@ -18,15 +18,6 @@ const NOTHING: Price = Price {
     usd: 0.0,
 };
 
-/// What is known of a point before it is simulated.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Before {
-    /// Seconds and dollars that no simulation of it goes below.
-    AtLeast(Price),
-    /// The reason why it is impossible.
-    Impossible(String),
-}
-
 /// Where and for how long the gradients of a point are computed.
 struct Work {
     host: Host,
@@ -38,38 +29,37 @@ struct Work {
     memory_mb: f64,
 }
 
-/// Returns what is known of a point in a draw: every gradient is computed, on as many machines
-/// or functions as there can be, and these are paid for as long.
-pub(super) fn before(bench: &Bench<'_>, point: &Point, draw: Draw) -> Before {
+/// Returns the seconds and dollars that no simulation of a point in a draw goes below: every gradient is
+/// computed, on as many machines or functions as there can be, and these are paid for as long.
+///
+/// # Errors
+/// The reason why it is impossible.
+pub(super) fn before(bench: &Bench<'_>, point: &Point, draw: Draw) -> Result<Price, String> {
+    known(bench, point, draw).unwrap_or(Ok(NOTHING))
+}
+
+/// Returns the bound of a point; none where there is none.
+fn known(bench: &Bench<'_>, point: &Point, draw: Draw) -> Option<Result<Price, String>> {
     let site = &bench.sites[point.site];
     let (row, job) = (&point.row, &point.row.job);
-    let unknown = Before::AtLeast(NOTHING);
     let (profile, prices) = bench.at(point, draw);
     let (profile, prices) = (&*profile, &*prices);
     // Draws of single events and shares of one machine are not bounded here.
     if profile.draws.is_some() || profile.host.is_some() {
-        return unknown;
+        return None;
     }
-    let Some(reference) = reference(bench.stands, row, site.device()) else {
-        return unknown;
-    };
-    let Some(system) = find(&job.system) else {
-        return unknown;
-    };
-    let Ok(bound) = system.bind(job) else {
-        return unknown;
-    };
+    let reference = reference(bench.stands, row, site.device())?;
+    let system = find(&job.system)?;
+    let bound = system.bind(job).ok()?;
     let deployment = system.deployment();
     let cost = site.cost(&reference, draw);
-    let Some(work) = work(row, &*bound, &deployment, profile, &cost) else {
-        return unknown;
-    };
+    let work = work(row, &*bound, &deployment, profile, &cost)?;
     let size_mb = f64::from(row.memory_mb);
     if bench.stands.limits && work.host == Host::Function && work.memory_mb > size_mb {
-        return Before::Impossible(format!(
-            "a step needs {:.0} MB of {size_mb} MB",
-            work.memory_mb
-        ));
+        let needs_mb = work.memory_mb;
+        return Some(Err(format!(
+            "a step needs {needs_mb:.0} MB of {size_mb} MB"
+        )));
     }
     let boot_s = match work.host {
         Host::Function => 0.0,
@@ -80,10 +70,10 @@ pub(super) fn before(bench: &Bench<'_>, point: &Point, draw: Draw) -> Before {
         CostModel::Paper => 0.0,
     };
     let below = |figure: f64| figure * (1.0 - ROUNDING);
-    Before::AtLeast(Price {
+    Some(Ok(Price {
         seconds: below(boot_s + work.compute_s / work.at_once),
         usd: below(usd),
-    })
+    }))
 }
 
 /// Returns the work of a point; none where its functions and instances both compute.

@@ -4,9 +4,9 @@ use epochcost_platform::sim::CLASSES_ABOVE;
 use epochcost_systems::{FanOut, Job, find};
 
 use super::bench::{ALIKE_ABOVE, Bench, Figures, Found, Point};
-use super::bounds::{self, Before};
+use super::bounds;
 use super::part::{Growing, Lengths, Part, SHORT, Span};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
 
@@ -57,7 +57,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// As [`Self::short`].
-    pub(super) fn by_epochs(&self, point: &Point, draw: Draw) -> Result<Found, Error> {
+    pub(super) fn by_epochs(&self, point: &Point, draw: Draw) -> Result<Found> {
         let Job {
             epochs,
             batches_per_worker: batches,
@@ -71,9 +71,8 @@ impl Bench<'_> {
             (Ok(few), Ok(many)) => (few, many),
             (Err(reason), _) | (_, Err(reason)) => return Ok(Err(reason)),
         };
-        let per_epoch = few
-            .growing
-            .to(&many.growing, (MANY_EPOCHS - FEW_EPOCHS) as f64);
+        let between = (MANY_EPOCHS - FEW_EPOCHS) as f64;
+        let per_epoch = few.growing.to(&many.growing, between);
         if per_epoch.shrinks() {
             return self.whole(point, draw);
         }
@@ -85,12 +84,7 @@ impl Bench<'_> {
     /// Returns the figures of a point, carried on from two short simulations. Both are doubled while the
     /// longer one ends sooner, as by convoys at a shared server that happen to form in the shorter one,
     /// and while what is carried on is less than the point's bound.
-    pub(super) fn carried(
-        &self,
-        point: &Point,
-        draw: Draw,
-        lengths: Lengths,
-    ) -> Result<Found, Error> {
+    pub(super) fn carried(&self, point: &Point, draw: Draw, lengths: Lengths) -> Result<Found> {
         let job = &point.row.job;
         let (batches, epochs) = (job.batches_per_worker, job.epochs);
         let is_short = batches <= lengths.many;
@@ -129,23 +123,18 @@ impl Bench<'_> {
             return self.whole(point, draw);
         }
         let found = self.extended(point, base, few, &per_batch, &per_epoch, draw);
-        match &found {
-            Ok(figures)
-                if draw.0.is_none() && many > few && self.is_below_bound(point, figures) =>
-            {
-                self.carried(point, draw, lengths.doubled())
-            }
-            _ => Ok(found),
+        let is_below = |figures: &Figures| self.is_below_bound(point, figures);
+        if draw.0.is_none() && many > few && found.as_ref().is_ok_and(is_below) {
+            return self.carried(point, draw, lengths.doubled());
         }
+        Ok(found)
     }
 
     /// Returns whether figures are less than computing the gradients takes.
     fn is_below_bound(&self, point: &Point, figures: &Figures) -> bool {
         let price = figures.price;
-        match bounds::before(self, point, Draw(None)) {
-            Before::AtLeast(least) => price.seconds < least.seconds || price.usd < least.usd,
-            Before::Impossible(_) => false,
-        }
+        bounds::before(self, point, Draw(None))
+            .is_ok_and(|least| price.seconds < least.seconds || price.usd < least.usd)
     }
 
     /// Returns the figures of the whole from those of one epoch of `few` mini-batches.
@@ -168,9 +157,10 @@ impl Bench<'_> {
 
     /// Returns the figures of a training that was carried on, unless its functions run too long.
     fn found(&self, point: &Point, carried: Part, draw: Draw) -> Found {
-        self.within_limits(point, carried).map(|part| Figures {
-            price: self.interrupted(point, part.price(), &part.growing, draw),
-            events: part.growing.events,
+        self.within_limits(point, carried.growing.longest_s)?;
+        Ok(Figures {
+            price: self.interrupted(point, carried.price(), &carried.growing, draw),
+            events: carried.growing.events,
             is_whole: false,
             is_settled: false,
         })
@@ -182,7 +172,7 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// As [`Self::short`].
-    pub(super) fn settled(&self, point: &Point, short: &Figures) -> Result<Found, Error> {
+    pub(super) fn settled(&self, point: &Point, short: &Figures) -> Result<Found> {
         if short.is_settled {
             return Ok(Ok(*short));
         }
@@ -206,17 +196,16 @@ impl Bench<'_> {
     /// Returns the figures of a training from parts of three lengths, if the mini-batches of the
     /// third take what those of the second do; of the whole otherwise, unless that has too many
     /// events.
-    fn repeated(&self, point: &Point, lengths: Lengths, events: f64) -> Result<Found, Error> {
+    fn repeated(&self, point: &Point, lengths: Lengths, events: f64) -> Result<Found> {
         let Lengths { few, many } = lengths;
         let longest = 2 * many;
         let spans = [(few, 1), (many, 1), (longest, 1), (few, 2)];
         let wanted = if point.row.job.epochs > 1 { 4 } else { 3 };
-        let parts = parallel::map(&spans[..wanted], |(batches, epochs)| {
+        let parts = parallel::try_map(&spans[..wanted], |(batches, epochs)| {
             let span = Span::of(*batches, *epochs, CLASSES_ABOVE);
             self.part(point, Draw(None), span)
         });
-        let parts: Result<Result<Vec<Part>, String>, Error> = parts.into_iter().collect();
-        let parts = match parts? {
+        let parts: Vec<Part> = match parts?.into_iter().collect() {
             Ok(parts) => parts,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -242,9 +231,7 @@ impl Bench<'_> {
             };
         }
         let base = parts.into_iter().next();
-        Ok(match base {
-            Some(base) => self.extended(point, base, few, &second, &per_epoch, Draw(None)),
-            None => Err("nothing was simulated".to_owned()),
-        })
+        let base = base.ok_or_else(|| "nothing was simulated".to_owned());
+        Ok(base.and_then(|base| self.extended(point, base, few, &second, &per_epoch, Draw(None))))
     }
 }

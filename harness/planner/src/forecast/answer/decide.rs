@@ -12,7 +12,7 @@
 use std::cmp::Ordering;
 
 use super::goal::{Goal, Price};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::uncertainty::Percentiles;
 
 /// Draws from which the chance of the answer is computed.
@@ -34,17 +34,17 @@ pub(super) const MISSES: usize = 20;
 pub(super) trait Ground {
     /// Returns the best by its figures of the settings that `fits` marks and that are within
     /// the goal.
-    fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error>;
+    fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>>;
 
     /// Returns the figures of a setting at the stated values.
     fn price(&self, index: usize) -> Option<Price>;
 
     /// Returns the first draws of a setting, the same for all settings; none where a draw makes
     /// it impossible.
-    fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>, Error>;
+    fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>>;
 
     /// Computes the figures of the whole training; returns whether they were not known.
-    fn settle(&mut self, index: usize) -> Result<bool, Error>;
+    fn settle(&mut self, index: usize) -> Result<bool>;
 
     /// Returns whether bounds allow that a setting keeps the goal in 95 % of `count` draws.
     fn may_keep(&self, goal: Goal, index: usize, count: usize) -> bool;
@@ -73,7 +73,7 @@ impl Depth {
 
     /// Returns whether a setting's figures are now those of the whole and were not known, so
     /// that another one may be better.
-    fn settles(self, ground: &mut impl Ground, index: usize) -> Result<bool, Error> {
+    fn settles(self, ground: &mut impl Ground, index: usize) -> Result<bool> {
         let is_new = ground.settle(index)?;
         Ok(is_new && self == Self::Answer)
     }
@@ -98,7 +98,7 @@ pub(super) fn decide(
     goal: Goal,
     fits: &[bool],
     depth: Depth,
-) -> Result<Decision, Error> {
+) -> Result<Decision> {
     let count = depth.draws();
     let mut open = fits.to_vec();
     let mut risky = Vec::new();
@@ -141,7 +141,7 @@ pub(super) fn decide(
 }
 
 /// Returns whether a setting keeps the goal in 95 % of `count` draws.
-fn keeps(ground: &mut impl Ground, goal: Goal, index: usize, count: usize) -> Result<bool, Error> {
+fn keeps(ground: &mut impl Ground, goal: Goal, index: usize, count: usize) -> Result<bool> {
     if !ground.may_keep(goal, index, count) {
         return Ok(false);
     }
@@ -167,7 +167,7 @@ pub(super) fn is_kept(goal: Goal, drawn: &[Option<Price>]) -> bool {
 }
 
 /// Returns whether a setting that is no faster than another ties with it.
-fn ties(ground: &mut impl Ground, goal: Goal, index: usize, other: usize) -> Result<bool, Error> {
+fn ties(ground: &mut impl Ground, goal: Goal, index: usize, other: usize) -> Result<bool> {
     let (own, others) = (ground.drawn(index, FEW)?, ground.drawn(other, FEW)?);
     let prices = ground.price(index).zip(ground.price(other));
     Ok(prices.is_some_and(|(a, b)| is_tie(goal, (a, &own), (b, &others))))
@@ -274,7 +274,7 @@ mod tests {
     struct Table(Vec<(Price, Vec<Option<Price>>)>);
 
     impl Ground for Table {
-        fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+        fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>> {
             let prices: Vec<Option<Price>> = self.0.iter().map(|(price, _)| Some(*price)).collect();
             Ok(goal.best(&prices, |index| fits[index]))
         }
@@ -283,11 +283,11 @@ mod tests {
             Some(self.0[index].0)
         }
 
-        fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>, Error> {
+        fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>> {
             Ok(self.0[index].1[..count].to_vec())
         }
 
-        fn settle(&mut self, _index: usize) -> Result<bool, Error> {
+        fn settle(&mut self, _index: usize) -> Result<bool> {
             Ok(false)
         }
 

@@ -1,12 +1,11 @@
 //! Break-evens: where functions and instances cost the same.
 
 use epochcost_spec::format::{count, usd};
-use epochcost_spec::rows::OwnModel;
 use serde::Serialize;
 
-use super::bench::Point;
+use super::bench::{Point, cut};
 use super::{Choice, Searched};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
 
@@ -47,7 +46,7 @@ pub(super) fn break_evens(
     searched: &Searched<'_>,
     functions: Option<&Choice>,
     instances: Option<&Choice>,
-) -> Result<Vec<BreakEven>, Error> {
+) -> Result<Vec<BreakEven>> {
     let (Some(functions), Some(instances)) = (functions, instances) else {
         return Ok(Vec::new());
     };
@@ -71,9 +70,11 @@ fn runs(searched: &Searched<'_>, functions: &Choice, instances: &Choice) -> Opti
     let (run, kept) = (functions.price, instances.price);
     let point = &searched.points[instances.index];
     let site = searched.site(point);
-    let machines = match point.row.job.workers {
-        _ if super::alone::is_one_machine(&point.row) => 1.0,
-        workers => workers as f64,
+    let is_one = super::alone::is_one_machine(&point.row);
+    let machines = if is_one {
+        1.0
+    } else {
+        point.row.job.workers as f64
     };
     let month_usd = MONTH_H * machines * site.hourly_usd(searched.bench.prices)?;
     let at = month_usd / run.usd;
@@ -204,7 +205,7 @@ struct Pair<'a, V> {
 }
 
 impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
-    fn new(searched: &'a Searched<'a>, choices: [&Choice; 2], vary: V) -> Result<Self, Error> {
+    fn new(searched: &'a Searched<'a>, choices: [&Choice; 2], vary: V) -> Result<Self> {
         let mut pair = Self {
             searched,
             points: choices.map(|choice| choice.index),
@@ -222,26 +223,24 @@ impl<'a, V: Fn(&Point, f64) -> Option<Point> + Sync> Pair<'a, V> {
 
     /// Returns the dollars of both settings at each factor, one setting after the other: infinite
     /// where one is impossible, none where it cannot be varied so far.
-    fn usd(&self, factors: &[f64]) -> Result<Vec<Option<f64>>, Error> {
+    fn usd(&self, factors: &[f64]) -> Result<Vec<Option<f64>>> {
         let tasks: Vec<(f64, usize)> = (factors.iter())
             .flat_map(|factor| [(*factor, 0), (*factor, 1)])
             .collect();
-        let found = parallel::map(&tasks, |(factor, which)| -> Result<Option<f64>, Error> {
+        parallel::try_map(&tasks, |(factor, which)| {
             let point = &self.searched.points[self.points[*which]];
             let Some(point) = (self.vary)(point, *factor) else {
                 return Ok(None);
             };
             let found = self.searched.bench.rough(&point, Draw(None))?;
-            Ok(Some(found.map_or(f64::INFINITY, |figures| {
-                figures.price.usd * self.scales[*which]
-            })))
-        });
-        found.into_iter().collect()
+            let usd = found.map(|figures| figures.price.usd * self.scales[*which]);
+            Ok(Some(usd.unwrap_or(f64::INFINITY)))
+        })
     }
 
     /// Returns the dollars on functions and on instances at each factor where one of them is
     /// possible.
-    fn compared(&self, factors: &[f64]) -> Result<Vec<Option<[f64; 2]>>, Error> {
+    fn compared(&self, factors: &[f64]) -> Result<Vec<Option<[f64; 2]>>> {
         let usd = self.usd(factors)?;
         let pairs = usd.chunks(2).map(|pair| match pair {
             [Some(a), Some(b)] if a.is_finite() || b.is_finite() => Some([*a, *b]),
@@ -256,7 +255,7 @@ fn crossing(
     searched: &Searched<'_>,
     choices: [&Choice; 2],
     vary: impl Fn(&Point, f64) -> Option<Point> + Sync,
-) -> Result<Crossing, Error> {
+) -> Result<Crossing> {
     let pair = Pair::new(searched, choices, vary)?;
     let [functions, instances] = choices.map(|choice| choice.price.usd);
     let functions_now = functions < instances;
@@ -304,25 +303,18 @@ fn with_parameters(point: &Point, factor: f64) -> Option<Point> {
     let mut point = point.clone();
     let own = point.row.own_model.as_mut()?;
     let parameters = (own.parameters as f64 * factor).round().max(1.0);
-    *own = OwnModel {
-        parameters: parameters as usize,
-        ..own.clone()
-    };
+    own.parameters = parameters as usize;
     Some(point)
 }
 
 /// Returns a point that trains so many times as many mini-batches; none with fewer than one.
 fn with_samples(point: &Point, factor: f64) -> Option<Point> {
     let mut point = point.clone();
-    let job = &mut point.row.job;
-    let batches = (job.batches_per_worker as f64 * factor).round();
-    if batches < 1.0 {
+    let job = &point.row.job;
+    let batches = (job.batches_per_worker as f64 * factor).round() as usize;
+    if batches == 0 {
         return None;
     }
-    let share = batches / job.batches_per_worker as f64;
-    job.batches_per_worker = batches as usize;
-    let used = crate::forecast::work::samples(job) / job.epochs.max(1);
-    let samples = (job.data.train_samples as f64 * share).ceil() as usize;
-    job.data.train_samples = samples.max(used);
+    point.row.job = cut(job, batches, job.epochs);
     Some(point)
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use epochcost_spec::format::{duration, usd};
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A deadline, a budget, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -18,9 +18,9 @@ pub struct Goal {
 
 /// Seconds and dollars of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::forecast) struct Price {
-    pub(in crate::forecast) seconds: f64,
-    pub(in crate::forecast) usd: f64,
+pub(crate) struct Price {
+    pub(crate) seconds: f64,
+    pub(crate) usd: f64,
 }
 
 impl Goal {
@@ -28,7 +28,7 @@ impl Goal {
     ///
     /// # Errors
     /// When one is no positive quantity of a known unit.
-    pub fn parse(deadline: Option<&str>, budget: Option<&str>) -> Result<Option<Self>, Error> {
+    pub fn parse(deadline: Option<&str>, budget: Option<&str>) -> Result<Option<Self>> {
         let goal = Self {
             deadline_s: deadline
                 .map(|text| read_seconds("--deadline", text))
@@ -40,15 +40,8 @@ impl Goal {
 
     /// Returns whether a setting is within the deadline and the budget.
     pub(super) fn is_met_by(self, price: Price) -> bool {
-        self.in_time(price) && self.in_budget(price)
-    }
-
-    pub(super) fn in_time(self, price: Price) -> bool {
         self.deadline_s.is_none_or(|limit| price.seconds <= limit)
-    }
-
-    pub(super) fn in_budget(self, price: Price) -> bool {
-        self.budget_usd.is_none_or(|limit| price.usd <= limit)
+            && self.budget_usd.is_none_or(|limit| price.usd <= limit)
     }
 
     /// Compares two settings that meet the goal, the better first: the cheaper where there
@@ -64,7 +57,7 @@ impl Goal {
 
     /// Returns the place of the best of `prices` among those that `counts` takes and that
     /// meet the goal; the first of equals.
-    pub(in crate::forecast) fn best(
+    pub(crate) fn best(
         self,
         prices: &[Option<Price>],
         counts: impl Fn(usize) -> bool,
@@ -90,13 +83,12 @@ impl Goal {
     }
 
     /// Returns the goal in words.
-    pub(in crate::forecast) fn text(self) -> String {
-        match self {
-            Self {
-                deadline_s: None,
-                budget_usd: None,
-            } => "without a limit".to_owned(),
-            limited => format!("within {}", limited.limits()),
+    pub(crate) fn text(self) -> String {
+        let limits = self.limits();
+        if limits.is_empty() {
+            "without a limit".to_owned()
+        } else {
+            format!("within {limits}")
         }
     }
 }
@@ -121,7 +113,7 @@ const UNITS: [(&str, f64); 12] = [
 ///
 /// # Errors
 /// When it is no positive time.
-pub fn read_seconds(option: &str, text: &str) -> Result<f64, Error> {
+pub fn read_seconds(option: &str, text: &str) -> Result<f64> {
     let text = text.trim();
     let found = UNITS.iter().find_map(|(unit, seconds)| {
         let count: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
@@ -132,7 +124,7 @@ pub fn read_seconds(option: &str, text: &str) -> Result<f64, Error> {
         .ok_or_else(|| refused(option, text, "a time with its unit: 90min, 2h, 1.5d"))
 }
 
-fn dollars(text: &str) -> Result<f64, Error> {
+fn dollars(text: &str) -> Result<f64> {
     let number = text.trim().trim_start_matches('$');
     let number = number.to_ascii_lowercase();
     let number = number.trim_end_matches("usd").trim();

@@ -45,7 +45,7 @@ use super::places::{self, Draw, Site};
 use super::uncertainty::Percentiles;
 use super::work::Rounded;
 use super::{Request, alone, frontier, misses, parallel, work};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 pub(super) use self::bench::{Bench, Point};
 pub use self::goal::{Goal, read_seconds};
@@ -150,15 +150,6 @@ struct AssumedPrice {
     date: String,
 }
 
-impl AssumedPrice {
-    fn of(price: &places::PlacePrice) -> Self {
-        Self {
-            dimension: price.dimension.clone(),
-            date: price.date.clone(),
-        }
-    }
-}
-
 /// Returns where to train an experiment's model under a goal.
 ///
 /// # Errors
@@ -171,42 +162,31 @@ pub(super) fn answer(
     stands: &Simulation,
     prices: &PriceBook,
     activity: &Activity,
-) -> Result<Answer, Error> {
+) -> Result<Answer> {
     let places::Laid { sites, left_out } = places::laid(request.places, stands)?;
     if !left_out.is_empty() {
         activity.say(format_args!("places left out: {}", left_out.join("; ")));
     }
     let points = points::points(experiment, &sites)?;
     priced(&points, &sites, prices)?;
+    let (count, places) = (points.len(), sites.len());
     activity.now(format_args!(
-        "searching {} settings at {} places",
-        points.len(),
-        sites.len()
+        "searching {count} settings at {places} places"
     ));
     let bench = Bench::new(&sites, stands, prices, request.account);
     let mut searched = Searched::of(&bench, points);
     if let Some(sampling) = request.sampling {
         searched.draws = Draws::new(sampling.seed);
     }
-    let question = Question::of(experiment, goal);
-    Answer::of(
-        &mut searched,
-        goal,
-        question,
-        request.any_steps,
-        Effort::new(activity),
-    )
+    let (question, effort) = (Question::of(experiment, goal), Effort::new(activity));
+    Answer::of(&mut searched, goal, question, request.any_steps, effort)
 }
 
 /// Refuses points that bills cannot be made of, before any is simulated.
 ///
 /// # Errors
 /// Names the place and every price that is missing there.
-pub(in crate::forecast) fn priced(
-    points: &[Point],
-    sites: &[Site],
-    prices: &PriceBook,
-) -> Result<(), Error> {
+pub(crate) fn priced(points: &[Point], sites: &[Site], prices: &PriceBook) -> Result<()> {
     for (index, site) in sites.iter().enumerate() {
         let book = site.prices(prices, Draw(None));
         let function_price = site.profile(Draw(None)).function_price;
@@ -259,7 +239,7 @@ impl Answer {
         question: Question,
         any_steps: bool,
         mut effort: Effort<'_>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let own_steps = question.steps_per_epoch;
         let fits =
             searched.fits(|point| any_steps || work::steps_per_epoch(&point.row.job) >= own_steps);
@@ -285,13 +265,13 @@ impl Answer {
         let kind = |searched: &mut Searched<'_>, wanted: Wanted| {
             let of_kind = searched.fits(|point| wanted.takes(searched, point));
             let own = both(&of_kind, &fits);
-            if let Some(best) = decide(searched, goal, &own, Depth::Other)?.best {
-                return Ok(Some(best));
+            let mut best = decide(searched, goal, &own, Depth::Other)?.best;
+            for fits in [&own, &of_kind] {
+                if best.is_none() {
+                    best = searched.whole_best(any, fits)?;
+                }
             }
-            match searched.whole_best(any, &own)? {
-                Some(best) => Ok(Some(best)),
-                None => searched.whole_best(any, &of_kind),
-            }
+            Ok::<_, Error>(best)
         };
         let kinds = [
             Wanted::Plain,
@@ -307,10 +287,9 @@ impl Answer {
         let frontier = searched.frontier()?;
         effort.end("frontier", searched);
         let named = [best, likeliest].into_iter().chain(of_kinds).flatten();
-        let mut pool: Vec<usize> = named.chain(rivals).collect();
-        pool.extend(frontier.iter().chain(&nearest));
-        pool.sort_unstable();
-        pool.dedup();
+        let shown = frontier.iter().chain(&nearest).copied();
+        let pool: BTreeSet<usize> = named.chain(rivals).chain(shown).collect();
+        let pool: Vec<usize> = pool.into_iter().collect();
         searched.draw(&pool, FEW)?;
         // Of all that was drawn, what is shown decides.
         let fitting: Vec<usize> = pool.iter().copied().filter(|index| fits[*index]).collect();
@@ -394,11 +373,6 @@ impl Answer {
         let named = named.into_iter().chain(others).flatten();
         named.chain(&self.nearest).chain(&self.frontier)
     }
-
-    /// Returns the answer for people: its sentences, and the frontier.
-    pub(super) fn text(&self) -> String {
-        text::of(self)
-    }
 }
 
 /// A kind of setting whose best one is named.
@@ -417,6 +391,17 @@ impl Wanted {
     }
 }
 
+/// Returns the settings on the frontier of seconds and dollars, the cheapest first.
+fn on_frontier(settings: impl Iterator<Item = (usize, Option<Price>)>) -> Vec<usize> {
+    let known = settings.filter_map(|(index, price)| Some((index, price?)));
+    let mut known: Vec<(usize, Price)> = known.collect();
+    known.sort_by(|(_, a), (_, b)| a.usd.total_cmp(&b.usd));
+    let pairs: Vec<(f64, f64)> = known.iter().map(|(_, p)| (p.seconds, p.usd)).collect();
+    let on = known.into_iter().zip(frontier::frontier(&pairs));
+    on.filter_map(|((index, _), on)| on.then_some(index))
+        .collect()
+}
+
 /// Returns the settings that both lists mark.
 fn both(a: &[bool], b: &[bool]) -> Vec<bool> {
     a.iter().zip(b).map(|(a, b)| *a && *b).collect()
@@ -427,22 +412,17 @@ impl Searched<'_> {
     /// function alone is the same whatever its system.
     fn is_like(&self, a: &Point, b: &Point) -> bool {
         let same_system = a.row.job.system == b.row.job.system;
-        let both_alone = [a, b]
-            .iter()
-            .all(|point| alone::is_one_function(&point.row));
-        a.site == b.site && (same_system || both_alone)
+        let is_alone = |point: &Point| alone::is_one_function(&point.row);
+        a.site == b.site && (same_system || is_alone(a) && is_alone(b))
     }
 
     /// Returns the settings that come next to the best at the stated values, one for each other system,
     /// host or place: the first that keeps the goal, and those that are not far behind, as the
     /// draws may put these before it.
-    fn rivals(&mut self, goal: Goal, best: usize, fits: &[bool]) -> Result<Vec<usize>, Error> {
+    fn rivals(&mut self, goal: Goal, best: usize, fits: &[bool]) -> Result<Vec<usize>> {
         let without_like = |searched: &Self, index: usize, open: &[bool]| {
-            let used = searched.points[index].clone();
-            both(
-                &searched.fits(|point| !searched.is_like(&used, point)),
-                open,
-            )
+            let used = &searched.points[index];
+            both(&searched.fits(|point| !searched.is_like(used, point)), open)
         };
         let by = |price: Price| match goal.deadline_s {
             Some(_) => price.usd,
@@ -478,15 +458,10 @@ impl Searched<'_> {
     /// Returns the settings of a pool that none of it is both faster and cheaper than, by what is shown of
     /// them, the cheapest first.
     fn unbeaten(&self, pool: &[usize]) -> Vec<usize> {
-        let known = pool.iter();
-        let mut known: Vec<(usize, Price)> = known
-            .filter_map(|index| Some((*index, self.shown(*index)?)))
-            .collect();
-        known.sort_by(|(_, a), (_, b)| a.usd.total_cmp(&b.usd));
-        let pairs: Vec<(f64, f64)> = known.iter().map(|(_, p)| (p.seconds, p.usd)).collect();
-        let on = frontier::frontier(&pairs);
-        let kept = known.into_iter().zip(on).filter(|(_, on)| *on);
-        kept.map(|((index, _), _)| index).take(MOST_SHOWN).collect()
+        let shown = pool.iter().map(|index| (*index, self.shown(*index)));
+        let mut unbeaten = on_frontier(shown);
+        unbeaten.truncate(MOST_SHOWN);
+        unbeaten
     }
 
     /// Returns the best of some settings that keep a goal, if it is ahead of another one and none
@@ -498,10 +473,7 @@ impl Searched<'_> {
         shown: &[usize],
         fits: &[bool],
     ) -> Option<usize> {
-        let kept = shown
-            .iter()
-            .copied()
-            .filter(|index| self.is_kept(goal, *index));
+        let kept = (shown.iter().copied()).filter(|index| self.is_kept(goal, *index));
         let ranked = kept.filter_map(|index| Some((self.shown(index)?, index)));
         let best = ranked.min_by(|(a, i), (b, j)| goal.order(*a, *b).then(i.cmp(j)));
         let is_ahead = |own: Price| {
@@ -514,7 +486,7 @@ impl Searched<'_> {
 
     /// Returns what is nearest to a goal that nothing meets: the cheapest in time and the
     /// fastest in the budget, or the fastest and the cheapest of all.
-    fn nearest(&mut self, goal: Goal, fits: &[bool]) -> Result<Vec<usize>, Error> {
+    fn nearest(&mut self, goal: Goal, fits: &[bool]) -> Result<Vec<usize>> {
         let cheapest = |deadline_s| Goal {
             deadline_s: Some(deadline_s),
             budget_usd: None,
@@ -543,10 +515,9 @@ impl Searched<'_> {
         goal: Goal,
         risky: &[usize],
         nearest: &[usize],
-    ) -> Result<Option<usize>, Error> {
-        let mut open: Vec<usize> = risky.iter().chain(nearest).copied().collect();
-        open.sort_unstable();
-        open.dedup();
+    ) -> Result<Option<usize>> {
+        let open: BTreeSet<usize> = risky.iter().chain(nearest).copied().collect();
+        let mut open: Vec<usize> = open.into_iter().collect();
         for (count, most) in [(FIRST, MOST_LIKELY), (MANY, 1)] {
             self.draw(&open, count)?;
             let kept = |index: &usize| {

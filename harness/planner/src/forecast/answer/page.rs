@@ -1,53 +1,40 @@
 //! The answer as a section of a page.
 
-use epochcost_report::{Cell, Section, Table, TimeAndCost, time_cost};
+use epochcost_report::{Cell, Section, TimeAndCost, time_cost};
 use epochcost_spec::format::{count, duration, usd};
 
 use super::ranges::Chance;
+use super::text::ends;
 use super::{Answer, Choice};
-use crate::forecast::uncertainty::Percentiles;
+use crate::columns::page_table;
 
 impl Answer {
     /// Returns the answer in sentences.
-    pub(in crate::forecast) fn sentences(&self) -> &[String] {
+    pub(crate) fn sentences(&self) -> &[String] {
         &self.sentences
     }
 
     /// Returns the settings that nothing is both faster and cheaper than.
-    pub(in crate::forecast) fn section(&self) -> Section {
-        let mut table = Table::new(
+    pub(crate) fn section(&self) -> Section {
+        const WORDS: [&str; 2] = ["the answer", "a tie"];
+        let keeps = |choice: &Choice| {
+            let share = |chance: Chance| chance.kept as f64 / chance.draws as f64;
+            Cell::with(choice.chance.map(share), choice.percent())
+        };
+        let table = page_table(
             "Settings that nothing is both faster and cheaper than",
-            &[
-                "setting:",
-                "answer:",
-                "time",
-                "range:",
-                "cost",
-                "range:",
-                "keeps the goal",
-                "steps per epoch",
+            &self.frontier,
+            [
+                ("setting:", &|one| Cell::text(&one.what)),
+                ("answer:", &|one| Cell::text(self.mark(one, WORDS))),
+                ("time", &|one| Cell::of(Some(one.price.seconds), duration)),
+                ("range:", &|of| Cell::text(ends(of.seconds_range, duration))),
+                ("cost", &|one| Cell::of(Some(one.price.usd), usd)),
+                ("range:", &|one| Cell::text(ends(one.usd_range, usd))),
+                ("keeps the goal", &keeps),
+                ("steps per epoch", &|one| Cell::whole(one.steps_per_epoch)),
             ],
         );
-        for choice in &self.frontier {
-            let range = |range: Option<Percentiles>, text: fn(f64) -> String| {
-                range.map_or_else(String::new, |range| range.ends(text))
-            };
-            table.row(vec![
-                Cell::text(&choice.what),
-                Cell::text(self.mark(choice)),
-                Cell::of(Some(choice.price.seconds), duration),
-                Cell::text(range(choice.seconds_range, duration)),
-                Cell::of(Some(choice.price.usd), usd),
-                Cell::text(range(choice.usd_range, usd)),
-                Cell::with(
-                    choice
-                        .chance
-                        .map(|chance| chance.kept as f64 / chance.draws as f64),
-                    choice.chance.map_or_else(String::new, Chance::percent),
-                ),
-                Cell::whole(choice.steps_per_epoch),
-            ]);
-        }
         let points: Vec<TimeAndCost> = (self.frontier.iter())
             .map(|choice| TimeAndCost {
                 name: choice.what.clone(),
@@ -58,12 +45,11 @@ impl Answer {
             .collect();
         let caption = "Down and left is better: the frontier of all settings that were searched.";
         let words = ["simulated seconds (log)", "cost, USD (log)"];
+        let chart = time_cost("frontier", &points, caption.into(), words);
         Section {
             id: "answer-frontier".into(),
             title: "Where to train".into(),
-            charts: time_cost("frontier", &points, caption.into(), words)
-                .into_iter()
-                .collect(),
+            charts: chart.into_iter().collect(),
             tables: vec![table],
             notes: vec![format!(
                 "Of {} settings, {} are possible; {} samples each, in whole mini-batches of all workers. A setting keeps the goal if 95 % \
@@ -79,11 +65,12 @@ impl Answer {
         }
     }
 
-    fn mark(&self, choice: &Choice) -> &'static str {
+    /// Returns the word for the answer, for a tie with it, or nothing.
+    pub(super) fn mark(&self, choice: &Choice, [answer, tie]: [&'static str; 2]) -> &'static str {
         let is_answer = (self.answer.as_ref()).is_some_and(|one| one.index == choice.index);
         match (is_answer, choice.is_tie) {
-            (true, _) => "the answer",
-            (false, true) => "a tie",
+            (true, _) => answer,
+            (false, true) => tie,
             (false, false) => "",
         }
     }

@@ -111,28 +111,23 @@ impl Growing {
 
     /// Returns the growth from these figures to `longer` per unit of `units`.
     pub(super) fn to(&self, longer: &Self, units: f64) -> Self {
-        let per = |of: fn(&Self) -> f64| (of(longer) - of(self)) / units;
-        Self {
-            seconds: per(|g| g.seconds),
-            other_usd: per(|g| g.other_usd),
-            kept_usd_per_s: per(|g| g.kept_usd_per_s),
-            machine_s: per(|g| g.machine_s),
-            epochs_s: per(|g| g.epochs_s),
-            longest_s: per(|g| g.longest_s),
-            events: per(|g| g.events),
-        }
+        self.zip(longer, |shorter, longer| (longer - shorter) / units)
     }
 
     /// Returns these figures and `count` times `growth`.
     pub(super) fn plus(&self, growth: &Self, count: f64) -> Self {
+        self.zip(growth, |figure, growth| figure + count * growth)
+    }
+
+    fn zip(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
         Self {
-            seconds: self.seconds + count * growth.seconds,
-            other_usd: self.other_usd + count * growth.other_usd,
-            kept_usd_per_s: self.kept_usd_per_s + count * growth.kept_usd_per_s,
-            machine_s: self.machine_s + count * growth.machine_s,
-            epochs_s: self.epochs_s + count * growth.epochs_s,
-            longest_s: self.longest_s + count * growth.longest_s,
-            events: self.events + count * growth.events,
+            seconds: of(self.seconds, other.seconds),
+            other_usd: of(self.other_usd, other.other_usd),
+            kept_usd_per_s: of(self.kept_usd_per_s, other.kept_usd_per_s),
+            machine_s: of(self.machine_s, other.machine_s),
+            epochs_s: of(self.epochs_s, other.epochs_s),
+            longest_s: of(self.longest_s, other.longest_s),
+            events: of(self.events, other.events),
         }
     }
 }

@@ -1,16 +1,18 @@
 //! The settings that a search tries: system × workers × memory × place × fidelity.
 
+use std::collections::BTreeSet;
+
 use epochcost_experiment::document::{Entry, Node, Value};
 use epochcost_experiment::{Document, Experiment, Options};
-use epochcost_platform::simulator;
 use epochcost_spec::rows::Row;
 use epochcost_systems::{Host, Machines, find, systems};
 
 use super::bench::Point;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::forecast::alone::{self, is_alone};
+use crate::forecast::estimate::has_functions;
 use crate::forecast::places::Site;
-use crate::forecast::{estimate::has_functions, work};
+use crate::forecast::{on_simulator, quoted, work};
 
 /// Numbers of workers that are tried, beside the experiment's own.
 const WORKERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
@@ -26,10 +28,7 @@ const OPPONENTS: [&str; 2] = [alone::SYSTEM, "ring"];
 ///
 /// # Errors
 /// When the experiment trains more than one model, or none of its rows can be changed.
-pub(in crate::forecast) fn points(
-    experiment: &Experiment,
-    sites: &[Site],
-) -> Result<Vec<Point>, Error> {
+pub(crate) fn points(experiment: &Experiment, sites: &[Site]) -> Result<Vec<Point>> {
     let rows = rows(experiment)?;
     let mut points = Vec::new();
     for (index, site) in sites.iter().enumerate() {
@@ -42,12 +41,8 @@ pub(in crate::forecast) fn points(
 
 /// Returns the experiment's systems, and their opponents, with every number of workers
 /// and fidelity that the data allow.
-fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
-    let mut models: Vec<&str> = (experiment.rows.iter())
-        .map(|row| row.job.model.as_str())
-        .collect();
-    models.sort_unstable();
-    models.dedup();
+fn rows(experiment: &Experiment) -> Result<Vec<Row>> {
+    let models = work::models(experiment);
     let Some(first) = experiment.rows.first().filter(|_| models.len() == 1) else {
         return Err(Error::Usage {
             problem: format!(
@@ -59,16 +54,14 @@ fn rows(experiment: &Experiment) -> Result<Vec<Row>, Error> {
     };
     let samples = experiment.rows.iter().map(|row| work::samples(&row.job));
     let samples = samples.max().unwrap_or(0);
-    let mut workers: Vec<usize> = experiment.rows.iter().map(|row| row.job.workers).collect();
+    let mut workers: BTreeSet<usize> = experiment.rows.iter().map(|row| row.job.workers).collect();
     workers.extend(WORKERS.into_iter().chain([1]));
-    workers.sort_unstable();
-    workers.dedup();
     workers.retain(|workers| workers * first.job.batch_size <= samples);
+    let workers: Vec<usize> = workers.into_iter().collect();
     let options = Options {
-        platform: Some(simulator()),
         prices: experiment.prices.clone(),
         keeps_impossible: true,
-        ..Options::default()
+        ..on_simulator()
     };
     let document = document(experiment, first, samples, &workers)?;
     let mut rows = Experiment::from_document(document, &options)?.rows;
@@ -98,7 +91,7 @@ fn document(
     first: &Row,
     samples: usize,
     workers: &[usize],
-) -> Result<Document, Error> {
+) -> Result<Document> {
     let mut document = experiment.document.clone();
     for field in [
         "sweep",
@@ -110,7 +103,6 @@ fn document(
     ] {
         document.root.remove(field);
     }
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let values = [
         ("model", quoted(&first.job.model)),
         ("batch_size", first.job.batch_size.to_string()),
@@ -132,9 +124,8 @@ fn document(
     }
     let named: Vec<String> = entries.iter().map(name_of).collect();
     document.set_option("plan", "systems", &text(&entries))?;
-    let missing = OPPONENTS
-        .iter()
-        .filter(|name| !named.iter().any(|own| own == *name));
+    let is_named = |name: &&&str| named.iter().any(|own| own == **name);
+    let missing = OPPONENTS.iter().filter(|name| !is_named(name));
     let known = missing.filter(|name| find(name).is_some());
     let opponents: Vec<Node> = known
         .map(|name| document.option_value("plan", "systems", name))

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::decide::{self, Finalist, Ground, MANY};
 use super::goal::{Goal, Price};
 use super::{Choice, Searched};
-use crate::error::Error;
+use crate::error::Result;
 use crate::forecast::parallel;
 use crate::forecast::places::Draw;
 use crate::forecast::uncertainty::Percentiles;
@@ -77,7 +77,7 @@ impl Searched<'_> {
     ///
     /// # Errors
     /// When a row is none of a known system, or something has no price.
-    pub(super) fn draw(&mut self, indices: &[usize], count: usize) -> Result<(), Error> {
+    pub(super) fn draw(&mut self, indices: &[usize], count: usize) -> Result<()> {
         let stated = std::iter::once(Draw(None));
         let all: Vec<Draw> = stated.chain(self.draws.first(count)).collect();
         let tasks: Vec<(usize, Draw)> = (indices.iter())
@@ -134,7 +134,7 @@ impl Searched<'_> {
     ///
     /// # Errors
     /// When a row is none of a known system, or something has no price.
-    pub(super) fn close(&mut self, goal: Goal, pool: &[usize]) -> Result<Option<usize>, Error> {
+    pub(super) fn close(&mut self, goal: Goal, pool: &[usize]) -> Result<Option<usize>> {
         loop {
             let finalists: Vec<Finalist> = (pool.iter())
                 .filter_map(|index| self.finalist(*index))

@@ -1,21 +1,22 @@
 //! The search: settings are simulated in the order of bounds that none of them can be better
 //! than, first in part and, where they are to be named, whole.
 
+use std::collections::BTreeSet;
+
 use epochcost_systems::Host;
 
 use super::bench::{Bench, Figures, Found, Point};
-use super::bounds::{self, Before};
 use super::decide::{self, Ground, MISSES};
 use super::goal::{Goal, Price};
 use super::ranges::Draws;
-use super::{AssumedPrice, Choice, MOST_SHOWN, alone, frontier, parallel, text, work};
-use crate::error::Error;
+use super::{AssumedPrice, Choice, MOST_SHOWN, alone, bounds, on_frontier, parallel, text, work};
+use crate::error::Result;
 use crate::forecast::places::{Draw, Site};
 
 /// Settings, what bounds each, and what is known of those that were simulated.
-pub(in crate::forecast) struct Searched<'a> {
-    pub(in crate::forecast) bench: &'a Bench<'a>,
-    pub(in crate::forecast) points: Vec<Point>,
+pub(crate) struct Searched<'a> {
+    pub(crate) bench: &'a Bench<'a>,
+    pub(crate) points: Vec<Point>,
     /// Seconds and dollars that no setting goes below; none for impossible ones.
     least: Vec<Option<Price>>,
     /// Figures of the settings that were simulated, and reasons of those that are impossible.
@@ -37,15 +38,12 @@ pub(super) const SEED: u64 = 42;
 
 impl<'a> Searched<'a> {
     /// Computes the bounds of every point, and simulates none.
-    pub(in crate::forecast) fn of(bench: &'a Bench<'a>, points: Vec<Point>) -> Self {
+    pub(crate) fn of(bench: &'a Bench<'a>, points: Vec<Point>) -> Self {
         let (mut least, mut found) = (Vec::new(), Vec::new());
         for point in &points {
-            let (price, reason) = match bounds::before(bench, point, Draw(None)) {
-                Before::AtLeast(price) => (Some(price), None),
-                Before::Impossible(reason) => (None, Some(Err(reason))),
-            };
-            least.push(price);
-            found.push(reason);
+            let before = bounds::before(bench, point, Draw(None));
+            least.push(before.as_ref().ok().copied());
+            found.push(before.err().map(Err));
         }
         Self {
             bench,
@@ -58,7 +56,7 @@ impl<'a> Searched<'a> {
     }
 
     /// Simulates points with few mini-batches, unless they were.
-    pub(super) fn simulate(&mut self, indices: &[usize]) -> Result<(), Error> {
+    pub(super) fn simulate(&mut self, indices: &[usize]) -> Result<()> {
         let missing: Vec<usize> = (indices.iter().copied())
             .filter(|index| self.found[*index].is_none())
             .collect();
@@ -72,7 +70,7 @@ impl<'a> Searched<'a> {
     }
 
     /// Returns the figures of a point that was simulated and is possible.
-    pub(in crate::forecast) fn figures(&self, index: usize) -> Option<&Figures> {
+    pub(crate) fn figures(&self, index: usize) -> Option<&Figures> {
         self.found[index].as_ref()?.as_ref().ok()
     }
 
@@ -92,11 +90,7 @@ impl<'a> Searched<'a> {
 
     /// Returns the best of the points that `fits` marks: the one that would be found if all of
     /// them were simulated, since no other one's bound is before it.
-    pub(in crate::forecast) fn best(
-        &mut self,
-        goal: Goal,
-        fits: &[bool],
-    ) -> Result<Option<usize>, Error> {
+    pub(crate) fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>> {
         loop {
             let hopes = self.hopes();
             let Some(best) = goal.best(&hopes, |place| fits[place]) else {
@@ -127,7 +121,7 @@ impl<'a> Searched<'a> {
 
     /// Returns the best of the points that `fits` marks, once its figures are those of the
     /// whole training.
-    pub(super) fn whole_best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+    pub(super) fn whole_best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>> {
         loop {
             let Some(best) = self.best(goal, fits)? else {
                 return Ok(None);
@@ -139,7 +133,7 @@ impl<'a> Searched<'a> {
     }
 
     /// Returns for each point whether `of` holds.
-    pub(in crate::forecast) fn fits(&self, of: impl Fn(&Point) -> bool) -> Vec<bool> {
+    pub(crate) fn fits(&self, of: impl Fn(&Point) -> bool) -> Vec<bool> {
         self.points.iter().map(of).collect()
     }
 
@@ -161,22 +155,23 @@ impl<'a> Searched<'a> {
         let point = &self.points[index];
         let figures = self.figures(index)?;
         let job = &point.row.job;
-        let on_functions = self.host(point) == Host::Function;
+        let site = self.site(point);
+        let on_functions = site.place.host == Host::Function;
+        let assumed = site.assumed_prices().map(|price| AssumedPrice {
+            dimension: price.dimension.clone(),
+            date: price.date.clone(),
+        });
         Some(Choice {
-            what: text::describe(point, self.site(point)),
+            what: text::describe(point, site),
             system: job.system.clone(),
             fidelity: job.fidelity,
             workers: job.workers,
             memory_mb: on_functions.then_some(point.row.memory_mb),
-            place: self.site(point).place.name.clone(),
+            place: site.place.name.clone(),
             batches_per_worker: job.batches_per_worker,
             steps_per_epoch: work::steps_per_epoch(job),
             price: figures.price,
-            assumed_prices: self
-                .site(point)
-                .assumed_prices()
-                .map(AssumedPrice::of)
-                .collect(),
+            assumed_prices: assumed.collect(),
             is_memory_checked: self.bench.checks_memory(point),
             is_whole: figures.is_whole,
             seconds_range: None,
@@ -190,9 +185,10 @@ impl<'a> Searched<'a> {
     /// Returns the cheapest points on the frontier of seconds and dollars: no figures and no bound
     /// are faster and cheaper. Bounds of more dollars hide none of them. Those that fan functions
     /// out are settled, since few mini-batches of these tell less of the whole.
-    pub(super) fn frontier(&mut self) -> Result<Vec<usize>, Error> {
+    pub(super) fn frontier(&mut self) -> Result<Vec<usize>> {
         loop {
-            let mut on = self.hopeful_frontier();
+            // Of what is known, and of the bounds of the rest.
+            let mut on = on_frontier(self.hopes().into_iter().enumerate());
             on.truncate(MOST_SHOWN);
             let unknown: Vec<usize> = (on.iter().copied())
                 .filter(|index| self.found[*index].is_none())
@@ -229,15 +225,11 @@ impl<'a> Searched<'a> {
     fn scouts(&self, unknown: &[usize]) -> Vec<usize> {
         let open = unknown.iter().copied();
         let open = open.filter(|index| self.bench.is_long(&self.points[*index]));
-        let mut scouts: Vec<usize> = open
-            .flat_map(|index| {
-                let mut both = [self.fastest(index), index].into_iter();
-                both.find(|scout| !self.is_scouted[*scout])
-            })
-            .collect();
-        scouts.sort_unstable();
-        scouts.dedup();
-        scouts
+        let scouts = open.flat_map(|index| {
+            let mut both = [self.fastest(index), index].into_iter();
+            both.find(|scout| !self.is_scouted[*scout])
+        });
+        scouts.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Returns the fastest point that one is slower than, the first of equals.
@@ -249,16 +241,13 @@ impl<'a> Searched<'a> {
             (point.row.memory_mb, self.site(point).hardware.speed.value)
         };
         faster.fold(index, |best, other| {
-            if speed(other) > speed(best) {
-                other
-            } else {
-                best
-            }
+            let is_faster = speed(other) > speed(best);
+            if is_faster { other } else { best }
         })
     }
 
     /// Raises the bounds of points, and of those that are no faster, by rough simulations.
-    fn scout(&mut self, scouts: &[usize]) -> Result<(), Error> {
+    fn scout(&mut self, scouts: &[usize]) -> Result<()> {
         let rough = parallel::map(scouts, |index| {
             self.bench.rough(&self.points[*index], Draw(None))
         });
@@ -292,22 +281,10 @@ impl<'a> Searched<'a> {
         let is_less = own.row.memory_mb <= other.row.memory_mb;
         same_row && is_less && self.site(own).is_no_faster(self.site(other))
     }
-
-    /// Returns the points on the frontier of what is known and of the bounds of the rest.
-    fn hopeful_frontier(&self) -> Vec<usize> {
-        let hopes: Vec<(usize, Price)> = (self.hopes().into_iter().enumerate())
-            .filter_map(|(index, price)| Some((index, price?)))
-            .collect();
-        let pairs: Vec<(f64, f64)> = hopes.iter().map(|(_, p)| (p.seconds, p.usd)).collect();
-        let on = frontier::frontier(&pairs);
-        let mut kept: Vec<_> = hopes.iter().zip(on).filter(|(_, on)| *on).collect();
-        kept.sort_by(|((_, a), _), ((_, b), _)| a.usd.total_cmp(&b.usd));
-        kept.into_iter().map(|((index, _), _)| *index).collect()
-    }
 }
 
 impl Ground for Searched<'_> {
-    fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>, Error> {
+    fn best(&mut self, goal: Goal, fits: &[bool]) -> Result<Option<usize>> {
         Searched::best(self, goal, fits)
     }
 
@@ -315,19 +292,16 @@ impl Ground for Searched<'_> {
         self.figures(index).map(|figures| figures.price)
     }
 
-    fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>, Error> {
+    fn drawn(&mut self, index: usize, count: usize) -> Result<Vec<Option<Price>>> {
         self.draw(&[index], count)?;
         let mut drawn = self.drawn_so_far(index);
         drawn.truncate(count);
         Ok(drawn)
     }
 
-    fn settle(&mut self, index: usize) -> Result<bool, Error> {
-        let Some(short) = self
-            .figures(index)
-            .copied()
-            .filter(|short| !short.is_settled)
-        else {
+    fn settle(&mut self, index: usize) -> Result<bool> {
+        let short = self.figures(index).copied();
+        let Some(short) = short.filter(|short| !short.is_settled) else {
             return Ok(false);
         };
         self.found[index] = Some(self.bench.settled(&self.points[index], &short)?);
@@ -335,26 +309,15 @@ impl Ground for Searched<'_> {
     }
 
     fn may_keep(&self, goal: Goal, index: usize, count: usize) -> bool {
-        let draws: Vec<Draw> = self.draws.first(count).collect();
-        let mut left = count / MISSES;
-        draws.into_iter().all(|draw| {
-            let is_missed = match bounds::before(self.bench, &self.points[index], draw) {
-                Before::AtLeast(least) => !goal.is_met_by(least),
-                Before::Impossible(_) => true,
-            };
-            let is_left = !is_missed || left > 0;
-            left -= usize::from(is_missed && is_left);
-            is_left
-        })
+        let before = |draw| bounds::before(self.bench, &self.points[index], draw);
+        let is_missed = |draw: &Draw| !before(*draw).is_ok_and(|least| goal.is_met_by(least));
+        let missed = self.draws.first(count).filter(is_missed);
+        missed.take(count / MISSES + 1).count() <= count / MISSES
     }
 
     fn may_lead(&self, goal: Goal, index: usize, drawn: &[Option<Price>]) -> bool {
-        let least = self.draws.first(drawn.len()).map(|draw| {
-            match bounds::before(self.bench, &self.points[index], draw) {
-                Before::AtLeast(least) => Some(least),
-                Before::Impossible(_) => None,
-            }
-        });
+        let before = |draw| bounds::before(self.bench, &self.points[index], draw);
+        let least = self.draws.first(drawn.len()).map(|draw| before(draw).ok());
         let least: Vec<Option<Price>> = least.collect();
         self.is_possible(index) && decide::leads(goal, &least, drawn) > drawn.len() / MISSES
     }

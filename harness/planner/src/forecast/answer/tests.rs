@@ -4,7 +4,6 @@ use epochcost_kernels::hash;
 use epochcost_spec::cost::CostModel;
 
 use super::bench::Figures;
-use super::bounds::Before;
 use super::*;
 use crate::forecast::described;
 use crate::forecast::places::{Draw, Site};
@@ -200,8 +199,8 @@ fn nothing_is_faster_or_cheaper_than_its_bound() {
         let what = world.describe(&point);
         let (whole, short) = (whole(&bench, &point), short(&bench, &point));
         let least = match bounds::before(&bench, &point, Draw(None)) {
-            Before::AtLeast(least) => least,
-            Before::Impossible(reason) => {
+            Ok(least) => least,
+            Err(reason) => {
                 assert!(whole.is_err() && short.is_err(), "{what}: {reason}");
                 continue;
             }
@@ -397,7 +396,7 @@ fn no_figure_is_carried_on_from_a_longer_part_that_ends_sooner() {
             continue;
         };
         let rough = bench.rough(point, Draw(None)).unwrap().unwrap();
-        let Before::AtLeast(least) = bounds::before(&bench, point, Draw(None)) else {
+        let Ok(least) = bounds::before(&bench, point, Draw(None)) else {
             panic!("{what} is possible");
         };
         for found in [&short, &rough] {

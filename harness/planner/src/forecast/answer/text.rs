@@ -1,18 +1,21 @@
 //! The answer in sentences and tables.
 
+use std::collections::BTreeSet;
+
 use epochcost_spec::format::{count, duration, megabytes, usd, wrapped};
-use epochcost_spec::ui::table;
 use epochcost_systems::{Fidelity, Host};
 
 use super::bench::Point;
 use super::points::title;
 use super::ranges::Chance;
 use super::{Answer, Choice, alone};
+use crate::columns::table;
 use crate::forecast::places::Site;
+use crate::forecast::text::paragraph;
 use crate::forecast::uncertainty::Percentiles;
 
 /// Returns a setting in words.
-pub(in crate::forecast) fn describe(point: &Point, site: &Site) -> String {
+pub(crate) fn describe(point: &Point, site: &Site) -> String {
     let job = &point.row.job;
     let place = &site.place.name;
     if alone::is_one_machine(&point.row) {
@@ -54,22 +57,25 @@ fn figures(choice: &Choice) -> String {
     {
         said.push(format!("range {}, {}", s.ends(duration), d.ends(usd)));
     }
-    said.extend(
-        choice
-            .assumed()
-            .map(|(what, date)| format!("{what} assumed, not read on {date}")),
-    );
+    let assumed = choice.assumed();
+    said.extend(assumed.map(|(what, date)| format!("{what} assumed, not read on {date}")));
     if !choice.is_memory_checked {
         said.push("memory not checked".to_owned());
     }
-    let said = match said.as_slice() {
-        [] => String::new(),
-        said => format!(" ({})", said.join("; ")),
-    };
-    format!("{} and {}{said}", duration(seconds), usd(dollars))
+    let mut text = format!("{} and {}", duration(seconds), usd(dollars));
+    if !said.is_empty() {
+        text += &format!(" ({})", said.join("; "));
+    }
+    text
 }
 
 impl Choice {
+    /// Returns the share of the draws that keep the goal, for a column; nothing if it was not drawn.
+    pub(super) fn percent(&self) -> String {
+        self.chance
+            .map_or_else(String::new, |chance| share(chance.percent()))
+    }
+
     /// Returns the prices that were assumed, in words, and the day of each.
     pub(super) fn assumed(&self) -> impl Iterator<Item = (String, &str)> {
         self.assumed_prices.iter().map(|price| {
@@ -91,14 +97,12 @@ impl Chance {
         } else if kept == 0 {
             format!("in none of {draws} draws")
         } else {
-            let percent = 100.0 * kept as f64 / draws.max(1) as f64;
-            format!("in {} of {draws} draws", share(percent))
+            format!("in {} of {draws} draws", share(self.percent()))
         }
     }
 
-    /// Returns the share of the draws for a column.
-    pub(super) fn percent(self) -> String {
-        share(100.0 * self.kept as f64 / self.draws.max(1) as f64)
+    fn percent(self) -> f64 {
+        100.0 * self.kept as f64 / self.draws.max(1) as f64
     }
 
     fn is_enough(self) -> bool {
@@ -119,12 +123,8 @@ fn share(percent: f64) -> String {
 /// answer.
 pub(super) fn sentences(answer: &Answer) -> Vec<String> {
     let mut sentences = vec![answer.question.text.clone()];
-    sentences.extend(
-        answer
-            .samples_rounded
-            .iter()
-            .map(|rounded| rounded.text.clone()),
-    );
+    let rounded = answer.samples_rounded.iter();
+    sentences.extend(rounded.map(|rounded| rounded.text.clone()));
     sentences.push(first(answer));
     sentences.extend(fewer_steps(answer));
     sentences.push(alternatives(answer));
@@ -145,37 +145,29 @@ pub(super) fn sentences(answer: &Answer) -> Vec<String> {
 
 fn first(answer: &Answer) -> String {
     let within = answer.goal.limits();
-    let keeps = |choice: &Choice| {
+    let said = |choice: &Choice| {
+        let mut text = format!("{}: {}.", choice.what, figures(choice));
         let chance = choice.chance.map(Chance::text);
-        chance.map_or_else(String::new, |chance| {
-            format!(" It keeps {within} {chance}.")
-        })
+        text.extend(chance.map(|chance| format!(" It keeps {within} {chance}.")));
+        text
     };
     match (&answer.answer, &answer.likeliest) {
         (Some(choice), _) => {
             let own = answer.question.steps_per_epoch;
-            let steps = if choice.steps_per_epoch < own {
-                format!(
+            let mut text = format!("Use {}", said(choice));
+            if choice.steps_per_epoch < own {
+                text += &format!(
                     " It takes {} optimizer steps per epoch, and the experiment {}: accuracy may \
                      differ.",
                     count(choice.steps_per_epoch as f64),
                     count(own as f64)
-                )
-            } else {
-                String::new()
-            };
-            format!(
-                "Use {}: {}.{}{steps}",
-                choice.what,
-                figures(choice),
-                keeps(choice)
-            )
+                );
+            }
+            text
         }
         (None, Some(choice)) => format!(
-            "No setting keeps {within} in 95 % of the draws. The likeliest is {}: {}.{}",
-            choice.what,
-            figures(choice),
-            keeps(choice)
+            "No setting keeps {within} in 95 % of the draws. The likeliest is {}",
+            said(choice)
         ),
         (None, None) => infeasible(answer),
     }
@@ -205,29 +197,24 @@ fn infeasible(answer: &Answer) -> String {
                 dear.map(|d| format!("{} over the budget", usd(choice.price.usd - d))),
             ];
             let by: Vec<String> = by.into_iter().flatten().collect();
-            let by = match by.as_slice() {
-                [] => String::new(),
-                by => format!(", {}", by.join(" and ")),
-            };
-            format!("{}, {}{by}", choice.what, figures(choice))
+            let by = by.join(" and ");
+            let comma = if by.is_empty() { "" } else { ", " };
+            format!("{}, {}{comma}{by}", choice.what, figures(choice))
         })
         .collect();
     if near.is_empty() {
         return format!("Nothing can train this at all, let alone {}.", goal.text());
     }
-    format!(
-        "Nothing trains this {}. Nearest: {}.",
-        goal.text(),
-        near.join("; or ")
-    )
+    let (within, near) = (goal.text(), near.join("; or "));
+    format!("Nothing trains this {within}. Nearest: {near}.")
 }
 
 /// Returns the runner-up and the plain alternative; the best of several workers where the
 /// answer is the plain one itself.
 fn alternatives(answer: &Answer) -> String {
-    let same = |a: &Option<Choice>, b: &Option<Choice>| match (a, b) {
-        (Some(a), Some(b)) => a.index == b.index,
-        _ => false,
+    let same = |a: &Option<Choice>, b: &Option<Choice>| {
+        let both = a.as_ref().zip(b.as_ref());
+        both.is_some_and(|(a, b)| a.index == b.index)
     };
     let within = answer.goal.limits();
     let said = |name: &str, choice: &Option<Choice>| {
@@ -253,87 +240,55 @@ fn alternatives(answer: &Answer) -> String {
         parts.extend(said("the best on functions", &answer.functions));
     }
     let sentence = |part: &String| {
-        let mut letters = part.chars();
-        let first = letters
-            .next()
-            .map(|letter| letter.to_uppercase().to_string());
-        format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+        let (first, rest) = part.split_at(1);
+        format!("{}{rest}.", first.to_uppercase())
     };
     parts.iter().map(sentence).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the sentences and the frontier.
-pub(super) fn of(answer: &Answer) -> String {
-    let lines: Vec<_> = (answer.frontier.iter())
-        .map(|choice| {
-            let is_answer = (answer.answer.as_ref()).is_some_and(|a| a.index == choice.index);
-            let own_range = |own: Option<Percentiles>, text: fn(f64) -> String| {
-                own.map_or(String::new(), |own| own.ends(text))
-            };
-            let mark = if is_answer {
-                "*"
-            } else if choice.is_tie {
-                "~"
-            } else {
-                ""
-            };
-            [
-                mark.to_owned(),
-                choice.what.clone(),
-                duration(choice.price.seconds),
-                own_range(choice.seconds_range, duration),
-                usd(choice.price.usd),
-                own_range(choice.usd_range, usd),
-                choice.chance.map_or(String::new(), Chance::percent),
-                count(choice.steps_per_epoch as f64),
-            ]
-        })
-        .collect();
-    let heading = [
-        "",
-        "frontier",
-        "time",
-        "range",
-        "cost",
-        "range",
-        "keeps it",
-        "steps/epoch",
-    ];
-    let sentences: Vec<String> = (answer.sentences.iter())
-        .map(|sentence| wrapped("", sentence))
-        .collect();
-    let legend = format!(
-        "* the answer; ~ a tie with it. keeps it: draws of all ranges that keep the goal. \
-         steps/epoch: optimizer steps, {} of the experiment. Of {} settings, bounds of time and cost \
-         rule out {}; of the others {} are possible; {} samples each, in whole mini-batches of all workers. {}",
-        count(answer.question.steps_per_epoch as f64),
-        count(answer.searched as f64),
-        count((answer.searched - answer.simulated) as f64),
-        count(answer.possible as f64),
-        count(answer.samples as f64),
-        answer.prices()
-    );
-    format!(
-        "{}\n\n{}\n{}",
-        sentences.join("\n"),
-        table(heading, &lines),
-        wrapped("", &legend)
-    )
+/// Returns the ends of a range in words; nothing without one.
+pub(super) fn ends(range: Option<Percentiles>, text: fn(f64) -> String) -> String {
+    range.map_or_else(String::new, |range| range.ends(text))
 }
 
 impl Answer {
+    /// Returns the answer for people: its sentences, and the frontier.
+    pub(crate) fn text(&self) -> String {
+        let frontier = table(
+            &self.frontier,
+            [
+                ("", &|one| self.mark(one, ["*", "~"]).to_owned()),
+                ("frontier", &|one| one.what.clone()),
+                ("time", &|one| duration(one.price.seconds)),
+                ("range", &|one| ends(one.seconds_range, duration)),
+                ("cost", &|one| usd(one.price.usd)),
+                ("range", &|one| ends(one.usd_range, usd)),
+                ("keeps it", &Choice::percent),
+                ("steps/epoch", &|one| count(one.steps_per_epoch as f64)),
+            ],
+        );
+        let legend = format!(
+            "* the answer; ~ a tie with it. keeps it: draws of all ranges that keep the goal. \
+             steps/epoch: optimizer steps, {} of the experiment. Of {} settings, bounds of time and cost \
+             rule out {}; of the others {} are possible; {} samples each, in whole mini-batches of all workers. {}",
+            count(self.question.steps_per_epoch as f64),
+            count(self.searched as f64),
+            count((self.searched - self.simulated) as f64),
+            count(self.possible as f64),
+            count(self.samples as f64),
+            self.prices()
+        );
+        let sentences = paragraph(&self.sentences);
+        format!("{sentences}\n\n{frontier}\n{}", wrapped("", &legend))
+    }
+
     /// Returns which prices were read, and which were assumed.
-    pub(in crate::forecast) fn prices(&self) -> String {
-        let mut assumed: Vec<String> = (self.shown())
-            .flat_map(|choice| {
-                let place = &choice.place;
-                choice
-                    .assumed()
-                    .map(move |(what, date)| format!("{what} at {place} ({date})"))
-            })
-            .collect();
-        assumed.sort_unstable();
-        assumed.dedup();
+    pub(crate) fn prices(&self) -> String {
+        let assumed = self.shown().flat_map(|choice| {
+            let of_choice = choice.assumed();
+            of_choice.map(move |(what, date)| format!("{what} at {} ({date})", choice.place))
+        });
+        let assumed: Vec<String> = assumed.collect::<BTreeSet<_>>().into_iter().collect();
         match assumed.as_slice() {
             [] => "Costs are list prices.".to_owned(),
             assumed => format!(

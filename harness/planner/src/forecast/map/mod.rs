@@ -7,21 +7,21 @@ mod svg;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use epochcost_experiment::{Document, Experiment, Options, named};
 use epochcost_judge::analysis::titles::model_title;
-use epochcost_platform::simulator;
 use epochcost_record::SchemaVersion;
 use epochcost_spec::cost::{CostModel, PriceBook};
-use epochcost_spec::rows::{OwnModel, Simulation};
+use epochcost_spec::rows::Simulation;
 use epochcost_systems::{Fidelity, Host, find_model};
 use serde::Serialize;
 
 use super::answer::{Bench, Goal, Point, Searched, describe, points, priced};
 use super::places::{Draw, Laid, Site, laid};
-use super::{alone, misses, parallel};
-use crate::error::Error;
+use super::{alone, misses, on_simulator, parallel, simulation_of};
+use crate::error::{Error, Result};
 
 pub use self::shifts::{Shift, Shifts, shifts};
 
@@ -155,10 +155,11 @@ pub struct Map {
 ///
 /// # Errors
 /// When a place or the experiment of an own model cannot be used, or something has no price.
-pub fn map(request: &MapRequest<'_>) -> Result<Map, Error> {
+pub fn map(request: &MapRequest<'_>) -> Result<Map> {
     let field = Field::new(request)?;
+    let stands = simulation_of(&field.experiment)?;
     let mut models: Vec<Mark> = (MODELS.iter())
-        .filter_map(|name| mark(field.stands()?, name))
+        .filter_map(|name| mark(stands, name))
         .collect();
     let mut of_own = Vec::new();
     if let Some(path) = request.model {
@@ -179,7 +180,7 @@ pub fn map(request: &MapRequest<'_>) -> Result<Map, Error> {
     };
     map.sentences = sentences(&map);
     map.sentences.extend(of_own);
-    map.misses = field.misses(&map);
+    map.misses = field.misses(&map)?;
     Ok(map)
 }
 
@@ -192,19 +193,13 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn new(request: &'a MapRequest<'a>) -> Result<Self, Error> {
+    fn new(request: &'a MapRequest<'a>) -> Result<Self> {
         Self::of(request, experiment(request.samples)?).map(|(field, _)| field)
     }
 
     /// Returns the field of an experiment, and the places that its simulation leaves out.
-    fn of(
-        request: &'a MapRequest<'a>,
-        experiment: Experiment,
-    ) -> Result<(Self, Vec<String>), Error> {
-        let Some(stands) = &experiment.simulation else {
-            return Err(Error::NothingSelected("no simulation".into()));
-        };
-        let Laid { sites, left_out } = laid(request.places, stands)?;
+    fn of(request: &'a MapRequest<'a>, experiment: Experiment) -> Result<(Self, Vec<String>)> {
+        let Laid { sites, left_out } = laid(request.places, simulation_of(&experiment)?)?;
         let field = Self {
             request,
             prices: PriceBook::shipped()?,
@@ -214,33 +209,22 @@ impl<'a> Field<'a> {
         Ok((field, left_out))
     }
 
-    fn stands(&self) -> Option<&Simulation> {
-        self.experiment.simulation.as_ref()
-    }
-
     /// Returns what the profiles under the map's places miss by.
-    fn misses(&self, map: &Map) -> Vec<String> {
-        let names = |name: &str| {
-            let best = |cell: &Cell| [cell.cheapest.clone(), cell.fastest.clone()];
-            let mut shown = map.cells.iter().flat_map(best).flatten();
-            shown.any(|best| best.place == name)
-        };
-        let shown = self.sites.iter().filter(|site| names(&site.place.name));
-        (self.stands()).map_or_else(Vec::new, |stands| misses::sentences(stands, shown))
+    fn misses(&self, map: &Map) -> Result<Vec<String>> {
+        let best = map
+            .cells
+            .iter()
+            .flat_map(|cell| [&cell.cheapest, &cell.fastest]);
+        let shown: BTreeSet<&str> = best.flatten().map(|best| best.place.as_str()).collect();
+        let shown = (self.sites.iter()).filter(|site| shown.contains(&*site.place.name));
+        Ok(misses::sentences(simulation_of(&self.experiment)?, shown))
     }
 
     /// Calls `work` with the bench of this field and the points that are tried.
-    fn with<T>(
-        &self,
-        work: impl FnOnce(&Bench<'_>, &[Point]) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let Some(stands) = self.stands() else {
-            return Err(Error::NothingSelected("no simulation".into()));
-        };
-        let points: Vec<Point> = points(&self.experiment, &self.sites)?
-            .into_iter()
-            .filter(|point| is_tried(point, &self.sites))
-            .collect();
+    fn with<T>(&self, work: impl FnOnce(&Bench<'_>, &[Point]) -> Result<T>) -> Result<T> {
+        let stands = simulation_of(&self.experiment)?;
+        let mut points = points(&self.experiment, &self.sites)?;
+        points.retain(|point| is_tried(point, &self.sites));
         priced(&points, &self.sites, &self.prices)?;
         let bench = Bench::new(&self.sites, stands, &self.prices, CostModel::Full);
         work(&bench, &points)
@@ -248,31 +232,29 @@ impl<'a> Field<'a> {
 
     /// Returns the cells of the map, where a share of each model's parameters is trained and
     /// exchanged.
-    fn cells(&self, exchanged: f64) -> Result<Vec<Cell>, Error> {
+    fn cells(&self, exchanged: f64) -> Result<Vec<Cell>> {
         let columns = thinned(&PARAMETERS, self.request);
         let grid: Vec<(f64, f64)> = (thinned(&OPERATIONS, self.request).iter())
             .flat_map(|flops| columns.iter().map(move |n| (*n, *flops)))
             .collect();
         self.with(|bench, points| {
-            let cells = parallel::map(&grid, |(parameters, flops)| -> Result<Cell, Error> {
+            parallel::try_map(&grid, |(parameters, flops)| {
                 let trained = (parameters * exchanged).round().max(1.0);
                 let found = cell(bench, points, self.request.goal, trained, *flops)?;
                 Ok(Cell {
                     parameters: *parameters,
                     ..found
                 })
-            });
-            cells.into_iter().collect()
+            })
         })
     }
 
     /// Returns the point of the own model of an experiment, with its best settings under the
     /// experiment's simulation, and notes on that.
-    fn own(&self, path: &Path) -> Result<(Mark, Vec<String>), Error> {
+    fn own(&self, path: &Path) -> Result<(Mark, Vec<String>)> {
         let options = Options {
-            platform: Some(simulator()),
             keeps_impossible: true,
-            ..Options::default()
+            ..on_simulator()
         };
         let experiment = Experiment::from_document(named::read(path)?, &options)?;
         let own = experiment.rows.iter().find_map(|row| row.own_model.clone());
@@ -298,25 +280,18 @@ impl<'a> Field<'a> {
         let best =
             field.with(|bench, points| cell(bench, points, goal, parameters, flops_per_sample))?;
         let mut notes = Vec::new();
+        let name = own.name;
         if !left_out.is_empty() {
-            notes.push(format!(
-                "{}: places left out: {}.",
-                own.name,
-                left_out.join("; ")
-            ));
+            let left_out = left_out.join("; ");
+            notes.push(format!("{name}: places left out: {left_out}."));
         }
-        let misses = misses::sentences(stands, std::iter::empty());
-        if (self.stands())
-            .is_some_and(|stands| misses::sentences(stands, std::iter::empty()) != misses)
-        {
-            notes.extend(
-                misses
-                    .into_iter()
-                    .map(|said| format!("{}: {said}", own.name)),
-            );
+        let misses = |stands| misses::sentences(stands, std::iter::empty());
+        let own_misses = misses(stands);
+        if misses(simulation_of(&self.experiment)?) != own_misses {
+            notes.extend(own_misses.into_iter().map(|said| format!("{name}: {said}")));
         }
         let mark = Mark {
-            model: own.name,
+            model: name,
             parameters,
             flops_per_sample,
             own: Some(best),
@@ -398,7 +373,7 @@ fn thinned(values: &[f64], request: &MapRequest<'_>) -> Vec<f64> {
 }
 
 /// Returns an experiment whose model every cell replaces.
-fn experiment(samples: u64) -> Result<Experiment, Error> {
+fn experiment(samples: u64) -> Result<Experiment> {
     let text = format!(
         "schema: 1\nname: map\nplatform: sim\ndataset: {{samples: {samples}, test: 0, \
          bytes_per_sample: 3073}}\nmodels:\n  - {{name: any, parameters: 1000000, \
@@ -406,11 +381,7 @@ fn experiment(samples: u64) -> Result<Experiment, Error> {
          batch_size: 128\nepochs: 1\nsystems: [scatterreduce, allreduce]\n"
     );
     let document = Document::parse(Path::new("map.yaml"), text)?;
-    let options = Options {
-        platform: Some(simulator()),
-        ..Options::default()
-    };
-    Ok(Experiment::from_document(document, &options)?)
+    Ok(Experiment::from_document(document, &on_simulator())?)
 }
 
 fn is_tried(point: &Point, sites: &[Site]) -> bool {
@@ -438,11 +409,7 @@ fn kind(point: &Point, sites: &[Site]) -> Kind {
 fn with_model(point: &Point, parameters: f64, flops: f64) -> Point {
     let mut point = point.clone();
     if let Some(own) = &mut point.row.own_model {
-        *own = OwnModel {
-            parameters: parameters as usize,
-            flops_per_sample: flops,
-            ..own.clone()
-        };
+        (own.parameters, own.flops_per_sample) = (parameters as usize, flops);
     }
     point
 }
@@ -453,7 +420,7 @@ fn cell(
     goal: Goal,
     parameters: f64,
     flops: f64,
-) -> Result<Cell, Error> {
+) -> Result<Cell> {
     let points: Vec<Point> = (points.iter())
         .map(|point| with_model(point, parameters, flops))
         .collect();
@@ -471,7 +438,7 @@ fn cell(
 }
 
 /// Returns the best point by a goal, and whether draws agree on its kind.
-fn best(searched: &mut Searched<'_>, goal: Goal) -> Result<Option<Best>, Error> {
+fn best(searched: &mut Searched<'_>, goal: Goal) -> Result<Option<Best>> {
     let bench = searched.bench;
     let all = searched.fits(|_| true);
     let Some(best) = searched.best(goal, &all)? else {
@@ -483,25 +450,17 @@ fn best(searched: &mut Searched<'_>, goal: Goal) -> Result<Option<Best>, Error> 
     // The best of each kind, which draws may bring to the top.
     let own = kind(&searched.points[best], bench.sites);
     let mut rivals = vec![best];
-    for other in [
-        Kind::Functions,
-        Kind::OneMachine,
-        Kind::SeveralGpus,
-        Kind::Ring,
-    ] {
-        if other != own {
-            let fits = searched.fits(|point| kind(point, bench.sites) == other);
-            rivals.extend(searched.best(goal, &fits)?);
-        }
+    for (other, ..) in svg::KINDS.into_iter().filter(|(other, ..)| *other != own) {
+        let fits = searched.fits(|point| kind(point, bench.sites) == other);
+        rivals.extend(searched.best(goal, &fits)?);
     }
     let mut is_uncertain = false;
-    for draw in 0..DRAWS {
-        let mut drawn = Vec::with_capacity(rivals.len());
-        for rival in &rivals {
-            let found = bench.short(&searched.points[*rival], Draw(Some(draw)))?;
-            drawn.push(found.ok().map(|figures| figures.price));
-        }
-        if goal.best(&drawn, |_| true) != Some(0) {
+    for draw in (0..DRAWS).map(|draw| Draw(Some(draw))) {
+        let drawn = rivals.iter().map(|rival| {
+            let found = bench.short(&searched.points[*rival], draw)?;
+            Ok(found.ok().map(|figures| figures.price))
+        });
+        if goal.best(&drawn.collect::<Result<Vec<_>>>()?, |_| true) != Some(0) {
             is_uncertain = true;
             break;
         }
@@ -574,11 +533,10 @@ fn sentences(map: &Map) -> Vec<String> {
                     ""
                 }
             ),
-            None => format!(
-                "{}: nothing is possible {}.",
-                model_title(&mark.model),
-                map.goal.text()
-            ),
+            None => {
+                let (model, within) = (model_title(&mark.model), map.goal.text());
+                format!("{model}: nothing is possible {within}.")
+            }
         });
     }
     sentences

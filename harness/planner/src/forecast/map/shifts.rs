@@ -2,11 +2,11 @@
 
 use epochcost_simulator::profile::Client;
 use epochcost_spec::profiles;
-use epochcost_spec::ui::table;
 use serde::Serialize;
 
 use super::{Best, Cell, Field, Kind, MapRequest, experiment};
-use crate::error::Error;
+use crate::columns::table;
+use crate::error::Result;
 
 /// Place of functions with S3 Express One Zone.
 const EXPRESS: &str = "lambda-x86-s3-express";
@@ -64,7 +64,7 @@ pub struct Shifts {
 ///
 /// # Errors
 /// When a place cannot be used, or something has no price.
-pub fn shifts(request: &MapRequest<'_>) -> Result<Shifts, Error> {
+pub fn shifts(request: &MapRequest<'_>) -> Result<Shifts> {
     let base = Field::new(request)?.cells(1.0)?;
     let mut shifts = vec![Shift::of("the map", &base, &base)];
     for (change, words) in CHANGES {
@@ -74,7 +74,7 @@ pub fn shifts(request: &MapRequest<'_>) -> Result<Shifts, Error> {
 }
 
 impl Change {
-    fn cells(self, request: &MapRequest<'_>) -> Result<Vec<Cell>, Error> {
+    fn cells(self, request: &MapRequest<'_>) -> Result<Vec<Cell>> {
         let mut experiment = experiment(request.samples)?;
         if let Some(stands) = &mut experiment.simulation {
             match self {
@@ -120,25 +120,21 @@ impl Shift {
 impl Shifts {
     /// Returns the changes as a table.
     pub fn text(&self) -> String {
-        let heading = [
-            "",
-            "cheapest kind changes",
-            "functions cheapest",
-            "fastest kind changes",
-            "functions fastest",
-        ];
-        let lines: Vec<_> = (self.shifts.iter())
-            .map(|shift| {
-                [
-                    shift.change.to_owned(),
-                    shift.cheapest_changed.to_string(),
-                    shift.functions_cheapest.to_string(),
-                    shift.fastest_changed.to_string(),
-                    shift.functions_fastest.to_string(),
-                ]
-            })
-            .collect();
+        let table = table(
+            &self.shifts,
+            [
+                ("", &|shift| shift.change.to_owned()),
+                ("cheapest kind changes", &|of| {
+                    of.cheapest_changed.to_string()
+                }),
+                ("functions cheapest", &|of| {
+                    of.functions_cheapest.to_string()
+                }),
+                ("fastest kind changes", &|of| of.fastest_changed.to_string()),
+                ("functions fastest", &|of| of.functions_fastest.to_string()),
+            ],
+        );
         let cells = self.shifts.first().map_or(0, |shift| shift.cells);
-        format!("Of {cells} cells:\n{}", table(heading, &lines))
+        format!("Of {cells} cells:\n{table}")
     }
 }

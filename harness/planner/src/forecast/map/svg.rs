@@ -1,7 +1,5 @@
 //! The map as a picture that stands alone: a panel of the cheapest and one of the fastest.
 
-use std::fmt::Write;
-
 use epochcost_judge::analysis::titles::model_title;
 use epochcost_report::escape;
 use epochcost_spec::format::{count, duration, usd};
@@ -31,7 +29,7 @@ const WIDE: usize = 200;
 
 /// Colours that are told apart by most eyes (Okabe and Ito), light enough for black text,
 /// with their names.
-const KINDS: [(Kind, &str, &str); 4] = [
+pub(super) const KINDS: [(Kind, &str, &str); 4] = [
     (
         Kind::OneMachine,
         "#9bd0f0",
@@ -50,13 +48,6 @@ const STYLE: &str = "text{font-family:sans-serif;font-size:11px;fill:#222}.h{fon
                      font-weight:bold}.s{font-size:9px}.d{font-size:9px;font-weight:bold;fill:#fff}\
                      .p{fill:#fff}@media(prefers-color-scheme:dark){.p{fill:#16191f}\
                      text:not(.s,.d){fill:#e4e6ea}}";
-
-/// Writes to text, which cannot fail.
-macro_rules! put {
-    ($svg:expr, $($text:tt)*) => {
-        let _ = write!($svg, $($text)*);
-    };
-}
 
 /// Returns the picture.
 pub(super) fn picture(map: &Map) -> String {
@@ -83,7 +74,7 @@ pub(super) fn picture(map: &Map) -> String {
     legend(&mut svg, TOP + height + 62.0);
     for (line, text) in notes.iter().enumerate() {
         let y = TOP + height + 86.0 + LINE_OF_NOTES * line as f64;
-        put!(svg, "<text x=\"{LEFT}\" y=\"{y}\">{}</text>", escape(text));
+        svg += &format!("<text x=\"{LEFT}\" y=\"{y}\">{}</text>", escape(text));
     }
     svg.push_str("</svg>\n");
     svg
@@ -92,11 +83,8 @@ pub(super) fn picture(map: &Map) -> String {
 fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> Option<&Best>) {
     let (columns, rows) = (map.parameters.len(), map.operations.len());
     let bottom = TOP + rows as f64 * SIDE;
-    put!(
-        svg,
-        "<text class=\"h\" x=\"{left}\" y=\"{}\">{title}</text>",
-        TOP - 14.0
-    );
+    let y = TOP - 14.0;
+    *svg += &format!("<text class=\"h\" x=\"{left}\" y=\"{y}\">{title}</text>");
     // Cells, the least compute at the bottom.
     for (index, cell) in map.cells.iter().enumerate() {
         let x = left + (index % columns) as f64 * SIDE;
@@ -106,33 +94,21 @@ fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> O
     borders(svg, map, (left, bottom), of);
     // Axes.
     for (index, parameters) in map.parameters.iter().enumerate() {
-        let x = left + (index as f64 + 0.5) * SIDE;
+        let (x, y) = (left + (index as f64 + 0.5) * SIDE, bottom + 16.0);
         let text = scaled(*parameters);
-        put!(
-            svg,
-            "<text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{text}</text>",
-            bottom + 16.0
-        );
+        *svg += &format!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{text}</text>");
     }
     for (index, operations) in map.operations.iter().enumerate() {
-        let y = bottom - (index as f64 + 0.45) * SIDE;
+        let (x, y) = (left - 6.0, bottom - (index as f64 + 0.45) * SIDE);
         let text = scaled(*operations);
-        put!(
-            svg,
-            "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\">{text}</text>",
-            left - 6.0
-        );
+        *svg += &format!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"end\">{text}</text>");
     }
-    let middle = left + columns as f64 * SIDE / 2.0;
-    put!(
-        svg,
-        "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">trainable parameters</text>",
-        bottom + 34.0
-    );
+    let (x, y) = (left + columns as f64 * SIDE / 2.0, bottom + 34.0);
+    *svg +=
+        &format!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">trainable parameters</text>");
     if left == LEFT {
         let y = TOP + rows as f64 * SIDE / 2.0;
-        put!(
-            svg,
+        *svg += &format!(
             "<text transform=\"translate(20 {y}) rotate(-90)\" text-anchor=\"middle\">operations of \
              a forward pass of a sample</text>"
         );
@@ -142,13 +118,9 @@ fn panel(svg: &mut String, map: &Map, left: f64, title: &str, of: fn(&Cell) -> O
     labels(svg, map, (left, bottom), of, &dots);
     for (index, (mark, dot)) in map.models.iter().zip(&dots).enumerate() {
         let Some((x, y)) = dot else { continue };
-        let colour = if mark.own.is_some() {
-            "#c8102e"
-        } else {
-            "#222"
-        };
-        put!(
-            svg,
+        let is_own = mark.own.is_some();
+        let colour = if is_own { "#c8102e" } else { "#222" };
+        *svg += &format!(
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{DOT}\" fill=\"{colour}\" stroke=\"#fff\"/>\
              <text class=\"d\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             y + 3.2,
@@ -174,14 +146,12 @@ fn draw(svg: &mut String, cell: &Cell, best: Option<&Best>, x: f64, y: f64) {
             (colour, hint)
         }
     };
-    put!(
-        svg,
+    *svg += &format!(
         "<g><title>{hint}</title><rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" \
          fill=\"{colour}\" stroke=\"#fff\"/>"
     );
     if best.is_some_and(|best| best.is_uncertain) {
-        put!(
-            svg,
+        *svg += &format!(
             "<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"url(#h)\"/>"
         );
     }
@@ -196,22 +166,16 @@ fn borders(
     of: fn(&Cell) -> Option<&Best>,
 ) {
     let columns = map.parameters.len();
-    let mut line = |x: f64, y: f64, to: (f64, f64)| {
-        put!(
-            svg,
-            "<path d=\"M{x} {y}l{} {}\" stroke=\"#222\" stroke-width=\"1.5\"/>",
-            to.0,
-            to.1
-        );
-    };
+    let differ = |one: usize, other: usize| owner(map, of, one) != owner(map, of, other);
     for index in 0..map.cells.len() {
         let (column, row) = (index % columns, index / columns);
         let (x, y) = (left + column as f64 * SIDE, bottom - row as f64 * SIDE);
-        if column > 0 && owner(map, of, index) != owner(map, of, index - 1) {
-            line(x, y, (0.0, -SIDE));
-        }
-        if row > 0 && owner(map, of, index) != owner(map, of, index - columns) {
-            line(x, y, (SIDE, 0.0));
+        let vertical = (column > 0 && differ(index, index - 1)).then_some((0.0, -SIDE));
+        let horizontal = (row > 0 && differ(index, index - columns)).then_some((SIDE, 0.0));
+        for (right, up) in vertical.into_iter().chain(horizontal) {
+            *svg += &format!(
+                "<path d=\"M{x} {y}l{right} {up}\" stroke=\"#222\" stroke-width=\"1.5\"/>"
+            );
         }
     }
 }
@@ -266,41 +230,31 @@ fn labels(
         };
         let lines = lines(&best.place);
         let letters = lines.iter().map(|line| line.chars().count()).max();
-        let (width, height) = (
-            letters.unwrap_or(0) as f64 * LETTER,
-            lines.len() as f64 * LINE,
-        );
-        let corner = |index: usize| {
+        let width = letters.unwrap_or(0) as f64 * LETTER;
+        let height = lines.len() as f64 * LINE;
+        let corner = |index: &usize| {
             let x = left + (index % columns) as f64 * SIDE;
             (x, bottom - ((index / columns) + 1) as f64 * SIDE)
         };
-        let corners: Vec<(f64, f64)> = region.iter().map(|index| corner(*index)).collect();
+        let corners: Vec<(f64, f64)> = region.iter().map(corner).collect();
         let count = corners.len() as f64;
         let middle = corners.iter().fold((0.0, 0.0), |sum, corner| {
             (sum.0 + corner.0 / count, sum.1 + corner.1 / count)
         });
         // In the middle of a cell, or else at its upper or lower edge.
         let heights = [(SIDE - height) / 2.0, 2.0, SIDE - height - 2.0];
-        let areas = heights.iter().flat_map(|y| {
-            corners
-                .iter()
-                .map(move |corner| (corner.0 + (SIDE - width) / 2.0, corner.1 + y, width, height))
-        });
-        let distance = |area: &Area| {
-            let corner = (
-                area.0 - (SIDE - width) / 2.0,
-                area.1 - (SIDE - height) / 2.0,
-            );
-            between(corner, middle)
-        };
+        let (beside, above) = ((SIDE - width) / 2.0, (SIDE - height) / 2.0);
+        let area = |y: f64, corner: &(f64, f64)| (corner.0 + beside, corner.1 + y, width, height);
+        let areas = heights.into_iter();
+        let areas = areas.flat_map(|y| corners.iter().map(move |corner| area(y, corner)));
+        let distance = |area: &Area| between((area.0 - beside, area.1 - above), middle);
         let is_free = |area: &Area| !dots.iter().flatten().any(|dot| touches(*dot, *area));
         let free = areas.filter(is_free);
         let Some(area) = free.min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
             continue;
         };
         for (line, text) in lines.iter().enumerate() {
-            put!(
-                svg,
+            *svg += &format!(
                 "<text class=\"s\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 area.0 + width / 2.0,
                 area.1 + LINE * (line as f64 + 0.8),
@@ -336,8 +290,7 @@ fn place(values: &[f64], value: f64) -> Option<f64> {
 fn legend(svg: &mut String, y: f64) {
     let mut x = LEFT;
     for (_, colour, name) in KINDS {
-        put!(
-            svg,
+        *svg += &format!(
             "<rect x=\"{x}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"{colour}\"/><text x=\"{}\" \
              y=\"{y}\">{name}</text>",
             y - 11.0,
@@ -345,8 +298,7 @@ fn legend(svg: &mut String, y: f64) {
         );
         x += 40.0 + 6.4 * name.len() as f64;
     }
-    put!(
-        svg,
+    *svg += &format!(
         "<rect x=\"{x}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"#999\"/><rect x=\"{x}\" \
          y=\"{}\" width=\"14\" height=\"14\" fill=\"url(#h)\"/><text x=\"{}\" y=\"{y}\">too close to \
          call</text>",

@@ -3,6 +3,8 @@
 mod asked;
 mod sentences;
 
+use std::collections::BTreeSet;
+
 use epochcost_judge::analysis::titles::{model_title, system_title};
 use epochcost_report::{
     COST_NAMES, Cell, Chart, Page, Parts, Section, Table, TimeAndCost, cost_parts, stacked,
@@ -12,7 +14,8 @@ use epochcost_spec::format::{self, bytes, count, duration, number, usd};
 
 use super::estimate::Estimate;
 use super::rows::PlannedRow;
-use super::{Forecast, alone, text};
+use super::{Forecast, text};
+use crate::columns::page_table;
 
 /// Models that have a chart each; of more there is none.
 const MOST_DRAWN: usize = 6;
@@ -89,56 +92,45 @@ impl Forecast {
     }
 
     fn figures(&self) -> Section {
-        let mut table = Table::new(
+        let of = |row: &PlannedRow, of: fn(&Estimate) -> f64| {
+            Cell::of(row.estimate.as_ref().map(of), number)
+        };
+        let frontier = |row: &PlannedRow| Cell::text(if row.on_frontier { "yes" } else { "" });
+        let mut table = page_table(
             "Every row of the experiment",
-            &[
-                "row:",
-                "system:",
-                "fidelity:",
-                "workers",
-                "batch",
-                "memory:",
-                "s/epoch",
-                "total s",
-                "$ paper",
-                "$ full",
-                "frontier:",
-                "why not…",
+            &self.rows,
+            [
+                ("row:", &|row| Cell::text(&row.id)),
+                ("system:", &|row| Cell::text(system_title(&row.system))),
+                ("fidelity:", &|row| Cell::text(row.fidelity.as_str())),
+                ("workers", &|row| Cell::whole(row.workers)),
+                ("batch", &|row| Cell::whole(row.batch_size)),
+                ("memory:", &|row| Cell::text(text::memory(row))),
+                ("s/epoch", &|row| of(row, |e| e.seconds_per_epoch)),
+                ("total s", &|row| of(row, |e| e.seconds)),
+                ("$ paper", &|row| of(row, |e| e.cost_paper_usd)),
+                ("$ full", &|row| of(row, |e| e.cost_full_usd)),
+                ("frontier:", &frontier),
+                ("why not…", &|row| {
+                    Cell::text(row.why_not().unwrap_or_default())
+                }),
             ],
         );
-        for row in &self.rows {
-            let of = |of: fn(&Estimate) -> f64| figure(row, of, number);
-            let why = why_not(row);
-            let class = if why.is_some() { "infeasible" } else { "" };
-            let cells = vec![
-                Cell::text(&row.id),
-                Cell::text(system_title(&row.system)),
-                Cell::text(row.fidelity.as_str()),
-                Cell::whole(row.workers),
-                Cell::whole(row.batch_size),
-                Cell::text(text::memory(row)),
-                of(|e| e.seconds_per_epoch),
-                of(|e| e.seconds),
-                of(|e| e.cost_paper_usd),
-                of(|e| e.cost_full_usd),
-                Cell::text(if row.on_frontier { "yes" } else { "" }),
-                Cell::text(why.unwrap_or_default()),
-            ];
-            table.classed_row(class, cells);
+        for (line, row) in table.lines.iter_mut().zip(&self.rows) {
+            if row.why_not().is_some() {
+                line.class = "infeasible";
+            }
         }
         table.without_silent();
-        let account = self.account.as_str();
+        let note = format!(
+            "On the frontier: nothing of the same model is both faster and cheaper by the {} cost \
+             model{}.",
+            self.account.as_str(),
+            self.basis()
+        );
         Section {
-            id: "rows".into(),
-            title: "Time and cost".into(),
             charts: self.time_cost(),
-            tables: vec![table],
-            notes: vec![format!(
-                "On the frontier: nothing of the same model is both faster and cheaper by the {account} \
-                 cost model{}.",
-                self.basis()
-            )],
-            ..Section::default()
+            ..section("rows", "Time and cost", vec![table], note)
         }
     }
 
@@ -159,13 +151,11 @@ impl Forecast {
                     usd: one.usd,
                 })
                 .collect();
-            let of = if several {
-                format!("{}: ", model_title(model))
-            } else {
-                String::new()
-            };
-            let caption =
-                format!("{of}Down and left is better; a dashed step is the Pareto frontier.");
+            let mut caption =
+                "Down and left is better; a dashed step is the Pareto frontier.".to_owned();
+            if several {
+                caption = format!("{}: {caption}", model_title(model));
+            }
             let basis = self.basis();
             let words = [
                 format!("simulated seconds{basis} (log)"),
@@ -181,11 +171,8 @@ impl Forecast {
     }
 
     /// Returns the models of all rows, in the order of their names.
-    fn models(&self) -> Vec<&str> {
-        let mut models: Vec<&str> = self.rows.iter().map(|row| row.model.as_str()).collect();
-        models.sort_unstable();
-        models.dedup();
-        models
+    fn models(&self) -> BTreeSet<&str> {
+        self.rows.iter().map(|row| row.model.as_str()).collect()
     }
 
     fn stages(&self) -> Section {
@@ -196,82 +183,63 @@ impl Forecast {
             "update model",
             "detect convergence",
         ];
-        let of = |estimate: &Estimate| {
-            let stages = &estimate.stage_seconds;
-            [
-                stages.fetch_dataset,
-                stages.compute_gradients,
-                stages.synchronise,
-                stages.update_model,
-                stages.detect_convergence,
-            ]
-        };
-        let parts: Vec<Parts> = (self.estimated())
-            .map(|(row, estimate)| Parts {
-                name: row.name.clone(),
-                values: of(estimate).map(|value| value.unwrap_or(0.0)).into(),
-                tick: Some(estimate.seconds_per_epoch),
-            })
-            .collect();
         let heading: Vec<&str> = std::iter::once("row:").chain(STAGES).collect();
         let mut table = Table::new("Every stage in figures", &heading);
         table.is_folded = true;
+        let mut parts = Vec::new();
         for (row, estimate) in self.estimated() {
-            let cells = of(estimate).map(|value| Cell::of(value, number));
+            let stages = estimate.stage_seconds.all();
+            parts.push(Parts {
+                name: row.name.clone(),
+                values: stages.into(),
+                tick: Some(estimate.seconds_per_epoch),
+            });
+            let cells = stages.map(|value| Cell::of(Some(value), number));
             table.row(std::iter::once(Cell::text(&row.id)).chain(cells).collect());
         }
         let caption = "Seconds per worker and epoch, summed over its functions: those that run in \
                        parallel each count, so that the sum may pass the wall time of the epoch."
             .into();
         let words = ["stages", "Where the time goes", "wall seconds of an epoch"];
+        let chart = stacked(words, caption, &STAGES, &parts, format::seconds);
         Section {
             id: "stages-of-rows".into(),
             title: "Where the time goes".into(),
-            charts: stacked(words, caption, &STAGES, &parts, format::seconds)
-                .into_iter()
-                .collect(),
+            charts: chart.into_iter().collect(),
             tables: vec![table],
             ..Section::default()
         }
     }
 
     fn bills(&self) -> Section {
-        let mut parts = Vec::new();
-        let mut table = Table::new(
-            "Every line of both bills",
-            &[
-                "row:",
-                "cost model:",
-                "dimension:",
-                "unit:",
-                "quantity",
-                "unit price",
-                "cost",
-            ],
-        );
-        table.is_folded = true;
+        let (mut parts, mut items) = (Vec::new(), Vec::new());
         for (row, estimate) in self.estimated() {
             let [paper, full] = &estimate.bills;
-            let items = full.items.iter();
+            let billed = full.items.iter();
             parts.push(Parts {
                 name: row.name.clone(),
-                values: cost_parts(items.map(|item| (item.dimension.as_str(), item.usd))).into(),
+                values: cost_parts(billed.map(|item| (item.dimension.as_str(), item.usd))).into(),
                 tick: Some(paper.total_usd()),
             });
             for bill in &estimate.bills {
-                for item in &bill.items {
-                    table.row(vec![
-                        Cell::text(&row.id),
-                        Cell::text(bill.cost_model.as_str()),
-                        Cell::text(&item.dimension),
-                        Cell::text(&item.unit),
-                        Cell::of(Some(item.quantity), number),
-                        Cell::of(Some(item.unit_price_usd), usd),
-                        Cell::of(Some(item.usd), usd),
-                    ]);
-                }
+                items.extend(bill.items.iter().map(|item| (row, bill.cost_model, item)));
             }
         }
+        let figure = |figure: f64, text: fn(f64) -> String| Cell::of(Some(figure), text);
+        let mut table = page_table(
+            "Every line of both bills",
+            &items,
+            [
+                ("row:", &|(row, ..)| Cell::text(&row.id)),
+                ("cost model:", &|(_, of, _)| Cell::text(of.as_str())),
+                ("dimension:", &|(.., item)| Cell::text(&item.dimension)),
+                ("unit:", &|(.., item)| Cell::text(&item.unit)),
+                ("quantity", &|(.., item)| figure(item.quantity, number)),
+                ("unit price", &|(.., item)| figure(item.unit_price_usd, usd)),
+                ("cost", &|(.., item)| figure(item.usd, usd)),
+            ],
+        );
+        table.is_folded = true;
         let caption = "Cost of one training with everything billed. Short trainings pay most for \
                        what is charged by the minute or hour."
             .into();
@@ -280,85 +248,57 @@ impl Forecast {
             "Where the money goes",
             "cost by the paper's cost model",
         ];
+        let chart = stacked(words, caption, &COST_NAMES, &parts, usd);
         Section {
             id: "bills".into(),
             title: "Where the money goes".into(),
-            charts: stacked(words, caption, &COST_NAMES, &parts, usd)
-                .into_iter()
-                .collect(),
+            charts: chart.into_iter().collect(),
             tables: vec![table],
             ..Section::default()
         }
     }
 
     fn traffic(&self) -> Section {
-        let mut table = Table::new(
+        let whole = |value: u64| Cell::of(Some(value as f64), count);
+        let size = |value: u64| Cell::of(Some(value as f64), bytes);
+        let smallest = |row: &PlannedRow| Cell::of(row.smallest_memory_mb.map(f64::from), count);
+        let table = page_table(
             "Traffic of the exchange, and memory",
-            &[
-                "row:",
-                "samples",
-                "puts",
-                "gets",
-                "lists",
-                "messages",
-                "bytes up",
-                "bytes down",
-                "peak MB",
-                "smallest MB",
+            &self.estimated().collect::<Vec<_>>(),
+            [
+                ("row:", &|(row, _)| Cell::text(&row.id)),
+                ("samples", &|(row, _)| whole(row.samples as u64)),
+                ("puts", &|(_, of)| whole(of.traffic.puts)),
+                ("gets", &|(_, of)| whole(of.traffic.gets)),
+                ("lists", &|(_, of)| whole(of.traffic.lists)),
+                ("messages", &|(_, of)| whole(of.traffic.messages)),
+                ("bytes up", &|(_, of)| size(of.traffic.bytes_up)),
+                ("bytes down", &|(_, of)| size(of.traffic.bytes_down)),
+                ("peak MB", &|(_, of)| whole(of.peak_memory_mb)),
+                ("smallest MB", &|(row, _)| smallest(row)),
             ],
         );
-        for (row, estimate) in self.estimated() {
-            let traffic = &estimate.traffic;
-            let whole = |value: u64| Cell::of(Some(value as f64), count);
-            let size = |value: u64| Cell::of(Some(value as f64), bytes);
-            let smallest = row.smallest_memory_mb.map(f64::from);
-            table.row(vec![
-                Cell::text(&row.id),
-                whole(row.samples as u64),
-                whole(traffic.puts),
-                whole(traffic.gets),
-                whole(traffic.lists),
-                whole(traffic.messages),
-                size(traffic.bytes_up),
-                size(traffic.bytes_down),
-                whole(estimate.peak_memory_mb),
-                Cell::of(smallest, count),
-            ]);
-        }
-        Section {
-            id: "traffic".into(),
-            title: "Traffic and memory".into(),
-            tables: vec![table],
-            notes: vec![
-                "Samples are of all workers and epochs. The smallest functions have the memory and \
-                 the time."
-                    .into(),
-            ],
-            ..Section::default()
-        }
+        let note = "Samples are of all workers and epochs. The smallest functions have the memory and \
+                    the time.";
+        section("traffic", "Traffic and memory", vec![table], note.into())
     }
 
     /// Returns the possible rows with what they take.
-    fn estimated(&self) -> impl Iterator<Item = (&PlannedRow, &Estimate)> {
+    pub(super) fn estimated(&self) -> impl Iterator<Item = (&PlannedRow, &Estimate)> {
         let rows = self.rows.iter();
         rows.filter_map(|row| Some((row, row.estimate.as_ref()?)))
     }
 }
 
-fn is_alone(row: &PlannedRow) -> bool {
-    row.system == alone::SYSTEM && row.workers == 1
-}
-
-/// Returns why a row is not possible; nothing if it is.
-fn why_not(row: &PlannedRow) -> Option<String> {
-    let limit = row.infeasible.as_ref().map(ToString::to_string);
-    limit
-        .or_else(|| (row.impossible.as_ref()).map(|why| format!("cannot be run: {why}")))
-        .or_else(|| row.failure.as_ref().map(|why| format!("fails: {why}")))
-}
-
-fn figure(row: &PlannedRow, of: fn(&Estimate) -> f64, format: fn(f64) -> String) -> Cell {
-    Cell::of(row.estimate.as_ref().map(of), format)
+/// Returns a section of tables with a note.
+fn section(id: &str, title: &str, tables: Vec<Table>, note: String) -> Section {
+    Section {
+        id: id.into(),
+        title: title.into(),
+        tables,
+        notes: vec![note],
+        ..Section::default()
+    }
 }
 
 /// Returns a time in the unit that people say it in.

@@ -8,7 +8,7 @@ use epochcost_spec::cost::CostModel;
 use epochcost_spec::cost::instances::gpus;
 use epochcost_spec::format::{number, usd};
 
-use super::{Contender, is_alone, seconds, why_not};
+use super::{Contender, seconds};
 use crate::forecast::Forecast;
 use crate::forecast::rows::PlannedRow;
 
@@ -70,10 +70,7 @@ impl Forecast {
                 model_title(&row.model)
             )
         }));
-        let types = self
-            .rows
-            .iter()
-            .filter_map(|row| row.instance_type.as_deref());
+        let types = (self.rows.iter()).filter_map(|row| row.instance_type.as_deref());
         let types = types.filter(|name| gpus(name) > 0);
         let families: BTreeSet<&str> = types.filter_map(|name| name.split('.').next()).collect();
         if families.len() > 1 {
@@ -111,30 +108,21 @@ impl Forecast {
             CostModel::Full => "with everything billed",
             CostModel::Paper => "by the paper's cost model",
         };
-        let mut text = format!(
-            "{}, {}{} {account}",
-            best.row.name,
-            usd(best.usd),
-            self.basis()
-        );
+        let (name, cost, basis) = (&best.row.name, usd(best.usd), self.basis());
+        let mut text = format!("{name}, {cost}{basis} {account}");
         let (tied, behind) = match rest.first() {
             Some(next) if next.usd < best.usd * SLIGHTLY => (Some(next), None),
             next => (None, next),
         };
-        if let Some(tied) = tied {
-            text.push_str(&format!("; it ties with {}", tied.row.name));
-        }
-        let plain = order.iter().find(|one| is_alone(one.row));
+        text.extend(tied.map(|tied| format!("; it ties with {}", tied.row.name)));
+        let plain = order.iter().find(|one| one.row.is_alone());
         match plain {
             Some(plain) if plain.row.id == best.row.id => {
                 text.push_str(", which is the plain alternative");
-                if let Some(next) = behind {
+                text.extend(behind.map(|next| {
                     let factor = number(next.usd / best.usd);
-                    text.push_str(&format!(
-                        "; next: {}, {factor} times as much",
-                        next.row.name
-                    ));
-                }
+                    format!("; next: {}, {factor} times as much", next.row.name)
+                }));
             }
             Some(plain) => text.push_str(&format!(
                 "; one instance alone costs {} times as much ({}) and takes {}",
@@ -142,11 +130,8 @@ impl Forecast {
                 usd(plain.usd),
                 seconds(plain.seconds)
             )),
-            None => {
-                if let Some(next) = behind {
-                    text.push_str(&format!("; next: {}, {}", next.row.name, usd(next.usd)));
-                }
-            }
+            None => text
+                .extend(behind.map(|next| format!("; next: {}, {}", next.row.name, usd(next.usd)))),
         }
         Some(text)
     }
@@ -155,7 +140,7 @@ impl Forecast {
     /// samples and learn less from them. One instance alone has its own mini-batches.
     fn fewer_steps(&self) -> Option<String> {
         let rows = || {
-            let rows = self.rows.iter().filter(|row| !is_alone(row));
+            let rows = self.rows.iter().filter(|row| !row.is_alone());
             rows.filter(|row| row.estimate.is_some())
         };
         let most = rows().map(|row| row.steps_per_epoch).max()?;
@@ -200,10 +185,8 @@ impl Forecast {
     /// Returns how many rows are possible, and what keeps the first of the others from it.
     fn possible(&self) -> String {
         let all = self.rows.len();
-        let mut others = self
-            .rows
-            .iter()
-            .filter_map(|row| Some((row, why_not(row)?)));
+        let rows = self.rows.iter();
+        let mut others = rows.filter_map(|row| Some((row, row.why_not()?)));
         let Some((row, why)) = others.next() else {
             return format!("All {all} rows are possible.");
         };

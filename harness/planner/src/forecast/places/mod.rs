@@ -10,7 +10,7 @@ use epochcost_simulator::profile::{Client, Constant, FunctionDevice, ModelCost, 
 use epochcost_spec::cost::instances::memory_mb;
 use epochcost_spec::cost::{self, Price, PriceBook};
 use epochcost_spec::profiles::hardware::{self, Hardware};
-use epochcost_spec::profiles::{self, PLACES};
+use epochcost_spec::profiles::{self, places};
 use epochcost_spec::rows::{Row, STATED_BY_EXPERIMENT, Simulation, stated};
 use epochcost_spec::shipped;
 use epochcost_spec::suggest::did_you_mean;
@@ -21,13 +21,12 @@ use jiff::civil::Date;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Fraction of a range, by the seed of a draw and the name of what is drawn.
 fn fraction(seed: u64, name: &str) -> f64 {
-    let mixed = name
-        .bytes()
-        .fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
+    let bytes = name.bytes();
+    let mixed = bytes.fold(seed, |mixed, byte| hash::mix(mixed, byte.into()));
     f64::from(hash::unit_f32(mixed))
 }
 
@@ -86,20 +85,14 @@ impl PlacePrice {
             let remedy = format!("its `instance_type` is charged as `{own}`");
             return Err(fault(("dimension", problem, remedy)));
         }
-        let remedy = "write the day of the price, as 2026-11-21".to_owned();
-        match self.date.parse::<Date>() {
-            Err(_) => {
-                return Err(fault((
-                    "date",
-                    format!("{:?} is not a date", self.date),
-                    remedy,
-                )));
-            }
-            Ok(date) if latest.is_some_and(|latest| date > latest) => {
-                let problem = format!("{date} is later than today");
-                return Err(fault(("date", problem, remedy)));
-            }
-            Ok(_) => {}
+        let wrong_date = match self.date.parse::<Date>() {
+            Err(_) => Some(format!("{:?} is not a date", self.date)),
+            Ok(date) => (latest.is_some_and(|latest| date > latest))
+                .then(|| format!("{date} is later than today")),
+        };
+        if let Some(problem) = wrong_date {
+            let remedy = "write the day of the price, as 2026-11-21".to_owned();
+            return Err(fault(("date", problem, remedy)));
         }
         unit.clone_into(&mut self.unit);
         self.usd *= factor;
@@ -224,15 +217,9 @@ impl Site {
         let of_row = stated(&self.profile, &row.constants);
         let mut constants: BTreeMap<String, Constant> = of_row.constants().into_iter().collect();
         constants.retain(|path, _| row.constants.contains_key(path));
-        if let Some(path) = row
-            .constants
-            .keys()
-            .find(|path| !constants.contains_key(*path))
-        {
-            return Err(format!(
-                "its profile {} has no constant `{path}`",
-                self.profile.name
-            ));
+        let is_known = |path: &&String| constants.contains_key(*path);
+        if let Some(path) = row.constants.keys().find(|path| !is_known(path)) {
+            return Err(self.lacks(path));
         }
         let client = row.client.unwrap_or(self.profile.client);
         self.clone().with(&constants, client).map(Some)
@@ -248,17 +235,15 @@ impl Site {
         constants: &BTreeMap<String, Constant>,
         client: Client,
     ) -> Result<Self, String> {
-        let name = &self.profile.name;
         if client != Client::Compiled && self.profile.interpreted.is_none() {
+            let name = &self.profile.name;
             return Err(format!(
                 "its profile {name} describes no interpreted client"
             ));
         }
-        let known: Vec<String> = (self.profile.constants().into_iter())
-            .map(|(path, _)| path)
-            .collect();
-        if let Some(path) = constants.keys().find(|path| !known.contains(path)) {
-            return Err(format!("its profile {name} has no constant `{path}`"));
+        let known: BTreeMap<String, Constant> = self.profile.constants().into_iter().collect();
+        if let Some(path) = constants.keys().find(|path| !known.contains_key(*path)) {
+            return Err(self.lacks(path));
         }
         let own = &self.place.constants;
         self.profile = self.profile.map(&mut |path, constant| {
@@ -267,6 +252,10 @@ impl Site {
         });
         self.profile.client = client;
         Ok(self)
+    }
+
+    fn lacks(&self, path: &str) -> String {
+        format!("its profile {} has no constant `{path}`", self.profile.name)
     }
 
     /// Returns whether a simulation here is one at `other`: the places differ in prices alone.
@@ -387,29 +376,26 @@ impl Site {
 ///
 /// # Errors
 /// When there is no such place, or it cannot be used.
-pub(super) fn sites(names: &[String]) -> Result<Vec<Site>, Error> {
+pub(super) fn sites(names: &[String]) -> Result<Vec<Site>> {
     let table = hardware::shipped().map_err(|reason| unusable("the table of hardware", &reason))?;
-    let shipped: Result<Vec<Place>, Error> =
-        PLACES.iter().map(|text| parse("shipped", text)).collect();
-    let shipped = shipped?;
-    if names.is_empty() {
-        return shipped
-            .into_iter()
-            .map(|place| site(place, &table))
-            .collect();
+    let mut places: Vec<Place> = places()
+        .map(|text| parse("shipped", text))
+        .collect::<Result<_, _>>()?;
+    if !names.is_empty() {
+        let named = names.iter().map(|name| {
+            let known = places.iter().find(|place| place.name == *name);
+            known.map_or_else(|| from_file(name, &places), |place| Ok(place.clone()))
+        });
+        places = named.collect::<Result<_, _>>()?;
     }
-    let named = names.iter().map(|name| {
-        let known = shipped.iter().find(|place| place.name == *name);
-        let place = match known {
-            Some(place) => place.clone(),
-            None => from_file(name, &shipped)?,
-        };
-        site(place, &table)
-    });
-    named.collect()
+    places
+        .into_iter()
+        .map(|place| site(place, &table))
+        .collect()
 }
 
 /// Places as an experiment's simulation has them.
+#[derive(Default)]
 pub(super) struct Laid {
     /// Places that can be had so.
     pub(super) sites: Vec<Site>,
@@ -422,7 +408,7 @@ pub(super) struct Laid {
 ///
 /// # Errors
 /// When there is no such place, a named one cannot be had so, or none can.
-pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid, Error> {
+pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid> {
     if stands.profile.host.is_some() {
         return Err(Error::Usage {
             problem: format!(
@@ -432,24 +418,17 @@ pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid, Error>
             remedy: format!("name another: --profile {}", profiles::DEFAULT),
         });
     }
-    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    let mut laid = Laid::default();
     for site in sites(names)? {
         let name = site.place.name.clone();
         match site.under(stands) {
-            Ok(site) => kept.push(site),
-            Err(reason) => left_out.push(format!("{name}: {reason}")),
+            Ok(site) => laid.sites.push(site),
+            Err(reason) => laid.left_out.push(format!("{name}: {reason}")),
         }
     }
-    let refused = if names.is_empty() && !kept.is_empty() {
-        None
-    } else {
-        left_out.first()
-    };
-    match refused {
-        None => Ok(Laid {
-            sites: kept,
-            left_out,
-        }),
+    let is_kept = names.is_empty() && !laid.sites.is_empty();
+    match laid.left_out.first().filter(|_| !is_kept) {
+        None => Ok(laid),
         Some(reason) => Err(Error::Usage {
             problem: format!("the experiment's `simulation` cannot be had at the place {reason}"),
             remedy:
@@ -461,13 +440,12 @@ pub(super) fn laid(names: &[String], stands: &Simulation) -> Result<Laid, Error>
 
 /// Returns the constants of a profile that an experiment states.
 fn stated_by_experiment(profile: &Profile<Constant>) -> BTreeMap<String, Constant> {
-    let constants = profile.constants().into_iter();
-    constants
-        .filter(|(_, constant)| constant.source.starts_with(STATED_BY_EXPERIMENT))
-        .collect()
+    let mut constants = profile.constants();
+    constants.retain(|(_, constant)| constant.source.starts_with(STATED_BY_EXPERIMENT));
+    constants.into_iter().collect()
 }
 
-fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
+fn from_file(name: &str, shipped: &[Place]) -> Result<Place> {
     if !name.contains(['/', '.']) || !Path::new(name).exists() {
         let known: Vec<&str> = shipped.iter().map(|place| place.name.as_str()).collect();
         return Err(Error::Usage {
@@ -480,16 +458,13 @@ fn from_file(name: &str, shipped: &[Place]) -> Result<Place, Error> {
     parse(name, &text)
 }
 
-fn parse(name: &str, text: &str) -> Result<Place, Error> {
+fn parse(name: &str, text: &str) -> Result<Place> {
     // Somewhere it is tomorrow already. Shipped dates do not depend on this machine's clock.
     let tomorrow = jiff::Zoned::now().date().tomorrow().ok();
     let latest = tomorrow.filter(|_| name != "shipped");
     let read = yaml::read(name, text, |place: &mut Place| {
-        let (ty, mut prices) = (
-            place.instance_type.as_ref(),
-            place.prices.iter_mut().enumerate(),
-        );
-        prices.try_for_each(|(index, price)| price.convert(index, ty, latest))
+        let (ty, mut prices) = (&place.instance_type, place.prices.iter_mut().enumerate());
+        prices.try_for_each(|(index, price)| price.convert(index, ty.as_ref(), latest))
     });
     read.map_err(|(problem, remedy)| Error::Usage { problem, remedy })
 }
@@ -505,7 +480,7 @@ fn unusable(name: &str, reason: &str) -> Error {
 ///
 /// # Errors
 /// When its profile, hardware, constants or prices cannot be used.
-fn site(place: Place, table: &[Hardware]) -> Result<Site, Error> {
+fn site(place: Place, table: &[Hardware]) -> Result<Site> {
     let name = place.name.clone();
     let wrong = |reason: String| unusable(&name, &reason);
     if place.schema != 1 {
@@ -530,17 +505,17 @@ fn on_profile(
     profile: Profile<Constant>,
     hardware: Hardware,
 ) -> Result<Site, String> {
-    let paths: Vec<String> = profile
-        .constants()
-        .into_iter()
-        .map(|(path, _)| path)
-        .collect();
-    if let Some(path) = place.constants.keys().find(|path| !paths.contains(path)) {
-        let known: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let constants = profile.constants();
+    let known: Vec<&str> = constants.iter().map(|(path, _)| path.as_str()).collect();
+    if let Some(path) = place
+        .constants
+        .keys()
+        .find(|path| !known.contains(&path.as_str()))
+    {
         let known = did_you_mean(path, &known);
         return Err(format!("the profile has no constant `{path}`; {known}"));
     }
-    let profile =
+    let mut profile =
         profile.map(&mut |path, constant| place.constants.get(path).unwrap_or(constant).clone());
     if let Some((path, reason)) = profile.faults().into_iter().next() {
         return Err(format!("{path}: {reason}"));
@@ -548,12 +523,9 @@ fn on_profile(
     // Functions of another provider on the same services have a price of their own.
     let mut charged = place.prices.iter().map(|price| &price.dimension);
     let own = charged.find(|dimension| dimension.starts_with(GPU_PRICE));
-    let price = profile.function_price.as_ref();
-    let function_price = price.map(|price| own.unwrap_or(price).clone());
-    let profile = Profile {
-        function_price,
-        ..profile
-    };
+    if let (Some(price), Some(own)) = (&mut profile.function_price, own) {
+        price.clone_from(own);
+    }
     check(&place, &profile, &hardware)?;
     Ok(Site {
         place,
@@ -572,35 +544,29 @@ fn check(place: &Place, profile: &Profile<Constant>, hardware: &Hardware) -> Res
             return Err("functions have sizes to try: `memory_mb`".to_owned());
         }
         (Host::Function, None) if on_gpu != (hardware.device == Device::Cuda) => {
+            let (functions, hardware) = (&profile.name, &hardware.name);
             return Err(format!(
-                "functions of {} do not compute on {}",
-                profile.name, hardware.name
+                "functions of {functions} do not compute on {hardware}"
             ));
         }
         _ => {}
     }
+    let own = profile.function_price.as_deref();
     for price in &place.prices {
-        let own = profile.function_price.as_deref();
-        let is_function = price.dimension.starts_with(GPU_PRICE);
-        if is_function && own != Some(price.dimension.as_str()) {
+        let (dimension, usd) = (&price.dimension, price.usd);
+        if dimension.starts_with(GPU_PRICE) && own != Some(dimension) {
             return Err(format!(
-                "nothing at this place is charged as `{}`; its functions are charged as `{}`",
-                price.dimension,
+                "nothing at this place is charged as `{dimension}`; its functions are charged as `{}`",
                 own.unwrap_or("lambda_gb_second")
             ));
         }
-        let (low, high) = (
-            price.low.unwrap_or(price.usd),
-            price.high.unwrap_or(price.usd),
-        );
-        if !(low <= price.usd && price.usd <= high) {
+        if !(price.low.unwrap_or(usd) <= usd && usd <= price.high.unwrap_or(usd)) {
             return Err(format!(
-                "the price of {} is no number in its range",
-                price.dimension
+                "the price of {dimension} is no number in its range"
             ));
         }
         if price.source.trim().is_empty() {
-            return Err(format!("the price of {} has no source", price.dimension));
+            return Err(format!("the price of {dimension} has no source"));
         }
     }
     Ok(())

@@ -42,7 +42,7 @@ fn a_place_of_ones_own_needs_no_code() {
         std::fs::write(&file, text).unwrap();
         sites(&[file.to_str().unwrap().to_owned()])
     };
-    let mut shipped = PLACES.iter();
+    let mut shipped = places();
     let text = shipped.find(|text| text.contains("name: aws-g4dn.xlarge\n"));
     let text = text.unwrap().replace("aws-g4dn.xlarge", "mine");
     assert_eq!(read(text.clone()).unwrap()[0].place.name, "mine");

@@ -14,7 +14,7 @@ use epochcost_spec::format::shell_word;
 use epochcost_spec::profiles;
 use epochcost_spec::rows::{STATED_BY_EXPERIMENT, TrialPlan};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Profile of the machine that local runs are recorded on.
 const MACHINE: &str = "laptop";
@@ -37,7 +37,7 @@ pub fn is_run(path: &Path) -> bool {
 ///
 /// # Errors
 /// When the run cannot be read, measured nothing or has not ended, or no step computed a gradient.
-pub fn recorded_steps(path: &Path) -> Result<Option<ComputeProfile>, Error> {
+pub fn recorded_steps(path: &Path) -> Result<Option<ComputeProfile>> {
     if !is_run(path) {
         return Ok(None);
     }
@@ -53,11 +53,11 @@ impl RecordedRun {
     ///
     /// # Errors
     /// As [`recorded_steps`].
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
         Self::of(RunDirectory::open_whole(path)?)
     }
 
-    fn of(directory: RunDirectory) -> Result<Self, Error> {
+    fn of(directory: RunDirectory) -> Result<Self> {
         check(&directory)?;
         Ok(Self {
             rows: analysis::summarise(&directory)?.rows,
@@ -70,7 +70,7 @@ impl RecordedRun {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn document(&self, profile: Option<&str>) -> Result<Document, Error> {
+    pub(super) fn document(&self, profile: Option<&str>) -> Result<Document> {
         let mut document = Document::read(&self.directory.path().join(EXPERIMENT))?;
         if profile.is_none() {
             document.set_option("the run", "simulation.client", "compiled")?;
@@ -89,7 +89,7 @@ impl RecordedRun {
         options: &Options,
         profile: Option<&str>,
         compute: &[String],
-    ) -> Result<Experiment, Error> {
+    ) -> Result<Experiment> {
         super::on_profiles(&mut document, profile.or(Some(MACHINE)), compute)?;
         let mut experiment = Experiment::from_document(document, options)?;
         // A run's own steps are the CPU's, also of rows that asked for a GPU.
@@ -133,7 +133,7 @@ impl RecordedRun {
 }
 
 /// Refuses a run that nothing can be learnt from.
-fn check(run: &RunDirectory) -> Result<(), Error> {
+fn check(run: &RunDirectory) -> Result<()> {
     let path = run.path();
     let refused = |problem: String, remedy: String| {
         Err(Error::Usage {

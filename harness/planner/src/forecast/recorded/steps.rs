@@ -21,7 +21,7 @@ use epochcost_spec::rows::Simulation;
 use epochcost_systems::{Device, Job, StageSeconds, StepRecord};
 
 use super::RecordedRun;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::forecast::parallel;
 
 /// Share of a step that more vCPUs speed up, which a run at one memory size does
@@ -46,16 +46,12 @@ impl RecordedRun {
     ///
     /// # Errors
     /// When no step computed a gradient, or a simulation could not be made.
-    pub(super) fn steps(&self) -> Result<ComputeProfile, Error> {
-        let costs = parallel::map(&self.rows, |row| self.row_cost(row));
-        let costs: Vec<Option<(usize, ModelCost)>> =
-            costs.into_iter().collect::<Result<_, Error>>()?;
+    pub(super) fn steps(&self) -> Result<ComputeProfile> {
+        let costs = parallel::try_map(&self.rows, |row| self.row_cost(row))?;
         let mut by_model: BTreeMap<String, Vec<(usize, ModelCost)>> = BTreeMap::new();
         for (batch, cost) in costs.into_iter().flatten() {
-            by_model
-                .entry(cost.model.clone())
-                .or_default()
-                .push((batch, cost));
+            let own = by_model.entry(cost.model.clone()).or_default();
+            own.push((batch, cost));
         }
         if by_model.is_empty() {
             return Err(Error::Usage {
@@ -71,12 +67,12 @@ impl RecordedRun {
     }
 
     /// Returns a row's batch size, and what its steps cost; none where no step computed a gradient.
-    fn row_cost(&self, row: &RowAnalysis) -> Result<Option<(usize, ModelCost)>, Error> {
+    fn row_cost(&self, row: &RowAnalysis) -> Result<Option<(usize, ModelCost)>> {
         let job = &row.planned.row.job;
-        let mut trials = Vec::new();
-        for trial in row.succeeded() {
-            trials.push((self.directory.steps(&trial.trial)?, trial));
-        }
+        let trials = row
+            .succeeded()
+            .map(|trial| Ok((self.directory.steps(&trial.trial)?, trial)));
+        let trials: Vec<_> = trials.collect::<Result<_>>()?;
         let recorded = trials.iter().map(|(steps, trial)| Trial {
             steps,
             invocations: &trial.invocations,
@@ -102,7 +98,7 @@ impl RecordedRun {
         row: &RowAnalysis,
         cost: ModelCost,
         values: &Arc<Recorded>,
-    ) -> Result<Observed, Error> {
+    ) -> Result<Observed> {
         let plan = Self::plan(row);
         let stands = Simulation {
             profile: self.machine.clone(),
@@ -126,9 +122,8 @@ impl RecordedRun {
 /// Returns what a model's steps cost, from the costs of rows that train it: the line through those of their
 /// batches, medians, and the least memory, since what a system holds beside is its own.
 fn of_model(rows: &[(usize, ModelCost)]) -> Option<ModelCost> {
-    let points = rows
-        .iter()
-        .map(|(batch, cost)| (*batch, *batch as f64 * cost.sample_s));
+    let rows_of = rows.iter();
+    let points = rows_of.map(|(batch, cost)| (*batch, *batch as f64 * cost.sample_s));
     let line = Line::through(&points.collect::<Vec<_>>())?;
     let all = |of: fn(&ModelCost) -> f64| rows.iter().map(move |(_, cost)| of(cost));
     let middle = |of| median(&all(of).collect::<Vec<f64>>()).unwrap_or(0.0);

@@ -14,7 +14,7 @@ use super::file::File;
 use super::predict::Predictor;
 use super::rounds::Prices;
 use super::score::{Compared, Scored};
-use crate::error::Error;
+use crate::error::Result;
 
 /// Scores of one author's cells, predicted by constants that follow from those of the others.
 #[derive(Serialize)]
@@ -35,7 +35,7 @@ pub(super) struct Own<'a> {
 }
 
 /// Reads every figure of files.
-pub(super) fn own(files: &[File]) -> Result<Vec<Own<'_>>, Error> {
+pub(super) fn own(files: &[File]) -> Result<Vec<Own<'_>>> {
     let mut all = Vec::new();
     for file in files {
         let constants = Arc::new(file.constants.clone());
@@ -68,7 +68,7 @@ pub(super) fn compared(
     predictors: &[(&File, Predictor)],
     platform: &Profile<Constant>,
     draws: u32,
-) -> Result<Vec<Compared>, Error> {
+) -> Result<Vec<Compared>> {
     let mut all = Vec::new();
     for (file, predictor) in predictors {
         let of_file = own.iter().filter(|own| std::ptr::eq(own.file, *file));
@@ -86,7 +86,7 @@ pub(super) fn compared(
 /// Predicts the cells of each author in turn, from constants that only the rows of the others moved: from
 /// wherever the profile states them. Constants of which the others show nothing stay as they are, the
 /// author's own among them. Judges are predicted and move nothing.
-pub(super) fn left_out(files: &[File], draws: u32) -> Result<Vec<LeftOut>, Error> {
+pub(super) fn left_out(files: &[File], draws: u32) -> Result<Vec<LeftOut>> {
     let Some(first) = files.first() else {
         return Ok(Vec::new());
     };
@@ -97,12 +97,11 @@ pub(super) fn left_out(files: &[File], draws: u32) -> Result<Vec<LeftOut>, Error
     }
     let profile = first.platform()?;
     let all = own(files)?;
-    let rows = all
-        .iter()
-        .filter_map(|own| Some((own.author, own.row.clone()?)));
+    let known = all.iter();
+    let rows = known.filter_map(|own| Some((own.author, own.row.clone()?)));
     let (whose, rows): (Vec<&str>, Vec<Row>) = rows.unzip();
     let predictors = files.iter().map(|file| Ok((file, Predictor::new(file)?)));
-    let predictors: Vec<(&File, Predictor)> = predictors.collect::<Result<_, Error>>()?;
+    let predictors: Vec<(&File, Predictor)> = predictors.collect::<Result<_>>()?;
     let prices = Prices::shipped()?;
     let fit = without(&profile, &rows, &prices);
     let mut scores = Vec::new();

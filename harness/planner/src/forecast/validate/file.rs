@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::{self, Cell};
 use super::score::Target;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// A validation: a data set, its split, and targets.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -95,7 +95,7 @@ impl File {
     ///
     /// # Errors
     /// When it cannot be read or used.
-    pub(super) fn read(path: &Path, profile: Option<&str>) -> Result<Self, Error> {
+    pub(super) fn read(path: &Path, profile: Option<&str>) -> Result<Self> {
         let name = path.display().to_string();
         let unusable = |problem: String| Error::Usage {
             problem: format!("failed to read the validation {name}: {problem}"),
@@ -103,17 +103,13 @@ impl File {
         };
         let text = shipped::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
         let limits = |file: &mut Self| {
-            let wrong = file
-                .targets
-                .iter()
-                .position(|target| !target.has_one_limit());
-            wrong.map_or(Ok(()), |index| {
-                Err(Fault {
-                    path: format!("targets.{index}"),
-                    problem: "a target has one limit".to_owned(),
-                    remedy: "give `at_most`, `at_least` or `within`".to_owned(),
-                })
-            })
+            let wrong = (file.targets.iter()).position(|target| !target.has_one_limit());
+            let fault = wrong.map(|index| Fault {
+                path: format!("targets.{index}"),
+                problem: "a target has one limit".to_owned(),
+                remedy: "give `at_most`, `at_least` or `within`".to_owned(),
+            });
+            fault.map_or(Ok(()), Err)
         };
         let mut file: Self = yaml::read(&name, &text, limits)
             .map_err(|(problem, remedy)| Error::Usage { problem, remedy })?;
@@ -135,7 +131,7 @@ impl File {
     ///
     /// # Errors
     /// When it cannot be used.
-    pub(super) fn platform(&self) -> Result<Profile<Constant>, Error> {
+    pub(super) fn platform(&self) -> Result<Profile<Constant>> {
         Ok(profiles::platform(&self.profile)?)
     }
 
@@ -195,19 +191,22 @@ impl File {
         let Some(source) = self.source(series) else {
             return false;
         };
-        let constants = profile.constants();
-        let constants = constants.iter().map(|(_, constant)| &constant.source);
-        let spreads = profile.spreads();
-        let spreads = spreads.iter().map(|(_, spread)| &spread.source);
-        let mut texts = constants.chain(spreads);
-        texts.any(|text| text.contains(&source.repository))
+        let names = |text: &str| text.contains(&source.repository);
+        profile
+            .constants()
+            .iter()
+            .any(|(_, constant)| names(&constant.source))
+            || profile
+                .spreads()
+                .iter()
+                .any(|(_, spread)| names(&spread.source))
     }
 
     /// Reads the data.
     ///
     /// # Errors
     /// When they cannot be read, or a series that constants may be fitted to is not there.
-    pub(super) fn cells(&self) -> Result<Vec<Cell>, Error> {
+    pub(super) fn cells(&self) -> Result<Vec<Cell>> {
         let cells = cells::read(&self.beside(&self.data), |_| Ok(self.repeat))
             .map_err(|error| self.error(&chain(&error)))?;
         let is_there = |series: &String| cells.iter().any(|cell| cell.series == *series);

@@ -27,7 +27,7 @@ use self::file::{File, Source};
 use self::predict::Predictor;
 use self::score::{Compared, Predicted, Score, Scored, Verdict};
 use super::recorded::is_run;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 pub use self::file::File as Validation;
 
@@ -131,7 +131,7 @@ const DRAWS: u32 = 200;
 ///
 /// # Errors
 /// When a file, its data, a run or a profile cannot be used.
-pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
+pub fn validate(request: &Request<'_>) -> Result<Validated> {
     let (runs, files): (Vec<_>, Vec<_>) = request.files.iter().partition(|path| is_run(path));
     if runs.is_empty() && (!request.compute.is_empty() || request.within.is_some()) {
         return Err(Error::Usage {
@@ -152,13 +152,10 @@ pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
     } else {
         Vec::new()
     };
+    let of_runs = files.is_empty() && request.draws.is_none();
     Ok(Validated {
         schema_version: VALIDATION_VERSION,
-        draws: if files.is_empty() {
-            request.draws.unwrap_or(0)
-        } else {
-            draws
-        },
+        draws: if of_runs { 0 } else { draws },
         headlines: headlines(&sets),
         authors,
         sets,
@@ -169,7 +166,7 @@ pub fn validate(request: &Request<'_>) -> Result<Validated, Error> {
 ///
 /// # Errors
 /// When they cannot be read or used.
-pub fn check(path: &Path) -> Result<(), Error> {
+pub fn check(path: &Path) -> Result<()> {
     let file = File::read(path, None)?;
     file.platform()?;
     file.cells().map(drop)
@@ -179,7 +176,7 @@ pub fn check(path: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the file, its data or its profile cannot be used.
-pub fn predict(path: &Path, profile: Option<&str>, draws: Option<u32>) -> Result<String, Error> {
+pub fn predict(path: &Path, profile: Option<&str>, draws: Option<u32>) -> Result<String> {
     rounds::predict(&File::read(path, profile)?, draws.unwrap_or(DRAWS))
 }
 
@@ -214,9 +211,8 @@ fn headlines(sets: &[Set]) -> Vec<Headline> {
     let groups = groups.flat_map(|scope| [false, true].map(|gave| (scope, gave)));
     let headline = |(scope, gave): (Scope, bool)| {
         let of = |set: &Set| {
-            let own = set.cells.iter().filter(|cell| {
-                !cell.is_fitted && cell.scope == scope && cell.gave_a_constant == gave
-            });
+            let judged = set.cells.iter().filter(|cell| !cell.is_fitted);
+            let own = judged.filter(|cell| (cell.scope, cell.gave_a_constant) == (scope, gave));
             Scored::of(&own.cloned().collect::<Vec<_>>())
         };
         let sets = sets.iter().filter(|set| !set.is_circular);
@@ -226,7 +222,7 @@ fn headlines(sets: &[Set]) -> Vec<Headline> {
 }
 
 /// Compares the simulator with one data set.
-fn set(file: &File, draws: u32, request: &Request<'_>) -> Result<Set, Error> {
+fn set(file: &File, draws: u32, request: &Request<'_>) -> Result<Set> {
     // Predictions of every cell, with intervals.
     let cells = file.cells()?;
     let predictor = Predictor::new(file)?;
@@ -238,23 +234,15 @@ fn set(file: &File, draws: u32, request: &Request<'_>) -> Result<Set, Error> {
     let score = Scored::of(&judged).ok_or_else(|| file.error("no series is judged"))?;
     // What each refinement adds.
     let mut without = Vec::new();
-    let refinements = if request.with_refinements {
-        predictor.refinements()
-    } else {
-        Vec::new()
-    };
-    for refinement in refinements {
+    let refinements = request.with_refinements.then(|| predictor.refinements());
+    for refinement in refinements.unwrap_or_default() {
         let predicted = predictor.predict(&cells, 0, Some(refinement))?;
         let compared = cells.iter().zip(predicted).map(&compare);
         let judged: Vec<_> = compared.filter(|cell| !cell.is_fitted).collect();
-        let Some(judged) = Scored::of(&judged) else {
-            continue;
-        };
-        if judged.score.differs(&score.score) {
-            without.push(Without {
-                refinement: refinement.title(),
-                judged: judged.score,
-            });
+        let judged = Scored::of(&judged).map(|judged| judged.score);
+        if let Some(judged) = judged.filter(|judged| judged.differs(&score.score)) {
+            let refinement = refinement.title();
+            without.push(Without { refinement, judged });
         }
     }
     Ok(Set {

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use epochcost_experiment::{self as experiment, Document, Experiment};
+use epochcost_experiment::{Document, Experiment};
 use epochcost_kernels::hash;
 use epochcost_platform::sim::{CLASSES_ABOVE, Sim};
-use epochcost_platform::simulator;
 use epochcost_simulator::profile::{Constant, Profile, Refinement};
 use epochcost_simulator::{Options, Recorded, Simulation, probe};
 use epochcost_spec::cost::PriceBook;
@@ -16,9 +15,9 @@ use super::cells::{Cell, Setting};
 use super::file::File;
 use super::run;
 use super::score::Predicted;
-use crate::error::Error;
-use crate::forecast::estimate::{Outcome, estimate_by, sizes_only};
-use crate::forecast::{on_profiles, parallel};
+use crate::error::{Error, Result};
+use crate::forecast::estimate::{estimate_by, sizes_only};
+use crate::forecast::{on_profiles, on_simulator, parallel};
 
 /// Seed of all draws of a validation.
 const SEED: u64 = 0x5641_4C49;
@@ -54,18 +53,13 @@ impl Predictor {
     ///
     /// # Errors
     /// When one of them cannot be used.
-    pub(super) fn new(file: &File) -> Result<Self, Error> {
+    pub(super) fn new(file: &File) -> Result<Self> {
         let profile = file.platform()?;
         let experiment = (file.experiment.as_ref())
             .map(|path| experiment_on(&file.beside(path), &profile, &file.profile));
-        let profile = stated(&profile, &file.constants);
-        let (constants, prices) = (file.constants.clone(), PriceBook::shipped()?);
-        Ok(Self::of(
-            profile,
-            constants,
-            experiment.transpose()?,
-            prices,
-        ))
+        let (experiment, prices) = (experiment.transpose()?, PriceBook::shipped()?);
+        let (profile, constants) = (stated(&profile, &file.constants), file.constants.clone());
+        Ok(Self::of(profile, constants, experiment, prices))
     }
 
     /// Returns one with the rows of an experiment.
@@ -88,16 +82,12 @@ impl Predictor {
 
     /// Returns the same on another platform.
     pub(super) fn on(&self, profile: &Profile<Constant>) -> Self {
-        let simulation = self.simulation.as_ref();
-        let simulation = simulation.map(|simulation| rows::Simulation {
-            profile: profile.clone(),
-            ..simulation.clone()
-        });
-        Self {
-            profile: stated(profile, &self.constants),
-            simulation,
-            ..self.clone()
+        let mut moved = self.clone();
+        if let Some(simulation) = &mut moved.simulation {
+            simulation.profile = profile.clone();
         }
+        moved.profile = stated(profile, &self.constants);
+        moved
     }
 
     /// Returns the platform, with the constants that the file states.
@@ -136,12 +126,9 @@ impl Predictor {
         cells: &[Cell],
         draws: u32,
         without: Option<Refinement>,
-    ) -> Result<Vec<Predicted>, Error> {
-        let repetitions = if self.values.is_empty() {
-            REPETITIONS
-        } else {
-            1
-        };
+    ) -> Result<Vec<Predicted>> {
+        let of_run = !self.values.is_empty();
+        let repetitions = if of_run { 1 } else { REPETITIONS };
         let settings = cells.iter().map(|cell| &cell.setting);
         let simulated = simulated(settings, repetitions, draws, |setting, draw| {
             self.seconds(setting, draw, without)
@@ -160,7 +147,7 @@ impl Predictor {
         setting: &Setting,
         draw: Draw,
         without: Option<Refinement>,
-    ) -> Result<Vec<f64>, Error> {
+    ) -> Result<Vec<f64>> {
         let refined = |profile: Profile<f64>| match without {
             None => profile,
             Some(refinement) => profile.without(refinement),
@@ -168,12 +155,8 @@ impl Predictor {
         match setting {
             Setting::Operation(operation) => Ok(probe(&refined(self.drawn(draw)), operation)),
             Setting::Row(id) => {
-                let (plan, simulation) = self.simulation(id, draw)?;
-                let profile = refined(simulation.profile.clone());
-                let simulation = Simulation {
-                    profile,
-                    ..simulation
-                };
+                let (plan, mut simulation) = self.simulation(id, draw)?;
+                simulation.profile = refined(simulation.profile);
                 let figures = self.figures(plan, &simulation)?;
                 figures.map_err(|why| Error::NothingSelected(format!("row {id}: {why}")))
             }
@@ -184,7 +167,7 @@ impl Predictor {
     ///
     /// # Errors
     /// When it cannot be simulated.
-    pub(super) fn row(&self, id: &str) -> Result<Result<Vec<f64>, String>, Error> {
+    pub(super) fn row(&self, id: &str) -> Result<Result<Vec<f64>, String>> {
         let (plan, simulation) = self.simulation(id, Draw::Stated(0))?;
         self.figures(plan, &simulation)
     }
@@ -193,21 +176,18 @@ impl Predictor {
         &self,
         plan: &TrialPlan,
         simulation: &Simulation,
-    ) -> Result<Result<Vec<f64>, String>, Error> {
+    ) -> Result<Result<Vec<f64>, String>> {
         let options = Options {
             recorded: self.values.get(&plan.row.id).cloned(),
             ..sizes_only(CLASSES_ABOVE)
         };
         let outcome = estimate_by(&plan.row, simulation, &self.prices, options)?;
-        Ok(match outcome {
-            Outcome::Feasible(estimate) => Ok(run::of_estimate(&estimate)),
-            Outcome::Infeasible(limit) => Err(limit.to_string()),
-            Outcome::Failed(reason) => Err(reason),
-        })
+        let figures = outcome.map(|estimate| run::of_estimate(&estimate));
+        Ok(figures.map_err(|obstacle| obstacle.to_string()))
     }
 
     /// Returns the simulation of an experiment's row on a draw.
-    fn simulation(&self, id: &str, draw: Draw) -> Result<(&TrialPlan, Simulation), Error> {
+    fn simulation(&self, id: &str, draw: Draw) -> Result<(&TrialPlan, Simulation)> {
         let (Some(plan), Some(simulation)) = (self.rows.get(id), &self.simulation) else {
             let problem = format!("no row `{id}` of an experiment");
             return Err(Error::NothingSelected(problem));
@@ -235,17 +215,13 @@ fn experiment_on(
     path: &std::path::Path,
     profile: &Profile<Constant>,
     name: &str,
-) -> Result<Experiment, Error> {
+) -> Result<Experiment> {
     let mut document = Document::read(path)?;
     on_profiles(&mut document, Some(name), &[])?;
     if profile.interpreted.is_none() {
         document.set_option("the validation", "simulation.client", "compiled")?;
     }
-    let options = experiment::Options {
-        platform: Some(simulator()),
-        ..experiment::Options::default()
-    };
-    Ok(Experiment::from_document(document, &options)?)
+    Ok(Experiment::from_document(document, &on_simulator())?)
 }
 
 /// Simulates every setting once, however many figures are taken from it: for each repetition at the stated
@@ -257,8 +233,8 @@ pub(super) fn simulated<'a, S: Ord + Sync, R: Send>(
     settings: impl Iterator<Item = &'a S>,
     repetitions: u32,
     draws: u32,
-    simulate: impl Fn(&S, Draw) -> Result<R, Error> + Sync,
-) -> Result<BTreeMap<&'a S, Vec<R>>, Error> {
+    simulate: impl Fn(&S, Draw) -> Result<R> + Sync,
+) -> Result<BTreeMap<&'a S, Vec<R>>> {
     let settings: BTreeSet<&S> = settings.collect();
     let stated = (0..repetitions).map(Draw::Stated);
     let all: Vec<Draw> = stated.chain((0..draws).map(Draw::Sampled)).collect();
@@ -267,7 +243,7 @@ pub(super) fn simulated<'a, S: Ord + Sync, R: Send>(
         .collect();
     let mut results = parallel::map(&tasks, |(setting, draw)| simulate(setting, *draw)).into_iter();
     let mut of = |setting| {
-        let own: Result<Vec<R>, Error> = results.by_ref().take(all.len()).collect();
+        let own: Result<Vec<R>> = results.by_ref().take(all.len()).collect();
         Ok((setting, own?))
     };
     settings.into_iter().map(&mut of).collect()

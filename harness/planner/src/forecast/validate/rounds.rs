@@ -4,6 +4,7 @@
 //! the stated constants, and its range the 5th to the 95th percentile of draws of the constants' ranges.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use epochcost_simulator::profile::Profile;
 use epochcost_simulator::{Aggregated, ProbeClient, Round, RoundTimes, aggregate};
@@ -13,10 +14,12 @@ use epochcost_spec::published::{PublishedError, Row, Table};
 use epochcost_systems::PaperAccount;
 use epochcost_systems::aggregation::levels;
 
+use super::calibrate::{self, What};
+use super::cells::Statistic;
 use super::file::File;
 use super::predict::{Predictor, REPETITIONS, simulated};
 use super::score::Predicted;
-use crate::error::Error;
+use crate::error::Result;
 
 /// Most clients, functions or inputs of a line.
 const MOST: usize = 100_000;
@@ -47,7 +50,7 @@ pub(super) struct Line {
 ///
 /// # Errors
 /// When the file, a line or the profile cannot be used.
-pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
+pub(super) fn predict(file: &File, draws: u32) -> Result<String> {
     let lines = read(&file.beside(&file.data)).map_err(|error| file.error(&chain(&error)))?;
     let predictor = Predictor::new(file)?;
     let prices = Prices::shipped()?;
@@ -63,13 +66,8 @@ pub(super) fn predict(file: &File, draws: u32) -> Result<String, Error> {
         let Predicted { value, low, high } = Predicted::of(figures.collect(), REPETITIONS);
         let [low, high] = [low, high].map(|end| end.unwrap_or(f64::NAN));
         let [value, low, high] = [value, low, high].map(|figure| format!("{figure:.4e}"));
-        let Line {
-            id,
-            role,
-            quantity_name,
-            ..
-        } = line;
-        text += &format!("{id},{role},{quantity_name},{value},{low},{high}\n");
+        let of = [&*line.id, &line.role, &line.quantity_name].join(",");
+        text += &format!("{of},{value},{low},{high}\n");
     }
     Ok(text)
 }
@@ -87,7 +85,7 @@ impl Prices {
     ///
     /// # Errors
     /// When it lacks a price.
-    pub(super) fn shipped() -> Result<Self, Error> {
+    pub(super) fn shipped() -> Result<Self> {
         let book = PriceBook::shipped()?;
         Ok(Self {
             mb_second: cost::function_rate_usd(PaperAccount::Comparison, 1, None, &book)?,
@@ -101,23 +99,14 @@ impl Prices {
     }
 }
 
-/// A line with what was measured: seconds, or dollars.
-pub(super) struct Measured {
-    pub(super) line: Line,
-    /// Measurements of one day; the file if no column names it.
-    pub(super) series: String,
-    pub(super) measured: f64,
-    pub(super) place: String,
-}
-
 /// Column that only tables of rounds have.
 pub(super) const ARCHITECTURE: &str = "architecture";
 
-/// Reads lines with their measured values.
+/// Reads lines with their measured values, of the day of their series: the file if no column names it.
 ///
 /// # Errors
 /// When the file cannot be read, or a line describes no quantity.
-pub(super) fn measured(file: &Path) -> Result<Vec<Measured>, PublishedError> {
+pub(super) fn measured(file: &Path) -> Result<Vec<calibrate::Row>, PublishedError> {
     let table = Table::read(file)?;
     table.refuse_repeated(&["id", "role", "quantity"])?;
     let read = table.rows().map(|row| {
@@ -126,11 +115,13 @@ pub(super) fn measured(file: &Path) -> Result<Vec<Measured>, PublishedError> {
             return Err(unknown(row, "measured", "a value above 0"));
         }
         let series = row.optional("series").filter(|name| !name.is_empty());
-        Ok(Measured {
-            line: line(row)?,
+        Ok(calibrate::Row {
             series: series.map_or_else(|| file.display().to_string(), str::to_owned),
+            what: What::Round(line(row)?),
+            statistic: Statistic::Mean,
             measured,
             place: row.cell("measured"),
+            constants: Arc::default(),
         })
     });
     read.collect()
@@ -198,8 +189,7 @@ fn line(row: Row<'_>) -> Result<Line, PublishedError> {
         _ => 1,
     };
     let of_level = |level: Vec<std::ops::Range<usize>>| {
-        let inputs = level.into_iter().map(|inputs| inputs.len());
-        let inputs: Vec<usize> = inputs.collect();
+        let inputs: Vec<usize> = level.into_iter().map(|inputs| inputs.len()).collect();
         inputs.repeat(shards)
     };
     let role = row.text("role")?;

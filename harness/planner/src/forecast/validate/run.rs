@@ -6,16 +6,16 @@ use std::path::Path;
 use epochcost_channels::Traffic;
 use epochcost_experiment::Options;
 use epochcost_judge::analysis::{RowAnalysis, TrialAnalysis};
-use epochcost_platform::simulator;
 use epochcost_systems::Job;
 
 use super::cells::{Cell, FIGURES, Setting, Statistic, WALL};
 use super::predict::Predictor;
 use super::score::{Compared, Expected, Scored, Verdict};
 use super::{FigureScore, Request, Set};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::forecast::estimate::{Estimate, StageMeans, stages};
 use crate::forecast::recorded::RecordedRun;
+use crate::forecast::{on_simulator, simulation_of};
 
 /// Places of what a run's own steps are taken from: gradients and evaluations.
 const OF_STEPS: [usize; 2] = [2, 5];
@@ -47,39 +47,28 @@ fn figures(
     usd: [f64; 2],
     traffic: Traffic,
 ) -> Vec<f64> {
-    let stages = [
-        stages.fetch_dataset,
-        stages.compute_gradients,
-        stages.synchronise,
-        stages.update_model,
-        stages.detect_convergence,
-    ];
     // Polls take what they take: only requests that say something are compared.
     let sent = traffic.untimed();
     let requests = sent.puts + sent.gets + sent.messages + sent.deliveries + sent.in_store;
     let counts = [requests, sent.bytes_up, sent.bytes_down].map(|count| count as f64);
-    let stages = stages.map(|seconds| seconds.unwrap_or(f64::NAN));
-    [&[wall_s][..], &stages, &[billed_ms], &usd, &counts].concat()
+    [&[wall_s][..], &stages.all(), &[billed_ms], &usd, &counts].concat()
 }
 
 /// Compares a run with its simulation.
 ///
 /// # Errors
 /// When the run or a profile cannot be used, or no row has both.
-pub(super) fn set(path: &Path, request: &Request<'_>) -> Result<Set, Error> {
+pub(super) fn set(path: &Path, request: &Request<'_>) -> Result<Set> {
     let run = RecordedRun::open(path)?;
     let manifest = run.directory.manifest();
     let options = Options {
-        platform: Some(simulator()),
         keeps_impossible: true,
-        ..Options::default()
+        ..on_simulator()
     };
     let (profile, compute) = (request.profile, request.compute);
     let experiment = run.experiment(run.document(profile)?, &options, profile, compute)?;
-    let Some(stands) = &experiment.simulation else {
-        return Err(Error::NothingSelected("no simulation".into()));
-    };
-    let (profile, prices) = (stands.profile.clone(), run.directory.prices().clone());
+    let profile = simulation_of(&experiment)?.profile.clone();
+    let prices = run.directory.prices().clone();
     let mut predictor = Predictor::of(profile, BTreeMap::new(), Some(experiment), prices);
     // Figures of every row that can be simulated.
     let (mut cells, mut missing, mut notes) = (Vec::new(), 0, Vec::new());
@@ -87,10 +76,8 @@ pub(super) fn set(path: &Path, request: &Request<'_>) -> Result<Set, Error> {
         let id = &row.planned.row.id;
         let Some(first) = row.succeeded().next() else {
             let why = row.planned.infeasible.as_deref();
-            notes.push(format!(
-                "{id}: {}",
-                why.unwrap_or("every trial of it failed")
-            ));
+            let why = why.unwrap_or("every trial of it failed");
+            notes.push(format!("{id}: {why}"));
             continue;
         };
         let steps = run.directory.steps(&first.trial)?;
@@ -135,11 +122,10 @@ pub(super) fn set(path: &Path, request: &Request<'_>) -> Result<Set, Error> {
     Ok(Set {
         name: manifest.run_id.clone(),
         description: format!("{}, recorded and simulated", manifest.experiment),
-        about: format!(
-            "Recorded on {} cores of {}",
-            machine.cores,
-            machine.cpu.as_deref().unwrap_or("an unknown CPU")
-        ),
+        about: {
+            let cpu = machine.cpu.as_deref().unwrap_or("an unknown CPU");
+            format!("Recorded on {} cores of {cpu}", machine.cores)
+        },
         sources: Vec::new(),
         stands_on: format!("profile {profile}; steps {steps}"),
         profile: profile.clone(),

@@ -136,17 +136,12 @@ pub(super) struct Scored {
 impl Scored {
     /// Returns the score of cells; `None` without cells.
     pub(super) fn of(cells: &[Compared]) -> Option<Self> {
-        if cells.is_empty() {
-            return None;
-        }
+        cells.first()?;
         let count = cells.len() as f64;
-        let errors: Vec<f64> = (cells.iter())
-            .map(|cell| (cell.ratio() - 1.0).abs())
-            .collect();
-        let within = |limit: f64| {
-            let inside = errors.iter().filter(|error| **error <= limit);
-            inside.count() as f64 / count
-        };
+        let errors = cells.iter().map(|cell| (cell.ratio() - 1.0).abs());
+        let errors: Vec<f64> = errors.collect();
+        let within =
+            |limit: f64| errors.iter().filter(|error| **error <= limit).count() as f64 / count;
         let logs: f64 = cells.iter().map(|cell| cell.ratio().ln()).sum();
         let covered: Option<Vec<bool>> = cells.iter().map(Compared::is_covered).collect();
         let widths: Option<Vec<f64>> = cells.iter().map(Compared::width).collect();
@@ -197,19 +192,16 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
 /// figure predict them: no model that knows the setting alone does better. `None` if no
 /// setting was measured twice.
 pub(super) fn floor(cells: &[Cell], judged: &[Compared]) -> Option<f64> {
-    let is_judged = |cell: &Cell| judged.iter().any(|known| known.series == cell.series);
-    let errors = cells
-        .iter()
-        .filter(|cell| is_judged(cell))
-        .filter_map(|cell| {
-            let others = cells.iter().filter(|other| {
-                other.series != cell.series
-                    && other.setting == cell.setting
-                    && other.statistic == cell.statistic
-            });
-            let others: Vec<f64> = others.map(|other| other.measured).collect();
-            (!others.is_empty()).then(|| (median(others) / cell.measured - 1.0).abs())
+    let is_judged = |cell: &&Cell| judged.iter().any(|known| known.series == cell.series);
+    let errors = cells.iter().filter(is_judged).filter_map(|cell| {
+        let others = cells.iter().filter(|other| {
+            other.series != cell.series
+                && other.setting == cell.setting
+                && other.statistic == cell.statistic
         });
+        let others: Vec<f64> = others.map(|other| other.measured).collect();
+        (!others.is_empty()).then(|| (median(others) / cell.measured - 1.0).abs())
+    });
     let errors: Vec<f64> = errors.collect();
     (!errors.is_empty()).then(|| median(errors))
 }
@@ -287,13 +279,11 @@ impl Target {
     pub(super) fn verdict(&self, scored: &Scored) -> Verdict {
         let value = self.metric.of(scored);
         let known = value.unwrap_or(f64::NAN);
-        let (limit, holds) = match (self.at_most, self.at_least, self.within) {
-            (Some(most), ..) => (format!("≤ {most}"), known <= most),
-            (_, Some(least), _) => (format!("≥ {least}"), known >= least),
-            (.., within) => {
-                let within = within.unwrap_or_default();
-                (format!("0 ± {within}"), known.abs() <= within)
-            }
+        let within = self.within.unwrap_or_default();
+        let (limit, holds) = match (self.at_most, self.at_least) {
+            (Some(most), _) => (format!("≤ {most}"), known <= most),
+            (None, Some(least)) => (format!("≥ {least}"), known >= least),
+            (None, None) => (format!("0 ± {within}"), known.abs() <= within),
         };
         Verdict {
             metric: word(&self.metric),

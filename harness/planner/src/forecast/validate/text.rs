@@ -1,51 +1,11 @@
 //! A validation for people.
 
 use epochcost_spec::format::number;
-use epochcost_spec::ui::table;
 
 use super::cells::{FIGURES, WALL};
-use super::score::{Compared, Score, Scored, word};
+use super::score::{Compared, Scored, word};
 use super::{Set, Validated};
-
-/// Columns of scores.
-const SCORES: [&str; 10] = [
-    "",
-    "cells",
-    "MAPE",
-    "median error",
-    "bias",
-    "≤ 10 %",
-    "≤ 25 %",
-    "≤ 50 %",
-    "covered",
-    "width",
-];
-
-/// Columns of scores over several sets.
-const OVER_SETS: [&str; 7] = [
-    "",
-    "sets",
-    "cells",
-    "median error",
-    "bias",
-    "covered",
-    "width",
-];
-
-/// Columns of targets.
-const TARGETS: [&str; 5] = ["target", "limit", "value", "verdict", "expected"];
-
-/// Columns of cells.
-const CELLS: [&str; 8] = [
-    "series",
-    "setting",
-    "figure",
-    "measured",
-    "predicted",
-    "ratio",
-    "interval",
-    "covered",
-];
+use crate::columns::{Column, table};
 
 /// A form of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,18 +17,17 @@ pub enum Form {
 }
 
 impl Form {
-    fn table<const N: usize>(self, heading: [&str; N], rows: &[[String; N]]) -> String {
+    fn table<T, const N: usize>(self, items: &[T], columns: [Column<'_, T, String>; N]) -> String {
         if self == Self::Plain {
-            return table(heading, rows);
+            return table(items, columns);
         }
-        let line = |cells: Vec<&str>| format!("| {} |", cells.join(" | "));
-        let rows = (rows.iter()).map(|row| line(row.iter().map(String::as_str).collect()));
-        let heading = [line(heading.to_vec()), line(vec!["---"; N])];
-        heading
+        let line = |cells: [String; N]| format!("| {} |", cells.join(" | "));
+        let heading = columns.map(|(heading, _)| heading.to_owned());
+        let rows = items.iter().map(|item| columns.map(|(_, cell)| cell(item)));
+        let all = [heading, [(); N].map(|()| "---".to_owned())]
             .into_iter()
-            .chain(rows)
-            .collect::<Vec<_>>()
-            .join("\n")
+            .chain(rows);
+        all.map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// Returns a title with paragraphs below it.
@@ -89,58 +48,70 @@ impl Validated {
         let sets = self.sets.iter().map(|set| set.shown(form, cells));
         let over = [self.headlines(), self.authors()];
         let over = over.into_iter().flatten();
-        let over =
-            over.map(|(title, rows)| form.section(title, vec![form.table(OVER_SETS, &rows)]));
+        let over = over.map(|(title, lines)| form.section(title, vec![over_sets(form, &lines)]));
         sets.chain(over).collect::<Vec<_>>().join("\n\n")
     }
 
     /// Returns the scores over sets under their title; `None` of a single set.
-    fn headlines(&self) -> Option<(&'static str, Vec<[String; 7]>)> {
-        let rows = self.headlines.iter().map(|line| {
+    fn headlines(&self) -> Option<(&'static str, Vec<OverSets>)> {
+        let lines = self.headlines.iter().map(|line| {
             let whose = if line.gave_a_constant {
                 "who gave constants"
             } else {
                 "who gave none"
             };
-            let of = format!("{}, authors {whose}", line.scope.title());
-            let figures = [line.median_error, line.bias, line.coverage, line.width];
-            over_sets(of, line.sets.to_string(), line.cells, figures)
+            OverSets {
+                of: format!("{}, authors {whose}", line.scope.title()),
+                sets: line.sets.to_string(),
+                cells: line.cells,
+                figures: [line.median_error, line.bias, line.coverage, line.width],
+            }
         });
-        (self.sets.len() > 1).then(|| ("Judged cells, each set counts once", rows.collect()))
+        (self.sets.len() > 1).then(|| ("Judged cells, each set counts once", lines.collect()))
     }
 
     /// Returns the scores of each author from the others alone, under their title.
-    fn authors(&self) -> Option<(&'static str, Vec<[String; 7]>)> {
-        let rows = self.authors.iter().map(|author| {
-            let of = format!("{}, {}", author.author, author.scope.title());
+    fn authors(&self) -> Option<(&'static str, Vec<OverSets>)> {
+        let lines = self.authors.iter().map(|author| {
             let scored = &author.scored;
-            let error = Some(scored.score.median_error);
-            let figures = [
-                error,
-                Some(scored.score.bias),
-                scored.coverage,
-                scored.width,
-            ];
-            over_sets(of, "-".to_owned(), scored.cells, figures)
+            let [error, bias] = [scored.score.median_error, scored.score.bias].map(Some);
+            OverSets {
+                of: format!("{}, {}", author.author, author.scope.title()),
+                sets: "-".to_owned(),
+                cells: scored.cells,
+                figures: [error, bias, scored.coverage, scored.width],
+            }
         });
         let title = "Every author from the other authors alone";
-        (!self.authors.is_empty()).then(|| (title, rows.collect()))
+        (!self.authors.is_empty()).then(|| (title, lines.collect()))
     }
 }
 
-/// Returns a line of scores over several sets: error, bias, share covered, width.
-fn over_sets(of: String, sets: String, cells: usize, figures: [Option<f64>; 4]) -> [String; 7] {
-    let [error, bias, coverage, width] = figures;
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    [
-        of,
-        sets,
-        cells.to_string(),
-        or_none(error.map(percent)),
-        or_none(bias.map(|bias| format!("{:+.1} %", bias * 100.0))),
-        or_none(coverage.map(percent)),
-        or_none(width.map(|width| format!("{width:.2}"))),
-    ]
+/// A line of scores over several sets.
+struct OverSets {
+    of: String,
+    sets: String,
+    cells: usize,
+    /// Error, bias, share covered, width.
+    figures: [Option<f64>; 4],
+}
+
+fn over_sets(form: Form, lines: &[OverSets]) -> String {
+    let figure = |line: &OverSets, place: usize, text: fn(f64) -> String| {
+        line.figures[place].map_or_else(|| "-".to_owned(), text)
+    };
+    form.table(
+        lines,
+        [
+            ("", &|line| line.of.clone()),
+            ("sets", &|line| line.sets.clone()),
+            ("cells", &|line| line.cells.to_string()),
+            ("median error", &|line| figure(line, 0, percent)),
+            ("bias", &|line| figure(line, 1, signed)),
+            ("covered", &|line| figure(line, 2, percent)),
+            ("width", &|line| figure(line, 3, hundredths)),
+        ],
+    )
 }
 
 impl Set {
@@ -155,16 +126,23 @@ impl Set {
                 format!("{}. {}", self.description, self.about),
             ),
         };
-        let mut parts = vec![
-            about,
-            self.stands_on.clone(),
-            form.table(SCORES, &self.scores()),
-        ];
+        let mut parts = vec![about, self.stands_on.clone(), scores(form, &self.scores())];
         if self.figures.is_empty() {
             parts.push(self.floor_text());
         }
         if !self.targets.is_empty() {
-            parts.push(form.table(TARGETS, &self.verdicts()));
+            let value =
+                |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.3}"));
+            parts.push(form.table(
+                &self.targets,
+                [
+                    ("target", &|target| target.metric.clone()),
+                    ("limit", &|target| target.limit.clone()),
+                    ("value", &|target| value(target.value)),
+                    ("verdict", &|target| word(&target.verdict)),
+                    ("expected", &|target| word(&target.expect)),
+                ],
+            ));
         }
         // A run is short enough to show every wall time.
         let is_shown = |known: &&Compared| {
@@ -174,116 +152,102 @@ impl Set {
             [] => |value: f64| format!("{value:.4}"),
             _ => number,
         };
-        let shown = self.cells.iter().filter(is_shown);
-        let shown: Vec<[String; 8]> = shown.map(|known| cell(known, format)).collect();
+        let shown: Vec<&Compared> = self.cells.iter().filter(is_shown).collect();
         if !shown.is_empty() {
-            parts.push(form.table(CELLS, &shown));
+            let interval = |cell: &Compared| match (cell.low, cell.high) {
+                (Some(low), Some(high)) => format!("{} to {}", format(low), format(high)),
+                _ => "-".to_owned(),
+            };
+            parts.push(form.table(
+                &shown,
+                [
+                    ("series", &|cell| cell.series.clone()),
+                    ("setting", &|cell| cell.setting.clone()),
+                    ("figure", &|cell| cell.statistic.clone()),
+                    ("measured", &|cell| format(cell.measured)),
+                    ("predicted", &|cell| format(cell.predicted)),
+                    ("ratio", &|cell| format!("{:.2}", cell.ratio())),
+                    ("interval", &|cell| interval(cell)),
+                    ("covered", &|cell| covered(cell).to_owned()),
+                ],
+            ));
         }
         parts.extend(self.notes.iter().cloned());
         form.section(&title, parts)
     }
 
     fn floor_text(&self) -> String {
-        self.floor.map_or_else(
-            || "no setting was measured twice: the error that no model can avoid is not known".into(),
-            |floor| {
-                format!(
-                    "other series of the same setting predict a judged cell with a median error of {}",
-                    percent(floor)
-                )
-            },
-        )
+        match self.floor.map(percent) {
+            Some(floor) => format!(
+                "other series of the same setting predict a judged cell with a median error of {floor}"
+            ),
+            None => "no setting was measured twice: the error that no model can avoid is not known"
+                .into(),
+        }
     }
 
-    fn scores(&self) -> Vec<[String; 10]> {
+    /// Returns the names of scores with them.
+    fn scores(&self) -> Vec<(String, Scored)> {
         if !self.figures.is_empty() {
             let figures = self.figures.iter();
             return figures
-                .map(|score| whole(score.figure, &score.scored))
+                .map(|score| (score.figure.to_owned(), score.scored))
                 .collect();
         }
         let fitted = self
             .fitted
             .iter()
-            .map(|scored| whole("series of the fit", scored));
-        let judged = [whole("judged", &self.judged)];
+            .map(|scored| ("series of the fit".to_owned(), *scored));
+        let judged = [("judged".to_owned(), self.judged)];
         let without = self.without.iter().map(|without| {
-            let name = format!("judged, without {}", without.refinement);
-            line(&name, self.judged.cells, &without.judged, None, None)
+            let scored = Scored {
+                cells: self.judged.cells,
+                score: without.judged,
+                coverage: None,
+                width: None,
+            };
+            (format!("judged, without {}", without.refinement), scored)
         });
         fitted.chain(judged).chain(without).collect()
     }
-
-    fn verdicts(&self) -> Vec<[String; 5]> {
-        let targets = self.targets.iter().map(|target| {
-            [
-                target.metric.clone(),
-                target.limit.clone(),
-                target
-                    .value
-                    .map_or("-".into(), |value| format!("{value:.3}")),
-                word(&target.verdict),
-                word(&target.expect),
-            ]
-        });
-        targets.collect()
-    }
 }
 
-fn cell(cell: &Compared, format: fn(f64) -> String) -> [String; 8] {
-    let interval = match (cell.low, cell.high) {
-        (Some(low), Some(high)) => format!("{} to {}", format(low), format(high)),
-        _ => "-".to_owned(),
-    };
-    let covered = match (cell.is_fitted, cell.is_covered()) {
+fn covered(cell: &Compared) -> &'static str {
+    match (cell.is_fitted, cell.is_covered()) {
         (true, _) => "fit",
         (false, Some(true)) => "yes",
         (false, Some(false)) => "no",
         (false, None) => "-",
-    };
-    [
-        cell.series.clone(),
-        cell.setting.clone(),
-        cell.statistic.clone(),
-        format(cell.measured),
-        format(cell.predicted),
-        format!("{:.2}", cell.ratio()),
-        interval,
-        covered.to_owned(),
-    ]
+    }
 }
 
-fn whole(name: &str, scored: &Scored) -> [String; 10] {
-    line(
-        name,
-        scored.cells,
-        &scored.score,
-        scored.coverage,
-        scored.width,
+fn scores(form: Form, scores: &[(String, Scored)]) -> String {
+    let or_none = |figure: Option<f64>, text: fn(f64) -> String| figure.map_or("-".into(), text);
+    form.table(
+        scores,
+        [
+            ("", &|(name, _)| name.clone()),
+            ("cells", &|(_, of)| of.cells.to_string()),
+            ("MAPE", &|(_, of)| percent(of.score.mape)),
+            ("median error", &|(_, of)| percent(of.score.median_error)),
+            ("bias", &|(_, of)| signed(of.score.bias)),
+            ("≤ 10 %", &|(_, of)| percent(of.score.within_10)),
+            ("≤ 25 %", &|(_, of)| percent(of.score.within_25)),
+            ("≤ 50 %", &|(_, of)| percent(of.score.within_50)),
+            ("covered", &|(_, of)| or_none(of.coverage, percent)),
+            ("width", &|(_, of)| or_none(of.width, hundredths)),
+        ],
     )
-}
-
-fn line(
-    name: &str,
-    cells: usize,
-    score: &Score,
-    coverage: Option<f64>,
-    width: Option<f64>,
-) -> [String; 10] {
-    [
-        name.to_owned(),
-        cells.to_string(),
-        percent(score.mape),
-        percent(score.median_error),
-        format!("{:+.1} %", score.bias * 100.0),
-        percent(score.within_10),
-        percent(score.within_25),
-        percent(score.within_50),
-        coverage.map_or("-".into(), percent),
-        width.map_or("-".into(), |width| format!("{width:.2}")),
-    ]
 }
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
+}
+
+fn hundredths(width: f64) -> String {
+    format!("{width:.2}")
+}
+
+fn signed(share: f64) -> String {
+    format!("{:+.1} %", share * 100.0)
 }

@@ -1,9 +1,8 @@
 //! The files of a profiled program: its compute profile, and an experiment that plans with it.
 
-use std::io;
 use std::path::Path;
 
-use epochcost_record::{Build, Machine};
+use epochcost_record::{Build, write_whole};
 use epochcost_simulator::profile::ComputeProfile;
 use epochcost_spec::profiles;
 use epochcost_spec::yaml::named;
@@ -11,21 +10,14 @@ use epochcost_spec::yaml::named;
 use super::shown::command_line;
 use super::text::{largest, text};
 use super::{Measured, ScriptPlan};
-use crate::error::Error;
-use crate::profiling::names;
-use crate::profiling::record::replace;
+use crate::error::Result;
+use crate::forecast::quoted;
+use crate::profiling::{names, record};
 
 /// Memory of an empty worker, and room beside what was measured.
 const ROOM: f64 = 1.1;
 /// Sizes of Lambda functions, MB: one vCPU at least, so that a step is not slowed down.
 const MEMORY_MB: (f64, f64) = (1769.0, 10_240.0);
-
-fn failed(path: &Path, source: io::Error) -> Error {
-    Error::Io {
-        doing: format!("write {}", path.display()),
-        source,
-    }
-}
 
 /// Writes the profile with a header that says how it came about.
 ///
@@ -36,32 +28,20 @@ pub(super) fn write_profile(
     profile: &ComputeProfile,
     measured: &Measured,
     warnings: &[String],
-) -> Result<(), Error> {
-    let shown = |number: Option<f64>| number.map_or("unknown".into(), |n| n.to_string());
-    let yaml = serde_yaml::to_string(profile);
-    let yaml = yaml.map_err(|error| failed(&plan.out, io::Error::other(error)))?;
+) -> Result<()> {
     let mut lines = vec![
         "A compute profile, measured by `epochcost profile` with the program:".to_owned(),
         format!("  {}", command_line(&plan.command)),
-        format!("date: {}", jiff::Timestamp::now().strftime("%FT%TZ")),
+        record::date(),
         format!("machine: {}", names::machine(&plan.machine)),
-        format!(
-            "load average: {} before the first run, {} after the last",
-            shown(plan.machine.load_average),
-            shown(Machine::here(Vec::new()).load_average)
-        ),
+        record::load(&plan.machine, "run"),
         format!("epochcost: {}", Build::current().version),
         String::new(),
     ];
     lines.extend(text(plan, measured).lines().map(str::to_owned));
     lines.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
     lines.extend(measured.notes.iter().map(|note| format!("note: {note}")));
-    let comment = |line: &str| format!("# {line}").trim_end().to_owned() + "\n";
-    // Whatever a line holds stays a comment.
-    let header: String = lines.join("\n").split(['\n', '\r']).map(comment).collect();
-    let schema = named::line("compute", &plan.out);
-    replace(&plan.out, &format!("{schema}{header}\n{yaml}"))
-        .map_err(|error| failed(&plan.out, error))
+    record::with_header(&plan.out, &lines, profile)
 }
 
 /// Writes an experiment whose model is the profiled one.
@@ -73,9 +53,9 @@ pub(super) fn write_experiment(
     path: &Path,
     profile: &ComputeProfile,
     measured: &Measured,
-) -> Result<(), Error> {
+) -> Result<()> {
     let text = experiment(plan, path, profile, measured);
-    replace(path, &text).map_err(|error| failed(path, error))
+    Ok(write_whole(path, text.as_bytes())?)
 }
 
 /// Returns the command that plans with the experiment; the program does not say how long it
@@ -113,7 +93,6 @@ fn experiment(
     let samples = work.samples;
     let is_full = model.full.is_some();
     let ranks = model.ranks.unwrap_or(1.0);
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     format!(
         "{schema}# Where should {name} be trained? Written by `epochcost profile`; its steps are those of\n\
          # {profile_file}.\n\

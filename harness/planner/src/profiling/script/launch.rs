@@ -273,16 +273,13 @@ impl Running {
         let Ok(all) = fs::read_dir("/proc") else {
             return Vec::new();
         };
-        let ids = all
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let ids = (all.flatten()).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let parents: HashMap<i32, i32> = ids.filter_map(|id| Some((id, parent(id)?))).collect();
         let pipe = self.pipe.as_os_str().as_encoded_bytes();
         let names_pipe = |id: &i32| {
             let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-            environment
-                .split(|byte| *byte == 0)
-                .any(|field| field.ends_with(pipe))
+            let mut fields = environment.split(|byte| *byte == 0);
+            fields.any(|field| field.ends_with(pipe))
         };
         let us = std::process::id().cast_signed();
         let descends = |id: &i32| {
@@ -327,11 +324,8 @@ impl Drop for Running {
         self.signal(Signal::TERM);
         let began = Instant::now();
         let is_over = |running: &mut Self| {
-            running
-                .child
-                .try_wait()
-                .is_ok_and(|status| status.is_some())
-                && running.processes().is_empty()
+            let ended = running.child.try_wait();
+            ended.is_ok_and(|status| status.is_some()) && running.processes().is_empty()
         };
         while !is_over(self) && began.elapsed() < PATIENCE {
             std::thread::sleep(POLL);
@@ -351,6 +345,7 @@ impl Drop for Running {
 }
 
 /// A run while it reports.
+#[derive(Default)]
 struct Reading {
     steps: usize,
     limit: Duration,
@@ -374,16 +369,7 @@ impl Reading {
         Self {
             steps: launch.steps,
             limit: launch.limit,
-            observed: Observed::default(),
-            process: None,
-            last: None,
-            skipped: 0,
-            first_is_over: false,
-            taken: 0,
-            counting_since: None,
-            others: 0,
-            faults: Vec::new(),
-            problem: None,
+            ..Self::default()
         }
     }
 
@@ -415,10 +401,11 @@ impl Reading {
                 self.observed.evaluation[1] += samples;
             }
             Line::Rate(rate) => self.observed.rate = Some(rate),
-            Line::Note(note) if !self.observed.notes.contains(&note) => {
-                self.observed.notes.push(note);
+            Line::Note(note) => {
+                if !self.observed.notes.contains(&note) {
+                    self.observed.notes.push(note);
+                }
             }
-            Line::Note(_) => {}
             Line::Problem(problem) => {
                 self.problem = Some(problem);
                 return true;
@@ -431,10 +418,8 @@ impl Reading {
 
     /// Returns when the counted steps have lasted as long as they may.
     fn ends(&self) -> Option<Instant> {
-        let since = self
-            .counting_since
-            .filter(|_| !self.observed.steps.is_empty());
-        since?.checked_add(self.limit)
+        let since = self.counting_since?.checked_add(self.limit);
+        since.filter(|_| !self.observed.steps.is_empty())
     }
 
     fn step(&mut self, at: Instant, step: Step) {
@@ -455,12 +440,9 @@ impl Reading {
             let most = self.observed.peak_mb.unwrap_or(0.0).max(peak_mb);
             self.observed.peak_mb = Some(most);
         }
-        let Some(seconds) = step.seconds.or(counted) else {
+        let Some(seconds) = step.seconds.or(counted).filter(|_| !step.is_warm_up) else {
             return;
         };
-        if step.is_warm_up {
-            return;
-        }
         if self.skipped < WARM_UP {
             self.skipped += 1;
             self.counting_since = Some(at);
@@ -492,9 +474,9 @@ impl Reading {
             ));
         }
         if self.others > 0 {
+            let others = self.others;
             self.observed.notes.push(format!(
-                "{} lines of other processes were left out: figures are those of one process",
-                self.others
+                "{others} lines of other processes were left out: figures are those of one process"
             ));
         }
         if let Some(fault) = self.faults.first() {
@@ -514,22 +496,18 @@ fn early(status: ExitStatus, steps: usize, taken: usize, faults: &[String], log:
     // What a launcher adds hides the error of the process that failed.
     let launcher =
         |line: &&str| line.contains("distributed.elastic") || line.contains("distributed/elastic");
-    let banner = lines
-        .iter()
-        .position(launcher)
-        .filter(|_| !status.success());
-    lines.truncate(banner.filter(|line| *line > 0).unwrap_or(lines.len()));
+    let banner = lines.iter().position(launcher);
+    let banner = banner.filter(|line| *line > 0 && !status.success());
+    lines.truncate(banner.unwrap_or(lines.len()));
     let tail = &lines[lines.len().saturating_sub(TAIL)..];
     let narrow = |line: &&str| line.chars().take(WIDEST).collect::<String>();
     let tail = tail.iter().map(narrow).collect::<Vec<_>>().join("\n    ");
     let fault = faults.first();
-    let fault = fault.map_or(String::new(), |fault| {
-        format!("; a line it reported: {fault}")
-    });
-    let printed = if tail.is_empty() {
-        "it printed nothing".to_owned()
-    } else {
-        format!("it printed\n    {tail}")
+    let fault = fault.map(|fault| format!("; a line it reported: {fault}"));
+    let fault = fault.unwrap_or_default();
+    let printed = match tail.as_str() {
+        "" => "it printed nothing".to_owned(),
+        tail => format!("it printed\n    {tail}"),
     };
     let remedy = if status.success() && taken > 0 {
         "let it train for at least 7 steps: the first four warm up, and three are timed"

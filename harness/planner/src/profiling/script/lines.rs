@@ -9,6 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 /// What a line says.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Line {
@@ -62,40 +64,48 @@ pub(super) struct Work {
     pub(super) kind: u64,
 }
 
-/// A model as its program describes it.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A model as its program describes it; `--json` prints what is not skipped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Described {
     /// Name and version of the framework.
     pub(super) framework: Option<String>,
-    /// Scalars that the optimizer changes.
+    /// `cpu` or `cuda`.
+    pub(super) device: Option<String>,
+    /// Scalars that the optimizer changes: what is exchanged.
     pub(super) trainable: Option<f64>,
-    /// All scalars.
-    pub(super) parameters: Option<f64>,
-    /// Running statistics of normalisation.
-    pub(super) statistics: Option<f64>,
     /// Type of the largest trainable tensor.
     pub(super) dtype: Option<String>,
     /// Samples of an epoch, where a loader of the framework knows them.
     pub(super) epoch_samples: Option<f64>,
     /// Bytes of the trainable scalars.
     pub(super) trainable_bytes: Option<f64>,
+    /// All scalars.
+    pub(super) parameters: Option<f64>,
+    /// Running statistics of normalisation.
+    pub(super) statistics: Option<f64>,
     /// Bytes of the optimizer's state.
     pub(super) optimizer_bytes: Option<f64>,
-    /// `cpu` or `cuda`.
-    pub(super) device: Option<String>,
     /// Name of the GPU.
+    #[serde(skip)]
     pub(super) device_name: Option<String>,
     /// Threads that it computes on.
+    #[serde(skip)]
     pub(super) threads: Option<f64>,
     /// Memory before the first step, with gradients and the optimizer's state, MB.
+    #[serde(skip)]
     pub(super) fixed_mb: Option<f64>,
     /// Processes that train together.
+    #[serde(skip)]
     pub(super) ranks: Option<f64>,
     /// 1 where each step takes all the data, 2 where these are one graph.
+    #[serde(skip)]
     pub(super) full: Option<f64>,
     /// Epochs or steps that the program was asked for, and the variable that says so.
+    #[serde(skip)]
     pub(super) epochs: Option<f64>,
+    #[serde(skip)]
     pub(super) planned_steps: Option<f64>,
+    #[serde(skip)]
     pub(super) planned_by: Option<String>,
 }
 
@@ -168,9 +178,9 @@ pub(super) fn parse(text: &str) -> Result<Reported, String> {
     }
     let Some((_, fields)) = WORDS.iter().find(|(known, _)| *known == word) else {
         let known: Vec<&str> = WORDS.iter().map(|(known, _)| *known).collect();
+        let known = known.join(", ");
         return Err(format!(
-            "{text:?} begins with none of {}, note and problem",
-            known.join(", ")
+            "{text:?} begins with none of {known}, note and problem"
         ));
     };
     let values = values(text, rest, fields)?;
@@ -262,10 +272,8 @@ fn values<'a>(
             return Err(format!("{text:?}: {field:?} is no NAME=VALUE"));
         };
         if name != "process" && !fields.contains(&name) {
-            return Err(format!(
-                "{text:?}: `{name}` is none of {}",
-                fields.join(", ")
-            ));
+            let known = fields.join(", ");
+            return Err(format!("{text:?}: `{name}` is none of {known}"));
         }
         if values.insert(name, value).is_some() {
             return Err(format!("{text:?}: `{name}` stands there twice"));

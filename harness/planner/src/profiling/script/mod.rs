@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use epochcost_record::{Machine, probe};
+use epochcost_record::{Machine, probe_file};
 use epochcost_simulator::profile::ComputeProfile;
 use epochcost_spec::format::{bytes, percent, seconds, slug};
 use epochcost_spec::ui::Output;
@@ -35,7 +35,7 @@ use self::profile::profile;
 use self::text::text;
 use super::names;
 use super::summary::bad_fit;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Where the batch size stands in a command.
 const BATCH: &str = "{batch}";
@@ -92,18 +92,16 @@ impl FromStr for SamplesPerStep {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let factor = text
-            .strip_prefix('x')
-            .map(|factor| factor.parse::<f64>().ok());
+        let factor = text.strip_prefix('x');
+        let factor = factor.map(|factor| factor.parse::<f64>().ok());
         if let Some(factor) = factor {
             let factor = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
             return factor
                 .map(Self::Factor)
                 .ok_or_else(|| "give a factor above 0, like x0.5".into());
         }
-        let numbers = text
-            .split(',')
-            .map(|number| number.trim().parse().ok().filter(|n| *n > 0));
+        let numbers = text.split(',');
+        let numbers = numbers.map(|number| number.trim().parse().ok().filter(|n| *n > 0));
         let numbers = numbers.collect::<Option<Vec<usize>>>();
         let remedy = "give a number for each batch size, like 8 or 8,16, or a factor like x0.5";
         numbers.map(Self::Each).ok_or_else(|| remedy.into())
@@ -146,17 +144,8 @@ struct Profiled<'a> {
 /// What the program says of its model.
 #[derive(Serialize)]
 struct ModelFigures<'a> {
-    framework: Option<&'a str>,
-    device: &'a str,
-    /// Scalars that are exchanged.
-    trainable: Option<f64>,
-    dtype: Option<&'a str>,
-    /// Samples of an epoch, where the program's loader knows them.
-    epoch_samples: Option<f64>,
-    trainable_bytes: Option<f64>,
-    parameters: Option<f64>,
-    statistics: Option<f64>,
-    optimizer_bytes: Option<f64>,
+    #[serde(flatten)]
+    described: &'a Described,
     flops_per_sample: Option<f64>,
 }
 
@@ -247,7 +236,7 @@ impl ScriptPlan {
     ///
     /// # Errors
     /// [`Error::Usage`] for what cannot be measured and for a file that is there.
-    pub fn new(request: &ScriptRequest<'_>, machine: Machine) -> Result<Self, Error> {
+    pub fn new(request: &ScriptRequest<'_>, machine: Machine) -> Result<Self> {
         let has_place = request.command.iter().any(|word| word.contains(BATCH));
         if has_place && request.batches.is_empty() {
             return Err(usage(
@@ -316,10 +305,7 @@ impl ScriptPlan {
             },
             Path::to_owned,
         );
-        let stem = out
-            .file_stem()
-            .map_or("profile".into(), |stem| stem.to_string_lossy());
-        let experiment = out.with_file_name(format!("{stem}-plan.yaml"));
+        let experiment = out.with_file_name(format!("{}-plan.yaml", names::stem(&out)));
         let experiment = find_model(&name).is_none().then_some(experiment);
         for file in [Some(&out), experiment.as_ref()].into_iter().flatten() {
             if file.exists() && !request.force {
@@ -329,8 +315,7 @@ impl ScriptPlan {
                 ));
             }
         }
-        let parent = out.parent().filter(|path| *path != Path::new(""));
-        probe(parent.unwrap_or(Path::new(".")), "--out")?;
+        probe_file(&out, "--out")?;
         Ok(Self {
             command: request.command.to_vec(),
             batches,
@@ -395,7 +380,7 @@ fn program(command: &[String], here: &Path) -> String {
 ///
 /// # Errors
 /// Whatever kept the program from being measured, and a fit that is too bad to be used.
-pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
+pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<()> {
     let measured = observe(plan, output).await?;
     let fit = &measured.fitted.time.fit;
     if let Some(reason) = bad_fit(&plan.name, fit).filter(|_| !plan.allows_bad_fit) {
@@ -410,7 +395,6 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
     for note in &measured.notes {
         output.message(format_args!("note: {note}"));
     }
-    let figures = figures(&measured);
     file::write_profile(plan, &profile, &measured, &warnings)?;
     let experiment = match (&plan.experiment, measured.model.trainable) {
         (Some(experiment), Some(_)) => {
@@ -425,15 +409,18 @@ pub async fn measure(plan: &ScriptPlan, output: Output) -> Result<(), Error> {
         experiment,
         profile: &profile,
         points: &measured.points,
-        model: figures,
+        model: ModelFigures {
+            described: &measured.model,
+            flops_per_sample: measured.flops_per_sample,
+        },
         warnings: &warnings,
         notes: &measured.notes,
     });
     output.message(format_args!("profile: {}", plan.out.display()));
     if let Some(experiment) = experiment {
+        let command = file::command(experiment, &measured);
         output.message(format_args!(
-            "where to train: {}{}",
-            file::command(experiment, &measured),
+            "where to train: {command}{}",
             said(&measured.work)
         ));
     }
@@ -458,7 +445,7 @@ fn said(work: &Work) -> String {
 }
 
 /// Runs the program at every batch size and number of threads.
-async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
+async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured> {
     let failed = |source| Error::Io {
         doing: "prepare to read the program's steps".into(),
         source,
@@ -474,19 +461,19 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     }
     let device = device(&all[0].0);
     // What more threads gain, at the largest batch.
-    for threads in plan
-        .threads
-        .iter()
-        .skip(1)
-        .filter(|_| device == Device::Cpu)
-    {
+    let others = plan.threads.iter().skip(1);
+    for threads in others.filter(|_| device == Device::Cpu) {
         let batch = batches.last().copied().flatten();
         all.push(one(plan, &mut bench, batch, *threads, output).await?);
     }
     let points: Vec<Point> = all.iter().map(|(_, point)| point.clone()).collect();
     let observed: Vec<&Observed> = all.iter().map(|(observed, _)| observed).collect();
     let model = observed.iter().find_map(|seen| seen.model.clone());
-    let model = model.unwrap_or_default();
+    let mut model = model.unwrap_or_default();
+    model.device = Some(match device {
+        Device::Cpu => "cpu".into(),
+        Device::Cuda => "cuda".into(),
+    });
     let fitted = Fitted::through(&points, model.fixed_mb).ok_or_else(|| Error::Lacks {
         what: format!("no line goes through the steps of {}", plan.name),
         remedy: "measure more --steps on an idle machine".into(),
@@ -502,11 +489,8 @@ async fn observe(plan: &ScriptPlan, output: Output) -> Result<Measured, Error> {
     Ok(Measured {
         flops_per_sample: first.0.operations().map(|(flops, samples)| {
             // Of as many samples as the counted steps have.
-            let scale = first
-                .0
-                .typical_samples()
-                .zip(samples)
-                .map_or(1.0, |(found, counted)| found / counted);
+            let both = first.0.typical_samples().zip(samples);
+            let scale = both.map_or(1.0, |(found, counted)| found / counted);
             flops * scale / first.1.samples as f64
         }),
         rate: of_all(|seen| seen.rate),
@@ -531,7 +515,7 @@ async fn one(
     batch: Option<usize>,
     threads: usize,
     output: Output,
-) -> Result<(Observed, Point), Error> {
+) -> Result<(Observed, Point)> {
     let command = plan.command(batch);
     let noun = if threads == 1 { "thread" } else { "threads" };
     let what = match batch {
@@ -570,10 +554,8 @@ async fn one(
 
 /// Returns what the program computes on.
 fn device(observed: &Observed) -> Device {
-    let named = observed
-        .model
-        .as_ref()
-        .and_then(|model| model.device.as_deref());
+    let model = observed.model.as_ref();
+    let named = model.and_then(|model| model.device.as_deref());
     match named {
         Some("cuda") => Device::Cuda,
         _ => Device::Cpu,
@@ -689,11 +671,8 @@ fn doubts(
             ));
         }
     }
-    let asked = plan
-        .batches
-        .iter()
-        .zip(points)
-        .filter(|_| plan.samples.is_empty());
+    let asked = plan.batches.iter().zip(points);
+    let asked = asked.filter(|_| plan.samples.is_empty());
     for (batch, point) in asked.filter(|(batch, point)| **batch != point.samples) {
         doubts.push(format!(
             "at --batch {batch} a step has {} samples: they are counted as its passes took them, and \
@@ -702,25 +681,6 @@ fn doubts(
         ));
     }
     doubts
-}
-
-fn figures(measured: &Measured) -> ModelFigures<'_> {
-    let model = &measured.model;
-    ModelFigures {
-        framework: model.framework.as_deref(),
-        device: match measured.device {
-            Device::Cpu => "cpu",
-            Device::Cuda => "cuda",
-        },
-        trainable: model.trainable,
-        dtype: model.dtype.as_deref(),
-        epoch_samples: model.epoch_samples,
-        trainable_bytes: model.trainable_bytes,
-        parameters: model.parameters,
-        statistics: model.statistics,
-        optimizer_bytes: model.optimizer_bytes,
-        flops_per_sample: measured.flops_per_sample,
-    }
 }
 
 #[cfg(test)]

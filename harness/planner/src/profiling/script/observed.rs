@@ -75,9 +75,8 @@ impl Observed {
             };
             total += weight;
             flops += weight * work.flops;
-            samples = samples
-                .zip(work.samples)
-                .map(|(sum, own)| sum + weight * own);
+            let both = samples.zip(work.samples);
+            samples = both.map(|(sum, own)| sum + weight * own);
         }
         (total > 0.0).then(|| (flops / total, samples.map(|samples| samples / total)))
     }

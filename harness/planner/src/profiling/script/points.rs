@@ -128,9 +128,8 @@ fn interval(values: &[f64]) -> Option<(f64, f64)> {
     let below = Binomial::new(0.5, count as u64).ok()?;
     // Values left out at each end: fewer than that lie below the median with 2.5 % at most.
     let tail = (1.0 - CONFIDENCE) / 2.0;
-    let left = (0..count / 2)
-        .take_while(|k| below.cdf(*k as u64) <= tail)
-        .last();
+    let is_left_out = |k: &usize| below.cdf(*k as u64) <= tail;
+    let left = (0..count / 2).take_while(is_left_out).last();
     let Some(left) = left else {
         return Some((first, last));
     };

@@ -3,14 +3,14 @@
 use epochcost_simulator::profile::{
     ComputeOrigin, ComputeProfile, Constant, GPU_VECTOR_BYTES_PER_S, ModelCost,
 };
-use epochcost_spec::format::number;
-use epochcost_spec::format::rounded;
+use epochcost_spec::format::{number, rounded};
 use epochcost_systems::Device;
 
 use super::points::Fitted;
 use super::{Measured, ScriptPlan, carry};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::profiling::names;
+use crate::profiling::summary::rounded_fit;
 
 /// Forward of forward and backward.
 const FORWARD: f64 = 1.0 / 3.0;
@@ -19,7 +19,7 @@ const FORWARD: f64 = 1.0 / 3.0;
 pub(super) fn profile(
     plan: &ScriptPlan,
     measured: &Measured,
-) -> Result<(ComputeProfile, Vec<String>), Error> {
+) -> Result<(ComputeProfile, Vec<String>)> {
     let date = names::today();
     let unusable = |reason: String| Error::Lacks {
         what: format!("the steps cannot be carried: {reason}"),
@@ -52,29 +52,19 @@ pub(super) fn profile(
         ),
         _ => {}
     }
-    if measured
-        .model
-        .dtype
-        .as_deref()
-        .is_some_and(|dtype| dtype != "float32")
-    {
-        notes.push(format!(
-            "trainable scalars are {}: exchanges are simulated with 4 bytes each",
-            measured.model.dtype.as_deref().unwrap_or("unknown")
-        ));
-    }
-    let stem = plan.out.file_stem();
+    let dtype = measured.model.dtype.as_deref();
+    let other = dtype.filter(|dtype| *dtype != "float32");
+    notes.extend(other.map(|dtype| {
+        format!("trainable scalars are {dtype}: exchanges are simulated with 4 bytes each")
+    }));
+    let framework = measured.model.framework.as_deref();
     let profile = ComputeProfile {
         schema: 1,
-        name: stem.map_or("profile".into(), |stem| stem.to_string_lossy().into_owned()),
+        name: names::stem(&plan.out),
         about: format!(
             "{} ({}) on {}, profiled as it is",
             plan.name,
-            measured
-                .model
-                .framework
-                .as_deref()
-                .unwrap_or("no framework named"),
+            framework.unwrap_or("no framework named"),
             names::machine(&plan.machine)
         ),
         origin: if plan.as_measured {
@@ -100,10 +90,6 @@ fn cost(
         parallel,
     } = &measured.fitted;
     let factor = carried.as_ref().map_or(1.0, |carried| carried.value);
-    let mut fit = time.fit.clone();
-    fit.r_squared = rounded(fit.r_squared);
-    fit.largest_error = rounded(fit.largest_error);
-    let sample_s = rounded(time.per_sample * factor);
     // Generating text, by one sample a call, is no evaluation of the data.
     let largest = super::text::largest(measured);
     let most = time.at(largest) / largest as f64;
@@ -114,7 +100,7 @@ fn cost(
         model: plan.name.clone(),
         device: measured.device,
         fixed_s: rounded(time.fixed * factor),
-        sample_s,
+        sample_s: rounded(time.per_sample * factor),
         parallel: match measured.device {
             Device::Cpu => rounded(parallel.unwrap_or(0.0)),
             Device::Cuda => 0.0,
@@ -124,7 +110,7 @@ fn cost(
         fixed_mb: rounded(memory.as_ref().map_or(0.0, |line| line.fixed)),
         sample_mb: rounded(memory.as_ref().map_or(0.0, |line| line.per_sample)),
         vector_bytes_per_s: (measured.device == Device::Cuda).then_some(GPU_VECTOR_BYTES_PER_S),
-        fit: Some(fit),
+        fit: Some(rounded_fit(&time.fit)),
         fitted_to: None,
         carried,
         source: format!(

@@ -76,9 +76,8 @@ fn hidden(word: &str) -> String {
 fn is_secret(name: &str) -> bool {
     let name = name.to_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).collect();
-    let has_key = words
-        .windows(2)
-        .any(|pair| pair[1] == "key" && KEYS.contains(&pair[0]));
+    let is_key = |pair: &[&str]| pair[1] == "key" && KEYS.contains(&pair[0]);
+    let has_key = words.windows(2).any(is_key);
     has_key || words.iter().any(|word| SECRET.contains(word))
 }
 

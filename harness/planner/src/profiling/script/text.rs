@@ -1,10 +1,10 @@
 //! The measurements for people.
 
 use epochcost_spec::format::{bytes, count, duration, percent, seconds};
-use epochcost_spec::ui::table;
 
 use super::points::Point;
 use super::{Measured, ScriptPlan};
+use crate::columns::table;
 
 /// Returns the measurements for people.
 pub(super) fn text(plan: &ScriptPlan, measured: &Measured) -> String {
@@ -16,10 +16,9 @@ pub(super) fn text(plan: &ScriptPlan, measured: &Measured) -> String {
         let whole = model.parameters.map_or(String::new(), |whole| {
             format!(" of {} parameters", count(whole))
         });
+        let (name, trainable) = (&plan.name, count(trainable));
         said.push(format!(
-            "{} trains {}{whole} ({dtype}): {exchanged} per exchange",
-            plan.name,
-            count(trainable)
+            "{name} trains {trainable}{whole} ({dtype}): {exchanged} per exchange"
         ));
     }
     if let Some(state) = model.optimizer_bytes {
@@ -50,30 +49,22 @@ pub(super) fn largest(measured: &Measured) -> usize {
 }
 
 fn points_table(points: &[Point]) -> String {
-    let rows: Vec<[String; 8]> = (points.iter())
-        .map(|point| {
-            let memory = point.peak_mb.map(|mb| bytes(mb * f64::from(1 << 20)));
-            [
-                point.samples.to_string(),
-                point.threads.to_string(),
-                point.steps.to_string(),
-                seconds(point.step_s),
-                format!("{} to {}", seconds(point.low_s), seconds(point.high_s)),
-                seconds(point.optimizer_s),
-                seconds(point.data_s),
-                memory.unwrap_or_else(|| "–".into()),
-            ]
-        })
-        .collect();
-    let heading = [
-        "samples",
-        "threads",
-        "steps",
-        "passes",
-        "95 % interval",
-        "optimizer",
-        "data",
-        "peak memory",
-    ];
-    table(heading, &rows)
+    let interval = |point: &Point| format!("{} to {}", seconds(point.low_s), seconds(point.high_s));
+    let memory = |point: &Point| {
+        let memory = point.peak_mb.map(|mb| bytes(mb * f64::from(1 << 20)));
+        memory.unwrap_or_else(|| "–".into())
+    };
+    table(
+        points,
+        [
+            ("samples", &|point| point.samples.to_string()),
+            ("threads", &|point| point.threads.to_string()),
+            ("steps", &|point| point.steps.to_string()),
+            ("passes", &|point| seconds(point.step_s)),
+            ("95 % interval", &interval),
+            ("optimizer", &|point| seconds(point.optimizer_s)),
+            ("data", &|point| seconds(point.data_s)),
+            ("peak memory", &memory),
+        ],
+    )
 }

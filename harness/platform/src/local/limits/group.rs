@@ -42,11 +42,8 @@ impl Hierarchy {
         let found = version1.map(|parent| (Version::One, parent)).or_else(|| {
             let parent = of(Version::Two)?;
             let there = fs::read_to_string(parent.join("cgroup.controllers")).ok()?;
-            there
-                .split_whitespace()
-                .any(|name| name == controller)
-                .then_some(())?;
-            Some((Version::Two, parent))
+            let is_there = there.split_whitespace().any(|name| name == controller);
+            is_there.then_some((Version::Two, parent))
         });
         let (version, parent) =
             found.ok_or_else(|| format!("there is no cgroup controller {controller:?}"))?;
@@ -60,13 +57,8 @@ impl Hierarchy {
 
     /// Makes a group of `vcpus` and removes it again.
     pub(super) fn try_out(&self, vcpus: f64) -> Result<(), String> {
-        let failed = |error| {
-            format!(
-                "no {} group can be made in {}: {error}",
-                self.version,
-                self.parent.display()
-            )
-        };
+        let (version, parent) = (self.version, self.parent.display());
+        let failed = |error| format!("no {version} group can be made in {parent}: {error}");
         if self.version == Version::Two {
             delegated::enable(&self.parent, self.controller)?;
         }
@@ -144,13 +136,11 @@ fn events(version: Version, group: &Path, name: &str) -> u64 {
 /// Returns how many processes the kernel has ended for the memory of the group that this program
 /// runs in, where those without a group of their own run, too.
 pub(in super::super) fn killed_here() -> u64 {
-    [(Version::One, "memory"), (Version::Two, "")]
-        .into_iter()
-        .filter_map(|(version, controller)| {
-            let own = OwnGroup::of(version, controller)?;
-            Some(events(version, &own.path, "oom_kill "))
-        })
-        .sum()
+    let killed = [(Version::One, "memory"), (Version::Two, "")].map(|(version, controller)| {
+        let own = OwnGroup::of(version, controller);
+        own.map_or(0, |own| events(version, &own.path, "oom_kill "))
+    });
+    killed.iter().sum()
 }
 
 /// Whose memory ran out.

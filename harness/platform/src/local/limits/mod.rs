@@ -8,9 +8,8 @@ mod delegated;
 mod group;
 mod storage;
 
-use serde::{Deserialize, Serialize};
-
 use epochcost_spec::capacity::Capacity;
+use epochcost_spec::metering::Limit;
 
 use group::{Group, Hierarchy, sweep};
 pub(super) use group::{OutOfMemory, killed_here};
@@ -23,34 +22,6 @@ pub const MB_PER_VCPU: f64 = 1_769.0;
 /// Returns the CPU share of a function, in vCPUs.
 pub fn vcpus(memory_mb: u32) -> f64 {
     f64::from(memory_mb) / MB_PER_VCPU
-}
-
-/// Whether and how a limit is enforced.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Enforced {
-    /// The limit is enforced.
-    Yes {
-        /// Mechanism that enforces it.
-        how: String,
-    },
-    /// The limit is not enforced.
-    No {
-        /// Reason why it is not.
-        why: String,
-    },
-}
-
-/// Enforcement of a function's limits on this machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Enforcement {
-    /// The CPU share.
-    pub cpu: Enforced,
-    /// The memory limit.
-    pub memory: Enforced,
-    /// The size of `/tmp`.
-    pub storage: Enforced,
 }
 
 /// Size of a function, which limits its sandboxes.
@@ -106,37 +77,39 @@ impl Limits {
     /// have less.
     pub(super) fn try_out(&mut self, memory_mb: u32) {
         let share = self.capacity.share(vcpus(memory_mb));
-        let refused = self.cpu.as_ref().ok().map(|cpu| cpu.try_out(share));
-        if let Some(Err(why)) = refused {
+        if let Ok(cpu) = &self.cpu
+            && let Err(why) = cpu.try_out(share)
+        {
             self.cpu = Err(why);
         }
     }
 
-    /// Returns how the limits of functions of up to `memory_mb` are enforced.
-    pub(super) fn enforcement(&self, memory_mb: u32) -> Enforcement {
-        let share = vcpus(memory_mb);
-        Enforcement {
-            cpu: match &self.cpu {
-                Ok(_) if self.capacity.share(share) < share => Enforced::No {
-                    why: format!(
-                        "{memory_mb} MB stand for {share:.2} vCPU, and the container that this \
-                         runs in has {:.2}",
-                        self.capacity.share(share)
-                    ),
-                },
-                Ok(hierarchy) => Enforced::Yes {
-                    how: format!("{} quota", hierarchy.version),
-                },
-                Err(why) => Enforced::No { why: why.clone() },
-            },
-            memory: Enforced::Yes {
-                how: match &self.memory {
-                    Ok(hierarchy) => format!("{} limit", hierarchy.version),
-                    Err(why) => format!("resident memory polled every 50 ms, since {why}"),
-                },
-            },
-            storage: self.storage.enforcement(),
-        }
+    /// Returns how the CPU share, the memory and the size of `/tmp` of functions of up to
+    /// `memory_mb` are enforced.
+    pub(super) fn enforcement(&self, memory_mb: u32) -> [Limit; 3] {
+        let (share, allowed) = (vcpus(memory_mb), self.capacity.share(vcpus(memory_mb)));
+        let cpu = match &self.cpu {
+            Ok(_) if allowed < share => Err(format!(
+                "{memory_mb} MB stand for {share:.2} vCPU, and the container that this \
+                 runs in has {allowed:.2}"
+            )),
+            Ok(hierarchy) => Ok(format!("{} quota", hierarchy.version)),
+            Err(why) => Err(why.clone()),
+        };
+        let memory = match &self.memory {
+            Ok(hierarchy) => format!("{} limit", hierarchy.version),
+            Err(why) => format!("resident memory polled every 50 ms, since {why}"),
+        };
+        [
+            ("cpu", cpu.is_ok(), cpu.unwrap_or_else(|why| why)),
+            ("memory", true, memory),
+            ("storage", true, self.storage.how()),
+        ]
+        .map(|(what, enforced, how)| Limit {
+            what: what.to_owned(),
+            enforced,
+            how,
+        })
     }
 
     /// Returns a warning where a function of `memory_mb` may use more memory than there is.
@@ -159,17 +132,13 @@ impl Limits {
             groups.push(group);
         }
         if let Ok(memory) = &self.memory {
-            let shares = |cpu: &Hierarchy| cpu.parent == memory.parent;
             // Under version 2 both controllers share one group.
-            let group = match groups.pop() {
-                Some(group) if self.cpu.as_ref().is_ok_and(shares) => group,
-                own => {
-                    groups.extend(own);
-                    memory.make()?
-                }
-            };
-            group.limit_memory(u64::from(memory_mb) << 20)?;
-            groups.push(group);
+            if !(self.cpu.as_ref()).is_ok_and(|cpu| cpu.parent == memory.parent) {
+                groups.push(memory.make()?);
+            }
+            if let Some(group) = groups.last() {
+                group.limit_memory(u64::from(memory_mb) << 20)?;
+            }
         }
         for group in &groups {
             group.add(pid)?;
@@ -233,12 +202,11 @@ mod tests {
             memory_bytes: Some(300 << 20),
         };
         if limits.cpu.is_ok() {
-            let enforced = |memory_mb| limits.enforcement(memory_mb).cpu;
-            assert!(matches!(enforced(1_769), Enforced::Yes { .. }));
-            let Enforced::No { why } = enforced(3_008) else {
-                panic!("1.70 vCPU of 1.50 are no limit");
-            };
-            assert!(why.contains("1.70") && why.contains("1.50"), "{why}");
+            let [enforced, ..] = limits.enforcement(1_769);
+            assert!(enforced.enforced);
+            let [Limit { enforced, how, .. }, ..] = limits.enforcement(3_008);
+            assert!(!enforced, "1.70 vCPU of 1.50 are no limit");
+            assert!(how.contains("1.70") && how.contains("1.50"), "{how}");
         }
         assert_eq!(limits.too_large(300), None);
         assert!(limits.too_large(301).unwrap().contains("300 MB"));

@@ -12,8 +12,6 @@ use std::{fs, io};
 
 use tempfile::TempDir;
 
-use super::Enforced;
-
 /// Directories of the two programs on every distribution that has them.
 const PLACES: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
@@ -36,14 +34,6 @@ pub(in super::super) enum Storage {
         /// Reason why it is not a mount.
         why: String,
     },
-}
-
-/// Command that runs a program in a sandbox's storage.
-pub(in super::super) struct Entered {
-    /// The command, without the program's own arguments.
-    pub(in super::super) command: Command,
-    /// Directory whose size is polled, removed when dropped; none where a mount limits it.
-    pub(in super::super) watched: Option<TempDir>,
 }
 
 impl Storage {
@@ -83,28 +73,28 @@ impl Storage {
         matches!(self, Self::Watched { .. })
     }
 
-    pub(super) fn enforcement(&self) -> Enforced {
-        Enforced::Yes {
-            how: match self {
-                Self::Mounted { .. } => "tmpfs in a mount namespace".to_owned(),
-                Self::Watched { why } => {
-                    format!("a directory in TMPDIR polled every 50 ms, since {why}")
-                }
-            },
+    /// Returns the mechanism that limits its size.
+    pub(in super::super) fn how(&self) -> String {
+        match self {
+            Self::Mounted { .. } => "tmpfs in a mount namespace".to_owned(),
+            Self::Watched { why } => {
+                format!("a directory in TMPDIR polled every 50 ms, since {why}")
+            }
         }
     }
 
-    /// Returns the command that starts `program` with a `/tmp` of `storage_mb`.
-    pub(in super::super) fn enter(&self, program: &Path, storage_mb: u32) -> io::Result<Entered> {
+    /// Returns the command that starts `program` with a `/tmp` of `storage_mb`, without the
+    /// program's own arguments, and the directory whose size is polled, removed when dropped; none
+    /// where a mount limits it.
+    pub(in super::super) fn enter(
+        &self,
+        program: &Path,
+        storage_mb: u32,
+    ) -> io::Result<(Command, Option<TempDir>)> {
         let Self::Mounted { unshare, mount } = self else {
-            return Ok(Entered {
-                command: Command::new(program),
-                watched: Some(
-                    tempfile::Builder::new()
-                        .prefix("epochcost-tmp-")
-                        .tempdir()?,
-                ),
-            });
+            let mut directory = tempfile::Builder::new();
+            let watched = directory.prefix("epochcost-tmp-").tempdir()?;
+            return Ok((Command::new(program), Some(watched)));
         };
         let mut command = Command::new(&unshare[0]);
         command
@@ -113,16 +103,12 @@ impl Storage {
             .arg(mount)
             .arg(storage_mb.to_string())
             .arg(program);
-        Ok(Entered {
-            command,
-            watched: None,
-        })
+        Ok((command, None))
     }
 
     fn try_out(&self) -> Result<(), String> {
         let shell = Path::new("/bin/sh");
-        let entered = self.enter(shell, 1).map_err(|error| error.to_string())?;
-        let mut command = entered.command;
+        let (mut command, _watched) = self.enter(shell, 1).map_err(|error| error.to_string())?;
         command.args(["-c", "exit 0"]).stdin(Stdio::null());
         let output = command.output().map_err(|error| error.to_string())?;
         if output.status.success() {
@@ -143,13 +129,12 @@ fn find(program: &str) -> Option<PathBuf> {
 /// count as 0.
 pub(in super::super) fn bytes_in(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries
-        .map(|entry| match entry.metadata() {
-            Ok(found) if found.is_dir() => bytes_in(&entry.path()),
-            Ok(found) => found.len(),
-            Err(_) => 0,
-        })
-        .sum()
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_in(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use epochcost_channels::ChannelError;
 use epochcost_channels::embedded::{ObjectServer, QueueServer, TensorServer};
 use epochcost_channels::memory::{MemoryObjects, MemoryQueue, MemoryTensors};
 use epochcost_environment::worker as variable;
-use epochcost_systems::{DATASET_BUCKET, DataLayout, Job, SystemError, dataset_objects};
+use epochcost_systems::{DATASET_BUCKET, DataLayout, Job, dataset_objects};
 
+use super::failed;
 use crate::{PlatformError, TrialData};
 
 /// One object server, one queue server and one tensor server per peer; they stop
@@ -29,7 +29,7 @@ impl Services {
     ) -> Result<Self, PlatformError> {
         let objects = Arc::new(MemoryObjects::default());
         let dataset = dataset_objects(job, layout, &data.train, &data.test);
-        for (key, object) in dataset.map_err(unusable)? {
+        for (key, object) in dataset.map_err(failed("the object store"))? {
             objects.store(DATASET_BUCKET, &key, object.into());
         }
         let mut tensors = Vec::with_capacity(stores);
@@ -55,19 +55,5 @@ impl Services {
             (variable::TENSORS.into(), tensors.join(",")),
             (variable::QUEUE.into(), self.queue.endpoint()),
         ]
-    }
-}
-
-fn failed(service: &'static str) -> impl Fn(ChannelError) -> PlatformError {
-    move |error| PlatformError::Service {
-        service,
-        reason: error.to_string(),
-    }
-}
-
-fn unusable(error: SystemError) -> PlatformError {
-    PlatformError::Service {
-        service: "the object store",
-        reason: error.to_string(),
     }
 }

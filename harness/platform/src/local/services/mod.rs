@@ -3,13 +3,16 @@
 mod embedded;
 mod real;
 
+use std::fmt::Display;
+
+use epochcost_spec::metering::Server;
 use epochcost_spec::rows::Row;
 use epochcost_systems::DataLayout;
 
 use crate::{PlatformError, TrialData};
 
-pub(super) use real::Real;
-pub use real::{Missing, Programs, Requirement, ServerUsed, check, requirements};
+pub(super) use real::{Real, check};
+pub use real::{object_server, redis_module, requirements};
 
 /// Servers of the channels of a run's trials.
 #[derive(Debug)]
@@ -43,6 +46,19 @@ impl Provider {
             Self::Real(real) => Services::Real(Box::new(real.trial(row, layout, data).await?)),
         })
     }
+
+    /// Returns the real servers that trials run on.
+    pub(super) async fn servers(&self) -> Vec<Server> {
+        match self {
+            Self::Embedded => Vec::new(),
+            Self::Real(real) => real.used().await,
+        }
+    }
+}
+
+/// Returns what makes the error of a service of an error.
+fn failed<E: Display>(service: &'static str) -> impl Fn(E) -> PlatformError {
+    move |error| PlatformError::service(service, error)
 }
 
 impl Services {

@@ -2,12 +2,14 @@
 //! them. How each is read from a trial is in `analysis::figures`;
 //! `docs/adding-a-metric.md` goes through all of it with one metric.
 
-mod wire;
-
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
 use epochcost_systems::Stage;
+use serde::de::{self, Deserialize, Deserializer};
+use serde::{Serialize, Serializer};
 
 /// A figure of a row that a claim can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -354,6 +356,20 @@ impl Metric {
                 | Self::TimeToAccuracy
                 | Self::Diverged
         )
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Metric {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| Metric::ALL.map(Metric::name).into());
+        let name = String::deserialize(deserializer)?;
+        Self::named(&name).ok_or_else(|| de::Error::unknown_variant(&name, &NAMES))
     }
 }
 

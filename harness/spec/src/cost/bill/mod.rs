@@ -160,12 +160,7 @@ impl<'a> Usage<'a> {
         }
         let is_machine = |call: &&&Invocation| call.function == MACHINE;
         Self {
-            invocations: self
-                .invocations
-                .iter()
-                .filter(is_machine)
-                .copied()
-                .collect(),
+            invocations: (self.invocations.iter().filter(is_machine).copied()).collect(),
             transitions: 0,
             traffic: PurposeTraffic::default(),
             waits: Waits::default(),
@@ -218,12 +213,6 @@ impl Bill {
         self.items.iter().map(|item| item.usd).sum()
     }
 
-    /// Returns the cost of kept objects, US dollars.
-    pub fn storage_usd(&self) -> f64 {
-        let kept = self.items.iter().filter(|item| item.is_storage());
-        kept.map(|item| item.usd).sum()
-    }
-
     /// Returns the seconds that all instances are charged for, and the US dollars for them, their addresses
     /// and volumes; none without instances, or with some of two types.
     pub fn instances(&self) -> Option<(f64, f64)> {
@@ -244,7 +233,17 @@ struct Ledger<'a> {
     items: Vec<LineItem>,
 }
 
-impl Ledger<'_> {
+impl<'a> Ledger<'a> {
+    fn new(book: &'a PriceBook) -> Self {
+        let items = Vec::new();
+        Self { book, items }
+    }
+
+    fn bill(self, cost_model: CostModel) -> Bill {
+        let items = self.items;
+        Bill { cost_model, items }
+    }
+
     /// Adds a line; `scale` converts the quantity's unit to the price's.
     fn charge(&mut self, dimension: &str, quantity: f64) -> Result<(), PriceBookError> {
         if quantity > 0.0 {
@@ -273,10 +272,7 @@ impl Ledger<'_> {
 /// When the book has no price for the instance type.
 pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError> {
     let usage = &usage.charged();
-    let mut ledger = Ledger {
-        book,
-        items: Vec::new(),
-    };
+    let mut ledger = Ledger::new(book);
     match usage.paper_account {
         PaperAccount::Comparison => {
             let seconds = |call: &Invocation| call.duration_ms / 1e3;
@@ -286,10 +282,7 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
     }
     let hours = sum(usage, Host::Instance, |call| call.duration_ms / 3.6e6);
     ledger.charge(&ec2(usage.instance_type), hours)?;
-    Ok(Bill {
-        cost_model: CostModel::Paper,
-        items: ledger.items,
-    })
+    Ok(ledger.bill(CostModel::Paper))
 }
 
 /// Returns the bill by the full cost model: everything that AWS charges a training for, but not
@@ -308,10 +301,7 @@ pub fn paper(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError
 /// When the book has no price for the instance type.
 pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError> {
     let usage = &usage.charged();
-    let mut ledger = Ledger {
-        book,
-        items: Vec::new(),
-    };
+    let mut ledger = Ledger::new(book);
     let seconds = |call: &Invocation| call.billed_ms as f64 / 1e3;
     charge_functions(&mut ledger, usage, seconds, 1024.0)?;
     if usage.function_price.is_none() {
@@ -337,10 +327,7 @@ pub fn full(usage: &Usage<'_>, book: &PriceBook) -> Result<Bill, PriceBookError>
     ledger.charge(ADDRESS, rented.clone().map(|(_, hours)| hours).sum())?;
     let gb_hours: f64 = rented.map(|(name, hours)| volume_gb(name) * hours).sum();
     ledger.charge(VOLUME, gb_hours * 3600.0 / MONTH_S)?;
-    Ok(Bill {
-        cost_model: CostModel::Full,
-        items: ledger.items,
-    })
+    Ok(ledger.bill(CostModel::Full))
 }
 
 /// Returns the dimensions that the bills of a row can name. `function_price` is what a second of
@@ -497,18 +484,14 @@ fn more_polls(polls: Polls, latency_s: Option<f64>) -> f64 {
 }
 
 fn of<'a>(usage: &'a Usage<'_>, host: Host) -> impl Iterator<Item = &'a Invocation> {
-    usage
-        .invocations
-        .iter()
-        .copied()
-        .filter(move |call| call.host == host)
+    let calls = usage.invocations.iter().copied();
+    calls.filter(move |call| call.host == host)
 }
 
 /// Returns the sum of `each` over the calls on `host`, as often as there are alike.
 fn sum(usage: &Usage<'_>, host: Host, each: impl Fn(&Invocation) -> f64) -> f64 {
-    of(usage, host)
-        .map(|call| each(call) * call.alike as f64)
-        .sum()
+    let calls = of(usage, host);
+    calls.map(|call| each(call) * call.alike as f64).sum()
 }
 
 /// Returns whether a type is one of EC2's, which have a family and a size.
@@ -547,14 +530,10 @@ fn total(
     usage: &Usage<'_>,
     channel: impl Fn(&epochcost_systems::ChannelTraffic) -> Traffic,
 ) -> Traffic {
-    let PurposeTraffic {
-        exchange,
-        dataset,
-        state,
-    } = &usage.traffic;
-    let mut total = channel(exchange);
-    total += channel(dataset);
-    total += channel(state);
+    let traffic = &usage.traffic;
+    let mut total = channel(&traffic.exchange);
+    total += channel(&traffic.dataset);
+    total += channel(&traffic.state);
     total
 }
 

@@ -76,10 +76,9 @@ fn requests(
             let Some((writes, reads)) = traffic(system, model, setups) else {
                 continue;
             };
-            let at = vec![
-                grid.canonical(model).to_owned(),
-                grid.canonical(system).to_owned(),
-            ];
+            let at = [model, system]
+                .map(|name| grid.canonical(name).to_owned())
+                .to_vec();
             let place = format!("closed form of {system}");
             puts.insert(at.clone(), cell(writes, "count", &place));
             gets.insert(at, cell(reads, "count", &place));
@@ -94,22 +93,18 @@ fn traffic(system: &str, model: &str, setups: &BTreeMap<String, String>) -> Opti
     let known = find(system)?;
     let sizes = find_model(model)?.sizes;
     let count = |field: &str| {
-        setups
-            .get(field)?
-            .parse::<usize>()
-            .ok()
-            .filter(|count| *count > 0)
+        let count = setups.get(field)?.parse::<usize>().ok();
+        count.filter(|count| *count > 0)
     };
     let (workers, batch_size) = (count("workers")?, count("batch_size")?);
     let train_samples = count("data.train_samples")?;
     let dataset = epochcost_datasets::find(setups.get("dataset.name")?).ok()?;
+    let settings = known.settings(Fidelity::Paper, &serde_json::Map::new());
     let job = Job {
         trial: String::new(),
         system: system.to_owned(),
         fidelity: Fidelity::Paper,
-        settings: known
-            .settings(Fidelity::Paper, &serde_json::Map::new())
-            .ok()?,
+        settings: settings.ok()?,
         model: model.to_owned(),
         data: DataPlan {
             dataset: dataset.name.to_owned(),
@@ -130,9 +125,6 @@ fn traffic(system: &str, model: &str, setups: &BTreeMap<String, String>) -> Opti
         device: Device::Cpu,
         attack: None,
     };
-    let traffic = known
-        .bind(&job)
-        .and_then(|known| known.traffic(sizes))
-        .ok()?;
+    let traffic = known.bind(&job).ok()?.traffic(sizes).ok()?;
     Some((traffic.puts as f64, traffic.gets as f64))
 }

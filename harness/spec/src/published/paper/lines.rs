@@ -113,11 +113,8 @@ pub struct Note {
     pub place: String,
 }
 
-fn refused(row: Row<'_>, column: &str, reason: String) -> PublishedError {
-    PublishedError::Table {
-        place: row.place_of(column),
-        reason,
-    }
+fn refused(row: Row<'_>, column: &str, reason: impl Into<String>) -> PublishedError {
+    PublishedError::table(row.place_of(column), reason)
 }
 
 /// Reads the statements of a file.
@@ -135,71 +132,55 @@ pub(super) fn statements(table: &Table) -> Result<Vec<Statement>, PublishedError
             let reason = format!("there is no kind {kind:?}: write {}", listed(&names));
             return Err(refused(row, "kind", reason));
         };
-        let weight = row
-            .text("weight")?
-            .parse::<u8>()
-            .ok()
-            .filter(|weight| *weight <= 3);
+        let weight = row.text("weight")?.parse::<u8>().ok();
+        let weight = weight.filter(|weight| *weight <= 3);
+        let weight = weight.ok_or_else(|| refused(row, "weight", "write 0, 1, 2 or 3"));
         let formula_at = row.content_of("formula");
-        let formula = match optional("formula")? {
-            None => None,
-            Some(text) => Some(
-                Formula::parse(&text).map_err(|error| PublishedError::Formula {
-                    place: formula_at.clone(),
-                    error,
-                })?,
-            ),
-        };
+        let formula = optional("formula")?.map(|text| Formula::parse(&text));
+        let formula = formula.transpose().map_err(|error| {
+            let place = formula_at.clone();
+            PublishedError::Formula { place, error }
+        })?;
         let why = optional("why")?;
         if formula.is_none() && why.is_none() {
-            let reason = "write a formula, or under `why` what no formula can say".to_owned();
+            let reason = "write a formula, or under `why` what no formula can say";
             return Err(refused(row, "formula", reason));
         }
         all.push(Statement {
             id: row.text("id")?.to_owned(),
             place: row.text("place")?.to_owned(),
             kind: *kind,
-            weight: weight
-                .ok_or_else(|| refused(row, "weight", "write 0, 1, 2 or 3".to_owned()))?,
+            weight: weight?,
             reading_of: optional("reading_of")?,
             says: row.text("says")?.to_owned(),
             formula,
             why,
-            cannot_fail: (row.optional("cannot_fail"))
-                .filter(|text| !text.is_empty())
-                .map(str::to_owned),
+            cannot_fail: optional("cannot_fail").unwrap_or_default(),
             source: row.cell("says"),
             formula_at,
         });
     }
-    let ids: BTreeSet<&str> = all.iter().map(|one: &Statement| one.id.as_str()).collect();
     for (row, statement) in table.rows().zip(&all) {
-        if let Some(other) = &statement.reading_of
-            && !ids.contains(other.as_str())
-        {
-            let known: Vec<&str> = ids.iter().copied().collect();
-            let reason = format!(
-                "there is no statement {other:?}: {}",
-                did_you_mean(other, &known)
-            );
-            return Err(refused(row, "reading_of", reason));
-        }
-        let of = statement.reading_of.as_ref();
-        let Some(of) = of.and_then(|of| all.iter().find(|one| one.id == *of)) else {
+        let Some(other) = &statement.reading_of else {
             continue;
+        };
+        let Some(of) = all.iter().find(|one| one.id == *other) else {
+            let ids: BTreeSet<&str> = all.iter().map(|one| one.id.as_str()).collect();
+            let known = did_you_mean(other, &Vec::from_iter(ids));
+            let reason = format!("there is no statement {other:?}: {known}");
+            return Err(refused(row, "reading_of", reason));
         };
         let places = |one: &Statement| -> BTreeSet<String> {
             let places = one.place.split(';');
             places.map(|place| place.trim().to_owned()).collect()
         };
         if let Some(root) = &of.reading_of {
-            let reason = format!("{:?} is a reading of {root:?} itself: name that one", of.id);
+            let reason = format!("{other:?} is a reading of {root:?} itself: name that one");
             return Err(refused(row, "reading_of", reason));
         }
         if places(statement).is_disjoint(&places(of)) {
             let reason = format!(
-                "{:?} has other places: what is said elsewhere, also otherwise, is a statement of its own",
-                of.id
+                "{other:?} has other places: what is said elsewhere, also otherwise, is a statement of its own"
             );
             return Err(refused(row, "reading_of", reason));
         }
@@ -216,21 +197,16 @@ pub(super) fn refuse_repeated(statements: &[Statement]) -> Result<(), PublishedE
             let words: Vec<&str> = formula.text().split_whitespace().collect();
             words.join(" ")
         });
-        let repeated = ids
-            .insert(&statement.id, statement)
-            .map(|other| ("name", other));
-        let repeated = repeated.or_else(|| {
+        let of_name = ids.insert(&statement.id, statement);
+        let repeated = of_name.map(|other| ("name", other)).or_else(|| {
             let other = formulas.insert(text?, statement)?;
             Some(("formula", other))
         });
-        if let Some((what, other)) = repeated {
-            return Err(PublishedError::Table {
-                place: statement.source.clone(),
-                reason: format!(
-                    "the {what} is that of `{}` in {}: merge the two, with both places",
-                    other.id, other.source
-                ),
-            });
+        if let Some((what, Statement { id, source, .. })) = repeated {
+            let reason = format!(
+                "the {what} is that of `{id}` in {source}: merge the two, with both places"
+            );
+            return Err(PublishedError::table(statement.source.clone(), reason));
         }
     }
     Ok(())
@@ -245,13 +221,11 @@ pub(super) fn notes(
     let mut all = Vec::new();
     for row in table.rows() {
         let about = row.text("about")?;
-        let (id, rows) = match about
+        let bracket = about
             .strip_suffix(']')
-            .and_then(|about| about.split_once('['))
-        {
-            Some((id, rows)) => (id, rows.split(',').map(|one| one.trim()).collect()),
-            None => (about, Vec::new()),
-        };
+            .and_then(|about| about.split_once('['));
+        let id = bracket.map_or(about, |(id, _)| id);
+        let rows = bracket.into_iter().flat_map(|(_, rows)| rows.split(','));
         let experiment = row.optional("experiment").unwrap_or_default();
         let is_known = statements.iter().any(|statement| statement.id == id);
         if !is_known && experiment.is_empty() {
@@ -272,8 +246,7 @@ pub(super) fn notes(
             experiment: experiment.to_owned(),
             about: id.to_owned(),
             rows: rows
-                .into_iter()
-                .map(|one| grid.canonical(one).to_owned())
+                .map(|one| grid.canonical(one.trim()).to_owned())
                 .collect(),
             when,
             text: row.text("note")?.to_owned(),

@@ -12,6 +12,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 
 pub use self::lines::{Kind, Note, Statement, When};
+use self::predictions::PREDICTIONS;
 pub use self::predictions::Prediction;
 pub use self::recorded::{RECORDED, Recorded};
 use super::table::{Row, Table};
@@ -22,7 +23,7 @@ use crate::formula::{Cell, Column, Formula, FormulaError, Grid, Number, Unit};
 use crate::shipped;
 use crate::suggest::did_you_mean;
 use crate::yaml::decode::decode;
-use crate::yaml::document::{Document, Origin, Place};
+use crate::yaml::document::{Document, Node, Origin, Place};
 use crate::yaml::schema::known;
 
 /// The file that makes a folder a paper.
@@ -281,58 +282,41 @@ impl Paper {
             tables.push(reader.observed(&name, &grid)?);
         }
         for (name, origin) in reader.entries("derived") {
-            let text = &reader.file.derived[&name];
-            let added = grid.add_derived(&name, text);
+            let added = grid.add_derived(&name, &reader.file.derived[&name]);
             added.map_err(|error| reader.formula(&origin, error))?;
         }
         let mut statements = Vec::new();
         for (table, _) in reader.entries("tables") {
             let file = &reader.file.tables[&table];
             for (id, origin) in reader.entries(&format!("tables.{table}.follows")) {
-                let text = &file.follows[&id];
-                let formula = Formula::parse(text);
+                let formula = Formula::parse(&file.follows[&id]);
                 let formula = formula.map_err(|error| reader.formula(&origin, error))?;
-                statements.push(Statement::follows(
-                    id,
-                    &file.place,
-                    formula,
-                    reader.place(&origin),
-                ));
+                let at = reader.place(&origin);
+                statements.push(Statement::follows(id, &file.place, formula, at));
             }
         }
-        statements.extend(
-            reader
-                .optional("statements.csv")?
-                .map_or(Ok(Vec::new()), |table| lines::statements(&table))?,
-        );
+        statements.extend(reader.optional("statements.csv", lines::statements)?);
         lines::refuse_repeated(&statements)?;
-        let notes = reader.optional("notes.csv")?;
-        let notes = notes.map_or(Ok(Vec::new()), |table| {
-            lines::notes(&table, &statements, &grid)
-        })?;
-        let predicted = reader.optional(predictions::PREDICTIONS)?;
-        let predicted =
-            predicted.map_or(Ok(Vec::new()), |table| predictions::predictions(&table))?;
+        let notes = |table: &Table| lines::notes(table, &statements, &grid);
+        let notes = reader.optional("notes.csv", notes)?;
+        let predictions = reader.optional(PREDICTIONS, predictions::predictions)?;
+        let recorded = reader.optional(RECORDED, Recorded::of)?;
         // `.` has no name of its own.
         let whole = folder.canonicalize();
         let whole = whole.as_deref().unwrap_or(folder);
         let name = folder.file_name().or(whole.file_name());
-        let name = name.unwrap_or_default();
-        let recorded = reader.optional(RECORDED)?;
-        let recorded = recorded.map_or(Ok(Recorded::default()), |table| Recorded::of(&table))?;
         let printed = |all: Vec<String>| all.into_iter().next().unwrap_or_default();
+        let names = reader.file.names.into_iter();
         Ok(Self {
-            name: name.to_string_lossy().into_owned(),
+            name: name.unwrap_or_default().to_string_lossy().into_owned(),
             cite: reader.file.cite,
             grid,
             statements,
             notes,
-            predictions: predicted,
+            predictions,
             setups,
             tables,
-            names: (reader.file.names.into_iter())
-                .map(|(name, all)| (name, printed(all)))
-                .collect(),
+            names: names.map(|(name, all)| (name, printed(all))).collect(),
             recorded,
         })
     }
@@ -349,10 +333,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn open(folder: &'a Path, published: Option<&'a Path>) -> Result<Self, PublishedError> {
         let path = folder.join(PAPER);
-        let text = shipped::read_to_string(&path).map_err(|source| PublishedError::Io {
-            path: path.display().to_string(),
-            source,
-        })?;
+        let text = shipped::read_to_string(&path).map_err(PublishedError::io(&path))?;
         let document = Document::parse(&path, text)?;
         document.refuse_repeated()?;
         let file = decode(&document, &document.root)?;
@@ -366,14 +347,11 @@ impl<'a> Reader<'a> {
 
     /// Returns the fields of a map of `paper.yaml` in its order, with the places of the values.
     fn entries(&self, path: &str) -> Vec<(String, Origin)> {
-        let mut node = Some(&self.document.root);
-        for field in path.split('.') {
-            node = node.and_then(|node| node.get(field));
-        }
-        let entries = node.map_or(&[][..], |node| node.entries()).iter();
-        entries
-            .map(|entry| (entry.key.clone(), entry.node.origin.clone()))
-            .collect()
+        let mut fields = path.split('.');
+        let node = fields.try_fold(&self.document.root, |node, field| node.get(field));
+        let entries = node.map_or(&[][..], Node::entries).iter();
+        let entries = entries.map(|entry| (entry.key.clone(), entry.node.origin.clone()));
+        entries.collect()
     }
 
     fn place(&self, origin: &Origin) -> String {
@@ -389,11 +367,17 @@ impl<'a> Reader<'a> {
         self.document.error(origin, problem, remedy).into()
     }
 
+    fn no_key(&self, path: &str, key: &str) -> PublishedError {
+        self.refused(
+            path,
+            format!("the table has no key `{key}`"),
+            "name one of `keys`",
+        )
+    }
+
     fn formula(&self, origin: &Origin, error: FormulaError) -> PublishedError {
-        PublishedError::Formula {
-            place: self.place(origin),
-            error,
-        }
+        let place = self.place(origin);
+        PublishedError::Formula { place, error }
     }
 
     /// Makes the names of one thing equal: those that are printed, and that of experiments.
@@ -407,34 +391,32 @@ impl<'a> Reader<'a> {
                     return Err(self.refused(&path, problem, "keep one of the two"));
                 }
             }
-            let mut all = printed.clone();
-            all.push(name.clone());
-            grid.add_names(&all);
+            grid.add_names(&[&printed[..], std::slice::from_ref(name)].concat());
         }
         Ok(())
     }
 
     /// Returns the path of a table's file.
     fn path(&self, file: &str) -> PathBuf {
-        let shared = file
-            .strip_prefix("../")
-            .and_then(|file| file.strip_prefix(DIRECTORY));
-        match (
-            shared.and_then(|file| file.strip_prefix('/')),
-            self.published,
-        ) {
-            (Some(name), Some(directory)) => directory.join(name),
-            (Some(name), None) => {
-                let above = self.folder.parent().unwrap_or(Path::new(""));
-                above.join(DIRECTORY).join(name)
-            }
-            (None, _) => self.folder.join(file),
-        }
+        let Ok(name) = Path::new(file).strip_prefix(Path::new("..").join(DIRECTORY)) else {
+            return self.folder.join(file);
+        };
+        let above = self.folder.parent().unwrap_or(Path::new(""));
+        let beside = above.join(DIRECTORY);
+        self.published.unwrap_or(&beside).join(name)
     }
 
-    fn optional(&self, file: &str) -> Result<Option<Table>, PublishedError> {
+    /// Reads a file of the folder; what there is none of is empty.
+    fn optional<T: Default>(
+        &self,
+        file: &str,
+        lines: impl FnOnce(&Table) -> Result<T, PublishedError>,
+    ) -> Result<T, PublishedError> {
         let path = self.folder.join(file);
-        shipped::is_file(&path).then(|| read(&path)).transpose()
+        if !shipped::is_file(&path) {
+            return Ok(T::default());
+        }
+        lines(&read(&path)?)
     }
 
     /// Adds the columns of a printed table.
@@ -454,15 +436,10 @@ impl<'a> Reader<'a> {
             made.authors_data = file.authors_data;
             let by = stated.unit_by.iter().next();
             for row in table.rows() {
-                let mut at = Vec::new();
-                for key in &file.keys {
-                    at.push(grid.canonical(row.text(key)?).to_owned());
-                }
-                at.extend(
-                    file.fixed
-                        .values()
-                        .map(|value| grid.canonical(value).to_owned()),
-                );
+                let texts = file.keys.iter().map(|key| row.text(key));
+                let texts = texts.chain(file.fixed.values().map(|value| Ok(value.as_str())));
+                let at = texts.map(|text| Ok(grid.canonical(text?).to_owned()));
+                let at = at.collect::<Result<Vec<String>, PublishedError>>()?;
                 made.name_values(&at);
                 if row.text(column)?.is_empty() {
                     continue;
@@ -471,33 +448,23 @@ impl<'a> Reader<'a> {
                     (Some(unit), ..) => unit,
                     (_, Some(column), _) => row.text(column)?,
                     (_, _, Some((key, units))) => {
-                        let Some(index) = keys.iter().position(|own| own == key) else {
-                            let path = format!("tables.{name}.columns.{column}.unit_by");
-                            let problem = format!("the table has no key `{key}`");
-                            return Err(self.refused(&path, problem, "name one of `keys`"));
-                        };
+                        let path = || format!("tables.{name}.columns.{column}.unit_by");
+                        let index = keys.iter().position(|own| own == key);
+                        let index = index.ok_or_else(|| self.no_key(&path(), key))?;
                         let is_it = |value: &&String| grid.canonical(value) == at[index];
                         let own = units.keys().find(is_it).and_then(|value| units.get(value));
                         own.or_else(|| units.get("else")).map_or("", String::as_str)
                     }
                     _ => "",
                 };
-                let quantity = row.number(column)?;
+                let mut cell = cell(row, column, unit)?;
                 // Whole numbers of things are exact; 1.2e6 parameters are not.
-                let is_whole = stated.is_counted() && quantity.half_digit <= 0.5;
-                let is_counted = stated.setup || is_whole;
-                let cell = Cell {
-                    value: quantity.value,
-                    half_digit: if is_counted { 0.0 } else { quantity.half_digit },
-                    unit: Unit::named(unit),
-                    place: quantity.place,
-                };
+                if stated.setup || stated.is_counted() && cell.half_digit <= 0.5 {
+                    cell.half_digit = 0.0;
+                }
                 if made.insert(at, cell).is_some() {
-                    return Err(PublishedError::Table {
-                        place: row.cell(column),
-                        reason: "two rows have the same keys under `names:` of paper.yaml"
-                            .to_owned(),
-                    });
+                    let reason = "two rows have the same keys under `names:` of paper.yaml";
+                    return Err(PublishedError::table(row.cell(column), reason));
                 }
             }
             grid.add_column(made);
@@ -513,29 +480,28 @@ impl<'a> Reader<'a> {
             let path = format!("tables.{name}.columns.{column}");
             let metric = |metric: &String| {
                 Metric::named(metric).ok_or_else(|| {
-                    let known: Vec<&str> = Metric::ALL.iter().map(|known| known.name()).collect();
-                    let problem = format!("there is no metric `{metric}`");
-                    self.refused(&path, problem, did_you_mean(metric, &known))
+                    let remedy = did_you_mean(metric, &Metric::ALL.map(Metric::name));
+                    self.refused(&path, format!("there is no metric `{metric}`"), remedy)
                 })
             };
             let mut metric_by = None;
             for (key, metrics) in &stated.metric_by {
                 if !file.keys.contains(key) {
-                    let problem = format!("the table has no key `{key}`");
-                    return Err(self.refused(&path, problem, "name one of `keys`"));
+                    return Err(self.no_key(&path, key));
                 }
-                let by = metrics
-                    .iter()
-                    .map(|(value, name)| Ok((grid.canonical(value).to_owned(), metric(name)?)));
+                let by = metrics.iter();
+                let by =
+                    by.map(|(value, name)| Ok((grid.canonical(value).to_owned(), metric(name)?)));
                 metric_by = Some((key.clone(), by.collect::<Result<_, PublishedError>>()?));
             }
             let metric = stated.metric.as_ref().map(metric).transpose()?;
             if metric.is_some() || metric_by.is_some() {
+                let (target, unit) = (stated.target, stated.unit.as_deref());
                 let own = Observed {
                     metric,
                     metric_by,
-                    target: stated.target,
-                    unit: stated.unit.as_deref().and_then(Unit::named),
+                    target,
+                    unit: unit.and_then(Unit::named),
                 };
                 observed.insert(column.clone(), own);
             }
@@ -552,11 +518,7 @@ impl<'a> Reader<'a> {
 
     /// Returns all set-ups, in the order of their file.
     fn setups(&self) -> Result<Vec<SetUp>, PublishedError> {
-        let Some(table) = self.optional("setups.csv")? else {
-            return Ok(Vec::new());
-        };
-        let is_said = table.columns().iter().any(|column| column == "followed");
-        let setup = |row: Row<'_>| {
+        let setup = |row: Row<'_>, is_said: bool| {
             let optional = |name: &str| row.optional(name).unwrap_or_default().to_owned();
             let setup = SetUp {
                 name: row.text("name")?.to_owned(),
@@ -569,26 +531,24 @@ impl<'a> Reader<'a> {
                 followed: optional("followed"),
             };
             if is_said && setup.stance(|_| false) == Stance::Unsaid {
-                return Err(PublishedError::Table {
-                    place: row.place_of("followed"),
-                    reason: "say how what no field follows is followed: `yes: BY WHAT`, `no: WHY`, or `none: \
-                             WHY` of what no run can follow"
-                        .to_owned(),
-                });
+                let reason = "say how what no field follows is followed: `yes: BY WHAT`, `no: WHY`, or \
+                              `none: WHY` of what no run can follow";
+                return Err(PublishedError::table(row.place_of("followed"), reason));
             }
             Ok(setup)
         };
-        table.rows().map(setup).collect()
+        self.optional("setups.csv", |table| {
+            let is_said = table.columns().iter().any(|column| column == "followed");
+            table.rows().map(|row| setup(row, is_said)).collect()
+        })
     }
 
     /// Adds set-ups and quoted numbers; returns set-ups by the field of experiments.
     fn numbers(&self, grid: &mut Grid) -> Result<BTreeMap<String, String>, PublishedError> {
         let mut fields = BTreeMap::new();
         for (file, is_setup) in [("setups.csv", true), ("quoted.csv", false)] {
-            let Some(table) = self.optional(file)? else {
-                continue;
-            };
-            for row in table.rows() {
+            let table = self.optional(file, |table| Ok(Some(table.clone())))?;
+            for row in table.iter().flat_map(Table::rows) {
                 let (name, text) = (row.text("name")?, row.text("value")?);
                 if is_setup && !row.text("field")?.is_empty() {
                     let first = fields.entry(row.text("field")?.to_owned());
@@ -599,39 +559,31 @@ impl<'a> Reader<'a> {
                 if is_setup && !is_number {
                     continue;
                 }
-                let cell = quoted(row, "value")?;
+                let cell = cell(row, "value", row.text("unit")?)?;
                 let is_first = grid.add_number(name, Number { cell, is_setup });
                 // The first of several readings is the one that formulas use.
                 let is_reading =
                     is_setup && row.optional("reading").is_some_and(|word| !word.is_empty());
                 if !is_first && !is_reading {
-                    return Err(PublishedError::Table {
-                        place: row.cell("name"),
-                        reason: format!(
-                            "`{name}` has two values: remove or rename one, or give each a word \
-                             under `reading`"
-                        ),
-                    });
+                    let reason = format!(
+                        "`{name}` has two values: remove or rename one, or give each a word under \
+                         `reading`"
+                    );
+                    return Err(PublishedError::table(row.cell("name"), reason));
                 }
             }
         }
         for (name, text) in &self.file.quoted {
             let path = format!("quoted.{name}");
-            let cell: places::Cell = text.parse().map_err(|_| {
-                let problem = format!("`{text}` is no cell");
-                self.refused(
-                    &path,
-                    problem,
-                    "write FILE:LINE:COLUMN, the column by its name",
-                )
+            let place: places::Cell = text.parse().map_err(|_| {
+                let remedy = "write FILE:LINE:COLUMN, the column by its name";
+                self.refused(&path, format!("`{text}` is no cell"), remedy)
             })?;
-            let table = read(&self.path(&format!("../{DIRECTORY}/{}", cell.file)))?;
-            let cell = quoted(table.row_of(&cell)?, &cell.column)?;
-            let number = Number {
-                cell,
-                is_setup: false,
-            };
-            if !grid.add_number(name, number) {
+            let table = read(&self.path(&format!("../{DIRECTORY}/{}", place.file)))?;
+            let row = table.row_of(&place)?;
+            let cell = cell(row, &place.column, row.text("unit")?)?;
+            let is_setup = false;
+            if !grid.add_number(name, Number { cell, is_setup }) {
                 let problem = format!("`{name}` has two values");
                 return Err(self.refused(&path, problem, "remove or rename one"));
             }
@@ -643,21 +595,15 @@ impl<'a> Reader<'a> {
 /// Reads a table; the name of a shipped one is its path below this program's files.
 fn read(path: &Path) -> Result<Table, PublishedError> {
     let shown = path.display().to_string();
-    let text = shipped::read_to_string(path).map_err(|source| PublishedError::Io {
-        path: shown.clone(),
-        source,
-    })?;
+    let text = shipped::read_to_string(path).map_err(PublishedError::io(path))?;
     Table::parse(shown.strip_prefix(shipped::ROOT).unwrap_or(&shown), &text)
 }
 
-/// Returns a number with the unit of its row.
-fn quoted(row: Row<'_>, column: &str) -> Result<Cell, PublishedError> {
-    let quantity = row.number(column)?;
+/// Returns the number of a row's column, in a unit.
+fn cell(row: Row<'_>, column: &str, unit: &str) -> Result<Cell, PublishedError> {
     Ok(Cell {
-        value: quantity.value,
-        half_digit: quantity.half_digit,
-        unit: Unit::named(row.text("unit")?),
-        place: quantity.place,
+        unit: Unit::named(unit),
+        ..row.number(column)?
     })
 }
 

@@ -62,12 +62,12 @@ pub(super) fn predictions(table: &Table) -> Result<Vec<Prediction>, PublishedErr
     for row in table.rows() {
         let text = |name: &str| row.text(name).map(str::to_owned);
         let predicts = text("predicts")?;
-        let what = what(&predicts).ok_or_else(|| PublishedError::Table {
-            place: row.place_of("predicts"),
-            reason: format!(
+        let what = what(&predicts).ok_or_else(|| {
+            let reason = format!(
                 "{predicts:?} is no prediction: write `LOW to HIGH`, `not LOW to HIGH`, agrees, \
                  differs, holds or fails"
-            ),
+            );
+            PublishedError::table(row.place_of("predicts"), reason)
         })?;
         all.push(Prediction {
             experiment: text("experiment")?,
@@ -87,13 +87,10 @@ fn what(text: &str) -> Option<What> {
     }
     let interval = text.strip_prefix("not ");
     let (low, high) = interval.unwrap_or(text).split_once(" to ")?;
-    let ends = [low, high].map(|end| end.parse::<f64>().ok().filter(|end| end.is_finite()));
-    let [Some(low), Some(high)] = ends else {
-        return None;
-    };
+    let end = |end: &str| end.parse::<f64>().ok().filter(|end| end.is_finite());
+    let ends = [end(low)?, end(high)?];
     let is_inside = interval.is_none();
-    let ends = [low, high];
-    (low <= high).then_some(What::Interval { ends, is_inside })
+    (ends[0] <= ends[1]).then_some(What::Interval { ends, is_inside })
 }
 
 #[cfg(test)]

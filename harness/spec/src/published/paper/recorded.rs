@@ -30,24 +30,22 @@ impl Paper {
         if let Some(statement) = said.max_by_key(|one| one.says.len()) {
             return Some(statement.id.clone());
         }
-        let columns = self.tables.iter().flat_map(|table| {
+        for table in &self.tables {
             let columns = self.grid.columns().iter();
-            let own = columns.filter(|column| column.table == table.name);
-            own.map(move |column| (column, table.printed_keys))
-        });
-        let cells = columns.flat_map(|(column, printed)| {
-            let cells = column.cells();
-            cells.map(move |(at, cell)| (column, &at[..printed], cell))
-        });
-        let is_it = |name: &str, at: &[String]| match at {
-            [] => claim == name,
-            at => claim == format!("{name}[{}]", at.join(", ")),
-        };
-        for (column, at, cell) in cells {
-            let full = format!("{}.{}", column.table, column.name);
-            if is_it(&column.name, at) || is_it(&full, at) {
-                let place = cell.place.rsplit(['/', '\\']).next();
-                return place.map(str::to_owned);
+            for column in columns.filter(|column| column.table == table.name) {
+                let full = format!("{}.{}", column.table, column.name);
+                for (at, cell) in column.cells() {
+                    let at = match at[..table.printed_keys].join(", ") {
+                        at if at.is_empty() => at,
+                        at => format!("[{at}]"),
+                    };
+                    if [&column.name, &full]
+                        .iter()
+                        .any(|name| claim == format!("{name}{at}"))
+                    {
+                        return cell.place.rsplit(['/', '\\']).next().map(str::to_owned);
+                    }
+                }
             }
         }
         None
@@ -77,12 +75,9 @@ impl Recorded {
         for row in table.rows() {
             let word = row.text("verdict")?;
             let Some(verdict) = VerdictKind::named(word) else {
-                let known: Vec<String> =
-                    VerdictKind::ALL.into_iter().map(VerdictKind::key).collect();
-                return Err(PublishedError::Table {
-                    place: row.place_of("verdict"),
-                    reason: format!("{word:?} is no verdict: write {}", known.join(", ")),
-                });
+                let known = VerdictKind::ALL.map(VerdictKind::key).join(", ");
+                let reason = format!("{word:?} is no verdict: write {known}");
+                return Err(PublishedError::table(row.place_of("verdict"), reason));
             };
             let line = Line {
                 verdict,
@@ -120,18 +115,13 @@ impl Recorded {
         date: &str,
         why: &str,
     ) {
-        let before = std::mem::take(&mut self.0);
-        let (own, others): (BTreeMap<_, _>, BTreeMap<_, _>) = before
-            .into_iter()
-            .partition(|((of, _), _)| of == experiment);
-        self.0 = others;
+        let own: BTreeMap<_, _> = (self.0)
+            .extract_if(.., |(of, _), _| of == experiment)
+            .collect();
         for (claim, verdict) in verdicts {
             let key = (experiment.to_owned(), claim.to_owned());
-            let same = own
-                .get(&key)
-                .filter(|line| line.verdict == verdict)
-                .cloned();
-            let line = same.unwrap_or_else(|| Line {
+            let same = own.get(&key).filter(|line| line.verdict == verdict);
+            let line = same.cloned().unwrap_or_else(|| Line {
                 verdict,
                 date: date.to_owned(),
                 why: why.to_owned(),

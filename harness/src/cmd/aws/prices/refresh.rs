@@ -8,7 +8,7 @@ use epochcost_platform::cloud;
 use epochcost_record::probe_file;
 use epochcost_spec::cost::{Price, PriceBook};
 use epochcost_spec::exit::Exit;
-use epochcost_spec::ui::{Output, table};
+use epochcost_spec::ui::{Output, table_of};
 use epochcost_spec::yaml::named;
 
 use super::RefreshArgs;
@@ -22,30 +22,25 @@ pub(super) async fn run(args: &RefreshArgs, output: Output) -> Result<Exit, Erro
     let cloud = cloud()?;
     let old = PriceBook::shipped()?;
     if args.out.exists() {
-        return Err(Error::Usage {
-            problem: format!("{} is there already", args.out.display()),
-            remedy: "name another file with --out".to_owned(),
-        });
+        return Err(Error::usage(
+            format!("{} is there already", args.out.display()),
+            "name another file with --out",
+        ));
     }
     probe_file(&args.out, "--out")?;
     let refreshed = cloud.prices(&args.region, &old).await?;
     // Another region's price is no substitute.
     let is_same_region = args.region == old.region();
-    let uncertain: BTreeSet<&str> = (refreshed.uncertain.iter())
-        .filter(|_| is_same_region)
-        .map(|(dimension, _)| dimension.as_str())
-        .collect();
+    let uncertain = refreshed.uncertain.iter().filter(|_| is_same_region);
+    let uncertain: BTreeSet<&str> = uncertain.map(|(dimension, _)| &**dimension).collect();
     let prices = merged(refreshed.prices, &old, &uncertain);
     let today = jiff::Zoned::now().date();
     let text =
         named::line("prices", &args.out) + &written(&args.region, &today.to_string(), &prices);
     // A price book that cannot be read is not written.
     PriceBook::parse(&args.out.display().to_string(), &text)?;
-    let failed = |source| Error::Io {
-        doing: format!("write {}", args.out.display()),
-        source,
-    };
-    let mut file = std::fs::File::create_new(&args.out).map_err(failed)?;
+    let failed = Error::io(format!("write {}", args.out.display()));
+    let mut file = std::fs::File::create_new(&args.out).map_err(&failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     output.text(differences(&prices, &old));
     for error in &refreshed.missing {
@@ -99,27 +94,24 @@ fn written(region: &str, date: &str, prices: &[Price]) -> String {
 }
 
 fn differences(new: &[Price], old: &PriceBook) -> String {
-    let rows: Vec<[String; 4]> = new
-        .iter()
-        .map(|price| {
-            let before = old.price(&price.dimension).ok().map(|price| price.usd);
-            let change = match before {
-                None => "new".to_owned(),
-                Some(before) if before == price.usd => "same".to_owned(),
-                Some(before) if before > 0.0 => {
-                    format!("{:+.2} %", (price.usd / before - 1.0) * 100.0)
-                }
-                Some(_) => "was free".to_owned(),
-            };
-            [
-                price.dimension.clone(),
-                before.map_or("-".to_owned(), |usd| usd.to_string()),
-                price.usd.to_string(),
-                change,
-            ]
-        })
-        .collect();
-    table(["dimension", "before", "now", "change"], &rows)
+    let row = |price: &Price| {
+        let before = old.price(&price.dimension).ok().map(|price| price.usd);
+        let change = match before {
+            None => "new".to_owned(),
+            Some(before) if before == price.usd => "same".to_owned(),
+            Some(before) if before > 0.0 => {
+                format!("{:+.2} %", (price.usd / before - 1.0) * 100.0)
+            }
+            Some(_) => "was free".to_owned(),
+        };
+        [
+            price.dimension.clone(),
+            before.map_or("-".to_owned(), |usd| usd.to_string()),
+            price.usd.to_string(),
+            change,
+        ]
+    };
+    table_of(["dimension", "before", "now", "change"], new, row)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A tensor store in unmodified Redis with Lua scripts: SPIRT's published variant.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -8,8 +8,10 @@ use epochcost_tensor_commands::velocity_key;
 use redis_protocol::resp2::types::BytesFrame;
 
 use super::PlainTensors;
-use super::redis::{blob, with_keys};
-use crate::{Channel, ChannelError, Endpoint, Operation, Payload, Reply, Result, TensorCommand};
+use super::redis::blob;
+use crate::{
+    Channel, ChannelError, Endpoint, Operation, Payload, Reply, Result, TensorCommand, locked,
+};
 
 /// Time-out of a script, in multiples of the time-out of a command.
 const SCRIPT_PATIENCE: u32 = 3;
@@ -40,31 +42,17 @@ impl LuaTensors {
     ///
     /// # Errors
     /// [`ChannelError`].
-    pub async fn connect(endpoint: &str) -> Result<Self> {
-        Self::open(endpoint.parse()?).await
-    }
-
-    pub(super) async fn open(endpoint: Endpoint) -> Result<Self> {
+    pub async fn connect(endpoint: Endpoint) -> Result<Self> {
         Ok(Self {
-            redis: PlainTensors::open(endpoint).await?,
+            redis: PlainTensors::connect(endpoint).await?,
             loaded: Mutex::default(),
         })
-    }
-
-    /// Flushes the script cache of Redis, as a restart does; the next use of the
-    /// script loads it again.
-    ///
-    /// # Errors
-    /// [`ChannelError`].
-    pub async fn forget_scripts(&self) -> Result<()> {
-        let arguments = vec!["FLUSH".into()];
-        self.redis.commands().done("SCRIPT", arguments).await
     }
 
     /// Runs the script's command `name`; loads the script first if Redis does not have it.
     async fn script(&self, name: &str, keys: &[String], more: Vec<Bytes>) -> Result<BytesFrame> {
         let arguments = [vec![Bytes::copy_from_slice(name.as_bytes())], more].concat();
-        let loaded = self.loaded().clone();
+        let loaded = locked(&self.loaded).clone();
         let script = match loaded {
             Some(script) => script,
             None => self.load().await?,
@@ -79,17 +67,13 @@ impl LuaTensors {
         }
     }
 
-    fn loaded(&self) -> MutexGuard<'_, Option<String>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn load(&self) -> Result<String> {
         let arguments = vec!["LOAD".into(), SCRIPT.into()];
         let name = self.redis.commands().value("SCRIPT", arguments).await?;
         let name = name.as_ref().and_then(|name| name.bytes().ok());
         let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
         let name = name.unwrap_or_default();
-        *self.loaded() = Some(name.clone());
+        *locked(&self.loaded) = Some(name.clone());
         Ok(name)
     }
 
@@ -99,10 +83,8 @@ impl LuaTensors {
         keys: &[String],
         more: Vec<Bytes>,
     ) -> Result<BytesFrame> {
-        let mut arguments = with_keys(
-            vec![script.into(), keys.len().to_string().into()],
-            keys.to_vec(),
-        );
+        let mut arguments = vec![script.into(), keys.len().to_string().into()];
+        arguments.extend(keys.iter().cloned().map(Bytes::from));
         arguments.extend(more);
         let redis = self.redis.commands();
         let longer = redis.limit() * (SCRIPT_PATIENCE - 1);

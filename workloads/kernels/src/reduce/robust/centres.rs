@@ -23,8 +23,7 @@ pub fn geometric_median(
 ) -> Result<Vec<f32>, KernelError> {
     const RULE: &str = "the geometric median";
     let n = common_length("take the geometric median", vectors)?;
-    check_iterations(RULE, iterations)?;
-    check_positive(RULE, "the smoothing", smoothing)?;
+    check(RULE, iterations, "the smoothing", smoothing)?;
     let mut centre = vec![0.0_f32; n];
     for _ in 0..iterations {
         let weights: Vec<f64> = vectors
@@ -72,8 +71,7 @@ pub fn centred_clipping(
     const RULE: &str = "centred clipping";
     const OPERATION: &str = "clip about a centre";
     let n = common_length(OPERATION, vectors)?;
-    check_iterations(RULE, iterations)?;
-    check_positive(RULE, "the radius", radius)?;
+    check(RULE, iterations, "the radius", radius)?;
     let mut centre = match centre {
         Some(centre) => {
             crate::error::expect_length(OPERATION, vectors.len(), n, centre.len())?;
@@ -103,26 +101,25 @@ fn finite(distance: f64) -> Option<f64> {
     distance.is_finite().then_some(distance)
 }
 
-fn check_iterations(rule: &'static str, iterations: usize) -> Result<(), KernelError> {
-    if (1..=MOST_ITERATIONS).contains(&iterations) {
+/// Checks the number of iterations, and the setting of that name.
+fn check(
+    rule: &'static str,
+    iterations: usize,
+    name: &'static str,
+    value: f32,
+) -> Result<(), KernelError> {
+    let (name, value, domain) = if !(1..=MOST_ITERATIONS).contains(&iterations) {
+        let name = "the number of iterations";
+        (name, iterations as f64, "from 1 to 1000")
+    } else if value > 0.0 && value.is_finite() {
         return Ok(());
-    }
-    Err(KernelError::RobustSetting {
-        rule,
-        name: "the number of iterations",
-        value: iterations as f64,
-        domain: "from 1 to 1000",
-    })
-}
-
-fn check_positive(rule: &'static str, name: &'static str, value: f32) -> Result<(), KernelError> {
-    if value > 0.0 && value.is_finite() {
-        return Ok(());
-    }
+    } else {
+        (name, f64::from(value), "positive and finite")
+    };
     Err(KernelError::RobustSetting {
         rule,
         name,
-        value: f64::from(value),
-        domain: "positive and finite",
+        value,
+        domain,
     })
 }

@@ -1,7 +1,7 @@
 //! The convolution of images: forward, and of the output's gradient backward.
 
 use super::super::geometry::Geometry;
-use super::super::input::{Affine, Input};
+use super::super::input::Input;
 use super::super::lanes::Lanes;
 use super::super::memory::{Output, Shard, Target, in_parallel, padded, with_scratch};
 use super::super::norm::{GroupMoments, Moments, Sums, function_gradient_and_sums, group_moments};
@@ -12,13 +12,6 @@ use super::transforms::{self, Points};
 use super::weights::{Order, transformed};
 use super::{Layout, POINTS, Tiles};
 use crate::ops::Window;
-
-/// Values of the transformed tiles of a chunk, before and after the products: enough
-/// tiles to be worth the weights' reading, few enough to stay in a second-level cache.
-const CHUNK_VALUES: usize = 1 << 17;
-
-/// Least and most tiles of a chunk.
-const CHUNK_TILES: (usize, usize) = (64, 128);
 
 /// Convolves the images; see [`super::super::dense::forward`].
 pub(crate) fn forward(
@@ -37,13 +30,8 @@ pub(crate) fn forward(
             turned: false,
         },
     );
-    let then = if moments_wanted {
-        Then::Moments
-    } else {
-        Then::Nothing
-    };
-    let (output, found) = convolved(input, &packed, geometry, then);
-    (output, Moments::of(&found.moments))
+    let (output, moments, _) = convolved(input, &packed, geometry, moments_wanted, None);
+    (output, Moments::of(&moments))
 }
 
 /// Computes the gradient of the images; see [`super::super::dense_images::gradient`].
@@ -75,41 +63,23 @@ pub(crate) fn images_gradient(
         geometry.outputs,
     ];
     let backward = Geometry::new(images, geometry.inputs, window);
-    // The gradient passes the images' norm while it is in the cache.
-    let then = match input.norm {
-        Some(norm) => Then::Rectify(input, norm),
-        None => Then::Nothing,
-    };
     let gradient = Input {
         values: output_gradient,
         norm: None,
     };
-    let (gradient, found) = convolved(gradient, &packed, &backward, then);
-    (gradient, input.norm.map(|_| Sums::of(&found.sums)))
+    let (gradient, _, sums) = convolved(gradient, &packed, &backward, false, Some(input));
+    (gradient, input.norm.map(|_| Sums::of(&sums)))
 }
 
-/// Work on the outputs of a group of images while they are in the cache.
-#[derive(Clone, Copy)]
-enum Then<'a> {
-    Nothing,
-    Moments,
-    /// Backward pass of the norm of these features, whose gradient the outputs are.
-    Rectify(Input<'a>, &'a Affine),
-}
-
-/// Results of [`Then`], one group of images after the other.
-#[derive(Default)]
-struct Found {
-    moments: Vec<GroupMoments>,
-    sums: Vec<Sums>,
-}
-
+/// Returns the outputs, their moments where they are wanted, one group of images after the other,
+/// and, of outputs that are the gradient of `features`, the sums of the norm of these.
 fn convolved(
     input: Input<'_>,
     weight: &[Panels],
     geometry: &Geometry,
-    then: Then<'_>,
-) -> (Vec<f32>, Found) {
+    moments_wanted: bool,
+    features: Option<Input<'_>>,
+) -> (Vec<f32>, Vec<GroupMoments>, Vec<Sums>) {
     let mut output = Output::new(geometry.output_shape().iter().product());
     let target = output.target();
     let plan = Plan::new(geometry);
@@ -124,18 +94,15 @@ fn convolved(
                 shard,
                 scratch,
                 target,
-                then,
+                moments_wanted,
+                features,
             })
         })
     });
     // SAFETY: the shards cover the batch, and the tiles all outputs of an image.
     let output = unsafe { output.written() };
-    let mut all = Found::default();
-    for found in found {
-        all.moments.extend(found.moments);
-        all.sums.extend(found.sums);
-    }
-    (output, all)
+    let (moments, sums): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    (output, moments.concat(), sums.concat())
 }
 
 /// The tiles, and where those of a chunk are in scratch space.
@@ -152,11 +119,7 @@ struct Plan {
 impl Plan {
     fn new(geometry: &Geometry) -> Self {
         let tiles = Tiles::new(geometry);
-        let (least, most) = CHUNK_TILES;
-        let channels = geometry.inputs + geometry.outputs;
-        let chunk = (CHUNK_VALUES / (POINTS * channels))
-            .clamp(least, most)
-            .min(tiles.all.len());
+        let chunk = tiles.chunk(POINTS * (geometry.inputs + geometry.outputs));
         let images = Layout::rows(chunk, geometry.inputs);
         let sums = Layout::rows(chunk, geometry.outputs);
         Self {
@@ -169,13 +132,8 @@ impl Plan {
         }
     }
 
-    /// Values of the frames of a group.
-    fn frames(&self) -> usize {
-        padded(self.tiles.group * self.tiles.frame.image())
-    }
-
     fn scratch(&self) -> usize {
-        self.frames() + padded(self.images.values(POINTS)) + padded(self.sums.values(POINTS))
+        self.tiles.frames() + padded(self.images.values(POINTS)) + padded(self.sums.values(POINTS))
     }
 }
 
@@ -187,16 +145,17 @@ struct Convolve<'a> {
     shard: Shard,
     scratch: *mut f32,
     target: Target,
-    then: Then<'a>,
+    moments_wanted: bool,
+    features: Option<Input<'a>>,
 }
 
 impl Kernel for Convolve<'_> {
-    type Output = Found;
+    type Output = (Vec<GroupMoments>, Vec<Sums>);
 
     #[inline(always)]
-    unsafe fn run<L: Lanes>(self) -> Found {
+    unsafe fn run<L: Lanes>(self) -> Self::Output {
         let (geometry, tiles) = (self.geometry, &self.plan.tiles);
-        let mut found = Found::default();
+        let (mut moments, mut sums) = (vec![], vec![]);
         for start in (0..self.shard.length).step_by(tiles.group) {
             let count = tiles.group.min(self.shard.length - start);
             let first = self.shard.start + start;
@@ -210,22 +169,21 @@ impl Kernel for Convolve<'_> {
                     .fill::<L>(self.input, first, count, self.scratch);
                 self.tiles::<L>(count, outputs);
                 let pixels = count * geometry.out_pixels();
-                match self.then {
-                    Then::Nothing => {}
-                    Then::Moments => {
-                        let moments = group_moments::<L>(outputs, pixels, geometry.outputs);
-                        found.moments.push(moments);
-                    }
-                    Then::Rectify(input, norm) => {
-                        let target = self.target;
-                        let sums =
-                            function_gradient_and_sums::<L>(input, norm, target, pixel, pixels);
-                        found.sums.push(sums);
-                    }
+                if self.moments_wanted {
+                    moments.push(group_moments::<L>(outputs, pixels, geometry.outputs));
+                }
+                // The gradient passes the features' norm while it is in the cache.
+                if let Some(features) = self.features
+                    && let Some(norm) = features.norm
+                {
+                    let target = self.target;
+                    sums.push(function_gradient_and_sums::<L>(
+                        features, norm, target, pixel, pixels,
+                    ));
                 }
             }
         }
-        found
+        (moments, sums)
     }
 }
 
@@ -245,7 +203,7 @@ impl Convolve<'_> {
             let (geometry, plan) = (self.geometry, self.plan);
             let frame = &plan.tiles.frame;
             let pixels = [frame.columns() * frame.pitch, frame.pitch, frame.channels];
-            let images = self.scratch.add(plan.frames());
+            let images = self.scratch.add(plan.tiles.frames());
             let sums = images.add(padded(plan.images.values(POINTS)));
             for tiles in plan.tiles.of(count).chunks(plan.chunk) {
                 let frames = self.scratch.cast_const();

@@ -23,7 +23,7 @@ pub(crate) use weight::gradient as weight_gradient;
 
 use super::geometry::Geometry;
 use super::input::Frame;
-use super::memory::{Shard, shards};
+use super::memory::{Shard, padded, shards};
 
 /// Points of a tile of the images: 4 by 4.
 const POINTS: usize = 16;
@@ -40,6 +40,14 @@ const LEAST_CHANNELS: usize = 32;
 
 /// Least tiles of a shard: the weights of all points are read once for so many.
 const SHARD_TILES: usize = 64;
+
+/// Values of the transformed tiles of a chunk, of images and outputs, which are those before and
+/// after the products forward: enough tiles to be worth the weights' reading, few enough to stay
+/// in a second-level cache.
+const CHUNK_VALUES: usize = 1 << 17;
+
+/// Least and most tiles of a chunk.
+const CHUNK_TILES: (usize, usize) = (64, 128);
 
 /// Returns whether the convolution can be, and is worth to be, computed this way.
 pub(crate) fn serves(geometry: &Geometry) -> bool {
@@ -118,6 +126,19 @@ impl Tiles {
     /// Returns the tiles of so many images of a group.
     fn of(&self, images: usize) -> &[Tile] {
         &self.all[..images * self.count]
+    }
+
+    /// Values of the frames of a group.
+    fn frames(&self) -> usize {
+        padded(self.group * self.frame.image())
+    }
+
+    /// Returns the number of tiles that are transformed together, to so many values each.
+    fn chunk(&self, values: usize) -> usize {
+        let (least, most) = CHUNK_TILES;
+        (CHUNK_VALUES / values)
+            .clamp(least, most)
+            .min(self.all.len())
     }
 
     /// Returns the batch in shards of enough tiles, at most so many of them.

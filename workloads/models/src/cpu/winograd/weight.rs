@@ -19,12 +19,6 @@ const PART_VALUES: usize = 1 << 22;
 /// Least units of work that a large batch is cut into.
 const LEAST_UNITS: usize = 8;
 
-/// Most tiles that are transformed together.
-const CHUNK_TILES: usize = 128;
-
-/// Values of a chunk's transformed tiles: about a second-level cache's half.
-const CHUNK_VALUES: usize = 1 << 17;
-
 /// Computes the gradient of the weight; see [`super::super::dense_weight::gradient`].
 pub(crate) fn gradient(input: Input<'_>, output_gradient: &[f32], geometry: &Geometry) -> Vec<f32> {
     let windows = geometry.inputs * geometry.outputs;
@@ -80,10 +74,7 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn new(geometry: &Geometry, tiles: &'a Tiles, points: Points) -> Self {
-        let channels = geometry.inputs + geometry.outputs;
-        let chunk = (CHUNK_VALUES / (points.count() * channels))
-            .clamp(CHUNK_TILES / 2, CHUNK_TILES)
-            .min(tiles.all.len());
+        let chunk = tiles.chunk(points.count() * (geometry.inputs + geometry.outputs));
         let width = Panels::width_of(geometry.inputs);
         Self {
             tiles,
@@ -94,13 +85,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn frames(&self) -> usize {
-        padded(self.tiles.group * self.tiles.frame.image())
-    }
-
     fn scratch(&self) -> usize {
         let points = self.points.count();
-        self.frames() + padded(self.images.values(points)) + padded(self.gradients.values(points))
+        self.tiles.frames()
+            + padded(self.images.values(points))
+            + padded(self.gradients.values(points))
     }
 }
 
@@ -132,7 +121,7 @@ impl Kernel for Gradient<'_> {
             // SAFETY: the group's images and outputs exist, and the scratch space holds
             // the frames and the points of a chunk.
             unsafe {
-                let images = self.scratch.add(plan.frames());
+                let images = self.scratch.add(plan.tiles.frames());
                 let gradients = images.add(padded(plan.images.values(points.count())));
                 frame.fill::<L>(self.input, first, count, self.scratch);
                 let output = self.output_gradient.as_ptr().add(output);

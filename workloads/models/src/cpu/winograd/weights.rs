@@ -3,12 +3,10 @@
 use super::super::lanes::Lanes;
 use super::super::memory::{Output, Target, in_parallel};
 use super::super::product::Panels;
+use super::super::tile::MAX_COLUMNS;
 use super::super::{Kernel, dispatch};
 use super::POINTS;
 use super::transforms::windows;
-
-/// Columns of the widest panel.
-const MAX_COLUMNS: usize = 32;
 
 /// Taps of a window.
 const TAPS: usize = 9;

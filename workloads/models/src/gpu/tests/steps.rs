@@ -23,11 +23,12 @@ pub(super) fn step(
         .collect();
     let labels: Vec<u8> = (0..size).map(|index| (index % 10) as u8).collect();
     let batch = Batch {
+        parameters: &parameters,
         images: &images,
         shape: info.input,
         labels: &labels,
     };
-    let step = session.gradient(&parameters, &mut statistics, batch, Draws::new(5, 0));
+    let step = session.gradient(batch, &mut statistics, Draws::new(5), None);
     let step = step.unwrap();
     (step.loss, step.gradient, statistics)
 }
@@ -108,10 +109,10 @@ fn reduced_precisions_are_as_near_as_their_rounding() {
         let info = ModelInfo::find(model).unwrap();
         let cpu = session::<Autodiff<Flex>>(info, FlexDevice).unwrap();
         let (_, expected, _) = step(cpu.as_ref(), info, 4);
-        let mut session = session::<Autodiff<Gpu>>(info, device()).unwrap();
+        let session = session::<Autodiff<Gpu>>(info, device()).unwrap();
         for (index, precision) in [Precision::Tf32, Precision::Bf16].into_iter().enumerate() {
-            session.set_precision(precision);
-            let (_, gradient, _) = step(session.as_ref(), info, 4);
+            let step = || step(session.as_ref(), info, 4);
+            let (_, gradient, _) = precision::at(precision, step);
             let distance = apart(&gradient, &expected);
             println!("{model} in {precision}: gradient {distance:.1e}");
             assert!(distance.is_finite(), "{model} in {precision}");
@@ -130,22 +131,20 @@ fn parts_of_a_gradient_are_the_whole() {
     let session = session::<Autodiff<Gpu>>(info, device()).unwrap();
     let images = vec![0.5; 2 * info.image_values()];
     let batch = Batch {
+        parameters: &session.start(Some(1)).parameters,
         images: &images,
         shape: info.input,
         labels: &[1, 2],
     };
-    let parameters = session.start(Some(1)).parameters;
-    let draws = Draws::new(0, 0);
-    let whole = session
-        .gradient(&parameters, &mut [], batch, draws)
-        .unwrap();
+    let draws = Draws::new(0);
+    let whole = session.gradient(batch, &mut [], draws, None).unwrap();
     let half = info.parameters / 2;
     let mut given = vec![];
     let parts = Parts {
         cuts: &[0..half, half..info.parameters],
         ready: &mut |part, values: &[f32]| given.push((part, values.to_vec())),
     };
-    let step = session.gradient_in_parts(&parameters, &mut [], batch, draws, parts);
+    let step = session.gradient(batch, &mut [], draws, Some(parts));
     assert_eq!(step.unwrap(), whole);
     let (first, last) = whole.gradient.split_at(half);
     assert_eq!(given, [(1, last.to_vec()), (0, first.to_vec())]);

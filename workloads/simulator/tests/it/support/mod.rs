@@ -2,7 +2,10 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use epochcost_channels::Traffic;
-use epochcost_simulator::profile::{Constant, ModelCost, Profile, ServiceModel};
+use epochcost_simulator::profile::{
+    BandwidthPoint, Client, Constant, FunctionDevice, FunctionModel, InstanceModel, ModelCost,
+    ObjectStoreModel, Profile, QueueModel, ServiceModel, TensorStoreModel, WorkflowModel,
+};
 use epochcost_simulator::{Options, Simulated, Simulation, simulate};
 use epochcost_systems::{
     DataPlan, Device, Evaluate, Fidelity, Host, Job, Record, Sizes, StepRecord, find,
@@ -24,6 +27,81 @@ pub fn shipped(name: &str) -> Profile<Constant> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../harness/profiles");
     let text = std::fs::read_to_string(format!("{folder}/{name}.yaml")).unwrap();
     serde_yaml::from_str(&text).unwrap()
+}
+
+/// Returns a platform on which only computing takes time, and which has no limits:
+/// a base for studying one constant at a time.
+pub fn ideal() -> Profile<f64> {
+    let service = ServiceModel::unlimited();
+    Profile {
+        schema: 1,
+        name: "ideal".into(),
+        about: "Nothing takes time but computing, and nothing is limited.".into(),
+        object_store: ObjectStoreModel {
+            service: service.clone(),
+            object_bytes_limit: f64::INFINITY,
+            reads_per_s: None,
+            writes_per_s: None,
+        },
+        tensor_store: TensorStoreModel {
+            service: service.clone(),
+            arithmetic_bytes_per_s: f64::INFINITY,
+            json_bytes_per_s: f64::INFINITY,
+            value_bytes_limit: f64::INFINITY,
+        },
+        queue: QueueModel {
+            service,
+            message_bytes_limit: f64::INFINITY,
+        },
+        function: FunctionModel {
+            invoke_latency_s: 0.0,
+            cold_start_s: 0.0,
+            init_s: 0.0,
+            call_spacing_s: None,
+            invoke_spread: None,
+            cold_start_spread: None,
+            init_spread: None,
+            compute_spread: None,
+            bandwidth: vec![BandwidthPoint {
+                memory_mb: 128,
+                bytes_per_s: f64::INFINITY,
+            }],
+            gpu: None,
+            network_credit: None,
+            vpc_bytes_per_s: None,
+            mb_per_vcpu: 1769.0,
+            vcpus_limit: f64::INFINITY,
+            arithmetic_bytes_per_s: f64::INFINITY,
+            resident_mb: 0.0,
+            memory_mb_minimum: 0.0,
+            memory_mb_limit: f64::INFINITY,
+            timeout_s_limit: f64::INFINITY,
+            concurrency_limit: f64::INFINITY,
+            scaling_per_10_s: f64::INFINITY,
+            package_mb_limit: f64::INFINITY,
+        },
+        workflow: WorkflowModel {
+            transition_latency_s: 0.0,
+            map_concurrency_limit: f64::INFINITY,
+            definition_bytes_limit: None,
+            history_events_limit: None,
+        },
+        instance: InstanceModel {
+            boot_s: 0.0,
+            bytes_per_s: f64::INFINITY,
+            vcpus: 1.0,
+            arithmetic_bytes_per_s: f64::INFINITY,
+            minimum_billed_s: 0.0,
+        },
+        host: None,
+        interpreted: None,
+        client: Client::Compiled,
+        levels: None,
+        draws: None,
+        function_price: None,
+        function_device: FunctionDevice::Cpu,
+        functions_in_vpc: false,
+    }
 }
 
 /// Stores and the queue of a platform.

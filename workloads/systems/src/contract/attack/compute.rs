@@ -117,10 +117,7 @@ impl Compute for AttackedCompute {
             return parts.await;
         }
         let output = self.gradient(parameters, statistics, batch).await?;
-        for (part, cut) in cuts.iter().enumerate() {
-            // A receiver that is gone has failed, and reports its own error.
-            let _ = ready.send((part, output.gradient.slice(cut.clone())?));
-        }
+        output.send_parts(cuts, &ready)?;
         Ok(output)
     }
 
@@ -133,19 +130,18 @@ impl Compute for AttackedCompute {
         batches: &[Batch],
     ) -> Result<Vec<GradientOutput>> {
         let are_replicas = batches.len() == self.job.workers;
-        let worker = |position: usize, batch: &Batch| {
-            if are_replicas { position } else { batch.rank }
-        };
-        let of_workers = batches.iter().enumerate();
-        let computed: Vec<Batch> = of_workers
-            .clone()
-            .map(|(position, batch)| self.computed(worker(position, batch), batch))
-            .collect::<Result<_>>()?;
+        let positions = batches.iter().enumerate();
+        let of_workers = positions
+            .map(|(position, batch)| (if are_replicas { position } else { batch.rank }, batch));
+        let computed: Result<Vec<Batch>> = (of_workers.clone())
+            .map(|(worker, batch)| self.computed(worker, batch))
+            .collect();
         let model = &mut self.model;
+        let computed = computed?;
         let outputs = model.gradients(parameters, statistics, &computed).await?;
-        let outputs = outputs.into_iter().zip(of_workers);
-        let sent = outputs.map(|(output, (position, batch))| {
-            let gradient = self.sent(worker(position, batch), batch, output.gradient)?;
+        let sent = of_workers.zip(outputs);
+        let sent = sent.map(|((worker, batch), output)| {
+            let gradient = self.sent(worker, batch, output.gradient)?;
             Ok(GradientOutput { gradient, ..output })
         });
         sent.collect()

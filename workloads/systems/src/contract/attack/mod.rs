@@ -163,48 +163,31 @@ impl Attack {
         sees_honest: bool,
     ) -> Result<(), SettingsError> {
         let ranks = self.ranks(job.workers);
-        let refused = |reason: String| {
-            Err(SettingsError::Value {
-                system,
-                field: "attack".into(),
-                reason,
-            })
-        };
         let has_repeated = ranks.windows(2).any(|pair| pair[0] == pair[1]);
-        if ranks.is_empty() || ranks.last() >= Some(&job.workers) || has_repeated {
-            return refused(format!(
+        let reason = if ranks.is_empty() || ranks.last() >= Some(&job.workers) || has_repeated {
+            format!(
                 "it names no worker, one twice, or one that is not there: of {} workers, give a \
                  number from 1 or different ranks from 0",
                 job.workers
-            ));
-        }
-        if matches!(self.workers, Attackers::Last(count) if count > job.workers) {
-            return refused(format!("there are {} workers", job.workers));
-        }
-        if self.kind.needs_honest() && ranks.len() >= job.workers {
-            return refused("no worker is honest, of whose gradients it could be made".into());
-        }
-        if self.from_epoch >= job.epochs {
-            return refused(format!(
-                "the last epoch is {}",
-                job.epochs.saturating_sub(1)
-            ));
-        }
-        if self.strength.is_some_and(|strength| !strength.is_finite()) {
-            return refused("strength must be a finite number".into());
-        }
-        if self.strength.is_some() && !self.kind.has_strength() {
-            return refused("strength has no meaning for this kind".into());
-        }
-        if self.kind == AttackKind::WrongKey && !sees_honest {
-            return refused("nothing is signed by this system: spirt has signatures".into());
-        }
-        if self.kind == AttackKind::Mimic && !sees_honest {
-            return refused(
-                "no worker sees the gradient of another before it sends its own".into(),
-            );
-        }
-        Ok(())
+            )
+        } else if matches!(self.workers, Attackers::Last(count) if count > job.workers) {
+            format!("there are {} workers", job.workers)
+        } else if self.kind.needs_honest() && ranks.len() >= job.workers {
+            "no worker is honest, of whose gradients it could be made".into()
+        } else if self.from_epoch >= job.epochs {
+            format!("the last epoch is {}", job.epochs.saturating_sub(1))
+        } else if self.strength.is_some_and(|strength| !strength.is_finite()) {
+            "strength must be a finite number".into()
+        } else if self.strength.is_some() && !self.kind.has_strength() {
+            "strength has no meaning for this kind".into()
+        } else if self.kind == AttackKind::WrongKey && !sees_honest {
+            "nothing is signed by this system: spirt has signatures".into()
+        } else if self.kind == AttackKind::Mimic && !sees_honest {
+            "no worker sees the gradient of another before it sends its own".into()
+        } else {
+            return Ok(());
+        };
+        Err(SettingsError::value(system, "attack", reason))
     }
 
     /// Returns the batch that an attacker computes with: with flipped labels, where these are
@@ -238,10 +221,8 @@ impl Attack {
             AttackKind::LabelFlip | AttackKind::WrongKey => own.to_vec(),
             AttackKind::Gaussian => {
                 let stream = hash::mix(job.seed, NOISE_STREAM);
-                let seed = known
-                    .at
-                    .iter()
-                    .fold(stream, |s, at| hash::mix(s, *at as u64));
+                let place = known.at.map(|at| at as u64);
+                let seed = place.into_iter().fold(stream, hash::mix);
                 attack::gaussian(own.len(), strength(1.0), seed)
             }
             AttackKind::InnerProduct => attack::scaled_mean(honest, -strength(0.1))?,

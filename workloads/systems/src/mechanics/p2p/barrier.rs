@@ -6,6 +6,7 @@ use epochcost_channels::Traffic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::mechanics::traffic;
 use crate::{Job, Result, Stage, World};
 
 /// Bytes of a token: the peer's rank, u32. Peers count tokens and never read
@@ -25,13 +26,12 @@ pub enum Barrier {
 }
 
 /// Place of the barrier in an epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BarrierAt {
     /// Behind the exchange and before the update (Algorithm 1).
     Update,
     /// At the end of the epoch (section III-B6), as published.
-    #[default]
     End,
 }
 
@@ -107,13 +107,9 @@ impl Gate {
 
     /// Traffic of `tokens` of all peers; none without a barrier.
     pub(crate) fn traffic(&self, tokens: u64) -> Traffic {
-        if self.opens == Barrier::None {
-            return Traffic::default();
-        }
-        Traffic {
-            messages: tokens,
-            bytes_up: tokens * TOKEN_BYTES,
-            ..Traffic::default()
+        match self.opens {
+            Barrier::None => Traffic::default(),
+            _ => traffic::messages(tokens, 0, TOKEN_BYTES),
         }
     }
 }

@@ -71,9 +71,7 @@ impl Rules {
 
 /// `tensors2/{uuid}.pt`, the uuid drawn from the job's seed and `parts`.
 pub(crate) fn object_key(job: &Job, parts: [u64; 3]) -> String {
-    let seed = parts
-        .iter()
-        .fold(job.seed, |seed, part| hash::mix(seed, *part));
+    let seed = parts.into_iter().fold(job.seed, hash::mix);
     let (high, low) = (hash::mix(seed, 0), hash::mix(seed, 1));
     format!(
         "tensors2/{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}.pt",
@@ -303,10 +301,7 @@ impl Mailbox {
 }
 
 fn malformed(reason: &str) -> SystemError {
-    SystemError::Malformed {
-        what: "the message of a peer".into(),
-        reason: reason.into(),
-    }
+    SystemError::malformed("the message of a peer", reason)
 }
 
 #[cfg(test)]

@@ -31,7 +31,6 @@ mod mailbox;
 mod validation;
 
 use epochcost_channels::Traffic;
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +40,7 @@ pub(crate) use self::mailbox::{BUCKET, Mailbox, Rules, object_key};
 pub use self::mailbox::{EPOCH_BYTES, KEY_BYTES};
 pub use self::validation::Validation;
 pub(crate) use self::validation::detect_convergence;
+use crate::mechanics::traffic;
 use crate::{Alike, Replicas, Result, SettingsError, Sizes, StepRecord, StoreUse, Symmetry};
 
 /// Whether peers wait for each other.
@@ -137,26 +137,13 @@ pub(crate) fn check_threshold(
         }
         _ => return Ok(()),
     };
-    Err(SettingsError::Value {
-        system,
-        field: "threshold".into(),
-        reason: reason.into(),
-    })
+    Err(SettingsError::value(system, "threshold", reason))
 }
 
 /// Returns the number of messages that peers read from queues, as their steps record.
 pub(crate) fn received(steps: &[&StepRecord]) -> u64 {
     let delivered = |step: &&StepRecord| step.traffic.exchange.queue.deliveries;
     steps.iter().map(delivered).sum()
-}
-
-/// SGD at the learning rate of the source.
-pub(crate) fn sgd(learning_rate: f64) -> OptimizerSpec {
-    OptimizerSpec::Sgd(Sgd {
-        learning_rate,
-        momentum: 0.0,
-        weight_decay: 0.0,
-    })
 }
 
 /// Traffic between peers in `rounds` gradients of each, of which
@@ -169,19 +156,13 @@ pub(crate) fn between_peers(
     received: u64,
 ) -> Result<Traffic> {
     let (gradient, message) = rules.sizes(sizes.parameters as u64)?;
-    let objects = if message < gradient {
-        (rounds, received, gradient)
-    } else {
-        (0, 0, 0)
-    };
-    let (puts, gets, object_bytes) = objects;
-    Ok(Traffic {
-        puts,
-        gets,
-        messages: rounds,
-        deliveries: received,
-        bytes_up: rounds * (message + object_bytes),
-        bytes_down: received * (message + object_bytes),
-        ..Traffic::default()
-    })
+    let messages = traffic::messages(rounds, received, message);
+    if message >= gradient {
+        return Ok(messages);
+    }
+    let objects = [
+        traffic::puts(rounds, gradient),
+        traffic::gets(received, gradient),
+    ];
+    Ok(traffic::sum(objects.into_iter().chain([messages])))
 }

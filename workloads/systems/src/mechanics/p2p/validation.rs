@@ -12,19 +12,21 @@ use crate::mechanics::continuation::follow_together;
 use crate::mechanics::monitor::Monitor;
 use crate::mechanics::polling::Purpose;
 use crate::mechanics::replica::Replica;
+use crate::mechanics::wire::{Reader, Writer};
 use crate::{Evaluation, Result, Stage, SystemError, World};
 
 const BUCKET: &str = "validation";
 const POLL: Duration = Duration::from_millis(100);
 /// Bytes of a peer's result: loss (f64), correct and all samples (u64).
 const RESULT_BYTES: usize = 24;
+/// Such a result, in words.
+const WHAT: &str = "a peer's validation";
 
 /// Data on which peers detect convergence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Validation {
     /// The whole validation split, by peer 0 for all.
-    #[default]
     Job,
     /// Each peer's own share of the validation split, which is disjoint from the others' as
     /// its training data is: all peers pool their results, and decide alike. Without a
@@ -59,16 +61,9 @@ pub(crate) async fn detect_convergence(
         return Ok(());
     }
     // Evaluate the own share, and give the result to all.
-    let own = match data::validation_share(world, epoch).await? {
-        Some(share) => {
-            let (parameters, statistics) = (&replica.parameters, &replica.statistics);
-            world
-                .compute
-                .evaluate(parameters, statistics, &share)
-                .await?
-        }
-        None => None,
-    };
+    let share = data::validation_share(world, epoch).await?;
+    let (parameters, statistics) = (&replica.parameters, &replica.statistics);
+    let own = world.evaluate_on(parameters, statistics, share).await?;
     let state = world.state.objects.clone();
     let own_key = key(epoch, world.rank());
     state.put(BUCKET, &own_key, encode(own)).await?;
@@ -84,10 +79,8 @@ pub(crate) async fn detect_convergence(
     world.enter(Stage::DetectConvergence);
     let pooled = pool(&shares);
     if world.rank() == 0 {
-        let (parameters, statistics) = (&replica.parameters, &replica.statistics);
-        world
-            .evaluate_beside(parameters, statistics, epoch, pooled)
-            .await?;
+        let evaluated = world.evaluate_beside(parameters, statistics, epoch, pooled);
+        evaluated.await?;
     }
     if let Some(monitor) = monitor {
         monitor.follow(pooled.map(|pooled| pooled.loss));
@@ -103,42 +96,25 @@ fn encode(own: Option<Evaluation>) -> Payload {
         correct: 0,
         samples: 0,
     });
-    let mut bytes = Vec::with_capacity(RESULT_BYTES);
-    bytes.extend_from_slice(&own.loss.to_le_bytes());
-    bytes.extend_from_slice(&(own.correct as u64).to_le_bytes());
-    bytes.extend_from_slice(&(own.samples as u64).to_le_bytes());
-    bytes.into()
+    Writer::default().evaluation(own).into()
 }
 
 fn decode(result: &Payload) -> Result<Option<Evaluation>> {
-    let bytes = result.bytes()?;
-    let (words, rest) = bytes.as_chunks::<8>();
-    let (&[loss, correct, samples], []) = (words, rest) else {
-        return Err(SystemError::Malformed {
-            what: "a peer's validation".into(),
-            reason: format!("it has {} bytes, not {RESULT_BYTES}", bytes.len()),
-        });
-    };
-    let samples = u64::from_le_bytes(samples) as usize;
-    Ok((samples > 0).then(|| Evaluation {
-        loss: f64::from_le_bytes(loss),
-        correct: u64::from_le_bytes(correct) as usize,
-        samples,
-    }))
+    let length = result.bytes()?.len();
+    if length != RESULT_BYTES {
+        let reason = format!("it has {length} bytes, not {RESULT_BYTES}");
+        return Err(SystemError::malformed(WHAT, reason));
+    }
+    let own = Reader::new(result, WHAT)?.evaluation()?;
+    Ok((own.samples > 0).then_some(own))
 }
 
 /// Returns the result on all shares together, weighted by samples; `None` of none.
 fn pool(shares: &[Evaluation]) -> Option<Evaluation> {
-    if let [share] = shares {
-        return Some(*share);
+    match shares {
+        [share] => Some(*share),
+        _ => Evaluation::together(shares),
     }
-    let samples: usize = shares.iter().map(|share| share.samples).sum();
-    let weighted = |share: &Evaluation| share.loss * share.samples as f64;
-    (samples > 0).then(|| Evaluation {
-        loss: shares.iter().map(weighted).sum::<f64>() / samples as f64,
-        correct: shares.iter().map(|share| share.correct).sum(),
-        samples,
-    })
 }
 
 #[cfg(test)]

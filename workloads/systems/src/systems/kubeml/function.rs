@@ -85,10 +85,10 @@ async fn merged(world: &World, at: Position) -> Result<()> {
 }
 
 pub(super) fn unexpected(whom: &str, message: Message) -> SystemError {
-    SystemError::Malformed {
-        what: format!("a message to {whom}"),
-        reason: format!("{message:?} was not expected"),
-    }
+    SystemError::malformed(
+        format!("a message to {whom}"),
+        format!("{message:?} was not expected"),
+    )
 }
 
 async fn report(world: &World, message: Message) -> Result<()> {
@@ -200,10 +200,10 @@ impl Trainer {
 
     async fn step(&mut self, world: &mut World, model: &mut Model, batch: &Batch) -> Result<()> {
         world.enter(Stage::ComputeGradients);
-        let output = world
+        let computing = world
             .compute
-            .gradient(&model.parameters, &mut model.statistics, batch)
-            .await?;
+            .gradient(&model.parameters, &mut model.statistics, batch);
+        let output = computing.await?;
         world.note_loss(output.loss);
         self.losses.extend(output.loss);
         model.batches_seen += 1.0;
@@ -246,18 +246,12 @@ async fn documents(world: &World, key: &str, samples: &Range<usize>) -> Result<P
     let size = world.task.job.data.record_bytes as u64;
     let range = samples.start as u64 * size..samples.end as u64 * size;
     let objects = &world.dataset.objects;
-    let found = objects
-        .get_range(DATASET_BUCKET, key, range.clone())
-        .await?;
-    let data = |reason: String| SystemError::Data {
-        key: key.to_owned(),
-        reason,
-    };
-    let found = found.ok_or_else(|| data("there is no such object".into()))?;
-    let wanted = range.end - range.start;
-    if found.len() < wanted {
+    let getting = objects.get_range(DATASET_BUCKET, key, range.clone());
+    let missing = || SystemError::data(key, "there is no such object");
+    let found = getting.await?.ok_or_else(missing)?;
+    if found.len() < range.end - range.start {
         let reason = format!("it ends before byte {}", range.end);
-        return Err(data(reason));
+        return Err(SystemError::data(key, reason));
     }
     Ok(found)
 }
@@ -283,10 +277,10 @@ pub(super) async fn validate(world: &mut World, settings: &Settings) -> Result<(
     world.at(epoch, None);
     world.enter(Stage::DetectConvergence);
     // Fetch this function's share of the splits and the reference model.
-    let job = &world.task.job;
-    let samples = Split::of_test_split(job, settings, functions).samples_of(function);
-    let held_out = Split::of_validation_split(job, settings, functions).samples_of(function);
-    let has_validation = job.data.validation_samples > 0;
+    let data = &world.task.job.data;
+    let share = |samples| Split::of(samples, settings, functions).samples_of(function);
+    let (samples, held_out) = (share(data.test_samples), share(data.validation_samples));
+    let has_validation = data.validation_samples > 0;
     let batch = |index, records| Batch {
         rank: function,
         epoch,
@@ -303,30 +297,18 @@ pub(super) async fn validate(world: &mut World, settings: &Settings) -> Result<(
     let tensors = Tensors::new(world)?;
     let model = tensors.reference(settings.function_tensors_at_once).await?;
     // Evaluate, and report the result.
-    let mut found = Vec::with_capacity(2);
-    for split in [Some(test), held_out] {
-        let evaluation = match split {
-            Some(split) => {
-                let (parameters, statistics) = (&model.parameters, &model.statistics);
-                world
-                    .compute
-                    .evaluate(parameters, statistics, &split)
-                    .await?
-            }
-            None => None,
-        };
-        found.push(evaluation.unwrap_or(NOTHING));
-    }
-    report(
-        world,
-        Message::Validated {
-            function,
-            at,
-            evaluation: found[0],
-            held_out: has_validation.then(|| found[1]),
-        },
-    )
-    .await?;
+    let (parameters, statistics) = (&model.parameters, &model.statistics);
+    let found = world
+        .evaluate_on(parameters, statistics, Some(test))
+        .await?;
+    let on_held_out = world.evaluate_on(parameters, statistics, held_out).await?;
+    let message = Message::Validated {
+        function,
+        at,
+        evaluation: found.unwrap_or(NOTHING),
+        held_out: has_validation.then(|| on_held_out.unwrap_or(NOTHING)),
+    };
+    report(world, message).await?;
     world.end_step();
     Ok(())
 }

@@ -106,10 +106,8 @@ impl Job {
     /// Runs one epoch of so many functions.
     async fn epoch(&mut self, world: &mut World, functions: usize, epoch: usize) -> Result<()> {
         if functions == 0 {
-            return Err(SystemError::Malformed {
-                what: "the scheduler's answer".into(),
-                reason: "it gives the next epoch no function, so the job ends".into(),
-            });
+            let reason = "it gives the next epoch no function, so the job ends";
+            return Err(SystemError::malformed("the scheduler's answer", reason));
         }
         self.most_functions = self.most_functions.max(functions);
         let progress = Progress::of(functions, 0);
@@ -117,16 +115,8 @@ impl Job {
             FailedFunction::CalledAgain => 0..CALLS,
             FailedFunction::Stale | FailedFunction::LeftOut => 0..1,
         };
-        let calls = Calls {
-            task: task(world, TRAIN, 0, epoch),
-            invoke: world.invoke.clone(),
-            queue: world.exchange.queue.clone(),
-            functions,
-            learning_rate: self.learning_rate,
-            progress: &progress,
-            attempts,
-        };
-        let called = try_join_all((0..functions).map(|function| calls.call(function)));
+        let calls = self.calls(task(world, TRAIN, 0, epoch), world, &progress, attempts);
+        let called = calls.all();
         let mut round = Round {
             states: vec![State::Training; functions],
             reported: BTreeSet::new(),
@@ -136,6 +126,24 @@ impl Job {
         let merging = self.merge_all(world, &mut round, epoch, &progress);
         let (called, merging) = join(called, merging).await;
         called.and(merging)
+    }
+
+    /// Returns the calls of the task's functions.
+    fn calls<'a>(
+        &self,
+        task: Task,
+        world: &World,
+        progress: &'a Progress,
+        attempts: Range<usize>,
+    ) -> Calls<'a> {
+        Calls {
+            task,
+            invoke: world.invoke.clone(),
+            queue: world.exchange.queue.clone(),
+            learning_rate: self.learning_rate,
+            progress,
+            attempts,
+        }
     }
 
     /// Merges whenever all functions that train have reported, until all have
@@ -161,10 +169,8 @@ impl Job {
                 }
             }
             if !round.states.iter().any(|state| *state != State::Failed) {
-                return Err(SystemError::Malformed {
-                    what: format!("epoch {epoch}"),
-                    reason: "all of its functions have failed, so the job ends".into(),
-                });
+                let reason = "all of its functions have failed, so the job ends";
+                return Err(SystemError::malformed(format!("epoch {epoch}"), reason));
             }
             // Merge the models that were reported.
             if !round.reported.is_empty() {
@@ -261,32 +267,26 @@ impl Job {
         functions: usize,
         epoch: usize,
     ) -> Result<Option<f64>> {
-        let test = Split::of_test_split(&world.task.job, &self.settings, functions);
+        let test = Split::of(world.task.job.data.test_samples, &self.settings, functions);
         let functions = functions.min(test.documents());
         let progress = Progress::of(functions, CALLS);
-        let calls = Calls {
-            task: task(world, VALIDATE, 0, epoch),
-            invoke: world.invoke.clone(),
-            queue: world.exchange.queue.clone(),
-            functions,
-            learning_rate: self.learning_rate,
-            progress: &progress,
-            attempts: CALLS..CALLS + 1,
-        };
+        let attempts = CALLS..CALLS + 1;
+        let calls = self.calls(task(world, VALIDATE, 0, epoch), world, &progress, attempts);
         // Call the functions, and take their reports at the same time.
-        let called = try_join_all((0..functions).map(|function| calls.call(function)));
+        let called = calls.all();
         world.at(epoch, None);
         world.enter(Stage::DetectConvergence);
         let (called, found) = join(called, validations(world, functions, epoch, &progress)).await;
         called?;
-        let found = found?;
-        let (tests, held_out): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let (tests, held_out): (Vec<_>, Vec<_>) = found?.into_iter().unzip();
         let held_out: Vec<Evaluation> = held_out.into_iter().flatten().collect();
-        let validation = together(&held_out);
-        if let Some(evaluation) = together(&tests) {
-            let at = world.clock.now();
-            world.record_evaluation(epoch, at, evaluation, validation);
-        }
+        let validation = Evaluation::together(&held_out);
+        world.record_evaluation(
+            epoch,
+            world.clock.now(),
+            Evaluation::together(&tests),
+            validation,
+        );
         world.end_step();
         Ok(validation.map(|validation| validation.loss))
     }
@@ -299,18 +299,6 @@ impl Job {
         }
         self.tensors.delete(&copies).await
     }
-}
-
-/// Returns the result on all shares, weighted by samples; `None` if nothing was evaluated.
-fn together(shares: &[Evaluation]) -> Option<Evaluation> {
-    let evaluated = || shares.iter().filter(|share| share.samples > 0);
-    let samples: usize = evaluated().map(|share| share.samples).sum();
-    let weighted = |share: &Evaluation| share.loss * share.samples as f64;
-    (samples > 0).then(|| Evaluation {
-        loss: evaluated().map(weighted).sum::<f64>() / samples as f64,
-        correct: evaluated().map(|share| share.correct).sum(),
-        samples,
-    })
 }
 
 /// Results of a function on its shares of the test split and of the validation split.
@@ -443,7 +431,6 @@ struct Calls<'a> {
     task: Task,
     invoke: Arc<dyn Invoke>,
     queue: Queue,
-    functions: usize,
     learning_rate: f64,
     progress: &'a Progress,
     /// Numbers of a function's calls: a function that fails is called again
@@ -452,6 +439,14 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
+    /// Calls all functions of the epoch.
+    async fn all(&self) -> Result<()> {
+        let functions = 0..self.progress.attempts.len();
+        try_join_all(functions.map(|function| self.call(function)))
+            .await
+            .map(drop)
+    }
+
     /// Calls a function until it returns; posts its failure if it does not.
     async fn call(&self, function: usize) -> Result<()> {
         let trial = &self.task.job.trial;
@@ -472,7 +467,7 @@ impl Calls<'_> {
             }
             at.interval = self.progress.merged.load(Ordering::Relaxed);
             let query = Message::Query {
-                functions: self.functions,
+                functions: self.progress.attempts.len(),
                 at,
                 learning_rate: self.learning_rate,
             };

@@ -3,7 +3,8 @@
 
 use epochcost_channels::Payload;
 
-use crate::{Evaluation, Result, SystemError};
+use crate::mechanics::wire::{Reader, Writer};
+use crate::{Evaluation, Result};
 
 /// Bytes of the query of a call.
 pub const QUERY_BYTES: u64 = 25;
@@ -85,65 +86,41 @@ impl Message {
     }
 
     pub(super) fn encode(self) -> Payload {
-        let mut bytes = Vec::new();
-        let number = |bytes: &mut Vec<u8>, number: usize| {
-            bytes.extend_from_slice(&(number as u32).to_le_bytes());
+        let of = |kind: u8, number: usize| Writer::of(kind).number(number);
+        let report = |kind: u8, function: usize, at: Position| {
+            let call = of(kind, function).number(at.epoch);
+            call.number(at.interval).number(at.attempt)
         };
-        let mut head = |kind: u8, function: usize, at: Option<Position>| {
-            bytes.push(kind);
-            number(&mut bytes, function);
-            if let Some(at) = at {
-                for part in [at.epoch, at.interval, at.attempt] {
-                    number(&mut bytes, part);
-                }
-            }
-        };
-        match self {
+        let written = match self {
             Self::Query {
                 functions,
                 at,
                 learning_rate,
-            } => {
-                head(b'Q', functions, Some(at));
-                bytes.extend_from_slice(&learning_rate.to_le_bytes());
-            }
-            Self::Initialised { layers } => head(b'I', layers, None),
-            Self::Next { function, at, loss } => {
-                head(b'N', function, Some(at));
-                bytes.extend_from_slice(&loss.to_le_bytes());
-            }
-            Self::GoOn { epoch, interval } => {
-                head(b'G', epoch, None);
-                number(&mut bytes, interval);
-            }
-            Self::Trained { function, at, loss } => {
-                head(b'T', function, Some(at));
-                bytes.extend_from_slice(&loss.to_le_bytes());
-            }
-            Self::Failed { function, at } => head(b'F', function, Some(at)),
+            } => report(b'Q', functions, at).real(learning_rate),
+            Self::Initialised { layers } => of(b'I', layers),
+            Self::Next { function, at, loss } => report(b'N', function, at).real(loss),
+            Self::GoOn { epoch, interval } => of(b'G', epoch).number(interval),
+            Self::Trained { function, at, loss } => report(b'T', function, at).real(loss),
+            Self::Failed { function, at } => report(b'F', function, at),
             Self::Validated {
                 function,
                 at,
                 evaluation,
                 held_out,
             } => {
-                head(b'V', function, Some(at));
-                for evaluation in [Some(evaluation), held_out].into_iter().flatten() {
-                    bytes.extend_from_slice(&evaluation.loss.to_le_bytes());
-                    bytes.extend_from_slice(&(evaluation.correct as u64).to_le_bytes());
-                    bytes.extend_from_slice(&(evaluation.samples as u64).to_le_bytes());
-                }
+                let written = report(b'V', function, at).evaluation(evaluation);
+                held_out.into_iter().fold(written, Writer::evaluation)
             }
-        }
-        bytes.into()
+        };
+        written.into()
     }
 
     pub(super) fn decode(payload: &Payload) -> Result<Self> {
-        let mut reader = Reader(payload.bytes()?);
-        let message = match reader.take::<1>()?[0] {
+        let mut reader = Reader::new(payload, "a message between a job and its functions")?;
+        let message = match reader.byte()? {
             b'Q' => Self::Query {
                 functions: reader.number()?,
-                at: reader.position()?,
+                at: position(&mut reader)?,
                 learning_rate: reader.real()?,
             },
             b'I' => Self::Initialised {
@@ -151,7 +128,7 @@ impl Message {
             },
             b'N' => Self::Next {
                 function: reader.number()?,
-                at: reader.position()?,
+                at: position(&mut reader)?,
                 loss: reader.real()?,
             },
             b'G' => Self::GoOn {
@@ -160,80 +137,42 @@ impl Message {
             },
             b'T' => Self::Trained {
                 function: reader.number()?,
-                at: reader.position()?,
+                at: position(&mut reader)?,
                 loss: reader.real()?,
             },
             b'F' => Self::Failed {
                 function: reader.number()?,
-                at: reader.position()?,
+                at: position(&mut reader)?,
             },
             b'V' => Self::Validated {
                 function: reader.number()?,
-                at: reader.position()?,
+                at: position(&mut reader)?,
                 evaluation: reader.evaluation()?,
-                held_out: if reader.0.is_empty() {
+                held_out: if reader.is_over() {
                     None
                 } else {
                     Some(reader.evaluation()?)
                 },
             },
-            kind => return Err(malformed(format!("there is no kind {kind}"))),
+            kind => return Err(reader.malformed(format!("there is no kind {kind}"))),
         };
-        match reader.0.len() {
-            0 => Ok(message),
-            more => Err(malformed(format!("{more} bytes follow its end"))),
-        }
+        reader.end(message)
     }
 }
 
-fn malformed(reason: impl Into<String>) -> SystemError {
-    SystemError::Malformed {
-        what: "a message between a job and its functions".into(),
-        reason: reason.into(),
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (taken, rest) = self
-            .0
-            .split_first_chunk::<N>()
-            .ok_or_else(|| malformed("it is cut short"))?;
-        self.0 = rest;
-        Ok(*taken)
-    }
-
-    fn number(&mut self) -> Result<usize> {
-        Ok(u32::from_le_bytes(self.take()?) as usize)
-    }
-
-    fn position(&mut self) -> Result<Position> {
-        Ok(Position {
-            epoch: self.number()?,
-            interval: self.number()?,
-            attempt: self.number()?,
-        })
-    }
-
-    fn evaluation(&mut self) -> Result<Evaluation> {
-        Ok(Evaluation {
-            loss: self.real()?,
-            correct: u64::from_le_bytes(self.take()?) as usize,
-            samples: u64::from_le_bytes(self.take()?) as usize,
-        })
-    }
-
-    fn real(&mut self) -> Result<f64> {
-        Ok(f64::from_le_bytes(self.take()?))
-    }
+fn position(reader: &mut Reader<'_>) -> Result<Position> {
+    Ok(Position {
+        epoch: reader.number()?,
+        interval: reader.number()?,
+        attempt: reader.number()?,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::SystemError;
 
     #[test]
     fn messages_are_of_the_stated_sizes_and_read_back() {

@@ -76,7 +76,7 @@ mod traffic;
 
 use async_trait::async_trait;
 use epochcost_channels::Traffic;
-use epochcost_kernels::optimizer::{OptimizerSpec, Sgd};
+use epochcost_kernels::optimizer::OptimizerSpec;
 
 use self::split::Split;
 
@@ -85,9 +85,11 @@ pub use self::message::{
 };
 pub use self::settings::{CALLS, FailedFunction, MergeBy, OptimizerState, Settings};
 pub use self::traffic::{state_traffic, traffic};
+use crate::mechanics::published::sgd;
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines, Outcome, QueueService,
-    Replicas, Result, SettingsError, Sizes, StepRecord, TrainingSystem, World,
+    Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines,
+    Names, Outcome, QueueService, Replicas, Result, SettingsError, Sizes, Steps, TrainingSystem,
+    World,
 };
 
 const NAME: &str = "kubeml";
@@ -115,14 +117,6 @@ fn answers(trial: &str, function: usize) -> String {
     format!("{trial}_next_{function}")
 }
 
-fn unusable(field: &str, reason: String) -> SettingsError {
-    SettingsError::Value {
-        system: NAME,
-        field: field.into(),
-        reason,
-    }
-}
-
 const FUNCTIONS: [Function; 4] = [
     Function::coordinator(JOB, Host::Instance),
     Function::worker(INIT, Host::Function),
@@ -134,18 +128,11 @@ const FUNCTIONS: [Function; 4] = [
 impl TrainingSystem for KubeMl {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "KubeML"
-    }
-
-    fn about(&self) -> &'static str {
-        "KubeML (Petrescu et al. 2023): local steps, models averaged every K mini-batches. paper: as \
+    fn names(&self) -> Names {
+        let about = "KubeML (Petrescu et al. 2023): local steps, models averaged every K mini-batches. paper: as \
          described. code: momentum cleared at merges, failed functions counted with what they \
-         stored before, the model deleted. tuned: merged in the tensor store, transfers at once"
+         stored before, the model deleted. tuned: merged in the tensor store, transfers at once";
+        Names::new(NAME, "KubeML", about)
     }
 
     fn deployment(&self) -> Deployment {
@@ -165,11 +152,11 @@ impl TrainingSystem for KubeMl {
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
         if settings.k == 0 || settings.k < -1 {
             let reason = "give 1 or more mini-batches, or -1 for one merge per epoch";
-            return Err(unusable("k", reason.into()));
+            return Err(SettingsError::value(NAME, "k", reason));
         }
         if settings.document_samples == 0 {
             let reason = "a document holds 1 sample or more";
-            return Err(unusable("document_samples", reason.into()));
+            return Err(SettingsError::value(NAME, "document_samples", reason));
         }
         Ok(())
     }
@@ -181,7 +168,7 @@ impl TrainingSystem for KubeMl {
                 "{} functions share {documents} documents; use more data or smaller documents",
                 job.workers
             );
-            return Err(unusable("document_samples", reason));
+            return Err(SettingsError::value(NAME, "document_samples", reason));
         }
         Ok(())
     }
@@ -193,56 +180,7 @@ impl TrainingSystem for KubeMl {
             Fidelity::Paper | Fidelity::Tuned => 0.9,
             Fidelity::Code => 0.0,
         };
-        OptimizerSpec::Sgd(Sgd {
-            learning_rate: 0.01,
-            momentum,
-            weight_decay: 1e-4,
-        })
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Whole
-    }
-
-    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workers(vec![(JOB, 0)])
-    }
-
-    /// Traffic with W functions in every epoch, also under an elastic scheduler;
-    /// [`traffic()`] takes what there was.
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(job, settings, sizes, &[])
-    }
-
-    fn traffic_of(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        sizes: Sizes,
-        steps: &[&StepRecord],
-    ) -> Result<Traffic> {
-        traffic::traffic(job, settings, sizes, steps)
-    }
-
-    /// A function's model, gradient and momentum, and the model as it is sent;
-    /// the job's copy of every function's, their mean, and that as it is sent.
-    fn resident_vectors(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        function: &str,
-        _rank: usize,
-    ) -> usize {
-        match (function, settings.merge_by) {
-            (JOB, MergeBy::Job) => job.workers + 2,
-            (JOB, MergeBy::Store) => 1,
-            _ => 4,
-        }
-    }
-
-    /// All functions begin an interval with the same model.
-    fn replicas(&self, _settings: &Settings) -> Replicas {
-        Replicas::Identical
+        sgd(0.01, momentum, 1e-4)
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
@@ -254,5 +192,36 @@ impl TrainingSystem for KubeMl {
             _ => function::validate(world, &settings).await?,
         }
         Ok(Outcome::Finished)
+    }
+}
+
+impl BoundSystem for Bound<'_, KubeMl> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::Whole
+    }
+
+    fn launch(&self) -> Launch {
+        Launch::Workers(vec![(JOB, 0)])
+    }
+
+    /// Before a trial, every epoch has W functions, also under an elastic scheduler; [`traffic()`]
+    /// takes what there was.
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic> {
+        traffic::traffic(job, &self.settings, sizes, steps.unwrap_or_default())
+    }
+
+    /// A function's model, gradient and momentum, and the model as it is sent;
+    /// the job's copy of every function's, their mean, and that as it is sent.
+    fn resident_vectors(&self, function: &str, _rank: usize) -> usize {
+        match (function, self.settings.merge_by) {
+            (JOB, MergeBy::Job) => self.job.workers + 2,
+            (JOB, MergeBy::Store) => 1,
+            _ => 4,
+        }
+    }
+
+    /// All functions begin an interval with the same model.
+    fn replicas(&self) -> Replicas {
+        Replicas::Identical
     }
 }

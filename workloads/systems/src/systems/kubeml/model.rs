@@ -85,32 +85,25 @@ impl Tensors {
             service: "tensor store",
             key: self.key(0, Copy::Reference),
         };
-        Ok(self
-            .get(Copy::Reference, limit)
-            .await?
-            .ok_or_else(missing)?)
+        let found = self.get(Copy::Reference, limit).await?;
+        Ok(found.ok_or_else(missing)?)
     }
 
     fn assemble(&self, found: &[Payload]) -> Result<Model> {
         let of = |kind: EntryKind| -> Result<Vector> {
-            let parts: Result<Vec<Vector>> = self
-                .entries
-                .iter()
-                .zip(found)
-                .filter(|(entry, _)| entry.kind == kind)
+            let entries = self.entries.iter().zip(found);
+            let of_kind = entries.filter(|(entry, _)| entry.kind == kind);
+            let parts: Result<Vec<Vector>> = of_kind
                 .map(|(_, payload)| Vector::decode(payload))
                 .collect();
             Ok(Vector::concat(&parts?))
         };
         let counters = of(EntryKind::Counter)?;
+        let seen = counters.real().and_then(<[f32]>::first);
         Ok(Model {
             parameters: of(EntryKind::Parameters)?,
             statistics: of(EntryKind::Statistics)?,
-            batches_seen: counters
-                .real()
-                .and_then(|counters| counters.first())
-                .copied()
-                .unwrap_or(0.0),
+            batches_seen: seen.copied().unwrap_or(0.0),
         })
     }
 

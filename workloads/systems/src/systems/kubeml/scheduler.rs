@@ -33,11 +33,7 @@ impl Scheduler {
     /// An epoch took so long.
     pub(super) fn ended(&mut self, epoch_s: f64) {
         match self.reference_s {
-            None => {
-                self.parallelism += 1;
-                self.reference_s = Some(epoch_s);
-            }
-            Some(reference) if epoch_s <= FASTER * reference => {
+            reference if reference.is_none_or(|reference| epoch_s <= FASTER * reference) => {
                 self.parallelism += 1;
                 self.reference_s = Some(epoch_s);
             }
@@ -45,7 +41,7 @@ impl Scheduler {
                 self.parallelism = self.parallelism.saturating_sub(1).max(self.at_least);
                 self.reference_s = Some(epoch_s);
             }
-            Some(_) => {}
+            _ => {}
         }
     }
 }

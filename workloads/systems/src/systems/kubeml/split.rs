@@ -35,21 +35,14 @@ impl Split {
         }
     }
 
-    /// Divides the test split, without intervals.
-    pub(super) fn of_test_split(job: &Job, settings: &Settings, functions: usize) -> Self {
+    /// Divides the samples of a split that is evaluated, as one interval and one mini-batch.
+    pub(super) fn of(samples: usize, settings: &Settings, functions: usize) -> Self {
         Self {
-            samples: job.data.test_samples,
+            samples,
+            document: settings.document_samples,
+            functions,
             interval: None,
-            ..Self::new(job, settings, functions)
-        }
-    }
-
-    /// Divides the validation split, without intervals.
-    pub(super) fn of_validation_split(job: &Job, settings: &Settings, functions: usize) -> Self {
-        Self {
-            samples: job.data.validation_samples,
-            interval: None,
-            ..Self::new(job, settings, functions)
+            batch: samples,
         }
     }
 

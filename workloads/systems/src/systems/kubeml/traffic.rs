@@ -63,7 +63,7 @@ fn copies(job: &Job, settings: &Settings, parallelism: &[usize]) -> Moved {
 
 /// Functions that have a document of the test split.
 fn validators(job: &Job, settings: &Settings, functions: usize) -> usize {
-    functions.min(Split::of_test_split(job, settings, functions).documents())
+    functions.min(Split::of(job.data.test_samples, settings, functions).documents())
 }
 
 fn tensors(moved: Moved, kind: Kind) -> Traffic {

@@ -57,10 +57,8 @@ impl Inbox {
             Message::Departure { rank, .. } => self.departed.push(rank),
             Message::Finish { step } => self.last = Some(step),
             Message::Report { .. } => {
-                return Err(SystemError::Malformed {
-                    what: "a message to a worker".into(),
-                    reason: "it is a report to the supervisor".into(),
-                });
+                let reason = "it is a report to the supervisor";
+                return Err(SystemError::malformed("a message to a worker", reason));
             }
         }
         Ok(())

@@ -3,7 +3,8 @@
 
 use epochcost_channels::Payload;
 
-use crate::{Result, SystemError};
+use crate::Result;
+use crate::mechanics::wire::{Reader, Writer};
 
 const START: u8 = b'S';
 const UPDATE: u8 = b'U';
@@ -43,7 +44,7 @@ pub(super) enum Message {
         rank: usize,
         step: u64,
         loss: f64,
-        samples: u32,
+        samples: usize,
         has_update: bool,
     },
     /// C: who has an update in this step, in rank order.
@@ -61,17 +62,14 @@ pub(super) enum Message {
 impl Message {
     /// The bytes. `workers` is the W of the trial.
     pub(super) fn encode(&self, workers: usize) -> Payload {
-        let mut bytes = Vec::new();
-        match self {
-            Self::Start => bytes.push(START),
-            Self::Update { rank, step } => push_head(&mut bytes, UPDATE, *rank, *step),
-            Self::Model { rank, step } => push_head(&mut bytes, MODEL, *rank, *step),
-            Self::Removal { rank, step } => push_head(&mut bytes, REMOVAL, *rank, *step),
-            Self::Departure { rank, step } => push_head(&mut bytes, DEPARTURE, *rank, *step),
-            Self::Finish { step } => {
-                bytes.push(FINISH);
-                bytes.extend_from_slice(&step.to_le_bytes());
-            }
+        let head = |kind: u8, rank: usize, step: u64| Writer::of(kind).number(rank).long(step);
+        let written = match self {
+            Self::Start => Writer::of(START),
+            Self::Update { rank, step } => head(UPDATE, *rank, *step),
+            Self::Model { rank, step } => head(MODEL, *rank, *step),
+            Self::Removal { rank, step } => head(REMOVAL, *rank, *step),
+            Self::Departure { rank, step } => head(DEPARTURE, *rank, *step),
+            Self::Finish { step } => Writer::of(FINISH).long(*step),
             Self::Report {
                 rank,
                 step,
@@ -79,22 +77,18 @@ impl Message {
                 samples,
                 has_update,
             } => {
-                push_head(&mut bytes, REPORT, *rank, *step);
-                bytes.extend_from_slice(&loss.to_le_bytes());
-                bytes.extend_from_slice(&samples.to_le_bytes());
-                bytes.push(u8::from(*has_update));
+                let counts = head(REPORT, *rank, *step).real(*loss);
+                counts.number(*samples).bytes(&[u8::from(*has_update)])
             }
             Self::Barrier { step, senders } => {
-                bytes.push(BARRIER);
-                bytes.extend_from_slice(&step.to_le_bytes());
                 let mut bits = vec![0_u8; workers.div_ceil(8)];
                 for rank in senders {
                     bits[rank / 8] |= 1 << (rank % 8);
                 }
-                bytes.extend_from_slice(&bits);
+                Writer::of(BARRIER).long(*step).bytes(&bits)
             }
-        }
-        bytes.into()
+        };
+        written.into()
     }
 
     /// Reads a message of a trial of `workers`.
@@ -102,112 +96,69 @@ impl Message {
     /// # Errors
     /// [`SystemError::Malformed`].
     pub(super) fn decode(payload: &Payload, workers: usize) -> Result<Self> {
-        let mut reader = Reader {
-            rest: payload.bytes()?,
-        };
-        let message = match reader.take::<1>()?[0] {
+        let mut reader = Reader::new(payload, "a message between workers")?;
+        let message = match reader.byte()? {
             START => Self::Start,
             UPDATE => Self::Update {
-                rank: reader.rank(workers)?,
-                step: reader.step()?,
+                rank: rank(&mut reader, workers)?,
+                step: reader.long()?,
             },
             MODEL => Self::Model {
-                rank: reader.rank(workers)?,
-                step: reader.step()?,
+                rank: rank(&mut reader, workers)?,
+                step: reader.long()?,
             },
             REMOVAL => Self::Removal {
-                rank: reader.rank(workers)?,
-                step: reader.step()?,
+                rank: rank(&mut reader, workers)?,
+                step: reader.long()?,
             },
             DEPARTURE => Self::Departure {
-                rank: reader.rank(workers)?,
-                step: reader.step()?,
+                rank: rank(&mut reader, workers)?,
+                step: reader.long()?,
             },
             FINISH => Self::Finish {
-                step: reader.step()?,
+                step: reader.long()?,
             },
             REPORT => Self::Report {
-                rank: reader.rank(workers)?,
-                step: reader.step()?,
-                loss: f64::from_le_bytes(reader.take()?),
-                samples: u32::from_le_bytes(reader.take()?),
-                has_update: reader.flag()?,
+                rank: rank(&mut reader, workers)?,
+                step: reader.long()?,
+                loss: reader.real()?,
+                samples: reader.number()?,
+                has_update: flag(&mut reader)?,
             },
             BARRIER => Self::Barrier {
-                step: reader.step()?,
-                senders: reader.senders(workers)?,
+                step: reader.long()?,
+                senders: senders(&mut reader, workers)?,
             },
-            kind => return Err(malformed(format!("there is no kind {kind}"))),
+            kind => return Err(reader.malformed(format!("there is no kind {kind}"))),
         };
-        match reader.rest.len() {
-            0 => Ok(message),
-            more => Err(malformed(format!("{more} bytes follow its end"))),
-        }
+        reader.end(message)
     }
 }
 
-fn push_head(bytes: &mut Vec<u8>, kind: u8, rank: usize, step: u64) {
-    bytes.push(kind);
-    bytes.extend_from_slice(&(rank as u32).to_le_bytes());
-    bytes.extend_from_slice(&step.to_le_bytes());
+fn rank(reader: &mut Reader<'_>, workers: usize) -> Result<usize> {
+    let rank = reader.number()?;
+    if rank >= workers {
+        return Err(reader.malformed(format!("it names rank {rank} of {workers}")));
+    }
+    Ok(rank)
 }
 
-fn malformed(reason: impl Into<String>) -> SystemError {
-    SystemError::Malformed {
-        what: "a message between workers".into(),
-        reason: reason.into(),
+fn flag(reader: &mut Reader<'_>) -> Result<bool> {
+    match reader.byte()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(reader.malformed(format!("{other} is no truth value"))),
     }
 }
 
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (taken, rest) = self
-            .rest
-            .split_first_chunk::<N>()
-            .ok_or_else(|| malformed("it is cut short"))?;
-        self.rest = rest;
-        Ok(*taken)
+fn senders(reader: &mut Reader<'_>, workers: usize) -> Result<Vec<usize>> {
+    let bytes = workers.div_ceil(8);
+    let bits = reader.bytes(bytes)?;
+    let is_set = |rank: &usize| bits[rank / 8] >> (rank % 8) & 1 == 1;
+    if (workers..8 * bytes).any(|rank| is_set(&rank)) {
+        return Err(reader.malformed(format!("it names ranks beyond {workers} workers")));
     }
-
-    fn rank(&mut self, workers: usize) -> Result<usize> {
-        let rank = u32::from_le_bytes(self.take()?) as usize;
-        if rank >= workers {
-            return Err(malformed(format!("it names rank {rank} of {workers}")));
-        }
-        Ok(rank)
-    }
-
-    fn step(&mut self) -> Result<u64> {
-        Ok(u64::from_le_bytes(self.take()?))
-    }
-
-    fn flag(&mut self) -> Result<bool> {
-        match self.take::<1>()?[0] {
-            0 => Ok(false),
-            1 => Ok(true),
-            other => Err(malformed(format!("{other} is no truth value"))),
-        }
-    }
-
-    fn senders(&mut self, workers: usize) -> Result<Vec<usize>> {
-        let bytes = workers.div_ceil(8);
-        let (bits, rest) = self
-            .rest
-            .split_at_checked(bytes)
-            .ok_or_else(|| malformed("it is cut short"))?;
-        self.rest = rest;
-        let is_set = |rank: &usize| bits[rank / 8] >> (rank % 8) & 1 == 1;
-        if (workers..8 * bytes).any(|rank| is_set(&rank)) {
-            return Err(malformed(format!(
-                "it names ranks beyond {workers} workers"
-            )));
-        }
-        Ok((0..workers).filter(is_set).collect())
-    }
+    Ok((0..workers).filter(is_set).collect())
 }
 
 #[cfg(test)]
@@ -270,6 +221,7 @@ mod tests {
             samples: u32,
             has_update: bool,
         ) {
+            let samples = samples as usize;
             let rank = picks[0].index(workers);
             let mut senders: Vec<usize> = picks.iter().map(|p| p.index(workers)).collect();
             senders.sort_unstable();

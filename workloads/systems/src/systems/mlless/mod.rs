@@ -111,8 +111,8 @@ pub use self::settings::{
 };
 pub use self::traffic::{Sent, traffic};
 use crate::{
-    Alike, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Outcome, Replicas,
-    Result, SettingsError, Sizes, StepRecord, Symmetry, TrainingSystem, World,
+    Alike, Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch,
+    Names, Outcome, Replicas, Result, SettingsError, Sizes, Steps, Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "mlless";
@@ -141,18 +141,11 @@ const FUNCTIONS: [Function; 2] = [
 impl TrainingSystem for MlLess {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "MLLess"
-    }
-
-    fn about(&self) -> &'static str {
-        "MLLess (Sánchez-Artigas and Sarroca 2021). paper: significant updates are summed, a \
+    fn names(&self) -> Names {
+        let about = "MLLess (Sánchez-Artigas and Sarroca 2021). paper: significant updates are summed, a \
          supervisor keeps workers in step; model, optimizer and store of Barrak et al. 2025. code: \
-         their re-implementation, which averages whole gradients and never calls its filter"
+         their re-implementation, which averages whole gradients and never calls its filter";
+        Names::new(NAME, "MLLess", about)
     }
 
     fn deployment(&self) -> Deployment {
@@ -164,100 +157,11 @@ impl TrainingSystem for MlLess {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
-        match settings.fault() {
-            Some((field, reason)) => Err(SettingsError::Value {
-                system: NAME,
-                field: field.into(),
-                reason,
-            }),
-            None => Ok(()),
-        }
+        settings.check()
     }
 
     fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
         OptimizerSpec::Adam(Adam::new(0.01))
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Minibatches
-    }
-
-    fn launch(&self, job: &Job, _settings: &Settings) -> Launch {
-        let workers = (0..job.workers).map(|rank| (WORKER, rank));
-        Launch::Workers(workers.chain([(SUPERVISOR, 0)]).collect())
-    }
-
-    /// Traffic where every worker sends a whole update in every step;
-    /// [`traffic()`] takes what was really sent.
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        let sent = Sent::whole(job, settings, sizes);
-        Ok(traffic::traffic(job, settings, sizes, sent))
-    }
-
-    fn traffic_of(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        sizes: Sizes,
-        steps: &[&StepRecord],
-    ) -> Result<Traffic> {
-        if settings.depends_on_course() {
-            return Ok(traffic::of_course(job, settings, sizes, steps));
-        }
-        let densities = steps.iter().filter_map(|step| step.update_density);
-        let sent = Sent::recorded(settings, sizes, densities);
-        Ok(traffic::traffic(job, settings, sizes, sent))
-    }
-
-    /// A replica's parameters and momentum, the change, what the filter keeps
-    /// back, all updates and their sum; the supervisor holds none. A sparse update of half of the
-    /// entries takes as much as a vector, and one that a filter let through less.
-    fn resident_vectors(&self, job: &Job, _: &Settings, function: &str, _rank: usize) -> usize {
-        match function {
-            SUPERVISOR => 0,
-            _ => job.workers + 5,
-        }
-    }
-
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
-        if settings.rewrites_log {
-            return Symmetry::Unlike {
-                instead: "settings: {rewrites_log: false}",
-            };
-        }
-        if settings.slack > 0 {
-            return Symmetry::Unlike {
-                instead: "settings: {slack: 0}",
-            };
-        }
-        Symmetry::Alike(Alike {
-            objects: &["_up_w{from}_i{n}", "_model_r_w{from}"],
-            queues: &["_w{to}"],
-            sender_at: Some(message::RANK_AT),
-            drawn: true,
-            ..Alike::default()
-        })
-    }
-
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        let differ = |reason| Replicas::Differ { reason };
-        match settings {
-            Settings {
-                seeded_replicas: false,
-                ..
-            } => differ("every worker draws its own initial parameters"),
-            Settings {
-                exchange: Exchange::Updates,
-                ..
-            } => differ(
-                "replicas differ by updates not yet sent and by the order in which they are added",
-            ),
-            Settings {
-                addition_order: AdditionOrder::Arrival,
-                ..
-            } => differ("gradients are added in the order in which they come"),
-            _ => Replicas::Identical,
-        }
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
@@ -265,5 +169,73 @@ impl TrainingSystem for MlLess {
             SUPERVISOR => supervisor::run(world, &settings).await,
             _ => worker::run(world, settings).await,
         }
+    }
+}
+
+impl BoundSystem for Bound<'_, MlLess> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::Minibatches
+    }
+
+    fn launch(&self) -> Launch {
+        let workers = (0..self.job.workers).map(|rank| (WORKER, rank));
+        Launch::Workers(workers.chain([(SUPERVISOR, 0)]).collect())
+    }
+
+    /// Before a trial, every worker sends a whole update in every step; [`traffic()`] takes what was
+    /// really sent.
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic> {
+        let settings = &self.settings;
+        let sent = match steps {
+            None => Sent::whole(job, settings, sizes),
+            Some(steps) if settings.depends_on_course() => {
+                return Ok(traffic::of_course(job, settings, sizes, steps));
+            }
+            Some(steps) => {
+                let densities = steps.iter().filter_map(|step| step.update_density);
+                Sent::recorded(settings, sizes, densities)
+            }
+        };
+        Ok(traffic::traffic(job, settings, sizes, sent))
+    }
+
+    /// A replica's parameters and momentum, the change, what the filter keeps
+    /// back, all updates and their sum; the supervisor holds none. A sparse update of half of the
+    /// entries takes as much as a vector, and one that a filter let through less.
+    fn resident_vectors(&self, function: &str, _rank: usize) -> usize {
+        match function {
+            SUPERVISOR => 0,
+            _ => self.job.workers + 5,
+        }
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        let instead = if self.settings.rewrites_log {
+            "settings: {rewrites_log: false}"
+        } else if self.settings.slack > 0 {
+            "settings: {slack: 0}"
+        } else {
+            return Symmetry::Alike(Alike {
+                objects: &["_up_w{from}_i{n}", "_model_r_w{from}"],
+                queues: &["_w{to}"],
+                sender_at: Some(message::RANK_AT),
+                drawn: true,
+                ..Alike::default()
+            });
+        };
+        Symmetry::Unlike { instead }
+    }
+
+    fn replicas(&self) -> Replicas {
+        let reason = if !self.settings.seeded_replicas {
+            "every worker draws its own initial parameters"
+        } else if self.settings.exchange == Exchange::Updates {
+            "replicas differ by updates not yet sent and by the order in which they are added"
+        } else if self.settings.addition_order == AdditionOrder::Arrival {
+            "gradients are added in the order in which they come"
+        } else {
+            return Replicas::Identical;
+        };
+        Replicas::Differ { reason }
     }
 }

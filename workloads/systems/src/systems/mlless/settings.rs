@@ -1,9 +1,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::NAME;
 use super::scale_in::ScaleIn;
 use crate::mechanics::transfers::TRANSFERS_AT_ONCE;
-use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, Task};
+use crate::{EarlyStopping, Fidelity, ReduceOnPlateau, SettingsError, Task};
 
 /// Values that workers send each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -122,31 +123,24 @@ pub struct Settings {
     pub transfers_at_once: usize,
     /// Steps that a worker may be ahead of the slowest; at 0 all are in step. With `exchange: updates` and
     /// `aggregate: sum`, and without what ends training early or removes workers.
-    #[serde(default)]
     #[schemars(range(max = 1_000_000))]
     pub slack: usize,
     /// Epochs after which workers and supervisor each invoke themselves again, since no function runs for
     /// more than 15 minutes; null: never. Without `slack`, `filter: norm`, and what ends training by its
     /// course or removes workers.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 100_000))]
     pub epochs_per_invocation: Option<usize>,
     /// Removal of workers after the knee of the loss, one per interval, as long as the predicted loss is
     /// not too far above that of all workers; null: all stay. With `exchange: updates`.
-    #[serde(default)]
     pub scale_in: Option<ScaleIn>,
     /// End of training at a loss; null: none.
-    #[serde(default)]
     pub stop_at_loss: Option<StopAtLoss>,
     /// Seconds of training after which it ends with its step; null: no limit.
-    #[serde(default)]
     #[schemars(range(min = 0.0, max = 1e9))]
     pub stop_after_s: Option<f64>,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
-    #[serde(default)]
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
-    #[serde(default)]
     pub early_stopping: Option<EarlyStopping>,
 }
 
@@ -222,47 +216,44 @@ impl Settings {
     }
 
     /// Refuses values that are out of range, or contradict each other.
-    pub(super) fn fault(&self) -> Option<(&'static str, String)> {
+    pub(super) fn check(&self) -> Result<(), SettingsError> {
+        let unusable = |field: &str, reason: &str| Err(SettingsError::value(NAME, field, reason));
         let threshold = self.significance_threshold;
         if !threshold.is_finite() || threshold < 0.0 {
             let reason = format!("it is {threshold}, but must be finite and at least 0");
-            return Some(("significance_threshold", reason));
+            return unusable("significance_threshold", &reason);
         }
         if let Some(reason) = self.scale_in.as_ref().and_then(ScaleIn::fault) {
-            return Some(("scale_in", reason.into()));
+            return unusable("scale_in", reason);
         }
-        if let Some(stop) = self.stop_at_loss
-            && (!stop.loss.is_finite() || stop.steps == 0)
-        {
-            let reason = "give a finite loss, and 1 step or more";
-            return Some(("stop_at_loss", reason.into()));
+        if (self.stop_at_loss).is_some_and(|stop| !stop.loss.is_finite() || stop.steps == 0) {
+            return unusable("stop_at_loss", "give a finite loss, and 1 step or more");
         }
-        if self
-            .stop_after_s
-            .is_some_and(|s| !s.is_finite() || s <= 0.0)
-        {
-            return Some(("stop_after_s", "give a number of seconds above 0".into()));
+        if (self.stop_after_s).is_some_and(|s| !s.is_finite() || s <= 0.0) {
+            return unusable("stop_after_s", "give a number of seconds above 0");
         }
         if self.may_stop() && self.early_stopping.is_some() {
             let reason =
                 "training ends in one way: leave out stop_at_loss and stop_after_s, or this";
-            return Some(("early_stopping", reason.into()));
+            return unusable("early_stopping", reason);
         }
         let is_held = self.slack > 0 || self.depends_on_course() || self.filter == Filter::Norm;
         if self.epochs_per_invocation.is_some() && is_held {
             let reason = "what an invocation hands over to the next is of workers in step: leave out slack, \
                           filter: norm, scale_in, stop_at_loss and stop_after_s";
-            return Some(("epochs_per_invocation", reason.into()));
+            return unusable("epochs_per_invocation", reason);
         }
         if self.slack > 0 {
-            return self.slack_fault().map(|reason| ("slack", reason.into()));
+            return self
+                .slack_fault()
+                .map_or(Ok(()), |reason| unusable("slack", reason));
         }
         if self.scale_in.is_some() && self.exchange == Exchange::Gradients {
             let reason = "models that exchange gradients are alike, and nothing is gained by \
                           averaging with one that leaves; use exchange: updates";
-            return Some(("scale_in", reason.into()));
+            return unusable("scale_in", reason);
         }
-        None
+        Ok(())
     }
 
     /// Why workers cannot run ahead of each other under these settings.

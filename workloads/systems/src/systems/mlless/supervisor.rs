@@ -22,15 +22,11 @@ pub(super) async fn run(world: &mut World, settings: &Settings) -> Result<Outcom
     let (begin, end) = (world.task.epoch, settings.end(&world.task));
     let trial = world.task.job.trial.clone();
     if begin == 0 {
+        let queue = &world.exchange.queue;
         for rank in 0..workers {
-            world
-                .exchange
-                .queue
-                .bind(&trial, &worker_queue(&trial, rank))
-                .await?;
+            queue.bind(&trial, &worker_queue(&trial, rank)).await?;
         }
-        let start = Message::Start.encode(workers);
-        world.exchange.queue.publish_fanout(&trial, start).await?;
+        publish(world, &Message::Start).await?;
     }
 
     let mut course = Course::new(world, settings);
@@ -134,11 +130,8 @@ impl Course {
         let step_s = now_s - self.last_s;
         self.last_s = now_s;
         if let Some(stop) = self.stop_at_loss {
-            self.low = if reports.loss <= stop.loss {
-                self.low + 1
-            } else {
-                0
-            };
+            let is_low = reports.loss <= stop.loss;
+            self.low = if is_low { self.low + 1 } else { 0 };
             if self.low >= stop.steps {
                 return Decision::Finish;
             }
@@ -217,10 +210,9 @@ impl Desk {
                     self.early.push(message);
                 }
                 other => {
-                    return Err(SystemError::Malformed {
-                        what: format!("a message to the supervisor in step {step}"),
-                        reason: format!("{other:?} was not expected"),
-                    });
+                    let what = format!("a message to the supervisor in step {step}");
+                    let reason = format!("{other:?} was not expected");
+                    return Err(SystemError::malformed(what, reason));
                 }
             }
         }

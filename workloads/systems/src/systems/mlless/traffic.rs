@@ -5,6 +5,7 @@ use epochcost_channels::Traffic;
 use super::message::{FINISH_BYTES, REPORT_BYTES, START_BYTES, UPDATE_BYTES, barrier_bytes};
 use super::update::encoded_bytes;
 use super::{FinalModel, Settings};
+use crate::mechanics::traffic::{gets, messages, puts, sum};
 use crate::{Job, Sizes, StepRecord};
 
 /// Updates that all workers sent in all steps of one trial.
@@ -66,54 +67,42 @@ impl Sent {
 pub fn traffic(job: &Job, settings: &Settings, sizes: Sizes, sent: Sent) -> Traffic {
     let w = job.workers as u64;
     let steps = (job.epochs * job.batches_per_worker) as u64;
-    let barrier = barrier_bytes(job.workers);
-    let readers = if settings.reads_own_update {
-        w
-    } else {
-        w.saturating_sub(1)
-    };
+    sum([
+        messages(1, w, START_BYTES),
+        of_steps(settings, sent, steps, w, barrier_bytes(job.workers)),
+        final_mean(settings, w, w, sizes.gradient_bytes()),
+    ])
+}
 
-    // Start.
-    let mut total = Traffic {
-        messages: 1,
-        deliveries: w,
-        bytes_up: START_BYTES,
-        bytes_down: w * START_BYTES,
-        ..Traffic::default()
-    };
-    // Updates.
-    total += Traffic {
+/// Updates and barriers of so many steps, of `a` workers each.
+fn of_steps(settings: &Settings, sent: Sent, steps: u64, a: u64, barrier: u64) -> Traffic {
+    let readers = a.saturating_sub(u64::from(!settings.reads_own_update));
+    let updates = Traffic {
         puts: sent.updates,
         gets: readers * sent.updates,
-        messages: sent.updates,
-        deliveries: w * sent.updates,
-        bytes_up: sent.bytes + UPDATE_BYTES * sent.updates,
-        bytes_down: readers * sent.bytes + w * UPDATE_BYTES * sent.updates,
+        bytes_up: sent.bytes,
+        bytes_down: readers * sent.bytes,
         ..Traffic::default()
     };
-    // Barriers.
-    total += Traffic {
-        messages: steps * (w + 1),
-        deliveries: 2 * steps * w,
-        bytes_up: steps * (w * REPORT_BYTES + barrier),
-        bytes_down: steps * w * (REPORT_BYTES + barrier),
-        ..Traffic::default()
-    };
-    // Final mean.
-    if settings.final_model == FinalModel::Mean {
-        let peers = w.saturating_sub(1);
-        let bytes = peers * (sizes.gradient_bytes() + UPDATE_BYTES);
-        total += Traffic {
-            puts: peers,
-            gets: peers,
-            messages: peers,
-            deliveries: peers,
-            bytes_up: bytes,
-            bytes_down: bytes,
-            ..Traffic::default()
-        };
+    sum([
+        updates,
+        messages(sent.updates, a * sent.updates, UPDATE_BYTES),
+        messages(steps * a, steps * a, REPORT_BYTES),
+        messages(steps, steps * a, barrier),
+    ])
+}
+
+/// The final mean, if there is one, of the `left` of `w` workers that have not left.
+fn final_mean(settings: &Settings, left: u64, w: u64, p: u64) -> Traffic {
+    if settings.final_model != FinalModel::Mean {
+        return Traffic::default();
     }
-    total
+    let (peers, models) = (left.saturating_sub(1), w.saturating_sub(1));
+    sum([
+        puts(peers, p),
+        gets(models, p),
+        messages(peers, peers, UPDATE_BYTES),
+    ])
 }
 
 /// Traffic of a trial in which workers left or training ended early, from the steps that
@@ -152,67 +141,27 @@ pub(super) fn of_course(
         .map(|densities| densities.len() as u64)
         .collect();
 
-    let mut total = Traffic {
-        messages: 1,
-        deliveries: w,
-        bytes_up: START_BYTES,
-        bytes_down: w * START_BYTES,
-        ..Traffic::default()
-    };
+    let mut total = messages(1, w, START_BYTES);
     // Updates and barriers.
     for densities in by_step.values() {
-        let a = densities.len() as u64;
         let sent = Sent::recorded(settings, sizes, densities.iter().copied());
-        let readers = if settings.reads_own_update { a } else { a - 1 };
-        total += Traffic {
-            puts: sent.updates,
-            gets: readers * sent.updates,
-            messages: sent.updates + a + 1,
-            deliveries: a * sent.updates + 2 * a,
-            bytes_up: sent.bytes + UPDATE_BYTES * sent.updates + a * REPORT_BYTES + barrier,
-            bytes_down: readers * sent.bytes
-                + a * UPDATE_BYTES * sent.updates
-                + a * (REPORT_BYTES + barrier),
-            ..Traffic::default()
-        };
+        total += of_steps(settings, sent, 1, densities.len() as u64, barrier);
     }
     // Workers that left.
     for pair in alive.windows(2).filter(|pair| pair[1] < pair[0]) {
         let others = pair[0] - 1;
-        total += Traffic {
-            puts: 1,
-            gets: others,
-            messages: 2,
-            deliveries: pair[0] + others,
-            bytes_up: p + 2 * UPDATE_BYTES,
-            bytes_down: others * p + (pair[0] + others) * UPDATE_BYTES,
-            ..Traffic::default()
-        };
+        total += sum([
+            puts(1, p),
+            gets(others, p),
+            messages(2, pair[0] + others, UPDATE_BYTES),
+        ]);
     }
     // An end before its time.
     let left = alive.last().copied().unwrap_or(w);
     if settings.may_stop() && !is_natural_end(job, &by_step, left) {
-        total += Traffic {
-            messages: 1,
-            deliveries: left,
-            bytes_up: FINISH_BYTES,
-            bytes_down: left * FINISH_BYTES,
-            ..Traffic::default()
-        };
+        total += messages(1, left, FINISH_BYTES);
     }
-    // Final mean.
-    if settings.final_model == FinalModel::Mean {
-        let (peers, models) = (left.saturating_sub(1), w.saturating_sub(1));
-        total += Traffic {
-            puts: peers,
-            gets: models,
-            messages: peers,
-            deliveries: peers,
-            bytes_up: peers * (p + UPDATE_BYTES),
-            bytes_down: models * p + peers * UPDATE_BYTES,
-            ..Traffic::default()
-        };
-    }
+    total += final_mean(settings, left, w, p);
     total
 }
 

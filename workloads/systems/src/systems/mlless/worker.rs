@@ -40,10 +40,7 @@ fn left_keys(rank: usize, epoch: usize) -> [String; 2] {
 }
 
 fn damaged(key: &str, error: &serde_json::Error) -> SystemError {
-    SystemError::Malformed {
-        what: key.to_owned(),
-        reason: error.to_string(),
-    }
+    SystemError::malformed(key, error.to_string())
 }
 
 /// The order of all W·B mini-batches in an epoch: as they are at first,
@@ -123,11 +120,14 @@ pub(super) async fn run(world: &mut World, settings: Settings) -> Result<Outcome
 }
 
 fn beyond(rank: usize, workers: usize) -> SystemError {
-    SystemError::Malformed {
-        what: "the input of a worker".into(),
-        reason: format!("it names rank {rank} of {workers}"),
-    }
+    SystemError::malformed(
+        "the input of a worker",
+        format!("it names rank {rank} of {workers}"),
+    )
 }
+
+/// Announced updates: rank and step.
+type Announced = Vec<(usize, u64)>;
 
 struct Worker {
     settings: Settings,
@@ -225,17 +225,11 @@ impl Worker {
         let (owner, number) = (minibatch / batches, minibatch % batches);
         let records = data::minibatch(world, owner, epoch, number).await?;
         world.enter(Stage::ComputeGradients);
-        let Replica {
-            parameters,
-            statistics,
-            ..
-        } = &mut self.replica;
-        let output = world
-            .compute
-            .gradient(parameters, statistics, &records)
-            .await?;
+        let (parameters, statistics) = (&self.replica.parameters, &mut self.replica.statistics);
+        let computing = world.compute.gradient(parameters, statistics, &records);
+        let output = computing.await?;
         world.note_loss(output.loss);
-        self.log(world, "gradient computed").await?;
+        published::log(world, self.settings.rewrites_log, "gradient computed").await?;
 
         // Send what is significant of the gradient or the local update.
         let change = match self.settings.exchange {
@@ -246,18 +240,14 @@ impl Worker {
             }
         };
         let own = self.send(world, change, step, output.loss).await?;
-        self.log(world, "update sent").await?;
+        published::log(world, self.settings.rewrites_log, "update sent").await?;
         // Wait for the barrier, and fetch the announced updates.
         world.enter(Stage::Wait);
         let announced = match self.settings.slack {
             0 => self.barrier(world, step).await?,
             slack => {
-                let behind = if is_last {
-                    Some(step)
-                } else {
-                    step.checked_sub(slack as u64)
-                };
-                self.come_so_far(world, behind).await?
+                let slack = if is_last { 0 } else { slack as u64 };
+                self.come_so_far(world, step.checked_sub(slack)).await?
             }
         };
         world.enter(Stage::Get);
@@ -267,7 +257,7 @@ impl Worker {
         self.apply(world, own.as_ref(), &updates)?;
         self.delete_read(world).await?;
         world.note_parameters(&self.replica.parameters);
-        self.log(world, "model updated").await
+        published::log(world, self.settings.rewrites_log, "model updated").await
     }
 
     /// Steps the local model; returns by how much it changed.
@@ -296,41 +286,32 @@ impl Worker {
     ) -> Result<Option<Update>> {
         let (rank, workers) = (world.rank(), world.workers());
         world.enter(Stage::Serialise);
-        let (own, density) = self.significance.filter(
-            &self.replica.parameters,
-            change,
-            step,
-            world.recorded_density(),
-        )?;
+        let (parameters, recorded) = (&self.replica.parameters, world.recorded_density());
+        let filtered = self.significance.filter(parameters, change, step, recorded);
+        let (own, density) = filtered?;
         world.note_density(density);
         let form = self.settings.form();
         let payload = own.as_ref().map(|own| own.encode(form));
         world.enter(Stage::Put);
+        let queue = &world.exchange.queue;
         // Store and announce the update, if there is one.
         if let Some(payload) = payload {
             let key = update_key(&self.trial, rank, step);
             world.exchange.objects.put(BUCKET, &key, payload).await?;
             let announcement = Message::Update { rank, step }.encode(workers);
-            world
-                .exchange
-                .queue
-                .publish_fanout(&self.trial, announcement)
-                .await?;
+            queue.publish_fanout(&self.trial, announcement).await?;
         }
         // Report to the supervisor.
         let report = Message::Report {
             rank,
             step,
             loss: loss.unwrap_or(f64::NAN),
-            samples: world.task.job.batch_size as u32,
+            samples: world.task.job.batch_size,
             has_update: own.is_some(),
         };
         let supervisor = supervisor_queue(&self.trial);
-        world
-            .exchange
-            .queue
-            .publish(&supervisor, report.encode(workers))
-            .await?;
+        let report = report.encode(workers);
+        queue.publish(&supervisor, report).await?;
         Ok(own)
     }
 
@@ -352,7 +333,7 @@ impl Worker {
 
     /// The updates of `step`, rank and step in the order of addition, once the
     /// supervisor reports that they are all.
-    async fn barrier(&mut self, world: &World, step: u64) -> Result<Vec<(usize, u64)>> {
+    async fn barrier(&mut self, world: &World, step: u64) -> Result<Announced> {
         let mut senders = self.open(world, step).await?;
         self.inbox.take_fresh();
         if self.settings.addition_order == AdditionOrder::Rank {
@@ -363,11 +344,7 @@ impl Worker {
 
     /// The updates that have come and were not added, rank and step in the order of addition,
     /// once all of the steps up to `behind` have.
-    async fn come_so_far(
-        &mut self,
-        world: &World,
-        behind: Option<u64>,
-    ) -> Result<Vec<(usize, u64)>> {
+    async fn come_so_far(&mut self, world: &World, behind: Option<u64>) -> Result<Announced> {
         let queue = &world.exchange.queue;
         while let Some(payload) = queue.consume(&self.queue, Duration::ZERO).await? {
             self.inbox
@@ -389,7 +366,7 @@ impl Worker {
     async fn fetch(
         &self,
         world: &World,
-        announced: Vec<(usize, u64)>,
+        announced: Announced,
         own: Option<&Update>,
     ) -> Result<Vec<(usize, Update)>> {
         let announced = announced.as_slice();
@@ -556,11 +533,8 @@ impl Worker {
         if rank > 0 {
             world.enter(Stage::Put);
             let model = self.replica.parameters.encode();
-            world
-                .exchange
-                .objects
-                .put(BUCKET, &model_key(&self.trial, rank), model)
-                .await?;
+            let key = model_key(&self.trial, rank);
+            world.exchange.objects.put(BUCKET, &key, model).await?;
             let announcement = Message::Model { rank, step }.encode(workers);
             let first = worker_queue(&self.trial, 0);
             return Ok(world.exchange.queue.publish(&first, announcement).await?);
@@ -586,16 +560,6 @@ impl Worker {
         // An epoch that early stopping ended is evaluated already.
         if self.evaluated != Some(epoch) && is_evaluated(world, epoch, true) {
             self.replica.evaluate(world, epoch).await?;
-        }
-        Ok(())
-    }
-
-    /// The re-implementation writes five or six lines per step: two are written
-    /// at each of three places.
-    async fn log(&self, world: &World, text: &str) -> Result<()> {
-        if self.settings.rewrites_log {
-            published::log_line(world, text).await?;
-            published::log_line(world, text).await?;
         }
         Ok(())
     }

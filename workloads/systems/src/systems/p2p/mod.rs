@@ -62,7 +62,6 @@
 //! as their steps report.
 
 mod settings;
-mod traffic;
 
 use std::time::Duration;
 
@@ -78,12 +77,15 @@ pub use crate::mechanics::p2p::{
     Barrier, BarrierAt, EPOCH_BYTES, KEY_BYTES, Mode, PeerQueue, SyncQueue, TOKEN_BYTES, Validation,
 };
 use crate::mechanics::p2p::{
-    Gate, Mailbox, Rules, check_threshold, detect_convergence, received, replicas, sgd, symmetry,
+    Gate, Mailbox, Rules, between_peers, check_threshold, detect_convergence, received, replicas,
+    symmetry,
 };
+use crate::mechanics::published::sgd;
 use crate::mechanics::replica::Replica;
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
-    SettingsError, Sizes, Stage, StepRecord, Symmetry, SystemError, TrainingSystem, Vector, World,
+    Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Names, Outcome,
+    PaperAccount, Replicas, Result, SettingsError, Sizes, Stage, Steps, Symmetry, SystemError,
+    TrainingSystem, Vector, World,
 };
 
 const NAME: &str = "p2p";
@@ -186,25 +188,31 @@ async fn train(world: &mut World, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+/// P2P's exchange in one trial, where peers read `received` gradients.
+///
+/// With W peers, E epochs, S bytes of a gradient as it is sent and T of a
+/// token: W·E gradients and, with a barrier, as many tokens; up
+/// W·E·(S + T), down `received` · S. Synchronous peers read W(W − 1)·E unless
+/// they fetch gradients again that they have.
+fn traffic(settings: &Settings, job: &Job, sizes: Sizes, received: u64) -> Result<Traffic> {
+    let rounds = (job.workers * job.epochs) as u64;
+    let mut traffic = between_peers(&rules(settings), sizes, rounds, received)?;
+    traffic += gate(settings).traffic(rounds);
+    Ok(traffic)
+}
+
 const FUNCTIONS: [Function; 1] = [Function::worker(PEER, Host::Instance)];
 
 #[async_trait]
 impl TrainingSystem for P2p {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "P2P"
-    }
-
-    fn about(&self) -> &'static str {
-        "Peers on instances that leave gradients in message queues (Barrak et al. 2023). paper: \
+    fn names(&self) -> Names {
+        let about = "Peers on instances that leave gradients in message queues (Barrak et al. 2023). paper: \
          QSGD that compresses, large gradients by reference, a synchronisation queue. code: as \
          published, with gradients fetched again in every poll, a barrier of exact equality and \
-         QSGD that sends more than it was given. Asynchronous by the setting mode"
+         QSGD that sends more than it was given. Asynchronous by the setting mode";
+        Names::new(NAME, "P2P", about)
     }
 
     fn deployment(&self) -> Deployment {
@@ -221,66 +229,55 @@ impl TrainingSystem for P2p {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
-        let rules = rules(settings);
-        check_threshold(NAME, &rules, gate(settings).opens)?;
+        check_threshold(NAME, &rules(settings), gate(settings).opens)?;
         settings.compression().check(NAME)
     }
 
     /// SGD at 0.001, as the paper's synchronous run; the code has 0.02.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
         match fidelity {
-            Fidelity::Paper | Fidelity::Tuned => sgd(0.001),
-            Fidelity::Code => sgd(0.02),
+            Fidelity::Paper | Fidelity::Tuned => sgd(0.001, 0.0, 0.0),
+            Fidelity::Code => sgd(0.02, 0.0, 0.0),
         }
     }
 
+    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
+        train(world, &settings).await?;
+        Ok(Outcome::Finished)
+    }
+}
+
+impl BoundSystem for Bound<'_, P2p> {
     /// As PyTorch's `DataLoader` cuts what is left.
     fn trains_on_the_rest(&self) -> bool {
         true
     }
 
     /// The mean gradient of all mini-batches is one step.
-    fn steps_per_epoch(&self, _job: &Job, _settings: &Settings) -> usize {
+    fn steps_per_epoch(&self) -> usize {
         1
     }
 
-    /// Traffic where every gradient is read once by every other peer; asynchronous
-    /// peers, and those that fetch gradients again, read what their steps report.
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
+    /// Every gradient is read once by every other peer; asynchronous peers, and those that fetch
+    /// gradients again, read what their steps report.
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic> {
+        let reads_once = rules(&self.settings).reads_once();
         let once = (job.workers * (job.workers - 1) * job.epochs) as u64;
-        traffic::traffic(settings, &rules(settings), job, sizes, once)
-    }
-
-    fn traffic_of(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        sizes: Sizes,
-        steps: &[&StepRecord],
-    ) -> Result<Traffic> {
-        let rules = rules(settings);
-        if rules.reads_once() {
-            return self.traffic(job, settings, sizes);
-        }
-        traffic::traffic(settings, &rules, job, sizes, received(steps))
+        let read = steps.filter(|_| !reads_once).map_or(once, received);
+        traffic(&self.settings, job, sizes, read)
     }
 
     /// Parameters, momentum, the sum and a mini-batch's gradient, the message,
     /// what top-k keeps back, and every peer's gradient.
-    fn resident_vectors(&self, job: &Job, _: &Settings, _function: &str, _rank: usize) -> usize {
-        job.workers + 6
+    fn resident_vectors(&self, _function: &str, _rank: usize) -> usize {
+        self.job.workers + 6
     }
 
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
-        symmetry(&rules(settings))
+    fn symmetry(&self) -> Symmetry {
+        symmetry(&rules(&self.settings))
     }
 
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        replicas(&rules(settings), settings.seeded_replicas)
-    }
-
-    async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
-        train(world, &settings).await?;
-        Ok(Outcome::Finished)
+    fn replicas(&self) -> Replicas {
+        replicas(&rules(&self.settings), self.settings.seeded_replicas)
     }
 }

@@ -31,12 +31,10 @@ pub struct Settings {
     pub peer_queue: PeerQueue,
     /// Gradients of other peers with which a peer goes on, as in the paper's section III-B3, which
     /// does not give the number; null: all.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub threshold: Option<usize>,
     /// Whether a peer's own gradient is part of its mean, as in the paper's Algorithm 1; section
     /// III-B3 averages those received.
-    #[serde(default = "all_gradients")]
     pub averages_own: bool,
     /// Bytes of the largest message that the broker takes; a larger gradient
     /// goes into the object store, and its key into the queue. Null sends all
@@ -54,7 +52,6 @@ pub struct Settings {
     /// Barrier of an epoch. Asynchronous peers have none.
     pub barrier: Barrier,
     /// Its place.
-    #[serde(default)]
     pub barrier_at: BarrierAt,
     /// Queue of its tokens.
     pub sync_queue: SyncQueue,
@@ -76,16 +73,11 @@ pub struct Settings {
     /// Whether objects are deleted when all peers have read them.
     pub deletes_objects: bool,
     /// Data on which peers detect convergence.
-    #[serde(default)]
     pub validation: Validation,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
     pub early_stopping: Option<EarlyStopping>,
-}
-
-fn all_gradients() -> bool {
-    true
 }
 
 impl Settings {

@@ -55,11 +55,13 @@ use epochcost_kernels::optimizer::OptimizerSpec;
 pub use self::settings::Settings;
 use crate::mechanics::p2p::{
     BarrierAt, Gate, Mode, PeerQueue, Rules, SyncQueue, check_threshold, object_key, received,
-    replicas, sgd, symmetry,
+    replicas, symmetry,
 };
+use crate::mechanics::published::sgd;
 use crate::{
-    DataLayout, Deployment, Fidelity, Function, Host, Job, Outcome, PaperAccount, Replicas, Result,
-    SettingsError, Sizes, State, StepRecord, Symmetry, TrainingSystem, World,
+    Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job, Names, Outcome,
+    PaperAccount, Replicas, Result, SettingsError, Sizes, State, Steps, Symmetry, TrainingSystem,
+    World,
 };
 
 const NAME: &str = "p2p_lambda";
@@ -128,18 +130,11 @@ const FUNCTIONS: [Function; 3] = [
 impl TrainingSystem for P2pLambda {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "P2P with Lambda"
-    }
-
-    fn about(&self) -> &'static str {
-        "Peers on instances with one function per mini-batch (Barrak et al. 2023). paper: weights \
+    fn names(&self) -> Names {
+        let about = "Peers on instances with one function per mini-batch (Barrak et al. 2023). paper: weights \
          are sent to the functions, large gradients by reference, a synchronisation queue. code: \
-         as published, where every function makes a model at random and nobody waits"
+         as published, where every function makes a model at random and nobody waits";
+        Names::new(NAME, "P2P with Lambda", about)
     }
 
     fn deployment(&self) -> Deployment {
@@ -163,81 +158,9 @@ impl TrainingSystem for P2pLambda {
     /// SGD at 0.001, as the paper's synchronous run; the code has 0.01.
     fn optimizer(&self, fidelity: Fidelity) -> OptimizerSpec {
         match fidelity {
-            Fidelity::Paper | Fidelity::Tuned => sgd(0.001),
-            Fidelity::Code => sgd(0.01),
+            Fidelity::Paper | Fidelity::Tuned => sgd(0.001, 0.0, 0.0),
+            Fidelity::Code => sgd(0.01, 0.0, 0.0),
         }
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Minibatches
-    }
-
-    /// As PyTorch's `DataLoader` cuts what is left.
-    fn trains_on_the_rest(&self) -> bool {
-        true
-    }
-
-    /// The mean gradient of all mini-batches is one step.
-    fn steps_per_epoch(&self, _job: &Job, _settings: &Settings) -> usize {
-        1
-    }
-
-    fn states(&self, settings: &Settings) -> Vec<State> {
-        vec![
-            State::Task { function: EXPAND },
-            State::Batches {
-                function: COMPUTE,
-                fan_out: settings.fan_out,
-            },
-        ]
-    }
-
-    /// Traffic where every gradient is read once by every other peer.
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        let once = (job.workers * (job.workers - 1) * job.epochs) as u64;
-        traffic::traffic(settings, job, sizes, once)
-    }
-
-    fn traffic_of(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        sizes: Sizes,
-        steps: &[&StepRecord],
-    ) -> Result<Traffic> {
-        // Peers with a queue of the latest gradient read it once an epoch, whatever its age.
-        let rules = rules(settings);
-        if rules.mode == Mode::Synchronous && rules.threshold.is_none() {
-            return self.traffic(job, settings, sizes);
-        }
-        // Peers also take the keys of their functions.
-        let keys = (job.workers * job.batches_per_worker * job.epochs) as u64;
-        traffic::traffic(settings, job, sizes, received(steps).saturating_sub(keys))
-    }
-
-    /// A function holds its parameters, its gradient and the gradient as it is
-    /// sent; a peer parameters, momentum, a mini-batch's gradient and their sum,
-    /// the message, what top-k keeps back, and every peer's gradient.
-    fn resident_vectors(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        function: &str,
-        _rank: usize,
-    ) -> usize {
-        match function {
-            PEER => job.workers + 5 + settings.downloads_at_once,
-            COMPUTE => 3,
-            _ => 0,
-        }
-    }
-
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
-        symmetry(&rules(settings))
-    }
-
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        replicas(&rules(settings), settings.seeded_replicas)
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
@@ -254,5 +177,66 @@ impl TrainingSystem for P2pLambda {
         }
         world.end_step();
         Ok(Outcome::Finished)
+    }
+}
+
+impl BoundSystem for Bound<'_, P2pLambda> {
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::Minibatches
+    }
+
+    /// As PyTorch's `DataLoader` cuts what is left.
+    fn trains_on_the_rest(&self) -> bool {
+        true
+    }
+
+    /// The mean gradient of all mini-batches is one step.
+    fn steps_per_epoch(&self) -> usize {
+        1
+    }
+
+    fn states(&self) -> Vec<State> {
+        vec![
+            State::Task { function: EXPAND },
+            State::Batches {
+                function: COMPUTE,
+                fan_out: self.settings.fan_out,
+            },
+        ]
+    }
+
+    /// Every gradient is read once by every other peer that waits for all.
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic> {
+        let settings = &self.settings;
+        // Peers with a queue of the latest gradient read it once an epoch, whatever its age.
+        let reads_once = settings.mode == Mode::Synchronous && settings.threshold.is_none();
+        let read = match steps.filter(|_| !reads_once) {
+            None => (job.workers * (job.workers - 1) * job.epochs) as u64,
+            Some(steps) => {
+                // Peers also take the keys of their functions.
+                let keys = (job.workers * job.batches_per_worker * job.epochs) as u64;
+                received(steps).saturating_sub(keys)
+            }
+        };
+        traffic::traffic(settings, job, sizes, read)
+    }
+
+    /// A function holds its parameters, its gradient and the gradient as it is
+    /// sent; a peer parameters, momentum, a mini-batch's gradient and their sum,
+    /// the message, what top-k keeps back, and every peer's gradient.
+    fn resident_vectors(&self, function: &str, _rank: usize) -> usize {
+        match function {
+            PEER => self.job.workers + 5 + self.settings.downloads_at_once,
+            COMPUTE => 3,
+            _ => 0,
+        }
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        symmetry(&rules(&self.settings))
+    }
+
+    fn replicas(&self) -> Replicas {
+        replicas(&rules(&self.settings), self.settings.seeded_replicas)
     }
 }

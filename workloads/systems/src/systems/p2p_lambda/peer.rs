@@ -73,10 +73,7 @@ async fn execute(world: &World, settings: &Settings, epoch: usize) -> Result<()>
             ExecutionStatus::Running => world.pause(&waiting).await?,
             ExecutionStatus::Succeeded => return Ok(()),
             ExecutionStatus::Failed { reason } => {
-                return Err(SystemError::Invoke {
-                    function: format!("execution {name}"),
-                    reason,
-                });
+                return Err(SystemError::invoke(format!("execution {name}"), reason));
             }
         }
     }
@@ -90,11 +87,8 @@ async fn gather(world: &mut World, settings: &Settings, epoch: usize) -> Result<
     let channels = world.exchange.clone();
     // Take all keys from the queue.
     let mut sent = Vec::with_capacity(job.batches_per_worker);
-    while let Some(key) = channels
-        .queue
-        .consume(&lambda_queue(&job, rank), Duration::ZERO)
-        .await?
-    {
+    let name = lambda_queue(&job, rank);
+    while let Some(key) = channels.queue.consume(&name, Duration::ZERO).await? {
         sent.push(key);
     }
     // Check that none is missing.
@@ -102,17 +96,15 @@ async fn gather(world: &mut World, settings: &Settings, epoch: usize) -> Result<
         .map(|batch| gradient_key(&job, rank, epoch, batch))
         .collect();
     let mut missing = keys.iter().filter(|key| {
-        let is_it = |sent: &Payload| {
-            sent.bytes()
-                .is_ok_and(|bytes| bytes.as_ref() == key.as_bytes())
-        };
-        !sent.iter().any(is_it)
+        let key = Payload::from(key.as_bytes().to_vec());
+        !sent.contains(&key)
     });
     if let Some(key) = missing.next() {
-        return Err(SystemError::Malformed {
-            what: format!("the queue of worker {rank}'s functions"),
-            reason: format!("it does not hold {key}"),
-        });
+        let what = format!("the queue of worker {rank}'s functions");
+        return Err(SystemError::malformed(
+            what,
+            format!("it does not hold {key}"),
+        ));
     }
     // Fetch and add the gradients, in the order of mini-batches.
     let mut sum: Option<Vector> = None;

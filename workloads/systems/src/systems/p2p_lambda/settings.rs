@@ -13,11 +13,9 @@ use crate::{EarlyStopping, FanOut, Fidelity, ReduceOnPlateau};
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Whether peers wait for each other; the paper's Algorithm 1 has both.
-    #[serde(default = "synchronous")]
     pub mode: Mode,
     /// Kind of state that starts the gradient functions: a branch for each in the
     /// paper (section IV-D) and in the published state machine.
-    #[serde(default)]
     pub fan_out: FanOut,
     /// Whether a peer's parameters are sent to its functions. The published
     /// functions each make a model of their own, at random.
@@ -46,24 +44,20 @@ pub struct Settings {
     pub peer_queue: PeerQueue,
     /// Gradients of other peers with which a peer goes on, as in the paper's section III-B3, which
     /// does not give the number; null: all.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub threshold: Option<usize>,
     /// Whether a peer's own gradient is part of its mean, as in the paper's Algorithm 1; section
     /// III-B3 averages those received.
-    #[serde(default = "all_gradients")]
     pub averages_own: bool,
     /// Bytes of the largest message that the broker takes; a larger gradient
     /// goes into the object store, and its key into the queue. Null sends all
     /// through the broker, 0 none, as published.
-    #[serde(default = "none_in_messages")]
     #[schemars(range(max = 1_000_000_000_000_u64))]
     pub message_limit_bytes: Option<u64>,
     /// Milliseconds between two polls of the other peers' queues, and of the barrier's.
     #[schemars(range(max = 3_600_000))]
     pub poll_ms: u64,
     /// Barrier before the update; the published code has none, nor have asynchronous peers.
-    #[serde(default = "no_barrier")]
     pub barrier: Barrier,
     /// Whether a peer sleeps that long after the last poll, too, as published.
     pub sleeps_after_last_look: bool,
@@ -76,28 +70,11 @@ pub struct Settings {
     /// Whether objects are deleted when all have read them.
     pub deletes_objects: bool,
     /// Data on which peers detect convergence.
-    #[serde(default)]
     pub validation: Validation,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
     pub reduce_on_plateau: Option<ReduceOnPlateau>,
     /// End of training before its last epoch; null: none.
     pub early_stopping: Option<EarlyStopping>,
-}
-
-fn none_in_messages() -> Option<u64> {
-    Some(0)
-}
-
-fn no_barrier() -> Barrier {
-    Barrier::None
-}
-
-fn synchronous() -> Mode {
-    Mode::Synchronous
-}
-
-fn all_gradients() -> bool {
-    true
 }
 
 impl Settings {
@@ -137,9 +114,9 @@ impl Settings {
                 seeded_replicas: false,
                 batch_norm: BatchNorm::Fresh,
                 peer_queue: PeerQueue::Latest,
-                message_limit_bytes: none_in_messages(),
+                message_limit_bytes: Some(0),
                 poll_ms: 2_000,
-                barrier: no_barrier(),
+                barrier: Barrier::None,
                 sleeps_after_last_look: true,
                 wait_limit_s: None,
                 deletes_objects: false,

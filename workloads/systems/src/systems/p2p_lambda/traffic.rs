@@ -2,6 +2,7 @@ use epochcost_channels::Traffic;
 
 use super::{Settings, gate, rules};
 use crate::mechanics::p2p::{KEY_BYTES, between_peers};
+use crate::mechanics::traffic::{gets, messages, puts, sum};
 use crate::{Job, Result, Sizes};
 
 /// The exchange of one trial, where peers read `read` gradients of others.
@@ -14,26 +15,16 @@ use crate::{Job, Result, Sizes};
 pub(super) fn traffic(settings: &Settings, job: &Job, sizes: Sizes, read: u64) -> Result<Traffic> {
     let rounds = (job.workers * job.epochs) as u64;
     let gradients = rounds * job.batches_per_worker as u64;
-    let parameters_bytes = sizes.gradient_bytes();
-    let mut traffic = between_peers(&rules(settings), sizes, rounds, read)?;
-    traffic += gate(settings).traffic(rounds);
-    traffic += Traffic {
-        puts: gradients,
-        gets: gradients,
-        messages: gradients,
-        deliveries: gradients,
-        bytes_up: gradients * (parameters_bytes + KEY_BYTES),
-        bytes_down: gradients * (parameters_bytes + KEY_BYTES),
-        ..Traffic::default()
-    };
+    let bytes = sizes.gradient_bytes();
+    let mut total = sum([
+        between_peers(&rules(settings), sizes, rounds, read)?,
+        gate(settings).traffic(rounds),
+        puts(gradients, bytes),
+        gets(gradients, bytes),
+        messages(gradients, gradients, KEY_BYTES),
+    ]);
     if settings.sends_weights {
-        traffic += Traffic {
-            puts: rounds,
-            gets: gradients,
-            bytes_up: rounds * parameters_bytes,
-            bytes_down: gradients * parameters_bytes,
-            ..Traffic::default()
-        };
+        total += sum([puts(rounds, bytes), gets(gradients, bytes)]);
     }
-    Ok(traffic)
+    Ok(total)
 }

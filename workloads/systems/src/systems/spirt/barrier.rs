@@ -1,9 +1,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use epochcost_channels::Payload;
+
 use super::{Barrier, BarrierBy, Settings, SyncQueue, membership};
 use crate::mechanics::polling;
 use crate::mechanics::transfers::at_once;
+use crate::mechanics::wire::Writer;
 use crate::{Result, World};
 
 /// Bytes of a synchronisation message.
@@ -20,12 +23,9 @@ fn queue_name(trial: &str, settings: &Settings, round: usize) -> String {
 
 /// Little-endian rank (u32) and number of the round (u32), and whether this is the peer's
 /// last. Peers that poll count tokens and never read them.
-fn token(rank: usize, round: usize, terminated: bool) -> Vec<u8> {
-    let mut token = Vec::with_capacity(TOKEN_BYTES as usize);
-    token.extend_from_slice(&(rank as u32).to_le_bytes());
-    token.extend_from_slice(&(round as u32).to_le_bytes());
-    token.push(u8::from(terminated));
-    token
+fn token(rank: usize, round: usize, terminated: bool) -> Payload {
+    let numbers = Writer::default().number(rank).number(round);
+    numbers.bytes(&[u8::from(terminated)]).into()
 }
 
 /// Returns the name of the queue on which `peer` receives messages of a round's barrier.
@@ -55,7 +55,7 @@ async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<(
     let others = (0..workers).filter(|peer| *peer != rank);
     let sent = others.map(|peer| async move {
         let name = inbox_name(&job.trial, round, peer);
-        let token = token(rank, round, terminated).into();
+        let token = token(rank, round, terminated);
         Ok(queue.publish(&name, token).await?)
     });
     at_once(settings.transfers_at_once, sent).await?;
@@ -64,11 +64,8 @@ async fn synchronise_by_messages(world: &World, settings: &Settings) -> Result<(
     let mut heard = BTreeSet::new();
     while heard.len() + 1 < workers {
         let message = polling::next_message(queue, &name).await?;
-        heard.insert(
-            message
-                .bytes()?
-                .slice(..RANK_BYTES.min(message.len() as usize)),
-        );
+        let sender = ..RANK_BYTES.min(message.len() as usize);
+        heard.insert(message.bytes()?.slice(sender));
     }
     Ok(())
 }
@@ -86,9 +83,8 @@ async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()
 
     // Announce this peer.
     let terminated = world.task.next_round(settings.rounds(job)).is_none();
-    queue
-        .publish(&name, token(world.rank(), round, terminated).into())
-        .await?;
+    let token = token(world.rank(), round, terminated);
+    queue.publish(&name, token).await?;
     // Wait until all peers are announced.
     let interval = Duration::from_millis(settings.poll_interval_ms);
     let waiting = world.waiting(format!("{workers} peers in {name}"), interval, None);
@@ -96,23 +92,19 @@ async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()
         Barrier::AtLeast => count >= workers,
         Barrier::Exactly => count == workers,
     };
-    world
-        .await_messages(&name, workers, is_open, waiting)
-        .await?;
+    let awaited = world.await_messages(&name, workers, is_open, waiting);
+    awaited.await?;
     if settings.settle_ms > 0 {
-        world
-            .clock
-            .sleep(Duration::from_millis(settings.settle_ms))
-            .await;
+        let settling = Duration::from_millis(settings.settle_ms);
+        world.clock.sleep(settling).await;
     }
     // Rank 0 empties a queue that all peers have left.
     if world.rank() == 0 {
         match settings.sync_queue {
             SyncQueue::Shared => queue.purge(&name).await?,
             SyncQueue::PerEpoch if round > 0 => {
-                queue
-                    .purge(&queue_name(&job.trial, settings, round - 1))
-                    .await?;
+                let last = queue_name(&job.trial, settings, round - 1);
+                queue.purge(&last).await?;
             }
             SyncQueue::PerEpoch => {}
         }
@@ -122,11 +114,13 @@ async fn synchronise_by_polling(world: &World, settings: &Settings) -> Result<()
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn tokens_have_the_stated_size() {
-        assert_eq!(token(3, 7, true).len() as u64, TOKEN_BYTES);
-        assert_eq!(token(3, 7, true), [3, 0, 0, 0, 7, 0, 0, 0, 1]);
+        let token = token(3, 7, true);
+        assert_eq!(token.len(), TOKEN_BYTES);
+        assert_eq!(token.bytes().unwrap()[..], [3, 0, 0, 0, 7, 0, 0, 0, 1]);
     }
 }

@@ -49,6 +49,7 @@ use std::time::Duration;
 
 use super::Settings;
 use super::stages::MODEL;
+use crate::mechanics::wire::Writer;
 use crate::{Job, Result, SystemError, Task, Vector, World};
 
 /// Key of the last round whose average a peer has stored, in its store.
@@ -124,8 +125,7 @@ impl Deal {
 
 /// Returns the last deal.
 async fn deal(world: &World, settings: &Settings) -> Result<Deal> {
-    let found = ranks_at(world, world.rank(), DEAL).await?;
-    let found = found.unwrap_or_default();
+    let found = own_ranks(world, DEAL).await?;
     let [since, before, members @ ..] = found.as_slice() else {
         return Ok(Deal::first(settings, world.workers()));
     };
@@ -168,6 +168,13 @@ async fn ranks_at(world: &World, peer: usize, key: &str) -> Result<Option<Vec<us
     Ok(ranks.as_ref().map(decode))
 }
 
+/// Returns the ranks in this peer's own store; none where there is no such key.
+async fn own_ranks(world: &World, key: &str) -> Result<Vec<usize>> {
+    Ok(ranks_at(world, world.rank(), key)
+        .await?
+        .unwrap_or_default())
+}
+
 async fn write(world: &World, key: &str, ranks: &[usize]) -> Result<()> {
     let store = world.state.store(world.rank())?;
     Ok(store.set(key, encode(ranks).encode()).await?)
@@ -180,28 +187,26 @@ pub(super) async fn decide(world: &World, settings: &Settings) -> Result<()> {
     write(world, HEARTBEAT, &[round]).await?;
 
     // Heartbeats, and votes where one is missing.
-    let present = heard(world, settings, &before, |peer| {
-        has_beaten(world, peer, round)
-    })
-    .await?;
+    let is_heard = |peer| has_beaten(world, peer, round);
+    let present = heard(world, settings, &before, is_heard).await?;
     let queue = &world.state.queue;
     let name = format!("{}_members_{round}", world.task.job.trial);
     let mut proposal = before.clone();
     if present.len() < before.len() {
-        let voted = vote(world, settings, &before, &present).await?;
-        proposal = match voted {
+        proposal = match vote(world, settings, &before, &present).await? {
             Some(voted) => voted,
             // Most saw every heartbeat, did not vote, and have decided.
             None if queue.peek(&name).await?.is_some() => before.clone(),
-            None => return Err(no_majority(round)),
+            None => {
+                let what = format!("the vote of round {round}");
+                let reason = "half of the members or more are silent: no majority to go on with";
+                return Err(SystemError::malformed(what, reason));
+            }
         };
     }
 
     // The oldest proposal is the decision.
-    let ranks: Vec<u8> = proposal
-        .iter()
-        .flat_map(|rank| (*rank as u32).to_le_bytes())
-        .collect();
+    let ranks = proposal.into_iter().fold(Writer::default(), Writer::number);
     queue.publish(&name, ranks.into()).await?;
     let decision = loop {
         if let Some(oldest) = queue.peek(&name).await? {
@@ -214,9 +219,7 @@ pub(super) async fn decide(world: &World, settings: &Settings) -> Result<()> {
     let out = note(world, &before, &decision)?;
     write(world, MEMBERS, &decision).await?;
     if settings.rejoin && !out.is_empty() {
-        let earlier = ranks_at(world, world.rank(), OUT)
-            .await?
-            .unwrap_or_default();
+        let earlier = own_ranks(world, OUT).await?;
         write(world, OUT, &[earlier, out].concat()).await?;
     }
     Ok(())
@@ -228,7 +231,7 @@ pub(super) async fn turn(world: &World, settings: &Settings, next: &Task) -> Res
     let (rank, job) = (world.rank(), &next.job);
     let mut coming = Vec::new();
     if settings.rejoin {
-        coming = ranks_at(world, rank, OUT).await?.unwrap_or_default();
+        coming = own_ranks(world, OUT).await?;
     }
     coming.extend(settings.joining(next.epoch, world.workers()));
     let mut all = members(world, settings).await?;
@@ -262,8 +265,7 @@ pub(super) async fn turn(world: &World, settings: &Settings, next: &Task) -> Res
 /// Takes the model and the members from the peer that called this one, if one did.
 pub(super) async fn come_in(world: &World) -> Result<()> {
     let (rank, epoch) = (world.rank(), world.task.epoch);
-    let called_by = ranks_at(world, rank, CALLED_BY).await?;
-    let Some(peer) = called_by.and_then(|ranks| ranks.first().copied()) else {
+    let Some(&peer) = own_ranks(world, CALLED_BY).await?.first() else {
         return Ok(());
     };
     let (theirs, own) = (world.state.store(peer)?, world.state.store(rank)?);
@@ -312,13 +314,6 @@ async fn heard<F: Future<Output = Result<bool>>>(
     }
 }
 
-fn no_majority(round: usize) -> SystemError {
-    SystemError::Malformed {
-        what: format!("the vote of round {round}"),
-        reason: "half of the members or more are silent: no majority to go on with".into(),
-    }
-}
-
 /// Votes for the peers that are `present`, and returns those that any vote names; `None`
 /// without the votes of a majority.
 async fn vote(
@@ -336,9 +331,7 @@ async fn vote(
     };
     let voters = heard(world, settings, present, has_voted).await?;
     // Who has just come in does not count yet: otherwise many could stop the others.
-    let came_in = ranks_at(world, world.rank(), CAME_IN)
-        .await?
-        .unwrap_or_default();
+    let came_in = own_ranks(world, CAME_IN).await?;
     let came_in = match came_in.split_first() {
         Some((epoch, peers)) if (*epoch, 0) == (world.task.epoch, world.task.round) => peers,
         _ => &[],
@@ -363,10 +356,9 @@ async fn vote(
 fn note(world: &World, before: &[usize], decision: &[usize]) -> Result<Vec<usize>> {
     let (rank, epoch) = (world.rank(), world.task.epoch);
     if !decision.contains(&rank) {
-        return Err(SystemError::Malformed {
-            what: format!("peer {rank}'s heartbeat"),
-            reason: format!("it came too late: the others voted it out in epoch {epoch}"),
-        });
+        let what = format!("peer {rank}'s heartbeat");
+        let reason = format!("it came too late: the others voted it out in epoch {epoch}");
+        return Err(SystemError::malformed(what, reason));
     }
     let is_out = |peer: &&usize| !decision.contains(peer);
     let out: Vec<usize> = before.iter().filter(is_out).copied().collect();

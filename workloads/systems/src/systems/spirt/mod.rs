@@ -121,10 +121,11 @@ pub use self::settings::{
 pub use self::signatures::Signatures;
 pub use self::traffic::{TEXT_BYTES_PER_PARAMETER, Texts, traffic};
 pub use crate::mechanics::batch_norm::BatchNorm;
+use crate::mechanics::published::plain_sgd;
 use crate::{
-    Alike, AttackKind, DataLayout, Deployment, Fidelity, Function, Host, Job, Launch, Machines,
-    Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State, StepRecord, StoreUse,
-    Symmetry, TrainingSystem, World,
+    Alike, AttackKind, Bound, BoundSystem, DataLayout, Deployment, Fidelity, Function, Host, Job,
+    Launch, Machines, Names, Outcome, QueueService, Replicas, Result, SettingsError, Sizes, State,
+    Steps, StoreUse, Symmetry, TrainingSystem, World,
 };
 
 const NAME: &str = "spirt";
@@ -133,18 +134,8 @@ const NAME: &str = "spirt";
 #[derive(Clone, Copy, Debug)]
 pub struct Spirt;
 
-/// Functions of an epoch, in order.
-const STATES: [&str; 8] = [
-    "authenticate",
-    COMPUTE,
-    "average_gradients",
-    "check_heartbeat",
-    "aggregate_gradients",
-    "update_model",
-    "check_convergence",
-    "trigger_next",
-];
-
+/// The function that prepares a peer.
+const INIT: &str = "init_peer";
 /// The function that computes the gradient of one mini-batch.
 const COMPUTE: &str = "compute_gradients";
 
@@ -152,11 +143,10 @@ const COMPUTE: &str = "compute_gradients";
 fn sgd_of(job: &Job) -> Result<Sgd, SettingsError> {
     match job.optimizer {
         OptimizerSpec::Sgd(sgd) => Ok(sgd),
-        OptimizerSpec::Adam(_) => Err(SettingsError::Value {
-            system: NAME,
-            field: "optimizer".into(),
-            reason: "the tensor store knows SGD only; use {sgd: {learning_rate: 0.01}}".into(),
-        }),
+        OptimizerSpec::Adam(_) => {
+            let reason = "the tensor store knows SGD only; use {sgd: {learning_rate: 0.01}}";
+            Err(SettingsError::value(NAME, "optimizer", reason))
+        }
     }
 }
 
@@ -168,8 +158,9 @@ fn in_store_step(sgd: Sgd) -> SgdStep {
     }
 }
 
+/// That which prepares a peer, and those of an epoch, in order.
 const FUNCTIONS: [Function; 9] = [
-    Function::worker("init_peer", Host::Function),
+    Function::worker(INIT, Host::Function),
     Function::worker("authenticate", Host::Function),
     Function::worker(COMPUTE, Host::Function),
     Function::worker("average_gradients", Host::Function),
@@ -184,20 +175,13 @@ const FUNCTIONS: [Function; 9] = [
 impl TrainingSystem for Spirt {
     type Settings = Settings;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn title(&self) -> &'static str {
-        "SPIRT"
-    }
-
-    fn about(&self) -> &'static str {
-        "SPIRT (Barrak et al. 2023). paper: binary tensors, averaged and updated in each peer's \
+    fn names(&self) -> Names {
+        let about = "SPIRT (Barrak et al. 2023). paper: binary tensors, averaged and updated in each peer's \
          store, a queue as barrier. code: the published functions where they can run at all: JSON \
          text, averages shipped out and back, unseeded replicas, a naive update. tuned: gradients \
          added up in the store as they come, a barrier that notifies its peers, transfers at once, \
-         each peer reading from its neighbour on"
+         each peer reading from its neighbour on";
+        Names::new(NAME, "SPIRT", about)
     }
 
     fn deployment(&self) -> Deployment {
@@ -214,36 +198,22 @@ impl TrainingSystem for Spirt {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), SettingsError> {
-        if settings.rounds_per_epoch == 0 {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "rounds_per_epoch".into(),
-                reason: "an epoch has one round or more; use 1 to exchange once per epoch".into(),
-            });
-        }
-        let needs_members = [
-            ("rejoin", settings.rejoin),
-            ("joins", settings.joins.is_some()),
-        ];
-        if let Some((field, _)) = needs_members
-            .iter()
-            .find(|(_, set)| *set && !settings.membership)
-        {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: (*field).into(),
-                reason: "without members nobody becomes one; use membership: true".into(),
-            });
-        }
         let is_text = settings.gradient_format == GradientFormat::Json;
-        if is_text && settings.averaging == Averaging::OnArrival {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "averaging".into(),
-                reason: "a store cannot add texts as they come; use gradient_format: binary".into(),
-            });
-        }
-        Ok(())
+        let unless_members = "without members nobody becomes one; use membership: true";
+        let (field, reason) = if settings.rounds_per_epoch == 0 {
+            let reason = "an epoch has one round or more; use 1 to exchange once per epoch";
+            ("rounds_per_epoch", reason)
+        } else if settings.rejoin && !settings.membership {
+            ("rejoin", unless_members)
+        } else if settings.joins.is_some() && !settings.membership {
+            ("joins", unless_members)
+        } else if is_text && settings.averaging == Averaging::OnArrival {
+            let reason = "a store cannot add texts as they come; use gradient_format: binary";
+            ("averaging", reason)
+        } else {
+            return Ok(());
+        };
+        Err(SettingsError::value(NAME, field, reason))
     }
 
     fn check_job(&self, job: &Job, settings: &Settings) -> Result<(), SettingsError> {
@@ -252,34 +222,24 @@ impl TrainingSystem for Spirt {
         if let Some(Joins { peers, epoch }) = settings.joins {
             let (workers, epochs) = (job.workers, job.epochs);
             if !(1..workers).contains(&peers) || !(1..epochs).contains(&epoch) {
-                return Err(SettingsError::Value {
-                    system: NAME,
-                    field: "joins".into(),
-                    reason: format!(
-                        "of {workers} peers 1 to {} may join, in an epoch from 1 to {}",
-                        workers.saturating_sub(1),
-                        epochs.saturating_sub(1)
-                    ),
-                });
+                let reason = format!(
+                    "of {workers} peers 1 to {} may join, in an epoch from 1 to {}",
+                    workers.saturating_sub(1),
+                    epochs.saturating_sub(1)
+                );
+                return Err(SettingsError::value(NAME, "joins", reason));
             }
         }
         let kind = job.attack.as_ref().map(|attack| attack.kind);
         if kind == Some(AttackKind::WrongKey) && settings.signatures == Signatures::None {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "signatures".into(),
-                reason: "no key is wrong where nothing is signed; use signatures: leave_out".into(),
-            });
+            let reason = "no key is wrong where nothing is signed; use signatures: leave_out";
+            return Err(SettingsError::value(NAME, "signatures", reason));
         }
         if settings.averaging == Averaging::OnArrival && kind.is_some_and(AttackKind::needs_honest)
         {
-            return Err(SettingsError::Value {
-                system: NAME,
-                field: "averaging".into(),
-                reason: "an attacker cannot see when a sum that grows on arrival is complete; use \
-                         averaging: in_store"
-                    .into(),
-            });
+            let reason = "an attacker cannot see when a sum that grows on arrival is complete; use \
+                          averaging: in_store";
+            return Err(SettingsError::value(NAME, "averaging", reason));
         }
         Ok(())
     }
@@ -289,133 +249,10 @@ impl TrainingSystem for Spirt {
         true
     }
 
-    fn queue_service(&self, settings: &Settings) -> QueueService {
-        match settings.broker {
-            Broker::RabbitMq => QueueService::RabbitMq,
-            Broker::Sqs => QueueService::Sqs,
-        }
-    }
-
     /// SGD at 0.01 in both: the published gradient function's 0.02 builds an
     /// optimizer that is never stepped.
     fn optimizer(&self, _: Fidelity) -> OptimizerSpec {
-        OptimizerSpec::Sgd(Sgd {
-            learning_rate: 0.01,
-            momentum: 0.0,
-            weight_decay: 0.0,
-        })
-    }
-
-    fn data_layout(&self, _settings: &Settings) -> DataLayout {
-        DataLayout::Minibatches
-    }
-
-    fn launch(&self, _job: &Job, _settings: &Settings) -> Launch {
-        Launch::Workflow {
-            bootstrap: "init_peer",
-        }
-    }
-
-    fn states(&self, settings: &Settings) -> Vec<State> {
-        let fan_out = settings.fan_out;
-        let state = |function| match function {
-            COMPUTE => State::Batches { function, fan_out },
-            _ => State::Task { function },
-        };
-        STATES.into_iter().map(state).collect()
-    }
-
-    fn rounds(&self, job: &Job, settings: &Settings) -> usize {
-        settings.rounds(job)
-    }
-
-    /// The average of a round's gradients is one step.
-    fn steps_per_epoch(&self, job: &Job, settings: &Settings) -> usize {
-        settings.rounds(job)
-    }
-
-    fn first_peers(&self, job: &Job, settings: &Settings) -> usize {
-        settings.first_peers(job.workers)
-    }
-
-    fn survives_lost_peers(&self, settings: &Settings) -> bool {
-        settings.membership
-    }
-
-    /// The closed form with the members of each round: the peers that ended
-    /// `average_gradients`, whose barrier decides them.
-    fn traffic_of(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        sizes: Sizes,
-        steps: &[&StepRecord],
-    ) -> Result<Traffic> {
-        if !settings.membership {
-            return self.traffic(job, settings, sizes);
-        }
-        traffic::of_members(job, settings, sizes, steps)
-    }
-
-    /// Traffic; with [`GradientFormat::Json`], texts count at
-    /// [`TEXT_BYTES_PER_PARAMETER`]; [`traffic()`] takes the real ones.
-    fn traffic(&self, job: &Job, settings: &Settings, sizes: Sizes) -> Result<Traffic> {
-        traffic::traffic(job, settings, sizes, Texts::nominal(job, settings, sizes))
-    }
-
-    fn states_bytes(&self, settings: &Settings) -> bool {
-        settings.gradient_format == GradientFormat::Binary
-    }
-
-    /// Aggregation holds every peer's average as it comes and decoded, and
-    /// their mean; a gradient function its parameters and its gradient, as a
-    /// vector and as it is sent. Averages are computed in the store, unless
-    /// they are fetched.
-    fn resident_vectors(
-        &self,
-        job: &Job,
-        settings: &Settings,
-        function: &str,
-        _rank: usize,
-    ) -> usize {
-        match function {
-            // Mixing and centres are further vectors of the rule.
-            "aggregate_gradients" if settings.robust_at == RobustAt::Function => {
-                job.workers + 3 + usize::from(settings.nearest_neighbour_mixing) * job.workers
-            }
-            "aggregate_gradients" => job.workers + 2,
-            "average_gradients" if settings.averaging == Averaging::Fetch => {
-                job.batches_per_worker.div_ceil(settings.rounds(job)) + 2
-            }
-            _ => 3,
-        }
-    }
-
-    fn symmetry(&self, settings: &Settings) -> Symmetry {
-        if settings.membership {
-            return Symmetry::Unlike {
-                instead: "settings: {membership: false}",
-            };
-        }
-        Symmetry::Alike(Alike {
-            queues: &["_sync_{n}_{to}"],
-            sender_at: Some(0),
-            stores: match settings.reading_order {
-                ReadingOrder::Rank => StoreUse::TogetherIn("aggregate_gradients"),
-                ReadingOrder::Neighbour => StoreUse::Apart,
-            },
-            ..Alike::default()
-        })
-    }
-
-    fn replicas(&self, settings: &Settings) -> Replicas {
-        if settings.seeded_replicas {
-            Replicas::Identical
-        } else {
-            Replicas::Differ {
-                reason: "every peer draws its own initial parameters",
-            }
-        }
+        plain_sgd()
     }
 
     async fn run(&self, world: &mut World, settings: Settings) -> Result<Outcome> {
@@ -427,7 +264,7 @@ impl TrainingSystem for Spirt {
         world.compute.leave_attack_to_system();
         let mut outcome = Outcome::Finished;
         match world.task.function.as_str() {
-            "init_peer" => stages::init_peer(world, &settings).await?,
+            INIT => stages::init_peer(world, &settings).await?,
             "authenticate" => stages::authenticate(world, &settings).await?,
             COMPUTE => stages::compute_gradients(world, &settings).await?,
             "average_gradients" => stages::average_gradients(world, &settings).await?,
@@ -439,5 +276,113 @@ impl TrainingSystem for Spirt {
         }
         world.end_step();
         Ok(outcome)
+    }
+}
+
+impl BoundSystem for Bound<'_, Spirt> {
+    fn queue_service(&self) -> QueueService {
+        match self.settings.broker {
+            Broker::RabbitMq => QueueService::RabbitMq,
+            Broker::Sqs => QueueService::Sqs,
+        }
+    }
+
+    fn data_layout(&self) -> DataLayout {
+        DataLayout::Minibatches
+    }
+
+    fn launch(&self) -> Launch {
+        Launch::Workflow { bootstrap: INIT }
+    }
+
+    fn states(&self) -> Vec<State> {
+        let fan_out = self.settings.fan_out;
+        let state = |function: &Function| match function.name {
+            COMPUTE => State::Batches {
+                function: COMPUTE,
+                fan_out,
+            },
+            function => State::Task { function },
+        };
+        FUNCTIONS[1..].iter().map(state).collect()
+    }
+
+    fn rounds(&self) -> usize {
+        self.settings.rounds(self.job)
+    }
+
+    /// The average of a round's gradients is one step.
+    fn steps_per_epoch(&self) -> usize {
+        self.settings.rounds(self.job)
+    }
+
+    fn first_peers(&self) -> usize {
+        self.settings.first_peers(self.job.workers)
+    }
+
+    fn survives_lost_peers(&self) -> bool {
+        self.settings.membership
+    }
+
+    /// Texts count at [`TEXT_BYTES_PER_PARAMETER`] with [`GradientFormat::Json`]; [`traffic()`] takes
+    /// the real ones. Members of a round are the peers that ended `average_gradients`, whose barrier
+    /// decides them.
+    fn closed_form(&self, job: &Job, sizes: Sizes, steps: Steps<'_>) -> Result<Traffic> {
+        let settings = &self.settings;
+        if let Some(steps) = steps.filter(|_| settings.membership) {
+            return traffic::of_members(job, settings, sizes, steps);
+        }
+        traffic::traffic(job, settings, sizes, Texts::nominal(job, settings, sizes))
+    }
+
+    fn states_bytes(&self) -> bool {
+        self.settings.gradient_format == GradientFormat::Binary
+    }
+
+    /// Aggregation holds every peer's average as it comes and decoded, and
+    /// their mean; a gradient function its parameters and its gradient, as a
+    /// vector and as it is sent. Averages are computed in the store, unless
+    /// they are fetched.
+    fn resident_vectors(&self, function: &str, _rank: usize) -> usize {
+        let (settings, workers) = (&self.settings, self.job.workers);
+        match function {
+            // Mixing and centres are further vectors of the rule.
+            "aggregate_gradients" if settings.robust_at == RobustAt::Function => {
+                workers + 3 + usize::from(settings.nearest_neighbour_mixing) * workers
+            }
+            "aggregate_gradients" => workers + 2,
+            "average_gradients" if settings.averaging == Averaging::Fetch => {
+                let batches = self.job.batches_per_worker;
+                batches.div_ceil(settings.rounds(self.job)) + 2
+            }
+            _ => 3,
+        }
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        if self.settings.membership {
+            return Symmetry::Unlike {
+                instead: "settings: {membership: false}",
+            };
+        }
+        Symmetry::Alike(Alike {
+            queues: &["_sync_{n}_{to}"],
+            sender_at: Some(0),
+            stores: match self.settings.reading_order {
+                ReadingOrder::Rank => StoreUse::TogetherIn("aggregate_gradients"),
+                ReadingOrder::Neighbour => StoreUse::Apart,
+            },
+            ..Alike::default()
+        })
+    }
+
+    fn replicas(&self) -> Replicas {
+        if self.settings.seeded_replicas {
+            Replicas::Identical
+        } else {
+            Replicas::Differ {
+                reason: "every peer draws its own initial parameters",
+            }
+        }
     }
 }

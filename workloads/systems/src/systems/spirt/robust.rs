@@ -8,11 +8,10 @@ use super::{NAME, Settings};
 use crate::{Job, Result, SettingsError, SystemError, Vector, World};
 
 /// Rule by which a peer aggregates the averages of all peers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Robust {
     /// The mean, as published.
-    #[default]
     Mean,
     /// The median of each coordinate.
     Median,
@@ -29,11 +28,10 @@ pub enum Robust {
 }
 
 /// Place where averages are aggregated by a robust rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RobustAt {
     /// The peer's store, into which the function puts the averages of the others.
-    #[default]
     Store,
     /// The function.
     Function,
@@ -83,20 +81,14 @@ impl Settings {
     /// # Errors
     /// In the words of the rule.
     pub(super) fn check_robust(&self, job: &Job) -> Result<(), SettingsError> {
-        let refused = |field: &str, reason: String| {
-            Err(SettingsError::Value {
-                system: NAME,
-                field: field.into(),
-                reason,
-            })
-        };
         if !(0.0..1.0).contains(&self.worker_momentum) {
-            return refused("worker_momentum", "give 0 or more, and less than 1".into());
+            let reason = "give 0 or more, and less than 1";
+            return Err(SettingsError::value(NAME, "worker_momentum", reason));
         }
         if self.worker_momentum > 0.0 && self.averaging == super::Averaging::OnArrival {
             let reason = "sums of gradients that are added as they come have no momentum; set \
                           averaging: in_store";
-            return refused("worker_momentum", reason.into());
+            return Err(SettingsError::value(NAME, "worker_momentum", reason));
         }
         if !self.is_robust() {
             return Ok(());
@@ -104,10 +96,13 @@ impl Settings {
         // The rule itself knows what suits it; one element a peer is enough to ask it.
         let vectors = vec![Vector::Real(vec![0.0]); job.workers];
         let mean = self.robust_mean(job.workers, self.f);
-        match Vector::robust_mean(mean, &vectors, None) {
-            Ok(_) => Ok(()),
-            Err(error) => refused("robust", format!("of {} peers: {error}", job.workers)),
-        }
+        let refused = |error| {
+            let reason = format!("of {} peers: {error}", job.workers);
+            SettingsError::value(NAME, "robust", reason)
+        };
+        Vector::robust_mean(mean, &vectors, None)
+            .map(drop)
+            .map_err(refused)
     }
 }
 
@@ -130,10 +125,8 @@ pub(super) fn screen(averages: &[Vector], length: usize, f: usize) -> Result<Scr
         .filter(|position| is_usable(&averages[*position]))
         .collect();
     if kept.is_empty() {
-        return Err(SystemError::Malformed {
-            what: "every peer's average".into(),
-            reason: format!("none is {length} finite numbers"),
-        });
+        let reason = format!("none is {length} finite numbers");
+        return Err(SystemError::malformed("every peer's average", reason));
     }
     let f = f.saturating_sub(averages.len() - kept.len());
     Ok(Screened { kept, f })

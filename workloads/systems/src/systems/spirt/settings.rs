@@ -60,13 +60,12 @@ pub enum SyncQueue {
 }
 
 /// Service of the barrier's queue, by which it is billed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Broker {
     /// A RabbitMQ broker, paid by the hour (comparison paper, section 3.3).
     RabbitMq,
     /// SQS, paid by the request, as published.
-    #[default]
     Sqs,
 }
 
@@ -92,14 +91,13 @@ pub enum BarrierBy {
 
 /// Order in which a peer reads the averages of all peers. Their mean is taken in rank
 /// order in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadingOrder {
     /// By rank: all peers read the store of peer 0 first. The published functions
     /// go through a stored list of trusted peers, in which each stands where its
     /// message came; the published version over S3 goes through a listing, in the
     /// order of keys, which is that of ranks. The paper names no order.
-    #[default]
     Rank,
     /// From the next peer on, the own store last: no two peers that begin together
     /// read the same store.
@@ -124,7 +122,6 @@ pub struct Joins {
 pub struct Settings {
     /// Kind of state that starts the gradient functions: a branch for each in the
     /// published state machine.
-    #[serde(default)]
     pub fan_out: FanOut,
     /// Format of gradients in the store.
     pub gradient_format: GradientFormat,
@@ -152,7 +149,6 @@ pub struct Settings {
     #[schemars(range(max = 3_600_000))]
     pub settle_ms: u64,
     /// Order in which the averages of peers are read.
-    #[serde(default)]
     pub reading_order: ReadingOrder,
     /// Whether the averages of past epochs stay in the stores, as published.
     pub keeps_averages: bool,
@@ -163,7 +159,6 @@ pub struct Settings {
     /// 5): the gradients of an epoch's B mini-batches are accumulated in R parts, each
     /// averaged, exchanged and applied on its own. 1 accumulates all, as published. More
     /// rounds than mini-batches are as many as these.
-    #[serde(default = "one_round")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub rounds_per_epoch: usize,
     /// Reduction of the learning rate when the loss no longer falls; null: none.
@@ -173,95 +168,50 @@ pub struct Settings {
     /// Rule that takes the place of the mean of all peers' averages. With any but the mean, or mixing,
     /// averages of another length or with values that are not finite are refused with a warning, and
     /// count among the f.
-    #[serde(default)]
     pub robust: Robust,
     /// Peers whose averages may be anything (f): Krum and Multi-Krum need 2f + 2 < W, the trimmed mean
     /// and mixing 2f < W.
-    #[serde(default)]
     #[schemars(range(max = 100_000))]
     pub f: usize,
     /// Whether each average is first replaced by the mean of its W − f nearest.
-    #[serde(default)]
     pub nearest_neighbour_mixing: bool,
     /// Place where a robust rule is computed.
-    #[serde(default)]
     pub robust_at: RobustAt,
     /// Averages of which Multi-Krum takes the mean (m); null: W − f − 2.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 100_000))]
     pub multi_krum_kept: Option<usize>,
     /// Iterations of the geometric median.
-    #[serde(default = "weiszfeld_iterations")]
     #[schemars(range(min = 1, max = 1_000))]
     pub weiszfeld_iterations: usize,
     /// Distance below which weights in the geometric median no longer grow (ν).
-    #[serde(default = "weiszfeld_smoothing")]
     #[schemars(range(min = 0.0, max = 1e9))]
     pub weiszfeld_smoothing: f32,
     /// Length at which centred clipping cuts differences from the last round's aggregate off (τ).
-    #[serde(default = "clipping_radius")]
     #[schemars(range(min = 0.0, max = 1e9))]
     pub clipping_radius: f32,
     /// Iterations of centred clipping per round.
-    #[serde(default = "clipping_iterations")]
     #[schemars(range(min = 1, max = 1_000))]
     pub clipping_iterations: usize,
     /// Momentum β that each peer applies to its average m before it shares it:
     /// m ← β·m + (1 − β)·average. 0: none, as published. Below 1; not with `on_arrival`.
-    #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub worker_momentum: f64,
     /// Whether a peer without a heartbeat is voted out instead of ending the trial; takes the place of
     /// `barrier_by`, `barrier` and `sync_queue`. Not on AWS yet.
-    #[serde(default)]
     pub membership: bool,
     /// With `membership`: whether a peer that was voted out is called again at the end of the epoch, and
     /// rejoins with a living peer's model in the next.
-    #[serde(default)]
     pub rejoin: bool,
     /// With `membership`: peers that join while the others train; null: none. Not on AWS.
-    #[serde(default)]
     pub joins: Option<Joins>,
     /// Service of the barrier's queue.
-    #[serde(default)]
     pub broker: Broker,
     /// Whether peers sign their averages (Ed25519 over peer, epoch, round and SHA-256 digest), and what
     /// follows from one that is not signed by the key trusted at the start.
-    #[serde(default)]
     pub signatures: Signatures,
     /// Milliseconds without a heartbeat after which a member is suspected.
-    #[serde(default = "heartbeat_timeout_ms")]
     #[schemars(range(max = 3_600_000))]
     pub heartbeat_timeout_ms: u64,
-}
-
-/// No publication names a time-out; ours is 30 s, several times a mini-batch of the papers'
-/// models.
-fn heartbeat_timeout_ms() -> u64 {
-    30_000
-}
-
-/// T = 3 and ν = 0.1: the public runs of Karimireddy et al. (2021) and of Pillutla et al.
-fn weiszfeld_iterations() -> usize {
-    3
-}
-
-fn weiszfeld_smoothing() -> f32 {
-    0.1
-}
-
-/// τ = 100, one iteration: the public runs of Karimireddy et al. (2021).
-fn clipping_radius() -> f32 {
-    100.0
-}
-
-fn clipping_iterations() -> usize {
-    1
-}
-
-/// The rounds of runs that were recorded before they were a setting.
-fn one_round() -> usize {
-    1
 }
 
 impl Settings {
@@ -291,17 +241,21 @@ impl Settings {
                 nearest_neighbour_mixing: false,
                 robust_at: RobustAt::Store,
                 multi_krum_kept: None,
-                weiszfeld_iterations: weiszfeld_iterations(),
-                weiszfeld_smoothing: weiszfeld_smoothing(),
-                clipping_radius: clipping_radius(),
-                clipping_iterations: clipping_iterations(),
+                // The public runs of Karimireddy et al. (2021) and of Pillutla et al.
+                weiszfeld_iterations: 3,
+                weiszfeld_smoothing: 0.1,
+                // The public runs of Karimireddy et al. (2021).
+                clipping_radius: 100.0,
+                clipping_iterations: 1,
                 worker_momentum: 0.0,
                 membership: false,
                 rejoin: false,
                 joins: None,
                 broker: Broker::RabbitMq,
                 signatures: Signatures::None,
-                heartbeat_timeout_ms: heartbeat_timeout_ms(),
+                // No publication names a time-out; this is several times a mini-batch of the papers'
+                // models.
+                heartbeat_timeout_ms: 30_000,
             },
             Fidelity::Code => Self {
                 broker: Broker::Sqs,

@@ -39,11 +39,10 @@ const PURPOSE: &[u8] = b"epochcost/spirt/average/1";
 const DIGEST_READINGS: usize = 10;
 
 /// Whether peers sign their averages, and what follows from one that is refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Signatures {
     /// Averages are not signed.
-    #[default]
     None,
     /// The mean is of the averages that are not refused.
     LeaveOut,
@@ -57,10 +56,7 @@ pub(super) fn signature_key(round: usize) -> String {
 }
 
 fn failed(what: &str) -> SystemError {
-    SystemError::Malformed {
-        what: "a peer's key".into(),
-        reason: what.into(),
-    }
+    SystemError::malformed("a peer's key", what)
 }
 
 fn drawn() -> Result<[u8; KEY_BYTES]> {
@@ -179,16 +175,10 @@ pub(super) fn admitted(
     averages: Vec<Option<Vector>>,
 ) -> Result<(Vec<usize>, Vec<Vector>)> {
     let mut refused = Vec::new();
-    let mut kept = (
-        Vec::with_capacity(peers.len()),
-        Vec::with_capacity(peers.len()),
-    );
+    let mut kept = (Vec::new(), Vec::new());
     for (peer, average) in peers.into_iter().zip(averages) {
         match average {
-            Some(average) => {
-                kept.0.push(peer);
-                kept.1.push(average);
-            }
+            Some(average) => kept.extend([(peer, average)]),
             None => refused.push(peer.to_string()),
         }
     }
@@ -198,13 +188,12 @@ pub(super) fn admitted(
     let (epoch, round) = (world.task.epoch, settings.round_number(&world.task));
     let refused = refused.join(", ");
     if settings.signatures == Signatures::End || kept.0.is_empty() {
-        return Err(SystemError::Malformed {
-            what: format!("the average of peers {refused}"),
-            reason: format!(
-                "it is not signed with their keys for epoch {epoch}, round {round}; to go on \
+        let what = format!("the average of peers {refused}");
+        let reason = format!(
+            "it is not signed with their keys for epoch {epoch}, round {round}; to go on \
                  without it, set signatures: leave_out"
-            ),
-        });
+        );
+        return Err(SystemError::malformed(what, reason));
     }
     // One peer records for all.
     if kept.0.first() == Some(&world.rank()) {

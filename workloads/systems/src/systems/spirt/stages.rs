@@ -1,7 +1,7 @@
 //! The functions of SPIRT's workflow, in its order and words.
 
 use epochcost_channels::{Payload, TensorStore};
-use epochcost_kernels::{codec, hash};
+use epochcost_kernels::codec;
 
 use super::attack::{EARLIER, corrupt};
 use super::barrier::synchronise;
@@ -9,14 +9,15 @@ use super::membership::{self, members};
 use super::robust::{note_refused, screen};
 use super::signatures::{self, Signatures, signature_key};
 use super::{
-    Averaging, BatchNorm, GradientFormat, ReadingOrder, RobustAt, Settings,
-    TEXT_BYTES_PER_PARAMETER, Update, in_store_step, sgd_of,
+    Averaging, GradientFormat, ReadingOrder, RobustAt, Settings, TEXT_BYTES_PER_PARAMETER, Update,
+    in_store_step, sgd_of,
 };
 use crate::contract::data;
 use crate::mechanics::continuation::{load_monitor, save_monitor};
 use crate::mechanics::monitor::Monitor;
+use crate::mechanics::replica::initial_seed;
 use crate::mechanics::transfers::{at_once, in_turn};
-use crate::{Batch, Outcome, Result, Stage, SystemError, Vector, World};
+use crate::{Batch, Outcome, Result, Stage, Vector, World};
 
 const PARAMETERS: &str = "params";
 /// Key under which the store itself keeps the momentum of [`PARAMETERS`].
@@ -72,16 +73,10 @@ fn peer_key(rank: usize) -> String {
 
 /// Stores the initial parameters, and batch-norm statistics if they are kept.
 pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<()> {
-    let job = &world.task.job;
-    let seed = if settings.seeded_replicas {
-        job.seed
-    } else {
-        hash::mix(job.seed, world.rank() as u64 + 1)
-    };
+    let seed = initial_seed(world, settings.seeded_replicas);
     let store = world.exchange.store(world.rank())?;
     let state = world.state.store(world.rank())?;
-    let keeps_statistics =
-        settings.batch_norm == BatchNorm::FirstBatch && world.compute.statistics() > 0;
+    let keeps_statistics = settings.batch_norm.is_kept(world);
 
     world.enter(Stage::UpdateModel);
     let parameters = world.compute.initial_parameters(seed).await?;
@@ -94,9 +89,8 @@ pub(super) async fn init_peer(world: &mut World, settings: &Settings) -> Result<
     store.delete(&remembered).await?;
     store.set(PARAMETERS, parameters.encode()).await?;
     if keeps_statistics {
-        state
-            .set(STATISTICS, world.compute.initial_statistics().encode())
-            .await?;
+        let initial = world.compute.initial_statistics();
+        state.set(STATISTICS, initial.encode()).await?;
     }
     if settings.signatures != Signatures::None {
         signatures::make_key(world).await?;
@@ -127,17 +121,12 @@ async fn ping_peers(world: &World, settings: &Settings) -> Result<()> {
 /// Computes the gradient of one mini-batch and stores it.
 pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) -> Result<()> {
     let (rank, epoch) = (world.rank(), world.task.epoch);
-    let batch = world.task.batch.ok_or_else(|| SystemError::Malformed {
-        what: "the input of compute_gradients".into(),
-        reason: "it names no mini-batch".into(),
-    })?;
+    let batch = world.task.minibatch("the input of compute_gradients")?;
     let store = world.exchange.store(rank)?;
     let state = world.state.store(rank)?;
     let round = settings.round_number(&world.task);
     let batches = world.task.minibatches(settings.rounds(&world.task.job));
-    let keeps_statistics = settings.batch_norm == BatchNorm::FirstBatch
-        && batch == batches.start
-        && world.compute.statistics() > 0;
+    let keeps_statistics = batch == batches.start && settings.batch_norm.is_kept(world);
 
     world.enter(Stage::Get);
     let parameters = Vector::decode(&store.expect(PARAMETERS).await?)?;
@@ -157,14 +146,11 @@ pub(super) async fn compute_gradients(world: &mut World, settings: &Settings) ->
     };
 
     world.enter(Stage::ComputeGradients);
-    let output = world
-        .compute
-        .gradient(&parameters, &mut statistics, &minibatch)
-        .await?;
-    world.note_loss(output.loss);
+    let computing = world.gradient(&parameters, &mut statistics, &minibatch);
+    let gradient = computing.await?;
 
     world.enter(Stage::Serialise);
-    let gradient = encode(settings.gradient_format, &output.gradient)?;
+    let gradient = encode(settings.gradient_format, &gradient)?;
     world.enter(Stage::Put);
     if settings.averaging == Averaging::OnArrival {
         store.accumulate(&summed_key(round), gradient).await?;
@@ -215,9 +201,8 @@ pub(super) async fn average_gradients(world: &mut World, settings: &Settings) ->
         Averaging::OnArrival => {}
         Averaging::InStore if settings.uses_list() => {
             world.enter(Stage::Aggregate);
-            let text = store
-                .json_mean(&gradients_key(round), batches.len() as u64)
-                .await?;
+            let list = gradients_key(round);
+            let text = store.json_mean(&list, batches.len() as u64).await?;
             world.enter(Stage::Serialise);
             let averaged = decode(GradientFormat::Json, &text)?.encode();
             world.enter(Stage::Put);
@@ -342,9 +327,8 @@ pub(super) async fn aggregate_gradients(world: &mut World, settings: &Settings) 
     }
     world.enter(Stage::Put);
     let store = world.exchange.store(world.rank())?;
-    Ok(store
-        .set(&aggregated_key(settings, round), aggregated.encode())
-        .await?)
+    let destination = aggregated_key(settings, round);
+    Ok(store.set(&destination, aggregated.encode()).await?)
 }
 
 /// Stores the robust mean of the averages of `peers`, given in their order.
@@ -417,33 +401,24 @@ async fn aggregate_robustly(
 /// Takes one SGD step with the aggregated gradient.
 pub(super) async fn update_model(world: &mut World, settings: &Settings) -> Result<()> {
     let mut sgd = sgd_of(&world.task.job)?;
-    if let (true, Some(last)) = (
-        settings.reduce_on_plateau.is_some(),
-        world.task.epoch.checked_sub(1),
-    ) {
+    let last = world.task.epoch.checked_sub(1);
+    if let Some(last) = last.filter(|_| settings.reduce_on_plateau.is_some()) {
         sgd.learning_rate = load_monitor(world, last).await?.learning_rate;
     }
     let gradient_key = aggregated_key(settings, settings.round_number(&world.task));
     let store = world.exchange.store(world.rank())?;
     world.enter(Stage::UpdateModel);
     if settings.update == Update::InStore {
-        return Ok(store
-            .sgd(PARAMETERS, &gradient_key, in_store_step(sgd))
-            .await?);
+        let step = in_store_step(sgd);
+        return Ok(store.sgd(PARAMETERS, &gradient_key, step).await?);
     }
     let mut parameters = Vector::decode(&store.expect(PARAMETERS).await?)?;
     let gradient = Vector::decode(&store.expect(&gradient_key).await?)?;
     let has_momentum = sgd.momentum != 0.0;
-    let mut velocity = if has_momentum {
-        store
-            .get(VELOCITY)
-            .await?
-            .map(|payload| Vector::decode(&payload))
-            .transpose()?
-    } else {
-        None
+    let mut velocity = Vector::Real(Vec::new());
+    if has_momentum && let Some(found) = store.get(VELOCITY).await? {
+        velocity = Vector::decode(&found)?;
     }
-    .unwrap_or_else(|| Vector::Real(Vec::new()));
     match (&mut parameters, &gradient, &mut velocity) {
         (Vector::Real(w), Vector::Real(g), Vector::Real(v)) => sgd.step(w, g, v)?,
         (w, _, v) => *v = Vector::Phantom { len: w.len() },
@@ -467,11 +442,10 @@ pub(super) async fn check_convergence(world: &mut World, settings: &Settings) ->
     if !is_first || !is_last || !world.task.job.evaluates_after(epoch) {
         return Ok(());
     }
-    let statistics = match settings.batch_norm {
-        BatchNorm::FirstBatch if world.compute.statistics() > 0 => {
-            Vector::decode(&world.state.store(rank)?.expect(STATISTICS).await?)?
-        }
-        _ => world.compute.initial_statistics(),
+    let statistics = if settings.batch_norm.is_kept(world) {
+        Vector::decode(&world.state.store(rank)?.expect(STATISTICS).await?)?
+    } else {
+        world.compute.initial_statistics()
     };
     let loss = world.evaluate(&parameters, &statistics, epoch).await?;
     // Follow the loss for all peers.
@@ -492,16 +466,14 @@ pub(super) async fn trigger_next(world: &mut World, settings: &Settings) -> Resu
     let Some(next) = world.task.next_round(rounds) else {
         return Ok(Outcome::Finished);
     };
-    let epoch = next.epoch;
-    let ended = world.task.epoch;
-    if settings.early_stopping.is_some()
-        && epoch > ended
-        && load_monitor(world, ended).await?.is_over
-    {
-        return Ok(Outcome::Finished);
-    }
-    if settings.membership && epoch > ended {
-        membership::turn(world, settings, &next).await?;
+    let (epoch, ended) = (next.epoch, world.task.epoch);
+    if epoch > ended {
+        if settings.early_stopping.is_some() && load_monitor(world, ended).await?.is_over {
+            return Ok(Outcome::Finished);
+        }
+        if settings.membership {
+            membership::turn(world, settings, &next).await?;
+        }
     }
     world.invoke.start_workflow(next).await?;
     Ok(Outcome::Continued { epoch })

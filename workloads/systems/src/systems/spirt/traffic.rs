@@ -5,6 +5,7 @@ use epochcost_channels::Traffic;
 use super::{
     Averaging, BarrierBy, GradientFormat, RobustAt, Settings, TOKEN_BYTES, Update, sgd_of,
 };
+use crate::mechanics::traffic::{gets, in_store, messages, puts, sum};
 use crate::{Job, Result, Sizes, StepRecord};
 
 /// Bytes of a parameter as JSON text where nothing but its size exists:
@@ -158,29 +159,6 @@ pub(super) fn of_members(
     Ok(total)
 }
 
-fn puts(count: u64, bytes: u64) -> Traffic {
-    Traffic {
-        puts: count,
-        bytes_up: count * bytes,
-        ..Traffic::default()
-    }
-}
-
-fn gets(count: u64, bytes: u64) -> Traffic {
-    Traffic {
-        gets: count,
-        bytes_down: count * bytes,
-        ..Traffic::default()
-    }
-}
-
-fn in_store(count: u64) -> Traffic {
-    Traffic {
-        in_store: count,
-        ..Traffic::default()
-    }
-}
-
 fn stored_gradients(settings: &Settings, batches: u64, p: u64, texts: Texts) -> Traffic {
     match settings.gradient_format {
         GradientFormat::Binary => puts(batches, p),
@@ -193,88 +171,67 @@ fn stored_gradients(settings: &Settings, batches: u64, p: u64, texts: Texts) -> 
 }
 
 fn averaging(settings: &Settings, functions: u64, batches: u64, p: u64, texts: Texts) -> Traffic {
-    let mut total = Traffic::default();
     match (settings.averaging, settings.gradient_format) {
         // They were added as they were put.
-        (Averaging::OnArrival, _) => {}
-        (Averaging::InStore, GradientFormat::Binary) => total += in_store(functions),
-        (Averaging::InStore, GradientFormat::Json) => {
-            total += in_store(functions);
-            total += puts(functions, p);
-            total.bytes_down += texts.averages;
-        }
-        (Averaging::Fetch, GradientFormat::Binary) => {
-            total += gets(batches, p);
-            total += puts(functions, p);
-        }
-        (Averaging::Fetch, GradientFormat::Json) => {
-            total += Traffic {
-                gets: batches,
-                bytes_down: texts.gradients,
-                ..Traffic::default()
-            };
-            total += puts(functions, p);
-        }
+        (Averaging::OnArrival, _) => Traffic::default(),
+        (Averaging::InStore, GradientFormat::Binary) => in_store(functions),
+        (Averaging::InStore, GradientFormat::Json) => Traffic {
+            bytes_down: texts.averages,
+            ..sum([in_store(functions), puts(functions, p)])
+        },
+        (Averaging::Fetch, GradientFormat::Binary) => sum([gets(batches, p), puts(functions, p)]),
+        (Averaging::Fetch, GradientFormat::Json) => Traffic {
+            gets: batches,
+            bytes_down: texts.gradients,
+            ..puts(functions, p)
+        },
     }
-    total
 }
 
 /// Traffic of worker momentum in so many functions, of which `first` find none before.
 fn momentum(settings: &Settings, functions: u64, first: u64, p: u64) -> Traffic {
-    let mut total = Traffic::default();
-    if settings.worker_momentum > 0.0 {
-        total += gets((2 * functions).saturating_sub(first), p);
-        total += puts(2 * functions, p);
+    if settings.worker_momentum == 0.0 {
+        return Traffic::default();
     }
-    total
+    let found = (2 * functions).saturating_sub(first);
+    sum([gets(found, p), puts(2 * functions, p)])
 }
 
 /// Traffic of the aggregation of `w` averages beside these, in so many functions, of which
 /// `first` find no centre. The store's own average is there already, unless it is a sum.
 fn aggregation(settings: &Settings, functions: u64, first: u64, w: u64, p: u64) -> Traffic {
-    let mut total = Traffic::default();
     if !settings.is_robust() {
         return puts(functions, p);
     }
     match settings.robust_at {
-        RobustAt::Function => {
-            total += puts(functions, p);
-            if settings.has_centre() {
-                total += gets(functions.saturating_sub(first), p);
-            }
+        RobustAt::Function if settings.has_centre() => {
+            let found = functions.saturating_sub(first);
+            sum([puts(functions, p), gets(found, p)])
         }
+        RobustAt::Function => puts(functions, p),
         RobustAt::Store => {
             let own = u64::from(settings.averaging == Averaging::OnArrival);
-            total += puts(functions * (w + own).saturating_sub(1), p);
-            total += in_store(functions);
+            let moved = functions * (w + own).saturating_sub(1);
+            sum([puts(moved, p), in_store(functions)])
         }
     }
-    total
 }
 
 fn barrier(by: BarrierBy, functions: u64, w: u64) -> Traffic {
-    let (messages, deliveries) = match by {
-        BarrierBy::Poll => (functions, 0),
-        BarrierBy::Push => {
-            let others = functions * w.saturating_sub(1);
-            (others, others)
-        }
-    };
-    Traffic {
-        messages,
-        deliveries,
-        bytes_up: messages * TOKEN_BYTES,
-        bytes_down: deliveries * TOKEN_BYTES,
-        ..Traffic::default()
+    let others = functions * w.saturating_sub(1);
+    match by {
+        BarrierBy::Poll => messages(functions, 0, TOKEN_BYTES),
+        BarrierBy::Push => messages(others, others, TOKEN_BYTES),
     }
 }
 
 fn update_by_fetch(functions: u64, w: u64, p: u64, has_momentum: bool) -> Traffic {
-    let mut total = gets(2 * functions, p);
-    total += puts(functions, p);
-    if has_momentum {
-        total += puts(functions, p);
-        total += gets(functions.saturating_sub(w), p);
+    let model = [gets(2 * functions, p), puts(functions, p)];
+    if !has_momentum {
+        return sum(model);
     }
-    total
+    let found = functions.saturating_sub(w);
+    sum(model
+        .into_iter()
+        .chain([puts(functions, p), gets(found, p)]))
 }

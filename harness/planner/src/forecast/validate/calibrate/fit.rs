@@ -1,6 +1,7 @@
 //! Constants that follow from measured rows and from what a profile stated before them.
 
 use epochcost_simulator::profile::{Constant, Level, Profile};
+use serde::Serialize;
 
 use super::super::rounds::Prices;
 use super::belief::{Belief, dot};
@@ -24,7 +25,7 @@ const CONFUSED: f64 = 0.95;
 const FAR: f64 = 100.0;
 
 /// A constant that stays as it was, since rows do not tell it from another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Confused {
     /// Its path.
     pub(super) path: String,
@@ -61,7 +62,7 @@ pub(super) fn fit(
     first: Option<Vec<Option<Linear>>>,
 ) -> Fitted {
     let before = first.unwrap_or_else(|| linear(profile, &parameters, rows, prices, None));
-    let confused = confused(&mut parameters, rows, &before);
+    let confused = confused(&mut parameters, &before);
     let days = Days::new(profile, &parameters, rows);
     let mut lines = before.clone();
     let mut belief = days.unseen(&parameters);
@@ -99,9 +100,8 @@ pub(super) fn fit(
     });
     let unused = lines().filter(|(_, (line, _))| !is_used(line));
     let of = |index: usize| {
-        let known = before.iter().flatten();
-        let own = known.filter(|line| line.slopes[index].abs() >= OF_CONSTANT);
-        own.count()
+        let is_of = |line: &&Linear| line.slopes[index].abs() >= OF_CONSTANT;
+        before.iter().flatten().filter(is_of).count()
     };
     let far = lines().filter_map(|(row, (before, _))| {
         let ratio = row.measured / before.as_ref()?.log.exp();
@@ -178,28 +178,22 @@ impl Fitted {
 
 /// Fixes each constant whose slopes over all rows are those of another that matters more, and names
 /// both where the rows would have moved either.
-fn confused(parameters: &mut [Parameter], rows: &[Row], lines: &[Option<Linear>]) -> Vec<Confused> {
+fn confused(parameters: &mut [Parameter], lines: &[Option<Linear>]) -> Vec<Confused> {
     let column = |index: usize| -> Vec<f64> {
-        let known = lines.iter().zip(rows).filter_map(|(line, _)| line.as_ref());
-        known
-            .map(|line| line.slopes[index] / (MODEL * MODEL + line.noise * line.noise).sqrt())
-            .collect()
+        let error = |line: &Linear| (MODEL * MODEL + line.noise * line.noise).sqrt();
+        let known = lines.iter().flatten();
+        known.map(|line| line.slopes[index] / error(line)).collect()
     };
     let columns: Vec<Vec<f64>> = (0..parameters.len()).map(column).collect();
-    let dot = |one: usize, other: usize| -> f64 {
-        let pairs = columns[one].iter().zip(&columns[other]);
-        pairs.map(|(a, b)| a * b).sum()
-    };
+    let dot = |one: usize, other: usize| dot(&columns[one], &columns[other]);
     // Share of its variance that rows would take from a constant alone.
     let share = |index: usize, deviation: f64| {
         let information = deviation * deviation * dot(index, index);
         information / (1.0 + information)
     };
     let mut order: Vec<usize> = (0..parameters.len()).collect();
-    let shares: Vec<f64> = order
-        .iter()
-        .map(|index| share(*index, parameters[*index].deviation))
-        .collect();
+    let share = |index: &usize| share(*index, parameters[*index].deviation);
+    let shares: Vec<f64> = order.iter().map(share).collect();
     order.sort_by(|one, other| shares[*other].total_cmp(&shares[*one]));
     let mut named = Vec::new();
     for (place, index) in order.iter().enumerate() {
@@ -231,13 +225,12 @@ impl Days {
         let levels = profile.values().levels;
         for row in rows {
             for level in parameters.iter().filter_map(|parameter| parameter.level) {
-                let is_known = of
-                    .iter()
-                    .any(|(series, known, _)| *series == row.series && *known == level);
-                let deviation = levels
-                    .as_ref()
-                    .map_or(0.0, |levels| level.deviation(levels));
-                if !is_known {
+                let is_it = |(series, known, _): &(String, Level, f64)| {
+                    *series == row.series && *known == level
+                };
+                if !of.iter().any(is_it) {
+                    let levels = levels.as_ref();
+                    let deviation = levels.map_or(0.0, |levels| level.deviation(levels));
                     of.push((row.series.clone(), level, deviation));
                 }
             }
@@ -272,12 +265,10 @@ impl Days {
         };
         let of: Vec<Option<usize>> = seen.iter().map(most).collect();
         // The levels of the days are part of the errors.
-        let fixed: Vec<Parameter> = (parameters.iter())
-            .map(|parameter| Parameter {
-                deviation: 0.0,
-                ..parameter.clone()
-            })
-            .collect();
+        let mut fixed = parameters.to_vec();
+        fixed
+            .iter_mut()
+            .for_each(|parameter| parameter.deviation = 0.0);
         let unseen = self.unseen(&fixed);
         let mut levels = unseen.clone();
         let (mut squares, mut counts) = (vec![0.0; constants], vec![0usize; constants]);
@@ -293,11 +284,9 @@ impl Days {
         let ratio = |of: usize| {
             let prior = parameters[of].deviation.powi(2).max(f64::MIN_POSITIVE);
             let freedom = counts[of] as f64 - 1.0 + belief.deviation(of).powi(2) / prior;
-            let is_several = counts[of] > 1;
-            if is_several {
-                (squares[of] / freedom).sqrt().max(1.0)
-            } else {
-                1.0
+            match counts[of] {
+                0 | 1 => 1.0,
+                _ => (squares[of] / freedom).sqrt().max(1.0),
             }
         };
         let ratios: Vec<f64> = (0..constants).map(ratio).collect();
@@ -323,11 +312,8 @@ impl Days {
             own.map(|(_, slope)| slope).sum()
         };
         let days = self.of.iter().map(|(series, level, _)| {
-            if *series == row.series {
-                of_level(*level)
-            } else {
-                0.0
-            }
+            let is_own = *series == row.series;
+            if is_own { of_level(*level) } else { 0.0 }
         });
         line.slopes.iter().copied().chain(days).collect()
     }

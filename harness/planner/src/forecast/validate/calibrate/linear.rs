@@ -142,13 +142,6 @@ pub(super) struct Linear {
     pub(super) slopes: Vec<f64>,
 }
 
-/// What is simulated of a setting.
-#[derive(Clone, Copy)]
-enum Task {
-    Stated,
-    Moved(usize),
-}
-
 /// Predicts every row near the values of `profile`; `None` for one whose figure is 0 or less.
 /// Of parameters that did not matter `before`, the slope is 0.
 pub(super) fn linear(
@@ -180,20 +173,18 @@ pub(super) fn linear(
             *of == setting && slopes.is_some_and(|slopes| slopes[parameter].abs() >= FLAT)
         })
     };
-    let tasks: Vec<(usize, Task)> = (0..settings.len())
-        .flat_map(|setting| {
-            let moved = (0..parameters.len()).filter(|parameter| matters(setting, *parameter));
-            let moved: Vec<Task> = moved.map(Task::Moved).collect();
-            std::iter::once(Task::Stated)
-                .chain(moved)
-                .map(move |task| (setting, task))
-        })
-        .collect();
-    let seconds = parallel::map(&tasks, |(setting, task)| {
+    // As it is stated, and with each parameter moved.
+    let mut tasks: Vec<(usize, Option<usize>)> = Vec::new();
+    for setting in 0..settings.len() {
+        let moved = (0..parameters.len()).filter(|parameter| matters(setting, *parameter));
+        let all = std::iter::once(None).chain(moved.map(Some));
+        tasks.extend(all.map(|moved| (setting, moved)));
+    }
+    let seconds = parallel::map(&tasks, |(setting, moved_one)| {
         let row = &rows[settings[*setting]];
-        let (profile, repetitions) = match task {
-            Task::Stated => (profile.clone(), REPETITIONS),
-            Task::Moved(parameter) => {
+        let (profile, repetitions) = match moved_one {
+            None => (profile.clone(), REPETITIONS),
+            Some(parameter) => {
                 let only = std::slice::from_ref(&parameters[*parameter]);
                 (moved(profile, only, &[STEP.ln()]), MOVED_REPETITIONS)
             }
@@ -214,16 +205,14 @@ pub(super) fn linear(
         let logs = |seconds: &[Vec<f64>]| -> Vec<f64> {
             seconds.iter().map(|each| statistic.of(each).ln()).collect()
         };
-        let mut own = tasks.iter().zip(&seconds);
-        let own = own
-            .by_ref()
-            .filter(|((setting, _), _)| *setting == setting_of[index]);
+        let all = tasks.iter().zip(&seconds);
+        let own = all.filter(|((setting, _), _)| *setting == setting_of[index]);
         let (mut stated, mut slopes) = (Vec::new(), vec![0.0; parameters.len()]);
-        for ((_, task), seconds) in own {
+        for ((_, moved), seconds) in own {
             let logs = logs(seconds);
-            match task {
-                Task::Stated => stated = logs,
-                Task::Moved(parameter) => {
+            match moved {
+                None => stated = logs,
+                Some(parameter) => {
                     let changes = logs.iter().zip(&stated).map(|(now, before)| now - before);
                     slopes[*parameter] = changes.sum::<f64>() / logs.len() as f64 / STEP.ln();
                 }

@@ -24,12 +24,12 @@ use epochcost_spec::cost::PriceBook;
 use epochcost_spec::profiles;
 use serde::Serialize;
 
-use self::fit::{Fitted, INFORMED, fit};
+use self::fit::{Confused, Fitted, INFORMED, fit};
 use self::linear::{Parameter, linear};
-use self::plan::Proposed;
+use self::plan::Proposals;
 use super::rounds::Prices;
 use super::score::median;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 pub(super) use self::linear::{Row, What};
 
@@ -61,7 +61,7 @@ pub struct Calibrated {
     /// Constants that moved, that which rows say most of first.
     constants: Vec<Moved>,
     /// Constants that stay, since rows do not tell them from others.
-    stay: Vec<Stays>,
+    stay: Vec<Confused>,
     /// Rows that move no constant.
     unused: Vec<String>,
     /// Median absolute relative error of the other rows, before and after; they are what the constants were
@@ -90,26 +90,11 @@ struct Moved {
     scatter: f64,
 }
 
-/// A constant that rows do not tell from another.
-#[derive(Serialize)]
-struct Stays {
-    path: String,
-    with: String,
-}
-
-/// Measurements worth making.
-#[derive(Serialize)]
-struct Proposals {
-    /// Mean deviation of the logarithm of the figures that are considered, without them.
-    deviation: f64,
-    measurements: Vec<Proposed>,
-}
-
 /// Calibrates a profile by measurements, or proposes some.
 ///
 /// # Errors
 /// When a measurement or the profile cannot be used.
-pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated, Error> {
+pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated> {
     let profile = profiles::platform(request.profile)?;
     if request.client != ProbeClient::Compiled && profile.interpreted.is_none() {
         return Err(Error::Usage {
@@ -135,12 +120,13 @@ pub fn calibrate(request: &Calibration<'_>) -> Result<Calibrated, Error> {
     let made = made(&profile, &fitted, &rows, request);
     let proposed = if request.proposes {
         let book = PriceBook::shipped()?;
-        let (deviation, measurements) =
-            plan::propose(&made, &fitted, request.client, &prices, &book)?;
-        Some(Proposals {
-            deviation,
-            measurements,
-        })
+        Some(plan::propose(
+            &made,
+            &fitted,
+            request.client,
+            &prices,
+            &book,
+        )?)
     } else {
         None
     };
@@ -166,14 +152,10 @@ pub(super) fn without<'a>(
     }
     let lines = linear(profile, &open, rows, prices, None);
     move |counts| {
-        let kept = rows
-            .iter()
-            .zip(&lines)
-            .zip(counts)
-            .filter(|(_, counts)| **counts);
-        let (rows, lines): (Vec<Row>, Vec<_>) = kept
-            .map(|((row, line), _)| (row.clone(), line.clone()))
-            .unzip();
+        let kept = rows.iter().zip(&lines).zip(counts);
+        let kept = kept.filter(|(_, counts)| **counts).map(|(kept, _)| kept);
+        let (rows, lines): (Vec<Row>, Vec<_>) =
+            kept.map(|(row, line)| (row.clone(), line.clone())).unzip();
         let fitted = fit(profile, open.clone(), &rows, prices, Some(lines));
         fitted.profile(profile, KNOWN, |_, constant| constant.clone())
     }
@@ -251,12 +233,7 @@ impl Calibrated {
             rows: rows.len(),
             days: series.len(),
             constants,
-            stay: (fitted.confused.iter())
-                .map(|confused| Stays {
-                    path: confused.path.clone(),
-                    with: confused.with.clone(),
-                })
-                .collect(),
+            stay: fitted.confused.clone(),
             unused: fitted.unused.clone(),
             error: (!fitted.ratios.is_empty())
                 .then(|| [error(|ratio| ratio.0), error(|ratio| ratio.1)]),

@@ -26,6 +26,14 @@ const COUNTS: [usize; 3] = [3, 10, 30];
 /// Name of the day in the lines to fill in.
 const DAY: &str = "today";
 
+/// Measurements worth making.
+#[derive(Serialize)]
+pub(super) struct Proposals {
+    /// Mean deviation of the logarithm of the figures that are considered, without them.
+    pub(super) deviation: f64,
+    pub(super) measurements: Vec<Proposed>,
+}
+
 /// A measurement to make.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Proposed {
@@ -53,7 +61,7 @@ pub(super) fn propose(
     client: ProbeClient,
     prices: &Prices,
     book: &PriceBook,
-) -> Result<(f64, Vec<Proposed>), PriceBookError> {
+) -> Result<Proposals, PriceBookError> {
     let probes = candidates(client);
     let rows: Vec<Row> = probes.iter().map(row).collect();
     let lines = linear(profile, &known.parameters, &rows, prices, None);
@@ -68,8 +76,8 @@ pub(super) fn propose(
         });
         deviations.sum::<f64>() / lines.iter().flatten().count().max(1) as f64
     };
-    let before = mean(&belief);
-    let mut proposed = Vec::new();
+    let deviation = mean(&belief);
+    let mut measurements = Vec::new();
     for _ in 0..PROPOSED {
         let now = mean(&belief);
         let mut tried = Vec::new();
@@ -99,9 +107,12 @@ pub(super) fn propose(
             break;
         };
         belief = taken_in;
-        proposed.push(one);
+        measurements.push(one);
     }
-    Ok((before, proposed))
+    Ok(Proposals {
+        deviation,
+        measurements,
+    })
 }
 
 /// Returns the row of a measurement.

@@ -12,12 +12,13 @@ use epochcost_spec::chain::chain;
 use epochcost_spec::metering::report_line::Report;
 use epochcost_spec::published::{PublishedError, Row as Line};
 use epochcost_systems::{Host, StepRecord};
+use jiff::civil::Date;
 
 use super::super::cells::{self, Setting, Statistic};
 use super::super::file::Repeat;
 use super::super::rounds::{self, ARCHITECTURE};
 use super::linear::{Row, What};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Start of Lambda's line on an invocation.
 const REPORT: &str = "REPORT RequestId: ";
@@ -34,7 +35,7 @@ pub(super) fn read(
     path: &Path,
     client: ProbeClient,
     profile: &Profile<Constant>,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<Row>> {
     if path.is_dir() {
         return of_run(path);
     }
@@ -64,7 +65,7 @@ pub(super) fn read(
 }
 
 /// Reads a table in the format of validations: of cells, or of rounds of aggregation.
-fn of_table(path: &Path, text: &str) -> Result<Vec<Row>, Error> {
+fn of_table(path: &Path, text: &str) -> Result<Vec<Row>> {
     let usage = |problem: String| Error::Usage {
         problem,
         remedy:
@@ -74,16 +75,7 @@ fn of_table(path: &Path, text: &str) -> Result<Vec<Row>, Error> {
     };
     let head = text.lines().next().unwrap_or_default();
     if head.split(',').any(|column| column.trim() == ARCHITECTURE) {
-        let rounds = rounds::measured(path).map_err(|error| usage(chain(&error)))?;
-        let row = |measured: rounds::Measured| Row {
-            series: measured.series,
-            what: What::Round(measured.line),
-            statistic: Statistic::Mean,
-            measured: measured.measured,
-            place: measured.place,
-            constants: Arc::default(),
-        };
-        return Ok(rounds.into_iter().map(row).collect());
+        return rounds::measured(path).map_err(|error| usage(chain(&error)));
     }
     let cells = cells::read(path, repeat).map_err(|error| usage(chain(&error)))?;
     if cells.is_empty() {
@@ -109,12 +101,10 @@ fn of_table(path: &Path, text: &str) -> Result<Vec<Row>, Error> {
 
 /// Returns how often a row is simulated: as often as it was measured, up to a limit.
 fn repeat(row: Line<'_>) -> Result<Repeat, PublishedError> {
-    let whole = |column: &str, text: &str, absent: usize| match text {
-        "" => Ok(absent),
-        _ => match text.parse::<usize>() {
-            Ok(count) if count > 0 => Ok(count),
-            _ => Err(cells::unknown(row, column, text)),
-        },
+    let whole = |column: &str, text: &str, absent: usize| match text.parse::<usize>() {
+        _ if text.is_empty() => Ok(absent),
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(cells::unknown(row, column, text)),
     };
     let count = |column: &str| whole(column, row.text(column)?, 1);
     let at_once = count("functions")?.saturating_mul(count("streams")?);
@@ -157,7 +147,7 @@ fn rows(
 }
 
 /// Reads Init Durations: their median by day, where lines begin with one, and memory size.
-fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>, Error> {
+fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>> {
     let name = path.display().to_string();
     let mut seconds: BTreeMap<Key, Vec<f64>> = BTreeMap::new();
     for (number, line) in text.lines().enumerate() {
@@ -174,9 +164,7 @@ fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>, Erro
         let Some(init_ms) = report.init_ms else {
             continue;
         };
-        let day = line
-            .get(..DATE)
-            .and_then(|day| day.parse::<jiff::civil::Date>().ok());
+        let day = line.get(..DATE).and_then(|day| day.parse::<Date>().ok());
         let series = day.map_or_else(|| name.clone(), |day| day.to_string());
         let key = (series, Operation::Init, report.memory_mb, 1, 0);
         seconds.entry(key).or_default().push(init_ms / 1e3);
@@ -193,7 +181,7 @@ fn of_log(path: &Path, text: &str, client: ProbeClient) -> Result<Vec<Row>, Erro
 
 /// Reads the starts of a run on AWS, and its steps that wrote or read a single object: what they
 /// sent and how long it took is recorded for stages, and not for requests.
-fn of_run(path: &Path) -> Result<Vec<Row>, Error> {
+fn of_run(path: &Path) -> Result<Vec<Row>> {
     let run = RunDirectory::open_whole(path)?;
     let place = path.display().to_string();
     let platform = &run.manifest().platform;
@@ -235,30 +223,16 @@ fn of_run(path: &Path) -> Result<Vec<Row>, Error> {
         for step in steps {
             let own = planned.row.function_memory_mb.get(&step.function);
             let memory_mb = own.copied().unwrap_or(planned.row.memory_mb);
+            let workers = planned.row.job.workers;
             for (operation, bytes, took_s) in single(&step) {
-                let key = (
-                    series.clone(),
-                    operation,
-                    memory_mb,
-                    planned.row.job.workers,
-                    bytes,
-                );
+                let key = (series.clone(), operation, memory_mb, workers, bytes);
                 requests.entry(key).or_default().push(took_s);
             }
         }
     }
-    let mut all = rows(
-        inits,
-        ProbeClient::Compiled,
-        Statistic::Quantile(0.5),
-        &place,
-    );
-    all.extend(rows(
-        requests,
-        ProbeClient::Compiled,
-        Statistic::Mean,
-        &place,
-    ));
+    let client = ProbeClient::Compiled;
+    let mut all = rows(inits, client, Statistic::Quantile(0.5), &place);
+    all.extend(rows(requests, client, Statistic::Mean, &place));
     if all.is_empty() {
         return Err(Error::Usage {
             problem: format!(

@@ -1,16 +1,10 @@
 //! A calibration for people.
 
 use epochcost_spec::format::usd;
-use epochcost_spec::ui::table;
 
-use super::plan::Proposed;
-use super::{Calibrated, Proposals};
-
-/// Columns of constants.
-const CONSTANTS: [&str; 6] = ["constant", "before", "after", "moved by", "weight", "rows"];
-
-/// Columns of measurements worth making.
-const PROPOSED: [&str; 5] = ["measure", "setting", "times", "price", "deviation after"];
+use super::plan::{Proposals, Proposed};
+use super::{Calibrated, Moved};
+use crate::columns::table;
 
 impl Calibrated {
     /// Returns what moved, what did not and why, and what to measure next, as plain text.
@@ -35,39 +29,35 @@ impl Calibrated {
         });
         parts.extend(stay);
         if !self.unused.is_empty() {
-            parts.push(format!(
-                "rows that move no constant: {}",
-                self.unused.join(", ")
-            ));
+            let unused = self.unused.join(", ");
+            parts.push(format!("rows that move no constant: {unused}"));
         }
         parts.extend(self.proposed.as_ref().map(Proposals::text));
         parts.join("\n\n")
     }
 
     fn moved(&self) -> String {
-        let rows: Vec<[String; 6]> = (self.constants.iter())
-            .map(|moved| {
-                let range =
-                    |[value, low, high]: [f64; 3]| format!("{value:.3e} ({low:.2e} to {high:.2e})");
-                [
-                    moved.path.clone(),
-                    range(moved.before),
-                    range(moved.after),
-                    format!("{:+.0} %", (moved.after[0] / moved.before[0] - 1.0) * 100.0),
-                    format!("{:.0} %", moved.weight * 100.0),
-                    moved.rows.to_string(),
-                ]
-            })
-            .collect();
+        let range = |[value, low, high]: [f64; 3]| format!("{value:.3e} ({low:.2e} to {high:.2e})");
+        let by = |one: &Moved| (one.after[0] / one.before[0] - 1.0) * 100.0;
         let head = format!(
             "{}, calibrated; rows: {}, series: {}. Weight: share of the variance of a constant's logarithm \
              that the rows take away.",
             self.profile, self.rows, self.days
         );
-        let moved = if rows.is_empty() {
+        let moved = if self.constants.is_empty() {
             "no constant moves".to_owned()
         } else {
-            table(CONSTANTS, &rows)
+            table(
+                &self.constants,
+                [
+                    ("constant", &|one| one.path.clone()),
+                    ("before", &|one| range(one.before)),
+                    ("after", &|one| range(one.after)),
+                    ("moved by", &|one| format!("{:+.0} %", by(one))),
+                    ("weight", &|one| format!("{:.0} %", one.weight * 100.0)),
+                    ("rows", &|one| one.rows.to_string()),
+                ],
+            )
         };
         let error = self.error.map(|[before, after]| {
             format!(
@@ -84,24 +74,23 @@ impl Calibrated {
 
 impl Proposals {
     fn text(&self) -> String {
-        let rows: Vec<[String; 5]> = (self.measurements.iter().enumerate())
-            .map(|(index, proposed)| {
-                [
-                    (index + 1).to_string(),
-                    proposed.setting.clone(),
-                    proposed.count.to_string(),
-                    usd(proposed.usd),
-                    format!("{:.2}", proposed.deviation),
-                ]
-            })
-            .collect();
+        let numbered: Vec<(usize, &Proposed)> = (1..).zip(&self.measurements).collect();
+        let table = table(
+            &numbered,
+            [
+                ("measure", &|(number, _)| number.to_string()),
+                ("setting", &|(_, one)| one.setting.clone()),
+                ("times", &|(_, one)| one.count.to_string()),
+                ("price", &|(_, one)| usd(one.usd)),
+                ("deviation after", &|(_, of)| format!("{:.2}", of.deviation)),
+            ],
+        );
         let lines: Vec<String> = self.measurements.iter().map(Proposed::line).collect();
         format!(
             "The smallest measurements that narrow ranges most: the mean deviation of the logarithm of a \
-             request, a call or a start on another day is {:.2} now.\n{}\nFill in the mean seconds as \
+             request, a call or a start on another day is {:.2} now.\n{table}\nFill in the mean seconds as \
              `measured`, and give the file to `epochcost profile calibrate`:\n\n{}\n{}",
             self.deviation,
-            table(PROPOSED, &rows),
             Proposed::header(),
             lines.join("\n")
         )

@@ -3,8 +3,8 @@
 
 use std::{env, fmt};
 
-use epochcost_channels::{Endpoint, Scheme};
-use epochcost_environment::user;
+use epochcost_channels::{ChannelError, Endpoint, Scheme};
+use epochcost_environment::user::{REAL_RABBITMQ, REAL_REDIS, REAL_S3};
 
 use crate::PlatformError;
 
@@ -20,13 +20,6 @@ pub(super) struct ExternalServers {
 }
 
 impl ExternalServers {
-    /// Variable with the addresses of one Redis per peer, separated by commas.
-    pub(super) const REDIS: &str = user::REAL_REDIS;
-    /// Variable with the address of RabbitMQ.
-    pub(super) const RABBITMQ: &str = user::REAL_RABBITMQ;
-    /// Variable with the address of an S3-compatible server, with the bucket to use.
-    pub(super) const S3: &str = user::REAL_S3;
-
     /// Returns the addresses in the environment.
     ///
     /// # Errors
@@ -36,21 +29,21 @@ impl ExternalServers {
     }
 
     fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, PlatformError> {
-        let redis = variable(Self::REDIS).unwrap_or_default();
+        let redis = variable(REAL_REDIS).unwrap_or_default();
         let redis = redis.split(',').filter(|address| !address.is_empty());
         let external = Self {
             redis: redis.map(str::to_owned).collect(),
-            rabbitmq: variable(Self::RABBITMQ),
-            s3: variable(Self::S3),
+            rabbitmq: variable(REAL_RABBITMQ),
+            s3: variable(REAL_S3),
         };
         for address in &external.redis {
-            suits(Self::REDIS, address, &[Scheme::Redis], false)?;
+            suits(REAL_REDIS, address, &[Scheme::Redis], false)?;
         }
         if let Some(address) = &external.rabbitmq {
-            suits(Self::RABBITMQ, address, &[Scheme::Amqp], false)?;
+            suits(REAL_RABBITMQ, address, &[Scheme::Amqp], false)?;
         }
         if let Some(address) = &external.s3 {
-            suits(Self::S3, address, &[Scheme::Http, Scheme::Https], true)?;
+            suits(REAL_S3, address, &[Scheme::Http, Scheme::Https], true)?;
         }
         Ok(external)
     }
@@ -73,9 +66,8 @@ fn suits(
         what: format!("a usable address in {variable}: {problem}"),
         remedy: format!("correct {variable}, or leave it out to have a server started"),
     };
-    let endpoint: Endpoint = address
-        .parse()
-        .map_err(|error: epochcost_channels::ChannelError| refuse(error.to_string()))?;
+    let endpoint: Endpoint =
+        (address.parse()).map_err(|error: ChannelError| refuse(error.to_string()))?;
     if !schemes.contains(&endpoint.scheme()) {
         let names: Vec<&str> = schemes.iter().map(|scheme| scheme.name()).collect();
         return Err(refuse(format!(
@@ -101,20 +93,20 @@ mod tests {
 
     #[test]
     fn addresses_are_read() {
-        let found = read_with(ExternalServers::REDIS, "redis://:a@h:1,redis://:b@h:2").unwrap();
+        let found = read_with(REAL_REDIS, "redis://:a@h:1,redis://:b@h:2").unwrap();
         assert_eq!(found.redis, ["redis://:a@h:1", "redis://:b@h:2"]);
         assert!(found.rabbitmq.is_none() && found.s3.is_none());
-        assert!(read_with(ExternalServers::S3, "http://key:secret@h:9000/bucket").is_ok());
+        assert!(read_with(REAL_S3, "http://key:secret@h:9000/bucket").is_ok());
         assert_eq!(format!("{found:?}"), "ExternalServers");
     }
 
     #[test]
     fn an_address_of_another_service_is_refused_without_its_password() {
         for (name, value) in [
-            (ExternalServers::REDIS, "amqp://u:canary@h:1"),
-            (ExternalServers::RABBITMQ, "redis://:canary@h:1"),
-            (ExternalServers::S3, "http://k:canary@h:1"),
-            (ExternalServers::S3, "canary"),
+            (REAL_REDIS, "amqp://u:canary@h:1"),
+            (REAL_RABBITMQ, "redis://:canary@h:1"),
+            (REAL_S3, "http://k:canary@h:1"),
+            (REAL_S3, "canary"),
         ] {
             let error = read_with(name, value).unwrap_err();
             assert!(error.contains(name), "{error}");

@@ -11,6 +11,8 @@ use std::time::Duration;
 use epochcost_channels::client::{clear, create_bucket, open_objects};
 use epochcost_channels::{ChannelError, Endpoint, Scope};
 use epochcost_environment::worker as variable;
+use epochcost_spec::chain::chain;
+use epochcost_spec::metering::Server;
 use epochcost_spec::rows::Row;
 use epochcost_systems::{DATASET_BUCKET, DataLayout, dataset_objects};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -18,10 +20,11 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use self::servers::{Addresses, Servers};
+use super::failed;
 use crate::{PlatformError, TrialData};
 
-pub use self::programs::{Missing, Programs, Requirement, check, requirements};
-pub use self::servers::ServerUsed;
+pub(in crate::local) use self::programs::check;
+pub use self::programs::{object_server, redis_module, requirements};
 
 /// Polling interval of whether a server has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -61,7 +64,7 @@ impl Real {
     }
 
     /// Returns the servers that trials use.
-    pub(in crate::local) async fn used(&self) -> Vec<ServerUsed> {
+    pub(in crate::local) async fn used(&self) -> Vec<Server> {
         let servers = self.servers.clone().lock_owned().await;
         let used = blocking(move || Ok(servers.used())).await;
         used.unwrap_or_default()
@@ -102,10 +105,7 @@ impl Trial {
         let endpoint: Endpoint = self.addresses.objects.parse().map_err(failed(OBJECTS))?;
         create_bucket(&endpoint).await.map_err(failed(OBJECTS))?;
         let objects = dataset_objects(&self.row.job, layout, &data.train, &data.test);
-        let objects = objects.map_err(|error| PlatformError::Service {
-            service: OBJECTS,
-            reason: error.to_string(),
-        })?;
+        let objects = objects.map_err(failed(OBJECTS))?;
         for scope in &self.scopes {
             let store = open_objects(&endpoint, scope).map_err(failed(OBJECTS))?;
             for (key, object) in &objects {
@@ -145,7 +145,7 @@ impl Trial {
     pub(super) async fn end(self) -> Result<(), String> {
         let (row, servers) = (self.row, self.servers);
         let silent = blocking(move || Ok(servers.silent(&row))).await;
-        let silent = silent.map_err(|error| epochcost_spec::chain::chain(&error))?;
+        let silent = silent.map_err(|error| chain(&error))?;
         let Addresses {
             objects, tensors, ..
         } = self.addresses;
@@ -166,7 +166,7 @@ impl Trial {
                 Ok(())
             };
             let clearing: Result<(), ChannelError> = clearing.await;
-            cleared = cleared.and(clearing.map_err(|error| epochcost_spec::chain::chain(&error)));
+            cleared = cleared.and(clearing.map_err(|error| chain(&error)));
         }
         cleared
     }
@@ -174,20 +174,10 @@ impl Trial {
 
 const OBJECTS: &str = "the object store";
 
-fn failed(service: &'static str) -> impl Fn(ChannelError) -> PlatformError {
-    move |error| PlatformError::Service {
-        service,
-        reason: error.to_string(),
-    }
-}
-
 /// Starting servers and building programs takes seconds.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PlatformError> + Send + 'static,
 ) -> Result<T, PlatformError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| PlatformError::Service {
-        service: "the servers",
-        reason: error.to_string(),
-    })?
+    done.map_err(failed("the servers"))?
 }

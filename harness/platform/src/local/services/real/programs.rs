@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
+use epochcost_environment::user::{REAL_RABBITMQ, REAL_REDIS, REAL_S3};
 use epochcost_servers::{ServerError, find};
+use epochcost_spec::chain::chain;
 use epochcost_spec::rows::Row;
 
 use super::external::ExternalServers;
-use crate::PlatformError;
 use crate::local::checkout::{Artifact, Checkout};
+use crate::{Finding, PlatformError};
 
 const MODULE: Artifact = Artifact {
     selection: &["-p", "epochcost-tensordb"],
@@ -20,6 +22,8 @@ const OBJECT_SERVER: Artifact = Artifact {
     selection: &["--bin", find::S3_PROGRAM],
     file: find::S3_PROGRAM,
 };
+/// Name of the requirement that not every row has.
+const REDIS_MODULE: &str = "Redis module";
 const LIBCLANG_REMEDY: &str = "apt-get install libclang-dev";
 /// Library directories of distributions; LLVM's own are below
 /// `/usr/lib/llvm-*`.
@@ -30,105 +34,52 @@ const LIBRARIES: [&str; 4] = [
     "/usr/lib/x86_64-linux-gnu",
 ];
 
-/// Programs and libraries that are started beside the servers' own programs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Programs {
-    /// The Redis module.
-    pub module: Option<PathBuf>,
-    /// The S3-compatible server.
-    pub object_server: Option<PathBuf>,
+/// Finds the Redis module, or builds it, which takes minutes the first time.
+///
+/// # Errors
+/// [`PlatformError::Lacks`] with what was tried and what to do.
+pub fn redis_module() -> Result<PathBuf, PlatformError> {
+    found_or_built(&MODULE, "the Redis module", find::MODULE_VARIABLE)
 }
 
-impl Programs {
-    /// Finds those that are wanted, or builds them, which takes minutes the
-    /// first time.
-    ///
-    /// # Errors
-    /// [`PlatformError::Lacks`] with what was tried and what to do.
-    pub fn find_or_build(module: bool, object_server: bool) -> Result<Self, PlatformError> {
-        let wanted = |wanted: bool, artifact, name, variable| {
-            if wanted {
-                found_or_built(artifact, name, variable).map(Some)
-            } else {
-                Ok(None)
-            }
-        };
-        Ok(Self {
-            module: wanted(module, &MODULE, "the Redis module", find::MODULE_VARIABLE)?,
-            object_server: wanted(
-                object_server,
-                &OBJECT_SERVER,
-                "the S3 server",
-                find::S3_VARIABLE,
-            )?,
-        })
-    }
+/// Finds the S3-compatible server, or builds it, which takes minutes the first time.
+///
+/// # Errors
+/// [`PlatformError::Lacks`] with what was tried and what to do.
+pub fn object_server() -> Result<PathBuf, PlatformError> {
+    found_or_built(&OBJECT_SERVER, "the S3 server", find::S3_VARIABLE)
 }
 
-/// One requirement of real services.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
-    /// Name of the requirement.
-    pub what: &'static str,
-    /// Description of what was found, or of what is missing.
-    pub state: Result<String, Missing>,
-}
-
-/// A requirement of real services that this machine lacks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// The missing part, as a phrase.
-    pub what: String,
-    /// Action that supplies it; a command where there is one.
-    pub remedy: String,
-}
-
-impl Missing {
-    fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            remedy: remedy.into(),
-        }
-    }
-}
+/// Description of what was found of a requirement, or of what is missing and the action that
+/// supplies it, a command where there is one.
+type State = Result<String, (String, String)>;
 
 /// Returns every requirement of real services, met or not. Builds nothing, and asks
 /// programs for their versions only.
-pub fn requirements() -> Vec<Requirement> {
+pub fn requirements() -> Vec<Finding> {
     let external = ExternalServers::read().unwrap_or_default();
-    vec![
-        Requirement {
-            what: "Redis",
-            state: match external.redis.len() {
-                0 => redis(),
-                count => Ok(format!(
-                    "{count} external, named in {}",
-                    ExternalServers::REDIS
-                )),
-            },
-        },
-        Requirement {
-            what: "Redis module",
-            state: match external.redis.len() {
-                0 => module_obtainable(),
-                _ => Ok("that of the external servers".to_owned()),
-            },
-        },
-        Requirement {
-            what: "RabbitMQ",
-            state: match external.rabbitmq {
-                None => rabbitmq(),
-                Some(_) => Ok(format!("external, named in {}", ExternalServers::RABBITMQ)),
-            },
-        },
-        Requirement {
-            what: "S3 server",
-            state: match external.s3 {
-                None => object_server_obtainable(),
-                Some(_) => Ok(format!("external, named in {}", ExternalServers::S3)),
-            },
-        },
-    ]
+    let named = |variable| Ok(format!("external, named in {variable}"));
+    let [redis, module] = match external.redis.len() {
+        0 => [redis(), module_obtainable()],
+        count => [
+            Ok(format!("{count} external, named in {REAL_REDIS}")),
+            Ok("that of the external servers".to_owned()),
+        ],
+    };
+    let rabbitmq = (external.rabbitmq).map_or_else(rabbitmq, |_| named(REAL_RABBITMQ));
+    let s3 = || obtainable(&OBJECT_SERVER, find::S3_VARIABLE);
+    let s3 = (external.s3).map_or_else(s3, |_| named(REAL_S3));
+    let states = [
+        ("Redis", redis),
+        (REDIS_MODULE, module),
+        ("RabbitMQ", rabbitmq),
+        ("S3 server", s3),
+    ];
+    let findings = states.map(|(what, state)| match state {
+        Ok(found) => Finding::there(what, found),
+        Err((missing, remedy)) => Finding::lacking(what, missing, remedy),
+    });
+    findings.into()
 }
 
 /// Checks that this machine has everything that the rows need; reports all that is
@@ -139,18 +90,14 @@ pub fn requirements() -> Vec<Requirement> {
 pub fn check(rows: &[Row]) -> Result<(), PlatformError> {
     ExternalServers::read()?;
     let needs_module = rows.iter().any(Row::needs_module);
-    let lacking: Vec<Missing> = requirements()
+    let (what, remedies): (Vec<String>, Vec<String>) = requirements()
         .into_iter()
-        .filter(|requirement| needs_module || requirement.what != "Redis module")
-        .filter_map(|requirement| requirement.state.err())
-        .collect();
-    if lacking.is_empty() {
+        .filter(|requirement| needs_module || requirement.what != REDIS_MODULE)
+        .filter_map(|requirement| Some((requirement.found, requirement.remedy?)))
+        .unzip();
+    if what.is_empty() {
         return Ok(());
     }
-    let (what, remedies): (Vec<String>, Vec<String>) = lacking
-        .into_iter()
-        .map(|missing| (missing.what, missing.remedy))
-        .unzip();
     Err(PlatformError::Lacks {
         what: format!("what `services: real` takes: {}", what.join("; ")),
         remedy: format!(
@@ -184,61 +131,49 @@ fn found_or_built(
     })
 }
 
-fn redis() -> Result<String, Missing> {
+fn redis() -> State {
     let program = find::redis().map_err(missing)?;
     Ok(find::redis_version(&program).unwrap_or_else(|| "of an unknown version".to_owned()))
 }
 
-fn rabbitmq() -> Result<String, Missing> {
+fn rabbitmq() -> State {
     let script = find::rabbitmq().map_err(missing)?;
     Ok(find::rabbitmq_version(&script).unwrap_or_else(|| "of an unknown version".to_owned()))
 }
 
-fn missing(error: ServerError) -> Missing {
+fn missing(error: ServerError) -> (String, String) {
     match error {
         ServerError::Missing { program, remedy } => {
-            Missing::new(format!("{program} is not installed"), remedy)
+            (format!("{program} is not installed"), remedy.to_owned())
         }
-        other => Missing::new(epochcost_spec::chain::chain(&other), "see what it says"),
+        other => (chain(&other), "see what it says".to_owned()),
     }
 }
 
-fn module_obtainable() -> Result<String, Missing> {
-    if let Some(path) = env::var_os(find::MODULE_VARIABLE) {
-        return named(find::MODULE_VARIABLE, Path::new(&path));
-    }
+fn module_obtainable() -> State {
     let state = obtainable(&MODULE, find::MODULE_VARIABLE)?;
     let is_built = |checkout: Checkout| checkout.path(&MODULE).is_file();
-    if Checkout::here().is_some_and(|checkout| !is_built(checkout)) && !has_libclang() {
-        return Err(Missing::new(
-            "libclang, which the Redis module is built with, is not installed",
-            LIBCLANG_REMEDY,
-        ));
+    if env::var_os(find::MODULE_VARIABLE).is_none()
+        && Checkout::here().is_some_and(|checkout| !is_built(checkout))
+        && !has_libclang()
+    {
+        let missing = "libclang, which the Redis module is built with, is not installed";
+        return Err((missing.to_owned(), LIBCLANG_REMEDY.to_owned()));
     }
     Ok(state)
 }
 
-fn object_server_obtainable() -> Result<String, Missing> {
-    match env::var_os(find::S3_VARIABLE) {
-        Some(path) => named(find::S3_VARIABLE, Path::new(&path)),
-        None => obtainable(&OBJECT_SERVER, find::S3_VARIABLE),
-    }
-}
-
-fn named(variable: &str, path: &Path) -> Result<String, Missing> {
-    if path.is_file() {
-        Ok(path.display().to_string())
-    } else {
-        Err(Missing::new(
+/// Returns the file that a variable names, else the one that cargo builds or has built, or the
+/// one beside this program.
+fn obtainable(artifact: &Artifact, variable: &str) -> State {
+    let named = env::var_os(variable).map(PathBuf::from);
+    match (named, Checkout::here(), find::beside(artifact.file)) {
+        (Some(path), ..) if path.is_file() => Ok(path.display().to_string()),
+        (Some(path), ..) => Err((
             format!("{variable} names {}, where no file is", path.display()),
             format!("correct {variable}, or leave it out"),
-        ))
-    }
-}
-
-fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, Missing> {
-    match (Checkout::here(), find::beside(artifact.file)) {
-        (Some(checkout), _) => {
+        )),
+        (None, Some(checkout), _) => {
             let path = checkout.path(artifact);
             Ok(if path.is_file() {
                 path.display().to_string()
@@ -246,8 +181,8 @@ fn obtainable(artifact: &Artifact, variable: &str) -> Result<String, Missing> {
                 "not built yet: a run builds it with cargo".to_owned()
             })
         }
-        (None, Some(path)) => Ok(path.display().to_string()),
-        (None, None) => Err(Missing::new(
+        (None, None, Some(path)) => Ok(path.display().to_string()),
+        (None, None, None) => Err((
             format!("there is no {} beside this program", artifact.file),
             format!("put it there, or name it in {variable}"),
         )),
@@ -261,10 +196,9 @@ fn has_libclang() -> bool {
         return is_libclang(&file_name(&named)) && named.is_file() || holds_libclang(&named);
     }
     let below_llvm = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let below_llvm = below_llvm
-        .map(|entry| entry.path())
-        .filter(|path| file_name(path).starts_with("llvm-"))
-        .map(|path| path.join("lib"));
+    let below_llvm = below_llvm.map(|entry| entry.path());
+    let below_llvm = below_llvm.filter(|path| file_name(path).starts_with("llvm-"));
+    let below_llvm = below_llvm.map(|path| path.join("lib"));
     let variable = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let directories = LIBRARIES.iter().map(PathBuf::from).chain(below_llvm);
     let asked = printed(Command::new("llvm-config").arg("--libdir")).map(PathBuf::from);
@@ -280,11 +214,10 @@ fn holds_libclang(directory: &Path) -> bool {
 /// Returns whether a file is libclang's: `libclang.so`, `libclang-14.so.1`. That of its C++
 /// interface (`libclang-cpp.so.14`), which comes with every LLVM, is another library.
 fn is_libclang(name: &str) -> bool {
-    let version = name.strip_prefix("libclang").and_then(|rest| {
-        let (version, _) = rest.split_once(".so")?;
-        Some(version)
-    });
-    version.is_some_and(|version| {
+    let version = name
+        .strip_prefix("libclang")
+        .and_then(|rest| rest.split_once(".so"));
+    version.is_some_and(|(version, _)| {
         let mut digits = version.trim_start_matches('-').chars();
         digits.all(|digit| digit.is_ascii_digit() || digit == '.')
     })

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 
+use epochcost_environment::user::REAL_REDIS;
 use epochcost_servers::{
     Allocator, ObjectServer, RabbitMq, Redis, RedisSettings, ServerError, find,
 };
+use epochcost_spec::chain::chain;
 use epochcost_spec::hash::sha256_of;
+use epochcost_spec::metering::Server;
 use epochcost_spec::rows::{Row, TensorStoreKind};
 
 use super::external::ExternalServers;
-use super::programs::{self, Programs};
+use super::programs::{check, object_server, redis_module};
 use crate::PlatformError;
 use crate::local::program::Program;
 
@@ -43,17 +46,6 @@ pub(super) struct Servers {
     tensors: BTreeMap<RedisKind, Vec<Redis>>,
 }
 
-/// A server that trials run on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerUsed {
-    /// `Redis`, `RabbitMQ` or `S3`.
-    pub name: String,
-    /// Version that it reported; none where it was not asked.
-    pub version: Option<String>,
-    /// Settings that it was started with.
-    pub settings: String,
-}
-
 /// A store that does not answer.
 pub(super) struct Silent {
     /// Name in messages.
@@ -79,20 +71,18 @@ impl Servers {
     /// # Errors
     /// [`PlatformError::Lacks`] with the remedy.
     pub(super) fn prepare(rows: &[Row]) -> Result<Self, PlatformError> {
-        programs::check(rows)?;
+        check(rows)?;
         let external = ExternalServers::read()?;
         let needs_module = external.redis.is_empty() && rows.iter().any(Row::needs_module);
-        let programs = Programs::find_or_build(needs_module, external.s3.is_none())?;
-        let open = |path: Option<PathBuf>| {
-            let opened = path.map(|path| {
-                let opened = Program::open(&path);
-                opened.map_err(|error| changed(format!("{}: {error}", path.display())))
-            });
-            opened.transpose()
+        let module = needs_module.then(redis_module).transpose()?;
+        let server = (external.s3.is_none()).then(object_server).transpose()?;
+        let open = |path: PathBuf| {
+            let opened = Program::open(&path);
+            opened.map_err(|error| changed(format!("{}: {error}", path.display())))
         };
         Ok(Self {
-            module: open(programs.module)?,
-            object_server: open(programs.object_server)?,
+            module: module.map(open).transpose()?,
+            object_server: server.map(open).transpose()?,
             external,
             objects: None,
             queue: None,
@@ -111,35 +101,32 @@ impl Servers {
     }
 
     /// Returns the servers that trials use, started or external.
-    pub(super) fn used(&self) -> Vec<ServerUsed> {
-        let used = |name: &str, version: Option<String>, settings: &str| ServerUsed {
+    pub(super) fn used(&self) -> Vec<Server> {
+        let used = |name: &str, version: Option<String>, settings: &str| Server {
             name: name.to_owned(),
             version,
             settings: settings.to_owned(),
         };
-        let redis = match (self.external.redis.is_empty(), &self.module) {
-            (false, _) => used("Redis", None, EXTERNAL),
-            (true, module) => {
-                let program = find::redis().ok();
-                let version = program.and_then(|program| find::redis_version(&program));
-                let hash = |path: &Path| sha256_of(path).unwrap_or_else(|_| "unknown".into());
-                let module = match module {
-                    Some(module) => format!("module of sha256 {}", hash(module.path())),
-                    None => "no module".to_owned(),
-                };
-                used(
-                    "Redis",
-                    version,
-                    &format!("a server per peer, {module}, nothing written to disk"),
-                )
-            }
+        let redis = if self.external.redis.is_empty() {
+            let program = find::redis().ok();
+            let version = program.and_then(|program| find::redis_version(&program));
+            let module = self
+                .module
+                .as_ref()
+                .map_or("no module".to_owned(), |module| {
+                    let hash = sha256_of(module.path()).unwrap_or_else(|_| "unknown".into());
+                    format!("module of sha256 {hash}")
+                });
+            let settings = format!("a server per peer, {module}, nothing written to disk");
+            used("Redis", version, &settings)
+        } else {
+            used("Redis", None, EXTERNAL)
         };
-        let rabbitmq = match &self.queue {
-            Some(server) => used(
-                "RabbitMQ",
-                server.version().map(str::to_owned),
-                "no plugins, durable queues",
-            ),
+        let rabbitmq = match self.queue.as_ref().map(RabbitMq::version) {
+            Some(version) => {
+                let version = version.map(str::to_owned);
+                used("RabbitMQ", version, "no plugins, durable queues")
+            }
             None => used("RabbitMQ", None, EXTERNAL),
         };
         let s3 = match &self.object_server {
@@ -197,10 +184,9 @@ impl Servers {
             return Ok(servers.map(|url| spoken(url, choice.kind)).collect());
         }
         let kind = kind_of(row);
+        let module = self.module.as_ref().filter(|_| kind.has_module);
         let settings = RedisSettings {
-            module: (self.module.as_ref())
-                .filter(|_| kind.has_module)
-                .map(|module| module.path().to_owned()),
+            module: module.map(|module| module.path().to_owned()),
             allocator: choice.allocator,
             configuration: String::new(),
         };
@@ -209,10 +195,8 @@ impl Servers {
         while pool.len() < stores {
             pool.push(Redis::start(&settings).map_err(not_started)?);
         }
-        let servers = pool.iter().take(stores);
-        Ok(servers
-            .map(|server| spoken(&server.url(), choice.kind))
-            .collect())
+        let urls = pool.iter().take(stores).map(Redis::url);
+        Ok(urls.map(|url| spoken(&url, choice.kind)).collect())
     }
 
     /// Refuses a row that the external servers cannot serve. Keys of all stores have the
@@ -222,9 +206,8 @@ impl Servers {
         if named < stores {
             return Err(PlatformError::Lacks {
                 what: format!(
-                    "a Redis for each of the {stores} tensor stores of {}: {} names {named}",
-                    row.id,
-                    ExternalServers::REDIS
+                    "a Redis for each of the {stores} tensor stores of {}: {REAL_REDIS} names {named}",
+                    row.id
                 ),
                 remedy: "name one for each, or leave the variable out to have them started".into(),
             });
@@ -232,9 +215,8 @@ impl Servers {
         if row.tensor_store.unwrap_or_default().allocator != Allocator::Stock {
             return Err(PlatformError::Lacks {
                 what: format!(
-                    "the allocator that {} asks for: {} names servers that run already",
-                    row.id,
-                    ExternalServers::REDIS
+                    "the allocator that {} asks for: {REAL_REDIS} names servers that run already",
+                    row.id
                 ),
                 remedy: "leave the variable out to have servers started with it".into(),
             });
@@ -244,28 +226,20 @@ impl Servers {
 
     /// Returns the stores of a row that this run started and that do not answer; blocks.
     pub(super) fn silent(&self, row: &Row) -> Vec<Silent> {
-        let mut silent = Vec::new();
-        if let Some(server) = self
-            .objects
-            .as_ref()
-            .filter(|server| !server.is_answering())
-        {
-            silent.push(Silent {
-                name: "the S3 server".to_owned(),
-                address: format!("{}/{BUCKET}", server.url()),
-            });
-        }
+        let objects = (self.objects.iter()).filter(|server| !server.is_answering());
+        let objects = objects.map(|server| Silent {
+            name: "the S3 server".to_owned(),
+            address: format!("{}/{BUCKET}", server.url()),
+        });
         let kind = row.tensor_store.unwrap_or_default().kind;
         let pool = self.tensors.get(&kind_of(row)).into_iter().flatten();
-        for (peer, server) in pool.take(row.tensor_stores()).enumerate() {
-            if !server.is_answering() {
-                silent.push(Silent {
-                    name: format!("Redis of peer {peer}"),
-                    address: spoken(&server.url(), kind),
-                });
-            }
-        }
-        silent
+        let peers = pool.take(row.tensor_stores()).enumerate();
+        let peers = peers.filter(|(_, server)| !server.is_answering());
+        let peers = peers.map(|(peer, server)| Silent {
+            name: format!("Redis of peer {peer}"),
+            address: spoken(&server.url(), kind),
+        });
+        objects.chain(peers).collect()
     }
 
     /// Returns a message if a server in use has ended. External servers are not
@@ -312,17 +286,11 @@ fn running<S>(
 }
 
 fn changed(reason: String) -> PlatformError {
-    PlatformError::Service {
-        service: "a server",
-        reason,
-    }
+    PlatformError::service("a server", reason)
 }
 
 fn not_started(error: ServerError) -> PlatformError {
-    PlatformError::Service {
-        service: "a server",
-        reason: epochcost_spec::chain::chain(&error),
-    }
+    changed(chain(&error))
 }
 
 /// Returns a Redis server's address with the scheme of a kind of tensor store, from
