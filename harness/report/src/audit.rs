@@ -10,6 +10,8 @@ use super::table::{Cell, Table};
 /// Returns the findings as a page: what differs sentence by sentence, the rest folded away; a part
 /// of the findings in full.
 pub fn audit_page(findings: &[Finding], is_part: bool) -> Page {
+    let papers = by_paper(findings).into_iter();
+    let sections = papers.map(|(cite, own)| section(cite, &own, is_part));
     Page {
         title: "Audit of the papers' figures".into(),
         about: "the papers' statements as formulas over the figures that they print".into(),
@@ -20,10 +22,7 @@ pub fn audit_page(findings: &[Finding], is_part: bool) -> Page {
              transcribed to."
                 .into(),
         ],
-        sections: by_paper(findings)
-            .into_iter()
-            .map(|(cite, own)| section(cite, &own, is_part))
-            .collect(),
+        sections: sections.collect(),
         ..Page::default()
     }
 }

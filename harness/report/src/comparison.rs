@@ -100,9 +100,8 @@ fn of_row(row: &RowComparison) -> Table {
     }
     table.without_silent();
     let different = row.settings.iter();
-    table.notes = different
-        .map(|setting| format!("set differently: {setting}"))
-        .collect();
+    let notes = different.map(|setting| format!("set differently: {setting}"));
+    table.notes = notes.collect();
     let same = row.metrics.iter().filter(is_same);
     let same: Vec<&str> = same.map(|metric| metric.metric.name()).collect();
     if !same.is_empty() {

@@ -22,10 +22,8 @@ pub(super) fn kind(verdict: &Verdict) -> String {
 pub(super) fn grouped<T>(all: &[T], verdict: impl Fn(&T) -> &Verdict) -> Vec<&T> {
     let follows = |entry: &T, base: &T| verdict(entry).of.first() == Some(&verdict(base).claim);
     let of_kind = |kind: ClaimKind| -> Vec<&T> {
-        let entries = all.iter();
-        entries
-            .filter(|entry| verdict(entry).kind == kind)
-            .collect()
+        let is_of = |entry: &&T| verdict(entry).kind == kind;
+        all.iter().filter(is_of).collect()
     };
     let consequences = of_kind(ClaimKind::Consequence);
     let mut order: Vec<&T> = Vec::new();

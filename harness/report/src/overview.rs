@@ -169,6 +169,7 @@ impl View {
             claim_lines(item, run, anchor, |claim| claim.unexpected)
         });
         let not_done = items().filter(|((item, _), _)| item.state != ItemState::Done);
+        let not_done = not_done.map(|((item, _), anchor)| item_line(item, anchor));
         let (words, tally) = tally(overview);
         let titles = ["Several runs", "Reproduction"];
         Self {
@@ -184,9 +185,7 @@ impl View {
             words: words.into_iter().map(VerdictKind::as_str).collect(),
             tally,
             unexpected: unexpected.collect(),
-            not_done: not_done
-                .map(|((item, _), anchor)| item_line(item, anchor))
-                .collect(),
+            not_done: not_done.collect(),
             not_run: not_run(overview, &anchors),
             papers,
         }
@@ -210,9 +209,9 @@ fn headline(overview: &Overview) -> String {
             None => *elsewhere.entry(platform).or_default() += 1,
         }
     }
-    let elsewhere: String = (elsewhere.iter())
-        .map(|(place, items)| format!(", {items} measured on {place}"))
-        .collect();
+    let elsewhere = elsewhere.iter();
+    let elsewhere = elsewhere.map(|(place, items)| format!(", {items} measured on {place}"));
+    let elsewhere: String = elsewhere.collect();
     let items = overview.items.len();
     // How many items are done, and how.
     let done = done().count();

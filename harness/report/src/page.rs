@@ -177,12 +177,11 @@ pub fn stacked(
     let bar = |row: &Parts| {
         let parts = row.values.iter().copied().enumerate();
         let parts = parts.filter(|(_, value)| *value > 0.0);
+        let segments = parts.map(|(series, value)| Segment { series, value });
         Bar {
             name: row.name.clone(),
             system: String::new(),
-            segments: parts
-                .map(|(series, value)| Segment { series, value })
-                .collect(),
+            segments: segments.collect(),
             tick: row.tick,
         }
     };

@@ -39,9 +39,8 @@ pub fn paper_page(
         conclusions(paper, &marks, &observed),
         sentences(paper, &marks, &observed),
     ];
-    let switches: Vec<Switch> = (paper.tables.iter())
-        .filter_map(|table| paper_tables::switch(paper, table, &observed, rows))
-        .collect();
+    let switch = |table| paper_tables::switch(paper, table, &observed, rows);
+    let switches: Vec<Switch> = paper.tables.iter().filter_map(switch).collect();
     let notes = vec![
         "A cell has the printed figure, and below it ours over the printed one with the 2.5th and 97.5th \
          percentile of draws, by experiment. Its word is that of the best standing that decides: \

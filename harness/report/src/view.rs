@@ -196,10 +196,9 @@ impl View {
         let summary = &analysis.summary;
         let lines = |of_kind: &dyn Fn(ClaimKind) -> bool| -> Vec<VerdictLine> {
             let verdicts = notes::grouped(&summary.verdicts, |verdict| verdict).into_iter();
-            verdicts
-                .filter(|verdict| of_kind(verdict.kind))
-                .map(|verdict| verdict_line(verdict, &names, &summary.rows))
-                .collect()
+            let verdicts = verdicts.filter(|verdict| of_kind(verdict.kind));
+            let line = |verdict| verdict_line(verdict, &names, &summary.rows);
+            verdicts.map(line).collect()
         };
         let setting = |(name, row): (&String, &RowSummary)| {
             Fact::new(name, format!("{}: {}", row.described(), rows::setting(row)))
@@ -425,6 +424,7 @@ pub(super) fn verdict_line(
     let provenance = named.map_or(Provenance::Measured, |(row, _)| {
         Provenance::of_platform(&row.platform)
     });
+    let causes = verdict.causes.iter().map(|effect| cause(effect, value));
     // The band as an image.
     let image = band_image(&Band {
         ends: verdict.band,
@@ -454,9 +454,7 @@ pub(super) fn verdict_line(
         ratio: format::or_unknown(verdict.ratio, format::number),
         band,
         reason,
-        causes: (verdict.causes.iter())
-            .map(|effect| cause(effect, value))
-            .collect(),
+        causes: causes.collect(),
         kind: notes::kind(verdict),
         notes: verdict.note.iter().cloned().collect(),
         exact: [verdict.published, verdict.observed, verdict.ratio].map(exact),

@@ -74,11 +74,9 @@ impl Answer {
 pub fn told<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<String> {
     let findings = verdicts.filter(|verdict| verdict.kind == ClaimKind::Own);
     let sentence = |verdict: &Verdict| {
-        let ratio = verdict
-            .observed
-            .filter(|_| verdict.ranking)
-            .map(format::number);
-        let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio}×, "));
+        let ratio = verdict.observed.filter(|_| verdict.ranking);
+        let ratio = ratio.map(|ratio| format!("{}×, ", format::number(ratio)));
+        let ratio = ratio.unwrap_or_default();
         let kind = verdict.verdict;
         let open = match kind {
             VerdictKind::Holds => String::new(),

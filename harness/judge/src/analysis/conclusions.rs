@@ -104,11 +104,8 @@ pub(super) fn by_paper(items: &[ItemOverview]) -> Vec<String> {
         (!told.is_empty()).then(|| format!("{paper}, {}: {told}", origin.as_str()))
     };
     let of_paper = |paper: &str| How::OF_ITEMS.map(|origin| told(paper, origin));
-    papers(items)
-        .into_iter()
-        .flat_map(of_paper)
-        .flatten()
-        .collect()
+    let told = papers(items).into_iter().flat_map(of_paper);
+    told.flatten().collect()
 }
 
 fn sentence(tally: &Tally<'_>, words: &Words) -> String {

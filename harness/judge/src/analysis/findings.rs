@@ -155,9 +155,8 @@ fn checks(verdicts: &[Verdict]) -> String {
     let part = |is_of: &dyn Fn(Option<Metric>) -> bool, what: &str| {
         let of = checks.iter().filter(|check| is_of(check.metric));
         let all = of.clone().count();
-        let hold = of
-            .filter(|check| check.verdict == VerdictKind::Holds)
-            .count();
+        let hold = of.filter(|check| check.verdict == VerdictKind::Holds);
+        let hold = hold.count();
         (all > 0).then(|| format!("{what} in {hold} of {all}"))
     };
     let replicas = Some(Metric::ReplicasIdentical);

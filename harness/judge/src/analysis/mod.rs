@@ -148,9 +148,8 @@ impl RowAnalysis {
         }
         let value = |trial: &TrialAnalysis| trial.metric(metric, &self.planned.row.job);
         let trials = self.trials.iter().filter(is_part);
-        trials
-            .filter_map(|trial| Some((trial, value(trial)?)))
-            .collect()
+        let valued = trials.filter_map(|trial| Some((trial, value(trial)?)));
+        valued.collect()
     }
 
     /// Returns the mean seconds to the first evaluation with an accuracy of `target`; nothing if a

@@ -250,10 +250,11 @@ impl Judge<'_> {
 
     fn compare_part(&self, judged: &Judged<'_>, (instance, part): (usize, usize)) -> Told {
         let rows = &judged.rows;
-        let both: Vec<(&Compared, &Instance)> = (judged.trials.iter())
-            .filter_map(|place| place.all.get(instance))
-            .filter_map(|instance| Some((instance.any.get(part)?, instance)))
-            .collect();
+        let both = judged.trials.iter().filter_map(|place| {
+            let instance = place.all.get(instance)?;
+            Some((instance.any.get(part)?, instance))
+        });
+        let both: Vec<(&Compared, &Instance)> = both.collect();
         let Some((first, of_first)) = both.first() else {
             let reason = "no trial of all these rows has the figures, or a formula divides by 0";
             return Told::without_figure(VerdictKind::NotRun, reason);

@@ -64,9 +64,8 @@ pub(super) fn of(rows: &[RowAnalysis], order: &[TrialId]) -> Vec<String> {
 
 fn times(row: &RowAnalysis) -> Vec<(usize, f64)> {
     let times = row.values(Metric::SecondsPerEpoch).into_iter();
-    times
-        .map(|(trial, seconds)| (trial.trial.id.trial, seconds))
-        .collect()
+    let numbered = times.map(|(trial, seconds)| (trial.trial.id.trial, seconds));
+    numbered.collect()
 }
 
 fn of_row(row: &str, times: &[(usize, f64)]) -> Vec<String> {

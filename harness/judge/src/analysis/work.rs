@@ -168,10 +168,9 @@ pub(super) fn settings(
         }
     }
     name_settings(&mut groups);
-    let settings = groups.into_iter().map(|(_, setting)| setting);
+    let mut settings: Vec<Setting> = groups.into_iter().map(|(_, setting)| setting).collect();
+    settings.retain(|setting| !setting.contenders.is_empty());
     settings
-        .filter(|setting| !setting.contenders.is_empty())
-        .collect()
 }
 
 /// Returns whether a row was trained in a simulation and is, at its end, hardly better than
@@ -339,10 +338,8 @@ fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Conte
         ],
     };
     let by_trial = |of: &dyn Fn(&TrialAnalysis) -> Option<f64>| {
-        let trials = row.succeeded();
-        trials
-            .filter_map(|trial| Some((trial.trial.id.trial, of(trial)?)))
-            .collect()
+        let numbered = |trial: &TrialAnalysis| Some((trial.trial.id.trial, of(trial)?));
+        row.succeeded().filter_map(numbered).collect()
     };
     Some(Contender {
         name: name.replace(&format!(" · {}", model_title(&job.model)), ""),

@@ -126,11 +126,8 @@ fn of_statement(paper: &Paper, statement: &Statement) -> Result<Vec<Finding>, Pu
     };
     match formula.instances(&paper.grid) {
         Ok(instances) => {
-            let why = || statement.why.clone();
-            let instances = instances.iter();
-            instances
-                .map(|one| Finding::new(paper, statement, Some(one), why()))
-                .collect()
+            let of = |one| Finding::new(paper, statement, Some(one), statement.why.clone());
+            instances.iter().map(of).collect()
         }
         Err(error) if error.is_unprinted => unsaid(Some(error.problem)),
         Err(error) => Err(PublishedError::Formula {

@@ -326,9 +326,8 @@ fn widened(low: f64, high: f64) -> [f64; 2] {
 }
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    values
-        .map(|value| (value, value))
-        .reduce(|(low, high), (value, _)| (low.min(value), high.max(value)))
+    let ends = values.map(|value| (value, value));
+    ends.reduce(|(low, high), (value, _)| (low.min(value), high.max(value)))
 }
 
 /// Returns an axis of at most about a dozen whole values.

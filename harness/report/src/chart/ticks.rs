@@ -22,9 +22,8 @@ pub fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     };
     let raw = span / 4.0;
     let scale = 10f64.powf(raw.log10().floor());
-    let mut steps = [1.0, 2.0, 2.5, 5.0, 10.0]
-        .map(|factor| factor * scale)
-        .into_iter();
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * scale);
+    let mut steps = steps.into_iter();
     let step = steps.find(|step| *step >= raw * 0.999).unwrap_or(scale);
     let first = (low / step).floor();
     let last = ((low + span) / step - 1e-9).ceil();
@@ -82,9 +81,8 @@ fn multiples(low: f64, high: f64, factors: &[f64]) -> Vec<f64> {
     let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
     let of_decade = |decade| (factors.iter()).map(move |factor| factor * 10f64.powi(decade));
     let ticks = decades.flat_map(of_decade);
-    ticks
-        .filter(|tick| *tick >= low * 0.999 && *tick <= high * 1.001)
-        .collect()
+    let inside = low * 0.999..=high * 1.001;
+    ticks.filter(|tick| inside.contains(tick)).collect()
 }
 
 /// Returns the labels of ticks: as the axis writes its figures, with more digits where two numbers

@@ -113,9 +113,10 @@ impl Window {
         (to > from).then_some(window)
     }
 
-    /// Returns whether one of the calls begins before its end.
-    fn reaches(&self, calls: &[Call<'_>]) -> bool {
-        calls.iter().any(|call| call.began_s() < self.to)
+    /// Returns the lanes of a worker of which a call begins before its end.
+    fn lanes<'w, 'a>(&self, worker: &'w Worker<'a>) -> impl Iterator<Item = &'w Vec<Call<'a>>> {
+        let reaches = |calls: &&Vec<Call<'_>>| calls.iter().any(|call| call.began_s() < self.to);
+        worker.lanes.iter().filter(move |calls| reaches(calls))
     }
 
     fn seconds(&self, at_s: f64) -> f64 {
@@ -128,11 +129,7 @@ impl Window {
 fn shown<'a, 'w>(workers: &'w [Worker<'a>], window: &Window) -> &'w [Worker<'a>] {
     let mut lanes = 0;
     let fits = workers.iter().take_while(|worker| {
-        lanes += worker
-            .lanes
-            .iter()
-            .filter(|lane| window.reaches(lane))
-            .count();
+        lanes += window.lanes(worker).count();
         lanes <= MOST_LANES
     });
     let count = fits.count().max(1).min(workers.len());
@@ -152,8 +149,7 @@ fn lanes(worker: &Worker<'_>, window: &Window, coordinators: &[&str]) -> Vec<Lan
             spans: calls.map(|call| span(call, window)).collect(),
         }
     };
-    let used = worker.lanes.iter().filter(|lane| window.reaches(lane));
-    used.take(MOST_LANES).map(inside).collect()
+    window.lanes(worker).take(MOST_LANES).map(inside).collect()
 }
 
 fn span(call: &Call<'_>, window: &Window) -> Span {
