@@ -91,6 +91,11 @@ fn workers_share_the_work_that_is_asked_for() {
         assert_eq!(row["samples"], 60_000);
         assert_eq!(row["epochs"], 3);
     }
+    // Rows with epochs of their own among them.
+    let own = EXPERIMENT.replace("gpu_baseline]", "{system: gpu_baseline, epochs: 5}]");
+    for row in items(&plan(&own, "--epochs 3"), "rows") {
+        assert_eq!(row["epochs"], 3, "{row:#}");
+    }
     // Without either, each worker does what the file says of a worker.
     let own = planned("");
     assert_eq!(own["rows"][0]["samples"], 900);

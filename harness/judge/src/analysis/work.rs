@@ -236,8 +236,9 @@ pub fn samples_per_epoch(row: &RowAnalysis) -> f64 {
 struct Work<'a> {
     model: &'a str,
     dataset: &'a str,
-    /// Samples of an epoch; none where the work is to reach a target.
-    samples: Option<f64>,
+    /// Samples of an epoch, and epochs, over which a start is spread; none where the work is to reach
+    /// a target.
+    epochs: Option<(f64, usize)>,
 }
 
 impl<'a> Work<'a> {
@@ -246,16 +247,16 @@ impl<'a> Work<'a> {
         Self {
             model: &job.model,
             dataset: &job.data.dataset,
-            samples: target.is_none().then(|| samples_per_epoch(row)),
+            epochs: (target.is_none()).then(|| (samples_per_epoch(row), job.epochs)),
         }
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        let is_close = match (self.samples, other.samples) {
-            (Some(a), Some(b)) => is_close(a, b),
+        let is_alike = match (self.epochs, other.epochs) {
+            (Some((a, epochs)), Some((b, others))) => is_close(a, b) && epochs == others,
             _ => true,
         };
-        is_close && (self.model, self.dataset) == (other.model, other.dataset)
+        is_alike && (self.model, self.dataset) == (other.model, other.dataset)
     }
 }
 
@@ -265,12 +266,17 @@ fn is_close(a: f64, b: f64) -> bool {
 
 /// Names each setting by what differs between them.
 fn name_settings(groups: &mut [(Work<'_>, Setting)]) {
-    let parts: [fn(&Work<'_>) -> String; 3] = [
+    let parts: [fn(&Work<'_>) -> String; 4] = [
         |work| model_title(work.model),
         |work| work.dataset.to_owned(),
         |work| {
-            let samples = work.samples.unwrap_or(0.0);
+            let (samples, _) = work.epochs.unwrap_or_default();
             format!("{} samples per epoch", format::count(samples))
+        },
+        |work| match work.epochs {
+            Some((_, 1)) => "1 epoch".to_owned(),
+            Some((_, epochs)) => format!("{epochs} epochs"),
+            None => String::new(),
         },
     ];
     let differs = |part: &fn(&Work<'_>) -> String| {
@@ -323,19 +329,10 @@ fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Conte
         Some(target) => Some(trial.reached(target)?.full_usd),
         None => Some(trial.metric(Metric::CostFullUsd, job)? / job.epochs as f64),
     };
-    let drawn_of = |metric, target, divisor: f64| -> Vec<Option<f64>> {
-        let values = agreement::values(row, (metric, target)).unwrap_or_default();
-        let each = values
-            .iter()
-            .map(|value| value.map(|value| value / divisor));
-        each.collect()
-    };
+    // Rows of as many epochs are compared: their whole dollars are in the same order.
     let drawn = match target {
-        Some(_) => [drawn_of(Metric::TimeToAccuracy, target, 1.0), Vec::new()],
-        None => [
-            drawn_of(Metric::SecondsPerEpoch, None, 1.0),
-            drawn_of(Metric::CostFullUsd, None, job.epochs as f64),
-        ],
+        Some(_) => [Some((Metric::TimeToAccuracy, target)), None],
+        None => [Metric::SecondsPerEpoch, Metric::CostFullUsd].map(|metric| Some((metric, None))),
     };
     let by_trial = |of: &dyn Fn(&TrialAnalysis) -> Option<f64>| {
         let numbered = |trial: &TrialAnalysis| Some((trial.trial.id.trial, of(trial)?));
@@ -345,7 +342,10 @@ fn contender(row: &RowAnalysis, name: &str, target: Option<f64>) -> Option<Conte
         name: name.replace(&format!(" · {}", model_title(&job.model)), ""),
         seconds,
         by_trial: [by_trial(&seconds_of), by_trial(&usd_of)],
-        drawn,
+        drawn: drawn.map(|figure| {
+            let values = figure.and_then(|figure| agreement::values(row, figure).ok());
+            values.unwrap_or_default().to_vec()
+        }),
         usd,
         on_functions: row.on_functions(),
         host: host(row),

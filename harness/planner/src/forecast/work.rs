@@ -46,8 +46,26 @@ impl Work {
             }
         };
         let option = format!("--{field} {count}");
-        document.set_option(&option, field, &count.to_string())
+        let mut fields = vec![field.to_owned()];
+        if let (Self::Epochs(_), Some(Value::List(rows))) = (self, systems(document)) {
+            // All rows share it, those with epochs of their own among them.
+            let own: Vec<usize> = (0..rows.len())
+                .filter(|row| rows[*row].get(field).is_some())
+                .collect();
+            if own.len() == rows.len() {
+                fields.clear();
+            }
+            fields.extend(own.iter().map(|row| format!("systems.{row}.{field}")));
+        }
+        for field in fields {
+            document.set_option(&option, &field, &count.to_string())?;
+        }
+        Ok(())
     }
+}
+
+fn systems(document: &Document) -> Option<&Value> {
+    document.root.get("systems").map(|node| &node.value)
 }
 
 /// Returns whether a document leaves open the epochs, or the samples of described data.
@@ -56,7 +74,7 @@ fn is_open(document: &Document, field: &str) -> bool {
     match field {
         "epochs" => {
             let in_sweep = root.get("sweep").and_then(|sweep| sweep.get("epochs"));
-            let in_rows = match root.get("systems").map(|node| &node.value) {
+            let in_rows = match systems(document) {
                 Some(Value::List(rows)) => rows.iter().any(|row| row.get("epochs").is_some()),
                 _ => false,
             };
