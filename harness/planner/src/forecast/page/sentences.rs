@@ -125,7 +125,7 @@ impl Forecast {
                 }));
             }
             Some(plain) => text.push_str(&format!(
-                "; one instance alone costs {} times as much ({}) and takes {}",
+                "; one instance alone costs {} times as much ({}) and takes {}{basis}",
                 number(plain.usd / best.usd),
                 usd(plain.usd),
                 seconds(plain.seconds)

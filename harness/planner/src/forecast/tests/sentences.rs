@@ -1,0 +1,72 @@
+//! What plans say, of whole experiment files.
+
+use epochcost_spec::ui::Output;
+
+use super::*;
+
+const ROWS: &str = "\
+schema: 1
+name: said
+platform: sim
+simulation: {profile: aws-us-east-1-2024, compute: []}
+dataset: {samples: 1000, test: 0, bytes_per_sample: 1000}
+models:
+  - {name: m, parameters: 1000000, flops_per_sample: 1.0e+8, activation_bytes_per_sample: 1.0e+6,
+     cpu_flops_per_s: 1.0e+10, gpu_flops_per_s: 1.0e+12}
+model: m
+batch_size: 100
+workers: 2
+epochs: 1
+";
+
+/// Returns the plan of `ROWS` and `more`.
+fn planned(more: &str, goal: Option<Goal>, places: &[&str]) -> Forecast {
+    planned_of(&format!("{ROWS}{more}"), goal, places)
+}
+
+fn planned_of(text: &str, goal: Option<Goal>, places: &[&str]) -> Forecast {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("said.yaml");
+    std::fs::write(&file, text).unwrap();
+    let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+    let request = Request {
+        experiment: &file,
+        set: &[],
+        sweep: &[],
+        work: None,
+        goal,
+        places: &places,
+        any_steps: false,
+        with_rows: false,
+        profile: None,
+        compute: &[],
+        account: CostModel::Full,
+        cheapest_memory: false,
+        limits: None,
+        sampling: None,
+        platform: None,
+        trials: None,
+        prices: None,
+    };
+    let quiet = Output {
+        json: true,
+        verbosity: -1,
+        wide: false,
+    };
+    forecast(&request, quiet).unwrap()
+}
+
+/// Rows with unlike numbers of samples are compared per 1,000 of them, one instance alone, too.
+#[test]
+fn the_time_of_one_instance_alone_has_the_unit_of_the_others() {
+    let systems = "systems: [{system: scatterreduce, epochs: 1}, {system: ring, epochs: 2}]\n";
+    let forecast = planned(systems, None, &[]);
+    assert!(forecast.frontier_by_sample);
+    let said = forecast.sentences().join(" ");
+    let (_, alone) = said.split_once("one instance alone costs").unwrap();
+    let (clause, _) = alone.split_once(". ").unwrap();
+    assert!(
+        clause.contains("and takes") && clause.contains(" s per 1,000 samples"),
+        "{said}"
+    );
+}
