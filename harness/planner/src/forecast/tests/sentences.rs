@@ -56,6 +56,14 @@ fn planned_of(text: &str, goal: Option<Goal>, places: &[&str]) -> Forecast {
     forecast(&request, quiet).unwrap()
 }
 
+#[track_caller]
+fn says(forecast: &Forecast, words: &[&str]) {
+    let said = forecast.sentences().join(" ");
+    for word in words {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+}
+
 /// Rows with unlike numbers of samples are compared per 1,000 of them, one instance alone, too.
 #[test]
 fn the_time_of_one_instance_alone_has_the_unit_of_the_others() {
@@ -69,4 +77,24 @@ fn the_time_of_one_instance_alone_has_the_unit_of_the_others() {
         clause.contains("and takes") && clause.contains(" s per 1,000 samples"),
         "{said}"
     );
+}
+
+/// A reason is said of the rows that it keeps from their end, and further ones are counted.
+#[test]
+fn a_reason_is_of_the_rows_that_have_it() {
+    let systems = "systems:
+  - {name: a, system: scatterreduce, workers: 20}
+  - {name: b, system: scatterreduce, workers: 20, memory_mb: 3008}
+  - {name: c, system: scatterreduce, workers: 30}
+  - {name: d, system: scatterreduce}
+";
+    let forecast = planned(systems, None, &[]);
+    says(
+        &forecast,
+        &[
+            "Of 5 rows 3 are not possible (",
+            " and 1 more: cannot be run",
+        ],
+    );
+    says(&forecast, &["; 1 for reasons given below)."]);
 }
