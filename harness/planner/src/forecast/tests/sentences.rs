@@ -98,3 +98,20 @@ fn a_reason_is_of_the_rows_that_have_it() {
     );
     says(&forecast, &["; 1 for reasons given below)."]);
 }
+
+/// Added rows that differ in their epochs alone have names of their own.
+#[test]
+fn every_row_of_one_instance_alone_has_its_own_name() {
+    let systems = "systems:
+  - {name: a, system: scatterreduce, epochs: 1}
+  - {name: b, system: scatterreduce, epochs: 3}
+  - {name: c, system: mirrored, workers: 1, epochs: 2}
+";
+    let forecast = planned(systems, None, &[]);
+    let ids: Vec<&str> = forecast.rows.iter().map(|row| row.id.as_str()).collect();
+    let alone = [
+        "one-instance-alone-m-b100-e1",
+        "one-instance-alone-m-b100-e3",
+    ];
+    assert_eq!(ids, [&["a", "b", "c"][..], &alone].concat());
+}
