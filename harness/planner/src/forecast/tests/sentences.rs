@@ -115,3 +115,24 @@ fn every_row_of_one_instance_alone_has_its_own_name() {
     ];
     assert_eq!(ids, [&["a", "b", "c"][..], &alone].concat());
 }
+
+fn within_two_hours() -> Option<Goal> {
+    Goal::parse(Some("2h"), None).unwrap()
+}
+
+/// A few mini-batches of KubeML are too few documents for its functions, and the whole is not: it
+/// is carried on from longer parts.
+#[test]
+fn parts_that_are_too_short_for_a_system_are_made_longer() {
+    let systems = "batch_size: 8\nsystems: [kubeml]\n";
+    let rows = ROWS
+        .replace("batch_size: 100\n", "")
+        .replace("samples: 1000", "samples: 20000");
+    let forecast = planned_of(
+        &format!("{rows}{systems}"),
+        within_two_hours(),
+        &["lambda-arm"],
+    );
+    let answer = serde_json::to_value(&forecast).unwrap()["answer"].take();
+    assert_eq!(answer["answer"]["system"], "kubeml", "{answer:#}");
+}
