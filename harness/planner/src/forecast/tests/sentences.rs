@@ -136,3 +136,11 @@ fn parts_that_are_too_short_for_a_system_are_made_longer() {
     let answer = serde_json::to_value(&forecast).unwrap()["answer"].take();
     assert_eq!(answer["answer"]["system"], "kubeml", "{answer:#}");
 }
+
+/// An instance that is kept boots once: more runs fit into a month than with a boot each.
+#[test]
+fn a_kept_instance_boots_once() {
+    let places = ["lambda-arm", "aws-g4dn.xlarge"];
+    let forecast = planned("systems: [scatterreduce]\n", within_two_hours(), &places);
+    says(&forecast, &["if an instance ran all month"]);
+}
