@@ -144,3 +144,32 @@ fn a_kept_instance_boots_once() {
     let forecast = planned("systems: [scatterreduce]\n", within_two_hours(), &places);
     says(&forecast, &["if an instance ran all month"]);
 }
+
+/// Where no setting keeps the goal in enough draws, the likeliest stands for its host, and settings
+/// of fewer optimizer steps that keep it are not denied.
+#[test]
+fn the_likeliest_stands_for_its_host() {
+    let answer = |goal| {
+        let forecast = planned("systems: [scatterreduce]\n", goal, &["lambda-arm"]);
+        serde_json::to_value(forecast).unwrap()["answer"].take()
+    };
+    let wide = answer(within_two_hours());
+    let steps = |one: &serde_json::Value| one["steps_per_epoch"].as_u64().unwrap();
+    let own = steps(&wide["question"]);
+    let settings = wide["frontier"].as_array().unwrap().iter();
+    let seconds = (settings.filter(|one| steps(one) >= own))
+        .map(|one| one["seconds"].as_f64().unwrap())
+        .fold(f64::INFINITY, f64::min);
+    let deadline = format!("{}s", seconds * 1.001);
+    let answer = answer(Goal::parse(Some(&deadline), None).unwrap());
+    assert!(answer["answer"].is_null(), "{answer:#}");
+    assert_eq!(answer["functions"]["what"], answer["likeliest"]["what"]);
+    let said = answer["sentences"][1].as_str().unwrap();
+    let denies = said.starts_with("No setting keeps");
+    assert_eq!(denies, answer["fewer_steps"].is_null(), "{said}");
+    let other = "No setting on instances was searched, so that";
+    assert!(
+        answer["sentences"].to_string().contains(other),
+        "{answer:#}"
+    );
+}
